@@ -1,0 +1,28 @@
+#!/usr/bin/env node
+// The program's front door: makes sure that a recent enough Node runs it, then hands over to the command line.
+// Plain JavaScript that Node 12 can parse; how a recent Node is found is node-version.mjs.
+
+import { existsSync } from 'fs';
+import { dirname, join } from 'path';
+import { fileURLToPath, pathToFileURL } from 'url';
+import { giveUp, isInstalled, load, withRecentNode } from './node-version.mjs';
+
+const self = fileURLToPath(import.meta.url);
+
+withRecentNode(self, start);
+
+/** Loads the command line and leaves its answer as the exit code. Nothing is cut off: the process ends when it is done. */
+async function start() {
+  const entry = findEntry();
+  if (!entry) return giveUp('stagedoor is not built here: run npm run build');
+  const program = await load(pathToFileURL(entry).href);
+  if (program) process.exitCode = await program.main(process.argv.slice(2));
+}
+
+/** A clone runs its sources; an installed package runs dist, because Node strips no types under node_modules. */
+function findEntry() {
+  const root = join(dirname(self), '..');
+  const source = join(root, 'src', 'cli', 'main.ts');
+  const built = join(root, 'dist', 'cli', 'main.js');
+  return [isInstalled() ? '' : source, built].find((file) => file && existsSync(file));
+}

@@ -1,0 +1,77 @@
+// `npm test`: type-check, lint and every spec, one after the other, each with its time; closes with the runner's line,
+// in which a failed type-check or lint counts as one failure. Arguments go to the spec runner (`npm test -- balancing`).
+// The tools are started through their JavaScript entries, so that this works alike in every shell and on Windows.
+
+import { spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type RunOptions, readOptions } from './runner/options.ts';
+import { isSuccess, printClosingLine, runSpecs } from './runner/run-specs.ts';
+
+const repository = fileURLToPath(new URL('..', import.meta.url));
+const { resolve } = createRequire(import.meta.url);
+
+let options: RunOptions | undefined;
+try {
+  options = readOptions(process.argv.slice(2));
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 2;
+}
+if (options) process.exitCode = (await checkAll(options)) ? 0 : 1;
+
+async function checkAll(specs: RunOptions): Promise<boolean> {
+  const steps = [
+    await runTool('type-check', 'typescript', 'bin/tsc', ['--noEmit', '--pretty', 'false']),
+    await runTool('lint', '@biomejs/biome', 'bin/biome', [
+      'check',
+      '--error-on-warnings',
+      '--max-diagnostics=100',
+    ]),
+  ];
+  const startedAt = performance.now();
+  const totals = await runSpecs(specs);
+  const specsPassed = isSuccess(totals);
+  printStep('specs', specsPassed, startedAt);
+  // Without this a filter that matches nothing would close with zero failures.
+  const failedSteps = steps.filter((passed) => !passed).length;
+  printClosingLine({ ...totals, failed: totals.failed + failedSteps });
+  return specsPassed && failedSteps === 0;
+}
+
+/** Runs one tool of the repository to its end; shows what it says only when it fails. */
+async function runTool(
+  title: string,
+  packageName: string,
+  entry: string,
+  args: readonly string[],
+): Promise<boolean> {
+  const startedAt = performance.now();
+  const file = join(dirname(resolve(`${packageName}/package.json`)), entry);
+  const child = spawn(process.execPath, [file, ...args], {
+    cwd: repository,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  const keep = (chunk: Buffer): void => {
+    output += chunk;
+  };
+  child.stdout.on('data', keep);
+  child.stderr.on('data', keep);
+  const passed = await new Promise<boolean>((settle) => {
+    child.on('error', (error) => {
+      output += error.message;
+      settle(false);
+    });
+    child.on('close', (code) => settle(code === 0));
+  });
+  printStep(title, passed, startedAt);
+  if (!passed) process.stdout.write(`${output.trimEnd()}\n\n`);
+  return passed;
+}
+
+function printStep(title: string, passed: boolean, startedAt: number): void {
+  const durationMs = Math.round(performance.now() - startedAt);
+  process.stdout.write(`${passed ? 'ok  ' : 'FAIL'} ${title}  ${durationMs} ms\n`);
+}

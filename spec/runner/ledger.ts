@@ -1,0 +1,71 @@
+// Keeps what the suites of one spec file declared and what became of it: started, passed, failed, skipped, never run.
+// It is written by helpers/suite.ts and read by runner/child.ts (under the runner) or by the exit guard of suite.ts
+// (when a spec file is started by hand). It runs nothing and prints nothing.
+
+/** A test that was set aside on purpose, with the reason its author gave. */
+export interface SkippedTest {
+  readonly suite: string;
+  readonly name: string;
+  readonly reason: string | undefined;
+}
+
+/** A `before`, `after` or `each` hook that threw. uvu itself forgets these errors. */
+export interface HookFailure {
+  readonly suite: string;
+  readonly hook: string;
+  readonly error: Error;
+}
+
+/** One `suite(name)` call. */
+export interface SuiteRecord {
+  readonly name: string;
+  /** Tests declared so far, without the skipped ones. */
+  declared: number;
+  /** Tests declared since the last `.run()`; more than zero at the end means that somebody forgot `.run()`. */
+  pending: number;
+}
+
+/** Everything the suites of this process have declared and done. One spec file = one process = one ledger. */
+export class Ledger {
+  readonly suites: SuiteRecord[] = [];
+  readonly skipped: SkippedTest[] = [];
+  readonly hookFailures: HookFailure[] = [];
+  /** True once the runner reads this ledger itself; the exit guard of suite.ts then stays quiet. */
+  adopted = false;
+  /** Called when a test starts or ends, so that a file that hangs can be told where it hangs. */
+  onProgress: ((progress: Progress) => void) | undefined;
+
+  /** Adds a suite and returns its record, to be counted up by the caller. */
+  open(name: string): SuiteRecord {
+    const record: SuiteRecord = { name, declared: 0, pending: 0 };
+    this.suites.push(record);
+    return record;
+  }
+
+  /** What would let this file pass without having tested what it says, one sentence each; empty when all is well. */
+  problems(): string[] {
+    const skips = new Set(this.skipped.map((skip) => skip.suite));
+    const forgotten = this.suites
+      .filter((suite) => suite.pending > 0)
+      .map(
+        (suite) => `suite "${suite.name}" has ${suite.pending} test(s) that were never run: call test.run()`,
+      );
+    const empty = this.suites
+      .filter((suite) => suite.declared === 0 && !skips.has(suite.name))
+      .map((suite) => `suite "${suite.name}" has no test`);
+    const hooks = this.hookFailures.map(
+      ({ suite, hook, error }) => `${hook} of suite "${suite}" failed: ${error.stack ?? error.message}`,
+    );
+    return [...forgotten, ...empty, ...hooks];
+  }
+}
+
+/** A test has started or ended. */
+export interface Progress {
+  readonly state: 'started' | 'passed' | 'failed';
+  readonly suite: string;
+  readonly name: string;
+}
+
+/** The ledger of this process. */
+export const ledger = new Ledger();

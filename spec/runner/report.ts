@@ -1,0 +1,40 @@
+// Prints what became of spec files: a line while the run goes on, details after it. Knows no process.
+
+import type { FileResult } from './result.ts';
+
+/** One line per file: verdict, path, counts, time. */
+export function printLine(name: string, result: FileResult): void {
+  const verdict = result.failed > 0 ? 'FAIL' : 'ok  ';
+  const counts = [
+    `${result.passed} passed`,
+    result.failed > 0 ? `${result.failed} failed` : '',
+    result.skipped.length > 0 ? `${result.skipped.length} skipped` : '',
+  ].filter(Boolean);
+  write(`${verdict} ${name}  ${counts.join(', ')}  ${Math.round(result.durationMs)} ms`);
+}
+
+/** Every failure in full, with what its file wrote, then every skip with its reason. In the order of `names`. */
+export function printDetails(names: readonly string[], results: ReadonlyMap<string, FileResult>): void {
+  for (const name of names) {
+    const result = results.get(name);
+    if (!result || result.failed === 0) continue;
+    write(`\n---- ${name}`);
+    for (const failure of result.failures) write(indent(failure.trim()));
+    if (result.output.trim()) write(`  output of the file:\n${indent(result.output.trim())}`);
+  }
+  const skips = [...results].flatMap(([name, result]) =>
+    result.skipped.map((skip) => ({ ...skip, file: name })),
+  );
+  if (skips.length > 0) write('\nskipped:');
+  for (const { file, suite, name, reason } of skips) {
+    write(`  ${file}  ${suite} > ${name}: ${reason ?? 'no reason given'}`);
+  }
+}
+
+function indent(text: string): string {
+  return text.replace(/^(?=.)/gm, '  ');
+}
+
+function write(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
