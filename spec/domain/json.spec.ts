@@ -1,0 +1,72 @@
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { isJsonObject, JsonText } from '../../src/domain/json.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('json');
+
+const text = (json: JsonText) => Buffer.from(json.bytes).toString();
+
+test('takes a plain object for an object, and nothing else', () => {
+  const values = [{}, { a: 1 }, [], null, undefined, 'text', 1, true];
+  assert.equal(values.map(isJsonObject), [true, true, false, false, false, false, false, false]);
+});
+
+test('keeps the bytes it was made of as they are', () => {
+  const bytes = Buffer.from('{ "a" : 1.0 }');
+  const json = JsonText.ofBytes(bytes);
+  assert.equal(json.value, { a: 1 });
+  assert.is(json.bytes, bytes);
+});
+
+test('keeps the value it was made of as it is', () => {
+  const value = { a: 'ä€😀' };
+  const json = JsonText.ofValue(value);
+  assert.is(text(json), '{"a":"ä€😀"}');
+  assert.is(json.value, value);
+});
+
+test('makes bytes and value once', () => {
+  const ofValue = JsonText.ofValue([1]);
+  const ofBytes = JsonText.ofBytes(Buffer.from('[1]'));
+  assert.is(ofValue.bytes, ofValue.bytes);
+  assert.is(ofBytes.value, ofBytes.value);
+});
+
+test('keeps bytes and value when both are given', () => {
+  const bytes = Buffer.from('[1.0]');
+  const value = [1];
+  const json = JsonText.ofValue(value, bytes);
+  assert.is(json.bytes, bytes);
+  assert.is(json.value, value);
+});
+
+test('writes a value that is not there as null', () => {
+  assert.is(text(JsonText.ofValue(undefined)), 'null');
+  assert.is(text(JsonText.ofValue(null)), 'null');
+});
+
+test('parses a null once, like any value', () => {
+  assert.is(JsonText.ofBytes(Buffer.from('null')).value, null);
+});
+
+test('reads bytes that are a window of a larger buffer', () => {
+  const window = new Uint8Array(Buffer.from('..[1,2]..')).subarray(2, 7);
+  assert.equal(JsonText.ofBytes(window).value, [1, 2]);
+});
+
+test('throws a SyntaxError when bytes that were trusted are asked for their value and are not JSON', () => {
+  assert.throws(() => JsonText.ofBytes(Buffer.from('{"a":')).value, SyntaxError);
+});
+
+test('brings any JSON value through its bytes and back', () => {
+  fc.assert(
+    fc.property(fc.json(), (written) => {
+      const { bytes } = JsonText.ofValue(JSON.parse(written));
+      assert.equal(JsonText.ofBytes(bytes).value, JSON.parse(written));
+    }),
+    { seed: 7, numRuns: 300 },
+  );
+});
+
+test.run();

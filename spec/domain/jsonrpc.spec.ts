@@ -1,0 +1,335 @@
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { type BackendMessage, classify, isId, RPC, readMessage } from '../../src/domain/jsonrpc.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('jsonrpc');
+
+/** A message as a whole value: the bytes of a result as text, so that two messages can be compared. */
+function read(text: string | Buffer, provenBytes?: number) {
+  return plain(readMessage(Buffer.from(text), provenBytes));
+}
+
+function plain(message: BackendMessage | undefined) {
+  if (message?.kind !== 'result') return message;
+  return { kind: 'result', id: message.id, result: Buffer.from(message.result.bytes).toString() };
+}
+
+/** The two key orders that SDKs write. */
+const ORDERS = {
+  'result first': (id: unknown, result: string) =>
+    `{"result":${result},"jsonrpc":"2.0","id":${JSON.stringify(id)}}`,
+  'id first': (id: unknown, result: string) =>
+    `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`,
+};
+
+for (const [order, write] of Object.entries(ORDERS)) {
+  for (const [size, provenBytes] of [
+    ['small', LIMITS.provenAnswerBytes],
+    ['large', 0],
+  ] as const) {
+    test(`reads a ${size} result, ${order}, and keeps its bytes`, () => {
+      const result = '{"content":[{"type":"text","text":"a"}],"n":1.50}';
+      assert.equal(read(write(12, result), provenBytes), { kind: 'result', id: 12, result });
+    });
+
+    test(`reads an empty ${size} result, ${order}`, () => {
+      assert.equal(read(write(0, '{}'), provenBytes), { kind: 'result', id: 0, result: '{}' });
+    });
+
+    test(`takes the id of the answer, not one inside a ${size} result, ${order}`, () => {
+      const inside = {
+        id: 99,
+        text: '},"jsonrpc":"2.0","id":99}',
+        head: '{"jsonrpc":"2.0","id":99,"result":{',
+        message: { result: {}, jsonrpc: '2.0', id: 99 },
+      };
+      const result = JSON.stringify(inside);
+      assert.equal(read(write(1, result), provenBytes), { kind: 'result', id: 1, result });
+    });
+
+    test(`reads a ${size} result with a string as its id, ${order}`, () => {
+      assert.equal(read(write('7', '{"a":1}'), provenBytes), { kind: 'result', id: '7', result: '{"a":1}' });
+    });
+
+    test(`reads a ${size} result that is no object, ${order}`, () => {
+      for (const result of ['[1,{}]', '"text"', 'null', 'true', '0']) {
+        assert.equal(read(write(3, result), provenBytes), { kind: 'result', id: 3, result });
+      }
+    });
+
+    test(`takes no notice of white space after a ${size} message, ${order}`, () => {
+      for (const end of ['\r\n', '\n', '  ', ' \t\r\n']) {
+        const message = read(write(4, '{"a":1}') + end, provenBytes);
+        assert.equal(message, { kind: 'result', id: 4, result: '{"a":1}' });
+      }
+    });
+  }
+}
+
+test('keeps the bytes of a result without copying them', () => {
+  const bytes = Buffer.from(ORDERS['result first'](1, '{"a":1}'));
+  const message = readMessage(bytes);
+  assert.is(message?.kind === 'result' && message.result.bytes.buffer, bytes.buffer);
+});
+
+test('parses a small result when it reads it and gives the value with the bytes', () => {
+  const message = readMessage(Buffer.from(ORDERS['id first'](1, '{"a":1}')));
+  assert.equal(message?.kind === 'result' && message.result.value, { a: 1 });
+});
+
+test('reads bytes that are a window of a larger buffer', () => {
+  const text = ORDERS['id first'](5, '{"a":1}');
+  const window = new Uint8Array(Buffer.from(`..${text}..`)).subarray(2, 2 + text.length);
+  assert.equal(plain(readMessage(window)), { kind: 'result', id: 5, result: '{"a":1}' });
+});
+
+test('reads a result in any other order or layout of keys', () => {
+  const texts = [
+    '{"id":1,"jsonrpc":"2.0","result":{"a":1}}',
+    '{"jsonrpc":"2.0","result":{"a":1},"id":1}',
+    ' {"result":{"a":1},"jsonrpc":"2.0","id":1}',
+    '{\n  "jsonrpc": "2.0",\n  "id": 1,\n  "result": { "a": 1 }\n}',
+  ];
+  for (const provenBytes of [0, LIMITS.provenAnswerBytes]) {
+    for (const text of texts) {
+      assert.equal(read(text, provenBytes), { kind: 'result', id: 1, result: '{"a":1}' });
+    }
+  }
+});
+
+test('leaves keys beside the result out of the result', () => {
+  const texts = [
+    '{"result":{"a":1},"extra":{"b":2},"jsonrpc":"2.0","id":1}',
+    '{"jsonrpc":"2.0","id":1,"result":{"a":1},"extra":{"b":2}}',
+  ];
+  for (const text of texts) assert.equal(read(text), { kind: 'result', id: 1, result: '{"a":1}' });
+});
+
+test('takes the last one of a repeated key, as JSON.parse does, and forwards one JSON value', () => {
+  const texts = [
+    '{"result":{"a":0},"result":{"a":1},"jsonrpc":"2.0","id":1}',
+    '{"jsonrpc":"2.0","id":1,"result":{"a":0},"result":{"a":1}}',
+    '{"result":{"a":1},"id":{},"jsonrpc":"2.0","id":1}',
+  ];
+  for (const text of texts) assert.equal(read(text), { kind: 'result', id: 1, result: '{"a":1}' });
+});
+
+test('forwards valid UTF-8 when a small message is not', () => {
+  const latin1 = Buffer.from(ORDERS['result first'](1, '{"a":"\u00e9"}'), 'latin1');
+  const message = readMessage(latin1);
+  const bytes = message?.kind === 'result' ? Buffer.from(message.result.bytes) : Buffer.alloc(0);
+  assert.equal(bytes.toString('hex'), Buffer.from('{"a":"\ufffd"}').toString('hex'));
+});
+
+test('recognises a large answer by its shape alone and finds out what it is when it is parsed', () => {
+  const message = readMessage(Buffer.from('{"result":{ no JSON },"jsonrpc":"2.0","id":1}'), 0);
+  assert.is(message?.kind, 'result');
+  assert.throws(() => message?.kind === 'result' && message.result.value, SyntaxError);
+});
+
+test('parses a message of exactly the proven size, and recognises a longer one', () => {
+  const text = '{"result":{ no JSON },"jsonrpc":"2.0","id":1}';
+  assert.is(read(text, text.length), undefined);
+  assert.is(readMessage(Buffer.from(text), text.length - 1)?.kind, 'result');
+});
+
+test('reads a large answer of neither shape by parsing it', () => {
+  const long = 'x'.repeat(LIMITS.provenAnswerBytes);
+  assert.equal(read(`{"id":1,"jsonrpc":"2.0","result":"${long}"}`), {
+    kind: 'result',
+    id: 1,
+    result: `"${long}"`,
+  });
+});
+
+test('does not take for an id what JSON would not take for a number', () => {
+  for (const provenBytes of [0, LIMITS.provenAnswerBytes]) {
+    assert.is(read('{"result":{},"jsonrpc":"2.0","id":007}', provenBytes), undefined);
+    assert.is(read('{"jsonrpc":"2.0","id":007,"result":{}}', provenBytes), undefined);
+    assert.is(read(`{"result":{},"jsonrpc":"2.0","id":${'9'.repeat(400)}}`, provenBytes), undefined);
+  }
+});
+
+test('reads negative, fractional and long numbers as ids', () => {
+  for (const id of [-1, 1.5, Number.MAX_SAFE_INTEGER, 1e21]) {
+    for (const write of Object.values(ORDERS)) {
+      assert.equal(read(write(id, '{}'), 0), { kind: 'result', id, result: '{}' });
+    }
+  }
+});
+
+test('reads an error answer', () => {
+  assert.equal(read('{"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"no","data":{"a":1}}}'), {
+    kind: 'error',
+    id: 5,
+    error: { code: -32602, message: 'no', data: { a: 1 } },
+  });
+});
+
+test('reads an error answer to a message nobody could read: its id is null or missing', () => {
+  const error = { code: RPC.parseError, message: 'Parse error' };
+  for (const id of [{ id: null }, {}]) {
+    const text = JSON.stringify({ jsonrpc: '2.0', ...id, error });
+    assert.equal(read(text), { kind: 'error', id: null, error });
+  }
+});
+
+test('gives an error without code or message an internal one', () => {
+  assert.equal(read('{"jsonrpc":"2.0","id":1,"error":{"code":"E","message":7}}'), {
+    kind: 'error',
+    id: 1,
+    error: { code: RPC.internalError, message: 'the server gave no message' },
+  });
+});
+
+test('takes an answer with both an error and a result for an error', () => {
+  assert.is(read('{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1,"message":"no"}}')?.kind, 'error');
+});
+
+test('takes an answer whose error is null for a result', () => {
+  assert.equal(read('{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":null}'), {
+    kind: 'result',
+    id: 1,
+    result: '{"a":1}',
+  });
+});
+
+test('reads a notification', () => {
+  assert.equal(read('{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}'), {
+    kind: 'notification',
+    method: 'notifications/progress',
+    params: { progress: 1 },
+  });
+});
+
+test('reads a request of the backend', () => {
+  assert.equal(read('{"jsonrpc":"2.0","id":"r1","method":"sampling/createMessage","params":{"a":1}}'), {
+    kind: 'request',
+    id: 'r1',
+    method: 'sampling/createMessage',
+    params: { a: 1 },
+  });
+});
+
+test('gives a request or notification without an object of params an empty one', () => {
+  for (const params of [{}, { params: [1] }, { params: null }]) {
+    const text = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', ...params });
+    assert.equal(read(text), { kind: 'request', id: 1, method: 'ping', params: {} });
+  }
+});
+
+test('reads nothing from what is no JSON-RPC 2.0 message', () => {
+  const texts = [
+    '',
+    '   ',
+    'Server listening on port 3000',
+    '{"jsonrpc":"2.0","id":1,"result":{}',
+    '[{"jsonrpc":"2.0","id":1,"result":{}}]',
+    '"text"',
+    'null',
+    '{}',
+    '{"id":1,"result":{}}',
+    '{"jsonrpc":"1.0","id":1,"result":{}}',
+    '{"result":{},"jsonrpc":"1.0","id":1}',
+    '{"jsonrpc":2.0,"id":1,"result":{}}',
+    '{"jsonrpc":"2.0","id":1}',
+    '{"jsonrpc":"2.0","result":{}}',
+    '{"jsonrpc":"2.0","id":null,"result":{}}',
+    '{"jsonrpc":"2.0","id":{},"result":{}}',
+    '{"jsonrpc":"2.0","id":null,"method":"ping"}',
+    '{"jsonrpc":"2.0","id":1,"error":"no"}',
+    '{"jsonrpc":"2.0","id":1,"method":7}',
+  ];
+  for (const provenBytes of [0, LIMITS.provenAnswerBytes]) {
+    for (const text of texts) assert.is(read(text, provenBytes), undefined, text);
+  }
+});
+
+test('sorts a message that is parsed already', () => {
+  assert.equal(plain(classify({ result: { a: 1 }, id: 1, jsonrpc: '2.0' })), {
+    kind: 'result',
+    id: 1,
+    result: '{"a":1}',
+  });
+  assert.is(classify('text'), undefined);
+});
+
+test('takes strings and finite numbers for ids', () => {
+  const values = ['', 'a', 0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, null, undefined, {}, [], true];
+  assert.equal(values.filter(isId), ['', 'a', 0, -1, 1.5]);
+});
+
+test('forwards bytes of the same value as the result, for any JSON, in any order, at any proven size', () => {
+  const order = fc.constantFrom(...Object.values(ORDERS));
+  const id = fc.oneof(fc.nat(), fc.string());
+  const provenBytes = fc.constantFrom(0, 40, 100, LIMITS.provenAnswerBytes);
+  fc.assert(
+    fc.property(fc.json({ maxDepth: 4 }), id, order, provenBytes, (result, given, write, proven) => {
+      const message = readMessage(Buffer.from(write(given, result)), proven);
+      if (message?.kind !== 'result') throw new Error('it was not read as a result');
+      assert.equal(message.id, given);
+      assert.equal(JSON.parse(Buffer.from(message.result.bytes).toString()), JSON.parse(result));
+      assert.equal(message.result.value, JSON.parse(result));
+    }),
+    { seed: 7, numRuns: 2_000 },
+  );
+});
+
+test('forwards the bytes of an object exactly as they came', () => {
+  const order = fc.constantFrom(...Object.values(ORDERS));
+  const object = fc.dictionary(fc.string(), fc.jsonValue());
+  fc.assert(
+    fc.property(object, fc.nat(), order, fc.constantFrom(0, 1_000_000), (value, id, write, proven) => {
+      const result = JSON.stringify(value);
+      assert.equal(read(write(id, result), proven), { kind: 'result', id, result });
+    }),
+    { seed: 7, numRuns: 1_000 },
+  );
+});
+
+test('gives nobody the data of another when a broken-off answer and the next one share a line', () => {
+  const broken = '{"result":{"content":[{"type":"text","text":"SECRET-OF-ALICE';
+  const next = '{"result":{"content":[]},"jsonrpc":"2.0","id":2}';
+  const firstOrder = '{"jsonrpc":"2.0","id":1,"result":{"content":["SECRET-OF-ALICE';
+  for (const line of [broken + next, firstOrder + next, next + next, `${next.slice(0, -1)},${next}`]) {
+    for (const provenBytes of [0, 1_000_000])
+      assert.is(readMessage(Buffer.from(line), provenBytes), undefined, line);
+  }
+});
+
+test('still reads a large answer whose result looks like a message itself', () => {
+  const result = '{"inner":{"result":{"a":1},"jsonrpc":"2.0","id":9}}';
+  const line = `{"result":${result},"jsonrpc":"2.0","id":3}`;
+  assert.equal(read(line, 0), { kind: 'result', id: 3, result });
+});
+
+test('takes nothing that is nested too deeply to be written again', () => {
+  const deep = '['.repeat(20_000) + ']'.repeat(20_000);
+  assert.is(readMessage(Buffer.from(`{"id":1,"jsonrpc":"2.0","result":{"a":${deep}}}`)), undefined);
+  const error = `{"code":-32000,"message":"no","data":${deep}}`;
+  assert.is(readMessage(Buffer.from(`{"jsonrpc":"2.0","id":1,"error":${error}}`)), undefined);
+});
+
+test('never throws and never hangs, whatever bytes it is given', () => {
+  const fragment = fc.constantFrom(
+    '{"result":{',
+    '},"jsonrpc":"2.0","id":',
+    '{"jsonrpc":"2.0","id":',
+    '1',
+    '}',
+  );
+  const bytes = fc.oneof(
+    fc.uint8Array({ maxLength: 200 }),
+    fc.array(fc.oneof(fragment, fc.string()), { maxLength: 8 }).map((parts) => Buffer.from(parts.join(''))),
+  );
+  fc.assert(
+    fc.property(bytes, fc.constantFrom(0, 1_000), (given, proven) => {
+      assert.not.throws(() => readMessage(given, proven));
+    }),
+    { seed: 7, numRuns: 1_000 },
+  );
+});
+
+test.run();

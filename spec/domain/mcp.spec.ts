@@ -1,0 +1,58 @@
+import * as assert from 'uvu/assert';
+import { isRepeatable, LEGACY_VERSIONS, METHODS, MODERN_VERSIONS } from '../../src/domain/mcp.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('mcp');
+
+/** The methods for which a trait is set. */
+const methodsWith = (trait: 'repeatable' | 'list' | 'nameField') =>
+  Object.keys(METHODS).filter((method) => METHODS[method]?.[trait]);
+
+test('repeats every method it knows but the call of a tool', () => {
+  const others = Object.keys(METHODS).filter((method) => !METHODS[method]?.repeatable);
+  assert.equal(others, ['tools/call']);
+});
+
+test('does not repeat a method it does not know', () => {
+  for (const method of ['tools/delete', '', 'constructor', '__proto__']) {
+    assert.is(METHODS[method]?.repeatable, undefined);
+  }
+});
+
+test('knows the field of every list, and no list twice', () => {
+  const fields = methodsWith('list').map((method) => METHODS[method]?.list);
+  assert.equal(fields, ['tools', 'resources', 'resourceTemplates', 'prompts']);
+});
+
+test('mirrors the name of what is called, read or got', () => {
+  assert.equal(
+    methodsWith('nameField').map((method) => [method, METHODS[method]?.nameField]),
+    [
+      ['tools/call', 'name'],
+      ['resources/read', 'uri'],
+      ['prompts/get', 'name'],
+    ],
+  );
+});
+
+test('lists revisions newest first, and each in one era', () => {
+  const versions = [...MODERN_VERSIONS, ...LEGACY_VERSIONS];
+  assert.equal(versions, [...new Set(versions)].sort().reverse());
+});
+
+test('repeats a tool that says it only reads or does the same twice', () => {
+  assert.is(isRepeatable({ name: 'read', annotations: { readOnlyHint: true } }), true);
+  assert.is(isRepeatable({ name: 'set', annotations: { idempotentHint: true } }), true);
+});
+
+test('does not repeat a tool that says nothing of the kind, or that nobody knows', () => {
+  assert.is(isRepeatable({ name: 'send' }), false);
+  assert.is(isRepeatable({ name: 'send', annotations: {} }), false);
+  assert.is(
+    isRepeatable({ name: 'send', annotations: { readOnlyHint: false, idempotentHint: false } }),
+    false,
+  );
+  assert.is(isRepeatable(undefined), false);
+});
+
+test.run();

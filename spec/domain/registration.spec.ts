@@ -1,0 +1,228 @@
+// What becomes of a registration: identity, transport, words and weight, and which error names what is wrong with it.
+
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../src/domain/errors.ts';
+import type { InstanceDefinition, InstanceInput } from '../../src/domain/instance.ts';
+import { defineInstance, type RegistrationContext } from '../../src/domain/registration.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('registration');
+
+const now = '2026-01-02T03:04:05.000Z';
+
+function contextWith(changes: Partial<RegistrationContext> = {}): RegistrationContext {
+  return {
+    find: () => undefined,
+    isServerIdTaken: () => false,
+    randomHex: () => '0badcafe',
+    now,
+    source: 'api',
+    ...changes,
+  };
+}
+
+function define(input: InstanceInput, changes: Partial<RegistrationContext> = {}): InstanceDefinition {
+  return defineInstance('demo', input, contextWith(changes));
+}
+
+/** The code and, for VALIDATION_ERROR, where its findings are. */
+function refusalOf(input: InstanceInput): string {
+  try {
+    define(input);
+  } catch (thrown) {
+    assert.ok(thrown instanceof GatewayError);
+    return [thrown.code, ...(thrown.facts.items ?? []).map(({ loc }) => loc.join('.'))].join(' ');
+  }
+  return 'accepted';
+}
+
+test('defines an HTTP instance by its endpoint', () => {
+  assert.equal(define({ id: 'one', endpoint: 'http://127.0.0.1:3001', headers: { 'X-Key': 'k' } }), {
+    id: 'one',
+    serverId: 'one',
+    template: 'demo',
+    transport: 'http',
+    endpoint: 'http://127.0.0.1:3001/mcp',
+    args: [],
+    env: {},
+    headers: { 'X-Key': 'k' },
+    weight: 1,
+    metadata: {},
+    source: 'api',
+    createdAt: now,
+    updatedAt: now,
+  });
+});
+
+test('defines a stdio instance by its command, split into words', () => {
+  const definition = define({
+    command: 'npx -y "@scope/my server" \'a b\'',
+    working_dir: '/srv',
+    env_vars: { KEY: 'v' },
+    weight: 7,
+    metadata: { zone: 'a', weight: 3 },
+  });
+  assert.equal(definition, {
+    id: 'demo-0badcafe',
+    serverId: 'demo-0badcafe',
+    template: 'demo',
+    transport: 'stdio',
+    command: 'npx',
+    args: ['-y', '@scope/my server', 'a b'],
+    workingDir: '/srv',
+    env: { KEY: 'v' },
+    headers: {},
+    weight: 7,
+    metadata: { zone: 'a', weight: 3 },
+    source: 'api',
+    createdAt: now,
+    updatedAt: now,
+  });
+});
+
+test('does not split a command that comes with args, not even with none', () => {
+  const { command, args } = define({ command: '/opt/my tools/run', args: ['a b'] });
+  assert.equal([command, args], ['/opt/my tools/run', ['a b']]);
+  assert.is(define({ command: '/opt/my tools/run', args: [] }).command, '/opt/my tools/run');
+});
+
+test('speaks HTTP to a program that the gateway runs when both are given', () => {
+  const { transport, endpoint, command } = define({
+    endpoint: 'http://127.0.0.1:9/',
+    command: 'serve --port 9',
+  });
+  assert.equal([transport, endpoint, command], ['http', 'http://127.0.0.1:9/', 'serve']);
+});
+
+test('asks nothing of an instance that is a function of this process', () => {
+  const { id, transport, endpoint, command } = define({ weight: 2 }, { isInProcess: true });
+  assert.equal([id, transport, endpoint, command], ['demo-0badcafe', 'in-process', undefined, undefined]);
+});
+
+test('keeps server id and creation time when it replaces', () => {
+  const existing = define({ id: 'one', command: 'old' }, { now: '2025-01-01T00:00:00.000Z' });
+  const replaced = define(
+    { id: 'one', endpoint: 'http://h', weight: 2 },
+    {
+      find: (id) => (id === 'one' ? { ...existing, serverId: 'demo.one' } : undefined),
+      isServerIdTaken: () => true,
+      source: 'file',
+    },
+  );
+  assert.equal(
+    [replaced.serverId, replaced.createdAt, replaced.updatedAt, replaced.source, replaced.command],
+    ['demo.one', '2025-01-01T00:00:00.000Z', now, 'file', undefined],
+  );
+});
+
+test('qualifies the server id when the id is taken elsewhere', () => {
+  const taken = new Set(['one', 'two', 'demo.two']);
+  const changes = { isServerIdTaken: (serverId: string) => taken.has(serverId) };
+  assert.is(define({ id: 'one', command: 'x' }, changes).serverId, 'demo.one');
+  assert.is(define({ id: 'two', command: 'x' }, changes).serverId, 'demo.two.2');
+});
+
+test('invents an id that is free and not too long', () => {
+  const existing = define({ command: 'x' });
+  const digits = ['0badcafe', '0badcafe', '12345678'];
+  const { id } = define(
+    { command: 'x' },
+    {
+      find: (id) => (id === existing.id ? existing : undefined),
+      randomHex: () => digits.shift() ?? '',
+    },
+  );
+  assert.is(id, 'demo-12345678');
+  const long = defineInstance('t'.repeat(128), { command: 'x' }, contextWith());
+  assert.is(long.id, `${'t'.repeat(119)}-0badcafe`);
+});
+
+test('gives up when its random digits are not random', () => {
+  const existing = define({ command: 'x' });
+  assert.throws(() => define({ command: 'x' }, { find: () => existing }), /no free id/);
+});
+
+test('finds the weight in the metadata', () => {
+  assert.is(define({ command: 'x', metadata: { weight: 5 } }).weight, 5);
+  assert.is(define({ command: 'x', metadata: { weight: null } }).weight, 1);
+  for (const weight of [0, 1.5, 1001, '5', true]) {
+    const refusal = refusalOf({ command: 'x', metadata: { weight } });
+    assert.is(refusal, 'VALIDATION_ERROR body.instance.metadata.weight', String(weight));
+  }
+});
+
+test('names what is missing to reach a server', () => {
+  assert.throws(() => define({}), /"endpoint" or "command" is missing/);
+  for (const input of [
+    {},
+    { weight: 2 },
+    { args: ['x'] },
+    { transport: 'http', command: 'x' },
+    { transport: 'stdio' },
+    { transport: 'stdio', endpoint: 'http://h' },
+    { endpoint: 'http://h', args: ['x'] },
+  ] satisfies InstanceInput[]) {
+    assert.is(refusalOf(input), 'CONFIG_INCOMPLETE', JSON.stringify(input));
+  }
+});
+
+test('refuses fields that contradict each other or would have no effect', () => {
+  const cases: [InstanceInput, string][] = [
+    [{ transport: 'stdio', endpoint: 'http://h', command: 'x' }, 'endpoint'],
+    [{ endpoint: 'http://h', working_dir: '/srv' }, 'working_dir'],
+    [{ endpoint: 'http://h', env_vars: { A: 'b' } }, 'env_vars'],
+    [{ command: 'x', headers: { A: 'b' } }, 'headers'],
+    [{ endpoint: 'http://a', headers: { A: 'b\r\nC: d' } }, 'headers.A'],
+    [{ endpoint: 'http://a', headers: { A: 'b', B: 'c\n' } }, 'headers.B'],
+    [{ endpoint: 'http://a', headers: { A: 'no \u20ac' } }, 'headers.A'],
+  ];
+  for (const [input, field] of cases) {
+    assert.is(refusalOf(input), `VALIDATION_ERROR body.instance.${field}`);
+  }
+  assert.is(refusalOf({ endpoint: 'http://h', env_vars: {}, args: [] }), 'accepted');
+  assert.is(refusalOf({ command: 'x', headers: {} }), 'accepted');
+});
+
+test('refuses a command without words and one with an open quote', () => {
+  for (const input of [
+    { command: '  ' },
+    { command: "''" },
+    { command: ' ', args: [] },
+    { command: 'run "it' },
+  ]) {
+    assert.is(refusalOf(input), 'VALIDATION_ERROR body.instance.command', input.command);
+  }
+});
+
+test('reports findings where the caller says that the input was', () => {
+  try {
+    define({ endpoint: 'nowhere' }, { loc: ['body', 'config'] });
+    assert.unreachable();
+  } catch (thrown) {
+    assert.ok(thrown instanceof GatewayError);
+    assert.equal(thrown.facts.items?.[0]?.loc, ['body', 'config', 'endpoint']);
+  }
+});
+
+test('shares no object with its input', () => {
+  const input = { command: 'x', args: ['a'], env_vars: { A: 'b' }, metadata: { zone: 'a' } };
+  const definition = define(input);
+  input.args.push('c');
+  input.env_vars.A = 'changed';
+  input.metadata.zone = 'changed';
+  assert.equal([definition.args, definition.env, definition.metadata], [['a'], { A: 'b' }, { zone: 'a' }]);
+});
+
+test('refuses names and weights that no schema has seen, as embedding programs may send them', () => {
+  const endpoint = 'http://127.0.0.1:1';
+  assert.is(refusalOf({ endpoint, id: 'a b' }), 'VALIDATION_ERROR body.instance.id');
+  for (const weight of [Number.NaN, 0, -5, 1.5, 1e9]) {
+    assert.is(refusalOf({ endpoint, weight }), 'VALIDATION_ERROR body.instance.weight', String(weight));
+  }
+  assert.throws(
+    () => defineInstance('No Name', { endpoint }, contextWith()),
+    (thrown: unknown) => thrown instanceof GatewayError && thrown.code === 'VALIDATION_ERROR',
+  );
+});
+
+test.run();

@@ -1,0 +1,82 @@
+import { Value } from 'typebox/value';
+import * as assert from 'uvu/assert';
+import { DEFAULT_POLICY, STRATEGY_NAMES } from '../../src/domain/policy.ts';
+import { LoadBalancerSettings, policyOf, TemplateId } from '../../src/domain/template.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('template');
+
+test('takes lower-case words with digits and hyphens for a name', () => {
+  const names = ['weather', 'a', 'brave-search-2', 'a'.repeat(128)];
+  assert.equal(
+    names.filter((name) => Value.Check(TemplateId, name)),
+    names,
+  );
+});
+
+test('takes nothing else for a name', () => {
+  const names = ['', 'Weather', '2fast', '-a', 'a_b', 'a b', 'a/b', 'a\n', 'ä', 'a'.repeat(129), 7];
+  assert.equal(
+    names.filter((name) => Value.Check(TemplateId, name)),
+    [],
+  );
+});
+
+test('takes settings that name any strategy, and their bounds', () => {
+  for (const strategy of [...STRATEGY_NAMES, 'weighted']) {
+    assert.ok(Value.Check(LoadBalancerSettings, { strategy }), strategy);
+  }
+  for (const settings of [
+    {},
+    { health_check_interval: 1, max_retries: 0, timeout: 1 },
+    { health_check_interval: 3600, max_retries: 10, timeout: 3600 },
+  ]) {
+    assert.ok(Value.Check(LoadBalancerSettings, settings), JSON.stringify(settings));
+  }
+});
+
+test('refuses settings out of bounds, in fractions, of another type or unknown', () => {
+  for (const settings of [
+    { strategy: 'fastest' },
+    { health_check_interval: 0 },
+    { health_check_interval: 3601 },
+    { max_retries: -1 },
+    { max_retries: 11 },
+    { timeout: 0 },
+    { timeout: 3601 },
+    { timeout: 1.5 },
+    { timeout: '30' },
+    { retries: 3 },
+    [],
+    null,
+  ]) {
+    assert.not.ok(Value.Check(LoadBalancerSettings, settings), JSON.stringify(settings));
+  }
+});
+
+test('has the defaults of the settings as its default policy', () => {
+  assert.equal(DEFAULT_POLICY, {
+    strategy: 'round_robin',
+    healthIntervalMs: 30_000,
+    probeTimeoutMs: 10_000,
+    maxRetries: 3,
+    callTimeoutMs: 30_000,
+  });
+});
+
+test('keeps the defaults where a template sets nothing', () => {
+  assert.equal(policyOf({}, DEFAULT_POLICY), DEFAULT_POLICY);
+});
+
+test('lays all settings of a template over the defaults, in milliseconds', () => {
+  const settings = { strategy: 'weighted', health_check_interval: 5, max_retries: 0, timeout: 2 } as const;
+  assert.equal(policyOf(settings, { ...DEFAULT_POLICY, probeTimeoutMs: 700 }), {
+    strategy: 'weighted_round_robin',
+    healthIntervalMs: 5_000,
+    probeTimeoutMs: 700,
+    maxRetries: 0,
+    callTimeoutMs: 2_000,
+  });
+});
+
+test.run();

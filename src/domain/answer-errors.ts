@@ -1,0 +1,46 @@
+// What a JSON-RPC error of a backend means for the caller of a REST route or of the facade: whose fault it was.
+// An MCP client gets the JSON-RPC error as it is; this table is for everybody else.
+
+import {
+  type GatewayError,
+  invalidToolArguments,
+  promptArgumentsRefused,
+  promptNotFound,
+  resourceNotFound,
+  toolExecutionFailed,
+} from './errors.ts';
+import type { ExchangeRequest } from './exchange.ts';
+import { type JsonRpcError, RPC } from './jsonrpc.ts';
+
+/**
+ * INVALID_TOOL_ARGUMENTS, RESOURCE_NOT_FOUND, PROMPT_NOT_FOUND or VALIDATION_ERROR where the code says that the caller
+ * asked wrongly, else TOOL_EXECUTION_FAILED with the backend's error. "No such tool" is never read from an answer: servers
+ * say it in four different ways, so the tool cache decides it before. `isListed` tells of a prompt whether the backend
+ * lists it, see `needsList`. Source: decisions "Errors"; ADR 5.
+ */
+export function errorOfAnswer(request: ExchangeRequest, error: JsonRpcError, isListed = false): GatewayError {
+  const { method, params } = request;
+  const isInvalid = error.code === RPC.invalidParams;
+  switch (method) {
+    case 'tools/call':
+      if (isInvalid) return invalidToolArguments(String(params?.name), error);
+      return toolExecutionFailed(String(params?.name), { backendError: error });
+    case 'resources/read':
+      if (isInvalid || error.code === RPC.resourceNotFound)
+        return resourceNotFound(String(params?.uri), error);
+      break;
+    case 'prompts/get':
+      if (isInvalid)
+        return isListed ? promptArgumentsRefused(error) : promptNotFound(String(params?.name), error);
+      break;
+  }
+  return toolExecutionFailed(method, { backendError: error });
+}
+
+/**
+ * True when the answer alone does not tell: -32602 to `prompts/get` means that there is no such prompt, or that its
+ * arguments are wrong, and only the list of prompts knows which. Source: MCP 2025-11-25 server/prompts#error-handling.
+ */
+export function needsList({ method }: ExchangeRequest, error: JsonRpcError): boolean {
+  return method === 'prompts/get' && error.code === RPC.invalidParams;
+}

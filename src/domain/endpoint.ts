@@ -1,0 +1,32 @@
+// Reads the endpoint of an HTTP instance as a caller writes it.
+// Networks that are denied are refused when a connection is made, on the resolved address (transports/http.ts).
+
+import { endpointNotAllowed, validationFailed } from './errors.ts';
+
+/** `http://host` with whatever follows. The URL class would also take `http:host` and `http:\\host`. */
+const WELL_FORMED = /^https?:\/\/(?<authority>[^\s\\/?#]+)(?<path>\/[^\s\\?#]*)?(?<query>\?[^\s\\#]*)?$/i;
+
+/**
+ * The URL that requests go to. Without a path it gets `/mcp`; a path, be it only `/`, is used as it is given.
+ * Throws VALIDATION_ERROR at `loc` for what is no http or https URL or has a fragment (the text alone tells), and
+ * ENDPOINT_NOT_ALLOWED for credentials in the URL (a rule of this gateway). No message repeats the URL, which may hold a
+ * secret. Source: decisions, "Where requests may go" and "Surface A bodies".
+ */
+export function readEndpoint(written: string, loc: readonly (string | number)[]): string {
+  const text = written.trim();
+  const refuse = (type: string, msg: string) => validationFailed([{ loc, msg, type }]);
+  if (!/^https?:/i.test(text) && /^[a-z][a-z0-9+.-]*:\/\//i.test(text)) {
+    throw refuse('url_scheme', 'The scheme of an endpoint is http or https');
+  }
+  if (text.includes('#')) throw refuse('url_syntax_violation', 'An endpoint has no fragment');
+  const parts = WELL_FORMED.exec(text)?.groups;
+  if (parts === undefined || !URL.canParse(text)) {
+    throw refuse('url_parsing', 'An endpoint is a URL such as http://127.0.0.1:8080/mcp');
+  }
+  if (parts.authority?.includes('@')) {
+    throw endpointNotAllowed('An endpoint must not hold credentials: put them into "headers".');
+  }
+  const url = new URL(text);
+  if (parts.path === undefined) url.pathname = '/mcp';
+  return url.href;
+}

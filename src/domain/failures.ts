@@ -1,0 +1,28 @@
+// What is made of errors that are there already: the same one about an instance, the end of an opening, a clause.
+// The catalogue itself is errors.ts.
+
+import { GatewayError } from './errors.ts';
+
+/** The same error, with the instance that failed the call. */
+export function atInstance(error: GatewayError, instanceId: string): GatewayError {
+  return new GatewayError(error.code, error.message, { ...error.facts, instanceId });
+}
+
+/** What ended an opening, with the last words of the child it was about. Nothing was delivered. */
+export function openingFailed(error: GatewayError, stderr: readonly string[]): GatewayError {
+  const { cause = error, unreachable, reason } = error.facts;
+  return new GatewayError(error.code, error.message, {
+    delivered: 'no',
+    retryAfterSeconds: 1,
+    cause,
+    stderr,
+    ...(unreachable === undefined ? {} : { unreachable }),
+    ...(reason === undefined ? {} : { reason }),
+  });
+}
+
+/** The clause that says why something failed, from what was thrown: "connection refused". */
+export function reasonOf(thrown: unknown): string {
+  if (thrown instanceof GatewayError) return thrown.facts.reason ?? thrown.message;
+  return thrown instanceof Error ? thrown.message : 'it could not be opened';
+}

@@ -1,0 +1,121 @@
+// One instance of a template: what was registered about it, and what is true of it right now.
+// The definition is stored; the snapshot is rebuilt at start and never stored.
+
+import Type, { type Static } from 'typebox';
+import { LoadBalancerSettings, TemplateId } from './template.ts';
+
+export const INSTANCE_ID_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$';
+export const InstanceId = Type.String({ pattern: INSTANCE_ID_PATTERN });
+
+export const TRANSPORT_KINDS = ['http', 'stdio', 'in-process'] as const;
+export type TransportKind = (typeof TRANSPORT_KINDS)[number];
+
+export const MAX_WEIGHT = 1_000;
+
+/** For records: without it a name that does not match the pattern is taken with any value. */
+const ONLY_THESE_NAMES = { additionalProperties: false } as const;
+
+/** Fields of an instance as a caller writes them. Source: decisions, "Surface A bodies"; ADR 6. */
+export const InstanceInput = Type.Object(
+  {
+    id: Type.Optional(InstanceId),
+    /** URL of a Streamable HTTP server; without a path `/mcp` is added. */
+    endpoint: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
+    /** Program to start, with its words when `args` is absent; split into words, never given to a shell. */
+    command: Type.Optional(Type.String({ minLength: 1, maxLength: 8192 })),
+    args: Type.Optional(Type.Array(Type.String({ maxLength: 8192 }), { maxItems: 256 })),
+    working_dir: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
+    env_vars: Type.Optional(
+      Type.Record(
+        Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }),
+        Type.String({ maxLength: 32768 }),
+        ONLY_THESE_NAMES,
+      ),
+    ),
+    headers: Type.Optional(
+      Type.Record(
+        Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" }),
+        Type.String({ maxLength: 8192 }),
+        ONLY_THESE_NAMES,
+      ),
+    ),
+    transport: Type.Optional(Type.Enum(['http', 'stdio'])),
+    weight: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_WEIGHT })),
+    metadata: Type.Optional(
+      Type.Record(Type.String({ pattern: '^[\\s\\S]{0,256}$' }), Type.Unknown(), ONLY_THESE_NAMES),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type InstanceInput = Static<typeof InstanceInput>;
+
+/** Body of POST /gateway/register with the instance nested. The flat form is folded into it by the route. */
+export const RegisterInput = Type.Object(
+  {
+    template_name: TemplateId,
+    instance: InstanceInput,
+    load_balancer: Type.Optional(LoadBalancerSettings),
+  },
+  { additionalProperties: false },
+);
+export type RegisterInput = Static<typeof RegisterInput>;
+
+export type InstanceSource = 'api' | 'file' | 'sync';
+
+/** What was registered. Immutable; a change makes a new value. */
+export interface InstanceDefinition {
+  /** Unique in its template. */
+  readonly id: string;
+  /** Unique in the registry, never changes. */
+  readonly serverId: string;
+  readonly template: string;
+  readonly transport: TransportKind;
+  /** Set for http. Together with `command`: the gateway runs the program that serves this endpoint. */
+  readonly endpoint?: string;
+  readonly command?: string;
+  readonly args: readonly string[];
+  readonly workingDir?: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly weight: number;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly source: InstanceSource;
+  /** Hash of the registry file's entry it came from; only with source `file`. */
+  readonly fingerprint?: string;
+  /** ISO 8601. */
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+export type InstanceState = 'starting' | 'healthy' | 'unhealthy' | 'draining' | 'stopped';
+
+/** What is true of an instance now: the one source for the API, the console, the metrics and the events. */
+export interface InstanceSnapshot {
+  readonly id: string;
+  readonly serverId: string;
+  readonly template: string;
+  readonly state: InstanceState;
+  readonly healthy: boolean;
+  readonly inFlight: number;
+  readonly weight: number;
+  /** Health score 0-100 as the health_based strategy sees it. */
+  readonly score: number;
+  /** Exponentially weighted time to the answer; null before the first call or probe. */
+  readonly latencyMs: number | null;
+  /** Failed probes and openings in a row. */
+  readonly consecutiveFailures: number;
+  /** ISO 8601 of the last finished probe or opening. */
+  readonly lastCheck: string | null;
+  /** Why it is not healthy; null while it is. */
+  readonly reason: string | null;
+  readonly restarts: number;
+  readonly requests: number;
+  readonly errors: number;
+  readonly era: string | null;
+  /** Process id of the child, when the gateway runs one. */
+  readonly pid: number | null;
+  /** Last lines of the child's standard error; of the last child, when there is none now. */
+  readonly stderr: readonly string[];
+  /** Lines on standard output, or messages, that were no JSON-RPC. */
+  readonly strayMessages: number;
+}

@@ -1,0 +1,70 @@
+// Every bound of the program in one place: sizes in bytes, times in milliseconds, counts as they are.
+// It holds defaults only; what an operator may change is named in src/config.ts.
+
+/** Bounds that hold everywhere. Source: decisions page, "Limits"; each has its ADR. */
+export const LIMITS = {
+  /** Largest request body. Over it: 413 PAYLOAD_TOO_LARGE. */
+  requestBodyBytes: 4 * 1024 * 1024,
+  /** Largest sum of request headers. Over it Node answers 431. */
+  requestHeaderBytes: 64 * 1024,
+  /** Largest message of a backend (one line, one SSE event, one JSON answer). Over it: BACKEND_UNAVAILABLE. */
+  backendMessageBytes: 64 * 1024 * 1024,
+  /** Answers up to this size are proven to be JSON before their bytes are forwarded; larger ones are recognised by shape. */
+  provenAnswerBytes: 16 * 1024,
+  /** Exchanges one instance carries at the same time. */
+  inFlightPerInstance: 256,
+  /** Exchanges that wait per instance when all are full. Over it: 429 QUEUE_FULL. */
+  queuedPerInstance: 256,
+  /** Longest wait in that line. After it: 429 QUEUE_FULL. */
+  queueWaitMs: 5_000,
+  /** Pages gathered for one list, so that a backend with an endless cursor ends. */
+  listPages: 1_000,
+  /** Items gathered for one list. */
+  listItems: 100_000,
+  /** Longest wait of a call for the look-up of a tool that is not in the list. After it: 404 TOOL_NOT_FOUND. */
+  toolLookupMs: 5_000,
+  /** Longest wait for one page of an instance's tools, shortest age of a list that a miss looks up again, and
+   *  listings in a row when the tools change while they are listed. */
+  toolListMs: 30_000,
+  toolListAgeMs: 1_000,
+  toolListRounds: 3,
+  /** Grace for calls in flight when the gateway stops. */
+  graceMs: 25_000,
+  /** Grace for calls in flight when one instance is drained or deregistered. */
+  drainMs: 30_000,
+  /** Stop ladder of a child: wait after stdin end, then after SIGTERM; SIGKILL follows. */
+  stdinEndMs: 2_000,
+  terminateMs: 3_000,
+  /** Lines, and characters per line, kept of a child's stderr. */
+  stderrLines: 100,
+  stderrLineCharacters: 2_048,
+  /** Longest wait for a TCP and TLS connection to a backend. After it: BACKEND_UNAVAILABLE, not delivered. */
+  connectMs: 5_000,
+  /** Connections per HTTP instance besides the exchanges: the listening stream, probes, cancels and replies. */
+  spareConnections: 8,
+  /** Wait for what nobody waits for: the answer to a cancel or a goodbye, the end of a stream after its answer. */
+  courtesyMs: 2_000,
+  /** Answers to requests of a backend that are under way to it; more are dropped. */
+  repliesUnderWay: 64,
+  /** Longest handshake of a starting instance. */
+  handshakeMs: 30_000,
+  /** Restart of a dead instance: first wait and longest wait; doubled in between, with jitter. */
+  restartFirstMs: 500,
+  restartLongestMs: 30_000,
+  /** An instance that lived this long starts its back-off anew. */
+  restartForgivenMs: 60_000,
+  /** Failed probes in a row that make an instance unhealthy. */
+  failedProbes: 2,
+  /** Failed probes in a row of an unhealthy instance, after which its session is opened anew. */
+  failedRecoveries: 5,
+  /** Shortest distance between two probes that suspicious calls asked for. */
+  promptedProbeMs: 1_000,
+  /** Hard maximum of one call, whatever progress it reports. */
+  callLongestMs: 600_000,
+  /** Retry budget: this share of the calls of the window, plus the allowance. */
+  retryBudgetShare: 0.2,
+  retryBudgetAllowance: 10,
+  retryBudgetWindowMs: 10_000,
+  /** Two stop signals closer than this are one Ctrl-C that arrived twice (terminal and npm). */
+  sameSignalMs: 500,
+} as const;

@@ -1,0 +1,71 @@
+// The methods of the Model Context Protocol that the gateway speaks, as tables, and the protocol's constants.
+// Sources: MCP specification revisions 2024-11-05 to 2026-07-28.
+
+/** Revisions with the `initialize` handshake, newest first. */
+export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;
+/** Revisions without a handshake: every request carries its version in `_meta`. */
+export const MODERN_VERSIONS = ['2026-07-28'] as const;
+
+/** How a backend wants to be spoken to. `bare`: it refuses `initialize` but answers the methods themselves. */
+export type Era = 'legacy' | 'modern' | 'bare';
+
+/** What the handshake learned about a backend. */
+export interface Peer {
+  readonly era: Era;
+  /** Negotiated protocol revision; `''` for a bare backend. */
+  readonly protocolVersion: string;
+  readonly serverName: string;
+  readonly serverVersion: string;
+  /** Capabilities as the server announced them; for a bare backend `{ tools: {} }`. */
+  readonly capabilities: Readonly<Record<string, unknown>>;
+}
+
+export type ListField = 'tools' | 'resources' | 'resourceTemplates' | 'prompts';
+
+export interface MethodTraits {
+  /** May be sent again when nobody knows whether it arrived. tools/call depends on the tool's annotations. */
+  readonly repeatable: boolean;
+  /** Field of a paginated list result. */
+  readonly list?: ListField;
+  /** Capability a server must have announced to know the method. */
+  readonly capability?: 'tools' | 'resources' | 'prompts' | 'completions';
+  /** Field of `params` mirrored in the `Mcp-Name` header of the modern era. */
+  readonly nameField?: 'name' | 'uri';
+}
+
+/** What the gateway knows of each method; an unknown one is not repeated. */
+export const METHODS: Readonly<Record<string, MethodTraits>> = {
+  initialize: { repeatable: true },
+  'server/discover': { repeatable: true },
+  ping: { repeatable: true },
+  'tools/list': { repeatable: true, list: 'tools', capability: 'tools' },
+  'tools/call': { repeatable: false, capability: 'tools', nameField: 'name' },
+  'resources/list': { repeatable: true, list: 'resources', capability: 'resources' },
+  'resources/templates/list': { repeatable: true, list: 'resourceTemplates', capability: 'resources' },
+  'resources/read': { repeatable: true, capability: 'resources', nameField: 'uri' },
+  'prompts/list': { repeatable: true, list: 'prompts', capability: 'prompts' },
+  'prompts/get': { repeatable: true, capability: 'prompts', nameField: 'name' },
+  'completion/complete': { repeatable: true, capability: 'completions' },
+};
+
+/** Keys of `_meta` in the modern era. Source: 2026-07-28 basic/index#meta. */
+export const META = {
+  protocolVersion: 'io.modelcontextprotocol/protocolVersion',
+  clientCapabilities: 'io.modelcontextprotocol/clientCapabilities',
+  clientInfo: 'io.modelcontextprotocol/clientInfo',
+  progressToken: 'progressToken',
+} as const;
+
+/** A tool as a backend lists it; unknown fields are kept. */
+export interface Tool {
+  readonly name: string;
+  readonly description?: string;
+  readonly inputSchema?: Readonly<Record<string, unknown>>;
+  readonly annotations?: { readonly readOnlyHint?: boolean; readonly idempotentHint?: boolean };
+  readonly [field: string]: unknown;
+}
+
+/** True when a tool says that calling it twice does no harm. Source: MCP server/tools, annotations. */
+export function isRepeatable(tool: Tool | undefined): boolean {
+  return tool?.annotations?.readOnlyHint === true || tool?.annotations?.idempotentHint === true;
+}

@@ -1,0 +1,197 @@
+// Turns what a caller wrote about an instance into the definition that is stored: identity, transport, endpoint, words.
+// Pure: clock, randomness and the registry are arguments. Folders, networks and permissions are checked elsewhere.
+
+import { splitCommand } from './command-words.ts';
+import { readEndpoint } from './endpoint.ts';
+import { configIncomplete, type GatewayError, validationFailed } from './errors.ts';
+import {
+  INSTANCE_ID_PATTERN,
+  type InstanceDefinition,
+  type InstanceInput,
+  type InstanceSource,
+  MAX_WEIGHT,
+  type TransportKind,
+} from './instance.ts';
+import { TEMPLATE_ID_PATTERN } from './template.ts';
+
+/** What a registration needs to know of the world. */
+export interface RegistrationContext {
+  /** The instance that has this id in the template now; it is replaced. */
+  readonly find: (id: string) => InstanceDefinition | undefined;
+  /** Whether any instance of the registry has this server id. */
+  readonly isServerIdTaken: (serverId: string) => boolean;
+  /** Eight random lower-case hexadecimal digits. */
+  readonly randomHex: () => string;
+  /** ISO 8601. */
+  readonly now: string;
+  readonly source: InstanceSource;
+  /** True when a function of this program is the backend, so that nothing else needs to say how to reach it. */
+  readonly isInProcess?: boolean;
+  /** Where errors say that the input was. Default `['body', 'instance']`. */
+  readonly loc?: readonly (string | number)[];
+}
+
+/** The most an id can be long; see INSTANCE_ID_PATTERN. */
+const ID_CHARACTERS = 128;
+/** More than one collision of 32 random bits means that they are not random. */
+const ID_ATTEMPTS = 16;
+
+/**
+ * Makes the definition of an instance of `template`. `input` has the shape of InstanceInput already.
+ *
+ * - Without `id` it becomes `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; it and
+ *   `createdAt` stay when an instance is replaced. Source: decisions, "Identity".
+ * - `transport` follows from the fields: an endpoint means http, a command alone stdio, both http with a program that the
+ *   gateway runs.
+ * - `command` is split into words only when `args` is absent.
+ * - `weight` may stand in `metadata.weight`; default 1.
+ *
+ * Throws CONFIG_INCOMPLETE (something is missing to reach a server), VALIDATION_ERROR (a field is wrong by itself or
+ * contradicts another) and ENDPOINT_NOT_ALLOWED (credentials in the URL).
+ */
+export function defineInstance(
+  template: string,
+  input: InstanceInput,
+  context: RegistrationContext,
+): InstanceDefinition {
+  const loc = context.loc ?? ['body', 'instance'];
+  const transport = context.isInProcess ? 'in-process' : inferTransport(input, loc);
+  refuseUnused(input, loc);
+  refuseBadHeaders(input, loc);
+  const endpoint =
+    input.endpoint === undefined ? undefined : readEndpoint(input.endpoint, [...loc, 'endpoint']);
+  const program = readProgram(input, loc);
+  const weight = readWeight(input, loc);
+
+  checkedName(template, TEMPLATE_NAME, ['body', 'template_name']);
+  const id =
+    input.id === undefined
+      ? inventId(template, context)
+      : checkedName(input.id, INSTANCE_NAME, [...loc, 'id']);
+  const existing = context.find(id);
+  return {
+    id,
+    serverId: existing?.serverId ?? inventServerId(template, id, context),
+    template,
+    transport,
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(program === undefined ? {} : { command: program.command }),
+    args: program?.args ?? [],
+    ...(input.working_dir === undefined ? {} : { workingDir: input.working_dir }),
+    env: { ...input.env_vars },
+    headers: { ...input.headers },
+    weight,
+    metadata: { ...input.metadata },
+    source: context.source,
+    createdAt: existing?.createdAt ?? context.now,
+    updatedAt: context.now,
+  };
+}
+
+const TEMPLATE_NAME = new RegExp(TEMPLATE_ID_PATTERN);
+const INSTANCE_NAME = new RegExp(INSTANCE_ID_PATTERN);
+
+type Location = readonly (string | number)[];
+
+function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Location): TransportKind {
+  if (endpoint === undefined && command === undefined) {
+    throw configIncomplete('Nothing says how to reach the server: "endpoint" or "command" is missing.');
+  }
+  if (transport === 'http' && endpoint === undefined) {
+    throw configIncomplete('The transport "http" needs an "endpoint".');
+  }
+  if (transport === 'stdio' && command === undefined) {
+    throw configIncomplete('The transport "stdio" needs a "command".');
+  }
+  if (transport === 'stdio' && endpoint !== undefined) {
+    throw invalid([...loc, 'endpoint'], 'An instance with the transport "stdio" has no endpoint');
+  }
+  return endpoint === undefined ? 'stdio' : 'http';
+}
+
+/** A field that would have no effect is a mistake of the caller, who believes that it has one. */
+function refuseUnused(input: InstanceInput, loc: Location): void {
+  const { endpoint, command, args, working_dir, env_vars, headers } = input;
+  const isFilled = (field: object | undefined) => field !== undefined && Object.keys(field).length > 0;
+  if (command === undefined) {
+    if (isFilled(args)) throw configIncomplete('"args" are given, but the "command" is missing.');
+    if (working_dir !== undefined)
+      throw invalid([...loc, 'working_dir'], 'Only a command has a working directory');
+    if (isFilled(env_vars)) throw invalid([...loc, 'env_vars'], 'Only a command has environment variables');
+  }
+  if (endpoint === undefined && isFilled(headers)) {
+    throw invalid([...loc, 'headers'], 'Only an endpoint has headers');
+  }
+}
+
+/** What cannot stand in a header: with it every request would fail. Source: RFC 9110 section 5.5. */
+const NO_HEADER_TEXT = /[^\t\x20-\x7e\x80-\xff]/;
+
+function refuseBadHeaders({ headers = {} }: InstanceInput, loc: Location): void {
+  for (const [name, value] of Object.entries(headers)) {
+    if (NO_HEADER_TEXT.test(value)) {
+      throw invalid(
+        [...loc, 'headers', name],
+        'A header is one line of Latin-1 text without control characters',
+      );
+    }
+  }
+}
+
+function readProgram(
+  { command, args }: InstanceInput,
+  loc: Location,
+): { command: string; args: readonly string[] } | undefined {
+  if (command === undefined) return undefined;
+  if (args !== undefined) {
+    if (command.trim() === '') throw invalid([...loc, 'command'], 'The command is empty');
+    return { command, args: [...args] };
+  }
+  const split = splitCommand(command);
+  if ('problem' in split)
+    throw invalid([...loc, 'command'], `The command cannot be split into words: ${split.problem}`);
+  const [first = '', ...rest] = split.words;
+  if (first === '') throw invalid([...loc, 'command'], 'The command is empty');
+  return { command: first, args: rest };
+}
+
+function readWeight({ weight, metadata }: InstanceInput, loc: Location): number {
+  if (weight !== undefined) return checkedWeight(weight, [...loc, 'weight']);
+  const written = metadata?.weight;
+  if (written === undefined || written === null) return 1;
+  return checkedWeight(written, [...loc, 'metadata', 'weight']);
+}
+
+/** The weight, or VALIDATION_ERROR: programs that embed the gateway come here without a schema before them. */
+export function checkedWeight(written: unknown, loc: Location): number {
+  const isUsable =
+    typeof written === 'number' && Number.isInteger(written) && written >= 1 && written <= MAX_WEIGHT;
+  if (isUsable) return written;
+  throw invalid(loc, `A weight is a whole number from 1 to ${MAX_WEIGHT}`);
+}
+
+function checkedName(written: string, pattern: RegExp, loc: Location): string {
+  if (pattern.test(written)) return written;
+  throw invalid(loc, `This name does not match ${pattern.source}`);
+}
+
+function inventId(template: string, context: RegistrationContext): string {
+  for (let attempt = 0; attempt < ID_ATTEMPTS; attempt += 1) {
+    const hex = context.randomHex();
+    const id = `${template.slice(0, ID_CHARACTERS - 1 - hex.length)}-${hex}`;
+    if (context.find(id) === undefined) return id;
+  }
+  throw new Error(`no free id for an instance of "${template}" in ${ID_ATTEMPTS} attempts`);
+}
+
+function inventServerId(template: string, id: string, { isServerIdTaken }: RegistrationContext): string {
+  if (!isServerIdTaken(id)) return id;
+  let serverId = `${template}.${id}`;
+  // Somebody may have named an instance of another template just so.
+  for (let number = 2; isServerIdTaken(serverId); number += 1) serverId = `${template}.${id}.${number}`;
+  return serverId;
+}
+
+function invalid(loc: Location, msg: string): GatewayError {
+  return validationFailed([{ loc, msg, type: 'value_error' }]);
+}

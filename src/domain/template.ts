@@ -1,0 +1,44 @@
+// A template: the group name that clients call, and how calls are spread over its instances.
+// Settings as they are written; as the gateway works with them they are in policy.ts. The definition file template.json is
+// read in src/templates.
+
+import Type, { type Static } from 'typebox';
+import { type BalancerPolicy, STRATEGY_NAMES, strategyName } from './policy.ts';
+
+/** Template names are used in URLs and commands. Source: spec, "Template definition". */
+export const TEMPLATE_ID_PATTERN = '^[a-z][a-z0-9-]*$';
+export const TemplateId = Type.String({ pattern: TEMPLATE_ID_PATTERN, maxLength: 128 });
+
+/** Settings as they are written: seconds, whole numbers; `weighted` is an alias. Source: spec "Limits" 3, ADR 4. */
+export const LoadBalancerSettings = Type.Object(
+  {
+    strategy: Type.Optional(Type.Enum([...STRATEGY_NAMES, 'weighted'])),
+    /** Seconds between two probes of one instance. */
+    health_check_interval: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
+    /** Further candidates tried after the first one failed. */
+    max_retries: Type.Optional(Type.Integer({ minimum: 0, maximum: 10 })),
+    /** Seconds until the first answer of a call. */
+    timeout: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
+  },
+  { additionalProperties: false },
+);
+export type LoadBalancerSettings = Static<typeof LoadBalancerSettings>;
+
+/** A template as it is stored: its name and the settings that differ from the defaults. */
+export interface TemplateSettings {
+  readonly name: string;
+  readonly loadBalancer: LoadBalancerSettings;
+}
+
+/** Lays a template's own settings over the gateway's defaults. */
+export function policyOf(settings: LoadBalancerSettings, defaults: BalancerPolicy): BalancerPolicy {
+  const { strategy, health_check_interval, max_retries, timeout } = settings;
+  return {
+    strategy: strategy === undefined ? defaults.strategy : strategyName(strategy),
+    healthIntervalMs:
+      health_check_interval === undefined ? defaults.healthIntervalMs : health_check_interval * 1000,
+    probeTimeoutMs: defaults.probeTimeoutMs,
+    maxRetries: max_retries ?? defaults.maxRetries,
+    callTimeoutMs: timeout === undefined ? defaults.callTimeoutMs : timeout * 1000,
+  };
+}

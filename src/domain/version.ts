@@ -1,0 +1,7 @@
+// The two versions the gateway tells: its own, and that of the API it serves.
+
+/** Version of the package. A spec holds it against package.json. */
+export const VERSION = '0.1.0';
+
+/** Version of the HTTP API. Source: spec, "Versioning" 1. */
+export const API_VERSION = '2.0.0';
