@@ -1,0 +1,49 @@
+// What every spec of a strategy needs: candidates made of a few words, seeded randomness, and counting.
+// It knows no strategy.
+
+import type { Candidate, Strategy } from '../../src/balancing/strategy.ts';
+
+/** A candidate whose load a spec may change. */
+export type TestCandidate = { -readonly [Field in keyof Candidate]: Candidate[Field] };
+
+export type Candidates<C extends Candidate = TestCandidate> = readonly [C, ...C[]];
+
+/** A healthy, idle candidate of weight 1 with room for 256; `fields` says what is different. */
+export function candidate(id: string, fields: Partial<Candidate> = {}): TestCandidate {
+  return { id, weight: 1, inFlight: 0, capacity: 256, successRate: 1, latencyMs: undefined, ...fields };
+}
+
+/** One candidate per id. */
+export function candidates(first: string, ...others: string[]): Candidates {
+  return [candidate(first), ...others.map((id) => candidate(id))];
+}
+
+/** One candidate per weight, with the ids a, b, c and so on. */
+export function weighted(first: number, ...others: number[]): Candidates {
+  const named = (weight: number, index: number) =>
+    candidate(String.fromCharCode('a'.charCodeAt(0) + index), { weight });
+  return [named(first, 0), ...others.map((weight, index) => named(weight, index + 1))];
+}
+
+/** Numbers in [0, 1) that are the same in every run (mulberry32). */
+export function seeded(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Picks `times` times from the same candidates and returns the ids in order. */
+export function picks(strategy: Strategy, from: Candidates, times: number): string[] {
+  return Array.from({ length: times }, () => strategy(from).id);
+}
+
+/** How often each id occurs, in the order of the ids. */
+export function counted(ids: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const id of [...ids].sort()) counts[id] = (counts[id] ?? 0) + 1;
+  return counts;
+}

@@ -1,0 +1,57 @@
+// How well an instance does, as one number, and the averages it is made of.
+// It measures nothing (actors/reply.ts and actors/probe.ts do) and chooses nobody (health-based.ts does).
+
+import type { Candidate } from './strategy.ts';
+
+/** The two averages a score is made of. */
+export type Measured = Pick<Candidate, 'successRate' | 'latencyMs'>;
+
+/** Share of the newest sample in an average: the last ten samples make up nine tenths of it. */
+const SAMPLE_SHARE = 0.2;
+/** Added to both latencies before they are compared: differences of a few ms between fast instances are noise. */
+const LATENCY_NOISE_MS = 5;
+/** How far below the best success rate an instance may be and still set the pool's best latency. */
+const RELIABLE_WITHIN = 0.1;
+
+/**
+ * Health score, 0 to 100, higher is better:
+ *
+ *     100 * successRate * (best + 5) / (latency + 5)        both in ms, the fraction at most 1
+ *
+ * Never answered is 0, however fast. An unknown latency, of the candidate or of the pool, costs nothing: a new
+ * instance gets calls and is measured by them. A latency of 0 is an ordinary fast one. Source: ADR 7.
+ */
+export function healthScore(candidate: Measured, bestLatencyMs: number | undefined): number {
+  const success = Math.min(1, Math.max(0, candidate.successRate));
+  const { latencyMs } = candidate;
+  if (latencyMs === undefined || bestLatencyMs === undefined || latencyMs <= bestLatencyMs) {
+    return 100 * success;
+  }
+  return (100 * success * (bestLatencyMs + LATENCY_NOISE_MS)) / (latencyMs + LATENCY_NOISE_MS);
+}
+
+/**
+ * The pool's best latency in ms: the lowest among the candidates that are answered about as reliably as the most
+ * reliable one, so that a broken instance which answers nothing but pings does not make the others look slow.
+ * Undefined when none of those was measured yet. Source: ADR 7.
+ */
+export function bestLatencyMs(candidates: readonly Measured[]): number | undefined {
+  let bestSuccess = 0;
+  for (const { latencyMs, successRate } of candidates) {
+    if (latencyMs !== undefined && successRate > bestSuccess) bestSuccess = successRate;
+  }
+  let best: number | undefined;
+  for (const { latencyMs, successRate } of candidates) {
+    if (latencyMs === undefined || successRate < bestSuccess - RELIABLE_WITHIN) continue;
+    if (best === undefined || latencyMs < best) best = latencyMs;
+  }
+  return best;
+}
+
+/**
+ * Exponentially weighted moving average: `alpha` of the sample and the rest of what was. The first sample, with
+ * `previous` undefined, is the average. `alpha` is in (0, 1], default 0.2. Source: ADR 7.
+ */
+export function ewma(previous: number | undefined, sample: number, alpha: number = SAMPLE_SHARE): number {
+  return previous === undefined ? sample : previous + alpha * (sample - previous);
+}
