@@ -1,0 +1,194 @@
+// Settings as an operator meets them: names, defaults, errors in one line, and a document that is not stale.
+// `node spec/config.spec.ts --write` renews the table in docs/configuration.md.
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import * as assert from 'uvu/assert';
+import { renderSettingsTable } from '../src/config/documents.ts';
+import { describeConfig } from '../src/config.ts';
+import { DENIED_NETWORKS } from '../src/domain/denied-networks.ts';
+import { DEFAULT_POLICY, STRATEGY_NAMES } from '../src/domain/policy.ts';
+import { addresses, cwd, load, refusal, type Written } from './helpers/config.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('configuration');
+
+const documentation = new URL('../docs/configuration.md', import.meta.url);
+
+test('has the documented defaults when nothing is set', () => {
+  const { rows: _, ...config } = load();
+  assert.equal(config, {
+    listeners: [
+      { host: '127.0.0.1', port: 8080, label: 'surface A' },
+      { host: '127.0.0.1', port: 8000, label: 'surface B' },
+    ],
+    portsDefaulted: true,
+    logLevel: 'info',
+    authEnabled: false,
+    databaseUrl: 'memory://',
+    registryFile: undefined,
+    defaultPolicy: DEFAULT_POLICY,
+    graceMs: 25_000,
+    corsOrigins: ['*'],
+    allowedHosts: [],
+    allowedOrigins: [],
+    trustedProxies: [],
+    deniedNetworks: DENIED_NETWORKS,
+    requestBodyBytes: 4_194_304,
+    warnings: [],
+  });
+});
+
+test('reads every variable that the spec names', () => {
+  const config = load({
+    env: {
+      MCP_GATEWAY_HOST: '0.0.0.0',
+      MCP_GATEWAY_PORT: '8081',
+      MCP_GATEWAY_REGISTRY_FILE: 'registry.json',
+      MCP_GATEWAY_HEALTH_INTERVAL: '45',
+      MCP_GATEWAY_HEALTH_TIMEOUT: '2.5',
+      MCP_GATEWAY_DEFAULT_STRATEGY: 'weighted',
+      MCP_GATEWAY_MAX_RETRIES: '0',
+      GATEWAY_HOST: '::1',
+      GATEWAY_PORT: '8001',
+      GATEWAY_CORS_ORIGINS: 'https://a.example, http://B.example:8080/',
+      GATEWAY_AUTH_ENABLED: 'false',
+      GATEWAY_DATABASE_URL: 'memory://',
+    },
+  });
+  assert.equal(config.listeners, [
+    { host: '0.0.0.0', port: 8081, label: 'surface A' },
+    { host: '::1', port: 8001, label: 'surface B' },
+  ]);
+  assert.is(config.portsDefaulted, false);
+  assert.is(config.registryFile, resolve(cwd, 'registry.json'));
+  assert.equal(config.defaultPolicy, {
+    strategy: 'weighted_round_robin',
+    healthIntervalMs: 45_000,
+    probeTimeoutMs: 2_500,
+    maxRetries: 0,
+    callTimeoutMs: 30_000,
+  });
+  assert.equal(config.corsOrigins, ['https://a.example', 'http://b.example:8080']);
+});
+
+test('reads every key of gateway.yaml that the spec names', () => {
+  const config = load({
+    yaml: [
+      'host: 0.0.0.0',
+      'port: 9000',
+      'database_url: memory://',
+      'auth:',
+      '  enabled: false',
+      'cors_origins: [https://a.example]',
+      'load_balancer:',
+      '  strategy: health_based',
+      '  health_check_interval: 1.5',
+    ].join('\n'),
+  });
+  assert.equal(config.listeners, [{ host: '0.0.0.0', port: 9000, label: 'gateway' }]);
+  assert.is(config.defaultPolicy.strategy, 'health_based');
+  assert.is(config.defaultPolicy.healthIntervalMs, 1_500);
+  assert.equal(config.corsOrigins, ['https://a.example']);
+});
+
+test('names the source and what it expected when a value cannot be used', () => {
+  const cases: [Written, string][] = [
+    [{ flags: { port: '65536' } }, '--port: expected a port from 0 to 65535; found "65536"'],
+    [{ flags: { port: true } }, '--port: expected a port from 0 to 65535; found "true"'],
+    [
+      { env: { MCP_GATEWAY_HEALTH_INTERVAL: '0.5' } },
+      'MCP_GATEWAY_HEALTH_INTERVAL: expected seconds from 1 to 3600; found "0.5"',
+    ],
+    [
+      { env: { GATEWAY_MAX_RETRIES: '1.5' } },
+      'GATEWAY_MAX_RETRIES: expected a whole number from 0 to 10; found "1.5"',
+    ],
+    [
+      { yaml: 'load_balancer: { timeout: 30s }' },
+      'gateway.yaml, load_balancer.timeout: expected seconds from 0.1 to 3600; found "30s"',
+    ],
+    [
+      { flags: { host: 'localhost:80' } },
+      '--host: expected a host name or an IP address, without port; found "localhost:80"',
+    ],
+    [{ yaml: 'port:' }, 'gateway.yaml, port: expected a port from 0 to 65535; found nothing'],
+    [
+      { flags: { strategy: 'fastest' } },
+      `--strategy: expected one of ${STRATEGY_NAMES.join(', ')}; found "fastest"`,
+    ],
+    [
+      { flags: { 'cors-origins': 'a.example' } },
+      '--cors-origins: expected * or origins such as https://app.example.com, separated by commas; found "a.example"',
+    ],
+    [
+      { flags: { 'trusted-proxies': '10.0.0.0/33' } },
+      '--trusted-proxies: expected addresses or networks such as 10.0.0.0/8, separated by commas; found "10.0.0.0/33"',
+    ],
+    [
+      { yaml: 'allowed_origins: [a.example, "*"]' },
+      'gateway.yaml, allowed_origins: expected origins such as https://app.example.com, separated by commas; found "a.example, *"',
+    ],
+    [{ yaml: 'port: [1]' }, 'gateway.yaml, port: expected a port from 0 to 65535; found a list'],
+    [{ yaml: 'port: { a: 1 }' }, 'gateway.yaml, port: expected a port from 0 to 65535; found a section'],
+    [
+      { flags: { 'log-level': 'x'.repeat(100) } },
+      `--log-level: expected one of trace, debug, info, warn, error, fatal, silent; found "${'x'.repeat(60)}..."`,
+    ],
+    [{ flags: { config: 'other.yaml' } }, '--config: there is no file "other.yaml"'],
+  ];
+  for (const [written, expected] of cases) assert.is(refusal(written), expected);
+});
+
+test('refuses what is not built yet instead of ignoring it', () => {
+  const notBuilt: [Written, string][] = [
+    [{ flags: { auth: true } }, '--auth: authentication is not built yet'],
+    [{ env: { GATEWAY_AUTH_ENABLED: 'true' } }, 'GATEWAY_AUTH_ENABLED: authentication is not built yet'],
+    [{ yaml: 'auth: { enabled: true }' }, 'gateway.yaml, auth.enabled: authentication is not built yet'],
+    [{ yaml: 'auth: { access_token_expire_minutes: 60 }' }, 'authentication is not built yet'],
+    [{ env: { GATEWAY_SECRET_KEY: 'x'.repeat(32) } }, 'GATEWAY_SECRET_KEY: authentication is not built yet'],
+    [
+      { env: { GATEWAY_ADMIN_PASSWORD: 'hunter2!' } },
+      'GATEWAY_ADMIN_PASSWORD: authentication is not built yet',
+    ],
+    [{ env: { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' } }, 'a database is not built yet'],
+    [{ env: { GATEWAY_ENCRYPTION_KEY: 'k' } }, 'a database is not built yet'],
+    [{ env: { GATEWAY_REDIS_URL: 'redis://127.0.0.1' } }, 'rate limiting is not built yet'],
+  ];
+  for (const [written, expected] of notBuilt) assert.match(refusal(written), expected);
+  assert.is(load({ flags: { auth: false } }).authEnabled, false);
+});
+
+test('describes the listeners and where host and port came from', () => {
+  const config = load({ env: { GATEWAY_PORT: '9000' }, yaml: 'host: "::1"' });
+  assert.equal(
+    describeConfig(config).filter(({ name }) => name === 'listen'),
+    [
+      {
+        name: 'listen',
+        value: '[::1]:9000 (surface B)',
+        source: 'port GATEWAY_PORT, host gateway.yaml, host',
+      },
+    ],
+  );
+});
+
+test('is described in docs/configuration.md as it is', () => {
+  const text = readFileSync(documentation, 'utf8').replaceAll('\r\n', '\n');
+  const table = `<!-- settings:begin -->\n${renderSettingsTable()}\n<!-- settings:end -->`;
+  if (process.argv.includes('--write')) {
+    writeFileSync(
+      documentation,
+      text.replace(/<!-- settings:begin -->[\s\S]*<!-- settings:end -->/, () => table),
+    );
+  } else {
+    assert.ok(text.includes(table), 'docs/configuration.md is stale: run node spec/config.spec.ts --write');
+  }
+});
+
+test('reads the gateway.yaml that docs/configuration.md shows', () => {
+  const [, yaml = ''] = /```yaml\n([\s\S]*?)```/.exec(readFileSync(documentation, 'utf8')) ?? [];
+  assert.equal(addresses({ yaml }), ['0.0.0.0:9000 gateway']);
+});
+
+test.run();

@@ -1,0 +1,58 @@
+// What gateway.yaml may hold, and what is said about a key that nobody knows.
+
+import * as assert from 'uvu/assert';
+import { readConfigFile } from '../../src/config/config-file.ts';
+import { load, refusal } from '../helpers/config.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('configuration file');
+
+test('names the nearest key for an unknown one in gateway.yaml', () => {
+  assert.is(refusal({ yaml: 'prot: 80' }), 'gateway.yaml: unknown key prot; the nearest is port');
+  assert.is(
+    refusal({ yaml: 'load_balancer:\n  strtegy: random' }),
+    'gateway.yaml: unknown key load_balancer.strtegy; the nearest is load_balancer.strategy',
+  );
+  assert.match(
+    refusal({ yaml: 'load_balancer: random' }),
+    'load_balancer is a section of load_balancer.strategy',
+  );
+});
+
+test('says where gateway.yaml is not YAML, and takes an empty one or an empty section as nothing', () => {
+  assert.match(refusal({ yaml: 'port: [1' }), /^gateway\.yaml: .*line 1/);
+  assert.match(refusal({ yaml: '- port' }), 'gateway.yaml: expected settings');
+  assert.match(refusal({ yaml: 'port: 1\nport: 2' }), 'gateway.yaml: ');
+  assert.is(load({ yaml: '# nothing\n' }).portsDefaulted, true);
+  assert.is(load({ yaml: 'auth:\n  # enabled: true\n' }).authEnabled, false);
+});
+
+const keys = ['port', 'auth.enabled', 'auth.secret_key', 'http.a.b'];
+
+test('gives values by their dotted key, nested or not', () => {
+  const values = readConfigFile('port: 1\nauth: { enabled: no }\nhttp.a.b: [1]\n', 'a.yaml', keys);
+  assert.equal(
+    [...values],
+    [
+      ['port', 1],
+      ['auth.enabled', 'no'],
+      ['http.a.b', [1]],
+    ],
+  );
+});
+
+test('refuses a key that is set in both ways', () => {
+  assert.throws(
+    () => readConfigFile('auth: { enabled: no }\nauth.enabled: yes\n', 'a.yaml', keys),
+    /^a\.yaml: auth\.enabled is set twice$/,
+  );
+});
+
+test('refuses a file that would explode or contain itself', () => {
+  const bomb =
+    'a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nport: [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]';
+  assert.throws(() => readConfigFile(bomb, 'a.yaml', keys), /Excessive alias count/);
+  assert.match(refusal({ yaml: 'port: &p [*p]' }), 'gateway.yaml, port: expected a port');
+});
+
+test.run();

@@ -1,0 +1,64 @@
+// On which addresses a gateway listens, for every way to say so.
+
+import * as assert from 'uvu/assert';
+import { addresses, load, refusal, type Written } from '../helpers/config.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('listeners');
+
+test('listens exactly on the ports that are set', () => {
+  const cases: [Written, string[]][] = [
+    [{ env: { GATEWAY_PORT: '9000' } }, ['127.0.0.1:9000 surface B']],
+    [
+      { env: { MCP_GATEWAY_PORT: '9001', GATEWAY_PORT: '9000' } },
+      ['127.0.0.1:9001 surface A', '127.0.0.1:9000 surface B'],
+    ],
+    [{ env: { MCP_GATEWAY_PORT: '9000', GATEWAY_PORT: '9000' } }, ['127.0.0.1:9000 surface A']],
+    [
+      { env: { MCP_GATEWAY_PORT: '0', GATEWAY_PORT: '0' } },
+      ['127.0.0.1:0 surface A', '127.0.0.1:0 surface B'],
+    ],
+    [
+      { flags: { port: '9002' }, env: { MCP_GATEWAY_PORT: '9001', GATEWAY_PORT: '9000' }, yaml: 'port: 1' },
+      ['127.0.0.1:9002 gateway'],
+    ],
+    [{ env: { GATEWAY_PORT: '9000' }, yaml: 'port: 9003' }, ['127.0.0.1:9000 surface B']],
+    [{ yaml: 'port: 9003' }, ['127.0.0.1:9003 gateway']],
+    [{ flags: { port: '0' } }, ['127.0.0.1:0 gateway']],
+  ];
+  for (const [written, expected] of cases) assert.equal(addresses(written), expected);
+});
+
+test('gives each HOST variable to its own listener, and --host and the file to all', () => {
+  const cases: [Written, string[]][] = [
+    [{ env: { MCP_GATEWAY_HOST: '0.0.0.0' } }, ['0.0.0.0:8080 surface A', '127.0.0.1:8000 surface B']],
+    [
+      { env: { GATEWAY_HOST: '[::]' }, yaml: 'host: 10.0.0.1' },
+      ['10.0.0.1:8080 surface A', ':::8000 surface B'],
+    ],
+    [
+      { flags: { host: 'localhost' }, env: { MCP_GATEWAY_HOST: '0.0.0.0' } },
+      ['localhost:8080 surface A', 'localhost:8000 surface B'],
+    ],
+    [{ flags: { port: '1' }, env: { MCP_GATEWAY_HOST: '0.0.0.0' } }, ['0.0.0.0:1 gateway']],
+  ];
+  for (const [written, expected] of cases) assert.equal(addresses(written), expected);
+});
+
+test('does not guess the host of --port when the two HOST variables differ', () => {
+  const env = { MCP_GATEWAY_HOST: '10.0.0.1', GATEWAY_HOST: '10.0.0.2' };
+  assert.match(refusal({ flags: { port: '1' }, env }), 'MCP_GATEWAY_HOST and GATEWAY_HOST differ');
+  assert.equal(addresses({ flags: { port: '1', host: '::1' }, env }), ['::1:1 gateway']);
+});
+
+test('warns of a HOST variable whose listener is not open', () => {
+  const { warnings } = load({ env: { GATEWAY_PORT: '9000', MCP_GATEWAY_HOST: '0.0.0.0' } });
+  assert.equal(warnings, ['MCP_GATEWAY_HOST has no effect: MCP_GATEWAY_PORT is not set, another port is']);
+});
+
+test('does not take a Kubernetes service link for a port', () => {
+  const { listeners, portsDefaulted, warnings } = load({ env: { GATEWAY_PORT: 'tcp://10.96.0.7:80' } });
+  assert.equal([listeners.length, portsDefaulted, warnings.length], [2, true, 1]);
+});
+
+test.run();

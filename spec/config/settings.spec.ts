@@ -1,0 +1,85 @@
+// The table of settings holds together: names are unique, secrets stay off the command line, defaults are of their kind.
+
+import * as assert from 'uvu/assert';
+import { SETTINGS, type Setting } from '../../src/config/settings.ts';
+import { STRATEGY_NAMES } from '../../src/domain/policy.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('table of settings');
+
+const settings: readonly Setting<unknown>[] = Object.values(SETTINGS);
+
+function duplicates(names: readonly (string | undefined)[]): (string | undefined)[] {
+  return names.filter((name, index) => name !== undefined && names.indexOf(name) !== index);
+}
+
+test('has each key, flag and variable once', () => {
+  assert.equal(duplicates(settings.map(({ key }) => key)), []);
+  assert.equal(duplicates(settings.map(({ flag }) => flag)), []);
+  assert.equal(duplicates(settings.map(({ variable }) => variable)), []);
+});
+
+test('has no key that is also a section', () => {
+  const keys = settings.map(({ key }) => key);
+  assert.equal(
+    keys.filter((key) => keys.some((other) => other.startsWith(`${key}.`))),
+    [],
+  );
+});
+
+test('keeps secrets off the command line, and gives every other setting that is built a flag', () => {
+  for (const { key, flag, secret, later } of settings) {
+    if (secret) assert.is(flag, undefined, key);
+    else if (later === undefined) assert.type(flag, 'string', key);
+  }
+});
+
+test('has defaults that could have been written', () => {
+  for (const { key, kind, default: value } of settings) {
+    if (value !== undefined) assert.equal(kind.read(kind.show(value), '/'), value, key);
+  }
+});
+
+test('lets the default of what is not built yet be written, and nothing else', () => {
+  for (const { key, later, default: value } of settings) {
+    if (later !== undefined) assert.equal(later.allowed, value === undefined ? [] : [value], key);
+  }
+});
+
+test('has every variable that the spec names', () => {
+  const known = new Set(
+    settings.flatMap(({ variable }) => [`MCP_GATEWAY_${variable}`, `GATEWAY_${variable}`]),
+  );
+  const surfaceA = [
+    'HOST',
+    'PORT',
+    'REGISTRY_FILE',
+    'HEALTH_INTERVAL',
+    'HEALTH_TIMEOUT',
+    'DEFAULT_STRATEGY',
+    'MAX_RETRIES',
+  ];
+  const surfaceB = [
+    'HOST',
+    'PORT',
+    'DATABASE_URL',
+    'SECRET_KEY',
+    'AUTH_ENABLED',
+    'ADMIN_PASSWORD',
+    'CORS_ORIGINS',
+  ];
+  const named = [
+    ...surfaceA.map((name) => `MCP_GATEWAY_${name}`),
+    ...surfaceB.map((name) => `GATEWAY_${name}`),
+  ];
+  assert.equal(
+    named.filter((name) => !known.has(name)),
+    [],
+  );
+});
+
+test('offers every strategy there is', () => {
+  for (const name of STRATEGY_NAMES) assert.is(SETTINGS.strategy.kind.read(name, '/'), name);
+});
+
+test.run();

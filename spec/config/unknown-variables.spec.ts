@@ -1,0 +1,34 @@
+import * as assert from 'uvu/assert';
+import { unknownVariables } from '../../src/config/unknown-variables.ts';
+import { load } from '../helpers/config.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('unknown variables');
+
+test('are named with the nearest setting, in the warnings of the configuration', () => {
+  const { warnings } = load({ env: { MCP_GATEWAY_LOGLEVEL: 'debug', MCP_GATEWAY_LOG_LEVEL: 'info' } });
+  assert.equal(warnings, [
+    'MCP_GATEWAY_LOGLEVEL has no effect: there is no such setting, the nearest is MCP_GATEWAY_LOG_LEVEL',
+  ]);
+});
+
+test('are none of these: settings, files of secrets, what is empty, service links, the other prefix', () => {
+  const known = {
+    MCP_GATEWAY_PORT: '1',
+    MCP_GATEWAY_SECRET_KEY_FILE: '/run/secret',
+    MCP_GATEWAY_NOTHING: '',
+    MCP_GATEWAY_SERVICE_HOST: '10.0.0.1',
+    MCP_GATEWAY_SERVICE_PORT: '80',
+    MCP_GATEWAY_SERVICE_PORT_HTTP: '80',
+    MCP_GATEWAY_PORT_80_TCP_ADDR: '10.0.0.1',
+    GATEWAY_SOMETHING: 'x',
+    PATH: '/bin',
+  };
+  assert.equal(unknownVariables(known), []);
+});
+
+test('do not have a file when they are no secret', () => {
+  assert.is(unknownVariables({ MCP_GATEWAY_PORT_FILE: 'x' }).length, 1);
+});
+
+test.run();

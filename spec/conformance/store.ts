@@ -1,0 +1,208 @@
+// What every Store does, whatever is underneath. Each store's spec runs this before its own tests.
+
+import * as assert from 'uvu/assert';
+import type { InstanceDefinition } from '../../src/domain/instance.ts';
+import type { Store } from '../../src/persistence/store.ts';
+import type { Suite } from '../helpers/suite.ts';
+
+/** Declares the tests in `test`. `open` gives an empty store each time; the test closes it. */
+export function storeConformance(test: Suite, open: () => Promise<Store>): void {
+  const declare = (name: string, body: (store: Store) => Promise<void>) =>
+    test(name, async () => {
+      const store = await open();
+      try {
+        await body(store);
+      } finally {
+        await store.close();
+      }
+    });
+
+  declare('is empty at first, answers a ping and has a name', async (store) => {
+    assert.equal(
+      [await store.listTemplates(), await store.listInstances(), await store.listTombstones()],
+      [[], [], []],
+    );
+    await store.ping();
+    assert.ok(store.kind.length > 0);
+  });
+
+  declare('keeps the settings of a template and replaces them by name', async (store) => {
+    await store.saveTemplate({ name: 'demo', loadBalancer: {} });
+    await store.saveTemplate({ name: 'other', loadBalancer: { strategy: 'random' } });
+    const loadBalancer = {
+      strategy: 'weighted',
+      health_check_interval: 15,
+      max_retries: 0,
+      timeout: 30,
+    } as const;
+    await store.saveTemplate({ name: 'demo', loadBalancer });
+    assert.equal(sortedBy(await store.listTemplates(), 'name'), [
+      { name: 'demo', loadBalancer },
+      { name: 'other', loadBalancer: { strategy: 'random' } },
+    ]);
+  });
+
+  declare('gives back every field of an instance as it was saved', async (store) => {
+    for (const definition of [fullHttp, fullStdio, smallest]) await store.saveInstance(definition);
+    assert.equal(
+      sortedBy(await store.listInstances(), 'id'),
+      sortedBy([fullHttp, fullStdio, smallest], 'id'),
+    );
+  });
+
+  declare('gives back any text: other scripts, quotes, backslashes, SQL, long values', async (store) => {
+    const texts = [
+      'Ünïcödé 漢字 😀 \u202e',
+      `it's "quoted" \`so\``,
+      'C:\\temp\\new \\\\server\\share \\',
+      "'; drop table instances; --",
+      '%_$1 :x @y {{z}} ?',
+      'line\nbreak\r\n\ttab',
+      '',
+      ' spaces ',
+      'x'.repeat(20_000),
+    ];
+    const definition = {
+      ...smallest,
+      args: texts,
+      env: Object.fromEntries(texts.map((text, index) => [`TEXT_${index}`, text])),
+      metadata: {
+        texts,
+        [texts[1] ?? '']: { nested: [{ deep: texts[2] }] },
+        nothing: null,
+        no: false,
+        half: 0.5,
+      },
+    };
+    await store.saveInstance(definition);
+    assert.equal(await store.listInstances(), [definition]);
+  });
+
+  declare('replaces an instance by template and id, dropping fields that are gone', async (store) => {
+    await store.saveInstance({ ...fullHttp, id: smallest.id });
+    await store.saveInstance(smallest);
+    assert.equal(await store.listInstances(), [smallest]);
+  });
+
+  declare('takes the same id in two templates for two instances', async (store) => {
+    const twin = { ...smallest, template: 'other', serverId: 'other.small' };
+    await store.saveInstance(smallest);
+    await store.saveInstance(twin);
+    assert.equal(sortedBy(await store.listInstances(), 'template'), [smallest, twin]);
+    assert.is(await store.deleteInstance('other', smallest.id), true);
+    assert.equal(await store.listInstances(), [smallest]);
+  });
+
+  declare('tells ids apart by case', async (store) => {
+    const upper = { ...smallest, id: 'SMALL', serverId: 'SMALL' };
+    await store.saveInstance(smallest);
+    await store.saveInstance(upper);
+    assert.is((await store.listInstances()).length, 2);
+    assert.is(await store.deleteInstance(upper.template, upper.id), true);
+    assert.equal(await store.listInstances(), [smallest]);
+  });
+
+  declare('says whether there was something to delete', async (store) => {
+    await store.saveInstance(smallest);
+    assert.is(await store.deleteInstance('demo', 'unknown'), false);
+    assert.is(await store.deleteInstance('unknown', smallest.id), false);
+    assert.is(await store.deleteInstance('demo', smallest.id), true);
+    assert.is(await store.deleteInstance('demo', smallest.id), false);
+  });
+
+  declare('keeps the settings of a template whose last instance is deleted', async (store) => {
+    await store.saveTemplate({ name: 'demo', loadBalancer: { timeout: 5 } });
+    await store.saveInstance(smallest);
+    await store.deleteInstance('demo', smallest.id);
+    assert.equal(await store.listTemplates(), [{ name: 'demo', loadBalancer: { timeout: 5 } }]);
+  });
+
+  declare('keeps tombstones, replaces them by template and id, and forgets them', async (store) => {
+    await store.saveTombstone({ template: 'demo', id: 'a', fingerprint: 'first' });
+    await store.saveTombstone({ template: 'other', id: 'a', fingerprint: 'other' });
+    await store.saveTombstone({ template: 'demo', id: 'a', fingerprint: 'second' });
+    assert.equal(sortedBy(await store.listTombstones(), 'template'), [
+      { template: 'demo', id: 'a', fingerprint: 'second' },
+      { template: 'other', id: 'a', fingerprint: 'other' },
+    ]);
+    await store.deleteTombstone('demo', 'a');
+    await store.deleteTombstone('demo', 'never there');
+    assert.equal(await store.listTombstones(), [{ template: 'other', id: 'a', fingerprint: 'other' }]);
+  });
+
+  declare('is not changed through what it was given or gave back', async (store) => {
+    const metadata: Record<string, unknown> = { zone: 'a' };
+    await store.saveInstance({ ...smallest, metadata });
+    metadata.zone = 'changed by the giver';
+    const [given] = await store.listInstances();
+    Object.assign(given?.metadata ?? {}, { zone: 'changed by the taker' });
+    assert.equal((await store.listInstances())[0]?.metadata, { zone: 'a' });
+
+    const loadBalancer: { timeout: number } = { timeout: 1 };
+    await store.saveTemplate({ name: 'demo', loadBalancer });
+    loadBalancer.timeout = 2;
+    assert.equal(await store.listTemplates(), [{ name: 'demo', loadBalancer: { timeout: 1 } }]);
+  });
+
+  declare('takes many savings at once', async (store) => {
+    const definitions = Array.from({ length: 50 }, (_, index) => ({
+      ...smallest,
+      id: `many-${String(index).padStart(2, '0')}`,
+      serverId: `many-${String(index).padStart(2, '0')}`,
+    }));
+    await Promise.all(definitions.map((definition) => store.saveInstance(definition)));
+    assert.equal(sortedBy(await store.listInstances(), 'id'), definitions);
+    await Promise.all(definitions.map(({ template, id }) => store.deleteInstance(template, id)));
+    assert.equal(await store.listInstances(), []);
+  });
+}
+
+const smallest: InstanceDefinition = {
+  id: 'small',
+  serverId: 'small',
+  template: 'demo',
+  transport: 'stdio',
+  command: 'run',
+  args: [],
+  env: {},
+  headers: {},
+  weight: 1,
+  metadata: {},
+  source: 'api',
+  createdAt: '2026-01-02T03:04:05.678Z',
+  updatedAt: '2026-01-02T03:04:05.678Z',
+};
+
+const fullHttp: InstanceDefinition = {
+  ...smallest,
+  id: 'http.full-1',
+  serverId: 'demo.http.full-1',
+  transport: 'http',
+  endpoint: 'https://example.com:8443/mcp?zone=a%20b',
+  args: ['--port', '8443'],
+  workingDir: '/srv/demo',
+  env: { LOG_LEVEL: 'debug' },
+  headers: { Authorization: 'Bearer abc', 'X-Zone': 'a' },
+  weight: 1_000,
+  metadata: { owner: 'team', weight: 3, nested: { list: [1, 2.5, null, true] } },
+  source: 'file',
+  fingerprint: '0'.repeat(64),
+  updatedAt: '2026-02-03T04:05:06.789Z',
+};
+
+const fullStdio: InstanceDefinition = {
+  ...smallest,
+  id: 'stdio_full',
+  serverId: 'stdio_full',
+  command: 'npx',
+  args: ['-y', '@scope/server@1.2.3', 'a b'],
+  env: { A: '1', B: '' },
+  source: 'sync',
+};
+
+function sortedBy<K extends string, T extends Readonly<Record<K, string>>>(
+  values: readonly T[],
+  field: K,
+): T[] {
+  return values.toSorted((one, other) => (one[field] < other[field] ? -1 : 1));
+}

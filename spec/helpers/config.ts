@@ -1,0 +1,48 @@
+// Loads settings from texts, for the specs of the configuration: no file and no real environment is read.
+
+import { resolve } from 'node:path';
+import * as assert from 'uvu/assert';
+import type { Environment, Flags } from '../../src/config/sources.ts';
+import { loadConfig } from '../../src/config.ts';
+
+/** The folder in which every gateway of these specs is started; it need not exist. */
+export const cwd = resolve('/srv/gateway');
+/** Settings as they are written in each place. */
+export interface Written {
+  readonly flags?: Flags;
+  readonly env?: Environment;
+  /** Text of gateway.yaml. */
+  readonly yaml?: string;
+  /** Texts of further files by their path in `cwd`. */
+  readonly files?: Readonly<Record<string, string>>;
+}
+
+/** Loads them; nothing else is read. */
+export function load({ flags, env, yaml, files = {} }: Written = {}) {
+  const texts = new Map(Object.entries(files).map(([name, text]) => [resolve(cwd, name), text]));
+  if (yaml !== undefined) texts.set(resolve(cwd, 'gateway.yaml'), yaml);
+  return loadConfig({
+    ...(flags ? { flags } : {}),
+    ...(env ? { env } : {}),
+    cwd,
+    readFile: (path) => texts.get(path),
+  });
+}
+
+/** The message of the ConfigError, which is one line. */
+export function refusal(written: Written): string {
+  try {
+    load(written);
+  } catch (thrown) {
+    assert.ok(thrown instanceof Error);
+    assert.is(thrown.name, 'ConfigError');
+    assert.not.match(thrown.message, '\n');
+    return thrown.message;
+  }
+  return 'nothing was refused';
+}
+
+/** Where the gateway would listen, and why. */
+export function addresses(written: Written): string[] {
+  return load(written).listeners.map(({ host, port, label }) => `${host}:${port} ${label}`);
+}

@@ -1,0 +1,192 @@
+// What one entry of a registry document may say, by which names, and what is said about one that cannot be used.
+
+import { readFileSync } from 'node:fs';
+import * as assert from 'uvu/assert';
+import { FIELD_NAMES, readEntry, TRANSPORT_WORDS } from '../../src/persistence/registry-entry.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('registry entry');
+
+function read(value: unknown, key?: string) {
+  return readEntry({ value, path: 'here', template: 'demo', key });
+}
+
+/** The input of an entry that is used without a problem. */
+function inputOf(value: unknown, key?: string) {
+  const { entry, problems } = read(value, key);
+  assert.equal(problems, []);
+  return entry?.input;
+}
+
+test('reads each field by each of its names', () => {
+  const values: Readonly<Record<string, unknown>> = {
+    id: 'one',
+    endpoint: 'http://127.0.0.1:1',
+    command: 'run',
+    args: ['a'],
+    working_dir: '/srv',
+    env_vars: { A: 'b' },
+    headers: { 'X-A': 'b' },
+    transport: 'http',
+    weight: 2,
+    metadata: { zone: 'a' },
+  };
+  for (const [field, names] of Object.entries(FIELD_NAMES)) {
+    const { [field]: value, ...others } = values;
+    for (const name of names) assert.equal(inputOf({ ...others, [name]: value }), values, name);
+  }
+});
+
+test('knows every name that docs/registry-file.md lists, and lists every name it knows', () => {
+  const text = readFileSync(new URL('../../docs/registry-file.md', import.meta.url), 'utf8');
+  const fields = text.slice(text.indexOf('## Fields of an entry'));
+  const documented = [...fields.matchAll(/^\| `(\w+)` +\|([^|]*)\|/gm)].map(([, name = '', others = '']) => [
+    name,
+    ...[...others.matchAll(/`(\w+)`/g)].map(([, other]) => other),
+  ]);
+  const known = [...Object.values(FIELD_NAMES), ['template_name', 'template']];
+  assert.equal(documented.toSorted(), known.toSorted());
+  for (const word of TRANSPORT_WORDS.keys()) assert.ok(fields.includes(`\`${word}\``), word);
+});
+
+test('reads the fields of `config`, which give way to those of the entry', () => {
+  const input = inputOf({ id: 'one', weight: 2, config: { url: 'http://127.0.0.1:1', weight: 3 } });
+  assert.equal(input, { id: 'one', endpoint: 'http://127.0.0.1:1', weight: 2 });
+});
+
+test('takes the id from the entry, else from its key, else from its content', () => {
+  assert.is(inputOf({ id: 'one', command: 'run' }, 'key')?.id, 'one');
+  assert.is(inputOf({ command: 'run' }, 'key')?.id, 'key');
+  const { entry } = read({ command: 'run' });
+  assert.is(entry?.input.id, `demo-${entry?.fingerprint.slice(0, 8)}`);
+  assert.match(entry?.input.id ?? '', /^demo-[0-9a-f]{8}$/);
+});
+
+test('understands other words for the transports', () => {
+  for (const [word, transport] of TRANSPORT_WORDS) {
+    const way = transport === 'http' ? { url: 'http://127.0.0.1:1' } : { command: 'run' };
+    assert.is(inputOf({ type: word.toUpperCase(), ...way })?.transport, transport);
+  }
+});
+
+test('takes a list of words for a command, and numbers for texts', () => {
+  const input = inputOf({ id: 'one', command: ['my run', '-x'], args: ['y'], env: { PORT: 8080, ON: true } });
+  assert.equal(input, {
+    id: 'one',
+    command: 'my run',
+    args: ['-x', 'y'],
+    env_vars: { PORT: '8080', ON: 'true' },
+  });
+});
+
+test('reads over null and over the facts of a running gateway', () => {
+  const input = inputOf({
+    id: 'one',
+    server_id: 'demo.one',
+    endpoint: 'http://127.0.0.1:1/mcp',
+    command: null,
+    working_dir: null,
+    env_vars: {},
+    status: 'healthy',
+    in_flight: 3,
+    created_at: '2026-01-02T03:04:05.000Z',
+  });
+  assert.equal(input, { id: 'one', endpoint: 'http://127.0.0.1:1/mcp' });
+});
+
+test('uses an entry in spite of fields that have no effect, and names them', () => {
+  const { entry, problems } = read({
+    id: 'one',
+    endpoint: 'http://127.0.0.1:1',
+    url: 'http://127.0.0.1:2',
+    colour: 'red',
+    env: { A: 'b' },
+    cwd: '/srv',
+  });
+  assert.equal(entry?.input, { id: 'one', endpoint: 'http://127.0.0.1:1' });
+  assert.equal(problems, [
+    'here.url: has no effect, because "endpoint" is given',
+    'here.colour: unknown field',
+    'here.cwd: has no effect, because there is no command',
+    'here.env: has no effect, because there is no command',
+  ]);
+  assert.equal(read({ id: 'one', command: 'run', headers: { A: 'b' } }).problems, [
+    'here.headers: has no effect, because there is no endpoint',
+  ]);
+});
+
+test('refuses an entry that cannot be used, naming the field as it was written', () => {
+  const cases: [unknown, string][] = [
+    [7, 'here: must be an object'],
+    [{ command: 'run', template_name: 'other' }, 'here: says that it belongs to another template'],
+    [{ url: 'ftp://h' }, 'here.url: The scheme of an endpoint is http or https'],
+    [
+      { config: { url: 'nowhere' } },
+      'here.config.url: An endpoint is a URL such as http://127.0.0.1:8080/mcp',
+    ],
+    [{ command: 'run', weight: 0 }, 'here.weight: must be >= 1'],
+    [{ command: 'run', weight: 1.5 }, 'here.weight: must be integer'],
+    [
+      { command: 'run', instance_metadata: { weight: 'x' } },
+      'here.instance_metadata.weight: A weight is a whole number from 1 to 1000',
+    ],
+    [{ command: 'run', env: { 'BAD-KEY': 'x' } }, 'here.env.BAD-KEY: is no valid name'],
+    [{ command: 'run', env: { KEY: ['x'] } }, 'here.env.KEY: must be string'],
+    [{ type: 'sse', url: 'http://h/sse' }, 'here.type: must be one of http, stdio'],
+    [{ type: 'constructor', url: 'http://h' }, 'here.type: must be one of http, stdio'],
+    [
+      { command: "run 'x" },
+      "here.command: The command cannot be split into words: the ' at character 5 is never closed",
+    ],
+    [{}, 'here: Nothing says how to reach the server: "endpoint" or "command" is missing.'],
+    [{ command: 'r\0' }, 'here: a text holds a NUL character or half of a surrogate pair'],
+    [
+      { command: 'r', metadata: { '\ud800': 1 } },
+      'here: a text holds a NUL character or half of a surrogate pair',
+    ],
+  ];
+  for (const [value, problem] of cases) assert.equal(read(value), { problems: [problem] });
+});
+
+test('does not use an entry whose secrets are masked, as in an answer of the API that was saved', () => {
+  const value = {
+    command: 'run',
+    endpoint: 'http://h',
+    env_vars: { TOKEN: '***', MODE: 'plain' },
+    headers: { Authorization: '***' },
+  };
+  assert.equal(read(value), {
+    problems: [
+      'here.env_vars.TOKEN: is masked; write the value itself',
+      'here.headers.Authorization: is masked; write the value itself',
+    ],
+  });
+});
+
+test('does not follow an entry that contains itself', () => {
+  const metadata: Record<string, unknown> = {};
+  metadata.again = metadata;
+  assert.equal(read({ command: 'run', metadata }).problems, [
+    'here: something is nested deeper than 128 levels',
+  ]);
+});
+
+test('has a fingerprint of what the entry means, not of how it is written', () => {
+  const print = (value: unknown) => read(value).entry?.fingerprint;
+  const written = print({
+    id: 'one',
+    url: 'http://h',
+    metadata: { a: 1, b: { c: 2, d: 3 } },
+    status: 'healthy',
+  });
+  const otherwise = print({
+    metadata: { b: { d: 3, c: 2 }, a: 1 },
+    endpoint: 'http://h',
+    instance_id: 'one',
+  });
+  assert.match(written ?? '', /^[0-9a-f]{64}$/);
+  assert.is(written, otherwise);
+  assert.is.not(written, print({ id: 'one', url: 'http://h', metadata: { a: 2, b: { c: 2, d: 3 } } }));
+});
+
+test.run();

@@ -1,0 +1,254 @@
+// Registry documents: their four shapes as docs/registry-file.md shows them, and documents that are broken.
+
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { parseRegistryDocument, readRegistryFile } from '../../src/persistence/registry-file.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('registry file');
+
+const documentation = readFileSync(new URL('../../docs/registry-file.md', import.meta.url), 'utf8');
+const examples = [...documentation.matchAll(/```(json|yaml)\n([\s\S]*?)```/g)].map(
+  ([, language = '', text = '']) => ({ name: `registry.${language}`, text }),
+);
+
+/** What a document says, without fingerprints. */
+async function contentsOf(document: unknown) {
+  const text = typeof document === 'string' ? document : JSON.stringify(document);
+  const { templates, entries, problems } = await parseRegistryDocument(text, 'registry');
+  return {
+    templates,
+    entries: entries.map(({ template, input }) => [template, input.id, input.endpoint ?? input.command]),
+    problems,
+  };
+}
+
+async function failureOf(read: Promise<unknown>): Promise<string> {
+  try {
+    await read;
+  } catch (thrown) {
+    assert.ok(thrown instanceof Error);
+    assert.is(thrown.name, 'RegistryFileError');
+    assert.not.match(thrown.message, '\n');
+    return thrown.message;
+  }
+  return 'nothing failed';
+}
+
+test('reads every example of docs/registry-file.md without a problem', async () => {
+  const read = [];
+  for (const { name, text } of examples) read.push(await parseRegistryDocument(text, name));
+  assert.equal(
+    read.map(({ problems }) => problems),
+    [[], [], [], []],
+  );
+  const [byTemplate, servers, byName, ofClients] = read.map(({ entries }) =>
+    entries.map(({ template, input }) => ({ template, ...input })),
+  );
+  assert.equal(read[0]?.templates, [
+    {
+      name: 'weather',
+      loadBalancer: { strategy: 'weighted', health_check_interval: 15, max_retries: 2, timeout: 30 },
+    },
+    { name: 'files', loadBalancer: {} },
+  ]);
+  assert.equal(byTemplate, [
+    { template: 'weather', id: 'weather-1', endpoint: 'http://127.0.0.1:3001', weight: 3 },
+    { template: 'weather', id: 'weather-2', endpoint: 'http://127.0.0.1:3002/mcp' },
+    {
+      template: 'files',
+      id: 'files-1',
+      command: 'npx -y @modelcontextprotocol/server-filesystem@2026.8.31 /srv/files',
+      working_dir: '/srv/files',
+    },
+  ]);
+  assert.equal(servers, [
+    {
+      template: 'weather',
+      id: 'weather-1',
+      endpoint: 'http://127.0.0.1:3001',
+      headers: { Authorization: 'Bearer abc' },
+      metadata: { weight: 3, zone: 'a' },
+    },
+    {
+      template: 'files',
+      id: 'files-1',
+      command: 'node',
+      args: ['/srv/files/server.js', '--read-only'],
+      env_vars: { LOG_LEVEL: 'debug', PORT: '8080' },
+    },
+  ]);
+  assert.equal(byName, [
+    { template: 'weather', id: 'weather', endpoint: 'http://127.0.0.1:3001/mcp', transport: 'http' },
+    {
+      template: 'memory',
+      id: 'memory',
+      command: 'npx',
+      args: ['-y', '@modelcontextprotocol/server-memory@2026.8.31'],
+      env_vars: { MEMORY_FILE_PATH: '/srv/memory.jsonl' },
+      transport: 'stdio',
+    },
+  ]);
+  assert.equal(ofClients, [
+    {
+      template: 'memory',
+      id: 'memory',
+      command: 'npx',
+      args: ['-y', '@modelcontextprotocol/server-memory@2026.8.31'],
+    },
+    {
+      template: 'search',
+      id: 'search',
+      endpoint: 'https://search.example.com/mcp',
+      headers: { Authorization: 'Bearer abc' },
+      transport: 'http',
+    },
+  ]);
+});
+
+test('reads the servers of MCP clients, each a template of its own', async () => {
+  const contents = await contentsOf({
+    mcpServers: {
+      github: { command: 'npx', args: ['-y', 'x'], env: { TOKEN: 'a' } },
+      'My Server (2)': { url: 'http://h', type: 'http' },
+      '3D Töols': { command: 'run' },
+      my_server_2: { command: 'late' },
+      '***': { command: 'run' },
+      broken: 7,
+    },
+  });
+  assert.equal(contents, {
+    templates: [],
+    entries: [
+      ['github', 'github', 'npx'],
+      ['my-server-2', 'my-server-2', 'http://h'],
+      ['server-3d-tools', 'server-3d-tools', 'run'],
+    ],
+    problems: [
+      'mcpServers["My Server (2)"]: "My Server (2)" is no name for a template; it is called "my-server-2"',
+      'mcpServers["3D Töols"]: "3D Töols" is no name for a template; it is called "server-3d-tools"',
+      'mcpServers.my_server_2: "my_server_2" is no name for a template; it is called "my-server-2"',
+      'mcpServers["***"]: "***" is no name for a template',
+      'mcpServers.broken: must be an object',
+      'mcpServers.my_server_2: my-server-2/my-server-2 is already at mcpServers["My Server (2)"]',
+    ],
+  });
+  assert.equal((await contentsOf({ mcpServers: [] })).problems, ['mcpServers: must be an object by name']);
+});
+
+test('reads servers by id that name their template, and instances by id', async () => {
+  const contents = await contentsOf({
+    templates: { files: { instances: { one: { command: 'run' } } } },
+    servers: { 'Weather 1': { id: 'w1', template_name: 'weather', url: 'http://h' } },
+  });
+  assert.equal(contents, {
+    templates: [{ name: 'files', loadBalancer: {} }],
+    entries: [
+      ['files', 'one', 'run'],
+      ['weather', 'w1', 'http://h'],
+    ],
+    problems: [],
+  });
+});
+
+test('reports what cannot be used with its path and uses the rest', async () => {
+  const contents = await contentsOf({
+    templates: {
+      demo: {
+        colour: 'red',
+        load_balancer: {
+          strategy: 'fastest',
+          timeout: 1.5,
+          max_retries: 2,
+          pool: 1,
+          health_check_interval: null,
+        },
+        instances: [{ id: 'a', command: 'run' }, 7, { id: 'a', command: 'walk' }],
+      },
+      Bad: {},
+      list: [],
+      plain: { instances: 'none', load_balancer: 3 },
+    },
+    servers: [{ url: 'http://h' }, { template_name: 'My Server', url: 'http://h' }],
+    gateway: { port: 80 },
+    zap: 1,
+  });
+  assert.equal(contents, {
+    templates: [
+      { name: 'demo', loadBalancer: { max_retries: 2 } },
+      { name: 'plain', loadBalancer: {} },
+    ],
+    entries: [['demo', 'a', 'run']],
+    problems: [
+      'templates.demo.load_balancer.strategy: must be one of round_robin, least_connections, weighted_round_robin, health_based, random, weighted',
+      'templates.demo.load_balancer.timeout: must be integer',
+      'templates.demo.load_balancer.pool: unknown field',
+      'templates.demo.instances[1]: must be an object',
+      'templates.demo.colour: unknown field',
+      'templates.Bad: "Bad" is no name for a template',
+      'templates.list: must be an object with "instances"',
+      'templates.plain.load_balancer: must be an object',
+      'templates.plain.instances: must be a list, or an object by id',
+      'servers[0]: "template_name" is missing',
+      'servers[1]: "My Server" is no name for a template; give a "template_name"',
+      'zap: unknown field',
+      'gateway: not read here; settings of the gateway belong into gateway.yaml',
+      'templates.demo.instances[2]: demo/a is already at templates.demo.instances[0]',
+    ],
+  });
+});
+
+test('takes an empty document for one without instances', async () => {
+  const nothing = { templates: [], entries: [], problems: [] };
+  for (const text of ['', '{}', '# later\n', '{"servers": null}', '\uFEFF{"templates": {}}']) {
+    assert.equal(await contentsOf(text), nothing, text);
+  }
+});
+
+test('fails in one line for what is no registry document', async () => {
+  const parse = (text: string, name = 'registry') => failureOf(parseRegistryDocument(text, name));
+  for (const text of ['[]', 'words', '{"servants": []}', '7']) {
+    assert.is(
+      await parse(text),
+      'registry file registry: it has neither "templates" nor "servers" nor "mcpServers"',
+    );
+  }
+  assert.match(await parse('{"servers": ['), /^registry file registry: not JSON: Unexpected end/);
+  assert.match(
+    await parse('servers:\n  a: [1', 'r.yaml'),
+    /^registry file r\.yaml: not YAML: .* at line 2, column/,
+  );
+  assert.match(await parse('servers: *nobody'), /not YAML: Unresolved alias/);
+});
+
+test('does not repeat the text around a mistake, which may be a secret', async () => {
+  const failure = await failureOf(parseRegistryDocument('{"headers": {"A": s3cret\n}}', 'r.json'));
+  assert.match(failure, /^registry file r\.json: not JSON: Unexpected token/);
+  assert.not.match(failure, '3cret');
+});
+
+test('goes by the extension, else by the first character', async () => {
+  const yaml = 'servers: {}';
+  assert.match(await failureOf(parseRegistryDocument(yaml, 'r.JSON')), 'not JSON');
+  assert.equal((await parseRegistryDocument('{servers: {}}', 'r.yml')).problems, []);
+  assert.equal((await parseRegistryDocument(yaml, 'r')).problems, []);
+});
+
+test('reads a file, and says which one cannot be read', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-registry-'));
+  try {
+    const path = join(folder, 'registry.yaml');
+    await writeFile(path, 'servers: { weather: { url: "http://127.0.0.1:1" } }');
+    assert.is((await readRegistryFile(path)).entries[0]?.template, 'weather');
+    const missing = join(folder, 'missing.json');
+    assert.is(await failureOf(readRegistryFile(missing)), `registry file ${missing}: there is no such file`);
+    assert.match(await failureOf(readRegistryFile(folder)), /it cannot be read \(\w+\)$/);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test.run();

@@ -1,0 +1,69 @@
+// Folders of templates: the ones that come with the package, and folders with something wrong in them.
+
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { readCatalogue } from '../../src/templates/catalogue.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('catalogue of templates');
+
+let folder = '';
+test.before.each(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-templates-'));
+});
+test.after.each(() => rm(folder, { recursive: true }));
+
+async function add(name: string, definition: unknown): Promise<void> {
+  await mkdir(join(folder, name));
+  const text = typeof definition === 'string' ? definition : JSON.stringify(definition);
+  await writeFile(join(folder, name, 'template.json'), text);
+}
+
+function definitionOf(id: string) {
+  return { id, name: id, description: 'Shows things.', version: '1.0.0' };
+}
+
+test('holds the bundled templates without a problem', async () => {
+  const { templates, problems } = await readCatalogue();
+  assert.equal(problems, []);
+  assert.equal(
+    templates.map(({ id }) => id),
+    ['everything', 'filesystem', 'memory'],
+  );
+});
+
+test('takes a bad file for a problem and reads the others, sorted by id', async () => {
+  await add('weather', definitionOf('weather'));
+  await add('alpha', definitionOf('alpha'));
+  await add('broken', '{');
+  await add('renamed', definitionOf('other'));
+  await add('wrong', { ...definitionOf('wrong'), version: 1, name: 2 });
+  const { templates, problems } = await readCatalogue(folder);
+  assert.equal(
+    templates.map(({ id }) => id),
+    ['alpha', 'weather'],
+  );
+  assert.match(problems[0] ?? '', /^broken\/template\.json: not JSON: /);
+  assert.equal(problems.slice(1), [
+    'renamed/template.json: id: is "other", but the folder is "renamed"',
+    'wrong/template.json: name: must be string',
+    'wrong/template.json: version: must be string',
+  ]);
+});
+
+test('reads over files and over folders without a definition', async () => {
+  await writeFile(join(folder, 'README.md'), '');
+  await mkdir(join(folder, 'notes'));
+  assert.equal(await readCatalogue(folder), { templates: [], problems: [] });
+});
+
+test('says when the folder itself cannot be read', async () => {
+  assert.equal(await readCatalogue(join(folder, 'missing')), {
+    templates: [],
+    problems: ['the folder of templates cannot be read (ENOENT)'],
+  });
+});
+
+test.run();

@@ -1,0 +1,100 @@
+// What a template.json may say, and that every fault of a bad one is listed.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
+
+import * as assert from 'uvu/assert';
+import { readTemplate, TemplateError } from '../../src/templates/definition.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('template definition');
+
+const smallest = { id: 'demo', name: 'Demo', description: 'Shows things.', version: '1.2.3' };
+
+const full = {
+  ...smallest,
+  author: 'somebody',
+  requires: ['node>=20'],
+  ports: [8080],
+  environment: { LOG_LEVEL: 'debug', DATA: '${SCRATCH}/data' },
+  capabilities: ['read', 'write', 'tools', 'resources', 'prompts'],
+  tags: ['demo'],
+  command: 'node',
+  args: ['server.js'],
+  transport: 'stdio',
+  endpoint: 'http://127.0.0.1:8080/mcp',
+  config_schema: { type: 'object', properties: { key: { type: 'string' } }, 'x-anything': [1] },
+};
+
+function faultsOf(value: unknown): readonly string[] {
+  try {
+    readTemplate(typeof value === 'string' ? value : JSON.stringify(value));
+  } catch (thrown) {
+    assert.ok(thrown instanceof TemplateError);
+    return thrown.findings.toSorted();
+  }
+  return [];
+}
+
+test('reads every field, and nothing but the required ones', () => {
+  assert.equal(readTemplate(JSON.stringify(full)), full);
+  assert.equal(readTemplate(JSON.stringify(smallest)), smallest);
+});
+
+test('tolerates fields that nobody knows and drops them', () => {
+  assert.equal(readTemplate(JSON.stringify({ ...smallest, homepage: 'https://example.com' })), smallest);
+});
+
+test('lists every fault of a file, more than eight of them', () => {
+  const faults = faultsOf({
+    id: 'Demo',
+    name: '',
+    version: '1.2',
+    ports: [0, 1.5, 'x'],
+    environment: { lower: 'x', GOOD: 7 },
+    capabilities: ['read', 'fly'],
+    tags: 'demo',
+    args: [1],
+    transport: 'sse',
+    config_schema: [],
+  });
+  assert.equal(faults, [
+    'args[0]: must be string',
+    'capabilities[1]: must be one of read, write, tools, resources, prompts',
+    'config_schema: must be object',
+    'description: is missing',
+    'environment.GOOD: must be string',
+    'environment.lower: is no valid name',
+    'id: must match pattern "^[a-z][a-z0-9-]*$"',
+    'name: must not have fewer than 1 characters',
+    'ports[0]: must be >= 1',
+    'ports[1]: must be integer',
+    'ports[2]: must be integer',
+    'tags: must be array',
+    'transport: must be one of http, stdio',
+    'version: must match pattern "^\\d+\\.\\d+\\.\\d+$"',
+  ]);
+});
+
+test('refuses what is no JSON or no object, in one line that repeats nothing', () => {
+  assert.equal(faultsOf('[]'), ['must be object']);
+  const [fault = '', ...more] = faultsOf('{"id": s3cret\n}');
+  assert.equal(more, []);
+  assert.match(fault, /^not JSON: Unexpected token 's'$/);
+});
+
+test('refuses a command with an open quote and a placeholder that nothing fills', () => {
+  assert.equal(faultsOf({ ...smallest, command: 'run "it' }), [
+    'command: the " at character 5 is never closed',
+  ]);
+  const faults = faultsOf({
+    ...smallest,
+    command: 'run',
+    args: ['ok', '${SCRTCH}'],
+    environment: { KEY: '${TOKEN}-${lower}-$HOME' },
+  });
+  assert.equal(faults, [
+    'args[1]: nothing fills the placeholder ${SCRTCH}',
+    'environment.KEY: nothing fills the placeholder ${TOKEN}',
+  ]);
+});
+
+test.run();

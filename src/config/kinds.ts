@@ -1,0 +1,165 @@
+// The kinds of values that settings have: how each is read from text or YAML, shown again, and named in documents.
+// Which setting has which kind is the table, config/settings.ts.
+
+import { isIP } from 'node:net';
+import { resolve } from 'node:path';
+import { readNetwork } from './networks.ts';
+
+/** One kind of value. */
+export interface Kind<T> {
+  /** Completes "expected ..." in errors and fills a column of the documentation. */
+  readonly type: string;
+  /**
+   * Reads a value as it was written: text from a flag or a variable, any YAML value from the file. Undefined when it is
+   * not of this kind. `folder` is where relative paths start.
+   */
+  read(raw: unknown, folder: string): T | undefined;
+  /** Writes a value the way `read` reads it. */
+  show(value: T): string;
+}
+
+/** A text that is not empty. */
+export function text(type: string): Kind<string> {
+  return { type, read: (raw) => (typeof raw === 'string' && raw !== '' ? raw : undefined), show: String };
+}
+
+/** A file; absolute afterwards. */
+export const path: Kind<string | undefined> = {
+  type: 'a file path',
+  read: (raw, folder) => (typeof raw === 'string' && raw !== '' ? resolve(folder, raw) : undefined),
+  show: (value) => value ?? 'none',
+};
+
+export const boolean: Kind<boolean> = {
+  type: 'true or false',
+  read: (raw) => {
+    if (typeof raw === 'boolean') return raw;
+    const word = asWord(raw);
+    if (['true', 'yes', 'on', '1'].includes(word)) return true;
+    return ['false', 'no', 'off', '0'].includes(word) ? false : undefined;
+  },
+  show: String,
+};
+
+/** A whole number from `least` to `most`, both included. */
+export function integer(least: number, most: number, what = 'a whole number'): Kind<number> {
+  return {
+    type: `${what} from ${least} to ${most}`,
+    read: (raw) => {
+      const value = readNumber(raw);
+      return value !== undefined && Number.isInteger(value) && value >= least && value <= most
+        ? value
+        : undefined;
+    },
+    show: String,
+  };
+}
+
+/** Seconds as they are written, decimals allowed; the value is in whole milliseconds. Source: decisions, "Units". */
+export function seconds(least: number, most: number): Kind<number> {
+  return {
+    type: `seconds from ${least} to ${most}`,
+    read: (raw) => {
+      const value = readNumber(raw);
+      return value !== undefined && value >= least && value <= most ? Math.round(value * 1000) : undefined;
+    },
+    show: (milliseconds) => String(milliseconds / 1000),
+  };
+}
+
+/** One of a few words, in any case; `aliases` are further spellings. */
+export function choice<W extends string>(
+  words: readonly W[],
+  aliases: Readonly<Record<string, W>> = {},
+): Kind<W> {
+  return {
+    type: `one of ${words.join(', ')}`,
+    read: (raw) => {
+      const word = asWord(raw);
+      return words.find((known) => known === word) ?? new Map(Object.entries(aliases)).get(word);
+    },
+    show: String,
+  };
+}
+
+/** An address to listen on: a name or an IP address, without port. */
+export const hostName: Kind<string> = {
+  type: 'a host name or an IP address, without port',
+  read: (raw) => {
+    if (typeof raw !== 'string') return undefined;
+    const bare = /^\[(.*)\]$/.exec(raw)?.[1] ?? raw;
+    return isIP(bare) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/.test(bare) ? bare : undefined;
+  },
+  show: String,
+};
+
+/** A value of the `Host` header: a name or an address, with a port or without; IPv6 in brackets. */
+export const hostHeader: Kind<string> = {
+  type: 'host names',
+  read: (raw) => {
+    const written = asWord(raw);
+    const host = isIP(written) === 6 ? `[${written}]` : written;
+    return /^(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?$/.test(host) ? host : undefined;
+  },
+  show: String,
+};
+
+/** A value of the `Origin` header. Schemes of editors and browser extensions are as good as http. */
+export const origin: Kind<string> = {
+  type: 'origins such as https://app.example.com',
+  read: (raw) => {
+    const written = asWord(raw).replace(/\/$/, '');
+    if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@]+$/.test(written) || !URL.canParse(written)) return undefined;
+    const { origin } = new URL(written);
+    return origin === 'null' ? written : origin;
+  },
+  show: String,
+};
+
+/** As `origin`, and `*` for all. */
+export const originOrAll: Kind<string> = {
+  type: `* or ${origin.type}`,
+  read: (raw, folder) => (raw === '*' ? raw : origin.read(raw, folder)),
+  show: String,
+};
+
+/** An address or a network; in CIDR form afterwards. */
+export const network: Kind<string> = {
+  type: 'addresses or networks such as 10.0.0.0/8',
+  read: (raw) => (typeof raw === 'string' ? readNetwork(raw) : undefined),
+  show: String,
+};
+
+/** Several of a kind: a YAML list, or text with commas in between. The word `none` is the empty list. */
+export function list<T>(item: Kind<T>): Kind<readonly T[]> {
+  return {
+    type: `${item.type}, separated by commas`,
+    read: (raw, folder) => {
+      const values: T[] = [];
+      for (const part of splitList(raw) ?? [undefined]) {
+        const value = part === undefined ? undefined : item.read(part, folder);
+        if (value === undefined) return undefined;
+        values.push(value);
+      }
+      return values;
+    },
+    show: (values) => (values.length === 0 ? 'none' : values.map((value) => item.show(value)).join(', ')),
+  };
+}
+
+function splitList(raw: unknown): readonly unknown[] | undefined {
+  if (Array.isArray(raw)) return raw;
+  if (typeof raw !== 'string') return undefined;
+  if (raw.trim() === 'none') return [];
+  return raw.split(',').map((part) => part.trim());
+}
+
+/** Lower case, in which these values are compared; `''`, which is none of them, for anything but text. */
+function asWord(raw: unknown): string {
+  return typeof raw === 'string' ? raw.toLowerCase() : '';
+}
+
+function readNumber(raw: unknown): number | undefined {
+  if (typeof raw === 'number') return raw;
+  return typeof raw === 'string' && /^\d{1,15}(\.\d+)?$/.test(raw) ? Number(raw) : undefined;
+}

@@ -1,0 +1,86 @@
+// Decides on which addresses the gateway listens. Every listener serves all routes; the two surfaces of the spec
+// differ only in their default port and in the variables that move it.
+// It opens no socket: a port that is taken is found out by the server.
+
+import type { Setting } from './settings.ts';
+import type { Found, Prefix, Sources } from './sources.ts';
+
+/** One address to listen on. `label` says in messages why it is there. */
+export interface Listener {
+  readonly host: string;
+  /** 0 means a free port. */
+  readonly port: number;
+  readonly label: 'surface A' | 'surface B' | 'gateway';
+}
+
+export interface ResolvedListeners {
+  readonly listeners: readonly (Listener & { readonly source: string })[];
+  /** True when nobody set a port: then one taken port is a warning. Source: decisions, "Ports". */
+  readonly portsDefaulted: boolean;
+  readonly warnings: readonly string[];
+}
+
+interface Surface {
+  readonly label: Listener['label'];
+  readonly prefix: Prefix;
+  readonly defaultPort: number;
+}
+
+/** Source: spec, "What the service does": A answers on 8080, B on 8000. */
+const SURFACES: readonly Surface[] = [
+  { label: 'surface A', prefix: 'MCP_GATEWAY_', defaultPort: 8080 },
+  { label: 'surface B', prefix: 'GATEWAY_', defaultPort: 8000 },
+];
+
+/**
+ * The listeners of a gateway. `--port` alone decides when it is given; else each PORT variable makes a listener of its
+ * own; else the port of the file; else both defaults. `read` turns what was found into a value or throws ConfigError.
+ */
+export function resolveListeners(
+  sources: Sources,
+  rows: { readonly host: Setting<string>; readonly port: Setting<number | undefined> },
+  read: <T>(row: Setting<T>, found: Found | undefined) => T,
+): ResolvedListeners {
+  const warnings: string[] = [];
+  const ports = SURFACES.map((surface) => ({ surface, found: portVariable(surface) }));
+  const single =
+    sources.flag(rows.port) ?? (ports.some(({ found }) => found) ? undefined : sources.file(rows.port));
+  const portsDefaulted = single === undefined && ports.every(({ found }) => found === undefined);
+
+  const listeners: ResolvedListeners['listeners'][number][] = [];
+  if (single !== undefined) {
+    add('gateway', single, sources.flag(rows.host) ?? sources.environment(rows.host));
+  } else {
+    for (const { surface, found } of ports) {
+      const own = sources.variable(surface.prefix, rows.host);
+      const isOpen = portsDefaulted || found !== undefined;
+      if (isOpen) add(surface.label, found, sources.flag(rows.host) ?? own, surface.defaultPort);
+      else if (own)
+        warnings.push(`${own.source} has no effect: ${surface.prefix}PORT is not set, another port is`);
+    }
+  }
+  return { listeners, portsDefaulted, warnings };
+
+  function add(
+    label: Listener['label'],
+    port: Found | undefined,
+    host: Found | undefined,
+    otherwise = 0,
+  ): void {
+    const hostFound = host ?? sources.file(rows.host);
+    const listener = { label, host: read(rows.host, hostFound), port: read(rows.port, port) ?? otherwise };
+    const isTwin = listeners.some(
+      ({ host, port }) => port !== 0 && port === listener.port && host === listener.host,
+    );
+    const source = `port ${port?.source ?? 'default'}, host ${hostFound?.source ?? 'default'}`;
+    if (!isTwin) listeners.push({ ...listener, source });
+  }
+
+  function portVariable({ prefix }: Surface): Found | undefined {
+    const found = sources.variable(prefix, rows.port);
+    // Kubernetes sets <NAME>_PORT=tcp://... in every pod beside a Service called "gateway" or "mcp-gateway".
+    if (!/^(tcp|udp):\/\//.test(String(found?.raw))) return found;
+    warnings.push(`${found?.source} is ignored: it looks like a Kubernetes service link, not like a port`);
+    return undefined;
+  }
+}

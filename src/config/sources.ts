@@ -1,0 +1,135 @@
+// Where values come from: flags, then the environment, then gateway.yaml. Each value keeps the name of its source.
+// It reads no value: config/kinds.ts does. Which listener a HOST or PORT belongs to is config/listeners.ts.
+
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { ConfigError } from './config-error.ts';
+import { readConfigFile } from './config-file.ts';
+import type { SettingNames } from './settings.ts';
+
+/** Values of the command line by flag name without dashes; a flag without value is `true`, `--no-x` is `x: false`. */
+export type Flags = Readonly<Record<string, string | boolean | undefined>>;
+
+/** Variables by name; an empty one counts as not set. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface SourcesInput {
+  readonly flags?: Flags;
+  readonly env?: Environment;
+  /** Folder in which gateway.yaml is looked for and where relative paths start. */
+  readonly cwd: string;
+  /** Text of a file, undefined when there is none. Default: the file system. */
+  readonly readFile?: (path: string) => string | undefined;
+}
+
+/** A value as it was written. `source` names the place for people: `--port`, `GATEWAY_PORT`, `gateway.yaml, port`. */
+export interface Found {
+  readonly raw: unknown;
+  readonly source: string;
+  /** Where a relative path in the value starts. */
+  readonly folder: string;
+}
+
+export type Prefix = 'MCP_GATEWAY_' | 'GATEWAY_';
+
+export interface Sources {
+  flag(names: SettingNames): Found | undefined;
+  /** One variable; of a secret also the file that `<variable>_FILE` names. */
+  variable(prefix: Prefix, names: SettingNames): Found | undefined;
+  /** The variable with either prefix. Throws ConfigError when both are set and differ. */
+  environment(names: SettingNames): Found | undefined;
+  file(names: SettingNames): Found | undefined;
+  /** The first of flag, environment and file. */
+  find(names: SettingNames): Found | undefined;
+}
+
+/**
+ * Opens the sources; reads the configuration file (`flags.config`, else `gateway.yaml` in `cwd` when it exists).
+ * Throws ConfigError when a file cannot be read or holds an unknown key.
+ */
+export function openSources(input: SourcesInput, keys: readonly string[]): Sources {
+  const { flags = {}, env = {}, cwd, readFile = readTextFile } = input;
+  const file = openFile();
+
+  return {
+    flag,
+    variable,
+    environment,
+    file: fromFile,
+    find: (names) => flag(names) ?? environment(names) ?? fromFile(names),
+  };
+
+  function flag(names: SettingNames): Found | undefined {
+    const raw = names.flag === undefined ? undefined : flags[names.flag];
+    return raw === undefined ? undefined : { raw, source: `--${names.flag}`, folder: cwd };
+  }
+
+  function variable(prefix: Prefix, names: SettingNames): Found | undefined {
+    const source = prefix + names.variable;
+    const raw = env[source] || undefined;
+    const secretFile = names.secret ? env[`${source}_FILE`] || undefined : undefined;
+    if (secretFile === undefined) return raw === undefined ? undefined : { raw, source, folder: cwd };
+    if (raw !== undefined) throw new ConfigError(`${source} and ${source}_FILE are both set: keep one`);
+    const secret = readOrThrow(secretFile, `${source}_FILE`, secretFile);
+    // Editors and `echo` end a file with a line break that nobody means.
+    return { raw: secret.replace(/[\r\n]+$/, ''), source: `${source}_FILE`, folder: cwd };
+  }
+
+  function environment(names: SettingNames): Found | undefined {
+    const a = variable('MCP_GATEWAY_', names);
+    const b = variable('GATEWAY_', names);
+    if (a !== undefined && b !== undefined && a.raw !== b.raw) {
+      throw new ConfigError(`${a.source} and ${b.source} differ: they mean the same setting, keep one`);
+    }
+    return a ?? b;
+  }
+
+  function fromFile(names: SettingNames): Found | undefined {
+    if (!file?.values.has(names.key)) return undefined;
+    return {
+      raw: file.values.get(names.key),
+      source: `${file.name}, ${names.key}`,
+      folder: dirname(resolve(cwd, file.name)),
+    };
+  }
+
+  function openFile(): { name: string; values: ReadonlyMap<string, unknown> } | undefined {
+    const named = flags.config;
+    if (named !== undefined && (typeof named !== 'string' || named === '')) {
+      throw new ConfigError('--config needs the name of a file');
+    }
+    const name = named ?? 'gateway.yaml';
+    const text = named === undefined ? tryRead(name, name) : readOrThrow(named, '--config', named);
+    return text === undefined ? undefined : { name, values: readConfigFile(text, name, keys) };
+  }
+
+  function readOrThrow(path: string, source: string, shown: string): string {
+    const text = tryRead(path, source);
+    if (text === undefined) throw new ConfigError(`${source}: there is no file ${JSON.stringify(shown)}`);
+    return text;
+  }
+
+  function tryRead(path: string, source: string): string | undefined {
+    try {
+      return readFile(resolve(cwd, path));
+    } catch (thrown) {
+      throw new ConfigError(
+        `${source}: the file cannot be read (${codeOf(thrown) ?? 'unknown reason'})`,
+        thrown,
+      );
+    }
+  }
+}
+
+function readTextFile(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (thrown) {
+    if (codeOf(thrown) === 'ENOENT') return undefined;
+    throw thrown;
+  }
+}
+
+function codeOf(thrown: unknown): string | undefined {
+  return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : undefined;
+}

@@ -1,0 +1,231 @@
+// Reads one entry of a registry document. Its fields go by several names, because documents come from several tools.
+// Where in a document entries are is registry-file.ts.
+
+import { createHash } from 'node:crypto';
+import { Compile } from 'typebox/compile';
+import { GatewayError } from '../domain/errors.ts';
+import { findingsOf, pathTo } from '../domain/findings.ts';
+import { InstanceInput } from '../domain/instance.ts';
+import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { defineInstance } from '../domain/registration.ts';
+
+/** An instance as a registry document lists it. */
+export interface RegistryEntry {
+  readonly template: string;
+  /** Its id is that of the entry, else the entry's key, else made from the fingerprint. */
+  readonly input: InstanceInput & { readonly id: string };
+  /** SHA-256 of what the entry means, in hexadecimal digits: it changes when the instance would. */
+  readonly fingerprint: string;
+}
+
+export interface EntrySource {
+  readonly value: unknown;
+  /** Where the entry is: `templates.demo.instances[0]`. */
+  readonly path: string;
+  readonly template: string;
+  /** The key of the entry, when it stands in an object. */
+  readonly key: string | undefined;
+}
+
+/** The names of each field; the first one that is given counts. Source: docs/registry-file.md. */
+export const FIELD_NAMES: Readonly<Record<keyof InstanceInput, readonly string[]>> = {
+  id: ['id', 'instance_id', 'server_id'],
+  endpoint: ['endpoint', 'url'],
+  command: ['command'],
+  args: ['args'],
+  working_dir: ['working_dir', 'cwd'],
+  env_vars: ['env_vars', 'env', 'environment'],
+  headers: ['headers'],
+  transport: ['transport', 'type'],
+  weight: ['weight'],
+  metadata: ['metadata', 'instance_metadata'],
+};
+
+/** Words for the transport and what they mean here. */
+export const TRANSPORT_WORDS: ReadonlyMap<string, 'http' | 'stdio'> = new Map([
+  ['http', 'http'],
+  ['https', 'http'],
+  ['streamable-http', 'http'],
+  ['streamable_http', 'http'],
+  ['streamablehttp', 'http'],
+  ['stdio', 'stdio'],
+]);
+
+/** Read elsewhere, or facts of a running gateway: an answer of its API that was saved is a registry document, too. */
+const OTHER_NAMES: readonly string[] = [
+  ...['template_name', 'template', 'config', 'server_id', 'source', 'node_id', 'status', 'healthy', 'state'],
+  ...['in_flight', 'created_at', 'updated_at', 'last_check', 'last_health_check', 'health', 'latency_ms'],
+  ...['score', 'restarts', 'requests', 'errors', 'pid', 'reason', 'stderr', 'consecutive_failures'],
+];
+
+/** Levels of objects and lists in an entry; YAML can say things that contain themselves. */
+const DEEPEST = 128;
+
+/** What stands in records of the API instead of a secret; see http/views/instance-record.ts. */
+const MASK = '***';
+
+const instanceInput = Compile(InstanceInput);
+
+/**
+ * Reads an entry. Without `entry` it cannot be used. `problems` also name fields of a usable entry that have no effect.
+ * Registering `entry.input` meets no error that the input alone decides.
+ */
+export function readEntry(source: EntrySource): { entry?: RegistryEntry; problems: string[] } {
+  const { value, path, template, key } = source;
+  if (!isJsonObject(value)) return { problems: [`${path}: must be an object`] };
+  const owner = value.template_name ?? value.template ?? template;
+  if (owner !== template) return { problems: [`${path}: says that it belongs to another template`] };
+  const problems: string[] = [];
+  const fields = collect(value, path, problems);
+  if (key !== undefined && !fields.has('id')) fields.set('id', { value: key, path });
+  setAside(fields, problems);
+
+  const locate = (field: string): string => fields.get(field)?.path ?? pathTo(path, field);
+  const input: unknown = translate(fields);
+  const refusals = instanceInput.Check(input)
+    ? refusalsOf(template, input, path, locate)
+    : findingsOf(instanceInput.Errors(input), locate);
+  if (refusals.length > 0 || !instanceInput.Check(input)) return { problems: [...problems, ...refusals] };
+
+  const fingerprint = createHash('sha256').update(canonical({ template, input })).digest('hex');
+  const id = input.id ?? `${template.slice(0, 119)}-${fingerprint.slice(0, 8)}`;
+  return { entry: { template, input: { ...input, id }, fingerprint }, problems };
+}
+
+/** A value of the document and the path at which it stands. */
+interface Written {
+  readonly value: unknown;
+  readonly path: string;
+}
+
+/** The fields by their own name, from the entry and from its `config`; null is the same as nothing. */
+function collect(entry: JsonObject, path: string, problems: string[]): Map<string, Written> {
+  const written = new Map<string, Written>();
+  const config = isJsonObject(entry.config) ? entry.config : {};
+  for (const [section, sectionPath] of [
+    [config, pathTo(path, 'config')],
+    [entry, path],
+  ] as const) {
+    for (const [name, value] of Object.entries(section)) {
+      if (value !== null) written.set(name, { value, path: pathTo(sectionPath, name) });
+    }
+  }
+  const fields = new Map<string, Written>();
+  for (const [field, names] of Object.entries(FIELD_NAMES)) {
+    const [first, ...others] = names.filter((name) => written.has(name));
+    const chosen = first === undefined ? undefined : written.get(first);
+    if (chosen !== undefined) fields.set(field, chosen);
+    for (const name of others) {
+      if (OTHER_NAMES.includes(name)) continue;
+      problems.push(`${written.get(name)?.path}: has no effect, because "${first}" is given`);
+    }
+  }
+  const known = [...Object.values(FIELD_NAMES).flat(), ...OTHER_NAMES];
+  for (const [name, { path }] of written) {
+    if (!known.includes(name)) problems.push(`${path}: unknown field`);
+  }
+  return fields;
+}
+
+/** Takes out what belongs to a program where there is none, and headers where there is no endpoint. */
+function setAside(fields: Map<string, Written>, problems: string[]): void {
+  for (const [field, needed] of [
+    ['working_dir', 'command'],
+    ['env_vars', 'command'],
+    ['headers', 'endpoint'],
+  ] as const) {
+    const written = fields.get(field);
+    if (written === undefined || fields.has(needed)) continue;
+    fields.delete(field);
+    const isEmpty = isJsonObject(written.value) && Object.keys(written.value).length === 0;
+    if (!isEmpty) problems.push(`${written.path}: has no effect, because there is no ${needed}`);
+  }
+}
+
+/** The fields in the form of InstanceInput, as far as they have it. */
+function translate(fields: ReadonlyMap<string, Written>): Record<string, unknown> {
+  const input: Record<string, unknown> = {};
+  for (const [field, { value }] of fields) input[field] = value;
+  const { transport, command, args, env_vars, headers } = input;
+  if (typeof transport === 'string')
+    input.transport = TRANSPORT_WORDS.get(transport.toLowerCase()) ?? transport;
+  if (Array.isArray(command)) {
+    input.command = command[0];
+    input.args = [...command.slice(1), ...(Array.isArray(args) ? args : [])];
+  }
+  if (isJsonObject(env_vars)) input.env_vars = asTexts(env_vars);
+  if (isJsonObject(headers)) input.headers = asTexts(headers);
+  return input;
+}
+
+/** `PORT: 8080` is a number in YAML and meant as a text. */
+function asTexts(values: JsonObject): Record<string, unknown> {
+  const isPlain = (value: unknown) => typeof value === 'number' || typeof value === 'boolean';
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, isPlain(value) ? String(value) : value]),
+  );
+}
+
+/** What registering would refuse for reasons that lie in the input. */
+function refusalsOf(
+  template: string,
+  input: InstanceInput,
+  path: string,
+  locate: (field: string) => string,
+): string[] {
+  const reason = unstorable(input);
+  if (reason !== undefined) return [`${path}: ${reason}`];
+  const masked = maskedIn(input, locate);
+  if (masked.length > 0) return masked;
+  try {
+    defineInstance(template, input, {
+      find: () => undefined,
+      isServerIdTaken: () => false,
+      randomHex: () => '00000000',
+      now: '',
+      source: 'file',
+      loc: [],
+    });
+    return [];
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError)) throw thrown;
+    const { items } = thrown.facts;
+    if (items === undefined) return [`${path}: ${thrown.message}`];
+    return items.map(({ loc: [field = '', ...deeper], msg }) => {
+      return `${deeper.reduce(pathTo, locate(String(field)))}: ${msg}`;
+    });
+  }
+}
+
+/** Secrets that an answer of the API hides: nothing starts with a mask for a password. */
+function maskedIn({ env_vars, headers }: InstanceInput, locate: (field: string) => string): string[] {
+  return Object.entries({ env_vars, headers }).flatMap(([field, values]) =>
+    Object.entries(values ?? {})
+      .filter(([, value]) => value === MASK)
+      .map(([name]) => `${pathTo(locate(field), name)}: is masked; write the value itself`),
+  );
+}
+
+/** Why no database could be trusted with a value; undefined when all could. Source: decisions, "Guard". */
+function unstorable(value: unknown, depth = 0): string | undefined {
+  if (typeof value === 'string') {
+    const isText = !value.includes('\0') && value.isWellFormed();
+    return isText ? undefined : 'a text holds a NUL character or half of a surrogate pair';
+  }
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (depth === DEEPEST) return `something is nested deeper than ${DEEPEST} levels`;
+  for (const part of Object.entries(value).flat()) {
+    const reason = unstorable(part, depth + 1);
+    if (reason !== undefined) return reason;
+  }
+  return undefined;
+}
+
+/** JSON in which the order of keys says nothing. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, member: unknown) =>
+    isJsonObject(member)
+      ? Object.fromEntries(Object.entries(member).toSorted(([one], [other]) => (one < other ? -1 : 1)))
+      : member,
+  );
+}

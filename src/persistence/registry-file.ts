@@ -1,0 +1,235 @@
+// Reads a registry document: a file, JSON or YAML, in which an operator lists instances. The file is never written.
+// What one entry may say is registry-entry.ts; bringing the registry in step with the file is registry-import.ts.
+
+import { readFile } from 'node:fs/promises';
+import { Compile } from 'typebox/compile';
+import { findingsOf, pathTo } from '../domain/findings.ts';
+import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { LoadBalancerSettings, TEMPLATE_ID_PATTERN, type TemplateSettings } from '../domain/template.ts';
+import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
+
+/** What a registry document says, as far as it can be used. */
+export interface RegistryContents {
+  /** Templates the document has a section for, with the settings it gives them. */
+  readonly templates: readonly TemplateSettings[];
+  readonly entries: readonly RegistryEntry[];
+  /** One line each, with the path in the document: what could not be used, and fields that nobody knows. */
+  readonly problems: readonly string[];
+}
+
+/** A file that cannot be read, or text that is no registry document at all. `message` is one line. */
+export class RegistryFileError extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'RegistryFileError';
+  }
+}
+
+const SECTIONS = ['templates', 'servers', 'mcpServers', 'last_updated', 'gateway', 'stats'];
+/** One of them makes a document one of ours. */
+const ENTRANCES = ['templates', 'servers', 'mcpServers'];
+const templateName = new RegExp(TEMPLATE_ID_PATTERN);
+/** Characters of a template's name; see TemplateId. */
+const LONGEST_NAME = 128;
+const loadBalancer = Compile(LoadBalancerSettings);
+
+/** Reads and parses a registry file. Throws RegistryFileError; a single bad entry is a problem, not a failure. */
+export async function readRegistryFile(path: string): Promise<RegistryContents> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (thrown) {
+    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
+    const reason = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
+    throw new RegistryFileError(`registry file ${path}: ${reason}`, thrown);
+  }
+  return parseRegistryDocument(text, path);
+}
+
+/**
+ * Parses a registry document in any of its four shapes; `name` is the file's, for its extension and for errors.
+ * Throws RegistryFileError for text that is neither JSON nor YAML, or that has neither `templates` nor servers.
+ * Source: decisions, "Registry file"; docs/registry-file.md.
+ */
+export async function parseRegistryDocument(text: string, name: string): Promise<RegistryContents> {
+  const document = (await parse(text, name)) ?? {};
+  const isRegistry = isJsonObject(document) && ENTRANCES.some((section) => section in document);
+  if (!isJsonObject(document) || (!isRegistry && Object.keys(document).length > 0)) {
+    throw new RegistryFileError(
+      `registry file ${name}: it has neither "templates" nor "servers" nor "mcpServers"`,
+    );
+  }
+  const contents: Contents = { templates: [], entries: [], problems: [] };
+  readTemplates(document.templates, contents);
+  readServers(document.servers, contents);
+  readClientServers(document.mcpServers, contents);
+  for (const section of Object.keys(document)) {
+    if (!SECTIONS.includes(section)) contents.problems.push(`${pathTo('', section)}: unknown field`);
+  }
+  if (isJsonObject(document.gateway) && Object.keys(document.gateway).length > 0) {
+    contents.problems.push('gateway: not read here; settings of the gateway belong into gateway.yaml');
+  }
+  return { ...contents, entries: withoutTwins(contents) };
+}
+
+interface Contents {
+  readonly templates: TemplateSettings[];
+  readonly entries: (RegistryEntry & { readonly path: string })[];
+  readonly problems: string[];
+}
+
+function readTemplates(section: unknown, contents: Contents): void {
+  if (section === undefined || section === null) return;
+  if (!isJsonObject(section)) {
+    contents.problems.push('templates: must be an object with one section per template');
+    return;
+  }
+  for (const [name, template] of Object.entries(section)) {
+    const path = pathTo('templates', name);
+    if (!isTemplateName(name)) contents.problems.push(`${path}: "${name}" is no name for a template`);
+    else if (!isJsonObject(template)) contents.problems.push(`${path}: must be an object with "instances"`);
+    else readTemplate(name, template, path, contents);
+  }
+}
+
+function readTemplate(name: string, template: JsonObject, path: string, contents: Contents): void {
+  const settings = readLoadBalancer(template.load_balancer, pathTo(path, 'load_balancer'), contents.problems);
+  contents.templates.push({ name, loadBalancer: settings });
+  for (const { key, value, path: entryPath } of itemsOf(
+    template.instances,
+    pathTo(path, 'instances'),
+    contents,
+  )) {
+    addEntry({ key, value, path: entryPath, template: name }, contents);
+  }
+  for (const field of Object.keys(template)) {
+    if (!['instances', 'load_balancer'].includes(field)) {
+      contents.problems.push(`${pathTo(path, field)}: unknown field`);
+    }
+  }
+}
+
+/** Servers name their template; without a name, the key of the server is one: it is what clients call. */
+function readServers(section: unknown, contents: Contents): void {
+  for (const { key, value, path } of itemsOf(section, 'servers', contents)) {
+    const written = isJsonObject(value) ? (value.template_name ?? value.template ?? key) : key;
+    if (typeof written !== 'string') contents.problems.push(`${path}: "template_name" is missing`);
+    else if (!isTemplateName(written)) {
+      contents.problems.push(`${path}: "${written}" is no name for a template; give a "template_name"`);
+    } else addEntry({ key, value, path, template: written }, contents);
+  }
+}
+
+/** As MCP clients list them: each is a template with one instance, and both get the name that clients call. */
+function readClientServers(section: unknown, contents: Contents): void {
+  if (section === undefined || section === null) return;
+  if (!isJsonObject(section)) {
+    contents.problems.push('mcpServers: must be an object by name');
+    return;
+  }
+  for (const [name, value] of Object.entries(section)) {
+    const path = pathTo('mcpServers', name);
+    const template = isTemplateName(name) ? name : slugOf(name);
+    if (!isTemplateName(template)) {
+      contents.problems.push(`${path}: "${name}" is no name for a template`);
+      continue;
+    }
+    if (template !== name) {
+      contents.problems.push(`${path}: "${name}" is no name for a template; it is called "${template}"`);
+    }
+    addEntry({ key: template, value, path, template }, contents);
+  }
+}
+
+/** The nearest that may be called: lower case, and a dash for everything between letters and digits. */
+function slugOf(name: string): string {
+  const letters = name
+    .normalize('NFKD')
+    .replaceAll(/\p{Mark}/gu, '')
+    .toLowerCase();
+  const words = letters.match(/[a-z0-9]+/g) ?? [];
+  return words
+    .join('-')
+    .replace(/^(?=\d)/, 'server-')
+    .slice(0, LONGEST_NAME);
+}
+
+function addEntry(source: EntrySource, contents: Contents): void {
+  const { entry, problems } = readEntry(source);
+  contents.problems.push(...problems);
+  if (entry !== undefined) contents.entries.push({ ...entry, path: source.path });
+}
+
+interface Item {
+  readonly key: string | undefined;
+  readonly value: unknown;
+  readonly path: string;
+}
+
+/** The members of a list, or of an object whose keys are ids. */
+function itemsOf(section: unknown, path: string, { problems }: Contents): Item[] {
+  if (section === undefined || section === null) return [];
+  if (Array.isArray(section))
+    return section.map((value, index) => ({ key: undefined, value, path: pathTo(path, index) }));
+  if (isJsonObject(section)) {
+    return Object.entries(section).map(([key, value]) => ({ key, value, path: pathTo(path, key) }));
+  }
+  problems.push(`${path}: must be a list, or an object by id`);
+  return [];
+}
+
+/** The fields that can be used; each of the others is a problem. */
+function readLoadBalancer(section: unknown, path: string, problems: string[]): LoadBalancerSettings {
+  if (section === undefined || section === null) return {};
+  if (!isJsonObject(section)) {
+    problems.push(`${path}: must be an object`);
+    return {};
+  }
+  const usable = Object.entries(section).filter(([field, value]) => {
+    const findings =
+      value === null ? [] : findingsOf(loadBalancer.Errors({ [field]: value }), () => pathTo(path, field));
+    problems.push(...findings);
+    return value !== null && findings.length === 0;
+  });
+  const settings: unknown = Object.fromEntries(usable);
+  return loadBalancer.Check(settings) ? settings : {};
+}
+
+/** Two entries with one id in one template: the first counts. */
+function withoutTwins({ entries, problems }: Contents): RegistryEntry[] {
+  const seen = new Map<string, string>();
+  const kept: RegistryEntry[] = [];
+  for (const { path, ...entry } of entries) {
+    const name = `${entry.template}/${entry.input.id}`;
+    const first = seen.get(name);
+    if (first === undefined) kept.push(entry);
+    else problems.push(`${path}: ${name} is already at ${first}`);
+    seen.set(name, first ?? path);
+  }
+  return kept;
+}
+
+function isTemplateName(name: string): boolean {
+  return name.length <= LONGEST_NAME && templateName.test(name);
+}
+
+async function parse(text: string, name: string): Promise<unknown> {
+  const body = text.replace(/^\uFEFF/, '');
+  const isYaml = /\.ya?ml$/i.test(name) || !(/\.json$/i.test(name) || /^\s*[[{]/.test(body));
+  try {
+    return isYaml ? await parseYaml(body) : JSON.parse(body);
+  } catch (thrown) {
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    // Parsers quote the text around the mistake, which may hold a secret and line breaks.
+    const [safe = ''] = reason.replace(/, (\.\.\.)?".*/s, '').split(/:?\n/);
+    throw new RegistryFileError(`registry file ${name}: not ${isYaml ? 'YAML' : 'JSON'}: ${safe}`, thrown);
+  }
+}
+
+async function parseYaml(text: string): Promise<unknown> {
+  const { parseDocument } = await import('yaml');
+  const document = parseDocument(text);
+  const [problem] = document.errors;
+  if (problem !== undefined) throw problem;
+  return document.toJS();
+}

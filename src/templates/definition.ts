@@ -1,0 +1,104 @@
+// A template definition, templates/<id>/template.json: what its file says about a kind of MCP server.
+// Finding the files is catalogue.ts; making an instance of a definition is instance-input.ts.
+
+import Type, { type Static } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { Settings } from 'typebox/system';
+import { splitCommand } from '../domain/command-words.ts';
+import { findingsOf, pathTo } from '../domain/findings.ts';
+import { TemplateId } from '../domain/template.ts';
+import { unknownPlaceholders } from './placeholders.ts';
+
+const Texts = Type.Array(Type.String());
+const Text = Type.String({ minLength: 1 });
+
+/**
+ * The file. The first ten fields are the spec's; `command`, `args`, `transport`, `endpoint` and `config_schema` say how
+ * an instance is reached. Other fields are tolerated and dropped. `command`, `args` and `environment` may hold
+ * placeholders (placeholders.ts). Source: spec, "Template definition".
+ */
+export const TemplateFile = Type.Object({
+  id: TemplateId,
+  name: Text,
+  description: Text,
+  version: Type.String({ pattern: '^\\d+\\.\\d+\\.\\d+$' }),
+  author: Type.Optional(Type.String()),
+  /** Runtime requirements, such as `node>=20`. */
+  requires: Type.Optional(Texts),
+  ports: Type.Optional(Type.Array(Type.Integer({ minimum: 1, maximum: 65_535 }))),
+  /** Default environment of the command. */
+  environment: Type.Optional(
+    Type.Record(Type.String({ pattern: '^[A-Z][A-Z0-9_]*$' }), Type.String(), {
+      additionalProperties: false,
+    }),
+  ),
+  capabilities: Type.Optional(Type.Array(Type.Enum(['read', 'write', 'tools', 'resources', 'prompts']))),
+  tags: Type.Optional(Texts),
+  /** Program to start, with its words when `args` is absent. */
+  command: Type.Optional(Text),
+  args: Type.Optional(Texts),
+  transport: Type.Optional(Type.Enum(['http', 'stdio'])),
+  endpoint: Type.Optional(Text),
+  /** JSON Schema of the settings an instance takes; kept as it is. */
+  config_schema: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+});
+export type TemplateDefinition = Static<typeof TemplateFile>;
+
+/** A definition that cannot be used. `findings` has one line per fault, `message` all of them. */
+export class TemplateError extends Error {
+  readonly findings: readonly string[];
+
+  constructor(findings: readonly string[], cause?: unknown) {
+    super(findings.join('; '), cause === undefined ? undefined : { cause });
+    this.name = 'TemplateError';
+    this.findings = findings;
+  }
+}
+
+/** Faults that are listed at most. */
+const MOST_FINDINGS = 64;
+
+const templateFile = Compile(TemplateFile);
+const fields = Object.keys(TemplateFile.properties);
+
+/** Reads the text of a template.json. Throws TemplateError with every fault, not only the first. */
+export function readTemplate(text: string): TemplateDefinition {
+  const value = parse(text);
+  // TypeBox stops at 8 faults. That is a setting of the library, so it is only ever raised.
+  if (Settings.Get().maxErrors < MOST_FINDINGS) Settings.Set({ maxErrors: MOST_FINDINGS });
+  if (!templateFile.Check(value)) throw new TemplateError(findingsOf(templateFile.Errors(value)));
+  const findings = faultsOfCommand(value);
+  if (findings.length > 0) throw new TemplateError(findings);
+  const known = Object.fromEntries(Object.entries(value).filter(([field]) => fields.includes(field)));
+  return templateFile.Parse(known);
+}
+
+/** What the schema cannot say: quotes that do not match, and placeholders that nothing fills. */
+function faultsOfCommand({ command, args = [], environment = {} }: TemplateDefinition): string[] {
+  const findings: string[] = [];
+  const split = splitCommand(command ?? '');
+  if ('problem' in split) findings.push(`command: ${split.problem}`);
+  const texts: [string, string][] = [
+    ['command', command ?? ''],
+    ...args.map((text, index): [string, string] => [pathTo('args', index), text]),
+    ...Object.entries(environment).map(([name, text]): [string, string] => [
+      pathTo('environment', name),
+      text,
+    ]),
+  ];
+  for (const [path, text] of texts) {
+    for (const name of unknownPlaceholders(text))
+      findings.push(`${path}: nothing fills the placeholder ${name}`);
+  }
+  return findings;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text.replace(/^\uFEFF/, ''));
+  } catch (thrown) {
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    // The message quotes the text around the mistake, line breaks included.
+    throw new TemplateError([`not JSON: ${reason.replace(/, (\.\.\.)?".*/s, '')}`], thrown);
+  }
+}

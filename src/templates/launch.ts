@@ -1,0 +1,93 @@
+// Replaces `npx -y package` by the program it would start, when that package is installed beside the gateway: nothing is
+// downloaded, no wrapper process stays in between, and it works on Windows, where npx is a script and no program.
+// Starting the process belongs to the transports.
+
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { InstanceDefinition } from '../domain/instance.ts';
+import { isJsonObject, type JsonObject } from '../domain/json.ts';
+
+/** A program and its arguments. */
+export interface Launch {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+export interface LaunchOptions {
+  /** Folder from which node_modules folders are looked for, upwards. Default: that of this file. */
+  readonly from?: string;
+  /** The Node that runs the program. Default: this one. */
+  readonly node?: string;
+}
+
+/**
+ * What to start for a command. `npx -y <package>[@version] ...` becomes Node with the package's program when the package
+ * is installed and, if a version is given, in exactly that version. Anything else (other options of npx, `@latest`, a
+ * program that Node alone does not run) stays as it is.
+ */
+export function resolveLaunch(launch: Launch, options: LaunchOptions = {}): Launch {
+  const { from = import.meta.dirname, node = process.execPath } = options;
+  const [yes, wanted, ...rest] = launch.args;
+  const isNpx = /^npx(\.cmd)?$/i.test(launch.command) && (yes === '-y' || yes === '--yes');
+  const { name, version } =
+    /^(?<name>(@[\w~][\w.~-]*\/)?[\w~][\w.~-]*)(@(?<version>.+))?$/.exec(wanted ?? '')?.groups ?? {};
+  // npx takes a `--` of its own out of the arguments; its rules are best left to it.
+  if (!isNpx || name === undefined || rest[0] === '--') return launch;
+  const program = findProgram(name, version, from);
+  return program === undefined ? launch : { command: node, args: [program, ...rest] };
+}
+
+/** The same for an instance: how it is opened, while its definition stays as it was registered. */
+export function launchOf(definition: InstanceDefinition, options?: LaunchOptions): InstanceDefinition {
+  const { command, args } = definition;
+  return command === undefined ? definition : { ...definition, ...resolveLaunch({ command, args }, options) };
+}
+
+function findProgram(name: string, version: string | undefined, from: string): string | undefined {
+  for (let folder = from; ; folder = dirname(folder)) {
+    const home = join(folder, 'node_modules', name);
+    const manifest = readManifest(join(home, 'package.json'));
+    if (manifest !== undefined) {
+      const program = programOf(name, manifest);
+      const isWanted = version === undefined || version === manifest.version;
+      return isWanted && program !== undefined && isForNode(join(home, program))
+        ? join(home, program)
+        : undefined;
+    }
+    if (dirname(folder) === folder) return undefined;
+  }
+}
+
+function readManifest(path: string): JsonObject | undefined {
+  try {
+    const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    return isJsonObject(manifest) ? manifest : undefined;
+  } catch {
+    return undefined; // not installed here, or broken: npx knows what to do
+  }
+}
+
+/** The program npx would choose: the only one, else the one named like the package without its scope. */
+function programOf(name: string, { bin }: JsonObject): string | undefined {
+  if (typeof bin === 'string') return bin;
+  if (!isJsonObject(bin)) return undefined;
+  const programs = [...new Set(Object.values(bin))];
+  const chosen = programs.length === 1 ? programs[0] : bin[name.replace(/^@.*\//, '')];
+  return typeof chosen === 'string' ? chosen : undefined;
+}
+
+/** True when the first line names Node and gives it no options. */
+function isForNode(path: string): boolean {
+  const head = Buffer.alloc(128);
+  try {
+    const file = openSync(path, 'r');
+    try {
+      readSync(file, head);
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return false; // npx will say what is wrong with the package
+  }
+  return /^#!\S*\/(env\s+)?node\s*\n/.test(head.toString('latin1'));
+}
