@@ -1,0 +1,155 @@
+// Which commands become a program of an installed package, and that the bundled templates really start.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import * as assert from 'uvu/assert';
+import { readCatalogue } from '../../src/templates/catalogue.ts';
+import { instanceInputOf } from '../../src/templates/instance-input.ts';
+import { launchOf, resolveLaunch } from '../../src/templates/launch.ts';
+import { instanceDefinition } from '../conformance/transport.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('launch', { timeoutMs: 30_000 });
+
+let folder = '';
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-launch-'));
+  const script = '#!/usr/bin/env node\nconsole.log(1);\n';
+  await install('plain', { bin: 'run.js' }, { 'run.js': script });
+  await install('@scope/server', { bin: { 'mcp-server': 'dist/run' } }, { 'dist/run': script });
+  const tools = { bin: { other: 'other.js', tools: './tools.js' } };
+  await install('tools', tools, { 'other.js': script, 'tools.js': '#!/usr/local/bin/node\r\n' });
+  await install('unclear', { bin: { one: 'a.js', two: 'b.js' } }, { 'a.js': script, 'b.js': script });
+  await install('optioned', { bin: 'run.js' }, { 'run.js': '#!/usr/bin/env -S node --inspect\n' });
+  await install('shell', { bin: 'run.sh' }, { 'run.sh': '#!/bin/sh\n' });
+  await install('lost', { bin: 'gone.js' }, {});
+  await install('library', {}, {});
+});
+test.after(() => rm(folder, { recursive: true }));
+
+async function install(
+  name: string,
+  manifest: object,
+  files: Readonly<Record<string, string>>,
+): Promise<void> {
+  const home = join(folder, 'node_modules', name);
+  await mkdir(home, { recursive: true });
+  await writeFile(join(home, 'package.json'), JSON.stringify({ name, version: '1.2.3', ...manifest }));
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(home, path)), { recursive: true });
+    await writeFile(join(home, path), text);
+  }
+}
+
+/** The command line after resolving, with the folder cut off; undefined when it stayed as it was. */
+function resolved(...[command = '', ...args]: string[]): string[] | undefined {
+  const launch = { command, args };
+  const result = resolveLaunch(launch, { from: join(folder, 'src', 'deep'), node: 'NODE' });
+  if (result === launch) return undefined;
+  const modules = join(folder, 'node_modules');
+  return [result.command, ...result.args].map((word) => word.replace(modules, '').replaceAll('\\', '/'));
+}
+
+test('starts the program of an installed package with Node', () => {
+  assert.equal(resolved('npx', '-y', 'plain', '--x', 'a b'), ['NODE', '/plain/run.js', '--x', 'a b']);
+  assert.equal(resolved('npx', '--yes', 'plain'), ['NODE', '/plain/run.js']);
+  assert.equal(resolved('npx.cmd', '-y', 'plain@1.2.3'), ['NODE', '/plain/run.js']);
+  assert.equal(resolved('npx', '-y', '@scope/server@1.2.3', 'stdio'), [
+    'NODE',
+    '/@scope/server/dist/run',
+    'stdio',
+  ]);
+  assert.equal(resolved('npx', '-y', '@scope/server'), ['NODE', '/@scope/server/dist/run']);
+});
+
+test('chooses the program that npx would choose', () => {
+  assert.equal(resolved('npx', '-y', 'tools'), ['NODE', '/tools/tools.js']);
+  assert.is(resolved('npx', '-y', 'unclear'), undefined);
+});
+
+test('leaves alone what it cannot be sure of', () => {
+  for (const command of [
+    'npx plain',
+    'npx -y',
+    'npx -y plain@1.2.4',
+    'npx -y plain@latest',
+    'npx -y plain@^1.2.3',
+    'npx -y missing',
+    'npx -y -p plain run',
+    'npx -y plain -- --x',
+    'npx -y ./plain',
+    'npx -y ../plain',
+    'npx -y owner/plain',
+    'npx -y optioned',
+    'npx -y shell',
+    'npx -y lost',
+    'npx -y library',
+    'node -y plain',
+    'uvx -y plain',
+  ]) {
+    assert.is(resolved(...command.split(' ')), undefined, command);
+  }
+});
+
+test('uses this Node and this package by default', () => {
+  const args = ['-y', '@modelcontextprotocol/server-everything', 'stdio'];
+  const launch = resolveLaunch({ command: 'npx', args });
+  assert.is(launch.command, process.execPath);
+  assert.match(launch.args[0] ?? '', /server-everything.dist.index\.js$/);
+});
+
+test('starts every bundled template', async () => {
+  const { templates } = await readCatalogue();
+  for (const template of templates) {
+    const { command = '', args = [], env_vars } = instanceInputOf(template, { SCRATCH: folder });
+    const launch = resolveLaunch({ command, args });
+    assert.is(launch.command, process.execPath, `${template.id} is installed beside the gateway`);
+    assert.match(await serverNameOf(launch, env_vars), template.id);
+  }
+});
+
+/** Starts a stdio server, shakes hands and ends it. */
+async function serverNameOf(
+  { command, args }: { command: string; args: readonly string[] },
+  variables: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const child = spawn(command, args, {
+    env: { ...process.env, ...variables },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  const ended = once(child, 'close');
+  const params = {
+    protocolVersion: '2025-06-18',
+    capabilities: {},
+    clientInfo: { name: 'spec', version: '1.0.0' },
+  };
+  child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })}\n`);
+  try {
+    for await (const line of createInterface({ input: child.stdout })) {
+      const { result } = JSON.parse(line);
+      if (result !== undefined) return String(result.serverInfo.name);
+    }
+    return 'it said nothing';
+  } finally {
+    child.kill();
+    await ended;
+  }
+}
+
+test('opens an instance with its program, and leaves what has none as it is', () => {
+  const npx = instanceDefinition({ command: 'npx', args: ['-y', 'plain', '--flag'] });
+  const program = join(folder, 'node_modules', 'plain', 'run.js');
+  assert.equal(launchOf(npx, { from: folder, node: '/node' }), {
+    ...npx,
+    command: '/node',
+    args: [program, '--flag'],
+  });
+  const endpoint = instanceDefinition({ endpoint: 'http://127.0.0.1:1/mcp' });
+  assert.is(launchOf(endpoint, { from: folder }), endpoint);
+});
+
+test.run();

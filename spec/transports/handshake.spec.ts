@@ -1,0 +1,234 @@
+// Which backend ends up in which era, over a channel that is a table of answers.
+
+import * as assert from 'uvu/assert';
+import { backendUnavailable, GatewayError } from '../../src/domain/errors.ts';
+import type { ExchangeRequest } from '../../src/domain/exchange.ts';
+import { JsonText } from '../../src/domain/json.ts';
+import type { Era } from '../../src/domain/mcp.ts';
+import { type HandshakeAnswer, type HandshakeChannel, shakeHands } from '../../src/transports/handshake.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('handshake');
+
+const client = { name: 'stagedoor', version: '1.2.3' };
+const unknown = fails(-32601);
+
+interface Heard {
+  readonly method: string;
+  readonly era: Era;
+}
+
+type Answers = Readonly<Record<string, HandshakeAnswer | GatewayError | readonly HandshakeAnswer[]>>;
+
+/** A backend that answers each method as the table says, several answers one after another, -32601 otherwise. */
+function backend(answers: Answers) {
+  const heard: (Heard & { params: ExchangeRequest['params'] })[] = [];
+  const notified: string[] = [];
+  const counts = new Map<string, number>();
+  const channel: HandshakeChannel = {
+    request: async ({ method, params }, era) => {
+      heard.push({ method, era, params });
+      const count = counts.get(method) ?? 0;
+      counts.set(method, count + 1);
+      const planned = answers[method] ?? unknown;
+      if (planned instanceof GatewayError) throw planned;
+      return ('kind' in planned ? planned : planned[count]) ?? unknown;
+    },
+    notify: (method) => {
+      notified.push(method);
+    },
+  };
+  return { channel, heard, notified };
+}
+
+function gives(value: unknown): HandshakeAnswer {
+  return { kind: 'result', result: JsonText.ofValue(value) };
+}
+
+function fails(code: number, data?: { supported: string[] }): HandshakeAnswer {
+  return { kind: 'error', error: { code, message: 'no', ...(data === undefined ? {} : { data }) } };
+}
+
+const serverInfo = { name: 'there', version: '9' };
+const capabilities = { tools: { listChanged: true } };
+const initialized = (protocolVersion: string) => gives({ protocolVersion, capabilities, serverInfo });
+const discovered = gives({
+  supportedVersions: ['2030-01-01', '2026-07-28'],
+  capabilities,
+  _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo },
+});
+
+const legacyPeer = (protocolVersion: string) => ({
+  era: 'legacy',
+  protocolVersion,
+  serverName: 'there',
+  serverVersion: '9',
+  capabilities,
+});
+const modernPeer = { ...legacyPeer('2026-07-28'), era: 'modern' };
+const barePeer = {
+  era: 'bare',
+  protocolVersion: '',
+  serverName: 'unnamed',
+  serverVersion: '',
+  capabilities: { tools: {} },
+};
+
+async function failureOf(shaking: Promise<unknown>): Promise<GatewayError> {
+  try {
+    await shaking;
+  } catch (error) {
+    if (error instanceof GatewayError) return error;
+    throw error;
+  }
+  throw new Error('the handshake succeeded');
+}
+
+test('initializes a legacy backend and tells it when that is done', async () => {
+  const { channel, heard, notified } = backend({ initialize: initialized('2025-11-25') });
+  assert.equal(await shakeHands(channel, { client, first: 'legacy' }), legacyPeer('2025-11-25'));
+  assert.equal(heard, [
+    {
+      method: 'initialize',
+      era: 'legacy',
+      params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: client },
+    },
+  ]);
+  assert.equal(notified, ['notifications/initialized']);
+});
+
+test('accepts every legacy revision, the one before the first release included', async () => {
+  for (const version of ['2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07']) {
+    const { channel } = backend({ initialize: initialized(version) });
+    assert.equal(await shakeHands(channel, { client, first: 'legacy' }), legacyPeer(version));
+  }
+});
+
+test('fails when initialize is answered with a revision nobody knows', async () => {
+  const { channel, notified } = backend({ initialize: initialized('1999-12-31') });
+  const error = await failureOf(shakeHands(channel, { client, first: 'legacy' }));
+  assert.is(error.code, 'BACKEND_UNAVAILABLE');
+  assert.is(error.delivered, 'no');
+  assert.equal(notified, []);
+});
+
+test('asks a modern backend in modern dress, and nothing else', async () => {
+  const { channel, heard, notified } = backend({ 'server/discover': discovered });
+  assert.equal(await shakeHands(channel, { client, first: 'modern' }), modernPeer);
+  const _meta = {
+    'io.modelcontextprotocol/clientCapabilities': {},
+    'io.modelcontextprotocol/clientInfo': client,
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  };
+  assert.equal(heard, [{ method: 'server/discover', era: 'modern', params: { _meta } }]);
+  assert.equal(notified, []);
+});
+
+test('takes the name of a modern backend from the result too', async () => {
+  const result = { supportedVersions: ['2026-07-28'], capabilities, serverInfo };
+  const { channel } = backend({ 'server/discover': gives(result) });
+  assert.equal(await shakeHands(channel, { client, first: 'modern' }), modernPeer);
+});
+
+test('falls back to initialize when discover is refused or answered without a revision of ours', async () => {
+  const answers = [fails(-32000), fails(-32601), fails(-32022, { supported: ['2030-01-01'] }), gives({})];
+  for (const answer of [...answers, gives({ supportedVersions: ['2025-11-25'] })]) {
+    const { channel } = backend({ 'server/discover': answer, initialize: initialized('2025-11-25') });
+    assert.equal(await shakeHands(channel, { client, first: 'modern' }), legacyPeer('2025-11-25'));
+  }
+});
+
+test('asks discover again when the refusal lists a revision of ours', async () => {
+  const refused = fails(-32022, { supported: ['2026-07-28'] });
+  const { channel, heard } = backend({ 'server/discover': [refused, discovered] });
+  assert.equal(await shakeHands(channel, { client, first: 'modern' }), modernPeer);
+  assert.equal(
+    heard.map(({ method }) => method),
+    ['server/discover', 'server/discover'],
+  );
+});
+
+test('does not ask discover a third time', async () => {
+  const refused = fails(-32022, { supported: ['2026-07-28'] });
+  const { channel, heard } = backend({ 'server/discover': refused, initialize: initialized('2025-11-25') });
+  assert.equal(await shakeHands(channel, { client, first: 'modern' }), legacyPeer('2025-11-25'));
+  assert.equal(
+    heard.map(({ method }) => method),
+    ['server/discover', 'server/discover', 'initialize'],
+  );
+});
+
+test('discovers a modern backend behind a pipe after it refused initialize', async () => {
+  const refused = fails(-32022, { supported: ['2026-07-28'] });
+  const { channel } = backend({ initialize: refused, 'server/discover': discovered });
+  assert.equal(await shakeHands(channel, { client, first: 'legacy' }), modernPeer);
+});
+
+test('uses a backend bare that refuses both handshakes and answers ping or tools/list', async () => {
+  for (const method of ['ping', 'tools/list']) {
+    for (const first of ['legacy', 'modern'] as const) {
+      const { channel, heard } = backend({ [method]: gives({ tools: [] }) });
+      assert.equal(await shakeHands(channel, { client, first }), barePeer);
+      assert.equal(heard.at(-1), { method, era: 'bare', params: undefined });
+    }
+  }
+});
+
+test('fails when a backend refuses everything', async () => {
+  const error = await failureOf(shakeHands(backend({}).channel, { client, first: 'modern' }));
+  assert.is(error.code, 'BACKEND_UNAVAILABLE');
+  assert.is(error.delivered, 'no');
+  assert.match(error.message, 'codes -32601 and -32601');
+});
+
+test('tells what was there instead when nothing was JSON-RPC', async () => {
+  const none = { kind: 'none', lack: 'POST /mcp was answered with HTTP 404' } as const;
+  const methods = ['server/discover', 'initialize', 'ping', 'tools/list'];
+  const nothing = Object.fromEntries(methods.map((method) => [method, none]));
+  const error = await failureOf(shakeHands(backend(nothing).channel, { client, first: 'modern' }));
+  assert.is(
+    error.message,
+    'The backend is unavailable: POST /mcp was answered with HTTP 404: no MCP server.',
+  );
+  const mixed = await failureOf(
+    shakeHands(backend({ initialize: none }).channel, { client, first: 'modern' }),
+  );
+  assert.match(mixed.message, 'it refused the handshake (code -32601); POST /mcp was answered with HTTP 404');
+});
+
+test('goes on to the next attempt when one is not answered in JSON-RPC', async () => {
+  const none = { kind: 'none', lack: 'server/discover was not answered' } as const;
+  const { channel } = backend({ 'server/discover': none, initialize: initialized('2025-11-25') });
+  assert.equal(await shakeHands(channel, { client, first: 'modern' }), legacyPeer('2025-11-25'));
+});
+
+test('fails at once, with the same error, when the way breaks', async () => {
+  const broken = backendUnavailable('connection refused', { delivered: 'no', unreachable: true });
+  const { channel, heard } = backend({ 'server/discover': broken, initialize: initialized('2025-11-25') });
+  assert.is(await failureOf(shakeHands(channel, { client, first: 'modern' })), broken);
+  assert.is(heard.length, 1);
+});
+
+test('fails when the answer is no object, or large and no JSON', async () => {
+  const cut = { kind: 'result', result: JsonText.ofBytes(Buffer.from('{"cut')) } as const;
+  for (const answer of [gives('hello'), gives(null), cut]) {
+    const { channel } = backend({ initialize: answer });
+    const error = await failureOf(shakeHands(channel, { client, first: 'legacy' }));
+    assert.is(error.code, 'BACKEND_UNAVAILABLE');
+  }
+});
+
+test('does without the name and the capabilities of a server that tells neither', async () => {
+  const { channel } = backend({
+    initialize: gives({ protocolVersion: '2025-11-25', serverInfo: { name: 7 } }),
+  });
+  assert.equal(await shakeHands(channel, { client, first: 'legacy' }), {
+    era: 'legacy',
+    protocolVersion: '2025-11-25',
+    serverName: 'unnamed',
+    serverVersion: '',
+    capabilities: {},
+  });
+});
+
+test.run();

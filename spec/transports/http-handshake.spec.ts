@@ -1,0 +1,186 @@
+// Which HTTP answers are evidence of an era, which are failures, and what is remembered of a handshake.
+
+import type { RequestListener } from 'node:http';
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../src/domain/errors.ts';
+import type { Era } from '../../src/domain/mcp.ts';
+import { HttpConnection } from '../../src/transports/http-connection.ts';
+import { HttpHandshake } from '../../src/transports/http-handshake.ts';
+import { suite } from '../helpers/suite.ts';
+import { answerJson, messageOf, withRawServer } from './raw-server.ts';
+
+const test = suite('http handshake');
+
+const plain =
+  (status: number, body = ''): RequestListener =>
+  (_, response) =>
+    void response.writeHead(status).end(body);
+
+async function withHandshake(
+  listener: RequestListener,
+  body: (handshake: HttpHandshake, controller: AbortController) => Promise<void>,
+  discoverMs = 5_000,
+): Promise<void> {
+  await withRawServer(listener, async ({ url }) => {
+    const connection = new HttpConnection({ endpoint: url, headers: {}, deniedNetworks: [] });
+    const controller = new AbortController();
+    let id = 0;
+    const nextId = (): number => {
+      id += 1;
+      return id;
+    };
+    try {
+      await body(new HttpHandshake(connection, nextId, controller.signal, discoverMs), controller);
+    } finally {
+      await connection.destroy();
+    }
+  });
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<GatewayError> {
+  const outcome = await promise.catch((error: unknown) => error);
+  if (outcome instanceof GatewayError) return outcome;
+  throw new Error('it did not fail as it should');
+}
+
+async function ask(listener: RequestListener, era: Era) {
+  let outcome: unknown;
+  await withHandshake(listener, async (handshake) => {
+    outcome = await handshake.request({ method: era === 'modern' ? 'server/discover' : 'initialize' }, era);
+  });
+  return outcome;
+}
+
+test('takes a refusal of the method as an answer, with its JSON-RPC error when it has one', async () => {
+  const error = { code: -32000, message: 'Bad Request: Server not initialized' };
+  const refusing: RequestListener = (_, response) =>
+    answerJson(response, 400, { jsonrpc: '2.0', id: null, error });
+  assert.equal(await ask(refusing, 'modern'), { kind: 'error', id: null, error });
+  for (const status of [400, 404, 405, 406, 500, 501]) {
+    assert.equal(await ask(plain(status, '<h1>No</h1>'), 'legacy'), {
+      kind: 'none',
+      lack: `POST /mcp was answered with HTTP ${status}`,
+    });
+  }
+});
+
+test('fails on what is no evidence of an era', async () => {
+  for (const status of [401, 403, 407, 429, 502, 503, 504, 302]) {
+    await withHandshake(plain(status), async (handshake) => {
+      for (const era of ['modern', 'legacy'] as const) {
+        const error = await failureOf(handshake.request({ method: 'initialize' }, era));
+        assert.match(error.message, String(status));
+      }
+    });
+  }
+});
+
+test('takes nonsense for an unknown method when asking in the modern era, for a failure otherwise', async () => {
+  const nonsense = { kind: 'none', lack: 'POST /mcp answered 200 with an empty body' };
+  assert.equal(await ask(plain(200), 'modern'), nonsense);
+  await withHandshake(plain(200), async (handshake) => {
+    const error = await failureOf(handshake.request({ method: 'initialize' }, 'legacy'));
+    assert.match(error.message, 'empty body');
+  });
+});
+
+test('takes a server that never answers discover for one that does not know it', async () => {
+  await withHandshake(
+    () => {},
+    async (handshake) => {
+      assert.equal(await handshake.request({ method: 'server/discover' }, 'modern'), {
+        kind: 'none',
+        lack: 'server/discover was not answered',
+      });
+    },
+    50,
+  );
+});
+
+test('fails on a server that returns what it is sent', async () => {
+  const echo: RequestListener = async (request, response) =>
+    answerJson(response, 200, await messageOf(request));
+  for (const era of ['modern', 'legacy'] as const) {
+    await withHandshake(echo, async (handshake) => {
+      const asking = handshake.request({ method: era === 'modern' ? 'server/discover' : 'initialize' }, era);
+      assert.match((await failureOf(asking)).message, 'it returns what it is sent');
+    });
+  }
+});
+
+test('names the path of the endpoint without its query', async () => {
+  await withRawServer(plain(404), async ({ url }) => {
+    const connection = new HttpConnection({ endpoint: `${url}?key=secret`, headers: {}, deniedNetworks: [] });
+    const handshake = new HttpHandshake(connection, () => 1, new AbortController().signal, 5_000);
+    assert.equal(await handshake.request({ method: 'initialize' }, 'legacy'), {
+      kind: 'none',
+      lack: 'POST /mcp was answered with HTTP 404',
+    });
+    await connection.destroy();
+  });
+});
+
+test('fails when the signal ends the wait', async () => {
+  const arrived = Promise.withResolvers<void>();
+  await withHandshake(
+    () => arrived.resolve(),
+    async (handshake, controller) => {
+      const asking = failureOf(handshake.request({ method: 'server/discover' }, 'modern'));
+      await arrived.promise;
+      controller.abort();
+      assert.is((await asking).code, 'BACKEND_UNAVAILABLE');
+    },
+  );
+});
+
+test('remembers session and revision of initialize, and sends both with the notification', async () => {
+  const seen: (string | undefined)[][] = [];
+  const listener: RequestListener = async (request, response) => {
+    const { 'mcp-session-id': session, 'mcp-protocol-version': version } = request.headers;
+    const { id, method } = await messageOf(request);
+    seen.push([String(method), String(session), String(version)]);
+    if (id === undefined) response.writeHead(202).end();
+    else {
+      const result = { protocolVersion: '2025-03-26', capabilities: {} };
+      answerJson(response, 200, { jsonrpc: '2.0', id, result }, { 'mcp-session-id': 'abc' });
+    }
+  };
+  await withHandshake(listener, async (handshake) => {
+    await handshake.request({ method: 'initialize', params: {} }, 'legacy');
+    await handshake.notify('notifications/initialized', {});
+    assert.is(handshake.sessionId, 'abc');
+  });
+  assert.equal(seen, [
+    ['initialize', 'undefined', 'undefined'],
+    ['notifications/initialized', 'abc', '2025-03-26'],
+  ]);
+});
+
+test('sends the headers of the modern era with discover', async () => {
+  let headers: Record<string, unknown> = {};
+  const listener: RequestListener = (request, response) => {
+    headers = request.headers;
+    response.end();
+  };
+  await withHandshake(listener, async (handshake) => {
+    const _meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' };
+    await handshake.request({ method: 'server/discover', params: { _meta } }, 'modern');
+  });
+  assert.is(headers['mcp-protocol-version'], '2026-07-28');
+  assert.is(headers['mcp-method'], 'server/discover');
+});
+
+test('does not mind a refused notification, but a broken connection', async () => {
+  await withHandshake(plain(400), (handshake) => handshake.notify('notifications/initialized', {}));
+  await withHandshake(
+    (_, response) => response.socket?.resetAndDestroy(),
+    async (handshake) => {
+      assert.is(
+        (await failureOf(handshake.notify('notifications/initialized', {}))).code,
+        'BACKEND_UNAVAILABLE',
+      );
+    },
+  );
+});
+
+test.run();

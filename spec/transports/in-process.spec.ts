@@ -1,0 +1,213 @@
+// The in-process transport: the conformance suite over a function, then what only functions do.
+
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../src/domain/errors.ts';
+import { inProcess } from '../../src/transports/in-process.ts';
+import type { InProcessHandler, Transport } from '../../src/transports/transport.ts';
+import {
+  callTool,
+  failure,
+  instanceDefinition,
+  openOptions,
+  see,
+  transportConformance,
+} from '../conformance/transport.ts';
+import { answer, defaultOptions } from '../fixtures/mcp.ts';
+import type { ToolState } from '../fixtures/tools.ts';
+import { objectOr } from '../fixtures/wire.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('in-process transport');
+
+transportConformance(test, {
+  name: 'in-process',
+  open: async () => ({ transport: await open(fixtureHandler()) }),
+});
+
+test('gives the function the request with a progress token, and no token to the caller', async () => {
+  const transport = await open(({ params }, { notify }) => {
+    notify('notifications/progress', { progressToken: objectOr(params?._meta).progressToken as number });
+    return params;
+  });
+  const { events } = await see(transport.exchange(callTool('any', {})));
+  assert.equal(events[0], { kind: 'notification', method: 'notifications/progress', params: {} });
+  assert.equal(events[1]?.kind === 'result' && events[1].result.value, {
+    name: 'any',
+    arguments: {},
+    _meta: { progressToken: 1 },
+  });
+});
+
+test('leaves requests alone that report no progress', async () => {
+  const transport = await open((request) => ({ request }));
+  const { events } = await see(transport.exchange({ method: 'tools/list' }));
+  assert.equal(events[0]?.kind === 'result' && events[0].result.value, { request: { method: 'tools/list' } });
+});
+
+test('never answers while subscribing', async () => {
+  const transport = await open(() => ({}));
+  let inside = true;
+  let answeredInside = false;
+  const finished = new Promise<void>((resolve) => {
+    transport.exchange({ method: 'ping' }).subscribe({
+      next: () => {
+        answeredInside = inside;
+      },
+      complete: resolve,
+    });
+  });
+  inside = false;
+  await finished;
+  assert.not(answeredInside);
+});
+
+test('never calls the function when the caller unsubscribes at once', async () => {
+  let calls = 0;
+  const transport = await open(() => {
+    calls += 1;
+  });
+  transport.exchange({ method: 'ping' }).subscribe().unsubscribe();
+  await see(transport.exchange({ method: 'ping' }));
+  assert.is(calls, 1);
+});
+
+test('aborts the function when the caller unsubscribes, and when the transport closes', async () => {
+  const signals: AbortSignal[] = [];
+  const { promise: bothRun, resolve } = Promise.withResolvers<void>();
+  const transport = await open((_, { signal }) => {
+    signals.push(signal);
+    if (signals.length === 2) resolve();
+    return new Promise(() => {});
+  });
+  const left = transport.exchange({ method: 'ping' }).subscribe();
+  const pending = see(transport.exchange({ method: 'ping' }));
+  await bothRun;
+  left.unsubscribe();
+  assert.equal(
+    signals.map(({ aborted }) => aborted),
+    [true, false],
+  );
+  await transport.close();
+  assert.equal(failure((await pending).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.equal(
+    signals.map(({ aborted }) => aborted),
+    [true, true],
+  );
+});
+
+test('says that a call was not delivered when it was closed before the function ran', async () => {
+  const transport = await open(() => ({}));
+  const pending = see(transport.exchange({ method: 'ping' }));
+  await transport.close();
+  assert.equal(failure((await pending).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+});
+
+test('makes a JSON-RPC error of whatever is thrown', async () => {
+  const thrown: readonly (readonly [unknown, unknown])[] = [
+    [
+      { code: -32602, message: 'no such tool', data: 1 },
+      { code: -32602, message: 'no such tool', data: 1 },
+    ],
+    [Object.assign(new Error('coded'), { code: -32001 }), { code: -32001, message: 'coded' }],
+    [
+      Object.assign(new Error('a system error'), { code: 'ENOENT' }),
+      { code: -32603, message: 'a system error' },
+    ],
+    [new Error('plain'), { code: -32603, message: 'plain' }],
+    ['a text', { code: -32603, message: 'a text' }],
+  ];
+  for (const [value, error] of thrown) {
+    const transport = await open(() => {
+      throw value;
+    });
+    const seen = await see(transport.exchange({ method: 'ping' }));
+    assert.equal(seen, { events: [{ kind: 'error', error }], end: 'completed' });
+  }
+});
+
+test('makes a JSON-RPC error of a thrown value that has no text', async () => {
+  const transport = await open(() => {
+    throw Object.create(null);
+  });
+  const { events } = await see(transport.exchange(callTool('x', {})));
+  assert.equal(
+    events.map((event) => event.kind),
+    ['error'],
+  );
+  await transport.close();
+});
+
+test('makes a JSON-RPC error of a result that is no JSON', async () => {
+  const circular: Record<string, unknown> = {};
+  circular.self = circular;
+  const transport = await open(() => circular);
+  const { events } = await see(transport.exchange({ method: 'ping' }));
+  assert.is(events[0]?.kind === 'error' && events[0].error.code, -32603);
+});
+
+test('answers an empty object when the function returns nothing', async () => {
+  const transport = await open(() => {});
+  const { events } = await see(transport.exchange({ method: 'ping' }));
+  assert.equal(events[0]?.kind === 'result' && events[0].result.value, {});
+});
+
+test('keeps a result as it was when it was returned', async () => {
+  const shared = { count: 1 };
+  const transport = await open(() => shared);
+  const { events } = await see(transport.exchange({ method: 'ping' }));
+  shared.count = 2;
+  assert.equal(events[0]?.kind === 'result' && events[0].result.value, { count: 1 });
+});
+
+test('counts a notification that comes after the answer', async () => {
+  let notifyLater = (): void => {};
+  const transport = await open((_, { notify }) => {
+    notifyLater = () => notify('notifications/message', { level: 'info', data: 'late' });
+  });
+  const { events } = await see(transport.exchange({ method: 'ping' }));
+  notifyLater();
+  assert.is(events.length, 1);
+  assert.is(transport.facts().strayMessages, 1);
+});
+
+test('does not open without a function, nor when the opening was called off', async () => {
+  const definition = instanceDefinition({ transport: 'in-process' });
+  const handlers = new Map([[definition.serverId, fixtureHandler()]]);
+  for (const options of [openOptions(), openOptions({ handlers, signal: AbortSignal.abort() })]) {
+    const error = await inProcess.open(definition, options).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    assert.instance(error, GatewayError);
+    assert.equal(error instanceof GatewayError && failure(error), {
+      code: 'BACKEND_UNAVAILABLE',
+      delivered: 'no',
+    });
+  }
+});
+
+function open(handler: InProcessHandler): Promise<Transport> {
+  const definition = instanceDefinition({ transport: 'in-process' });
+  return inProcess.open(definition, openOptions({ handlers: new Map([[definition.serverId, handler]]) }));
+}
+
+/** The tools of the fixtures as a function. */
+function fixtureHandler(): InProcessHandler {
+  const state: ToolState = { count: 0, cancelled: [], calls: 0 };
+  return async ({ method, params }, { signal, notify }) => {
+    state.calls += 1;
+    const id = state.calls;
+    signal.addEventListener('abort', () => state.cancelled.push(id));
+    const progressToken = objectOr(params?._meta).progressToken;
+    return answer({ jsonrpc: '2.0', id, method, params: params ?? {} }, defaultOptions, {
+      serverName: 'function',
+      state,
+      progressToken: typeof progressToken === 'number' ? progressToken : undefined,
+      signal,
+      notify: (name, told) => notify(name, JSON.parse(JSON.stringify(told ?? {}))),
+      request: () => Promise.reject(new Error('a function has nobody to ask')),
+    });
+  };
+}
+
+test.run();

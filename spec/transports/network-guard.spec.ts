@@ -1,0 +1,140 @@
+// Which addresses may be connected to, literal and resolved.
+
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
+import * as assert from 'uvu/assert';
+import {
+  AddressDenied,
+  DENIED_NETWORKS_DEFAULT,
+  deniedAddress,
+  deniedBy,
+  guardedConnector,
+} from '../../src/transports/network-guard.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('network guard');
+
+const server = createServer();
+test.before(async () => {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+test.after(() => server.close());
+
+type Outcome = Socket | Error;
+
+function connect(
+  hostname: string,
+  networks: readonly string[],
+  answers: readonly string[] = [],
+): Promise<Outcome> {
+  const lookup: LookupFunction = (_, options, callback) => {
+    const found = answers.map((address) => ({ address, family: isIP(address) }));
+    const [first] = found;
+    if (options.all || first === undefined) callback(null, found);
+    else callback(null, first.address, first.family);
+  };
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? String(address.port) : '';
+  return new Promise((resolve) => {
+    guardedConnector(
+      networks,
+      2_000,
+      lookup,
+    )({ hostname, protocol: 'http:', port }, (error, socket) => {
+      socket?.destroy();
+      resolve(error ?? socket);
+    });
+  });
+}
+
+test('denies link-local and metadata addresses by default, and nothing ordinary', () => {
+  const isDenied = deniedBy(DENIED_NETWORKS_DEFAULT);
+  const denied = [
+    '169.254.169.254',
+    '169.254.0.1',
+    'fe80::1',
+    'fe80::1%eth0',
+    'fd00:ec2::254',
+    'fd20:ce::254',
+    '100.100.100.200',
+    '168.63.129.16',
+    '::ffff:169.254.169.254',
+    '::ffff:a9fe:a9fe',
+    '64:ff9b::169.254.169.254',
+  ];
+  for (const address of denied) assert.ok(isDenied(address), address);
+  for (const address of [
+    '127.0.0.1',
+    '::1',
+    '10.0.0.1',
+    '192.168.1.1',
+    '8.8.8.8',
+    '169.253.1.1',
+    'fd00::1',
+  ]) {
+    assert.not.ok(isDenied(address), address);
+  }
+});
+
+test('counts an IPv4-mapped IPv6 address as its IPv4 address', () => {
+  const isDenied = deniedBy(['10.0.0.0/8']);
+  assert.ok(isDenied('::ffff:10.1.2.3'));
+  assert.ok(isDenied('::ffff:a01:203'));
+  assert.not.ok(isDenied('::ffff:11.1.2.3'));
+});
+
+test('refuses ranges that are none', () => {
+  for (const network of ['10.0.0.0', '10.0.0.0/33', 'fe80::/129', 'example.com/8', '10.0.0.0/', '/8', '']) {
+    assert.throws(
+      () => deniedBy([network]),
+      (error: unknown) => error instanceof RangeError,
+      network,
+    );
+  }
+});
+
+test('connects to what is allowed', async () => {
+  assert.not.instance(await connect('127.0.0.1', DENIED_NETWORKS_DEFAULT), Error);
+  assert.not.instance(await connect('name.example', DENIED_NETWORKS_DEFAULT, ['127.0.0.1']), Error);
+});
+
+test('refuses a denied literal address before any packet is sent', async () => {
+  for (const hostname of ['169.254.169.254', '127.0.0.1', '::ffff:127.0.0.1']) {
+    const outcome = await connect(hostname, ['169.254.0.0/16', '127.0.0.0/8']);
+    assert.instance(outcome, AddressDenied);
+    assert.is((outcome as AddressDenied).message, `address ${hostname} is not allowed`);
+  }
+});
+
+test('refuses a name that resolves to denied addresses only', async () => {
+  const outcome = await connect('metadata.example', DENIED_NETWORKS_DEFAULT, ['169.254.169.254', 'fe80::1']);
+  assert.instance(outcome, AddressDenied);
+  assert.is((outcome as AddressDenied).address, '169.254.169.254');
+});
+
+test('uses only the allowed addresses of a name that has both', async () => {
+  const outcome = await connect('both.example', ['169.254.0.0/16'], ['169.254.169.254', '127.0.0.1']);
+  assert.not.instance(outcome, Error);
+});
+
+test('knows a denied address in every spelling of an endpoint, and leaves names to the connection', () => {
+  const isDenied = deniedBy(['169.254.0.0/16', 'fe80::/10']);
+  for (const [host, address] of [
+    ['169.254.169.254', '169.254.169.254'],
+    ['169.254.169.254.', '169.254.169.254'],
+    ['2852039166', '169.254.169.254'],
+    ['0xa9.0376.169.254', '169.254.169.254'],
+    ['[::ffff:169.254.169.254]', '::ffff:a9fe:a9fe'],
+    ['[FE80::1]', 'fe80::1'],
+    ['127.0.0.1', undefined],
+    ['[::1]', undefined],
+    ['metadata.example', undefined],
+  ] as const) {
+    assert.is(deniedAddress(`http://${host}:80/mcp`, isDenied), address, host);
+  }
+  assert.is(deniedAddress('no url', isDenied), undefined);
+});
+
+test.run();

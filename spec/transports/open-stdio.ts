@@ -1,0 +1,55 @@
+// What the specs of the stdio transport share: opening the fixture server, and servers of a few lines for what no
+// fixture does.
+
+import { fileURLToPath } from 'node:url';
+import type { Program } from '../../src/transports/child-process.ts';
+import { stdioWith } from '../../src/transports/stdio.ts';
+import type { OpenOptions, Transport } from '../../src/transports/transport.ts';
+import { instanceDefinition, openOptions } from '../conformance/transport.ts';
+
+/** Stops stubborn children quickly. */
+const LADDER = { stdinEndMs: 300, terminateMs: 300 };
+
+/** The fixture server with these flags. */
+export function fixture(...flags: readonly string[]): Program {
+  const script = fileURLToPath(new URL('../fixtures/stdio-server.ts', import.meta.url));
+  return { command: process.execPath, args: [script, ...flags], env: {} };
+}
+
+/**
+ * A server that shakes hands and then runs `onRequest` for each request, with `message` and `say(message)` in scope;
+ * `setup` runs first.
+ */
+export function scripted(onRequest: string, setup = ''): Program {
+  const code = `
+    const say = (message) => process.stdout.write(JSON.stringify(message) + '\\n');
+    ${setup}
+    require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
+      const message = JSON.parse(line);
+      const { id, method, params } = message;
+      if (method === 'initialize') {
+        const serverInfo = { name: 'scripted', version: '1' };
+        say({ result: { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo }, jsonrpc: '2.0', id });
+      } else if (id !== undefined) { ${onRequest} }
+    });`;
+  return { command: process.execPath, args: ['-e', code], env: {} };
+}
+
+/** Opens a transport to the program. */
+export function openStdio(program: Program, options: Partial<OpenOptions> = {}): Promise<Transport> {
+  const { command, args, env } = program;
+  return stdioWith({ ladder: LADDER }).open(instanceDefinition({ command, args, env }), openOptions(options));
+}
+
+/** Opens a transport, runs the body and closes it, whatever happens. */
+export async function withStdio(
+  program: Program,
+  body: (transport: Transport) => Promise<void>,
+): Promise<void> {
+  const transport = await openStdio(program);
+  try {
+    await body(transport);
+  } finally {
+    await transport.close();
+  }
+}

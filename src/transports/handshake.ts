@@ -1,0 +1,171 @@
+// Finds out in which era a backend speaks, and agrees on a revision: `initialize`, `server/discover`, or neither.
+// It owns the order of attempts and what counts as evidence; how messages travel is the channel's matter.
+
+import { backendUnavailable, type GatewayError } from '../domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import { isJsonObject, type JsonObject, type JsonText } from '../domain/json.ts';
+import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
+import { type Era, LEGACY_VERSIONS, MODERN_VERSIONS, type Peer } from '../domain/mcp.ts';
+import { type ClientInfo, dress } from './era.ts';
+
+/** What the handshake needs of a transport that has not shaken hands yet. */
+export interface HandshakeChannel {
+  /**
+   * Sends one request in the given era and resolves with its answer; rejects with GatewayError when the way broke.
+   * The message is dressed already; the channel only adds what the era wants outside of it (HTTP headers).
+   */
+  request(request: ExchangeRequest, era: Era): Promise<HandshakeAnswer>;
+  notify(method: string, params: JsonObject): Promise<void> | void;
+}
+
+/**
+ * A result, or the error a backend refused with. `none`: there was no JSON-RPC in the answer, which refuses the method,
+ * too; `lack` says what there was, as a sentence without its full stop.
+ */
+export type HandshakeAnswer = Exclude<ExchangeEvent, { kind: 'notification' }> | NoAnswer;
+
+interface NoAnswer {
+  readonly kind: 'none';
+  readonly lack: string;
+}
+
+/** How an attempt was refused. */
+type Refusal = NoAnswer | { readonly kind: 'error'; readonly error: JsonRpcError };
+
+/** What the handshake is told. */
+export interface HandshakeOptions {
+  readonly client: ClientInfo;
+  /** The era tried first: a pipe asks `initialize` (some servers exit on anything else), HTTP `server/discover`. */
+  readonly first: 'legacy' | 'modern';
+}
+
+type Attempt = (channel: HandshakeChannel, client: ClientInfo) => Promise<Peer | Refusal>;
+
+/**
+ * Shakes hands and resolves with what was learned. Each refusal leads to the next attempt; a backend that
+ *  refuses both handshakes but answers `ping` or `tools/list` is *bare*. Rejects with
+ * BACKEND_UNAVAILABLE when nothing fits, or with what the channel rejected with. It has no deadline of its own.
+ * Sources: MCP 2025-11-25 basic/lifecycle; 2026-07-28 basic/versioning; decisions page, "Probe".
+ */
+export async function shakeHands(channel: HandshakeChannel, options: HandshakeOptions): Promise<Peer> {
+  const attempts = options.first === 'modern' ? [discover, initialize] : [initialize, discover];
+  const refusals: Refusal[] = [];
+  for (const attempt of attempts) {
+    const outcome = await attempt(channel, options.client);
+    if ('era' in outcome) return outcome;
+    refusals.push(outcome);
+  }
+  if (await answersPlainMethods(channel)) return BARE;
+  throw refused(refusals);
+}
+
+/** Stands for the name of a server that does not tell it. */
+const UNNAMED = 'unnamed';
+
+const BARE: Peer = {
+  era: 'bare',
+  protocolVersion: '',
+  serverName: UNNAMED,
+  serverVersion: '',
+  capabilities: { tools: {} },
+};
+
+/** Accepted besides our own: the revision before the first release lives on as a string in the SDKs. */
+const ACCEPTED_LEGACY: readonly string[] = [...LEGACY_VERSIONS, '2024-10-07'];
+
+const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
+
+const initialize: Attempt = async (channel, client) => {
+  const params = { protocolVersion: LEGACY_VERSIONS[0], capabilities: {}, clientInfo: { ...client } };
+  const answer = await channel.request({ method: 'initialize', params }, 'legacy');
+  if (answer.kind !== 'result') return answer;
+  const result = readResult(answer.result);
+  const { protocolVersion } = result;
+  if (typeof protocolVersion !== 'string' || !ACCEPTED_LEGACY.includes(protocolVersion)) {
+    throw handshakeFailed('answered initialize with a revision the gateway does not speak');
+  }
+  await channel.notify('notifications/initialized', {});
+  return peerOf('legacy', protocolVersion, result, result.serverInfo);
+};
+
+const discover: Attempt = async (channel, client) => {
+  let protocolVersion: string = MODERN_VERSIONS[0];
+  let answer = await askDiscover(channel, client, protocolVersion);
+  if (answer.kind === 'none') return answer;
+  if (answer.kind === 'error') {
+    // Only a version error that lists a revision of ours is worth asking again.
+    const shared = sharedVersion(supportedBy(answer.error));
+    if (shared === undefined) return answer;
+    protocolVersion = shared;
+    answer = await askDiscover(channel, client, protocolVersion);
+    if (answer.kind !== 'result') return answer;
+  }
+  const result = readResult(answer.result);
+  const version = sharedVersion(result.supportedVersions);
+  if (version === undefined) return NOT_MODERN;
+  const meta = isJsonObject(result._meta) ? result._meta : {};
+  return peerOf('modern', version, result, meta[SERVER_INFO] ?? result.serverInfo);
+};
+
+/** Stands for a discover result without a revision of ours: perhaps a server that answers anything. */
+const NOT_MODERN: Refusal = {
+  kind: 'error',
+  error: { code: RPC.unsupportedVersion, message: 'no shared modern revision' },
+};
+
+function askDiscover(channel: HandshakeChannel, client: ClientInfo, protocolVersion: string) {
+  const request = dress({ method: 'server/discover' }, { era: 'modern', protocolVersion }, client);
+  return channel.request(request, 'modern');
+}
+
+function supportedBy(error: JsonRpcError): unknown {
+  return error.code === RPC.unsupportedVersion && isJsonObject(error.data) ? error.data.supported : undefined;
+}
+
+function sharedVersion(offered: unknown): string | undefined {
+  return Array.isArray(offered) ? MODERN_VERSIONS.find((version) => offered.includes(version)) : undefined;
+}
+
+async function answersPlainMethods(channel: HandshakeChannel): Promise<boolean> {
+  for (const method of ['ping', 'tools/list']) {
+    const answer = await channel.request({ method }, 'bare');
+    if (answer.kind === 'result') return true;
+  }
+  return false;
+}
+
+function peerOf(era: Era, protocolVersion: string, result: JsonObject, serverInfo: unknown): Peer {
+  const info = isJsonObject(serverInfo) ? serverInfo : {};
+  return {
+    era,
+    protocolVersion,
+    serverName: typeof info.name === 'string' && info.name !== '' ? info.name : UNNAMED,
+    serverVersion: typeof info.version === 'string' ? info.version : '',
+    capabilities: isJsonObject(result.capabilities) ? result.capabilities : {},
+  };
+}
+
+function readResult(text: JsonText): JsonObject {
+  let value: unknown;
+  try {
+    value = text.value;
+  } catch (cause) {
+    throw handshakeFailed('answered the handshake with something that is not JSON', cause);
+  }
+  if (!isJsonObject(value)) throw handshakeFailed('answered the handshake with something that is no object');
+  return value;
+}
+
+/** Codes say that there is a server, and what it thinks of us; without any, what was there instead says more. */
+function refused(refusals: readonly Refusal[]): GatewayError {
+  const codes = refusals.flatMap((refusal) => (refusal.kind === 'error' ? [refusal.error.code] : []));
+  const lack = refusals.findLast((refusal) => refusal.kind === 'none')?.lack ?? '';
+  if (codes.length === 0) return backendUnavailable(`${lack}: no MCP server`, { delivered: 'no' });
+  if (codes.length === refusals.length)
+    return handshakeFailed(`refused the handshake (codes ${codes.join(' and ')})`);
+  return handshakeFailed(`refused the handshake (code ${codes.join(' and ')}); ${lack}`);
+}
+
+function handshakeFailed(what: string, cause?: unknown): GatewayError {
+  return backendUnavailable(`it ${what}`, { delivered: 'no', cause });
+}

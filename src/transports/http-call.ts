@@ -1,0 +1,181 @@
+// One exchange over HTTP, from the POST to the answer: gives it an id and a progress token, sorts what comes back,
+// repeats it once when the backend had forgotten the session, and cancels it when its caller goes.
+
+import type { Subscriber } from 'rxjs';
+import { asGatewayError, backendUnavailable, type GatewayError, notWritable } from '../domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import type { JsonValue } from '../domain/json.ts';
+import type { BackendMessage } from '../domain/jsonrpc.ts';
+import { type AnswerSink, type Ending, HttpAnswer } from './http-answer.ts';
+import type { HttpConnection } from './http-connection.ts';
+import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
+import type { HttpSession } from './http-session.ts';
+import { callerTokenOf, paramsForCaller, paramsWithToken } from './progress-token.ts';
+
+export type Notification = Extract<BackendMessage, { kind: 'notification' }>;
+
+/** The transport a call belongs to. */
+export interface CallHost {
+  readonly connection: HttpConnection;
+  readonly session: HttpSession;
+  /** Calls under way by request id, which is also their progress token. */
+  readonly calls: Map<number, HttpCall>;
+  /** Takes a notification that is not about this call alone. */
+  notified(message: Notification): void;
+  /** Counts a message that is about nothing. */
+  stray(): void;
+}
+
+/** A call under way. `request` is dressed for its era already. */
+export class HttpCall implements AnswerSink {
+  readonly #host: CallHost;
+  readonly #request: ExchangeRequest;
+  readonly #subscriber: Subscriber<ExchangeEvent>;
+  readonly #id: number;
+  readonly #token: JsonValue | undefined;
+  #answer: HttpAnswer | undefined;
+  #epoch = 0;
+  #repeated = false;
+  #settled = false;
+
+  constructor(host: CallHost, request: ExchangeRequest, subscriber: Subscriber<ExchangeEvent>) {
+    this.#host = host;
+    this.#request = request;
+    this.#subscriber = subscriber;
+    this.#id = host.session.nextId();
+    this.#token = callerTokenOf(request);
+  }
+
+  /** Sends the request. */
+  start(): void {
+    const { connection, session, calls } = this.#host;
+    const params = paramsWithToken(this.#request, this.#id);
+    const message = { jsonrpc: '2.0', id: this.#id, method: this.#request.method, params };
+    let body: string;
+    try {
+      body = JSON.stringify(message);
+    } catch (thrown) {
+      this.#fail(notWritable(thrown));
+      return;
+    }
+    calls.set(this.#id, this);
+    this.#epoch = session.epoch;
+    this.#answer = new HttpAnswer(this);
+    connection.post(body, session.headers(this.#request), this.#answer);
+  }
+
+  /** The caller went away. */
+  cancel(): void {
+    if (this.#settled) return;
+    this.#settle();
+    void this.#withdraw();
+  }
+
+  /** The transport ends: tells the caller why. Resolves when the backend was told, as far as it listens. */
+  async abandon(reason: string): Promise<void> {
+    const sent = this.#answer?.sent === true;
+    this.#fail(connectionClosed(reason, sent));
+    await this.#withdraw();
+  }
+
+  /** A notification about this call, wherever it arrived. */
+  hear({ method, params }: Notification): void {
+    const heard = method === PROGRESS ? paramsForCaller(params, this.#token) : params;
+    this.#subscriber.next({ kind: 'notification', method, params: heard });
+  }
+
+  message(message: BackendMessage): void {
+    if (this.#settled) return;
+    switch (message.kind) {
+      case 'result':
+        if (message.id === this.#id) this.#answered({ kind: 'result', result: message.result });
+        else this.#host.stray();
+        return;
+      case 'error':
+        // An answer without an id refuses something unreadable, and on this stream that can only be this call.
+        if (message.id === this.#id || message.id === null)
+          this.#answered({ kind: 'error', error: message.error });
+        else this.#host.stray();
+        return;
+      case 'request':
+        void this.#host.session.reply(message);
+        return;
+      case 'notification':
+        // Log lines carry no id, but on the stream of a call there is no doubt whose they are.
+        if (message.method === 'notifications/message') this.hear(message);
+        else this.#host.notified(message);
+    }
+  }
+
+  stray(): void {
+    this.#host.stray();
+  }
+
+  finished(ending: Ending): void {
+    if (this.#settled) return;
+    if (ending.kind === 'broken') this.#fail(ending.failure);
+    else if (ending.kind === 'complete') this.#fail(answerMissing(ending.lack));
+    else this.#refused(ending);
+  }
+
+  #refused(ending: Extract<Ending, { kind: 'refused' }>): void {
+    const { status, error } = ending;
+    if (!this.#repeated && this.#host.session.isLost(ending, this.#id)) {
+      // The server refused before it did anything, so the call may be made again in a new session.
+      this.#repeated = true;
+      this.#answer = undefined;
+      this.#repeat();
+    } else if (error !== undefined && error.id === this.#id && !PROXY_STATUS.has(status)) {
+      this.#answered({ kind: 'error', error: error.error });
+    } else {
+      this.#fail(answeredStatus(status));
+    }
+  }
+
+  #repeat(): void {
+    this.#host.session.reopen(this.#epoch).then(
+      () => {
+        if (!this.#settled) this.start();
+      },
+      (thrown: unknown) => this.#fail(sessionNotReopened(thrown)),
+    );
+  }
+
+  #answered(event: ExchangeEvent): void {
+    this.#settle();
+    this.#answer?.dismiss();
+    this.#subscriber.next(event);
+    this.#subscriber.complete();
+  }
+
+  #fail(error: GatewayError): void {
+    if (this.#settled) return;
+    this.#settle();
+    this.#subscriber.error(error);
+  }
+
+  /** Closing the stream is the cancel of the modern era; the others want to be told, and go on working otherwise. */
+  async #withdraw(): Promise<void> {
+    const { session } = this.#host;
+    const sent = this.#answer?.sent === true;
+    this.#answer?.abort();
+    if (sent && session.peer.era !== 'modern') await session.cancel(this.#id);
+  }
+
+  #settle(): void {
+    this.#settled = true;
+    this.#host.calls.delete(this.#id);
+  }
+}
+
+export const PROGRESS = 'notifications/progress';
+
+/** Statuses of something that stands before the backend: even a JSON-RPC body does not prove that it was asked. */
+const PROXY_STATUS: ReadonlySet<number> = new Set([502, 503, 504]);
+
+/** The call itself was refused and never ran, whatever became of the handshake. */
+function sessionNotReopened(thrown: unknown): GatewayError {
+  const error = asGatewayError(thrown);
+  const reason = 'it forgot the session and no new one could be opened';
+  return backendUnavailable(reason, { delivered: 'no', cause: error.cause ?? error, suspicious: true });
+}

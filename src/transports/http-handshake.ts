@@ -1,0 +1,104 @@
+// The channel a handshake runs over when the backend is reached by HTTP: which statuses are a refusal and which a
+// failure, and the session id that comes back. What is asked in which order is in handshake.ts.
+
+import type { ExchangeRequest } from '../domain/exchange.ts';
+import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { type Era, META, type Peer } from '../domain/mcp.ts';
+import { eraHeaders } from './era.ts';
+import type { HandshakeAnswer, HandshakeChannel } from './handshake.ts';
+import type { Ending } from './http-answer.ts';
+import { ask } from './http-ask.ts';
+import type { Headers, HttpConnection } from './http-connection.ts';
+import { answeredStatus, answerMissing } from './http-failures.ts';
+
+/** One attempt to shake hands; make a new one for the next. */
+export class HttpHandshake implements HandshakeChannel {
+  readonly #connection: HttpConnection;
+  readonly #nextId: () => number;
+  readonly #signal: AbortSignal;
+  readonly #discoverMs: number;
+  #sessionId: string | undefined;
+  #legacyVersion = '';
+
+  /** `discoverMs`: a server that never answers `server/discover` counts as one that does not know it. */
+  constructor(connection: HttpConnection, nextId: () => number, signal: AbortSignal, discoverMs: number) {
+    this.#connection = connection;
+    this.#nextId = nextId;
+    this.#signal = signal;
+    this.#discoverMs = discoverMs;
+  }
+
+  /** Session id given with the answer to `initialize`, if any. */
+  get sessionId(): string | undefined {
+    return this.#sessionId;
+  }
+
+  async request(request: ExchangeRequest, era: Era): Promise<HandshakeAnswer> {
+    const id = this.#nextId();
+    const body = JSON.stringify({ jsonrpc: '2.0', id, method: request.method, params: request.params });
+    const headers = this.#headers(request, era);
+    const patience = era === 'modern' ? AbortSignal.timeout(this.#discoverMs) : undefined;
+    const signal = patience === undefined ? this.#signal : AbortSignal.any([this.#signal, patience]);
+    const { method } = request;
+    const asked = await ask((answer) => this.#connection.post(body, headers, answer), { id, method }, signal);
+    if (asked.kind !== 'answered') {
+      if (patience?.aborted && !this.#signal.aborted) {
+        return none(`${method} was not answered`);
+      }
+      return this.#explain(asked, era);
+    }
+    if (method === 'initialize' && asked.answer.kind === 'result') {
+      this.#sessionId = asked.sessionId;
+      const result = asked.answer.result.value;
+      const version = isJsonObject(result) ? result.protocolVersion : undefined;
+      this.#legacyVersion = typeof version === 'string' ? version : '';
+    }
+    return asked.answer;
+  }
+
+  async notify(method: string, params: JsonObject): Promise<void> {
+    const body = JSON.stringify({ jsonrpc: '2.0', method, params });
+    const headers = this.#headers({ method }, 'legacy');
+    const asked = await ask(
+      (answer) => this.#connection.post(body, headers, answer),
+      undefined,
+      this.#signal,
+    );
+    // A server that refuses the notification may still serve; the first call will tell.
+    if (asked.kind === 'broken') throw asked.failure;
+  }
+
+  #headers(request: ExchangeRequest, era: Era): Headers {
+    const headers = eraHeaders(request, { era, protocolVersion: this.#versionOf(request, era) });
+    if (era === 'legacy' && this.#sessionId !== undefined) headers['mcp-session-id'] = this.#sessionId;
+    return headers;
+  }
+
+  #versionOf(request: ExchangeRequest, era: Era): Peer['protocolVersion'] {
+    if (era === 'legacy') return this.#legacyVersion;
+    const meta = request.params?._meta;
+    const version = isJsonObject(meta) ? meta[META.protocolVersion] : undefined;
+    return typeof version === 'string' ? version : '';
+  }
+  /**
+   * What an HTTP answer without the JSON-RPC answer says about the method: that it is not known here, or nothing.
+   * Missing authorization and broken proxies are no evidence of an era, so they fail.
+   * Source: MCP 2026-07-28 basic/transports/streamable-http#backward-compatibility.
+   */
+  #explain(ending: Ending, era: Era): HandshakeAnswer {
+    if (ending.kind === 'broken') throw ending.failure;
+    if (ending.kind === 'refused') {
+      if (NO_EVIDENCE.has(ending.status) || ending.status < 400) throw answeredStatus(ending.status);
+      return ending.error ?? none(`POST ${this.#connection.path} was answered with HTTP ${ending.status}`);
+    }
+    // Whatever a server says to a method of another era, asking in its own era may still succeed.
+    if (era === 'modern') return none(`POST ${this.#connection.path} ${ending.lack}`);
+    throw answerMissing(ending.lack);
+  }
+}
+
+const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 403, 407, 429, 502, 503, 504]);
+
+function none(lack: string): HandshakeAnswer {
+  return { kind: 'none', lack };
+}

@@ -1,0 +1,174 @@
+// Transport to a backend that is a function of this process: for specs, and for embedders that serve tools themselves.
+// It does what the other kinds do, without bytes: progress tokens, cancellation, answers on closing. There is no
+// handshake: the peer counts as a legacy server that offers tools, resources and prompts.
+
+import { inspect } from 'node:util';
+import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
+import { backendUnavailable } from '../domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
+import { type JsonObject, JsonText, type JsonValue } from '../domain/json.ts';
+import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
+import { LEGACY_VERSIONS, type Peer } from '../domain/mcp.ts';
+import { callerTokenOf, paramsForCaller, paramsWithToken } from './progress-token.ts';
+import type {
+  BackendNotification,
+  Closed,
+  InProcessHandler,
+  Transport,
+  TransportFacts,
+  TransportType,
+} from './transport.ts';
+
+/** The in-process row of the table. The function is `options.handlers.get(definition.serverId)`. */
+export const inProcess: TransportType = {
+  kind: 'in-process',
+  open: async (definition, { handlers, signal }) => {
+    const handler = handlers.get(definition.serverId);
+    if (signal.aborted) throw backendUnavailable('its start was called off', { delivered: 'no' });
+    if (handler === undefined) {
+      throw backendUnavailable(`no function serves "${definition.serverId}"`, { delivered: 'no' });
+    }
+    return new InProcessTransport(definition, handler);
+  },
+};
+
+/** One call of the function that has not answered yet. */
+interface Call {
+  readonly request: ExchangeRequest;
+  readonly callerToken: JsonValue | undefined;
+  readonly subscriber: Subscriber<ExchangeEvent>;
+  readonly cancellation: AbortController;
+  started: boolean;
+}
+
+class InProcessTransport implements Transport {
+  readonly kind = 'in-process';
+  readonly peer: Peer;
+  readonly #handler: InProcessHandler;
+  readonly #running = new Set<Call>();
+  readonly #messages = new Subject<BackendNotification>();
+  readonly #closed = new ReplaySubject<Closed>(1);
+  #ended: Closed | undefined;
+  #lastToken = 0;
+  #strayMessages = 0;
+
+  constructor(definition: InstanceDefinition, handler: InProcessHandler) {
+    this.#handler = handler;
+    this.peer = {
+      era: 'legacy',
+      protocolVersion: LEGACY_VERSIONS[0],
+      serverName: definition.id,
+      serverVersion: '',
+      capabilities: { tools: {}, resources: {}, prompts: {} },
+    };
+  }
+
+  get messages$(): Observable<BackendNotification> {
+    return this.#messages;
+  }
+
+  get closed$(): Observable<Closed> {
+    return this.#closed;
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return new Observable((subscriber) => this.#start(request, subscriber));
+  }
+
+  facts(): TransportFacts {
+    return { pid: null, stderr: [], strayMessages: this.#strayMessages };
+  }
+
+  async close(): Promise<void> {
+    if (this.#ended !== undefined) return;
+    const closed = { reason: 'closed by the gateway', expected: true };
+    this.#ended = closed;
+    for (const { subscriber, started } of [...this.#running]) {
+      subscriber.error(backendUnavailable(closed.reason, { delivered: started ? 'unknown' : 'no' }));
+    }
+    this.#messages.complete();
+    this.#closed.next(closed);
+    this.#closed.complete();
+  }
+
+  #start(request: ExchangeRequest, subscriber: Subscriber<ExchangeEvent>): (() => void) | undefined {
+    if (this.#ended !== undefined) {
+      subscriber.error(backendUnavailable(this.#ended.reason, { delivered: 'no' }));
+      return undefined;
+    }
+    const call: Call = {
+      request: this.#withToken(request),
+      callerToken: callerTokenOf(request),
+      subscriber,
+      cancellation: new AbortController(),
+      started: false,
+    };
+    this.#running.add(call);
+    // Never an answer inside `subscribe`: no other kind of backend is that quick, and callers rely on it.
+    queueMicrotask(() => void this.#run(call));
+    return () => {
+      if (this.#running.delete(call)) call.cancellation.abort();
+    };
+  }
+
+  async #run(call: Call): Promise<void> {
+    if (!this.#running.has(call)) return;
+    call.started = true;
+    const event = await this.#answer(call);
+    if (!this.#running.delete(call)) return;
+    call.subscriber.next(event);
+    call.subscriber.complete();
+  }
+
+  async #answer(call: Call): Promise<ExchangeEvent> {
+    const { signal } = call.cancellation;
+    const notify = (method: string, params: JsonObject): void => this.#notify(call, method, params);
+    try {
+      const result = await this.#handler(call.request, { signal, notify });
+      // Written out at once: a result that is no JSON fails here, and one that is changed later stays as it was.
+      return { kind: 'result', result: JsonText.ofBytes(Buffer.from(JSON.stringify(result ?? {}))) };
+    } catch (thrown) {
+      return { kind: 'error', error: errorOf(thrown) };
+    }
+  }
+
+  #notify(call: Call, method: string, params: JsonObject): void {
+    if (!ABOUT_THE_CALL.has(method)) {
+      this.#messages.next({ method, params });
+    } else if (!this.#running.has(call)) {
+      this.#strayMessages += 1;
+    } else {
+      const isProgress = method === 'notifications/progress';
+      const told = isProgress ? paramsForCaller(params, call.callerToken) : params;
+      call.subscriber.next({ kind: 'notification', method, params: told });
+    }
+  }
+
+  #withToken(request: ExchangeRequest): ExchangeRequest {
+    this.#lastToken += 1;
+    const params = paramsWithToken(request, this.#lastToken);
+    return params === undefined ? request : { method: request.method, params };
+  }
+}
+
+const ABOUT_THE_CALL: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message']);
+
+/** A thrown value with a numeric `code` is the function's answer; anything else is its mishap. */
+function errorOf(thrown: unknown): JsonRpcError {
+  const message = thrown instanceof Error ? thrown.message : textOf(thrown);
+  if (!hasCode(thrown)) return { code: RPC.internalError, message };
+  const said = typeof thrown.message === 'string' ? thrown.message : message;
+  return thrown.data === undefined
+    ? { code: thrown.code, message: said }
+    : { code: thrown.code, message: said, data: thrown.data };
+}
+
+/** Not every value has a text: an object without a prototype throws when it is asked for one. */
+function textOf(thrown: unknown): string {
+  return typeof thrown === 'string' ? thrown : inspect(thrown, { depth: 0 });
+}
+
+function hasCode(thrown: unknown): thrown is { code: number; message?: unknown; data?: JsonValue } {
+  return typeof thrown === 'object' && thrown !== null && 'code' in thrown && typeof thrown.code === 'number';
+}

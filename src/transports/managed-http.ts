@@ -1,0 +1,108 @@
+// A Streamable HTTP backend whose program the gateway runs itself: starts it, waits until it answers, and ends with it.
+// The way to the endpoint is http-transport.ts, the process is child-process.ts; here they are joined.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Observable } from 'rxjs';
+import { asGatewayError, backendUnavailable } from '../domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import { openingFailed } from '../domain/failures.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Peer } from '../domain/mcp.ts';
+import { Child, type KillLadder, type Program } from './child-process.ts';
+import { mayBeStarting, openingCalledOff } from './http-failures.ts';
+import { type HttpTransport, openHttp } from './http-transport.ts';
+import type { BackendNotification, Closed, OpenOptions, Transport, TransportFacts } from './transport.ts';
+
+/** Programs that serve HTTP do not read stdin, so SIGTERM comes at once. */
+const LADDER: KillLadder = { stdinEndMs: 0, terminateMs: LIMITS.terminateMs };
+
+/**
+ * Starts the program of a definition that has both `command` and `endpoint`, and shakes hands as soon as it listens.
+ * The program is told its port in PORT unless the definition sets that. Rejects with BACKEND_UNAVAILABLE, `delivered:
+ * 'no'`, with the last lines of stderr, and the program stopped.
+ */
+export async function openManaged(definition: InstanceDefinition, options: OpenOptions): Promise<Transport> {
+  if (options.signal.aborted) throw openingCalledOff();
+  const child = new Child(programOf(definition), { ladder: LADDER });
+  const over = new AbortController();
+  let exit: string | undefined;
+  void child.exited.then((reason) => {
+    exit = reason;
+    over.abort();
+  });
+  try {
+    return new ManagedHttp(await openWhenListening(definition, options, over.signal), child);
+  } catch (thrown) {
+    const exitedBySelf = exit;
+    await child.stop();
+    await child.exited; // by then all its last words were read
+    const failure =
+      exitedBySelf === undefined
+        ? thrown
+        : backendUnavailable(exitedBySelf, { delivered: 'no', cause: thrown });
+    throw openingFailed(asGatewayError(failure), child.lastLines);
+  }
+}
+
+class ManagedHttp implements Transport {
+  readonly kind = 'http';
+  readonly peer: Peer;
+  readonly #inner: HttpTransport;
+  readonly #child: Child;
+
+  constructor(inner: HttpTransport, child: Child) {
+    this.peer = inner.peer;
+    this.#inner = inner;
+    this.#child = child;
+    void child.exited.then((reason) => inner.end({ reason, expected: false }));
+  }
+
+  get messages$(): Observable<BackendNotification> {
+    return this.#inner.messages$;
+  }
+
+  get closed$(): Observable<Closed> {
+    return this.#inner.closed$;
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return this.#inner.exchange(request);
+  }
+
+  facts(): TransportFacts {
+    return { ...this.#inner.facts(), pid: this.#child.pid, stderr: this.#child.lastLines };
+  }
+
+  async close(): Promise<void> {
+    await this.#inner.close();
+    await this.#child.stop();
+  }
+}
+
+function programOf({ command = '', args, workingDir, env, endpoint = '' }: InstanceDefinition): Program {
+  const port = URL.canParse(endpoint) ? new URL(endpoint).port : '';
+  return { command, args, workingDir, env: port === '' ? env : { PORT: port, ...env } };
+}
+
+/** Tries until the program listens, at growing distances; any other failure is final. */
+async function openWhenListening(
+  definition: InstanceDefinition,
+  options: OpenOptions,
+  over: AbortSignal,
+): Promise<HttpTransport> {
+  const giveUpAt = performance.now() + options.handshakeTimeoutMs;
+  const signal = AbortSignal.any([options.signal, over]);
+  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+    try {
+      const handshakeTimeoutMs = Math.max(1, giveUpAt - performance.now());
+      return await openHttp(definition, { ...options, signal, handshakeTimeoutMs });
+    } catch (error) {
+      if (signal.aborted || !mayBeStarting(error) || performance.now() + waitMs > giveUpAt) throw error;
+      await delay(waitMs);
+    }
+  }
+}
+
+const FIRST_WAIT_MS = 50;
+const LONGEST_WAIT_MS = 250;

@@ -1,0 +1,120 @@
+// Reads server-sent events from bytes as they arrive. Works on bytes throughout: the data of an event is a view of
+// what came from the socket, so that a large result is neither decoded nor copied on its way.
+// What the events mean is the business of http-answer.ts. Source: WHATWG HTML, "Server-sent events".
+
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const COLON = 0x3a;
+const SPACE = 0x20;
+const NEWLINE = Buffer.from('\n');
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+/** Letters of the longest field name we know; longer ones are not worth decoding. */
+const LONGEST_NAME = 'event'.length;
+/** Charged for each piece held besides its bytes, so that a million empty lines are not free. */
+const PIECE_BYTES = 64;
+
+/** Gets every event that carries data. `type` is 'message' unless the stream says otherwise. */
+export type EventListener = (data: Buffer, type: string) => void;
+
+/** A reader for one stream. It never holds more than `limitBytes` of an unfinished event. */
+export class SseReader {
+  readonly #limitBytes: number;
+  readonly #onEvent: EventListener;
+  /** Pieces of a line whose end has not arrived. */
+  #pieces: Buffer[] = [];
+  #data: Buffer[] = [];
+  #type = '';
+  #heldBytes = 0;
+  #started = false;
+  #endedByReturn = false;
+  #retryMs: number | undefined;
+
+  constructor(limitBytes: number, onEvent: EventListener) {
+    this.#limitBytes = limitBytes;
+    this.#onEvent = onEvent;
+  }
+
+  /** Wait before a reconnection that the server asked for, in ms. */
+  get retryMs(): number | undefined {
+    return this.#retryMs;
+  }
+
+  /** Takes the next bytes and reports the events they complete. Returns false once an event is over the limit. */
+  push(chunk: Buffer): boolean {
+    let start = 0;
+    // CR LF may be cut in two: the LF that follows a CR belongs to the line that is over already.
+    if (this.#endedByReturn && chunk.length > 0) {
+      this.#endedByReturn = false;
+      if (chunk[0] === LINE_FEED) start = 1;
+    }
+    let feed = chunk.indexOf(LINE_FEED, start);
+    let carriage = chunk.indexOf(CARRIAGE_RETURN, start);
+    while (feed !== -1 || carriage !== -1) {
+      const byReturn = carriage !== -1 && (feed === -1 || carriage < feed);
+      const end = byReturn ? carriage : feed;
+      this.#endLine(chunk.subarray(start, end));
+      start = end + 1;
+      if (byReturn) {
+        if (start === chunk.length) this.#endedByReturn = true;
+        else if (chunk[start] === LINE_FEED) start += 1;
+      }
+      if (feed !== -1 && feed < start) feed = chunk.indexOf(LINE_FEED, start);
+      if (carriage !== -1 && carriage < start) carriage = chunk.indexOf(CARRIAGE_RETURN, start);
+    }
+    if (start < chunk.length) {
+      this.#pieces.push(chunk.subarray(start));
+      this.#heldBytes += chunk.length - start + PIECE_BYTES;
+    }
+    return this.#heldBytes <= this.#limitBytes;
+  }
+
+  #endLine(rest: Buffer): void {
+    let line = rest;
+    if (this.#pieces.length > 0) {
+      for (const piece of this.#pieces) this.#heldBytes -= piece.length + PIECE_BYTES;
+      this.#pieces.push(rest);
+      line = Buffer.concat(this.#pieces);
+      this.#pieces = [];
+    }
+    if (!this.#started) {
+      this.#started = true;
+      if (line.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK))
+        line = line.subarray(BYTE_ORDER_MARK.length);
+    }
+    if (line.length === 0) this.#endEvent();
+    else this.#field(line);
+  }
+
+  #field(line: Buffer): void {
+    const colon = line.indexOf(COLON);
+    if (colon === 0) return; // a comment
+    const nameEnd = colon === -1 ? line.length : colon;
+    const name = line.toString('latin1', 0, Math.min(nameEnd, LONGEST_NAME + 1));
+    let from = Math.min(nameEnd + 1, line.length);
+    if (line[from] === SPACE) from += 1;
+    if (name === 'data') {
+      this.#data.push(line.subarray(from));
+      this.#heldBytes += line.length - from + PIECE_BYTES;
+    } else if (name === 'event') {
+      this.#type = line.toString('utf8', from);
+    } else if (name === 'retry') {
+      const digits = line.toString('latin1', from);
+      if (/^\d{1,9}$/.test(digits)) this.#retryMs = Number(digits);
+    }
+  }
+
+  #endEvent(): void {
+    const [first, second] = this.#data;
+    const type = this.#type === '' ? 'message' : this.#type;
+    this.#type = '';
+    if (first === undefined) return;
+    const data = second === undefined ? first : joinLines(this.#data);
+    this.#data = [];
+    this.#heldBytes = 0;
+    this.#onEvent(data, type);
+  }
+}
+
+function joinLines(lines: readonly Buffer[]): Buffer {
+  return Buffer.concat(lines.flatMap((line, index) => (index === 0 ? [line] : [NEWLINE, line])));
+}
