@@ -1,0 +1,140 @@
+// An instance actor that breaks through a fault of ours: here, because the randomness it is given throws. Its callers
+// are answered, its backend is closed, and it starts anew. Time is simulated.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { backendUnavailable } from '../../src/domain/errors.ts';
+import { answers, Stage, settled, silent, told } from '../helpers/failing-backend.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('fleet: crashes');
+let stage = new Stage();
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  stage = new Stage();
+});
+test.after.each(() => {
+  mock.timers.reset();
+  return stage.close();
+});
+
+test('answers the callers of an actor that broke, and closes its backend', async () => {
+  const ref = await stage.add('a', silent);
+  const call = stage.call('write');
+  const backend = stage.backend('a');
+  await crash('a');
+  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.equal([ref.state, ref.inFlight, backend.isClosed], ['stopped', 0, true]);
+  assert.is(stage.fleet.group('t').pool.size, 0);
+});
+
+test('starts the instance anew after half a second', async () => {
+  const broken = await stage.add('a', answers());
+  await crash('a');
+  await tick(499);
+  assert.is(stage.ref('a'), broken);
+  await tick(1);
+  assert.is(stage.ref('a').state, 'healthy');
+  assert.is(await stage.call('write').end, 'a');
+  assert.is(stage.fleet.byServerId('a'), stage.ref('a'));
+});
+
+test('says that it broke and why, without a stack', async () => {
+  await stage.add('a', silent);
+  await crash('a');
+  const [fact, ...others] = stage.told('instance.crashed');
+  assert.equal(others, []);
+  assert.equal(fact, {
+    type: 'instance.crashed',
+    atMs: fact?.atMs,
+    template: 't',
+    instanceId: 'a',
+    serverId: 'a',
+    reason: 'no randomness',
+  });
+});
+
+test('waits for what a program of its own left on the endpoint', async () => {
+  await stage.add('a', answers(), { fields: { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' } });
+  const backend = stage.backend('a');
+  backend.closesSlowly = true;
+  await crash('a');
+  await tick(5_000);
+  assert.equal([stage.ref('a').state, stage.backend('a')], ['starting', backend]);
+  backend.finishClosing();
+  await settled();
+  assert.is(stage.ref('a').state, 'healthy');
+});
+
+test('is not closed before the backend of one that broke is', async () => {
+  await stage.add('a', answers());
+  const backend = stage.backend('a');
+  backend.closesSlowly = true;
+  await crash('a');
+  let isClosed = false;
+  const closed = stage.close().then(() => {
+    isClosed = true;
+  });
+  await tick(1_000);
+  assert.is(isClosed, false);
+  backend.finishClosing();
+  await closed;
+});
+
+test('leaves the other instances of the template alone', async () => {
+  await stage.add('a', silent);
+  const other = await stage.add('b', answers());
+  await crash('a');
+  assert.is(other.state, 'healthy');
+  assert.is(await stage.call('write').end, 'b');
+});
+
+test('does not start it anew when it was replaced or taken out meanwhile', async () => {
+  await stage.add('a', silent);
+  await stage.add('b', silent);
+  await crash('a');
+  await crash('b');
+  const successor = await stage.add('a', answers());
+  await stage.fleet.remove('t', 'b', 0);
+  await tick(10_000);
+  assert.equal(stage.fleet.refs('t'), [successor]);
+  assert.is(successor.state, 'healthy');
+});
+
+test('does not start it anew once the fleet is closed', async () => {
+  await stage.add('a', silent);
+  await crash('a');
+  await stage.close();
+  const before = stage.events.length;
+  await tick(10_000);
+  assert.is(stage.events.length, before);
+});
+
+test('survives an instance that breaks again and again', async () => {
+  await stage.add('a', answers());
+  for (let time = 0; time < 5; time += 1) {
+    await crash('a');
+    await tick(500);
+    assert.is(await stage.call('write').end, 'a');
+  }
+});
+
+test.run();
+
+/** A refused connection makes it unhealthy, and the back-off of an unhealthy instance asks for randomness. */
+async function crash(id: string): Promise<void> {
+  stage.random = () => {
+    throw new Error('no randomness');
+  };
+  stage.backend(id).onExchange = (exchange) =>
+    exchange.fail(backendUnavailable('connection refused', { delivered: 'no', unreachable: true }));
+  await stage.call('write', { instanceId: id }).end;
+  await settled();
+  stage.random = () => 0.5;
+}
+
+async function tick(ms: number): Promise<void> {
+  mock.timers.tick(ms);
+  await settled();
+}

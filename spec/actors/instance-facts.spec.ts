@@ -1,0 +1,57 @@
+import * as assert from 'uvu/assert';
+import { emissionFact, factOf, stateFact } from '../../src/actors/instance-facts.ts';
+import type { GatewayEvent } from '../../src/domain/events.ts';
+import { suite } from '../helpers/suite.ts';
+import { onStage, settled } from './instance-stage.ts';
+
+const test = suite('instance facts');
+const check = onStage(test);
+const WHO = { template: 't', instanceId: 'a', serverId: 'a' };
+
+check('says whom it is about, and when', async (stage) => {
+  const before = Date.now();
+  const { atMs, ...who } = factOf(stage.ref);
+  assert.equal(who, WHO);
+  assert.ok(atMs >= before && atMs <= Date.now());
+});
+
+check(
+  'tells the era of a healthy one, the reason of an unhealthy one, and nothing of others',
+  async (stage) => {
+    const transport = await stage.healthy();
+    assert.equal(timeless(stateFact(stage.ref, 'healthy')), {
+      type: 'instance.healthy',
+      ...WHO,
+      era: 'legacy',
+    });
+    assert.equal(timeless(stateFact(stage.ref, 'draining')), { type: 'instance.draining', ...WHO });
+    transport.lose('exited with code 7');
+    await settled();
+    const reason = 'exited with code 7';
+    assert.equal(timeless(stateFact(stage.ref, 'unhealthy')), { type: 'instance.unhealthy', ...WHO, reason });
+  },
+);
+
+check('tells what it says under the names of the gateway', async ({ ref }) => {
+  const probed = { passed: true, durationMs: 3 };
+  const restarting = { reason: 'exited', delayMs: 500 };
+  assert.equal(
+    [
+      emissionFact(ref, { type: 'probed', ...probed }),
+      emissionFact(ref, { type: 'restarting', ...restarting }),
+      emissionFact(ref, { type: 'toolsChanged' }),
+    ].map(timeless),
+    [
+      { type: 'probe.finished', ...WHO, ...probed },
+      { type: 'instance.restarting', ...WHO, ...restarting },
+      { type: 'tools.changed', ...WHO },
+    ],
+  );
+});
+
+test.run();
+
+function timeless({ atMs, ...fact }: GatewayEvent): object {
+  assert.type(atMs, 'number');
+  return fact;
+}

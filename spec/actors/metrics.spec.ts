@@ -1,0 +1,157 @@
+// What is counted, from the events alone.
+
+import { Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { Metrics } from '../../src/actors/metrics.ts';
+import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('metrics');
+const NOTHING = { requests: 0, errorRate: 0, averageResponseTimeMs: 0 };
+let events = new Subject<GatewayEvent>();
+let metrics = new Metrics(events);
+
+test.before.each(() => {
+  events = new Subject();
+  metrics = new Metrics(events);
+});
+
+test('is all zeros before anything happened', () => {
+  const { uptimeSeconds, ...numbers } = metrics.summary();
+  assert.equal(numbers, {
+    totalRequests: 0,
+    errorRate: 0,
+    averageResponseTimeMs: 0,
+    p50Ms: 0,
+    p95Ms: 0,
+    p99Ms: 0,
+    instances: {},
+    probes: { total: 0, passed: 0, lastAtMs: null },
+  });
+  assert.ok(uptimeSeconds >= 0 && uptimeSeconds < 5);
+});
+
+test('counts calls that came in, whatever became of them', () => {
+  start(3);
+  refuse();
+  finish('a', 'result');
+  assert.is(metrics.summary().totalRequests, 3);
+});
+
+test('counts refusals, failures and error answers as errors, and cancelled calls as none', () => {
+  begin('a');
+  for (const outcome of ['result', 'result', 'error', 'failed', 'cancelled'] as const) finish('a', outcome);
+  for (let time = 0; time < 5; time += 1) refuse();
+  const { errorRate, instances } = metrics.summary();
+  assert.is(errorRate, 7 / 10);
+  assert.equal(instances.a, { requests: 5, errorRate: 2 / 5, averageResponseTimeMs: 10 });
+});
+
+test('averages the time to answers only', () => {
+  begin('a');
+  finish('a', 'result', 10);
+  finish('a', 'error', 30);
+  finish('a', 'failed', 5_000);
+  finish('a', 'cancelled', 5_000);
+  const { averageResponseTimeMs, instances } = metrics.summary();
+  assert.is(averageResponseTimeMs, 20);
+  assert.is(instances.a?.averageResponseTimeMs, 20);
+});
+
+test('tells percentiles within 1 %', () => {
+  for (let ms = 1; ms <= 1_000; ms += 1) finish('a', 'result', ms);
+  const { p50Ms, p95Ms, p99Ms } = metrics.summary();
+  for (const [told, expected] of [
+    [p50Ms, 500],
+    [p95Ms, 950],
+    [p99Ms, 990],
+  ] as const) {
+    assert.ok(Math.abs(told - expected) <= expected / 100, `${told} instead of ${expected}`);
+  }
+});
+
+test('takes times that are no time at all, or longer than an hour', () => {
+  for (const ms of [0, 0.0001, 10 * 3_600_000]) finish('a', 'result', ms);
+  const { p50Ms, p99Ms } = metrics.summary();
+  assert.ok(p50Ms > 0 && p50Ms < 0.01);
+  assert.ok(Math.abs(p99Ms - 3_600_000) < 36_000);
+});
+
+test('keeps the instances apart, and adds them up', () => {
+  for (const id of ['a', 'b', 'idle']) begin(id);
+  finish('a', 'result');
+  finish('a', 'result');
+  finish('b', 'failed');
+  const { instances, errorRate } = metrics.summary();
+  assert.equal(instances, {
+    a: { requests: 2, errorRate: 0, averageResponseTimeMs: 10 },
+    b: { ...NOTHING, requests: 1, errorRate: 1 },
+  });
+  assert.is(errorRate, 1 / 3);
+});
+
+test('goes on counting for an instance that was started again or replaced', () => {
+  begin('a');
+  finish('a', 'result');
+  begin('a');
+  finish('a', 'result');
+  assert.is(metrics.summary().instances.a?.requests, 2);
+});
+
+test('forgets an instance that was deregistered, for good', () => {
+  begin('a');
+  finish('a', 'result');
+  events.next({ type: 'instance.deregistered', ...fact('a') });
+  finish('a', 'result'); // it ran on behind
+  const { instances, errorRate, averageResponseTimeMs } = metrics.summary();
+  assert.equal(instances, {});
+  assert.equal([errorRate, averageResponseTimeMs], [0, 10]);
+});
+
+test('counts probes', () => {
+  for (const [atMs, passed] of [
+    [1, true],
+    [2, false],
+    [3, true],
+  ] as const) {
+    events.next({ type: 'probe.finished', ...fact('a'), atMs, passed, durationMs: 1 });
+  }
+  assert.equal(metrics.summary().probes, { total: 3, passed: 2, lastAtMs: 3 });
+});
+
+test('listens no more once it is closed', () => {
+  metrics.close();
+  start(1);
+  assert.is(events.observed, false);
+  assert.is(metrics.summary().totalRequests, 0);
+});
+
+test.run();
+
+function fact(id: string) {
+  return { atMs: 1, template: 't', instanceId: id, serverId: id };
+}
+
+function begin(id: string): void {
+  events.next({ type: 'instance.starting', ...fact(id) });
+}
+
+function start(calls: number): void {
+  for (let call = 0; call < calls; call += 1) {
+    events.next({ type: 'exchange.started', atMs: 1, template: 't', method: 'ping' });
+  }
+}
+
+function refuse(): void {
+  events.next({
+    type: 'exchange.refused',
+    atMs: 1,
+    template: 't',
+    method: 'ping',
+    code: 'NO_HEALTHY_INSTANCE',
+  });
+}
+
+function finish(id: string, outcome: ExchangeOutcome, durationMs = 10): void {
+  events.next({ type: 'exchange.finished', ...fact(id), method: 'ping', outcome, durationMs });
+}

@@ -1,0 +1,65 @@
+// What the session does with the lists of tools of its backend.
+// What is known of the tools at which moment is in tool-cache.spec.ts.
+
+import * as assert from 'uvu/assert';
+import { RPC } from '../../src/domain/jsonrpc.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { suite } from '../helpers/suite.ts';
+import { settled } from './instance-stage.ts';
+import { SessionStage, WITH_TOOLS } from './session-stage.ts';
+
+const test = suite('session, tools');
+
+test('lists the tools behind the handshake, and again when they changed', async () => {
+  const stage = new SessionStage();
+  const transport = new ScriptedTransport(WITH_TOOLS);
+  transport.onExchange = (exchange) =>
+    exchange.result({ tools: [{ name: `tool ${transport.asked.length}` }, { name: 7 }, 'x'] });
+  await stage.open(transport);
+  assert.is(stage.link.tools.knows('tool 1'), 'yes');
+  stage.clock.nowMs = LIMITS.toolListAgeMs;
+  transport.notify('notifications/tools/list_changed');
+  await settled();
+  assert.equal([stage.link.tools.knows('tool 1'), stage.link.tools.knows('tool 2')], ['no', 'yes']);
+  assert.equal(stage.facts.at(-1), { type: 'tools.changed' });
+});
+
+test('does not ask a server for tools that offers none, but a bare one', async () => {
+  for (const [peer, asked] of [
+    [{ era: 'legacy' }, []],
+    [{ era: 'modern' }, []],
+    [{ era: 'bare' }, ['tools/list']],
+  ] as const) {
+    const stage = new SessionStage();
+    const transport = await stage.open(new ScriptedTransport(peer));
+    assert.equal(transport.asked, asked);
+    transport.lose();
+  }
+});
+
+test('knows no tools of a server that refuses to list them', async () => {
+  const stage = new SessionStage();
+  const transport = new ScriptedTransport(WITH_TOOLS);
+  transport.onExchange = (exchange) => exchange.refuse(RPC.internalError);
+  await stage.open(transport);
+  assert.is(stage.link.tools.knows('a'), 'unknown');
+});
+
+test('is not kept busy by a server that says after every list that it changed', async () => {
+  const stage = new SessionStage();
+  const transport = new ScriptedTransport(WITH_TOOLS);
+  transport.onExchange = (exchange) => exchange.result({ tools: [] });
+  await stage.open(transport);
+  for (let turn = 0; turn < 100; turn += 1) {
+    transport.notify('notifications/tools/list_changed');
+    await settled();
+  }
+  assert.equal(transport.asked, ['tools/list']);
+  stage.clock.nowMs = LIMITS.toolListAgeMs;
+  transport.notify('notifications/tools/list_changed');
+  await settled();
+  assert.is(transport.asked.length, 2);
+});
+
+test.run();

@@ -1,0 +1,62 @@
+// Backends that are functions of the spec: a handler with a few tools, of which some wait until the spec lets them go.
+
+import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
+import { RPC } from '../../src/domain/jsonrpc.ts';
+import type { Tool } from '../../src/domain/mcp.ts';
+import type { InProcessHandler } from '../../src/transports/transport.ts';
+
+type Context = Parameters<InProcessHandler>[1];
+/** What a tool does; what it throws is answered as a JSON-RPC error. */
+export type ToolBody = (args: unknown, context: Context) => unknown;
+
+/** A handler that lists these tools and runs them. Names that start with `read` are annotated as read-only. */
+export function serving(bodies: Readonly<Record<string, ToolBody>>): InProcessHandler {
+  const tools = Object.keys(bodies).map((name): Tool => {
+    return name.startsWith('read') ? { name, annotations: { readOnlyHint: true } } : { name };
+  });
+  return ({ method, params }, context) => {
+    if (method === 'tools/list') return { tools };
+    if (method === 'ping') return {};
+    const body = method === 'tools/call' ? bodies[String(params?.name)] : undefined;
+    if (body === undefined) throw rpcError(RPC.methodNotFound, `${method} is not served`);
+    return body(params?.arguments, context);
+  };
+}
+
+/** What a backend answers with when it refuses: thrown by handlers. */
+export function rpcError(code: number, message: string, data?: JsonValue) {
+  return data === undefined ? { code, message } : { code, message, data };
+}
+
+/** The result of a tool with one text. */
+export function text(value: string): JsonObject {
+  return { content: [{ type: 'text', text: value }] };
+}
+
+/** A tool whose calls wait until the spec answers them, oldest first. */
+export class HeldTool {
+  readonly #waiting: ((result: JsonObject) => void)[] = [];
+  /** How many calls were cancelled. */
+  cancelled = 0;
+
+  readonly body: ToolBody = (_, { signal }) =>
+    new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      signal.addEventListener('abort', () => {
+        this.cancelled += 1;
+      });
+    });
+
+  /** Calls that have begun and were not answered. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  answer(result: JsonObject = text('held')): void {
+    this.#waiting.shift()?.(result);
+  }
+
+  answerAll(): void {
+    while (this.waiting > 0) this.answer();
+  }
+}

@@ -1,0 +1,237 @@
+// A transport whose every move is the spec's: it opens, answers, notifies, is lost, closes or hangs when told to, and
+// records what it was asked. It honours the contract of transports/transport.ts; the fields that break it say so.
+
+import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
+import { backendUnavailable, type Delivered, type GatewayError } from '../../src/domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
+import type { InstanceDefinition } from '../../src/domain/instance.ts';
+import { type JsonObject, JsonText } from '../../src/domain/json.ts';
+import type { Peer } from '../../src/domain/mcp.ts';
+import type {
+  BackendNotification,
+  Closed,
+  Transport,
+  TransportFacts,
+} from '../../src/transports/transport.ts';
+
+/** A legacy server that announces nothing, so that it is not asked for its tools. */
+export const PEER: Peer = {
+  era: 'legacy',
+  protocolVersion: '2025-11-25',
+  serverName: 'scripted',
+  serverVersion: '1',
+  capabilities: {},
+};
+
+/** One request that reached the transport. The spec answers it. */
+export class ScriptedExchange {
+  readonly request: ExchangeRequest;
+  readonly #subscriber: Subscriber<ExchangeEvent>;
+  /** True from the moment its caller went away without an answer. */
+  isCancelled = false;
+  /** False once it was answered, failed or cancelled. */
+  isOpen = true;
+
+  constructor(request: ExchangeRequest, subscriber: Subscriber<ExchangeEvent>) {
+    this.request = request;
+    this.#subscriber = subscriber;
+    subscriber.add(() => {
+      this.isCancelled = this.isOpen;
+      this.isOpen = false;
+    });
+  }
+
+  notify(method: string, params: JsonObject = {}): void {
+    this.#subscriber.next({ kind: 'notification', method, params });
+  }
+
+  result(value: unknown = {}): void {
+    this.#end({ kind: 'result', result: JsonText.ofValue(value) });
+  }
+
+  /** Answers with a JSON-RPC error. */
+  refuse(code: number): void {
+    this.#end({ kind: 'error', error: { code, message: 'refused by the script' } });
+  }
+
+  /** Fails on its way. A thrown value that is no GatewayError breaks the contract. */
+  fail(error: GatewayError | Error): void {
+    this.isOpen = false;
+    this.#subscriber.error(error);
+  }
+
+  /** Breaks the contract: ends without an answer. */
+  complete(): void {
+    this.isOpen = false;
+    this.#subscriber.complete();
+  }
+
+  /** Breaks the contract: a final event without an end. */
+  say(event: ExchangeEvent): void {
+    this.#subscriber.next(event);
+  }
+
+  #end(event: ExchangeEvent): void {
+    this.isOpen = false;
+    this.#subscriber.next(event);
+    this.#subscriber.complete();
+  }
+}
+
+export class ScriptedTransport implements Transport {
+  readonly kind = 'in-process';
+  readonly peer: Peer;
+  /** Every exchange that was subscribed to, oldest first. */
+  readonly exchanges: ScriptedExchange[] = [];
+  /** How often close() was called. */
+  closings = 0;
+  /** Answers at once, inside the subscription; undefined: nobody answers but the spec. */
+  onExchange: ((exchange: ScriptedExchange) => void) | undefined;
+  /** Holds back what close() promises until the spec calls `finishClosing`. */
+  closesSlowly = false;
+  /** Breaks the contract: `exchange` throws this. */
+  thrownByExchange: Error | undefined;
+  /** Breaks the contract: `facts` throws this. */
+  thrownByFacts: Error | undefined;
+  /** Breaks the contract: `close` rejects with this after it closed. */
+  thrownByClose: Error | undefined;
+  readonly #messages = new Subject<BackendNotification>();
+  readonly #closed = new ReplaySubject<Closed>(1);
+  readonly #finished = Promise.withResolvers<void>();
+  #ended: Closed | undefined;
+
+  constructor(peer: Partial<Peer> = {}) {
+    this.peer = { ...PEER, ...peer };
+  }
+
+  get messages$(): Observable<BackendNotification> {
+    return this.#messages;
+  }
+  get closed$(): Observable<Closed> {
+    return this.#closed;
+  }
+  get isClosed(): boolean {
+    return this.#ended !== undefined;
+  }
+  /** The exchanges that wait for an answer. */
+  get open(): ScriptedExchange[] {
+    return this.exchanges.filter((exchange) => exchange.isOpen);
+  }
+  /** The methods it was asked, oldest first. */
+  get asked(): string[] {
+    return this.exchanges.map(({ request }) => request.method);
+  }
+  /** The last request it was asked. */
+  get last(): ScriptedExchange {
+    const last = this.exchanges.at(-1);
+    if (last === undefined) throw new Error('the transport was not asked anything');
+    return last;
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    if (this.thrownByExchange !== undefined) throw this.thrownByExchange;
+    return new Observable((subscriber) => {
+      if (this.#ended !== undefined) return subscriber.error(unavailable(this.#ended.reason, 'no'));
+      const exchange = new ScriptedExchange(request, subscriber);
+      this.exchanges.push(exchange);
+      this.onExchange?.(exchange);
+    });
+  }
+
+  facts(): TransportFacts {
+    if (this.thrownByFacts !== undefined) throw this.thrownByFacts;
+    return { pid: 4711, stderr: ['a line'], strayMessages: 3 };
+  }
+
+  async close(): Promise<void> {
+    this.closings += 1;
+    this.#end({ reason: 'closed by the gateway', expected: true });
+    if (this.closesSlowly) await this.#finished.promise;
+    if (this.thrownByClose !== undefined) throw this.thrownByClose;
+  }
+
+  finishClosing(): void {
+    this.#finished.resolve();
+  }
+
+  /** Says something that belongs to no exchange. */
+  notify(method: string, params: JsonObject = {}): void {
+    this.#messages.next({ method, params });
+  }
+
+  /** The backend is gone: what it had not answered fails. */
+  lose(reason = 'exited with code 7'): void {
+    this.#end({ reason, expected: false });
+  }
+
+  /** Breaks the contract: the messages end with an error. */
+  breakMessages(error: Error): void {
+    this.#messages.error(error);
+  }
+
+  /** Breaks the contract: the end is an error, or no value at all. */
+  breakClosed(error?: Error): void {
+    if (error === undefined) this.#closed.complete();
+    else this.#closed.error(error);
+  }
+
+  #end(closed: Closed): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = closed;
+    for (const exchange of this.open) exchange.fail(unavailable(closed.reason, 'unknown'));
+    this.#messages.complete();
+    this.#closed.next(closed);
+    this.#closed.complete();
+  }
+}
+
+/** One call of `open`, until the spec settles it. */
+export interface Opening {
+  readonly definition: InstanceDefinition;
+  readonly signal: AbortSignal;
+  /** Resolves, by default with a new transport, and returns it. Only the first call of the two counts. */
+  succeed(transport?: ScriptedTransport): ScriptedTransport;
+  fail(reason?: string): void;
+}
+
+/** The `open` of an instance. By default it heeds the signal, as transports do. */
+export class ScriptedOpener {
+  readonly openings: Opening[] = [];
+  /** Every transport it gave away. */
+  readonly transports: ScriptedTransport[] = [];
+  /** Breaks the contract when false: the opening goes on after it was called off. */
+  heedsSignal = true;
+  /** Breaks the contract: `open` throws this instead of returning a promise. */
+  thrownByOpen: Error | undefined;
+
+  get last(): Opening {
+    const last = this.openings.at(-1);
+    if (last === undefined) throw new Error('nothing was opened');
+    return last;
+  }
+
+  readonly open = (definition: InstanceDefinition, signal: AbortSignal): Promise<Transport> => {
+    if (this.thrownByOpen !== undefined) throw this.thrownByOpen;
+    const { promise, resolve, reject } = Promise.withResolvers<Transport>();
+    let isSettled = false;
+    const fail = (reason = 'connection refused'): void => {
+      isSettled = true;
+      reject(unavailable(reason, 'no'));
+    };
+    const succeed = (transport = new ScriptedTransport()): ScriptedTransport => {
+      if (!isSettled) this.transports.push(transport);
+      isSettled = true;
+      resolve(transport);
+      return transport;
+    };
+    signal.addEventListener('abort', () => {
+      if (this.heedsSignal) fail('its start was called off');
+    });
+    this.openings.push({ definition, signal, succeed, fail });
+    return promise;
+  };
+}
+
+function unavailable(reason: string, delivered: Delivered): GatewayError {
+  return backendUnavailable(reason, { delivered });
+}

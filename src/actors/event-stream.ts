@@ -1,0 +1,61 @@
+// The gateway's stream of facts. Hot, no replay. One listener that throws does not harm the others or the gateway.
+
+import { filter, Observable, type Observer, Subject, Subscriber, type Subscription } from 'rxjs';
+import type { EventName, GatewayEvent } from '../domain/events.ts';
+
+export class EventStream {
+  readonly #subject = new Subject<GatewayEvent>();
+  readonly #pending: GatewayEvent[] = [];
+  #isTelling = false;
+  /** Guarded: what a directly subscribed listener throws becomes a process warning, not an uncaught exception. */
+  readonly events$: Observable<GatewayEvent> = guarded(this.#subject);
+
+  /** Tells everybody. What happens because of that is told afterwards: all listeners hear the same order. */
+  emit(event: GatewayEvent): void {
+    this.#pending.push(event);
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    for (let next = this.#pending.shift(); next; next = this.#pending.shift()) this.#subject.next(next);
+    this.#isTelling = false;
+  }
+
+  /** The facts of one kind. Hot, no replay, guarded. */
+  on<N extends EventName>(name: N): Observable<Extract<GatewayEvent, { type: N }>> {
+    const isMeant = (event: GatewayEvent): event is Extract<GatewayEvent, { type: N }> => event.type === name;
+    return guarded(this.#subject.pipe(filter(isMeant)));
+  }
+
+  /** Completes the stream for everybody. */
+  close(): void {
+    this.#subject.complete();
+  }
+}
+
+/** The same stream, whose directly subscribed listeners may throw. Operators get the plain stream. */
+export function guarded<T>(source: Observable<T>): Observable<T> {
+  const guardedStream = new Observable<T>((subscriber) => source.subscribe(subscriber));
+  const subscribe = guardedStream.subscribe.bind(guardedStream);
+  guardedStream.subscribe = (listener?: Partial<Observer<T>> | ((value: T) => void) | null): Subscription => {
+    if (listener === null || listener === undefined || listener instanceof Subscriber) {
+      return subscribe(listener ?? undefined);
+    }
+    const observer = typeof listener === 'function' ? { next: listener } : listener;
+    return subscribe({
+      next: (value) => attempt(() => observer.next?.(value)),
+      error: (error) => attempt(() => observer.error?.(error)),
+      complete: () => attempt(() => observer.complete?.()),
+    });
+  };
+  return guardedStream;
+}
+
+function attempt(listener: () => void): void {
+  try {
+    listener();
+  } catch (thrown) {
+    process.emitWarning(
+      thrown instanceof Error ? thrown : new Error(String(thrown)),
+      'StagedoorListenerWarning',
+    );
+  }
+}

@@ -1,0 +1,64 @@
+// What the calls of one template share: the pool of instances that may be picked, the line for when all are full, and
+// the policy both follow.
+
+import { Subject } from 'rxjs';
+import { STRATEGIES } from '../balancing/index.ts';
+import { type Change, Pool } from '../balancing/pool.ts';
+import type { InstanceState } from '../domain/instance.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { BalancerPolicy } from '../domain/policy.ts';
+import type { InstanceRef } from './instance-ref.ts';
+import { WaitingLine } from './waiting-line.ts';
+
+export class Group {
+  readonly template: string;
+  readonly pool: Pool<InstanceRef>;
+  readonly line = new WaitingLine();
+  readonly #changes = new Subject<Change<InstanceRef>>();
+  readonly #random: () => number;
+  /** Which instance stands in the pool under an id: one that leaves must not take its successor out. */
+  readonly #up = new Map<string, InstanceRef>();
+  #policy: BalancerPolicy;
+
+  constructor(template: string, policy: BalancerPolicy, random: () => number) {
+    this.template = template;
+    this.#policy = policy;
+    this.#random = random;
+    this.pool = new Pool(this.#changes, STRATEGIES[policy.strategy]({ random }));
+  }
+
+  get policy(): BalancerPolicy {
+    return this.#policy;
+  }
+
+  /** Calls that may wait: so many per instance that is up. */
+  get longestLine(): number {
+    return this.pool.size * LIMITS.queuedPerInstance;
+  }
+
+  govern(policy: BalancerPolicy): void {
+    if (policy.strategy !== this.#policy.strategy) {
+      this.pool.setStrategy(STRATEGIES[policy.strategy]({ random: this.#random }));
+    }
+    this.#policy = policy;
+  }
+
+  /** Follows the state of one instance: only a healthy one is in the pool. */
+  observe(ref: InstanceRef, state: InstanceState): void {
+    if (state === 'healthy') {
+      this.#up.set(ref.id, ref);
+      this.#changes.next({ kind: 'up', candidate: ref });
+      for (let place = 0; place < ref.capacity && this.line.advance(); place += 1);
+    } else if (this.#up.get(ref.id) === ref) {
+      this.#up.delete(ref.id);
+      this.#changes.next({ kind: 'down', id: ref.id });
+      this.line.reconsider();
+    }
+  }
+
+  close(): void {
+    this.#changes.complete();
+    this.pool.close();
+    this.line.reconsider();
+  }
+}

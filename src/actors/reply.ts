@@ -1,0 +1,100 @@
+// One caller waiting for one exchange: passes every event on at once, past all mailboxes, and remembers how it went.
+// The instance actor counts; the session feeds; the dispatcher decides what a failure means.
+
+import type { Observable, Subscriber, Subscription } from 'rxjs';
+import { asGatewayError, backendUnavailable, GatewayError } from '../domain/errors.ts';
+import type { ExchangeOutcome } from '../domain/events.ts';
+import type { ExchangeEvent } from '../domain/exchange.ts';
+
+/** How an exchange ended, for the instance's statistics. */
+export interface Ending {
+  readonly outcome: ExchangeOutcome;
+  readonly durationMs: number;
+  /** Set when the outcome is `failed`. */
+  readonly error: GatewayError | undefined;
+}
+
+/** Answered exactly once: by the events of a transport, by a refusal, or not at all because the caller went away. */
+export class Reply {
+  readonly #subscriber: Subscriber<ExchangeEvent>;
+  readonly #now: () => number;
+  readonly #startedAt: number;
+  #source: Subscription | undefined;
+  #heard: (() => void) | undefined;
+  #isTaken = false;
+  #outcome: ExchangeOutcome = 'cancelled';
+  #error: GatewayError | undefined;
+
+  constructor(subscriber: Subscriber<ExchangeEvent>, now: () => number) {
+    this.#subscriber = subscriber;
+    this.#now = now;
+    this.#startedAt = now();
+  }
+
+  /** False until somebody undertook to answer it. */
+  get isTaken(): boolean {
+    return this.#isTaken;
+  }
+
+  /** Feeds the caller from a transport. `heard` is called at every sign of life. */
+  follow(source: Observable<ExchangeEvent>, heard: () => void): void {
+    this.#isTaken = true;
+    if (this.#subscriber.closed) return;
+    this.#heard = heard;
+    const subscription = source.subscribe(this);
+    if (this.#subscriber.closed) subscription.unsubscribe();
+    else this.#source = subscription;
+  }
+
+  /** What comes behind the answer is not passed on. */
+  next(event: ExchangeEvent): void {
+    if (this.#isAnswered) return;
+    this.#heard?.();
+    if (event.kind !== 'notification') this.#outcome = event.kind;
+    this.#subscriber.next(event);
+  }
+
+  error(thrown: unknown): void {
+    this.#isTaken = true;
+    if (this.#isAnswered) {
+      this.#subscriber.complete();
+      return;
+    }
+    this.#error = failureOf(thrown);
+    this.#outcome = 'failed';
+    this.#subscriber.error(this.#error);
+  }
+
+  complete(): void {
+    if (this.#isAnswered) this.#subscriber.complete();
+    else
+      this.error(
+        backendUnavailable('it ended without an answer', { delivered: 'unknown', suspicious: true }),
+      );
+  }
+
+  /**
+   * Ends what is still running on the backend; called in the teardown of the caller's subscription. `overdue` is given
+   * when it was not the caller who lost patience but the gateway: then the exchange has failed.
+   */
+  end(overdue?: GatewayError): Ending {
+    this.#source?.unsubscribe();
+    const isOverdue = overdue !== undefined && this.#outcome === 'cancelled';
+    return {
+      outcome: isOverdue ? 'failed' : this.#outcome,
+      durationMs: this.#now() - this.#startedAt,
+      error: isOverdue ? overdue : this.#error,
+    };
+  }
+
+  get #isAnswered(): boolean {
+    return this.#outcome === 'result' || this.#outcome === 'error';
+  }
+}
+
+/** A failure that does not say how far the request came may have come all the way: nobody repeats it unasked. */
+function failureOf(thrown: unknown): GatewayError {
+  const error = asGatewayError(thrown);
+  if (error.facts.delivered !== undefined) return error;
+  return new GatewayError(error.code, error.message, { ...error.facts, delivered: 'unknown' });
+}

@@ -1,0 +1,72 @@
+// The supervisor of one template: spawns its instance actors, lets them go when they are done, and outlives their
+// crashes. One per template, because spawning thousands under one parent is quadratic.
+//
+//   supervising ── instance.add ──► (spawns)      xstate.done / xstate.error ──► (stops and forgets the child)
+
+import {
+  type ActorRefFrom,
+  type DoneActorEvent,
+  type ErrorActorEvent,
+  emit,
+  enqueueActions,
+  setup,
+  stopChild,
+} from 'xstate';
+import { instanceLogic } from './instance-logic.ts';
+import type { InstanceInput } from './instance-setup.ts';
+
+export type TemplateEvent =
+  | { readonly type: 'instance.add'; readonly actorId: string; readonly input: InstanceInput }
+  | DoneActorEvent
+  | ErrorActorEvent;
+
+/** The id may be used again. `crashed`: the actor broke by itself, a fault of ours, not of its backend. */
+export type TemplateEmission =
+  | { readonly type: 'instance.ended'; readonly actorId: string }
+  | { readonly type: 'instance.crashed'; readonly actorId: string; readonly error: unknown };
+
+export type TemplateActor = ActorRefFrom<typeof templateMachine>;
+
+export const templateMachine = setup({
+  types: { events: {} as TemplateEvent, emitted: {} as TemplateEmission },
+  actors: { instance: instanceLogic },
+  actions: {
+    /** A machine that breaks leaves its children running. Closing the session answers its callers, ends its process. */
+    closeSession: ({ event, self }) => {
+      if (!('actorId' in event)) return;
+      const crashed = self.getSnapshot().children[event.actorId]?.getSnapshot();
+      crashed?.children.session?.send({ type: 'close' });
+    },
+  },
+}).createMachine({
+  id: 'template',
+  initial: 'supervising',
+  states: {
+    supervising: {
+      on: {
+        'instance.add': {
+          actions: enqueueActions(({ event, enqueue }) => {
+            enqueue.spawnChild('instance', { id: event.actorId, input: event.input });
+          }),
+        },
+        'xstate.done.actor.*': {
+          actions: [
+            stopChild(({ event }) => event.actorId),
+            emit(({ event }) => ({ type: 'instance.ended' as const, actorId: event.actorId })),
+          ],
+        },
+        'xstate.error.actor.*': {
+          actions: [
+            'closeSession',
+            stopChild(({ event }) => event.actorId),
+            emit(({ event }) => ({
+              type: 'instance.crashed' as const,
+              actorId: event.actorId,
+              error: event.error,
+            })),
+          ],
+        },
+      },
+    },
+  },
+});
