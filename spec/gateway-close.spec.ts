@@ -1,0 +1,189 @@
+// The end of a gateway: no new calls, the running ones finish within the grace, then nothing is left: no call, no
+// process, no open store. Children are real.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { setImmediate as turn } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import * as assert from 'uvu/assert';
+import { createGateway, type Gateway } from '../src/gateway.ts';
+import { FailingStore } from './helpers/failing-store.ts';
+import { HeldTool, serving } from './helpers/function-backend.ts';
+import { isRunning } from './helpers/is-running.ts';
+import { codeOf } from './helpers/outcome.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('gateway: closing', { timeoutMs: 30_000 });
+const WAIT = { waitMs: 20_000 };
+const SERVER = fileURLToPath(new URL('fixtures/stdio-server.ts', import.meta.url));
+
+test('closes right after it was made, and closes its store', async () => {
+  const store = new FailingStore();
+  const gateway = await createGateway({ store });
+  await gateway.close();
+  assert.equal(store.calls, ['listTemplates', 'listInstances', 'close']);
+});
+
+test('refuses calls and changes from the first moment', async () => {
+  const gateway = await createGateway();
+  const held = new HeldTool();
+  await gateway.register('t', { id: 'a', handler: serving({ held: held.body }) }, WAIT);
+  const running = gateway.call('t', 'held');
+  await turn();
+  assert.is(gateway.accepting, true);
+  const closed = gateway.close();
+  assert.is(gateway.accepting, false);
+  for (const refused of [
+    gateway.call('t', 'held'),
+    gateway.list('t', 'tools'),
+    gateway.register('t', { id: 'b', handler: serving({}) }),
+    gateway.deregister('t', 'a'),
+    gateway.changeInstance('t', 'a', { weight: 2 }),
+    gateway.changeTemplate('t', { timeout: 1 }),
+    gateway.importFile({ templates: [{ name: 's', loadBalancer: {} }], entries: [] }),
+  ]) {
+    assert.is(await codeOf(refused), 'SHUTTING_DOWN');
+  }
+  held.answer();
+  assert.is((await running).instanceId, 'a');
+  await closed;
+  assert.is(await codeOf(gateway.call('t', 'held')), 'SHUTTING_DOWN');
+});
+
+test('lets running calls finish, and answers what is left after the grace with an error', async () => {
+  const gateway = await createGateway({ graceMs: 100 });
+  const [quick, slow] = [new HeldTool(), new HeldTool()];
+  const handler = serving({ quick: quick.body, read: slow.body });
+  await gateway.register('t', { id: 'a', handler }, WAIT);
+  const [finishes, fails] = [gateway.call('t', 'quick'), codeOf(gateway.call('t', 'read'))];
+  await turn();
+  const closed = gateway.close();
+  quick.answer();
+  assert.is((await finishes).instanceId, 'a');
+  assert.is(await fails, 'BACKEND_UNAVAILABLE');
+  await closed;
+  assert.is(slow.cancelled, 1);
+  assert.is(gateway.stats().activeConnections, 0);
+});
+
+test('tells what happens, in order, and completes the stream', async () => {
+  const gateway = await createGateway();
+  await gateway.register('t', { id: 'a', handler: serving({}) }, WAIT);
+  const heard: string[] = [];
+  gateway.events$.subscribe({
+    next: ({ type }) => heard.push(type),
+    complete: () => heard.push('completed'),
+  });
+  gateway.health$('t').subscribe({ complete: () => heard.push('health completed') });
+  await gateway.close();
+  assert.equal(heard, [
+    'gateway.closing',
+    'instance.draining',
+    'instance.stopped',
+    'completed',
+    'health completed',
+  ]);
+});
+
+test('closes once, however often and by whomever it is asked', async () => {
+  const store = new FailingStore();
+  const gateway = await createGateway({ store });
+  await gateway.register('t', { handler: serving({}) }, WAIT);
+  await Promise.all([gateway.close(), gateway.close({ graceMs: 0 }), gateway.close()]);
+  await gateway.close();
+  assert.is(store.calls.filter((method) => method === 'close').length, 1);
+});
+
+test('finishes a registration that is under way before it ends', async () => {
+  const store = new FailingStore();
+  const gateway = await createGateway({ store });
+  store.turns = () => 5;
+  const registered = gateway.register('t', { id: 'a', ...child() });
+  await gateway.close({ graceMs: 5_000 });
+  assert.is((await registered).definition.id, 'a');
+  assert.equal(
+    (await store.listInstances()).map(({ id }) => id),
+    ['a'],
+  );
+});
+
+test('does not wait for a store that does not answer to end its children', async () => {
+  const store = new FailingStore();
+  const gateway = await createGateway({ store, graceMs: 50 });
+  await gateway.register('t', { id: 'a', ...child() }, WAIT);
+  const pid = pidOf(gateway, 'a');
+  store.hanging = 'saveInstance';
+  void gateway.register('t', { id: 'b', ...child() });
+  await turn();
+  await gateway.close();
+  assert.is(isRunning(pid), false);
+});
+
+test('leaves no child behind', async () => {
+  const gateway = await createGateway();
+  const ids = ['a', 'b', 'c'];
+  await Promise.all(ids.map((id) => gateway.register('t', { id, ...child() }, WAIT)));
+  const pids = ids.map((id) => pidOf(gateway, id));
+  assert.equal(pids.map(isRunning), [true, true, true]);
+  await gateway.close();
+  assert.equal(pids.map(isRunning), [false, false, false]);
+});
+
+test('leaves no child behind that ignores the end of its input and SIGTERM', async () => {
+  const gateway = await createGateway();
+  await gateway.register('t', { id: 'a', ...child('--ignore-stdin-end', '--ignore-sigterm') }, WAIT);
+  const pid = pidOf(gateway, 'a');
+  await gateway.close();
+  assert.is(isRunning(pid), false);
+});
+
+test.needs(process.platform === 'linux', 'looks for children in /proc')(
+  'leaves no child behind that was still starting',
+  async () => {
+    const gateway = await createGateway();
+    await gateway.register('t', { id: 'a', ...child('--slow-start=60000') });
+    await turn();
+    const born = ownChildren();
+    assert.is(born.length > 0, true);
+    await gateway.close();
+    assert.equal(born.filter(isRunning), []);
+  },
+);
+
+test('ends the calls of an instance that was deregistered before within the grace, too', async () => {
+  const gateway = await createGateway({ graceMs: 100 });
+  await gateway.register('t', { id: 'a', ...child() }, WAIT);
+  const pid = pidOf(gateway, 'a');
+  const running = codeOf(gateway.call('t', 'sleep', { ms: 60_000 }));
+  await turn();
+  await gateway.deregister('t', 'a');
+  assert.is(gateway.stats().activeConnections, 1);
+  await gateway.close();
+  assert.is(await running, 'BACKEND_UNAVAILABLE');
+  assert.is(isRunning(pid), false);
+});
+
+test.run();
+
+function child(...flags: readonly string[]) {
+  return { command: process.execPath, args: [SERVER, ...flags] };
+}
+
+function pidOf(gateway: Gateway, id: string): number {
+  const { pid } = gateway.instance('t', id).snapshot;
+  if (pid === null) throw new Error(`"${id}" has no process`);
+  return pid;
+}
+
+/** Pids of the living children of this process. */
+function ownChildren(): number[] {
+  const pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
+  return pids.filter((pid) => parentOf(pid) === process.pid && isRunning(pid));
+}
+
+function parentOf(pid: number): number | undefined {
+  try {
+    return Number(/\) \S (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1]);
+  } catch {
+    return undefined; // it ended while we looked
+  }
+}

@@ -1,0 +1,193 @@
+// What a gateway tells about itself: order, content, listeners that throw, health that follows, and no secret in any of
+// it. One test starts a real child that fails.
+
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { filter, firstValueFrom } from 'rxjs';
+import * as assert from 'uvu/assert';
+import type { GatewayEvent } from '../src/domain/events.ts';
+import { createGateway, type Gateway } from '../src/gateway.ts';
+import { HeldTool, rpcError, serving, text } from './helpers/function-backend.ts';
+import { codeOf } from './helpers/outcome.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('gateway: events');
+const WAIT = { waitMs: 5_000 };
+let gateway: Gateway;
+let events: GatewayEvent[] = [];
+
+test.before.each(async () => {
+  gateway = await createGateway();
+  events = [];
+  gateway.events$.subscribe((event) => events.push(event));
+});
+test.after.each(() => gateway.close({ graceMs: 0 }));
+
+test('tells a registration, a call and a deregistration in order', async () => {
+  await gateway.register('t', { id: 'a', handler: serving({ echo: () => ({}) }) }, WAIT);
+  await gateway.call('t', 'echo');
+  await gateway.deregister('t', 'a');
+  await turn();
+  assert.equal(
+    events.map(({ type }) => type),
+    [
+      'template.changed',
+      'instance.registered',
+      'instance.starting',
+      'probe.finished',
+      'instance.healthy',
+      'exchange.started',
+      'exchange.finished',
+      'instance.draining',
+      'instance.deregistered',
+      'instance.stopped',
+    ],
+  );
+});
+
+test('tells when, where, and how it went', async () => {
+  const before = Date.now();
+  await gateway.register('t', { id: 'a', handler: serving({ echo: () => ({}) }) }, WAIT);
+  await gateway.call('t', 'echo');
+  await codeOf(gateway.call('t', 'unknown'));
+  for (const { atMs } of events) assert.ok(atMs >= before && atMs <= Date.now());
+  const [finished] = events.filter(({ type }) => type === 'exchange.finished');
+  const { durationMs } = finished?.type === 'exchange.finished' ? finished : { durationMs: -1 };
+  assert.ok(durationMs >= 0);
+  assert.equal(finished, {
+    type: 'exchange.finished',
+    atMs: finished?.atMs,
+    template: 't',
+    instanceId: 'a',
+    serverId: 'a',
+    method: 'tools/call',
+    outcome: 'result',
+    durationMs,
+  });
+  const refused = events.at(-1);
+  assert.equal(refused, {
+    type: 'exchange.refused',
+    atMs: refused?.atMs,
+    template: 't',
+    method: 'tools/call',
+    code: 'TOOL_NOT_FOUND',
+  });
+});
+
+test('gives one kind of fact to who wants only that', async () => {
+  const replaced: boolean[] = [];
+  gateway.on('instance.registered').subscribe((event) => replaced.push(event.replaced));
+  await gateway.register('t', { id: 'a', handler: serving({}) });
+  await gateway.register('t', { id: 'a', handler: serving({}) });
+  assert.equal(replaced, [false, true]);
+});
+
+test('is not harmed by listeners that throw, and neither are the others', async () => {
+  const { mock: warned } = mock.method(process, 'emitWarning', () => {});
+  const explode = () => {
+    throw new Error('a listener of the embedder');
+  };
+  try {
+    const bombs = [gateway.events$.subscribe(explode), gateway.on('exchange.started').subscribe(explode)];
+    const heard: string[] = [];
+    gateway.events$.subscribe(({ type }) => heard.push(type));
+    await gateway.register('t', { id: 'a', handler: serving({ echo: () => ({}) }) }, WAIT);
+    bombs.push(gateway.health$('t').subscribe(explode));
+    assert.is((await gateway.call('t', 'echo')).instanceId, 'a');
+    gateway.drain('t', 'a');
+    assert.equal(
+      heard,
+      events.map(({ type }) => type),
+    );
+    assert.ok(warned.callCount() > heard.length);
+    for (const bomb of bombs) bomb.unsubscribe();
+  } finally {
+    warned.restore();
+  }
+});
+
+test('can be called from within its own events', async () => {
+  const answered = new Promise<string>((resolve, reject) => {
+    gateway.on('instance.healthy').subscribe(() => {
+      gateway.call('t', 'echo').then(({ instanceId }) => resolve(instanceId), reject);
+    });
+  });
+  await gateway.register('t', { id: 'a', handler: serving({ echo: () => ({}) }) });
+  assert.is(await answered, 'a');
+});
+
+test('tells the health of a template now and whenever it changes', async () => {
+  await gateway.register('t', { id: 'a', handler: serving({}) }, WAIT);
+  const heard: string[] = [];
+  gateway.health$('t').subscribe(({ healthy, total }) => heard.push(`${healthy} of ${total}`));
+  assert.equal(heard, ['1 of 1']);
+  await gateway.register('t', { id: 'b', handler: serving({}) }, WAIT);
+  gateway.drain('t', 'a');
+  gateway.resume('t', 'a');
+  await gateway.deregister('t', 'b');
+  await gateway.register('other', { id: 'c', handler: serving({}) }, WAIT);
+  assert.equal(distinct(heard), ['1 of 1', '1 of 2', '2 of 2', '1 of 1', '2 of 2', '1 of 1']);
+  assert.is(gateway.health('t').healthPercentage, 100);
+});
+
+test('has no health of a template that nobody knows', async () => {
+  assert.is(await codeOf(firstValueFrom(gateway.health$('x'))), 'TEMPLATE_NOT_FOUND');
+});
+
+test('forgets who stops listening', async () => {
+  await gateway.register('t', { id: 'a', handler: serving({}) }, WAIT);
+  let changes = 0;
+  const subscription = gateway.health$('t').subscribe(() => {
+    changes += 1;
+  });
+  subscription.unsubscribe();
+  gateway.drain('t', 'a');
+  assert.is(changes, 1);
+});
+
+test('tells no secret, whatever fails: no argument, result, header, variable or error text', async () => {
+  const secret = 'S3CR3T';
+  const held = new HeldTool();
+  const handler = serving({
+    echo: () => text(secret),
+    refuses: () => {
+      throw rpcError(-32602, secret, secret);
+    },
+    held: held.body,
+  });
+  await gateway.register('t', { id: 'a', handler, metadata: { secret } }, WAIT);
+  for (const tool of ['echo', 'refuses', 'unknown']) await codeOf(gateway.call('t', tool, { secret }));
+  const controller = new AbortController();
+  const aborted = codeOf(gateway.call('t', 'held', { secret }, { signal: controller.signal }));
+  await turn();
+  controller.abort(new Error(secret));
+  await aborted;
+  await codeOf(gateway.call('t', 'held', { secret }, { timeoutMs: 1 }));
+  const unhealthy = firstValueFrom(
+    gateway.on('instance.unhealthy').pipe(filter(({ instanceId }) => instanceId === 'child')),
+  );
+  const args = ['-e', 'console.error(process.env.TOKEN); process.exit(7)', secret];
+  await gateway.register('s', {
+    id: 'child',
+    command: process.execPath,
+    args,
+    env_vars: { TOKEN: secret },
+  });
+  const headers = { authorization: `Bearer ${secret}` };
+  await gateway.register('s', { id: 'web', endpoint: `http://127.0.0.1:1/mcp?key=${secret}`, headers });
+  await unhealthy;
+  await codeOf(gateway.call('s', 'echo', { secret }));
+  await gateway.changeInstance('t', 'a', { metadata: { secret, more: secret } });
+  await gateway.close({ graceMs: 0 });
+  assert.ok(events.length > 20);
+  assert.equal(
+    events.filter((event) => JSON.stringify(event).includes(secret)),
+    [],
+  );
+});
+
+test.run();
+
+function distinct(values: readonly string[]): string[] {
+  return values.filter((value, index) => value !== values[index - 1]);
+}

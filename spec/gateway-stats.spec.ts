@@ -1,0 +1,154 @@
+// The numbers of a gateway: they add up to what its callers saw, and health is counted from the same snapshots.
+
+import { setImmediate as turn } from 'node:timers/promises';
+import { firstValueFrom, take, toArray } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { createGateway, type Gateway } from '../src/gateway.ts';
+import { FailingStore } from './helpers/failing-store.ts';
+import { HeldTool, rpcError, serving } from './helpers/function-backend.ts';
+import { codeOf } from './helpers/outcome.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('gateway: numbers');
+const WAIT = { waitMs: 5_000 };
+let store = new FailingStore();
+let gateway: Gateway;
+
+test.before.each(async () => {
+  store = new FailingStore();
+  gateway = await createGateway({ store });
+});
+test.after.each(() => gateway.close({ graceMs: 0 }));
+
+test('starts with zeros', () => {
+  const { uptimeSeconds, ...numbers } = gateway.stats();
+  assert.ok(uptimeSeconds >= 0 && uptimeSeconds < 5);
+  assert.equal(numbers, {
+    totalRequests: 0,
+    activeConnections: 0,
+    errorRate: 0,
+    averageResponseTimeMs: 0,
+    p50Ms: 0,
+    p95Ms: 0,
+    p99Ms: 0,
+    instances: {},
+    probes: { total: 0, passed: 0, lastAtMs: null },
+  });
+});
+
+test('adds up: results, error answers, refusals and timeouts', async () => {
+  const held = new HeldTool();
+  const handler = serving({
+    works: () => ({}),
+    breaks: () => {
+      throw rpcError(-32603, 'broken');
+    },
+    held: held.body,
+  });
+  await gateway.register('t', { id: 'a', handler }, WAIT);
+  await gateway.register('t', { id: 'b', handler }, WAIT);
+  await gateway.register('t', { id: 'idle', handler }, WAIT);
+  gateway.drain('t', 'idle');
+  for (let time = 0; time < 6; time += 1) await gateway.call('t', 'works');
+  for (let time = 0; time < 2; time += 1) await codeOf(gateway.call('t', 'breaks'));
+  await codeOf(gateway.call('t', 'unknown'));
+  await codeOf(gateway.call('x', 'works'));
+  await codeOf(gateway.call('t', 'held', {}, { timeoutMs: 1 }));
+  await codeOf(gateway.call('t', 'held', {}, { timeoutMs: 1 }));
+  const { totalRequests, errorRate, activeConnections, instances } = gateway.stats();
+  assert.equal([totalRequests, activeConnections], [12, 0]);
+  assert.is(errorRate, 6 / 12); // 2 error answers, 2 refused, 2 too slow
+  assert.equal(Object.keys(instances).sort(), ['a', 'b']);
+  for (const one of Object.values(instances)) assert.equal([one.requests, one.errorRate], [5, 2 / 5]);
+  for (const id of ['a', 'b']) {
+    const { requests, errors, inFlight } = gateway.instance('t', id).snapshot;
+    assert.equal([requests, errors, inFlight], [5, 2, 0]);
+  }
+});
+
+test('orders its percentiles, and has the average in between', async () => {
+  await gateway.register('t', { handler: serving({ works: () => ({}) }) }, WAIT);
+  await Promise.all(Array.from({ length: 500 }, () => gateway.call('t', 'works')));
+  const { p50Ms, p95Ms, p99Ms, averageResponseTimeMs, errorRate } = gateway.stats();
+  assert.ok(p50Ms > 0 && p50Ms <= p95Ms && p95Ms <= p99Ms);
+  assert.ok(averageResponseTimeMs > 0 && averageResponseTimeMs <= p99Ms * 1.01);
+  assert.is(errorRate, 0);
+});
+
+test('counts what is under way, also on instances that are leaving', async () => {
+  const held = new HeldTool();
+  const handler = serving({ held: held.body });
+  await gateway.register('t', { id: 'a', handler }, WAIT);
+  const calls = Array.from({ length: 5 }, () => gateway.call('t', 'held'));
+  await turn();
+  assert.equal([gateway.stats().activeConnections, gateway.instance('t', 'a').snapshot.inFlight], [5, 5]);
+  await gateway.register('t', { id: 'a', handler }, WAIT);
+  calls.push(gateway.call('t', 'held'));
+  await turn();
+  assert.equal([gateway.stats().activeConnections, gateway.instance('t', 'a').snapshot.inFlight], [6, 1]);
+  held.answerAll();
+  await Promise.all(calls);
+  assert.is(gateway.stats().activeConnections, 0);
+});
+
+test('counts probes, and handshakes as the first of them', async () => {
+  const held = new HeldTool();
+  await gateway.register('t', { id: 'a', handler: serving({ held: held.body }) }, WAIT);
+  await gateway.changeTemplate('t', { health_check_interval: 1 });
+  const probed = firstValueFrom(gateway.on('probe.finished').pipe(take(2), toArray()));
+  gateway.restart('t', 'a');
+  await probed;
+  const { probes } = gateway.stats();
+  assert.equal([probes.total, probes.passed], [3, 3]);
+  assert.ok(Date.now() - Number(probes.lastAtMs) < 1_000);
+});
+
+test('forgets the numbers of an instance that was deregistered, but not the calls', async () => {
+  await gateway.register('t', { id: 'a', handler: serving({ works: () => ({}) }) }, WAIT);
+  await gateway.call('t', 'works');
+  await gateway.deregister('t', 'a');
+  const { instances, totalRequests } = gateway.stats();
+  assert.equal([instances, totalRequests], [{}, 1]);
+});
+
+test('counts health from the snapshots of the instances', async () => {
+  for (const id of ['a', 'b', 'c', 'd']) await gateway.register('t', { id, handler: serving({}) }, WAIT);
+  await gateway.register('t', { id: 'web', endpoint: 'http://127.0.0.1:1/mcp' });
+  gateway.drain('t', 'd');
+  const { instances, ...counts } = gateway.health('t');
+  assert.equal(counts, {
+    template: 't',
+    strategy: 'round_robin',
+    total: 4,
+    healthy: 3,
+    healthPercentage: 75,
+  });
+  assert.equal(
+    instances,
+    ['a', 'b', 'c', 'd', 'web'].map((id) => gateway.instance('t', id).snapshot),
+  );
+  await gateway.importFile({ templates: [{ name: 'empty', loadBalancer: {} }], entries: [] });
+  assert.is(gateway.health('empty').healthPercentage, 0);
+});
+
+test('says whether the store answers', async () => {
+  assert.is(await gateway.databaseStatus(), 'connected');
+  store.failing.add('ping');
+  assert.is(await gateway.databaseStatus(), 'disconnected');
+});
+
+test('starts what the store holds', async () => {
+  await gateway.register('t', { id: 'a', endpoint: 'http://127.0.0.1:1/mcp', weight: 4 });
+  await gateway.register('t', { id: 'f', handler: serving({}) }, WAIT);
+  await gateway.changeTemplate('t', { strategy: 'random' });
+  const before = gateway.instance('t', 'a').definition;
+  await gateway.close();
+  gateway = await createGateway({ store });
+  assert.equal(
+    gateway.servers().map(({ definition }) => definition),
+    [before],
+  );
+  assert.equal(gateway.template('t').settings.loadBalancer, { strategy: 'random' });
+});
+
+test.run();

@@ -1,0 +1,202 @@
+// Everything at once: calls, cancels, timeouts, registrations, drains and restarts in orders that are made up by
+// fast-check; a failing one is printed with its seed. Every call ends, nothing stays counted, and the numbers of the
+// gateway are what its callers saw.
+
+import { setImmediate as turn } from 'node:timers/promises';
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import type { GatewayEvent } from '../src/domain/events.ts';
+import { STRATEGY_NAMES } from '../src/domain/policy.ts';
+import { createGateway, type Gateway } from '../src/gateway.ts';
+import { rpcError, serving, type ToolBody } from './helpers/function-backend.ts';
+import { codeOf } from './helpers/outcome.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('gateway: stress', { timeoutMs: 120_000 });
+const IDS = ['a', 'b', 'c'] as const;
+
+const id = fc.constantFrom(...IDS);
+const tool = fc.constantFrom('works', 'read', 'breaks', 'slow', 'unknown', 'special');
+const few = fc.integer({ min: 1, max: 5 });
+
+/** One thing that is done to the gateway; calls are not waited for. */
+type Step = (world: World) => unknown;
+
+const calls: readonly fc.Arbitrary<Step>[] = [
+  fc.tuple(tool, fc.integer({ min: 1, max: 40 })).map(
+    ([name, times]) =>
+      (world) =>
+        world.call(name, times),
+  ),
+  fc.tuple(tool, few).map(
+    ([name, turns]) =>
+      (world) =>
+        world.cancel(name, turns),
+  ),
+  few.map((times) => (world) => world.call('slow', times, { timeoutMs: 1 })),
+  fc.tuple(tool, id).map(
+    ([name, instanceId]) =>
+      (world) =>
+        world.call(name, 1, { instanceId }),
+  ),
+  fc.constantFrom('works', 'slow').map((name) => (world) => world.call(name, 900)),
+];
+const changes: readonly fc.Arbitrary<Step>[] = [
+  id.map((one) => (world) => world.register(one)),
+  id.map(
+    (one) =>
+      ({ gateway }) =>
+        codeOf(gateway.deregister('t', one)),
+  ),
+  id.map(
+    (one) =>
+      ({ gateway }) =>
+        codeOf(() => gateway.drain('t', one)),
+  ),
+  id.map(
+    (one) =>
+      ({ gateway }) =>
+        codeOf(() => gateway.resume('t', one)),
+  ),
+  id.map(
+    (one) =>
+      ({ gateway }) =>
+        codeOf(() => gateway.restart('t', one)),
+  ),
+  fc.tuple(id, few).map(
+    ([one, weight]) =>
+      ({ gateway }) =>
+        codeOf(gateway.changeInstance('t', one, { weight })),
+  ),
+  fc.constantFrom(...STRATEGY_NAMES).map(
+    (strategy) =>
+      ({ gateway }) =>
+        gateway.changeTemplate('t', { strategy }),
+  ),
+];
+const pause: fc.Arbitrary<Step> = few.map((turns) => () => pass(turns));
+const step = fc.oneof(
+  { weight: 4, arbitrary: fc.oneof(...calls) },
+  { weight: 3, arbitrary: fc.oneof(...changes) },
+  { weight: 3, arbitrary: pause },
+);
+
+test('ends every call, counts down to zero, and tells the numbers that its callers saw', () =>
+  fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
+      const world = new World(await createGateway());
+      for (const one of IDS) await world.register(one);
+      for (const one of steps) await one(world);
+      await world.end();
+    }),
+    { numRuns: 60 },
+  ));
+
+test('ends every call when it is closed in the middle', () =>
+  fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 20 }), few, async (steps, graceMs) => {
+      const world = new World(await createGateway({ graceMs }));
+      for (const one of IDS) await world.register(one);
+      for (const one of steps) void one(world);
+      await world.gateway.close();
+      await world.end();
+    }),
+    { numRuns: 60 },
+  ));
+
+test.run();
+
+class World {
+  readonly gateway: Gateway;
+  readonly #ends: Promise<unknown>[] = [];
+  readonly #events: GatewayEvent[] = [];
+  #cancelled = 0;
+
+  constructor(gateway: Gateway) {
+    this.gateway = gateway;
+    gateway.events$.subscribe((event) => this.#events.push(event));
+  }
+
+  register(one: string): Promise<unknown> {
+    return codeOf(this.gateway.register('t', { id: one, handler: handlerOf(one) }, { waitMs: 1_000 }));
+  }
+
+  call(name: string, times: number, options?: Parameters<Gateway['call']>[3]): void {
+    for (let time = 0; time < times; time += 1) {
+      this.#ends.push(codeOf(this.gateway.call('t', name, {}, options)));
+    }
+  }
+
+  async cancel(name: string, turns: number): Promise<void> {
+    const controller = new AbortController();
+    const reason = new Error('the caller went away');
+    const end = codeOf(this.gateway.call('t', name, {}, { signal: controller.signal }));
+    this.#ends.push(
+      end.then((outcome) => {
+        if (outcome === reason) this.#cancelled += 1;
+        return outcome;
+      }),
+    );
+    await pass(turns);
+    controller.abort(reason);
+  }
+
+  /** Waits for all calls and holds the gateway's numbers against theirs. */
+  async end(): Promise<void> {
+    const outcomes = await Promise.all(this.#ends);
+    await pass(3);
+    for (const outcome of outcomes) assert.ok(isExpected(outcome), `ended with ${String(outcome)}`);
+    const { totalRequests, activeConnections, errorRate } = this.gateway.stats();
+    assert.equal([totalRequests, activeConnections], [outcomes.length, 0]);
+    for (const { snapshot } of this.gateway.servers()) assert.is(snapshot.inFlight, 0);
+    const told = (type: string) => this.#events.filter((event) => event.type === type);
+    const finished = this.#events.filter((event) => event.type === 'exchange.finished');
+    const refused = told('exchange.refused').length;
+    const retried = told('exchange.retried').length;
+    assert.is(told('exchange.started').length, outcomes.length);
+    // Who goes away before an instance was asked leaves without a word; everybody else has one end, after the repeats.
+    const silent = outcomes.length - (finished.length - retried + refused);
+    assert.ok(silent >= 0 && silent <= this.#cancelled, `${silent} calls ended without a word`);
+    const answers = outcomes.filter(
+      (outcome) => typeof outcome === 'object' && 'resolvedWith' in Object(outcome),
+    );
+    assert.is(finished.filter(({ outcome }) => outcome === 'result').length, answers.length);
+    const failed = finished.filter(({ outcome }) => outcome === 'error' || outcome === 'failed').length;
+    const ended = finished.length + refused;
+    assert.is(errorRate, ended === 0 ? 0 : (failed + refused) / ended);
+    await this.gateway.close();
+  }
+}
+
+/** `special` is offered by one of the three only. */
+function handlerOf(one: string) {
+  const works: ToolBody = () => ({ by: one });
+  const slow: ToolBody = async (_, { signal }) => {
+    for (let left = 20; left > 0 && !signal.aborted; left -= 1) await turn();
+    return {};
+  };
+  const breaks: ToolBody = () => {
+    throw rpcError(-32603, 'broken');
+  };
+  return serving({ works, read: works, breaks, slow, ...(one === 'a' ? { special: works } : {}) });
+}
+
+const EXPECTED: readonly unknown[] = [
+  'TOOL_NOT_FOUND',
+  'TOOL_EXECUTION_FAILED',
+  'SERVER_NOT_FOUND',
+  'NO_HEALTHY_INSTANCE',
+  'QUEUE_FULL',
+  'BACKEND_UNAVAILABLE',
+  'BACKEND_TIMEOUT',
+  'SHUTTING_DOWN',
+];
+
+function isExpected(outcome: unknown): boolean {
+  if (typeof outcome === 'string') return EXPECTED.includes(outcome);
+  return outcome instanceof Error ? outcome.message === 'the caller went away' : outcome !== undefined;
+}
+
+async function pass(turns: number): Promise<void> {
+  for (let left = turns; left > 0; left -= 1) await turn();
+}

@@ -1,0 +1,259 @@
+// The facade: what embedders, routes and the command line do with a gateway, over functions as backends. Its end, its
+// events, its numbers, real children and stress are in the other gateway-*.spec.ts.
+
+import { setImmediate as turn } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../src/domain/errors.ts';
+import type { Answer } from '../src/domain/exchange.ts';
+import { createGateway, type Gateway } from '../src/gateway.ts';
+import { HeldTool, rpcError, serving, text } from './helpers/function-backend.ts';
+import { codeOf } from './helpers/outcome.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('gateway');
+const WAIT = { waitMs: 5_000 };
+let gateway: Gateway;
+
+test.before.each(async () => {
+  gateway = await createGateway({ random: () => 0.5 });
+});
+test.after.each(() => gateway.close({ graceMs: 0 }));
+
+test('calls a tool and says who answered', async () => {
+  const handler = serving({ add: (args) => ({ sum: Object.values(Object(args)) }) });
+  await gateway.register('t', { handler, id: 'a' }, WAIT);
+  assert.equal(await gateway.call('t', 'add', { x: 1, y: 2 }), {
+    result: { sum: [1, 2] },
+    instanceId: 'a',
+    serverId: 'a',
+  });
+});
+
+test('resolves with a result that says isError: it is one', async () => {
+  const handler = serving({ fails: () => ({ ...text('it failed'), isError: true }) });
+  await gateway.register('t', { handler }, WAIT);
+  assert.equal((await gateway.call('t', 'fails')).result, { ...text('it failed'), isError: true });
+});
+
+test('rejects with what an error answer means', async () => {
+  const handler = serving({
+    refuses: () => {
+      throw rpcError(-32602, 'x is missing');
+    },
+    breaks: () => {
+      throw new Error('a bug');
+    },
+  });
+  await gateway.register('t', { handler }, WAIT);
+  assert.is(await codeOf(gateway.call('t', 'refuses')), 'INVALID_TOOL_ARGUMENTS');
+  assert.is(await codeOf(gateway.call('t', 'breaks')), 'TOOL_EXECUTION_FAILED');
+  assert.is(await codeOf(gateway.call('t', 'unknown')), 'TOOL_NOT_FOUND');
+  assert.is(await codeOf(gateway.call('x', 'breaks')), 'TEMPLATE_NOT_FOUND');
+});
+
+test('cancels on the backend when the signal aborts', async () => {
+  const held = new HeldTool();
+  await gateway.register('t', { handler: serving({ held: held.body }) }, WAIT);
+  const controller = new AbortController();
+  const call = codeOf(gateway.call('t', 'held', {}, { signal: controller.signal }));
+  await turn();
+  assert.equal([held.waiting, gateway.stats().activeConnections], [1, 1]);
+  const reason = new Error('the caller went away');
+  controller.abort(reason);
+  assert.is(await call, reason);
+  assert.equal([held.cancelled, gateway.stats().activeConnections], [1, 0]);
+});
+
+test('streams notifications and then the result', async () => {
+  const handler = serving({
+    steps: (_, { notify }) => {
+      for (const progress of [1, 2]) notify('notifications/progress', { progress });
+      return text('done');
+    },
+  });
+  await gateway.register('t', { handler }, WAIT);
+  const heard: Answer['event'][] = [];
+  const request = { method: 'tools/call', params: { name: 'steps', arguments: {} } };
+  await gateway.exchange('t', request).forEach(({ event }) => {
+    heard.push(event);
+  });
+  assert.equal(
+    heard.map((event) => ('params' in event ? event.params : event.kind)),
+    [{ progress: 1 }, { progress: 2 }, 'result'],
+  );
+});
+
+test('gathers all pages of a list from one instance', async () => {
+  for (const id of ['a', 'b', 'c']) {
+    await gateway.register('t', { id, handler: ({ params }) => page(id, Number(params?.cursor ?? 0)) }, WAIT);
+  }
+  for (let time = 0; time < 3; time += 1) {
+    const { items, instanceId } = await gateway.list('t', 'prompts');
+    assert.equal(
+      items,
+      [0, 1, 2, 3].map((number) => ({ name: `${instanceId}${number}` })),
+    );
+  }
+});
+
+test('gives an empty list when the server does not offer it, and its error when it fails', async () => {
+  await gateway.register('t', { id: 'a', handler: serving({}) }, WAIT);
+  assert.equal(await gateway.list('t', 'resources'), { items: [], instanceId: 'a' });
+  const broken = () => {
+    throw rpcError(-32603, 'broken');
+  };
+  await gateway.register('s', { handler: broken }, WAIT);
+  assert.is(await codeOf(gateway.list('s', 'prompts')), 'TOOL_EXECUTION_FAILED');
+});
+
+test('shows templates, instances and servers as registered and as they are', async () => {
+  await gateway.register('t', { id: 'a', handler: serving({}), weight: 3, metadata: { zone: 'x' } }, WAIT);
+  await gateway.changeTemplate('t', { timeout: 7 });
+  const { definition, snapshot } = gateway.instance('t', 'a');
+  assert.equal([definition.weight, definition.metadata, definition.source], [3, { zone: 'x' }, 'api']);
+  assert.equal([snapshot.state, snapshot.weight, snapshot.inFlight], ['healthy', 3, 0]);
+  assert.equal(gateway.server('a'), gateway.instance('t', 'a'));
+  assert.equal(gateway.servers(), [gateway.instance('t', 'a')]);
+  assert.equal(gateway.templates(), ['t']);
+  const view = gateway.template('t');
+  assert.equal(view.settings, { name: 't', loadBalancer: { timeout: 7 } });
+  assert.equal([view.policy.callTimeoutMs, view.instances], [7_000, [definition]]);
+});
+
+test('says what it does not know', async () => {
+  await gateway.register('t', { id: 'a', handler: serving({}) }, WAIT);
+  for (const [look, code] of [
+    [() => gateway.template('x'), 'TEMPLATE_NOT_FOUND'],
+    [() => gateway.instance('x', 'a'), 'TEMPLATE_NOT_FOUND'],
+    [() => gateway.instance('t', 'b'), 'SERVER_NOT_FOUND'],
+    [() => gateway.server('b'), 'SERVER_NOT_FOUND'],
+    [() => gateway.health('x'), 'TEMPLATE_NOT_FOUND'],
+    [() => gateway.drain('t', 'b'), 'SERVER_NOT_FOUND'],
+    [() => gateway.deregister('t', 'b'), 'SERVER_NOT_FOUND'],
+  ] as const) {
+    assert.is(await codeOf(look), code);
+  }
+});
+
+test('gives no calls to an instance that drains, until it resumes', async () => {
+  for (const id of ['a', 'b'])
+    await gateway.register('t', { id, handler: serving({ name: () => ({}) }) }, WAIT);
+  gateway.drain('t', 'a');
+  assert.equal(await callers(4), ['b', 'b', 'b', 'b']);
+  gateway.drain('t', 'b');
+  assert.is(await codeOf(gateway.call('t', 'name')), 'NO_HEALTHY_INSTANCE');
+  gateway.resume('t', 'a');
+  assert.equal(await callers(2), ['a', 'a']);
+});
+
+test('says why nobody can take a call, and who failed one', async () => {
+  const broken = serving({ name: () => ({}) });
+  await gateway.register('t', { id: 'a', handler: broken }, WAIT);
+  gateway.drain('t', 'a');
+  await gateway.register('t', { id: 'b', endpoint: 'http://127.0.0.1:9/mcp' }, { waitMs: 200 });
+  const error = await gateway.call('t', 'name').catch((thrown: unknown) => thrown);
+  assert.instance(error, GatewayError);
+  if (!(error instanceof GatewayError)) return;
+  assert.is(error.message, 'No instance of "t" is healthy right now: a is draining; b: connection refused.');
+  assert.is(error.facts.instanceId, undefined);
+});
+
+test('names the instance that failed a call or refused it', async () => {
+  const held = new HeldTool();
+  const handler = serving({
+    held: held.body,
+    refuses: () => {
+      throw rpcError(-32602, 'x is missing');
+    },
+  });
+  await gateway.register('t', { id: 'a', handler }, WAIT);
+  const failures = [
+    gateway.call('t', 'refuses'),
+    gateway.call('t', 'held', {}, { timeoutMs: 20 }),
+    gateway.call('t', 'held', {}),
+  ].map((call) => call.catch((thrown: unknown) => thrown));
+  await Promise.all(failures.slice(0, 2));
+  await gateway.close({ graceMs: 0 });
+  assert.equal(
+    (await Promise.all(failures)).map((error) =>
+      error instanceof GatewayError ? [error.code, error.facts.instanceId] : error,
+    ),
+    [
+      ['INVALID_TOOL_ARGUMENTS', 'a'],
+      ['BACKEND_TIMEOUT', 'a'],
+      ['BACKEND_UNAVAILABLE', 'a'],
+    ],
+  );
+});
+
+test('deselects an instance at once when it is deregistered, and lets its calls finish', async () => {
+  const held = new HeldTool();
+  await gateway.register('t', { id: 'a', handler: serving({ name: held.body }) }, WAIT);
+  const running = gateway.call('t', 'name');
+  await turn();
+  await gateway.deregister('t', 'a');
+  assert.is(await codeOf(gateway.call('t', 'name')), 'NO_HEALTHY_INSTANCE');
+  assert.is(gateway.stats().activeConnections, 1);
+  held.answer();
+  assert.is((await running).instanceId, 'a');
+  assert.equal([gateway.stats().activeConnections, gateway.servers()], [0, []]);
+});
+
+test('follows a changed weight at the next pick, and a changed strategy at the next call', async () => {
+  await gateway.register('t', { id: 'a', handler: serving({ name: () => ({}) }) }, WAIT);
+  await gateway.register('t', { id: 'b', handler: serving({ name: () => ({}) }) }, WAIT);
+  await gateway.changeTemplate('t', { strategy: 'weighted' });
+  assert.equal((await callers(8)).sort().join(''), 'aaaabbbb');
+  await gateway.changeInstance('t', 'a', { weight: 3 });
+  assert.equal((await callers(8)).sort().join(''), 'aaaaaabb');
+  await gateway.changeTemplate('t', { strategy: 'round_robin' });
+  assert.equal((await callers(8)).sort().join(''), 'aaaabbbb');
+});
+
+test('answers a burst of 2,000 calls in one tick, 500 by each of four instances', async () => {
+  const handler = serving({ name: () => ({}) });
+  const ids = ['a', 'b', 'c', 'd'];
+  for (const id of ids) await gateway.register('t', { id, handler }, WAIT);
+  await gateway.changeTemplate('t', { strategy: 'least_connections' });
+  const calls = Array.from({ length: 2_000 }, () => gateway.call('t', 'name'));
+  const answered = (await Promise.all(calls)).map(({ instanceId }) => instanceId);
+  const shares = ids.map((id) => answered.filter((one) => one === id).length);
+  assert.equal(shares, [500, 500, 500, 500]);
+  assert.equal([gateway.stats().totalRequests, gateway.stats().activeConnections], [2_000, 0]);
+});
+
+test('opens a new session when it is told to restart an instance', async () => {
+  await gateway.register('t', { id: 'a', handler: serving({ name: () => ({}) }) }, WAIT);
+  const healthy = new Promise((resolve) => gateway.on('instance.healthy').subscribe(resolve));
+  gateway.restart('t', 'a');
+  await healthy;
+  assert.is(gateway.instance('t', 'a').snapshot.restarts, 1);
+  assert.equal(await callers(1), ['a']);
+});
+
+test('shares nothing with another gateway in the same process', async () => {
+  const other = await createGateway();
+  const heard: string[] = [];
+  other.events$.subscribe(({ type }) => heard.push(type));
+  await gateway.register('t', { id: 'a', handler: serving({ name: () => ({}) }) }, WAIT);
+  await gateway.call('t', 'name');
+  assert.equal([other.templates(), other.servers(), heard], [[], [], []]);
+  assert.is(other.stats().totalRequests, 0);
+  await other.close();
+  assert.equal(await callers(1), ['a']);
+});
+
+test.run();
+
+/** Who answered so many calls. */
+async function callers(times: number): Promise<string[]> {
+  const ids: string[] = [];
+  for (let time = 0; time < times; time += 1) ids.push((await gateway.call('t', 'name')).instanceId);
+  return ids;
+}
+
+/** Two items on each of two pages. */
+function page(id: string, first: number) {
+  const prompts = [first, first + 1].map((number) => ({ name: `${id}${number}` }));
+  return first === 0 ? { prompts, nextCursor: '2' } : { prompts };
+}

@@ -1,0 +1,141 @@
+// A store that fails, or does not answer: what was asked is refused as a whole, store and fleet stay in step, and the
+// next change is not its victim.
+
+import * as assert from 'uvu/assert';
+import { DEFAULT_POLICY } from '../src/domain/policy.ts';
+import { Registry } from '../src/registry.ts';
+import { Stage, startsForEver } from './helpers/failing-backend.ts';
+import { FailingStore } from './helpers/failing-store.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('registry: failures');
+const ENDPOINT = { endpoint: 'http://127.0.0.1:9/mcp' };
+const FILE = { source: 'file', fingerprint: 'f1' } as const;
+let stage = new Stage();
+let store = new FailingStore();
+let registry = make();
+
+test.before.each(() => {
+  stage = new Stage();
+  stage.open = startsForEver;
+  store = new FailingStore();
+  registry = make();
+});
+test.after.each(() => stage.close());
+
+for (const method of ['saveTemplate', 'saveInstance', 'deleteTombstone'] as const) {
+  test(`registers nothing when ${method} fails`, async () => {
+    store.failing.add(method);
+    assert.is(await failure(registry.register('r', { ...ENDPOINT, id: 'a' })), method);
+    assert.equal([await store.listInstances(), registry.definitions()], [[], []]);
+    assert.is(stage.told('instance.registered').length, 0);
+    store.failing.clear();
+    await registry.register('r', { ...ENDPOINT, id: 'a' });
+    assert.equal(await store.listInstances(), registry.definitions());
+  });
+
+  test(`leaves the one that would be replaced alone when ${method} fails`, async () => {
+    await registry.register('r', { ...ENDPOINT, id: 'a' });
+    const before = stage.fleet.get('r', 'a');
+    store.failing.add(method);
+    const change = { loadBalancer: { timeout: 9 } };
+    assert.is(await failure(registry.register('r', { ...ENDPOINT, id: 'a', weight: 2 }, change)), method);
+    assert.is(stage.fleet.get('r', 'a'), before);
+    assert.equal(await store.listInstances(), [before.definition]);
+  });
+}
+
+for (const method of ['deleteInstance', 'saveTombstone'] as const) {
+  test(`takes nothing out when ${method} fails`, async () => {
+    await registry.register('r', { ...ENDPOINT, id: 'a' }, FILE);
+    const ref = stage.fleet.get('r', 'a');
+    store.failing.add(method);
+    assert.is(await failure(registry.deregister('r', 'a')), method);
+    assert.is(stage.fleet.get('r', 'a'), ref);
+    assert.is(ref.state, 'starting');
+    assert.equal(await store.listInstances(), [ref.definition]);
+    store.failing.clear();
+    await registry.deregister('r', 'a');
+    assert.equal([await store.listInstances(), registry.definitions()], [[], []]);
+  });
+}
+
+test('changes nothing when it cannot be stored', async () => {
+  await registry.register('r', { ...ENDPOINT, id: 'a', weight: 1 });
+  store.failing.add('saveInstance').add('saveTemplate');
+  assert.is(await failure(registry.changeInstance('r', 'a', { weight: 2 })), 'saveInstance');
+  assert.is(await failure(registry.changeTemplate('r', { timeout: 9 })), 'saveTemplate');
+  assert.is(stage.fleet.get('r', 'a').weight, 1);
+  assert.is(stage.fleet.group('r').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
+  assert.equal(registry.settings('r').loadBalancer, {});
+});
+
+test('does what comes after a change that failed', async () => {
+  store.failing.add('saveInstance');
+  const first = failure(registry.register('r', { ...ENDPOINT, id: 'a' }));
+  const second = registry.settle('s', { timeout: 5 });
+  assert.is(await first, 'saveInstance');
+  await second;
+  assert.is(stage.fleet.group('s').policy.callTimeoutMs, 5_000);
+});
+
+test('makes one change after the other', async () => {
+  store.turns = () => 3;
+  const changes = [
+    registry.register('r', { ...ENDPOINT, id: 'a' }),
+    registry.changeInstance('r', 'a', { weight: 5 }),
+    registry.deregister('r', 'a'),
+    registry.register('r', { ...ENDPOINT, id: 'a', weight: 7 }),
+  ];
+  await Promise.all(changes);
+  const [stored] = await store.listInstances();
+  assert.is(stored?.weight, 7);
+  assert.equal(registry.definitions(), [stored]);
+});
+
+test('refuses changes once it is closed, and finishes those before', async () => {
+  store.turns = () => 3;
+  const before = registry.register('r', { ...ENDPOINT, id: 'a' });
+  const closed = registry.close();
+  const after = failure(registry.register('r', { ...ENDPOINT, id: 'b' }));
+  await closed;
+  assert.is((await before).definition.id, 'a');
+  assert.is(await after, 'SHUTTING_DOWN');
+  for (const change of [
+    registry.deregister('r', 'a'),
+    registry.withdraw('r', 'a'),
+    registry.changeInstance('r', 'a', {}),
+    registry.settle('r', {}),
+    registry.changeTemplate('r', {}),
+  ]) {
+    assert.is(await failure(change), 'SHUTTING_DOWN');
+  }
+  assert.equal(
+    registry.definitions().map(({ id }) => id),
+    ['a'],
+  );
+});
+
+test('is closed although the last change failed', async () => {
+  store.failing.add('saveTemplate');
+  const change = failure(registry.settle('r', {}));
+  await registry.close();
+  assert.is(await change, 'saveTemplate');
+});
+
+test.run();
+
+function make(): Registry {
+  const { fleet, emit } = stage;
+  return new Registry({ store, fleet, policy: DEFAULT_POLICY, handlers: new Map(), emit });
+}
+
+/** The code or text of what it rejects with. */
+async function failure(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    return { resolvedWith: await promise };
+  } catch (thrown) {
+    if (!(thrown instanceof Error)) return thrown;
+    return 'code' in thrown ? thrown.code : thrown.message;
+  }
+}

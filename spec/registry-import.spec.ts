@@ -1,0 +1,233 @@
+// Bringing the instances of a registry file in step with the file: what is the file's follows it, what is not stays.
+
+import * as assert from 'uvu/assert';
+import type { InstanceInput } from '../src/domain/instance.ts';
+import { DEFAULT_POLICY } from '../src/domain/policy.ts';
+import type { LoadBalancerSettings } from '../src/domain/template.ts';
+import { Registry } from '../src/registry.ts';
+import { type FileEntry, type ImportReport, importContents } from '../src/registry-import.ts';
+import { Stage, startsForEver } from './helpers/failing-backend.ts';
+import { FailingStore } from './helpers/failing-store.ts';
+import { codeOf } from './helpers/outcome.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('registry import');
+const NOTHING: ImportReport = {
+  added: [],
+  changed: [],
+  removed: [],
+  unchanged: [],
+  keptAway: [],
+  problems: [],
+};
+let stage = new Stage();
+let store = new FailingStore();
+let registry = make();
+
+test.before.each(() => {
+  stage = new Stage();
+  stage.open = startsForEver;
+  store = new FailingStore();
+  registry = make();
+});
+test.after.each(() => stage.close());
+
+test('does nothing for an empty file', async () => {
+  assert.equal(await importAll([]), NOTHING);
+});
+
+test('adds what is new, under source file and with the fingerprint of its entry', async () => {
+  assert.equal(await importAll([entry('a', 'f1'), entry('b', 'f1', { weight: 4 })]), {
+    ...NOTHING,
+    added: ['r/a', 'r/b'],
+  });
+  assert.equal(facts(), [
+    ['a', 'file', 'f1', 1],
+    ['b', 'file', 'f1', 4],
+  ]);
+  assert.equal(await store.listInstances(), registry.definitions());
+});
+
+test('leaves alone what did not change', async () => {
+  await importAll([entry('a', 'f1')]);
+  const before = stage.fleet.get('r', 'a');
+  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, unchanged: ['r/a'] });
+  assert.is(stage.fleet.get('r', 'a'), before);
+});
+
+test('replaces what changed and removes what is gone', async () => {
+  await importAll([entry('a', 'f1'), entry('b', 'f1'), entry('c', 'f1')]);
+  assert.equal(await importAll([entry('a', 'f2', { weight: 7 }), entry('c', 'f1')]), {
+    ...NOTHING,
+    changed: ['r/a'],
+    unchanged: ['r/c'],
+    removed: ['r/b'],
+  });
+  assert.equal(facts(), [
+    ['c', 'file', 'f1', 1],
+    ['a', 'file', 'f2', 7],
+  ]);
+});
+
+test('forgets an entry that is gone: it comes back with the next file that has it', async () => {
+  await importAll([entry('a', 'f1')]);
+  await importAll([]);
+  assert.equal(await store.listTombstones(), []);
+  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, added: ['r/a'] });
+});
+
+test('never touches an instance of the API, not even one with the same id', async () => {
+  await registry.register('r', { ...input('a'), weight: 5 });
+  await registry.register('r', input('z'));
+  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, unchanged: ['r/a'] });
+  assert.equal(await importAll([]), NOTHING);
+  assert.equal(facts(), [
+    ['a', 'api', undefined, 5],
+    ['z', 'api', undefined, 1],
+  ]);
+});
+
+test('does not bring back what was deleted through the API, until its entry changes', async () => {
+  await importAll([entry('a', 'f1')]);
+  await registry.deregister('r', 'a');
+  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, keptAway: ['r/a'] });
+  assert.equal(facts(), []);
+  assert.equal(await importAll([entry('a', 'f2')]), { ...NOTHING, added: ['r/a'] });
+  assert.equal(await store.listTombstones(), []);
+});
+
+test('remembers across a restart what was deleted through the API', async () => {
+  await importAll([entry('a', 'f1'), entry('b', 'f1')]);
+  await registry.deregister('r', 'a');
+  registry = make();
+  await registry.load();
+  assert.equal(await importAll([entry('a', 'f1'), entry('b', 'f1')]), {
+    ...NOTHING,
+    keptAway: ['r/a'],
+    unchanged: ['r/b'],
+  });
+});
+
+test('keeps a change that was made through the API, until the entry changes', async () => {
+  await importAll([entry('a', 'f1')]);
+  await registry.changeInstance('r', 'a', { weight: 9 });
+  assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, unchanged: ['r/a'] });
+  assert.equal(facts(), [['a', 'file', 'f1', 9]]);
+});
+
+test('lets the API take over an instance of the file for good', async () => {
+  await importAll([entry('a', 'f1')]);
+  await registry.register('r', input('a'));
+  assert.equal(await importAll([entry('a', 'f2')]), { ...NOTHING, unchanged: ['r/a'] });
+  assert.equal(facts(), [['a', 'api', undefined, 1]]);
+});
+
+test('names an entry without an id after its fingerprint', async () => {
+  const nameless: FileEntry = { template: 'r', input: input(undefined), fingerprint: 'abcdef0123456789' };
+  assert.equal(await importAll([nameless]), { ...NOTHING, added: ['r/r-abcdef01'] });
+  assert.equal(await importAll([nameless]), { ...NOTHING, unchanged: ['r/r-abcdef01'] });
+});
+
+test('settles templates, with and without instances', async () => {
+  await importAll([], [{ name: 'empty', loadBalancer: { strategy: 'random' } }]);
+  await importAll([entry('a', 'f1')], [{ name: 'r', loadBalancer: { max_retries: 1 } }]);
+  assert.is(stage.fleet.group('empty').policy.strategy, 'random');
+  assert.is(stage.fleet.group('r').policy.maxRetries, 1);
+});
+
+test('reports an entry that cannot be used, and takes in the others', async () => {
+  const bad = { ...entry('bad', 'f1'), input: { id: 'bad' } };
+  const { added, problems } = await importAll([bad, entry('a', 'f1')]);
+  assert.equal(added, ['r/a']);
+  assert.equal(problems, [
+    'r/bad: Nothing says how to reach the server: "endpoint" or "command" is missing.',
+  ]);
+});
+
+test('does not remove an instance because its changed entry cannot be used', async () => {
+  await importAll([entry('a', 'f1')]);
+  const { removed, problems } = await importAll([{ ...entry('a', 'f2'), input: { id: 'a' } }]);
+  assert.equal([removed, problems.length], [[], 1]);
+  assert.equal(facts(), [['a', 'file', 'f1', 1]]);
+});
+
+test('takes the first of two entries with the same id, and reports the other', async () => {
+  for (const outcome of ['added', 'unchanged'] as const) {
+    assert.equal(await importAll([entry('a', 'f1'), entry('a', 'f2', { weight: 9 })]), {
+      ...NOTHING,
+      [outcome]: ['r/a'],
+      problems: ['r/a: it is there more than once; the first one counts'],
+    });
+  }
+  assert.equal(facts(), [['a', 'file', 'f1', 1]]);
+});
+
+test('cannot replace what is not from a file, even when it was not there a moment before', async () => {
+  await registry.register('r', input('a'));
+  const outcome = codeOf(registry.register('r', input('a'), { source: 'file', fingerprint: 'f1' }));
+  assert.is(await outcome, 'DUPLICATE_SERVER');
+  assert.equal(facts(), [['a', 'api', undefined, 1]]);
+});
+
+test('does not overwrite what the API registers while it runs', async () => {
+  store.turns = () => 1;
+  const imported = importAll([entry('a', 'f1'), entry('b', 'f1')]);
+  const registered = registry.register('r', { ...input('b'), weight: 5 });
+  const { added, problems, unchanged } = await imported;
+  await registered;
+  assert.equal([...added, ...unchanged, ...problems].length, 2);
+  assert.equal(facts().sort(), [
+    ['a', 'file', 'f1', 1],
+    ['b', 'api', undefined, 5],
+  ]);
+});
+
+test('does not stumble over what the API takes away while it runs', async () => {
+  await importAll([entry('a', 'f1'), entry('b', 'f1'), entry('c', 'f1')]);
+  store.turns = () => 1;
+  const imported = importAll([]);
+  const deregistered = registry.deregister('r', 'b');
+  const taken = registry.register('r', { ...input('c'), weight: 5 });
+  const { removed, problems } = await imported;
+  await Promise.all([deregistered, taken]);
+  assert.equal(problems, []);
+  assert.ok(removed.includes('r/a') && !removed.includes('r/c'), removed.join());
+  assert.equal(facts(), [['c', 'api', undefined, 5]]);
+});
+
+test('can run twice at the same time', async () => {
+  store.turns = () => 1;
+  const file = [entry('a', 'f1'), entry('b', 'f1')];
+  await Promise.all([importAll(file), importAll(file)]);
+  assert.equal(
+    facts().map(([id]) => id),
+    ['a', 'b'],
+  );
+  assert.equal((await importAll(file)).unchanged, ['r/a', 'r/b']);
+});
+
+test.run();
+
+function make(): Registry {
+  const { fleet, emit } = stage;
+  return new Registry({ store, fleet, policy: DEFAULT_POLICY, handlers: new Map(), emit });
+}
+
+function importAll(
+  entries: readonly FileEntry[],
+  templates: readonly { name: string; loadBalancer: LoadBalancerSettings }[] = [],
+): Promise<ImportReport> {
+  return importContents(registry, { templates, entries });
+}
+
+function input(id: string | undefined): InstanceInput {
+  return { endpoint: 'http://127.0.0.1:9/mcp', ...(id === undefined ? {} : { id }) };
+}
+
+function entry(id: string, fingerprint: string, fields: InstanceInput = {}): FileEntry {
+  return { template: 'r', input: { ...input(id), ...fields }, fingerprint };
+}
+
+function facts() {
+  return registry.definitions().map((one) => [one.id, one.source, one.fingerprint, one.weight]);
+}

@@ -1,0 +1,57 @@
+// What goes into the facade and what comes out of it. Types only; the facade itself is gateway.ts.
+
+import type { MetricsSummary } from './actors/metrics.ts';
+import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';
+import type { BalancerPolicy } from './domain/policy.ts';
+import type { TemplateSettings } from './domain/template.ts';
+import type { Store } from './persistence/store.ts';
+import type { InProcessHandler } from './transports/transport.ts';
+
+export type { CallResult, ListResult, RequestOptions } from './actors/requests.ts';
+
+/** How a gateway is made; everything has a default. */
+export interface GatewayOptions {
+  /** Where registrations are kept. Default: memory. */
+  readonly store?: Store;
+  /** Defaults for templates without settings of their own. */
+  readonly policy?: Partial<BalancerPolicy>;
+  /** CIDR ranges that no backend connection may reach. Default: link-local and cloud metadata. */
+  readonly deniedNetworks?: readonly string[];
+  /** Ms that calls in flight have to finish when the gateway closes. Default 25 000. */
+  readonly graceMs?: number;
+  /** Randomness in [0, 1). Default Math.random. */
+  readonly random?: () => number;
+}
+
+export type GatewayPhase = 'starting' | 'running' | 'closing';
+
+/** An instance that is a function of this program, instead of a process or an endpoint. */
+export interface InProcessInput {
+  readonly handler: InProcessHandler;
+  readonly id?: string;
+  readonly weight?: number;
+  readonly metadata?: Record<string, unknown>;
+}
+
+/** What may be changed of an instance while it goes on. */
+export interface InstanceChange {
+  readonly weight?: number;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+export interface GatewayStats extends MetricsSummary {
+  /** Exchanges under way now. */
+  readonly activeConnections: number;
+}
+
+/** An instance as registered, and as it is now. */
+export interface Server {
+  readonly definition: InstanceDefinition;
+  readonly snapshot: InstanceSnapshot;
+}
+
+export interface TemplateView {
+  readonly settings: TemplateSettings;
+  readonly policy: BalancerPolicy;
+  readonly instances: readonly InstanceDefinition[];
+}

@@ -1,0 +1,41 @@
+// The public API for programs that embed a gateway: named exports only, and nothing that is not meant to stay.
+// The HTTP server and the command line are the program's, not the library's.
+
+// First, so that a Node that is too old is refused before anything else is evaluated.
+import './domain/required-node.ts';
+
+export type { ExchangeOptions } from './actors/dispatcher.ts';
+export type { InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
+export type { TemplateHealth } from './actors/template-health.ts';
+export { type Delivered, type ErrorCode, type ErrorFacts, GatewayError } from './domain/errors.ts';
+export type { EventName, ExchangeOutcome, GatewayEvent, GatewayEvents } from './domain/events.ts';
+export type { Answer, ExchangeEvent, ExchangeRequest } from './domain/exchange.ts';
+export type {
+  InstanceDefinition,
+  InstanceInput,
+  InstanceSnapshot,
+  InstanceState,
+  TransportKind,
+} from './domain/instance.ts';
+export type { JsonObject, JsonText, JsonValue } from './domain/json.ts';
+export type { JsonRpcError } from './domain/jsonrpc.ts';
+export type { ListField } from './domain/mcp.ts';
+export type { BalancerPolicy, StrategyName } from './domain/policy.ts';
+export type { LoadBalancerSettings, TemplateSettings } from './domain/template.ts';
+export { createGateway, type Gateway } from './gateway.ts';
+export type {
+  CallResult,
+  GatewayOptions,
+  GatewayPhase,
+  GatewayStats,
+  InProcessInput,
+  InstanceChange,
+  ListResult,
+  RequestOptions,
+  Server,
+  TemplateView,
+} from './gateway-types.ts';
+export type { Store, Tombstone } from './persistence/store.ts';
+export type { RegisterOptions, Registration } from './registry.ts';
+export type { FileContents, FileEntry, ImportReport } from './registry-import.ts';
+export type { InProcessHandler } from './transports/transport.ts';

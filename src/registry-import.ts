@@ -1,0 +1,78 @@
+// Brings the instances that came from a registry file in step with the file as it is now. It touches no others: what was
+// registered through the API is not the file's to change. Reading the file is persistence/registry-file.ts.
+
+import { asGatewayError } from './domain/errors.ts';
+import type { InstanceInput } from './domain/instance.ts';
+import type { LoadBalancerSettings } from './domain/template.ts';
+import type { Registry } from './registry.ts';
+
+/** One instance as the file has it. */
+export interface FileEntry {
+  readonly template: string;
+  readonly input: InstanceInput;
+  /** Hash of the entry: the same hash means that nothing changed. */
+  readonly fingerprint: string;
+}
+
+/** A registry file, read. */
+export interface FileContents {
+  readonly templates: readonly { readonly name: string; readonly loadBalancer: LoadBalancerSettings }[];
+  readonly entries: readonly FileEntry[];
+}
+
+/** What an import did: instance ids, as `template/id`. */
+export interface ImportReport {
+  readonly added: readonly string[];
+  readonly changed: readonly string[];
+  readonly removed: readonly string[];
+  readonly unchanged: readonly string[];
+  /** Deleted through the API before, and not changed in the file since. */
+  readonly keptAway: readonly string[];
+  /** One line each: entries that could not be used. */
+  readonly problems: readonly string[];
+}
+
+/** Adds what is new, replaces what changed, removes what is gone. A bad entry is a problem, not a failure. */
+export async function importContents(registry: Registry, contents: FileContents): Promise<ImportReport> {
+  const report = emptyReport();
+  for (const { name, loadBalancer } of contents.templates) await registry.settle(name, loadBalancer);
+  const present = new Set<string>();
+  for (const entry of contents.entries) {
+    const id = entry.input.id ?? `${entry.template}-${entry.fingerprint.slice(0, 8)}`;
+    const name = `${entry.template}/${id}`;
+    if (present.has(name)) {
+      report.problems.push(`${name}: it is there more than once; the first one counts`);
+      continue;
+    }
+    present.add(name);
+    try {
+      report[await importEntry(registry, { ...entry, input: { ...entry.input, id } })].push(name);
+    } catch (thrown) {
+      report.problems.push(`${name}: ${asGatewayError(thrown).message}`);
+    }
+  }
+  for (const { template, id, source } of registry.definitions()) {
+    const name = `${template}/${id}`;
+    if (source !== 'file' || present.has(name)) continue;
+    if (await registry.withdraw(template, id)) report.removed.push(name);
+  }
+  return report;
+}
+
+type Outcome = 'added' | 'changed' | 'unchanged' | 'keptAway';
+
+async function importEntry(
+  registry: Registry,
+  { template, input, fingerprint }: FileEntry & { readonly input: { readonly id: string } },
+): Promise<Outcome> {
+  const existing = registry.find(template, input.id);
+  if (existing !== undefined && existing.source !== 'file') return 'unchanged';
+  if (existing?.fingerprint === fingerprint) return 'unchanged';
+  if (await registry.isKeptAway(template, input.id, fingerprint)) return 'keptAway';
+  await registry.register(template, input, { source: 'file', fingerprint });
+  return existing === undefined ? 'added' : 'changed';
+}
+
+function emptyReport(): Record<Outcome | 'removed' | 'problems', string[]> {
+  return { added: [], changed: [], removed: [], unchanged: [], keptAway: [], problems: [] };
+}
