@@ -1,0 +1,135 @@
+// A real app on a real port with a real gateway behind it, for the specs of src/http. Backends are functions that answer
+// like the fixture servers, unless a spec registers others.
+
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { Writable } from 'node:stream';
+import { pino } from 'pino';
+import type { ExchangeRequest } from '../../src/domain/exchange.ts';
+import { createGateway, type Gateway } from '../../src/gateway.ts';
+import type { GatewayOptions } from '../../src/gateway-types.ts';
+import { type AppOptions, createApp, type HttpApp } from '../../src/http/app.ts';
+import type { InProcessHandler } from '../../src/transports/transport.ts';
+import { answer, defaultOptions } from '../fixtures/mcp.ts';
+import type { ToolState } from '../fixtures/tools.ts';
+import { isObject, type Json, objectOr } from '../fixtures/wire.ts';
+
+/** One answer, read to its end. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The body as an object; empty when it is none. */
+  readonly body: Json;
+}
+
+/** What a request may carry besides method and path. */
+export interface Ask {
+  /** An object is sent as JSON, a string or bytes as they are. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A running app. Close it in the end. */
+export interface AppFixture {
+  readonly gateway: Gateway;
+  readonly app: HttpApp;
+  readonly port: number;
+  readonly url: string;
+  /** Every log line so far, parsed. */
+  readonly log: readonly Json[];
+  ask(method: string, path: string, ask?: Ask): Promise<Answer>;
+  /** Registers a function that serves the fixture's tools, resources and prompts, and waits for it to be healthy. */
+  serve(template: string, id: string, handler?: InProcessHandler): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Starts an app on a free port of 127.0.0.1. */
+export async function startApp(
+  options: Partial<AppOptions> & { readonly logLevel?: string; readonly gateway?: GatewayOptions } = {},
+): Promise<AppFixture> {
+  const { logLevel = 'silent', gateway: gatewayOptions = {}, ...appOptions } = options;
+  const log: Json[] = [];
+  const gateway = await createGateway(gatewayOptions);
+  const app = createApp(gateway, {
+    log: pino({ level: logLevel }, lineSink(log)),
+    allowedHosts: [],
+    allowedOrigins: [],
+    trustedProxies: [],
+    build: '0.0.0-spec',
+    ...appOptions,
+  });
+  const server = createServer(app.callback());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const port = portOf(server);
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    gateway,
+    app,
+    port,
+    url,
+    log,
+    ask: (method, path, ask) => send(method, `${url}${path}`, ask),
+    serve: async (template, id, handler = fixtureHandler(id)) => {
+      await gateway.register(template, { id, handler }, { waitMs: 5_000 });
+    },
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      await gateway.close({ graceMs: 0 });
+    },
+  };
+}
+
+/** A function that answers as the fixture servers do. */
+export function fixtureHandler(serverName: string): InProcessHandler {
+  const state: ToolState = { count: 0, cancelled: [], calls: 0 };
+  return (request: ExchangeRequest, { signal, notify }) => {
+    const token = objectOr(objectOr(request.params)._meta).progressToken;
+    return answer({ method: request.method, params: objectOr(request.params) }, defaultOptions, {
+      serverName,
+      state,
+      signal,
+      progressToken: typeof token === 'string' || typeof token === 'number' ? token : undefined,
+      notify: (method, params = {}) => notify(method, JSON.parse(JSON.stringify(params))),
+      request: () => Promise.reject(new Error('a function has nobody to ask')),
+    });
+  };
+}
+
+/** Sends one request with fetch and reads the answer to its end. */
+export async function send(method: string, url: string, { body, headers = {} }: Ask = {}): Promise<Answer> {
+  const isJson = body !== undefined && typeof body !== 'string' && !(body instanceof Uint8Array);
+  const response = await fetch(url, {
+    method,
+    headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    ...(body === undefined ? {} : { body: isJson ? JSON.stringify(body) : Buffer.from(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text, body: parse(text) };
+}
+
+function parse(text: string): Json {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : {};
+  } catch {
+    return {}; // an event stream, or nothing: specs look at the text
+  }
+}
+
+function lineSink(log: Json[]): Writable {
+  return new Writable({
+    write: (chunk, _encoding, done) => {
+      log.push(parse(String(chunk)));
+      done();
+    },
+  });
+}
+
+/** The port a server was given. */
+export function portOf(server: Server): number {
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}

@@ -1,0 +1,41 @@
+// A list of middlewares on a real port, for the specs of single ones: request ids and errors around, an end underneath.
+
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import Koa from 'koa';
+import { pino } from 'pino';
+import type { HttpMiddleware, RequestState } from '../../src/http/context.ts';
+import { errors } from '../../src/http/middleware/errors.ts';
+import { requestId } from '../../src/http/middleware/request-id.ts';
+import { type Answer, type Ask, portOf, send } from './http-app.ts';
+
+/** A running list of middlewares. */
+export interface MiddlewareFixture {
+  readonly port: number;
+  ask(method: string, path: string, ask?: Ask): Promise<Answer>;
+  close(): void;
+}
+
+/** Serves request ids, error answers, and then these. */
+export async function startMiddlewares(
+  ...middlewares: readonly HttpMiddleware[]
+): Promise<MiddlewareFixture> {
+  const koa = new Koa<RequestState, Record<never, never>>();
+  // The clients of these specs break off on purpose.
+  koa.silent = true;
+  for (const middleware of [requestId(), errors(pino({ level: 'silent' })), ...middlewares]) {
+    koa.use(middleware);
+  }
+  const server = createServer(koa.callback());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const port = portOf(server);
+  return {
+    port,
+    ask: (method, path, ask) => send(method, `http://127.0.0.1:${port}${path}`, ask),
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}

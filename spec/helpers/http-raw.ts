@@ -1,0 +1,47 @@
+// HTTP written by hand on a bare socket: for requests that no client library would send.
+
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+/** Sends bytes and resolves with everything that came back when the server has closed the connection. */
+export async function sendRaw(port: number, ...parts: (string | Buffer)[]): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  for (const part of parts) socket.write(part);
+  return readAll(socket);
+}
+
+/** Opens a socket that a spec writes to itself. */
+export async function openRaw(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** Everything until the end of the connection, be it polite or not. */
+export async function readAll(socket: Socket): Promise<string> {
+  let received = '';
+  socket.on('data', (chunk) => {
+    received += chunk.toString('latin1');
+  });
+  // A reset is an end like any other here: what matters is what arrived before.
+  socket.on('error', () => socket.destroy());
+  await once(socket, 'close');
+  return received;
+}
+
+/** Resolves with what arrived so far as soon as it contains the text. */
+export async function readUntil(socket: Socket, text: string): Promise<string> {
+  let received = '';
+  for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+    received += String(chunk);
+    if (received.includes(text)) return received;
+  }
+  throw new Error(`the connection ended without "${text}": ${received}`);
+}
+
+/** A request head: request line, Host unless one is given, and the headers. */
+export function head(line: string, headers: Readonly<Record<string, string>> = {}): string {
+  const all = { Host: 'localhost', ...headers };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${line} HTTP/1.1\r\n${lines.join('')}\r\n`;
+}

@@ -1,0 +1,51 @@
+// One instance as registered and as it runs, for the specs of src/http/views. Fields are overridden by the spec.
+
+import type { InstanceDefinition, InstanceSnapshot } from '../../src/domain/instance.ts';
+
+/** A definition with every field filled. */
+export function definitionSample(over: Partial<InstanceDefinition> = {}): InstanceDefinition {
+  return {
+    id: 'one',
+    serverId: 'one',
+    template: 'demo',
+    transport: 'http',
+    endpoint: 'http://127.0.0.1:9000/mcp',
+    command: 'serve',
+    args: ['--fast'],
+    workingDir: '/srv',
+    env: { TOKEN: 'secret' },
+    headers: { Authorization: 'secret' },
+    weight: 2,
+    metadata: { team: 'a' },
+    source: 'api',
+    createdAt: '2026-01-01T00:00:00.000Z',
+    updatedAt: '2026-01-02T00:00:00.000Z',
+    ...over,
+  };
+}
+
+/** A healthy snapshot. */
+export function snapshotSample(over: Partial<InstanceSnapshot> = {}): InstanceSnapshot {
+  return {
+    id: 'one',
+    serverId: 'one',
+    template: 'demo',
+    state: 'healthy',
+    healthy: true,
+    inFlight: 1,
+    weight: 2,
+    score: 99.96,
+    latencyMs: 1.23456,
+    consecutiveFailures: 0,
+    lastCheck: '2026-01-03T00:00:00.000Z',
+    reason: null,
+    restarts: 0,
+    requests: 5,
+    errors: 0,
+    era: 'legacy',
+    pid: null,
+    stderr: [],
+    strayMessages: 0,
+    ...over,
+  };
+}

@@ -1,0 +1,211 @@
+// The whole application on a real port: the order of its middlewares, the table of bad input over real routes, and the
+// properties that no single part can have.
+
+import { once } from 'node:events';
+import * as assert from 'uvu/assert';
+import { ERROR_STATUS } from '../../src/domain/errors.ts';
+import { ROUTES } from '../../src/http/routes/index.ts';
+import { startApp } from '../helpers/http-app.ts';
+import { BAD_BODIES, SPEC_BODY_BYTES } from '../helpers/http-bad-bodies.ts';
+import { head, openRaw, readAll, readUntil, sendRaw } from '../helpers/http-raw.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('the app');
+const started = startApp({ maxBodyBytes: SPEC_BODY_BYTES });
+test.before(async () => (await started).serve('demo', 'one'));
+test.after(async () => (await started).close());
+
+const asking = async (...parameters: Parameters<Awaited<typeof started>['ask']>) =>
+  (await started).ask(...parameters);
+
+const withBody = ROUTES.filter((route) => route.request.body !== undefined);
+const pathOf = (path: string): string => path.replace(':template', 'demo').replace(':instance_id', 'one');
+
+for (const { what, bytes, headers = {}, status, code, finding } of BAD_BODIES) {
+  test(`answers ${what} with ${status} on every route that takes a body`, async () => {
+    for (const { method, path } of withBody) {
+      const answer = await asking(method, pathOf(path), { body: bytes, headers });
+      assert.is(answer.status, status, path);
+      assert.is(answer.body.error_code, code, path);
+      assert.is(answer.body.request_id, answer.headers.get('x-request-id'));
+      const [first] = Array.isArray(answer.body.detail) ? answer.body.detail : [];
+      if (finding !== undefined) assert.equal({ loc: first.loc, type: first.type }, finding);
+    }
+  });
+}
+
+test('answers a body of the wrong shape with 422 on every route that takes one', async () => {
+  for (const { method, path } of withBody) {
+    for (const body of [[], 'null', 'true', '3', '"text"', { nothing_like_it: 1 }]) {
+      const answer = await asking(method, pathOf(path), { body });
+      assert.is(answer.status, 422, `${method} ${path} ${JSON.stringify(body)}`);
+      const [first] = Array.isArray(answer.body.detail) ? answer.body.detail : [];
+      assert.equal(Object.keys(first), ['loc', 'msg', 'type']);
+      assert.is(first.loc[0], 'body');
+    }
+  }
+});
+
+test('answers an unknown template with 404 on every route that names one', async () => {
+  const bodies: Readonly<Record<string, unknown>> = {
+    '/mcp/:template/tools/call': { name: 'x' },
+    '/mcp/:template/resources/read': { uri: 'x:y' },
+    '/mcp/:template/prompts/get': { name: 'x' },
+    '/mcp/:template/completion/complete': {
+      ref: { type: 'ref/prompt', name: 'x' },
+      argument: { name: 'x', value: 'y' },
+    },
+    '/gateway/templates/:template': {},
+    '/gateway/instances/:template/:instance_id': {},
+  };
+  for (const { method, path } of ROUTES.filter((route) => route.path.includes(':template'))) {
+    const body = bodies[path];
+    const target = path.replace(':template', 'unknown').replace(':instance_id', 'one');
+    const answer = await asking(method, target, body === undefined || method === 'GET' ? {} : { body });
+    assert.equal([answer.status, answer.body.error_code], [404, 'TEMPLATE_NOT_FOUND'], `${method} ${path}`);
+  }
+});
+
+test('refuses strangers before it looks at anything else', async () => {
+  const bad = head('POST /gateway/register', {
+    Host: 'evil.example',
+    'Content-Length': '1',
+    Connection: 'close',
+  });
+  assert.match(await sendRaw((await started).port, bad, '{'), /^HTTP\/1\.1 403 [\s\S]*ORIGIN_NOT_ALLOWED/);
+  const unknown = head('GET /nope', { Host: 'evil.example', Connection: 'close' });
+  assert.match(await sendRaw((await started).port, unknown), /^HTTP\/1\.1 403 /);
+});
+
+test('puts the request id on every answer', async () => {
+  for (const path of ['/livez', '/nope', '/mcp/demo/tools/list', '/mcp/unknown/health']) {
+    const { headers } = await asking('GET', path, { headers: { 'x-request-id': 'r1' } });
+    assert.is(headers.get('x-request-id'), 'r1', path);
+  }
+});
+
+test('answers two requests that come in one packet, in order', async () => {
+  const requests = head('GET /livez') + head('GET /readyz', { Connection: 'close' });
+  assert.match(await sendRaw((await started).port, requests), /alive[\s\S]*ready/);
+});
+
+test('stays usable on the same connection after every refusal', async () => {
+  const socket = await openRaw((await started).port);
+  const refused = '{"name":';
+  const json = { 'Content-Type': 'application/json', 'Content-Length': String(refused.length) };
+  for (const [path, code] of [
+    ['/mcp/demo/tools/call', 'MALFORMED_JSON'],
+    ['/gateway/register', 'MALFORMED_JSON'],
+    ['/nope', 'NOT_FOUND'],
+    ['/livez', 'METHOD_NOT_ALLOWED'],
+  ] as const) {
+    socket.write(head(`POST ${path}`, json) + refused);
+    await readUntil(socket, code);
+  }
+  socket.write(head('GET /livez', { Connection: 'close' }));
+  assert.match(await readAll(socket), /alive/);
+});
+
+test('survives clients that break off anywhere', async () => {
+  const { port } = await started;
+  const call = '{"name":"sleep","arguments":{"ms":60000}}';
+  const json = { 'Content-Type': 'application/json', 'Content-Length': String(call.length) };
+  const whole = head('POST /mcp/demo/tools/call', json) + call;
+  for (const part of [whole.slice(0, 10), whole.slice(0, -10), whole]) {
+    const socket = await openRaw(port);
+    socket.write(part, () => socket.destroy());
+    await once(socket, 'close');
+  }
+  assert.is((await asking('GET', '/livez')).status, 200);
+});
+
+test('does not let a __proto__ key through to anything', async () => {
+  const body = '{"name":"echo","arguments":{"text":"x","__proto__":{"polluted":true}}}';
+  assert.is((await asking('POST', '/mcp/demo/tools/call', { body })).status, 200);
+  const registration =
+    '{"template_name":"proto","endpoint":"http://127.0.0.1:1","metadata":{"__proto__":{"polluted":true}}}';
+  assert.is((await asking('POST', '/gateway/register', { body: registration })).status, 201);
+  assert.is(Reflect.get({}, 'polluted'), undefined);
+});
+
+test('logs a request with its template and instance', async () => {
+  const app = await startApp({ logLevel: 'info' });
+  await app.serve('demo', 'one');
+  await app.ask('POST', '/mcp/demo/tools/call?key=secret', { body: { name: 'name' } });
+  while (app.log.length === 0) await new Promise(setImmediate);
+  const { method, path, status, template, instance_id } = app.log[0] ?? {};
+  assert.equal(
+    [method, path, status, template, instance_id],
+    ['POST', '/mcp/demo/tools/call', 200, 'demo', 'one'],
+  );
+  await app.close();
+});
+
+test('ends open event streams when it is told to', async () => {
+  const app = await startApp();
+  await app.serve('demo', 'one');
+  const body = '{"name":"progress","arguments":{"steps":1000,"ms":10}}';
+  const headers = {
+    Accept: 'text/event-stream',
+    'Content-Type': 'application/json',
+    'Content-Length': String(body.length),
+  };
+  const socket = await openRaw(app.port);
+  socket.write(head('POST /mcp/demo/tools/call', headers) + body);
+  await readUntil(socket, 'event: progress');
+  app.app.closeStreams();
+  assert.match(await readUntil(socket, '0\r\n\r\n'), /event: error\r?\n?[\s\S]*SHUTTING_DOWN/);
+  socket.destroy();
+  await app.close();
+});
+
+test('refuses calls with 503 while it stops, and says when to come back', async () => {
+  const app = await startApp();
+  await app.serve('demo', 'one');
+  await app.gateway.close({ graceMs: 0 });
+  const answer = await app.ask('POST', '/mcp/demo/tools/call', { body: { name: 'name' } });
+  assert.equal([answer.status, answer.body.error_code], [503, 'SHUTTING_DOWN']);
+  assert.is(answer.headers.get('retry-after'), '5');
+  assert.is((await app.ask('GET', '/readyz')).status, 503);
+  assert.is((await app.ask('GET', '/livez')).status, 200);
+  await app.close();
+});
+
+const table = suite('the table of routes');
+
+table('has no two rows for the same request', () => {
+  const keys = ROUTES.map(({ method, path }) => `${method} ${path}`);
+  assert.equal(keys.length, new Set(keys).size);
+});
+
+table('describes every row', () => {
+  for (const { path, summary, answers, errors, request } of ROUTES) {
+    assert.ok(summary.length > 10, path);
+    assert.ok(Object.keys(answers).length > 0, path);
+    assert.equal(
+      errors.filter((code) => !(code in ERROR_STATUS)),
+      [],
+      path,
+    );
+    assert.is(request.params !== undefined, path.includes(':'), path);
+  }
+});
+
+table('asks for the scopes of the decisions page', () => {
+  const scopeOf = (method: string, path: string) =>
+    ROUTES.find((route) => route.method === method && route.path === path)?.scope;
+  assert.equal(
+    ROUTES.filter(({ scope }) => scope === 'open').map(({ path }) => path),
+    ['/gateway/health', '/health', '/livez', '/readyz'],
+  );
+  assert.is(scopeOf('POST', '/mcp/:template/tools/call'), 'tools:call');
+  assert.equal(scopeOf('GET', '/mcp/:template/prompts/list'), ['gateway:read', 'tools:call']);
+  assert.is(scopeOf('GET', '/mcp/:template/health'), 'gateway:read');
+  assert.is(scopeOf('POST', '/gateway/register'), 'gateway:write');
+  for (const { method, path, scope } of ROUTES.filter((route) => route.method !== 'GET')) {
+    assert.is(scope, path.startsWith('/mcp') ? 'tools:call' : 'gateway:write', `${method} ${path}`);
+  }
+});
+
+test.run();
+table.run();

@@ -1,0 +1,42 @@
+import * as assert from 'uvu/assert';
+import { inspect, isCleanText, NOT_UNICODE } from '../../../src/http/body/inspect.ts';
+import { HTTP_LIMITS } from '../../../src/http/limits.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('inspecting a body');
+
+test('knows clean text', () => {
+  assert.equal(['', 'Grüße', '😀', '\u0001'].map(isCleanText), [true, true, true, true]);
+  assert.equal(['\0', 'a\0b', '\ud800', '\udc00\ud800'].map(isCleanText), [false, false, false, false]);
+});
+
+test('finds bad strings anywhere and says where', () => {
+  const body = { a: ['x', { b: '\ud800' }], c: '\0', 'd\0': 1, e: null, f: 3 };
+  assert.equal(inspect(body, true), [
+    { loc: ['body', 'a', 1, 'b'], ...NOT_UNICODE },
+    { loc: ['body', 'c'], ...NOT_UNICODE },
+    { loc: ['body'], ...NOT_UNICODE },
+  ]);
+});
+
+test('looks at the depth only when it is told so', () => {
+  assert.equal(inspect(['\0'], false), []);
+});
+
+test('allows nesting up to the limit and not one level more', () => {
+  const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
+  assert.equal(inspect(nested(HTTP_LIMITS.nestingDepth), true), []);
+  assert.equal(
+    inspect(nested(HTTP_LIMITS.nestingDepth + 1), true).map(({ loc, type }) => ({ loc, type })),
+    [{ loc: ['body'], type: 'value_error' }],
+  );
+});
+
+test('reports a bounded number of findings and never a whole key', () => {
+  const long = 'k'.repeat(10_000);
+  const findings = inspect({ list: Array.from({ length: 1_000 }, () => '\0'), [long]: '\0' }, true);
+  assert.is(findings.length, HTTP_LIMITS.findings);
+  assert.equal(inspect({ [long]: '\0' }, true)[0]?.loc, ['body', 'k'.repeat(HTTP_LIMITS.locCharacters)]);
+});
+
+test.run();

@@ -1,0 +1,149 @@
+import { NEVER, Observable, of, Subject, throwError } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { noHealthyInstance } from '../../src/domain/errors.ts';
+import { type EventStreamOptions, EventStreams, type StreamEvent } from '../../src/http/event-stream.ts';
+import { startMiddlewares } from '../helpers/http-middlewares.ts';
+import { head, openRaw, readAll, readUntil } from '../helpers/http-raw.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('event streams');
+
+async function serve(events$: Observable<StreamEvent>, options?: EventStreamOptions) {
+  const streams = new EventStreams(options);
+  const app = await startMiddlewares((context) => streams.write(context, events$));
+  return { ...app, streams };
+}
+
+test('write events in order and end', async () => {
+  const app = await serve(
+    of({ name: 'progress', data: '{"a":1}' }, { name: 'result', data: Buffer.from('{}') }),
+  );
+  const { status, headers, text } = await app.ask('GET', '/', { headers: { 'x-request-id': 'r1' } });
+  assert.is(status, 200);
+  assert.is(text, 'event: progress\ndata: {"a":1}\n\nevent: result\ndata: {}\n\n');
+  assert.equal(
+    ['content-type', 'cache-control', 'x-accel-buffering', 'x-request-id'].map((name) => headers.get(name)),
+    ['text/event-stream', 'no-cache', 'no', 'r1'],
+  );
+  app.close();
+});
+
+test('name the instance that spoke first', async () => {
+  const app = await serve(
+    of({ name: 'a', data: '1', instanceId: 'one' }, { name: 'b', data: '2', instanceId: 'two' }),
+  );
+  assert.is((await app.ask('GET', '/')).headers.get('x-instance-id'), 'one');
+  app.close();
+});
+
+test('repeat data: for every line, whatever ends it', async () => {
+  const app = await serve(
+    of({ name: 'a', data: '{\r\n"b":\r1\n}' }, { name: 'c', data: Buffer.from('[\n]') }),
+  );
+  const { text } = await app.ask('GET', '/');
+  assert.is(text, 'event: a\ndata: {\ndata: "b":\ndata: 1\ndata: }\n\nevent: c\ndata: [\ndata: ]\n\n');
+  app.close();
+});
+
+test('are an ordinary error answer when nothing was written yet', async () => {
+  const app = await serve(throwError(() => noHealthyInstance('demo')));
+  const { status, body, headers } = await app.ask('GET', '/');
+  assert.is(status, 503);
+  assert.is(body.error_code, 'NO_HEALTHY_INSTANCE');
+  assert.is(headers.get('retry-after'), '2');
+  app.close();
+});
+
+test('end with the event error after that', async () => {
+  const source$ = new Observable<StreamEvent>((subscriber) => {
+    subscriber.next({ name: 'progress', data: '{}' });
+    subscriber.error(new Error('a secret'));
+  });
+  const app = await serve(source$);
+  const { status, text } = await app.ask('GET', '/', { headers: { 'x-request-id': 'r1' } });
+  assert.is(status, 200);
+  assert.match(
+    text,
+    /^event: progress\n[\s\S]*event: error\ndata: \{.*"INTERNAL_ERROR","request_id":"r1"\}\n\n$/,
+  );
+  assert.not.match(text, /secret/);
+  app.close();
+});
+
+test('begin with a comment when nothing happens for long', async () => {
+  const app = await serve(NEVER, { keepAliveMs: 1 });
+  const socket = await openRaw(app.port);
+  socket.write(head('GET /'));
+  assert.match(await readUntil(socket, ': still here'), /^HTTP\/1\.1 200 [\s\S]*text\/event-stream/);
+  socket.destroy();
+  app.close();
+});
+
+test('let go of their source when the client leaves', async () => {
+  const released = Promise.withResolvers<void>();
+  const source$ = new Observable<StreamEvent>((subscriber) => {
+    subscriber.next({ name: 'first', data: '1' });
+    return released.resolve;
+  });
+  const app = await serve(source$);
+  const socket = await openRaw(app.port);
+  socket.write(head('GET /'));
+  await readUntil(socket, 'first');
+  socket.destroy();
+  await released.promise;
+  app.close();
+});
+
+test('all end with an error event when the app stops', async () => {
+  let subscriptions = 0;
+  const source$ = new Observable<StreamEvent>((subscriber) => {
+    subscriptions += 1;
+    subscriber.next({ name: 'first', data: '1' });
+    return () => {
+      subscriptions -= 1;
+    };
+  });
+  const app = await serve(source$);
+  const sockets = await Promise.all([openRaw(app.port), openRaw(app.port)]);
+  for (const socket of sockets) socket.write(head('GET /'));
+  await Promise.all(sockets.map((socket) => readUntil(socket, 'first')));
+  app.streams.close();
+  const ends = await Promise.all(sockets.map((socket) => readUntil(socket, '0\r\n\r\n')));
+  for (const end of ends) assert.match(end, /event: error\r?\n[\s\S]*SHUTTING_DOWN/);
+  assert.is(subscriptions, 0);
+  for (const socket of sockets) socket.destroy();
+  app.close();
+});
+
+test('that have not begun are answered 503 when the app stops', async () => {
+  const asked = Promise.withResolvers<void>();
+  const app = await serve(new Observable<StreamEvent>(() => asked.resolve()));
+  const answer = app.ask('GET', '/');
+  await asked.promise;
+  app.streams.close();
+  assert.is((await answer).status, 503);
+  app.close();
+});
+
+test('leave out what a slow client does not read, but never the answer', async () => {
+  const events$ = new Subject<StreamEvent>();
+  const app = await serve(events$, { bufferBytes: 1_000 });
+  const socket = await openRaw(app.port);
+  socket.write(head('GET /', { Connection: 'close' }));
+  while (!events$.observed) await new Promise(setImmediate);
+  // Much more than the system buffers, all in one turn: the client has no chance to read meanwhile.
+  const data = JSON.stringify('x'.repeat(500_000));
+  for (let count = 0; count < 100; count += 1) events$.next({ name: 'log', data });
+  events$.next({ name: 'result', data: '{}', essential: true });
+  events$.complete();
+  const text = await readAll(socket);
+  const logs = text.split('event: log').length - 1;
+  assert.ok(logs > 0 && logs < 100, `${logs} events were kept`);
+  assert.match(
+    text.slice(-200),
+    new RegExp(`: ${100 - logs} events left out, read faster[\\s\\S]*event: result`),
+  );
+  app.close();
+});
+
+test.run();

@@ -1,0 +1,90 @@
+import { once } from 'node:events';
+import { Writable } from 'node:stream';
+import { pino } from 'pino';
+import * as assert from 'uvu/assert';
+import { accessLog } from '../../../src/http/middleware/access-log.ts';
+import { json } from '../../../src/http/reply.ts';
+import { respond } from '../../../src/http/respond.ts';
+import { startMiddlewares } from '../../helpers/http-middlewares.ts';
+import { head, openRaw } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the access log');
+
+/** Resolves with the next line. */
+function listen() {
+  const first = Promise.withResolvers<Record<string, unknown>>();
+  const sink = new Writable({
+    write: (chunk, _encoding, done) => {
+      first.resolve(JSON.parse(String(chunk)));
+      done();
+    },
+  });
+  return { sink, line: first.promise };
+}
+
+test('writes one line with what happened and no secrets', async () => {
+  const { sink, line } = listen();
+  const app = await startMiddlewares(accessLog(pino(sink)), (context) => {
+    context.state.template = 'demo';
+    respond(context, json(201, { secret: 1 }, { instanceId: 'one' }));
+  });
+  await app.ask('POST', '/some/path?token=secret', {
+    headers: { authorization: 'secret', 'x-request-id': 'r1' },
+  });
+  const { ms, time, pid, hostname, ...rest } = await line;
+  assert.type(ms, 'number');
+  assert.equal(rest, {
+    level: 30,
+    method: 'POST',
+    path: '/some/path',
+    status: 201,
+    request_id: 'r1',
+    template: 'demo',
+    instance_id: 'one',
+    msg: 'request',
+  });
+  app.close();
+});
+
+test('writes 499 when the client left before the answer', async () => {
+  const { sink, line } = listen();
+  const waiting = Promise.withResolvers<void>();
+  const app = await startMiddlewares(accessLog(pino(sink)), async (context) => {
+    waiting.resolve();
+    await once(context.res, 'close');
+  });
+  const socket = await openRaw(app.port);
+  socket.write(head('GET /slow'));
+  await waiting.promise;
+  socket.destroy();
+  const { status, cut } = await line;
+  assert.equal({ status, cut }, { status: 499, cut: true });
+  app.close();
+});
+
+test('listens to nothing when its level is off', async () => {
+  let listeners = -1;
+  const app = await startMiddlewares(
+    async (context, next) => {
+      const before = context.res.listenerCount('close');
+      await next();
+      listeners = context.res.listenerCount('close') - before;
+    },
+    accessLog(pino({ level: 'warn' })),
+    (context) => respond(context, json(200, {})),
+  );
+  await app.ask('GET', '/');
+  assert.is(listeners, 0);
+  app.close();
+});
+
+test('clips what a client may make as long as he likes', async () => {
+  const { sink, line } = listen();
+  const app = await startMiddlewares(accessLog(pino(sink)), (context) => respond(context, json(200, {})));
+  await app.ask('GET', `/${'x'.repeat(10_000)}`);
+  assert.is(String((await line).path).length, 512);
+  app.close();
+});
+
+test.run();

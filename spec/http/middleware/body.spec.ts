@@ -1,0 +1,90 @@
+// Both readers of bodies behind the same middleware: the same table of inputs, the same answers.
+
+import * as assert from 'uvu/assert';
+import { readDirect } from '../../../src/http/body/read-direct.ts';
+import { readKoaBody } from '../../../src/http/body/read-koa-body.ts';
+import { body } from '../../../src/http/middleware/body.ts';
+import { json } from '../../../src/http/reply.ts';
+import { respond } from '../../../src/http/respond.ts';
+import { BAD_BODIES, ODD_BODIES, SPEC_BODY_BYTES } from '../../helpers/http-bad-bodies.ts';
+import { startMiddlewares } from '../../helpers/http-middlewares.ts';
+import { head, sendRaw } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const readers = { direct: readDirect, 'koa-body': readKoaBody };
+
+for (const [name, read] of Object.entries(readers)) {
+  const test = suite(`the body middleware, read ${name}`);
+  const started = startMiddlewares(body(read(SPEC_BODY_BYTES), SPEC_BODY_BYTES), (context) => {
+    respond(context, json(200, context.state.body));
+  });
+  test.after(async () => (await started).close());
+
+  for (const { what, bytes, headers = {}, status, code, finding } of BAD_BODIES) {
+    test(`answers ${what} with ${status} ${code}`, async () => {
+      const answer = await (await started).ask('POST', '/', { body: bytes, headers });
+      assert.is(answer.status, status);
+      assert.is(answer.body.error_code, code);
+      if (finding !== undefined) {
+        const [first] = Array.isArray(answer.body.detail) ? answer.body.detail : [];
+        assert.equal({ loc: first.loc, type: first.type }, finding);
+      }
+    });
+  }
+
+  for (const { what, json: text, type = 'application/json' } of ODD_BODIES) {
+    test(`accepts ${what}`, async () => {
+      const answer = await (await started).ask('POST', '/', {
+        body: text,
+        headers: { 'content-type': type },
+      });
+      assert.is(answer.status, 200);
+      assert.is(answer.text, JSON.stringify(JSON.parse(text)));
+    });
+  }
+
+  test('reads a body that comes in many pieces', async () => {
+    const headers = {
+      'Content-Type': 'application/json',
+      'Transfer-Encoding': 'chunked',
+      Connection: 'close',
+    };
+    const { port } = await started;
+    const answer = await sendRaw(
+      port,
+      head('POST /', headers),
+      '2\r\n{"\r\n',
+      '6\r\na":"ü\r\n',
+      '2\r\n"}\r\n',
+      '0\r\n\r\n',
+    );
+    assert.match(answer, /^HTTP\/1\.1 200 /);
+    assert.match(Buffer.from(answer, 'latin1').toString(), /\r\n\r\n\{"a":"ü"\}$/);
+  });
+
+  test('refuses too many bytes that were not announced', async () => {
+    const headers = {
+      'Content-Type': 'application/json',
+      'Transfer-Encoding': 'chunked',
+      Connection: 'close',
+    };
+    const chunk = `1001\r\n${'x'.repeat(0x1001)}\r\n0\r\n\r\n`;
+    assert.match(await sendRaw((await started).port, head('POST /', headers), chunk), /^HTTP\/1\.1 413 /);
+  });
+
+  test('takes a body without length and media type for no body', async () => {
+    const answer = await sendRaw((await started).port, head('POST /', { Connection: 'close' }));
+    assert.match(answer, /^HTTP\/1\.1 422 [\s\S]*"type":"missing"/);
+  });
+
+  test('takes bytes without a media type for something else than JSON', async () => {
+    const answer = await sendRaw(
+      (await started).port,
+      head('POST /', { Connection: 'close', 'Content-Length': '2' }),
+      '{}',
+    );
+    assert.match(answer, /^HTTP\/1\.1 415 /);
+  });
+
+  test.run();
+}

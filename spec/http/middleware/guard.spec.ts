@@ -1,0 +1,150 @@
+import * as assert from 'uvu/assert';
+import { guard } from '../../../src/http/middleware/guard.ts';
+import { createProxies } from '../../../src/http/proxies.ts';
+import { json } from '../../../src/http/reply.ts';
+import { respond } from '../../../src/http/respond.ts';
+import { startMiddlewares } from '../../helpers/http-middlewares.ts';
+import { head, sendRaw } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the guard');
+const started = startMiddlewares(
+  guard({
+    allowedHosts: ['Gateway.example', 'other.example:8080'],
+    allowedOrigins: ['https://console.example', '*', 'null'],
+    proxies: createProxies([]),
+  }),
+  (context) => respond(context, json(200, {})),
+);
+const startedBehindProxy = startMiddlewares(
+  guard({ allowedHosts: ['public.example'], allowedOrigins: [], proxies: createProxies(['127.0.0.1']) }),
+  (context) => respond(context, json(200, {})),
+);
+test.after(async () => {
+  (await started).close();
+  (await startedBehindProxy).close();
+});
+
+/** Sends one request by hand; `line` may be any method and target. */
+async function ask(headers: Record<string, string>, line = 'GET /', app = started) {
+  const text = await sendRaw((await app).port, head(line, { Connection: 'close', ...headers }));
+  return { status: Number(text.slice(9, 12)), text };
+}
+
+for (const host of [
+  'localhost',
+  'LocalHost:1',
+  '127.0.0.1',
+  '127.0.0.1:8080',
+  '[::1]',
+  '[::1]:8080',
+  'gateway.example',
+  'GATEWAY.EXAMPLE:99',
+  'other.example:8080',
+]) {
+  test(`lets the Host ${host} in`, async () => assert.is((await ask({ Host: host })).status, 200));
+}
+
+for (const host of [
+  '',
+  'evil.example',
+  'localhost.evil.example',
+  'localhost.',
+  'evil.example:127.0.0.1',
+  'user@localhost',
+  'localhost:',
+  'localhost:8080:80',
+  'localhost, evil.example',
+  '127.0.0.2',
+  '127.1',
+  '0.0.0.0',
+  '::1',
+  'other.example',
+  'other.example:80801',
+  'gateway.example.',
+]) {
+  test(`refuses the Host "${host}"`, async () => {
+    const { status, text } = await ask({ Host: host });
+    assert.is(status, 403);
+    assert.match(text, /"error_code":"ORIGIN_NOT_ALLOWED"/);
+  });
+}
+
+test('refuses a request without a Host', async () => {
+  assert.match(await sendRaw((await started).port, 'GET / HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 403 /);
+});
+
+test('holds a second host in the request target to the same rules', async () => {
+  assert.is((await ask({}, 'GET http://localhost:8080/')).status, 200);
+  assert.is((await ask({}, 'GET http://evil.example/')).status, 403);
+  assert.is((await ask({ Host: 'evil.example' }, 'GET http://localhost/')).status, 403);
+});
+
+test('lets the same origin in, without CORS headers', async () => {
+  const { status, text } = await ask({ Host: 'localhost:8080', Origin: 'http://LOCALHOST:8080' });
+  assert.is(status, 200);
+  assert.not.match(text, /access-control/i);
+});
+
+for (const origin of [
+  'http://evil.example',
+  'http://localhost',
+  'https://localhost:8080',
+  'http://127.0.0.1:8080',
+  'null',
+  '*',
+  '',
+  'https://console.example.evil.example',
+  'http://console.example',
+]) {
+  test(`refuses the Origin "${origin}"`, async () => {
+    const { status, text } = await ask({ Host: 'localhost:8080', Origin: origin });
+    assert.is(status, 403);
+    assert.not.match(text, /access-control/i);
+  });
+}
+
+test('lets an allowed origin read the answer, never with credentials', async () => {
+  const { status, text } = await ask({ Origin: 'https://console.example' });
+  assert.is(status, 200);
+  assert.match(text, /^Access-Control-Allow-Origin: https:\/\/console\.example\r$/m);
+  assert.match(text, /^Vary: Origin\r$/m);
+  assert.not.match(text, /Allow-Credentials|Allow-Origin: \*/i);
+});
+
+test('answers the preflight of an allowed origin', async () => {
+  const { status, text } = await ask(
+    { Origin: 'https://console.example', 'Access-Control-Request-Method': 'POST' },
+    'OPTIONS /mcp/demo/tools/call',
+  );
+  assert.is(status, 204);
+  assert.match(text, /^Access-Control-Allow-Methods: GET, HEAD, POST, PATCH, DELETE\r$/m);
+  assert.match(text, /^Access-Control-Allow-Headers: .*Content-Type/m);
+});
+
+test('refuses the preflight of another origin', async () => {
+  const headers = { Origin: 'https://evil.example', 'Access-Control-Request-Method': 'POST' };
+  assert.is((await ask(headers, 'OPTIONS /')).status, 403);
+});
+
+test('does not believe X-Forwarded-Host of just anybody', async () => {
+  assert.is((await ask({ Host: 'evil.example', 'X-Forwarded-Host': 'localhost' })).status, 403);
+});
+
+test('takes host and scheme from a trusted proxy', async () => {
+  const headers = {
+    Host: '10.1.2.3:8080',
+    'X-Forwarded-Host': 'public.example',
+    'X-Forwarded-Proto': 'https',
+  };
+  const origin = { Origin: 'https://public.example' };
+  assert.is((await ask({ ...headers, ...origin }, 'GET /', startedBehindProxy)).status, 200);
+  assert.is(
+    (await ask({ ...headers, Origin: 'http://public.example' }, 'GET /', startedBehindProxy)).status,
+    403,
+  );
+  const evil = { ...headers, 'X-Forwarded-Host': 'evil.example' };
+  assert.is((await ask(evil, 'GET /', startedBehindProxy)).status, 403);
+});
+
+test.run();

@@ -1,0 +1,55 @@
+import * as assert from 'uvu/assert';
+import { startApp } from '../../helpers/http-app.ts';
+import { head, sendRaw } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('requests that no route takes');
+const started = startApp();
+test.after(async () => (await started).close());
+
+test('are 404 in the shape of every error', async () => {
+  for (const path of [
+    '/',
+    '/nope',
+    '/mcp',
+    '/mcp/demo',
+    '/mcp/demo/tools',
+    '/mcp/demo/tools/call/x',
+    '/MCP/demo/health',
+  ]) {
+    const { status, body, headers } = await (await started).ask('GET', path);
+    assert.is(status, 404, path);
+    assert.is(body.error_code, 'NOT_FOUND');
+    assert.is(body.request_id, headers.get('x-request-id'));
+  }
+});
+
+test('are 405 with Allow when only the method is wrong', async () => {
+  const answer = await (await started).ask('DELETE', '/gateway/health');
+  assert.is(answer.status, 405);
+  assert.is(answer.body.error_code, 'METHOD_NOT_ALLOWED');
+  assert.is(answer.headers.get('allow'), 'GET, HEAD, OPTIONS');
+  const call = await (await started).ask('GET', '/mcp/demo/tools/call');
+  assert.is(call.headers.get('allow'), 'OPTIONS, POST');
+  assert.is((await (await started).ask('HEAD', '/mcp/demo/tools/call')).status, 405);
+  assert.is((await (await started).ask('PUT', '/nope')).status, 404);
+});
+
+test('are answered with the methods when they ask for them', async () => {
+  const answer = await (await started).ask('OPTIONS', '/gateway/instances/demo/one');
+  assert.is(answer.status, 204);
+  assert.is(answer.headers.get('allow'), 'OPTIONS, PATCH');
+  assert.is((await (await started).ask('OPTIONS', '/nope')).status, 404);
+});
+
+test('may be about the whole server', async () => {
+  const answer = await sendRaw((await started).port, head('OPTIONS *', { Connection: 'close' }));
+  assert.match(answer, /^HTTP\/1\.1 204 [\s\S]*Allow: DELETE, GET, HEAD, OPTIONS, PATCH, POST\r/);
+});
+
+test('do not make the answer as long as themselves', async () => {
+  const { text } = await (await started).ask('GET', `/${'x'.repeat(10_000)}`);
+  assert.ok(text.length < 1_000);
+});
+
+test.run();

@@ -1,0 +1,103 @@
+import { once } from 'node:events';
+import * as assert from 'uvu/assert';
+import { createProxies } from '../../src/http/proxies.ts';
+import { json } from '../../src/http/reply.ts';
+import { RequestFacts } from '../../src/http/request-facts.ts';
+import { respond } from '../../src/http/respond.ts';
+import { startMiddlewares } from '../helpers/http-middlewares.ts';
+import { head, openRaw } from '../helpers/http-raw.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('request facts');
+const proxies = createProxies([]);
+
+/** Serves one request, looks at its facts and answers with what was seen. */
+async function look(
+  headers: Record<string, string>,
+  see: (facts: RequestFacts) => unknown,
+): Promise<unknown> {
+  const app = await startMiddlewares((context) =>
+    respond(context, json(200, { seen: see(new RequestFacts(context, proxies)) })),
+  );
+  const { body } = await app.ask('GET', '/', { headers });
+  app.close();
+  return body.seen;
+}
+
+test('tell who asks', async () => {
+  const seen = await look({ origin: 'http://x.example', 'x-request-id': 'r1' }, (facts) => [
+    facts.id,
+    facts.address,
+    facts.isLocal,
+    facts.origin,
+  ]);
+  assert.equal(seen, ['r1', '127.0.0.1', true, 'http://x.example']);
+});
+
+for (const [accept, wants] of [
+  ['text/event-stream', true],
+  ['text/event-stream, application/json', true],
+  ['text/event-stream, */*', true],
+  ['application/json, text/event-stream', false],
+  ['application/json', false],
+  ['*/*', false],
+  ['text/*', false],
+  ['application/json;q=0.5, text/event-stream', true],
+  ['text/event-stream;q=0.5, application/json', false],
+  ['text/event-stream;q=0', false],
+] as const) {
+  test(`take "${accept}" for ${wants ? 'events' : 'JSON'}`, async () => {
+    assert.is(await look({ accept }, (facts) => facts.wantsEventStream), wants);
+  });
+}
+
+test('make a signal only once and abort it when the client leaves', async () => {
+  const signal = Promise.withResolvers<AbortSignal>();
+  const app = await startMiddlewares(async (context) => {
+    const facts = new RequestFacts(context, proxies);
+    assert.is(facts.signal, facts.signal);
+    signal.resolve(facts.signal);
+    await once(facts.signal, 'abort');
+  });
+  const socket = await openRaw(app.port);
+  socket.write(head('GET /'));
+  const made = await signal.promise;
+  assert.not(made.aborted);
+  socket.destroy();
+  await once(made, 'abort');
+  app.close();
+});
+
+test('say nothing of leaving when the answer is complete', async () => {
+  let isGone = false;
+  const closed = Promise.withResolvers<void>();
+  const app = await startMiddlewares((context) => {
+    new RequestFacts(context, proxies).onGone(() => {
+      isGone = true;
+    });
+    context.res.once('close', closed.resolve);
+    respond(context, json(200, {}));
+  });
+  await app.ask('GET', '/');
+  await closed.promise;
+  assert.not(isGone);
+  app.close();
+});
+
+test('tell at once of a client that has left already', async () => {
+  const told = Promise.withResolvers<void>();
+  const arrived = Promise.withResolvers<void>();
+  const app = await startMiddlewares(async (context) => {
+    arrived.resolve();
+    await once(context.res, 'close');
+    new RequestFacts(context, proxies).onGone(told.resolve);
+  });
+  const socket = await openRaw(app.port);
+  socket.write(head('GET /'));
+  await arrived.promise;
+  socket.destroy();
+  await told.promise;
+  app.close();
+});
+
+test.run();

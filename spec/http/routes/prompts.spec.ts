@@ -1,0 +1,95 @@
+import * as assert from 'uvu/assert';
+import { startHttpServer } from '../../fixtures/http-server.ts';
+import { startApp } from '../../helpers/http-app.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the routes of prompts');
+const started = startApp();
+const backend = startHttpServer();
+const toolsOnly = startHttpServer({ capabilities: ['tools'] });
+test.before(async () => {
+  const { gateway } = await started;
+  await gateway.register('demo', { id: 'one', endpoint: (await backend).url }, { waitMs: 5_000 });
+  await gateway.register('bare', { endpoint: (await toolsOnly).url }, { waitMs: 5_000 });
+});
+test.after(async () => {
+  await (await started).close();
+  await (await backend).close();
+  await (await toolsOnly).close();
+});
+
+const ask = async (...parameters: Parameters<Awaited<typeof started>['ask']>) =>
+  (await started).ask(...parameters);
+const completion = { ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'who', value: 'a' } };
+
+test('list prompts', async () => {
+  assert.equal((await ask('GET', '/mcp/demo/prompts/list')).body, {
+    prompts: [{ name: 'greet', description: 'Greets.', arguments: [{ name: 'who', required: true }] }],
+    count: 1,
+  });
+  assert.equal((await ask('GET', '/mcp/bare/prompts/list')).body, { prompts: [], count: 0 });
+});
+
+test('get one', async () => {
+  const { status, body } = await ask('POST', '/mcp/demo/prompts/get', {
+    body: { name: 'greet', arguments: { who: 'Ada' } },
+  });
+  assert.is(status, 200);
+  assert.equal(body, { messages: [{ role: 'user', content: { type: 'text', text: 'Hello, Ada' } }] });
+});
+
+test('are 404 when there is no such one', async () => {
+  const { status, body } = await ask('POST', '/mcp/demo/prompts/get', { body: { name: 'nope' } });
+  assert.equal([status, body.error_code], [404, 'PROMPT_NOT_FOUND']);
+});
+
+test('are 422 when there is one and its arguments are wrong, streaming or not', async () => {
+  const { serve } = await started;
+  await serve('strict', 'strict-1', ({ method }) => {
+    if (method === 'prompts/list') return { prompts: [{ name: 'greet' }] };
+    throw { code: -32602, message: 'who is required' };
+  });
+  for (const accept of ['application/json', 'text/event-stream']) {
+    const answer = await ask('POST', '/mcp/strict/prompts/get', {
+      body: { name: 'greet' },
+      headers: { accept },
+    });
+    assert.equal([answer.status, answer.body.error_code], [422, 'VALIDATION_ERROR']);
+    assert.equal(answer.body.detail, [
+      { loc: ['body', 'arguments'], msg: 'who is required', type: 'value_error' },
+    ]);
+    assert.is(answer.headers.get('x-instance-id'), 'strict-1');
+    const unknown = await ask('POST', '/mcp/strict/prompts/get', {
+      body: { name: 'x' },
+      headers: { accept },
+    });
+    assert.equal([unknown.status, unknown.body.error_code], [404, 'PROMPT_NOT_FOUND']);
+  }
+});
+
+test('complete an argument', async () => {
+  const { status, body, headers } = await ask('POST', '/mcp/demo/completion/complete', { body: completion });
+  assert.is(status, 200);
+  assert.equal(body, { completion: { values: ['a-completed'], total: 1, hasMore: false } });
+  assert.is(headers.get('x-instance-id'), 'one');
+});
+
+test('are 500 with the backend error when a server cannot complete', async () => {
+  const { status, body } = await ask('POST', '/mcp/bare/completion/complete', { body: completion });
+  assert.equal([status, body.error_code], [500, 'TOOL_EXECUTION_FAILED']);
+  assert.equal(body.backend_error, { code: -32601, message: 'Method not found' });
+});
+
+test('refuse what is no request for a completion', async () => {
+  for (const body of [
+    {},
+    { ...completion, ref: 'greet' },
+    { ...completion, ref: { type: 'x' } },
+    { ...completion, argument: {} },
+  ]) {
+    assert.is((await ask('POST', '/mcp/demo/completion/complete', { body })).status, 422);
+  }
+  assert.is((await ask('POST', '/mcp/demo/prompts/get', { body: { name: '' } })).status, 422);
+});
+
+test.run();

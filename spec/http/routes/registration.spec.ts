@@ -1,0 +1,221 @@
+import { fileURLToPath } from 'node:url';
+import * as assert from 'uvu/assert';
+import { startHttpServer } from '../../fixtures/http-server.ts';
+import { startApp } from '../../helpers/http-app.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the routes of registration');
+const stdioServer = fileURLToPath(new URL('../../fixtures/stdio-server.ts', import.meta.url));
+const started = startApp({ allowedOrigins: ['https://console.example'] });
+const backend = startHttpServer();
+test.after(async () => {
+  await (await started).close();
+  await (await backend).close();
+});
+
+const register = async (body: unknown, query = '', headers: Record<string, string> = {}) =>
+  (await started).ask('POST', `/gateway/register${query}`, { body, headers });
+
+test('answer 201 at once with the record', async () => {
+  const instance = { id: 'one', endpoint: 'http://127.0.0.1:1', weight: 3, metadata: { team: 'a' } };
+  const { status, body } = await register({ template_name: 'demo', instance });
+  assert.is(status, 201);
+  assert.equal(
+    [body.instance_id, body.template_name, body.id, body.server_id],
+    ['one', 'demo', 'one', 'one'],
+  );
+  assert.equal([body.endpoint, body.transport, body.weight], ['http://127.0.0.1:1/mcp', 'http', 3]);
+  assert.equal(
+    [body.status, body.state, body.message],
+    ['unhealthy', 'starting', 'Instance "one" is registered.'],
+  );
+});
+
+test('accept the same fields flat', async () => {
+  const flat = {
+    template_name: 'flat',
+    id: 'f',
+    endpoint: 'http://127.0.0.1:1/x',
+    weight: 2,
+    metadata: { a: 1 },
+  };
+  const { status, body } = await register(flat);
+  assert.equal([status, body.id, body.endpoint, body.weight], [201, 'f', 'http://127.0.0.1:1/x', 2]);
+  assert.equal(body.metadata, { a: 1 });
+});
+
+test('invent an id', async () => {
+  const { body } = await register({ template_name: 'demo', endpoint: 'http://127.0.0.1:1' });
+  assert.match(String(body.instance_id), /^demo-[0-9a-f]{8}$/);
+});
+
+test('replace the same id in place with 200', async () => {
+  const first = await register({ template_name: 'again', id: 'x', endpoint: 'http://127.0.0.1:1' });
+  const second = await register({ template_name: 'again', id: 'x', endpoint: 'http://127.0.0.1:2' });
+  assert.equal([first.status, second.status], [201, 200]);
+  assert.equal(
+    [second.body.endpoint, second.body.created_at],
+    ['http://127.0.0.1:2/mcp', first.body.created_at],
+  );
+  const registry = await (await started).gateway.template('again');
+  assert.is(registry.instances.length, 1);
+});
+
+test('set the load balancer of the template on the way', async () => {
+  const loadBalancer = { strategy: 'random', max_retries: 1 };
+  await register({
+    template_name: 'set',
+    instance: { endpoint: 'http://127.0.0.1:1' },
+    load_balancer: loadBalancer,
+  });
+  const { policy } = (await started).gateway.template('set');
+  assert.equal([policy.strategy, policy.maxRetries], ['random', 1]);
+});
+
+test('wait for healthy when they are asked to', async () => {
+  const { status, body } = await register({ template_name: 'up', endpoint: (await backend).url }, '?wait=5');
+  assert.equal([status, body.status, body.state], [201, 'healthy', 'healthy']);
+});
+
+test('refuse an address in a denied network, however it is written', async () => {
+  for (const host of ['169.254.169.254', '2852039166', '[::ffff:169.254.169.254]']) {
+    const body = { template_name: 'metadata', endpoint: `http://${host}/mcp` };
+    const answer = await register(body);
+    assert.equal([answer.status, answer.body.error_code], [400, 'ENDPOINT_NOT_ALLOWED']);
+  }
+  assert.not((await started).gateway.templates().includes('metadata'));
+});
+
+test('start a command that this machine asked for', async () => {
+  const instance = { id: 's', command: process.execPath, args: [stdioServer], env_vars: { TOKEN: 'secret' } };
+  const { status, body, text } = await register({ template_name: 'command', instance }, '?wait=5');
+  assert.equal([status, body.transport, body.status], [201, 'stdio', 'healthy']);
+  assert.equal(body.env_vars, { TOKEN: '***' });
+  assert.not.match(text, /secret/);
+  const call = await (await started).ask('POST', '/mcp/command/tools/call', { body: { name: 'pid' } });
+  assert.is(call.status, 200);
+});
+
+for (const [who, headers] of [
+  ['a browser of this machine', { origin: 'https://console.example' }],
+  ['an untrusted proxy of this machine', { 'x-forwarded-for': '203.0.113.9' }],
+] as const) {
+  test(`run no command for ${who}`, async () => {
+    for (const body of [
+      { template_name: 'no', instance: { command: 'true' } },
+      { template_name: 'no', command: 'true' },
+      { template_name: 'no', command: 'true', endpoint: 'http://127.0.0.1:1' },
+    ]) {
+      const answer = await register(body, '', headers);
+      assert.equal([answer.status, answer.body.error_code], [403, 'COMMAND_NOT_ALLOWED']);
+    }
+    assert.not((await started).gateway.templates().includes('no'));
+  });
+}
+
+test('take an endpoint from anybody whom the guard lets in', async () => {
+  const body = { template_name: 'browser', endpoint: 'http://127.0.0.1:1' };
+  assert.is((await register(body, '', { origin: 'https://console.example' })).status, 201);
+});
+
+for (const [what, body, loc, type] of [
+  ['nothing', {}, ['body', 'template_name'], 'missing'],
+  [
+    'a bad template name',
+    { template_name: 'Demo', instance: {} },
+    ['body', 'template_name'],
+    'string_pattern_mismatch',
+  ],
+  [
+    'a bad id',
+    { template_name: 'demo', instance: { id: '-x' } },
+    ['body', 'instance', 'id'],
+    'string_pattern_mismatch',
+  ],
+  [
+    'a bad flat id',
+    { template_name: 'demo', id: '-x', weight: 1 },
+    ['body', 'id'],
+    'string_pattern_mismatch',
+  ],
+  [
+    'a weight of 0',
+    { template_name: 'demo', instance: { weight: 0 } },
+    ['body', 'instance', 'weight'],
+    'greater_than_equal',
+  ],
+  [
+    'an unknown field',
+    { template_name: 'demo', instance: { url: 'x' } },
+    ['body', 'instance', 'url'],
+    'extra_forbidden',
+  ],
+  [
+    'an unknown flat field',
+    { template_name: 'demo', endpoint: 'http://x', url: 'x' },
+    ['body', 'url'],
+    'extra_forbidden',
+  ],
+  [
+    'a bad scheme',
+    { template_name: 'demo', instance: { endpoint: 'ftp://x' } },
+    ['body', 'instance', 'endpoint'],
+    'url_scheme',
+  ],
+  ['a bad flat scheme', { template_name: 'demo', endpoint: 'ftp://x' }, ['body', 'endpoint'], 'url_scheme'],
+  [
+    'a bad strategy',
+    { template_name: 'demo', instance: {}, load_balancer: { strategy: 'x' } },
+    ['body', 'load_balancer', 'strategy'],
+    'enum',
+  ],
+] as const) {
+  test(`refuse ${what} with 422`, async () => {
+    const answer = await register(body);
+    assert.is(answer.status, 422);
+    const [first] = Array.isArray(answer.body.detail) ? answer.body.detail : [];
+    assert.equal([first.loc, first.type], [loc, type]);
+  });
+}
+
+test('refuse a wait that is no number of seconds', async () => {
+  const body = { template_name: 'demo', endpoint: 'http://127.0.0.1:1' };
+  for (const [wait, type] of [
+    ['x', 'int_parsing'],
+    ['1.5', 'int_parsing'],
+    ['', 'int_parsing'],
+    ['-1', 'greater_than_equal'],
+    ['100000', 'less_than_equal'],
+  ] as const) {
+    const answer = await register(body, `?wait=${wait}`);
+    assert.is(answer.status, 422);
+    const [first] = Array.isArray(answer.body.detail) ? answer.body.detail : [];
+    assert.equal([first.loc, first.type], [['query', 'wait'], type]);
+  }
+});
+
+test('refuse what does not say how to reach a server with 400', async () => {
+  for (const body of [{ template_name: 'demo', instance: { id: 'nowhere' } }, { template_name: 'demo' }]) {
+    const answer = await register(body);
+    assert.equal([answer.status, answer.body.error_code], [400, 'CONFIG_INCOMPLETE']);
+  }
+});
+
+test('refuse credentials in the URL with 400 and without repeating them', async () => {
+  const answer = await register({ template_name: 'demo', endpoint: 'http://user:secret@127.0.0.1/' });
+  assert.equal([answer.status, answer.body.error_code], [400, 'ENDPOINT_NOT_ALLOWED']);
+  assert.not.match(answer.text, /secret/);
+});
+
+test('take an instance out with 204, once', async () => {
+  const app = await started;
+  await register({ template_name: 'gone', id: 'g', endpoint: 'http://127.0.0.1:1' });
+  const first = await app.ask('DELETE', '/gateway/deregister/gone/g');
+  assert.equal([first.status, first.text], [204, '']);
+  const second = await app.ask('DELETE', '/gateway/deregister/gone/g');
+  assert.equal([second.status, second.body.error_code], [404, 'SERVER_NOT_FOUND']);
+  const unknown = await app.ask('DELETE', '/gateway/deregister/unknown/g');
+  assert.equal([unknown.status, unknown.body.error_code], [404, 'TEMPLATE_NOT_FOUND']);
+});
+
+test.run();

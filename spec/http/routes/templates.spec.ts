@@ -1,0 +1,77 @@
+import * as assert from 'uvu/assert';
+import { startApp } from '../../helpers/http-app.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the routes of templates');
+const started = startApp();
+const endpoint = 'http://127.0.0.1:1';
+test.before(async () => {
+  const { gateway } = await started;
+  await gateway.register('zeta', { id: 'z', endpoint, metadata: { tags: ['last', 'greek'] } });
+  await gateway.register('alpha', { id: 'a', endpoint, metadata: { tags: ['greek'] } });
+  await gateway.register('plain', { id: 'p', endpoint, env_vars: {}, headers: { Authorization: 'secret' } });
+});
+test.after(async () => (await started).close());
+
+const ask = async (...parameters: Parameters<Awaited<typeof started>['ask']>) =>
+  (await started).ask(...parameters);
+
+test('name all templates, sorted', async () => {
+  assert.equal((await ask('GET', '/gateway/templates')).body, { templates: ['alpha', 'plain', 'zeta'] });
+});
+
+test('name those whose instances carry a tag', async () => {
+  assert.equal((await ask('GET', '/gateway/templates?tag=greek')).body, { templates: ['alpha', 'zeta'] });
+  assert.equal((await ask('GET', '/gateway/templates?tag=last')).body, { templates: ['zeta'] });
+  assert.equal((await ask('GET', '/gateway/templates?tag=')).body, { templates: [] });
+});
+
+test('show the registry without secrets', async () => {
+  const { status, body, text } = await ask('GET', '/gateway/registry');
+  assert.is(status, 200);
+  assert.equal(Object.keys(body), ['templates', 'stats']);
+  assert.not.match(text, /secret/);
+});
+
+test('change the load balancer, nested or flat, field by field', async () => {
+  const nested = { load_balancer: { strategy: 'weighted', health_check_interval: 15 } };
+  const first = await ask('PATCH', '/gateway/templates/alpha', { body: nested });
+  assert.is(first.status, 200);
+  assert.equal(first.body, {
+    template_name: 'alpha',
+    load_balancer: {
+      strategy: 'weighted_round_robin',
+      health_check_interval: 15,
+      max_retries: 3,
+      timeout: 30,
+    },
+  });
+  const second = await ask('PATCH', '/gateway/templates/alpha', { body: { max_retries: 2, timeout: 30 } });
+  assert.equal(second.body.load_balancer, {
+    strategy: 'weighted_round_robin',
+    health_check_interval: 15,
+    max_retries: 2,
+    timeout: 30,
+  });
+  assert.is((await ask('GET', '/mcp/alpha/health')).body.strategy, 'weighted_round_robin');
+});
+
+for (const [body, loc, type] of [
+  [{ strategy: 'fastest' }, ['body', 'strategy'], 'enum'],
+  [{ load_balancer: { strategy: 'fastest' } }, ['body', 'load_balancer', 'strategy'], 'enum'],
+  [{ timeout: 0 }, ['body', 'timeout'], 'greater_than_equal'],
+  [{ timeout: 1.5 }, ['body', 'timeout'], 'int_from_float'],
+  [{ timeout: '30' }, ['body', 'timeout'], 'int_type'],
+  [{ max_retries: 11 }, ['body', 'max_retries'], 'less_than_equal'],
+  [{ load_balancer: null }, ['body', 'load_balancer'], 'dict_type'],
+  [{ load_balancer: {}, timeout: 3 }, ['body', 'timeout'], 'extra_forbidden'],
+] as const) {
+  test(`refuse ${JSON.stringify(body)}`, async () => {
+    const answer = await ask('PATCH', '/gateway/templates/alpha', { body });
+    assert.is(answer.status, 422);
+    const [first] = Array.isArray(answer.body.detail) ? answer.body.detail : [];
+    assert.equal([first.loc, first.type], [loc, type]);
+  });
+}
+
+test.run();

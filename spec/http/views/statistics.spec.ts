@@ -1,0 +1,66 @@
+import { Compile } from 'typebox/compile';
+import * as assert from 'uvu/assert';
+import { STRATEGY_NAMES } from '../../../src/domain/policy.ts';
+import { requestsByServer, StatisticsView, statisticsView } from '../../../src/http/views/statistics.ts';
+import { startApp } from '../../helpers/http-app.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the statistics view');
+
+test('shows zeros before the first request, but for the handshake, which is a check', async () => {
+  const app = await startApp();
+  await app.serve('demo', 'one');
+  const view = statisticsView(app.gateway);
+  assert.ok(Compile(StatisticsView).Check(view));
+  assert.equal(view, {
+    uptime: view.uptime,
+    total_requests: 0,
+    active_connections: 0,
+    error_rate: 0,
+    average_response_time_ms: 0,
+    p50_ms: 0,
+    p95_ms: 0,
+    p99_ms: 0,
+    templates: { demo: { total_instances: 1, healthy_instances: 1, load_balancer_strategy: 'round_robin' } },
+    instances: { one: { healthy: true, requests: 0, error_rate: 0, average_response_time_ms: 0 } },
+    load_balancer: {
+      default_strategy: 'round_robin',
+      available_strategies: [...STRATEGY_NAMES],
+      total_requests: 0,
+      requests_per_instance: { one: 0 },
+      active_connections: { one: 0 },
+    },
+    health_checker: {
+      running: true,
+      check_interval: 30,
+      timeout: 10,
+      total_checks: 1,
+      successful_checks: 1,
+      failed_checks: 0,
+      success_rate_percent: 100,
+      last_check_time: view.health_checker.last_check_time,
+    },
+  });
+  assert.ok(Date.parse(view.health_checker.last_check_time ?? '') <= Date.now());
+  await app.close();
+});
+
+test('counts calls, failed ones too', async () => {
+  const app = await startApp();
+  await app.serve('demo', 'one');
+  await app.gateway.call('demo', 'name');
+  await app.gateway.call('demo', 'error', { code: -32000 }).catch(() => undefined);
+  const view = statisticsView(app.gateway);
+  assert.is(view.total_requests, 2);
+  assert.is(view.load_balancer.total_requests, 2);
+  assert.is(view.instances.one?.requests, view.load_balancer.requests_per_instance.one);
+  assert.ok(view.error_rate > 0 && view.error_rate < 1);
+  assert.ok(Compile(StatisticsView).Check(view));
+  assert.equal(
+    requestsByServer(app.gateway.servers(), app.gateway.stats()),
+    view.load_balancer.requests_per_instance,
+  );
+  await app.close();
+});
+
+test.run();

@@ -1,0 +1,44 @@
+// Bytes of a body to a JSON value, strictly. Every refusal of a body that is about its content starts here.
+
+import { isUtf8 } from 'node:buffer';
+import { malformedJson, type ValidationItem, validationFailed } from '../../domain/errors.ts';
+import { HTTP_LIMITS } from '../limits.ts';
+import { inspect, NOT_UNICODE } from './inspect.ts';
+
+/**
+ * Parses a body. Raises MALFORMED_JSON for broken UTF-8 and broken JSON; VALIDATION_ERROR for an empty body, for NUL
+ * characters and lone surrogates anywhere, and for nesting deeper than the limit. Source: decisions, "Guard" and "Errors".
+ */
+export function parseJsonBody(bytes: Buffer): unknown {
+  if (bytes.length === 0) throw validationFailed([MISSING_BODY]);
+  if (!isUtf8(bytes)) throw malformedJson('it is not UTF-8');
+  const text = bytes.toString('utf8');
+  const value = parse(text);
+  // Without an escape nothing bad can be in a string, and a short text cannot be deep: most bodies are not walked.
+  const hasEscapes = text.includes('\\u');
+  if (hasEscapes || text.length > 2 * HTTP_LIMITS.nestingDepth) {
+    const findings = inspect(value, hasEscapes);
+    if (findings.length > 0) throw validationFailed(findings);
+  }
+  return value;
+}
+
+const MISSING_BODY: ValidationItem = { loc: ['body'], msg: 'Field required', type: 'missing' };
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    // A bare NUL always ends up here, because JSON forbids it everywhere.
+    if (text.includes('\0')) throw validationFailed([{ loc: ['body'], ...NOT_UNICODE }]);
+    throw malformedJson(whereItBroke(cause), cause);
+  }
+}
+
+/** Position from V8's message; its text quotes the input and is not repeated. */
+function whereItBroke(thrown: unknown): string {
+  const position = thrown instanceof Error ? /at position (\d+)/.exec(thrown.message)?.[1] : undefined;
+  return position === undefined
+    ? 'it ends too early or is no JSON at all'
+    : `it breaks at character ${position}`;
+}

@@ -1,0 +1,55 @@
+// Reads a body by listening to the request: the reader of the hot routes. read-koa-body.ts is the other one; both are
+// held to the same table of bad inputs.
+
+import type { Readable } from 'node:stream';
+import { payloadTooLarge } from '../../domain/errors.ts';
+import { ClientGone } from '../client-gone.ts';
+import type { HttpContext } from '../context.ts';
+
+/** Resolves with the whole body. Rejects with PAYLOAD_TOO_LARGE, or ClientGone when it never ends. */
+export type ReadBody = (context: HttpContext) => Promise<Buffer>;
+
+/** Makes a reader that refuses more than `maxBytes`. */
+export function readDirect(maxBytes: number): ReadBody {
+  return ({ req: request }) => readAllOf(request, maxBytes);
+}
+
+/** Reads one stream to its end. */
+export function readAllOf(request: Readable, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => listen(request, maxBytes, resolve, reject));
+}
+
+function listen(
+  request: Readable,
+  maxBytes: number,
+  resolve: (body: Buffer) => void,
+  reject: (reason: Error) => void,
+): void {
+  // Nearly every body is one chunk; only a second one makes a list.
+  let first: Buffer | undefined;
+  let others: Buffer[] | undefined;
+  let length = 0;
+  const onData = (chunk: Buffer): void => {
+    length += chunk.length;
+    if (length > maxBytes) {
+      leave();
+      reject(payloadTooLarge(maxBytes));
+    } else if (first === undefined) first = chunk;
+    else if (others === undefined) others = [first, chunk];
+    else others.push(chunk);
+  };
+  const onEnd = (): void => {
+    leave();
+    resolve(others === undefined ? (first ?? Buffer.alloc(0)) : Buffer.concat(others, length));
+  };
+  const onGone = (): void => {
+    leave();
+    reject(new ClientGone());
+  };
+  const leave = (): void => {
+    request.off('data', onData).off('end', onEnd).off('close', onGone);
+  };
+  // A broken connection is told twice, as an error and as the end without an end; `close` is enough.
+  request.on('error', onGone);
+  request.on('data', onData).on('end', onEnd).on('close', onGone);
+}

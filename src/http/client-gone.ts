@@ -1,0 +1,9 @@
+// The fact that nobody is left to answer. It is thrown to unwind a request, never answered and never logged as an error.
+
+/** Thrown when the client went away before its request was read or answered. */
+export class ClientGone extends Error {
+  constructor() {
+    super('The client went away.');
+    this.name = 'ClientGone';
+  }
+}

@@ -1,0 +1,28 @@
+// Bounds that only HTTP knows: depth and size of what is read, patience with what is written.
+// Sizes of bodies and headers are in domain/limits.ts; nothing here is a setting yet.
+
+/** Bounds of this room. Sizes in bytes, times in milliseconds or as named, counts as they are. */
+export const HTTP_LIMITS = {
+  /** Deepest nesting of a JSON body. Deeper: 422, because what follows may walk it by recursion. */
+  nestingDepth: 128,
+  /** Bytes of a refused body that are read and thrown away so that the answer arrives; then the connection ends. */
+  drainedBytes: 64 * 1024 * 1024,
+  /** Findings reported in one 422. */
+  findings: 64,
+  /** Characters of a caller's key that are repeated in a `loc`. */
+  locCharacters: 128,
+  /** Characters of a path that are written to the log. */
+  loggedPathCharacters: 512,
+  /** Characters of a media type that are looked at. */
+  mediaTypeCharacters: 100,
+  /** Unsent bytes of one event stream; over it notifications are left out, never the result. */
+  streamBufferBytes: 1024 * 1024,
+  /** Longest time in which a client takes nothing of an answer that waits for it; then the connection is cut. */
+  unreadAnswerMs: 30_000,
+  /** Distance of the comments that keep an event stream alive, so that nothing on the way gives up. */
+  keepAliveMs: 15_000,
+  /** Seconds a browser may remember the answer to a preflight. */
+  preflightSeconds: 600,
+  /** Longest `?wait=` of a registration, in seconds. */
+  registrationWaitSeconds: 300,
+} as const;

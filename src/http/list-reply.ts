@@ -1,0 +1,21 @@
+// A list of a template for a route: gathered from one instance, and given up when the client leaves.
+
+import type { ListField } from '../domain/mcp.ts';
+import type { Gateway } from '../gateway.ts';
+import type { ListResult } from '../gateway-types.ts';
+import { ClientGone } from './client-gone.ts';
+import type { RequestFacts } from './request-facts.ts';
+
+/** All items and who gave them. Rejects with ClientGone when nobody waits any more; the backend is told. */
+export async function gatherList(
+  gateway: Pick<Gateway, 'list'>,
+  template: string,
+  field: ListField,
+  { signal }: Pick<RequestFacts, 'signal'>,
+): Promise<ListResult> {
+  try {
+    return await gateway.list(template, field, { signal });
+  } catch (thrown) {
+    throw signal.aborted ? new ClientGone() : thrown;
+  }
+}

@@ -1,0 +1,33 @@
+// One line per request, written when it is over, however it ended. Never bodies, headers or query strings: they may
+// hold secrets.
+
+import type { Logger } from 'pino';
+import type { HttpContext, HttpMiddleware } from '../context.ts';
+import { HTTP_LIMITS } from '../limits.ts';
+
+/** Logs at `info`. When that level is off, a request pays for one comparison. */
+export function accessLog(log: Logger): HttpMiddleware {
+  return (context, next) => {
+    if (!log.isLevelEnabled('info')) return next();
+    const startMs = performance.now();
+    context.res.once('close', () => log.info(lineOf(context, performance.now() - startMs), 'request'));
+    return next();
+  };
+}
+
+/** The status nginx gave to "the client left before the answer began". */
+const CLIENT_CLOSED_REQUEST = 499;
+
+function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<string, unknown> {
+  return {
+    method: req.method,
+    path: path.slice(0, HTTP_LIMITS.loggedPathCharacters),
+    status: res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST,
+    ms: Math.round(ms * 10) / 10,
+    request_id: state.requestId,
+    template: state.template?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+    instance_id: state.instanceId,
+    // The answer began, but the client did not take all of it.
+    cut: res.writableFinished ? undefined : true,
+  };
+}

@@ -1,0 +1,49 @@
+// The one exit for errors: whatever is thrown further in becomes an error body with its status and headers.
+
+import type { Logger } from 'pino';
+import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import { drain } from '../body/drain.ts';
+import { ClientGone } from '../client-gone.ts';
+import type { HttpContext, HttpMiddleware } from '../context.ts';
+import { json } from '../reply.ts';
+import { respond } from '../respond.ts';
+import { errorBody } from '../views/error-body.ts';
+
+/** Answers errors. What is no GatewayError becomes INTERNAL_ERROR without details; those are in the log, by request id. */
+export function errors(log: Logger): HttpMiddleware {
+  return async (context, next) => {
+    try {
+      await next();
+    } catch (thrown) {
+      if (thrown instanceof ClientGone) context.respond = false;
+      else answer(context, asGatewayError(thrown), log);
+    }
+  };
+}
+
+function answer(context: HttpContext, error: GatewayError, log: Logger): void {
+  const { req: request, res: response, state } = context;
+  if (error.code === 'INTERNAL_ERROR')
+    log.error({ err: error, request_id: state.requestId }, 'request failed');
+  if (response.headersSent) {
+    // Half an answer is out: a broken connection is the only way left to say that it is not whole.
+    context.respond = false;
+    response.destroy();
+    return;
+  }
+  const { instanceId } = error.facts;
+  const facts = { headers: headersOf(error), ...(instanceId === undefined ? {} : { instanceId }) };
+  respond(context, json(error.status, errorBody(error, state.requestId), facts));
+  drain(request);
+}
+
+/** Retry-After only when the call certainly did not happen. Source: decisions, "Errors". */
+function headersOf(error: GatewayError): string[] {
+  const { allow, retryAfterSeconds } = error.facts;
+  const headers: string[] = [];
+  if (allow !== undefined) headers.push('Allow', allow.join(', '));
+  if (retryAfterSeconds !== undefined && error.delivered === 'no') {
+    headers.push('Retry-After', String(retryAfterSeconds));
+  }
+  return headers;
+}

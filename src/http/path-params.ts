@@ -1,0 +1,40 @@
+// Names in paths: which template, which instance. A name that cannot be one is not found, like any other unknown name.
+
+import Type from 'typebox';
+import {
+  type GatewayError,
+  internalError,
+  serverNotFound,
+  templateNotFound,
+  validationFailed,
+} from '../domain/errors.ts';
+import { InstanceId } from '../domain/instance.ts';
+import { TemplateId } from '../domain/template.ts';
+import { isCleanText, NOT_UNICODE } from './body/inspect.ts';
+import { HTTP_LIMITS } from './limits.ts';
+import { HIDES_BAD_TEXT } from './query.ts';
+import type { Shape } from './validation.ts';
+
+export const TemplateParams = Type.Object({ template: TemplateId });
+export const InstanceParams = Type.Object({ template: TemplateId, instance_id: InstanceId });
+
+/** How each name of a path is missed. */
+const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
+  template: templateNotFound,
+  instance_id: serverNotFound,
+};
+
+/** The error for params that a shape refused: 422 for text no name may hold, else the not-found of the first bad name. */
+export function pathRefused(params: Readonly<Record<string, string>>, shape: Shape<unknown>): GatewayError {
+  // The router leaves a segment as it was when it cannot be decoded.
+  const unreadable = Object.entries(params).filter(
+    ([, value]) => !isCleanText(value) || HIDES_BAD_TEXT.test(value),
+  );
+  if (unreadable.length > 0) {
+    return validationFailed(unreadable.map(([field]) => ({ loc: ['path', field], ...NOT_UNICODE })));
+  }
+  const field = String(shape.findings(params)[0]?.loc[1]);
+  const name = (params[field] ?? '').slice(0, HTTP_LIMITS.locCharacters);
+  // A route that declares another name has to say here how it is missed.
+  return NOT_FOUND[field]?.(name) ?? internalError(new Error(`the path name "${field}" has no not-found`));
+}

@@ -1,0 +1,54 @@
+// What a handler gives back: a value that says how to answer. Writing it to the socket is respond.ts.
+
+import type { Observable } from 'rxjs';
+import type { StreamEvent } from './event-stream.ts';
+
+/** Facts that every kind of reply may carry. */
+export interface ReplyFacts {
+  /** Who answered; becomes `X-Instance-ID`. */
+  readonly instanceId?: string;
+  /** Further headers as `[name, value, name, value]`. */
+  readonly headers?: readonly string[];
+}
+
+export interface BytesReply extends ReplyFacts {
+  readonly kind: 'bytes';
+  readonly status: number;
+  /** JSON text. */
+  readonly bytes: Uint8Array | string;
+}
+
+export interface EmptyReply extends ReplyFacts {
+  readonly kind: 'empty';
+  readonly status: number;
+}
+
+export interface StreamReply {
+  readonly kind: 'stream';
+  readonly events$: Observable<StreamEvent>;
+}
+
+export type Reply = BytesReply | EmptyReply | StreamReply;
+
+/** Answers with a value as JSON. */
+export function json(status: number, value: unknown, facts: ReplyFacts = {}): BytesReply {
+  return bytes(status, JSON.stringify(value), facts);
+}
+
+/** Answers with JSON text that is at hand already; it is not read. */
+export function bytes(status: number, text: Uint8Array | string, facts: ReplyFacts = {}): BytesReply {
+  return { kind: 'bytes', status, bytes: text, ...facts };
+}
+
+/** Answers 204 without a body. */
+export function noContent(facts: ReplyFacts = {}): EmptyReply {
+  return { kind: 'empty', status: 204, ...facts };
+}
+
+/**
+ * Answers with server-sent events: subscribes once, unsubscribes when the client goes away. An error before the first
+ * event is an ordinary error answer with its own status; after it, it is the event `error`. Source: decisions, "Surface A bodies".
+ */
+export function eventStream(events$: Observable<StreamEvent>): StreamReply {
+  return { kind: 'stream', events$ };
+}

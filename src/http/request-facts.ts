@@ -1,0 +1,68 @@
+// What a handler may know of the request besides its input: id, caller, what is accepted, and when the client leaves.
+// Everything is worked out on demand, because the hot path asks for almost none of it.
+
+import type { HttpContext } from './context.ts';
+import type { Proxies } from './proxies.ts';
+
+/** Facts of one request. */
+export class RequestFacts {
+  readonly #context: HttpContext;
+  readonly #proxies: Proxies;
+  #leaving: AbortController | undefined;
+
+  constructor(context: HttpContext, proxies: Proxies) {
+    this.#context = context;
+    this.#proxies = proxies;
+  }
+
+  /** The value of `X-Request-ID`. */
+  get id(): string {
+    return this.#context.state.requestId;
+  }
+
+  /** Address of the client; undefined when the socket is gone. */
+  get address(): string | undefined {
+    return this.#proxies.address(this.#context.req);
+  }
+
+  /** True when the caller runs on this machine and no untrusted proxy stands between. */
+  get isLocal(): boolean {
+    return this.#proxies.isLocal(this.#context.req);
+  }
+
+  /** The `Origin` header: only browsers send it. */
+  get origin(): string | undefined {
+    return this.#context.req.headers.origin;
+  }
+
+  /** True when the client prefers server-sent events to JSON; named alike, the first of them counts. */
+  get wantsEventStream(): boolean {
+    const { accept } = this.#context.req.headers;
+    if (accept === undefined) return false;
+    const stream = accept.indexOf('text/event-stream');
+    if (stream === -1) return false;
+    // MCP clients name both, JSON first, on every call: that is settled without the negotiator.
+    if (!accept.includes(';')) return accept.lastIndexOf('application/json', stream) === -1;
+    return this.#context.accepts('application/json', 'text/event-stream') === 'text/event-stream';
+  }
+
+  /** Aborts when the client goes away before the answer is complete. Made on first use. */
+  get signal(): AbortSignal {
+    if (this.#leaving === undefined) {
+      const leaving = new AbortController();
+      this.#leaving = leaving;
+      this.onGone(() => leaving.abort());
+    }
+    return this.#leaving.signal;
+  }
+
+  /** Calls back when the client goes away before the answer is complete; cheaper than `signal`. */
+  onGone(listener: () => void): void {
+    const { res: response } = this.#context;
+    if (response.closed) listener();
+    else
+      response.once('close', () => {
+        if (!response.writableFinished) listener();
+      });
+  }
+}

@@ -1,0 +1,45 @@
+// Writes a reply to the socket: the one place that knows which headers every answer has.
+// It bypasses koa's own response (`ctx.respond = false`): one writeHead and one end cost 19.5 us per call of an empty
+// gateway, koa's setters and its look at the body 23. Event streams are written by event-stream.ts.
+
+import type { ServerResponse } from 'node:http';
+import type { HttpContext } from './context.ts';
+import { HTTP_LIMITS } from './limits.ts';
+import type { BytesReply, EmptyReply } from './reply.ts';
+
+/** Answers. Does nothing when the answer has begun or the connection is gone. */
+export function respond(context: HttpContext, reply: BytesReply | EmptyReply): void {
+  const { res: response, state } = context;
+  context.respond = false;
+  if (response.headersSent || response.destroyed) return;
+  const headers = ['X-Request-ID', state.requestId, 'X-Content-Type-Options', 'nosniff'];
+  if (reply.instanceId !== undefined) {
+    state.instanceId = reply.instanceId;
+    headers.push('X-Instance-ID', reply.instanceId);
+  }
+  if (reply.headers !== undefined) headers.push(...reply.headers);
+  if (reply.kind === 'empty') {
+    response.writeHead(reply.status, headers).end();
+    return;
+  }
+  const { bytes } = reply;
+  const length = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.byteLength;
+  headers.push('Content-Type', 'application/json', 'Content-Length', String(length));
+  response.writeHead(reply.status, headers);
+  if (typeof bytes === 'string' || length > SMALL_BYTES) response.end(bytes);
+  else response.end(latin1Of(bytes), 'latin1');
+  if (response.writableLength > 0) limitPatience(response);
+}
+
+/** Whoever asks for a large answer and does not take it would have it held in memory for ever. */
+function limitPatience(response: ServerResponse): void {
+  response.setTimeout(HTTP_LIMITS.unreadAnswerMs, () => response.destroy());
+}
+
+/** Up to this size bytes are sent as text, which Node joins with the head into one write: 14.0 us per request, not 15.7. */
+const SMALL_BYTES = 16 * 1024;
+
+/** One character per byte, whatever the bytes mean. */
+function latin1Of(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+}

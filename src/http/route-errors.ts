@@ -1,0 +1,24 @@
+// Which errors routes of one kind can answer, for the API description.
+
+import type { ErrorCode } from '../domain/errors.ts';
+
+/** Errors of every route, whatever it does. */
+export const EVERY_ROUTE: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED', 'VALIDATION_ERROR', 'INTERNAL_ERROR'];
+
+/** Errors of every route that takes a JSON body, besides. */
+export const WITH_BODY: readonly ErrorCode[] = [
+  'MALFORMED_JSON',
+  'PAYLOAD_TOO_LARGE',
+  'UNSUPPORTED_MEDIA_TYPE',
+];
+
+/** Errors of asking an instance of a template. */
+export const FROM_BACKEND: readonly ErrorCode[] = [
+  'TEMPLATE_NOT_FOUND',
+  'QUEUE_FULL',
+  'TOOL_EXECUTION_FAILED',
+  'NO_HEALTHY_INSTANCE',
+  'BACKEND_UNAVAILABLE',
+  'BACKEND_TIMEOUT',
+  'SHUTTING_DOWN',
+];

@@ -1,0 +1,111 @@
+// What a route is: a row of the table with everything that validation, authentication and the API description need,
+// and a handler that knows no koa. Where routes hang is app.ts; which there are is routes/index.ts.
+
+import type { StaticEncode, TSchema, TUnknown } from 'typebox';
+import { type ErrorCode, validationFailed } from '../domain/errors.ts';
+import type { Gateway } from '../gateway.ts';
+import { pathRefused } from './path-params.ts';
+import { queryReader } from './query.ts';
+import type { Reply } from './reply.ts';
+import type { RequestFacts } from './request-facts.ts';
+import { EVERY_ROUTE, WITH_BODY } from './route-errors.ts';
+import { anything, compileShape, type Place, type Shape } from './validation.ts';
+
+/** Permission scopes. Source: spec, "Authentication" 4. */
+export type Scope = 'gateway:read' | 'gateway:write' | 'tools:call' | 'admin';
+
+export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+
+/** What handlers work with besides their input. */
+export interface Services {
+  readonly gateway: Gateway;
+  /** Version of this package. */
+  readonly build: string;
+}
+
+/** One kind of success. */
+export interface AnswerDoc {
+  readonly description: string;
+  /** Schema of the JSON body; absent when there is none. */
+  readonly body?: TSchema;
+}
+
+/** The part of a route that is data. */
+export interface RouteFacts {
+  readonly method: Method;
+  /** Parameters are written `:name`. */
+  readonly path: string;
+  /** One line for the API description. */
+  readonly summary: string;
+  /** Any one of these is enough; `open` needs none. Source: decisions, "Scope per endpoint". */
+  readonly scope: 'open' | Scope | readonly Scope[];
+  /** Successes by status. */
+  readonly answers: Readonly<Record<number, AnswerDoc>>;
+  /** Errors it can answer. Those of every route, and of every body, are added by defineRoute. */
+  readonly errors: readonly ErrorCode[];
+  /** Who reads the body: `direct` on hot routes, `koa-body` elsewhere. Both give identical answers. */
+  readonly reader?: 'direct' | 'koa-body';
+}
+
+/** What a handler gets. */
+export interface RouteInput<P, Q, B> {
+  readonly params: P;
+  readonly query: Q;
+  readonly body: B;
+  readonly request: RequestFacts;
+}
+
+export interface RouteDefinition<P extends TSchema, Q extends TSchema, B extends TSchema> extends RouteFacts {
+  readonly request?: { readonly params?: P; readonly query?: Q; readonly body?: B };
+  readonly handler: (
+    input: RouteInput<StaticEncode<P>, StaticEncode<Q>, StaticEncode<B>>,
+    services: Services,
+  ) => Reply | Promise<Reply>;
+}
+
+/** What the router found, before any check. */
+export interface RawInput {
+  readonly params: Readonly<Record<string, string>>;
+  /** Without `?`. */
+  readonly query: string;
+  readonly body: unknown;
+  readonly request: RequestFacts;
+}
+
+/** A finished row: schemas to describe it, `run` to answer a request. */
+export interface Route extends RouteFacts {
+  readonly request: { readonly params?: TSchema; readonly query?: TSchema; readonly body?: TSchema };
+  /** Validates, then asks the handler. Throws GatewayError; 404 for a bad path name, 422 for the rest. */
+  run(raw: RawInput, services: Services): Reply | Promise<Reply>;
+}
+
+/** Compiles the schemas of a route once and completes its list of errors. */
+export function defineRoute<
+  P extends TSchema = TUnknown,
+  Q extends TSchema = TUnknown,
+  B extends TSchema = TUnknown,
+>(definition: RouteDefinition<P, Q, B>): Route {
+  const { handler, request = {}, errors, ...facts } = definition;
+  const paramsShape = shapeOf(request.params, 'path');
+  const queryShape = shapeOf(request.query, 'query');
+  const bodyShape = shapeOf(request.body, 'body');
+  const readQuery = queryReader(request.query);
+  return {
+    ...facts,
+    request,
+    errors: [...errors, ...(request.body === undefined ? [] : WITH_BODY), ...EVERY_ROUTE],
+    run: (raw, services) => {
+      const { params, body } = raw;
+      if (!paramsShape.accepts(params)) throw pathRefused(raw.params, paramsShape);
+      const query = readQuery(raw.query);
+      if (!queryShape.accepts(query) || !bodyShape.accepts(body)) {
+        throw validationFailed([...queryShape.findings(query), ...bodyShape.findings(body)]);
+      }
+      return handler({ params, query, body, request: raw.request }, services);
+    },
+  };
+}
+
+function shapeOf<S extends TSchema>(schema: S | undefined, place: Place): Shape<StaticEncode<S>> {
+  return schema === undefined ? anything() : compileShape(schema, place);
+}

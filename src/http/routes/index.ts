@@ -1,0 +1,25 @@
+// The table of routes: everything this service answers. The router, the API description and the documentation are made
+// from it. Order matters to nobody: no two rows fit the same request.
+
+import type { Route } from '../route.ts';
+import { healthRoutes } from './health.ts';
+import { instanceRoutes } from './instances.ts';
+import { livenessRoutes } from './liveness.ts';
+import { promptRoutes } from './prompts.ts';
+import { registrationRoutes } from './registration.ts';
+import { resourceRoutes } from './resources.ts';
+import { statisticsRoutes } from './statistics.ts';
+import { templateRoutes } from './templates.ts';
+import { toolRoutes } from './tools.ts';
+
+export const ROUTES: readonly Route[] = [
+  ...toolRoutes,
+  ...resourceRoutes,
+  ...promptRoutes,
+  ...healthRoutes,
+  ...statisticsRoutes,
+  ...templateRoutes,
+  ...registrationRoutes,
+  ...instanceRoutes,
+  ...livenessRoutes,
+];

@@ -1,0 +1,85 @@
+// Prompts of a template: list them, get one, complete an argument.
+// Source: decisions, "Surface A bodies"; MCP server/prompts and server/utilities/completion.
+
+import Type from 'typebox';
+import { exchangeReply } from '../exchange-reply.ts';
+import { gatherList } from '../list-reply.ts';
+import { TemplateParams } from '../path-params.ts';
+import { json } from '../reply.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { FROM_BACKEND } from '../route-errors.ts';
+import { AnyObject, CLOSED, Meta } from '../schemas.ts';
+
+const GetPromptBody = Type.Object(
+  { name: Type.String({ minLength: 1 }), arguments: Type.Optional(AnyObject), _meta: Meta },
+  CLOSED,
+);
+
+const CompleteBody = Type.Object(
+  {
+    ref: Type.Object({
+      type: Type.Enum(['ref/prompt', 'ref/resource']),
+      name: Type.Optional(Type.String()),
+      uri: Type.Optional(Type.String()),
+    }),
+    argument: Type.Object({ name: Type.String(), value: Type.String() }),
+    context: Type.Optional(AnyObject),
+    _meta: Meta,
+  },
+  CLOSED,
+);
+
+export const promptRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'GET',
+    path: '/mcp/:template/prompts/list',
+    summary: 'List the prompts of a template',
+    scope: ['gateway:read', 'tools:call'],
+    request: { params: TemplateParams },
+    answers: {
+      200: {
+        description: 'All prompts, from one instance; none when its server offers no prompts',
+        body: Type.Object({ prompts: Type.Array(AnyObject), count: Type.Integer() }),
+      },
+    },
+    errors: FROM_BACKEND,
+    handler: async ({ params, request }, { gateway }) => {
+      const { items, instanceId } = await gatherList(gateway, params.template, 'prompts', request);
+      return json(200, { prompts: items, count: items.length }, { instanceId });
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/mcp/:template/prompts/get',
+    summary: 'Get a prompt from a healthy instance',
+    scope: 'tools:call',
+    reader: 'direct',
+    request: { params: TemplateParams, body: GetPromptBody },
+    answers: {
+      200: {
+        description: 'The MCP result as the instance gave it',
+        body: Type.Object({ messages: Type.Array(AnyObject) }),
+      },
+    },
+    errors: [...FROM_BACKEND, 'PROMPT_NOT_FOUND'],
+    handler: ({ params, body, request }, { gateway }) =>
+      exchangeReply(gateway, params.template, { method: 'prompts/get', params: body }, request),
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/mcp/:template/completion/complete',
+    summary: 'Complete an argument of a prompt or a resource template',
+    scope: 'tools:call',
+    reader: 'direct',
+    request: { params: TemplateParams, body: CompleteBody },
+    answers: {
+      200: {
+        description: 'The MCP result as the instance gave it',
+        body: Type.Object({ completion: AnyObject }),
+      },
+    },
+    errors: FROM_BACKEND,
+    handler: ({ params, body, request }, { gateway }) =>
+      exchangeReply(gateway, params.template, { method: 'completion/complete', params: body }, request),
+  }),
+];

@@ -1,0 +1,69 @@
+// Resources of a template: list them and their templates, read one.
+// Source: spec, "Endpoints", surface A; decisions, "Surface A bodies".
+
+import Type from 'typebox';
+import { exchangeReply } from '../exchange-reply.ts';
+import { gatherList } from '../list-reply.ts';
+import { TemplateParams } from '../path-params.ts';
+import { json } from '../reply.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { FROM_BACKEND } from '../route-errors.ts';
+import { AnyObject, CLOSED, Meta } from '../schemas.ts';
+
+const ReadResourceBody = Type.Object({ uri: Type.String({ minLength: 1 }), _meta: Meta }, CLOSED);
+
+export const resourceRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'GET',
+    path: '/mcp/:template/resources/list',
+    summary: 'List the resources of a template',
+    scope: ['gateway:read', 'tools:call'],
+    request: { params: TemplateParams },
+    answers: {
+      200: {
+        description: 'All resources, from one instance; none when its server offers no resources',
+        body: Type.Object({ resources: Type.Array(AnyObject), count: Type.Integer() }),
+      },
+    },
+    errors: FROM_BACKEND,
+    handler: async ({ params, request }, { gateway }) => {
+      const { items, instanceId } = await gatherList(gateway, params.template, 'resources', request);
+      return json(200, { resources: items, count: items.length }, { instanceId });
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/mcp/:template/resources/templates/list',
+    summary: 'List the resource templates of a template',
+    scope: ['gateway:read', 'tools:call'],
+    request: { params: TemplateParams },
+    answers: {
+      200: {
+        description: 'All resource templates, from one instance; none when its server offers no resources',
+        body: Type.Object({ resourceTemplates: Type.Array(AnyObject), count: Type.Integer() }),
+      },
+    },
+    errors: FROM_BACKEND,
+    handler: async ({ params, request }, { gateway }) => {
+      const { items, instanceId } = await gatherList(gateway, params.template, 'resourceTemplates', request);
+      return json(200, { resourceTemplates: items, count: items.length }, { instanceId });
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/mcp/:template/resources/read',
+    summary: 'Read a resource from a healthy instance',
+    scope: 'tools:call',
+    reader: 'direct',
+    request: { params: TemplateParams, body: ReadResourceBody },
+    answers: {
+      200: {
+        description: 'The MCP result as the instance gave it',
+        body: Type.Object({ contents: Type.Array(AnyObject) }),
+      },
+    },
+    errors: [...FROM_BACKEND, 'RESOURCE_NOT_FOUND'],
+    handler: ({ params, body, request }, { gateway }) =>
+      exchangeReply(gateway, params.template, { method: 'resources/read', params: body }, request),
+  }),
+];

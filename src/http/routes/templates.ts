@@ -1,0 +1,74 @@
+// Templates as the registry knows them: their names, their settings, and everything that is registered.
+
+import Type from 'typebox';
+import { LoadBalancerSettings } from '../../domain/template.ts';
+import type { Gateway } from '../../gateway.ts';
+import { TemplateParams } from '../path-params.ts';
+import { json } from '../reply.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { CLOSED } from '../schemas.ts';
+import { LoadBalancerView, loadBalancerView } from '../views/load-balancer.ts';
+import { RegistryView, registryView } from '../views/registry.ts';
+
+/** The settings, or the object `load_balancer` of the registry document around them. */
+const TemplateChange = Type.Union([
+  Type.Object({ load_balancer: LoadBalancerSettings }, CLOSED),
+  LoadBalancerSettings,
+]);
+
+export const templateRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'GET',
+    path: '/gateway/registry',
+    summary: 'Everything that is registered',
+    scope: 'gateway:read',
+    answers: { 200: { description: 'Templates with their instances and settings', body: RegistryView } },
+    errors: [],
+    handler: (_input, { gateway }) => json(200, registryView(gateway)),
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/gateway/templates',
+    summary: 'Names of the templates',
+    scope: 'gateway:read',
+    request: { query: Type.Object({ tag: Type.Optional(Type.String()) }) },
+    answers: {
+      200: { description: 'Sorted names', body: Type.Object({ templates: Type.Array(Type.String()) }) },
+    },
+    errors: [],
+    handler: ({ query }, { gateway }) => {
+      const { tag } = query;
+      const names = gateway.templates();
+      return json(200, {
+        templates: tag === undefined ? names : names.filter((template) => hasTag(gateway, template, tag)),
+      });
+    },
+  }),
+  defineRoute({
+    method: 'PATCH',
+    path: '/gateway/templates/:template',
+    summary: 'Change the load balancer of a template',
+    scope: 'gateway:write',
+    request: { params: TemplateParams, body: TemplateChange },
+    answers: {
+      200: {
+        description: 'The settings now in force; they hold from the next call on',
+        body: Type.Object({ template_name: Type.String(), load_balancer: LoadBalancerView }),
+      },
+    },
+    errors: ['TEMPLATE_NOT_FOUND'],
+    handler: async ({ params, body }, { gateway }) => {
+      await gateway.changeTemplate(params.template, 'load_balancer' in body ? body.load_balancer : body);
+      const { policy } = gateway.template(params.template);
+      return json(200, { template_name: params.template, load_balancer: loadBalancerView(policy) });
+    },
+  }),
+];
+
+/** Until templates have definitions of their own, a tag is what an instance carries in `metadata.tags`. */
+function hasTag(gateway: Gateway, template: string, tag: string): boolean {
+  return gateway.template(template).instances.some(({ metadata }) => {
+    const { tags } = metadata;
+    return Array.isArray(tags) && tags.includes(tag);
+  });
+}

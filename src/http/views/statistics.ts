@@ -1,0 +1,127 @@
+// How the numbers of a gateway look on surface A. Source: decisions, "Surface A bodies"; spec, "Statistics response".
+// What is counted, and when, is actors/metrics.ts.
+
+import Type, { type Static } from 'typebox';
+import { STRATEGY_NAMES } from '../../domain/policy.ts';
+import type { Gateway } from '../../gateway.ts';
+import type { GatewayStats, Server } from '../../gateway-types.ts';
+import { rounded } from './rounded.ts';
+
+const CountByServer = Type.Record(Type.String(), Type.Integer());
+
+/** Schema of GET /gateway/stats. Rates are 0 to 1, percentages 0 to 100, times as their names say. */
+export const StatisticsView = Type.Object({
+  uptime: Type.Integer(),
+  total_requests: Type.Integer(),
+  active_connections: Type.Integer(),
+  error_rate: Type.Number(),
+  average_response_time_ms: Type.Number(),
+  p50_ms: Type.Number(),
+  p95_ms: Type.Number(),
+  p99_ms: Type.Number(),
+  templates: Type.Record(
+    Type.String(),
+    Type.Object({
+      total_instances: Type.Integer(),
+      healthy_instances: Type.Integer(),
+      load_balancer_strategy: Type.Enum([...STRATEGY_NAMES]),
+    }),
+  ),
+  instances: Type.Record(
+    Type.String(),
+    Type.Object({
+      healthy: Type.Boolean(),
+      requests: Type.Integer(),
+      error_rate: Type.Number(),
+      average_response_time_ms: Type.Number(),
+    }),
+  ),
+  load_balancer: Type.Object({
+    default_strategy: Type.Enum([...STRATEGY_NAMES]),
+    available_strategies: Type.Array(Type.String()),
+    total_requests: Type.Integer(),
+    requests_per_instance: CountByServer,
+    active_connections: CountByServer,
+  }),
+  health_checker: Type.Object({
+    running: Type.Boolean(),
+    check_interval: Type.Number(),
+    timeout: Type.Number(),
+    total_checks: Type.Integer(),
+    successful_checks: Type.Integer(),
+    failed_checks: Type.Integer(),
+    success_rate_percent: Type.Number(),
+    last_check_time: Type.Union([Type.String(), Type.Null()]),
+  }),
+});
+export type StatisticsView = Static<typeof StatisticsView>;
+
+/** Makes the answer from what the gateway counted and what it runs now. */
+export function statisticsView(gateway: Gateway): StatisticsView {
+  const stats = gateway.stats();
+  const servers = gateway.servers();
+  return {
+    uptime: stats.uptimeSeconds,
+    total_requests: stats.totalRequests,
+    active_connections: stats.activeConnections,
+    error_rate: rounded(stats.errorRate, 4),
+    average_response_time_ms: rounded(stats.averageResponseTimeMs, 3),
+    p50_ms: rounded(stats.p50Ms, 3),
+    p95_ms: rounded(stats.p95Ms, 3),
+    p99_ms: rounded(stats.p99Ms, 3),
+    templates: templatesView(gateway),
+    instances: byServer(servers, ({ snapshot }) => instanceView(snapshot, stats)),
+    load_balancer: {
+      default_strategy: gateway.policy.strategy,
+      available_strategies: [...STRATEGY_NAMES],
+      total_requests: stats.totalRequests,
+      requests_per_instance: requestsByServer(servers, stats),
+      active_connections: byServer(servers, ({ snapshot }) => snapshot.inFlight),
+    },
+    health_checker: healthCheckerView(gateway, stats),
+  };
+}
+
+/** Exchanges by server id; every registered server is there, 0 included. Source: decisions, "Surface B bodies". */
+export function requestsByServer(servers: readonly Server[], stats: GatewayStats): Record<string, number> {
+  return byServer(servers, ({ snapshot }) => stats.instances[snapshot.serverId]?.requests ?? 0);
+}
+
+function templatesView(gateway: Gateway): StatisticsView['templates'] {
+  return Object.fromEntries(
+    gateway.templates().map((template) => {
+      const { total, healthy, strategy } = gateway.health(template);
+      return [
+        template,
+        { total_instances: total, healthy_instances: healthy, load_balancer_strategy: strategy },
+      ];
+    }),
+  );
+}
+
+function instanceView({ serverId, healthy }: Server['snapshot'], stats: GatewayStats) {
+  const metrics = stats.instances[serverId];
+  return {
+    healthy,
+    requests: metrics?.requests ?? 0,
+    error_rate: rounded(metrics?.errorRate ?? 0, 4),
+    average_response_time_ms: rounded(metrics?.averageResponseTimeMs ?? 0, 3),
+  };
+}
+
+function healthCheckerView(gateway: Gateway, { probes }: GatewayStats): StatisticsView['health_checker'] {
+  return {
+    running: gateway.accepting,
+    check_interval: gateway.policy.healthIntervalMs / 1000,
+    timeout: gateway.policy.probeTimeoutMs / 1000,
+    total_checks: probes.total,
+    successful_checks: probes.passed,
+    failed_checks: probes.total - probes.passed,
+    success_rate_percent: probes.total === 0 ? 0 : rounded((probes.passed / probes.total) * 100, 1),
+    last_check_time: probes.lastAtMs === null ? null : new Date(probes.lastAtMs).toISOString(),
+  };
+}
+
+function byServer<T>(servers: readonly Server[], view: (server: Server) => T): Record<string, T> {
+  return Object.fromEntries(servers.map((server) => [server.definition.serverId, view(server)]));
+}
