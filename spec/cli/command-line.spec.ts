@@ -1,0 +1,139 @@
+// How words become a command and its input, cac's traps included.
+
+import * as assert from 'uvu/assert';
+import type { CommandDefinition } from '../../src/cli/command.ts';
+import { type CommandLine, readCommandLine } from '../../src/cli/command-line.ts';
+import { UsageError } from '../../src/cli/failures.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('command line');
+
+const commands: readonly CommandDefinition[] = [
+  command('gateway start', '', ['--port <number>', '--no-auth', '--demo'], ['--sync', '--auth']),
+  command('gateway register', '<template>', ['--id <id>', '--working-dir <path>', '--json'], []),
+  command('config', '', ['--json'], []),
+  { ...command('connect', '<template>', [], []), notYet: true },
+];
+
+test('finds a command of two words and its positionals', () => {
+  const { name, positionals } = run('gateway', 'register', 'everything');
+  assert.equal({ name, positionals }, { name: 'gateway register', positionals: ['everything'] });
+});
+
+test('keeps values exactly as they were typed', () => {
+  for (const value of ['007', '1e3', '0x10', '', ' ', '-', '-1', 'true', '\u00015', 'a=b', '1.0']) {
+    assert.is(run('gateway', 'register', 't', `--id=${value}`).text('id'), value, `--id=${value}`);
+    assert.is(run('gateway', 'register', 't', '--id', value).text('id'), value, `--id ${value}`);
+  }
+});
+
+test('keeps positionals exactly as they were typed', () => {
+  assert.equal(run('gateway', 'register', '007').positionals, ['007']);
+  assert.equal(run('gateway', 'register', '--json', '1e3').positionals, ['1e3']);
+});
+
+test('gives every value of a repeatable option, in order', () => {
+  const line = run('gateway', 'register', 't', '--env', 'A=1', '--env', 'B=2=3', '--env=C=');
+  assert.equal(line.texts('env'), ['A=1', 'B=2=3', 'C=']);
+});
+
+test('tells a switch, its negation and its absence apart', () => {
+  assert.is(run('gateway', 'start', '--demo').switch('demo'), true);
+  assert.is(run('gateway', 'start', '--no-auth').switch('auth'), false);
+  assert.is(run('gateway', 'start').switch('auth'), undefined);
+});
+
+test('takes true and false as values of a switch', () => {
+  assert.is(run('gateway', 'start', '--demo=true').switch('demo'), true);
+  assert.is(run('gateway', 'start', '--auth=false').switch('auth'), false);
+  assert.is(run('gateway', 'start', '--auth=No').switch('auth'), false);
+});
+
+test('reads option names of several words', () => {
+  assert.is(run('gateway', 'register', 't', '--working-dir', 'here').text('working-dir'), 'here');
+});
+
+test('shows the version on every level', () => {
+  for (const words of [['version'], ['--version'], ['gateway', '-v'], ['gateway', 'start', '--version']]) {
+    assert.equal(read(...words), { kind: 'version' });
+  }
+});
+
+test('shows help on every level', () => {
+  assert.equal(read('help'), { kind: 'overview', group: undefined, asked: true });
+  assert.equal(read('--help'), { kind: 'overview', group: undefined, asked: true });
+  assert.equal(read('gateway', '-h'), { kind: 'overview', group: 'gateway', asked: true });
+  assert.equal(read('gateway'), { kind: 'overview', group: 'gateway', asked: false });
+  assert.equal(read(), { kind: 'overview', group: undefined, asked: false });
+  const line = read('gateway', 'start', '--port', '--help');
+  assert.is(line.kind === 'help' && line.command.name, 'gateway start');
+});
+
+const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
+  ['an unknown command', ['confg'], /no command "stagedoor confg"; did you mean "stagedoor config"\?/],
+  ['an unknown command of a group', ['gateway', 'strat'], /did you mean "stagedoor gateway start"\?/],
+  ['a command whose group was forgotten', ['start'], /did you mean "stagedoor gateway start"\?/],
+  ['an unknown option', ['gateway', 'start', '--prot', '1'], /has no option --prot; did you mean --port\?/],
+  ['an unknown option with a value', ['gateway', 'start', '--prot=1'], /has no option --prot;/],
+  ['an unknown negation', ['gateway', 'start', '--no-demo'], /has no option --no-demo/],
+  ['an option that would reach the prototype', ['config', '--__proto__', 'x'], /no option --__proto__/],
+  ['an option before the command', ['--json', 'config'], /--json is not an option of "stagedoor"/],
+  ['a value that is missing', ['gateway', 'start', '--port'], /`--port <number>` value is missing/],
+  [
+    'a value that is an option',
+    ['gateway', 'start', '--port', '--demo'],
+    /`--port <number>` value is missing/,
+  ],
+  ['an option given twice', ['gateway', 'start', '--port', '1', '--port', '2'], /--port is given twice/],
+  [
+    'a positional that is missing',
+    ['gateway', 'register'],
+    /^<template> is missing; see stagedoor gateway register --help$/,
+  ],
+  ['a value for a switch', ['config', '--json=maybe'], /--json takes no value, not "maybe"/],
+  ['a negation that there is not', ['config', '--json=false'], /--json takes no value, not "false"/],
+  ['a positional too many', ['gateway', 'register', 'a', '7'], /Unused args: `7`/],
+  ['words after two dashes', ['config', '--', 'a'], /nothing is expected after "--"/],
+  ['an option that is not built yet', ['gateway', 'start', '--sync'], /^--sync is not built yet$/],
+  [
+    'a command that is not built yet',
+    ['connect', 'a', '--llm', 'b'],
+    /^"stagedoor connect" is not built yet$/,
+  ],
+];
+for (const [what, words, message] of refusals) {
+  test(`refuses ${what} with one line`, () => {
+    assert.throws(
+      () => read(...words),
+      (error: unknown) =>
+        error instanceof UsageError && message.test(error.message) && !error.message.includes('\n'),
+    );
+  });
+}
+
+test.run();
+
+function command(
+  name: string,
+  positionals: string,
+  flags: readonly string[],
+  later: readonly string[],
+): CommandDefinition {
+  const options = [
+    ...flags.map((each) => ({ flags: each, description: '' })),
+    ...later.map((each) => ({ flags: each, description: '', notYet: true })),
+    { flags: '--env <KEY=VALUE>', description: '', repeatable: true },
+  ];
+  return { name, positionals, summary: '', options, run: async () => 0 };
+}
+
+function read(...words: string[]): CommandLine {
+  return readCommandLine(commands, words);
+}
+
+function run(...words: string[]) {
+  const line = read(...words);
+  if (line.kind !== 'run') throw new Error(`it became ${line.kind}`);
+  const { input, command } = line;
+  return Object.assign(input, { name: command.name });
+}

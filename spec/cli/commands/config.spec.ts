@@ -1,0 +1,72 @@
+import * as assert from 'uvu/assert';
+import { suite } from '../../helpers/suite.ts';
+import { runCommand } from './against-gateway.ts';
+
+const test = suite('config');
+
+test('shows each setting with its source', async () => {
+  const { code, out } = await runCommand(['config', '--port', '9000'], { GATEWAY_LOG_LEVEL: 'warn' });
+  assert.is(code, 0);
+  const rows = out.split('\n').map((line) => line.split(/ {2,}/));
+  assert.equal(rows[0], ['SETTING', 'SOURCE', 'VALUE']);
+  assert.equal(
+    rows.find(([name]) => name === 'log_level'),
+    ['log_level', 'GATEWAY_LOG_LEVEL', 'warn'],
+  );
+  assert.equal(
+    rows.find(([name]) => name === 'grace_seconds'),
+    ['grace_seconds', 'default', '25'],
+  );
+});
+
+test('prints the settings as JSON', async () => {
+  const { out } = await runCommand(['config', '--json', '--log-level', 'error']);
+  const rows: { name: string; value: string; source: string }[] = JSON.parse(out);
+  const [row] = rows.filter(({ name }) => name === 'log_level');
+  assert.equal(row, { name: 'log_level', value: 'error', source: '--log-level' });
+});
+
+test('prints values as what they are', async () => {
+  const words = [
+    'config',
+    '--json',
+    '--port',
+    '9000',
+    '--health-interval',
+    '1.5',
+    '--allowed-hosts',
+    'a,b:1',
+  ];
+  const rows: { name: string; value: unknown; source: string }[] = JSON.parse((await runCommand(words)).out);
+  const values = Object.fromEntries(rows.map(({ name, value }) => [name, value]));
+  assert.equal(values.listen, { host: '127.0.0.1', port: 9000, label: 'gateway' });
+  assert.is(values['load_balancer.health_check_interval'], 1.5);
+  assert.is(values['auth.enabled'], false);
+  assert.is(values.registry_file, null);
+  assert.equal([values.allowed_hosts, values.trusted_proxies], [['a', 'b:1'], []]);
+  assert.is(values.database_url, 'memory://');
+});
+
+test('explains the listeners, and names a source once', async () => {
+  const both = (await runCommand(['config'])).out;
+  assert.match(both, /^listen +default +127\.0\.0\.1:8080 \(surface A\)$/m);
+  assert.match(both, /^It listens on two ports because nobody set one/m);
+  const one = (await runCommand(['config', '--port', '9000'])).out;
+  assert.match(one, /^listen +port: --port; host: default +127\.0\.0\.1:9000 \(gateway\)$/m);
+});
+
+test('tells which settings have no effect', async () => {
+  const { err } = await runCommand(['config', '--port', '9000'], {
+    GATEWAY_HOST: '0.0.0.0',
+    MCP_GATEWAY_PORT: 'tcp://10.0.0.1:80',
+  });
+  assert.match(err, /^warning: MCP_GATEWAY_PORT is ignored/m);
+});
+
+test('refuses what a start would refuse', async () => {
+  const { code, err } = await runCommand(['config'], { GATEWAY_PORT: 'eighty' });
+  assert.is(code, 2);
+  assert.match(err, /^stagedoor: GATEWAY_PORT: expected a port/);
+});
+
+test.run();

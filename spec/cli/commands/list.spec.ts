@@ -1,0 +1,55 @@
+import { firstValueFrom } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { main } from '../../../src/cli/main.ts';
+import { suite } from '../../helpers/suite.ts';
+import { recordingTerminal } from '../recording-terminal.ts';
+import { type GatewayUnderTest, startGateway } from './against-gateway.ts';
+
+const test = suite('gateway list');
+let gateway: GatewayUnderTest;
+test.before(async () => {
+  gateway = await startGateway();
+});
+test.after(() => gateway.close());
+
+test('says how to register when there is nothing', async () => {
+  const { code, out } = await gateway.run('gateway', 'list');
+  assert.equal(
+    { code, out },
+    { code: 0, out: 'No instance is registered. stagedoor gateway register --help shows how.' },
+  );
+});
+
+test('shows every instance in a line', async () => {
+  const { gateway: facade } = gateway.server;
+  const down = firstValueFrom(facade.on('instance.unhealthy'));
+  const endpoint = 'http://127.0.0.1:9/mcp';
+  await facade.register('demo', { id: 'one', weight: 3, handler: () => ({ tools: [] }) }, { waitMs: 5_000 });
+  await facade.register('far', { id: 'two', endpoint });
+  await down;
+  const { out } = await gateway.run('gateway', 'list');
+  const cells = out.split('\n').map((line) => line.split(/ {2,}/));
+  assert.equal(cells, [
+    ['TEMPLATE', 'INSTANCE', 'TRANSPORT', 'STATE', 'WEIGHT', 'IN FLIGHT', 'BACKEND', 'REASON'],
+    ['demo', 'one', 'in-process', 'healthy', '3', '0'],
+    ['far', 'two', 'http', 'unhealthy', '1', '0', endpoint, 'connection refused'],
+  ]);
+});
+
+test('shows a command whole to programs, and what tells it apart to people', async () => {
+  const program = '/opt/a folder/of-some-depth/bin/program';
+  const script = '/home/somebody/projects/a-server-with-a-long-name/dist/index.js';
+  await gateway.server.gateway.register('cut', { id: 'one', command: program, args: [script, 'stdio'] });
+  const piped = await gateway.run('gateway', 'list');
+  assert.match(piped.out, `  ${program} ${script} stdio`);
+  const terminal = recordingTerminal({ env: { STAGEDOOR_URL: gateway.url }, columns: 80 });
+  await main(['gateway', 'list'], terminal);
+  assert.match(terminal.printed.join('\n'), `  program …${script.slice(-31)} stdio`);
+});
+
+test('prints the registry as JSON', async () => {
+  const { out } = await gateway.run('gateway', 'list', '--json');
+  assert.equal(Object.keys(JSON.parse(out).templates), ['cut', 'demo', 'far']);
+});
+
+test.run();

@@ -1,0 +1,102 @@
+// The sink with a destination that fails on purpose. Real pipes, disks and terminals are spec/journeys/output.spec.ts.
+
+import * as assert from 'uvu/assert';
+import { LogSink } from '../../src/cli/log-sink.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('log sink');
+
+test('writes many lines at once', () => {
+  const { sink, writes } = open();
+  sink.write('a\n');
+  sink.write('b\n');
+  assert.equal(writes, []);
+  sink.flushSync();
+  assert.equal(writes, ['a\nb\n']);
+});
+
+test('writes at once when enough has come together', () => {
+  const { sink, writes } = open();
+  sink.write(`${'x'.repeat(20_000)}\n`);
+  assert.is(writes.length, 1);
+});
+
+test('drops and counts what cannot be written, and tells it once it can again', () => {
+  const { sink, writes, outcome } = open();
+  outcome.error = 'ENOSPC';
+  sink.write('a\nb\n');
+  sink.flushSync();
+  sink.write('c\n');
+  sink.flushSync();
+  outcome.error = undefined;
+  sink.write('d\n');
+  sink.flushSync();
+  sink.write('e\n');
+  sink.flushSync();
+  assert.equal(writes, ['3 dropped\nd\n', 'e\n']);
+});
+
+test('keeps what a busy reader does not take, within a bound', () => {
+  const { sink, writes, outcome } = open();
+  outcome.error = 'EAGAIN';
+  const line = `${'x'.repeat(1023)}\n`;
+  for (let count = 0; count < 2_000; count += 1) sink.write(line);
+  assert.ok(outcome.tries < 5, 'is not tried at every line');
+  outcome.error = undefined;
+  sink.flushSync();
+  const kept = writes.join('').match(/^x+$/gm)?.length ?? 0;
+  assert.is(kept, 1024);
+  assert.match(writes.join(''), /^976 dropped$/m);
+});
+
+test('goes on where a busy reader stopped', () => {
+  const { sink, writes, outcome } = open();
+  outcome.most = 3;
+  sink.write('abcdef\n');
+  sink.flushSync();
+  assert.equal(writes, ['abc', 'def', '\n']);
+});
+
+test('starts a new line after one of which half was lost', () => {
+  const { sink, writes, outcome } = open();
+  outcome.most = 3;
+  outcome.errorAfter = 'EIO';
+  sink.write('abcdef\n');
+  sink.flushSync();
+  outcome.error = undefined;
+  outcome.most = Number.POSITIVE_INFINITY;
+  sink.write('g\n');
+  sink.flushSync();
+  assert.equal(writes, ['abc', '\n1 dropped\ng\n']);
+});
+
+test('does not wait for ever at the end', () => {
+  const { sink, outcome } = open();
+  outcome.error = 'EAGAIN';
+  sink.write('a\n');
+  const startMs = performance.now();
+  sink.close();
+  assert.ok(performance.now() - startMs < 2_000);
+});
+
+test.run();
+
+function open() {
+  const writes: string[] = [];
+  const outcome: { error?: string | undefined; errorAfter?: string; most: number; tries: number } = {
+    most: Number.POSITIVE_INFINITY,
+    tries: 0,
+  };
+  const sink = new LogSink({
+    notice: (dropped) => `${dropped} dropped\n`,
+    write: (bytes) => {
+      outcome.tries += 1;
+      if (outcome.error !== undefined) throw Object.assign(new Error('no'), { code: outcome.error });
+      const taken = bytes.subarray(0, outcome.most);
+      writes.push(Buffer.from(taken).toString());
+      outcome.error = outcome.errorAfter;
+      return taken.length;
+    },
+  });
+  return { sink, writes, outcome };
+}

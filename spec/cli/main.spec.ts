@@ -1,0 +1,54 @@
+// The whole command line, in this process: exit codes and what goes where.
+
+import * as assert from 'uvu/assert';
+import { main } from '../../src/cli/main.ts';
+import { packageVersion } from '../../src/cli/package-version.ts';
+import { suite } from '../helpers/suite.ts';
+import { runCommand } from './commands/against-gateway.ts';
+import { recordingTerminal } from './recording-terminal.ts';
+
+const test = suite('main');
+
+test('prints the version', async () => {
+  assert.equal(await runCommand(['--version']), { code: 0, out: packageVersion(), err: '' });
+});
+
+test('prints help where it was asked for, with exit code 0', async () => {
+  for (const words of [['--help'], ['gateway', '--help'], ['gateway', 'list', '-h'], ['config', '--help']]) {
+    const { code, out, err } = await runCommand(words);
+    assert.equal([code, err], [0, ''], words.join(' '));
+    assert.match(out, 'Usage:');
+  }
+});
+
+test('shows help as a complaint when no command is named, with exit code 2', async () => {
+  for (const words of [[], ['gateway']]) {
+    const { code, out, err } = await runCommand(words);
+    assert.equal([code, out], [2, '']);
+    assert.match(err, 'Commands:');
+  }
+});
+
+test('answers a mistake with one line and exit code 2', async () => {
+  assert.equal(await runCommand(['gateway', 'lits']), {
+    code: 2,
+    out: '',
+    err: 'stagedoor: there is no command "stagedoor gateway lits"; did you mean "stagedoor gateway list"?',
+  });
+});
+
+test('answers a failure with one line and exit code 1', async () => {
+  const { code, err } = await runCommand(['gateway', 'list', '--url', 'http://127.0.0.1:2']);
+  assert.is(code, 1);
+  assert.match(err, /^stagedoor: nothing listens at [^\n]+$/);
+});
+
+test('shows where a defect of ours comes from', async () => {
+  const terminal = { ...recordingTerminal(), print: () => assert.unreachable('a defect') };
+  const complaints: string[] = [];
+  const code = await main(['--version'], { ...terminal, complain: (line) => void complaints.push(line) });
+  assert.is(code, 1);
+  assert.match(String(complaints[0]), /^stagedoor: Assertion: [^\n]+\n {4}at /);
+});
+
+test.run();

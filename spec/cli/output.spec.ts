@@ -1,0 +1,54 @@
+import * as assert from 'uvu/assert';
+import { duration, facts, json, printable, stateWord, table } from '../../src/cli/output.ts';
+import { suite } from '../helpers/suite.ts';
+import { recordingTerminal } from './recording-terminal.ts';
+
+const test = suite('output');
+const plain = recordingTerminal();
+
+test('draws a table in columns, without borders, colours or trailing spaces', () => {
+  const text = table(
+    plain,
+    ['NAME', 'COUNT'],
+    [
+      ['a', 1],
+      ['longer name', 23],
+    ],
+  );
+  assert.is(text, ['NAME         COUNT', 'a            1', 'longer name  23'].join('\n'));
+});
+
+test('colours headings and states only where the terminal wants it', () => {
+  const colourful = recordingTerminal({ colours: true });
+  assert.match(table(colourful, ['NAME'], [['a']]), '<bold>NAME</bold>');
+  assert.is(stateWord(colourful, 'healthy'), '<green>healthy</green>');
+  assert.is(stateWord(colourful, 'unhealthy'), '<red>unhealthy</red>');
+  assert.is(stateWord(colourful, 'starting'), '<yellow>starting</yellow>');
+  assert.is(stateWord(plain, 'unhealthy'), 'unhealthy');
+});
+
+test('lines up facts', () => {
+  assert.is(
+    facts([
+      ['a', 1],
+      ['long', 'x'],
+    ]),
+    'a     1\nlong  x',
+  );
+});
+
+test('says durations like a person', () => {
+  const said = [0, 59.9, 60, 3599, 3600, 90_061, -5].map(duration);
+  assert.equal(said, ['0 s', '59 s', '1 min', '59 min', '1 h 0 min', '1 d 1 h', '0 s']);
+});
+
+test('lets no control characters of a backend reach the terminal', () => {
+  assert.is(printable('a\u001b]0;title\u0007b\nc\u001b[2Jd'), 'a ]0;title b c [2Jd');
+  assert.is(printable('\u001b[32mgreen\u001b[39m'), '\u001b[32mgreen\u001b[39m');
+});
+
+test('prints JSON that a program can read back', () => {
+  assert.equal(JSON.parse(json({ a: [1, 'ü'] })), { a: [1, 'ü'] });
+});
+
+test.run();

@@ -1,0 +1,104 @@
+import { EventEmitter } from 'node:events';
+import * as assert from 'uvu/assert';
+import { listenForStop } from '../../src/cli/stop-signals.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('stop signals');
+
+test('tells the first signal', async () => {
+  const { source, stop } = listen();
+  source.emit('SIGTERM', 'SIGTERM');
+  assert.equal(await stop.first, { kind: 'signal', signal: 'SIGTERM' });
+});
+
+test('takes one Ctrl-C that arrives twice as one', async () => {
+  const { source, stop, clock } = listen();
+  source.emit('SIGINT', 'SIGINT');
+  clock.nowMs += LIMITS.sameSignalMs - 1;
+  source.emit('SIGINT', 'SIGINT');
+  assert.is(await isPending(stop.urgent), true);
+});
+
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const) {
+  test(`takes a later ${signal} as urgent, with exit code ${code}`, async () => {
+    const { source, stop, clock } = listen();
+    source.emit('SIGTERM', 'SIGTERM');
+    clock.nowMs += LIMITS.sameSignalMs;
+    source.emit(signal, signal);
+    assert.is(await stop.urgent, code);
+  });
+}
+
+test('reports every defect and asks for the end once', async () => {
+  const { source, stop, defects } = listen();
+  const [one, two] = [new Error('one'), new Error('two')];
+  source.emit('uncaughtException', one);
+  source.emit('unhandledRejection', two);
+  assert.equal(await stop.first, { kind: 'defect', error: one });
+  assert.equal(defects, [one, two]);
+});
+
+test('survives a report that fails, and does not report what reporting causes', async () => {
+  const source = new EventEmitter();
+  let reports = 0;
+  const stop = listenForStop(
+    () => {
+      reports += 1;
+      source.emit('uncaughtException', new Error('caused by the report'));
+      throw new Error('the report failed');
+    },
+    { source },
+  );
+  assert.not.throws(() => source.emit('uncaughtException', new Error('one')));
+  assert.is(reports, 1);
+  assert.is((await stop.first).kind, 'defect');
+});
+
+test('stops reporting defects that do not end', () => {
+  const { source, defects } = listen();
+  for (let index = 0; index < 1_000; index += 1) source.emit('uncaughtException', index);
+  assert.is(defects.length, 100);
+});
+
+test('lets a signal after a defect end in order, not at once', async () => {
+  const { source, stop, clock } = listen();
+  source.emit('uncaughtException', new Error('one'));
+  clock.nowMs += 10_000;
+  source.emit('SIGTERM', 'SIGTERM');
+  assert.is(await isPending(stop.urgent), true);
+});
+
+test('ends when its terminal is closed, but not under nohup', async () => {
+  const foreground = listen({ hasTerminal: true });
+  foreground.source.emit('SIGHUP', 'SIGHUP');
+  assert.equal(await foreground.stop.first, { kind: 'signal', signal: 'SIGHUP' });
+  const background = listen({ hasTerminal: false });
+  background.source.emit('SIGHUP', 'SIGHUP');
+  assert.is(await isPending(background.stop.first), true);
+});
+
+test('leaves no listener behind', () => {
+  const { source, stop } = listen();
+  stop.dispose();
+  assert.equal(source.eventNames(), []);
+});
+
+test.run();
+
+function listen({ hasTerminal = true } = {}) {
+  const source = new EventEmitter();
+  const clock = { nowMs: 1000 };
+  const defects: unknown[] = [];
+  const onDefect = (error: unknown) => void defects.push(error);
+  const stop = listenForStop(onDefect, { source, hasTerminal, now: () => clock.nowMs });
+  return { source, clock, defects, stop };
+}
+
+async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  const pending = Symbol('pending');
+  return (await Promise.race([promise, Promise.resolve(pending)])) === pending;
+}

@@ -1,0 +1,39 @@
+// The real terminal, in a process of its own.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import * as assert from 'uvu/assert';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('terminal');
+const terminal = new URL('../../src/cli/terminal.ts', import.meta.url).href;
+const open = `const terminal = (await import('${terminal}')).processTerminal();`;
+
+test('prints to standard output and complains on standard error', async () => {
+  const child = start(`${open} terminal.print('a'); terminal.complain('b');`);
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  assert.equal({ out, err }, { out: 'a\n', err: 'b\n' });
+});
+
+test('uses no colours when nobody watches', async () => {
+  const child = start(`${open} terminal.print(terminal.paint('red', 'a'));`);
+  assert.is(await text(child.stdout), 'a\n');
+});
+
+test('survives a reader that goes away', async () => {
+  const child = start(`${open}
+    for (let line = 0; line < 2000; line += 1) { terminal.print('x'.repeat(1000)); await new Promise(setImmediate); }
+    process.exitCode = 5;`);
+  child.stdout.destroy();
+  const [code] = await once(child, 'exit');
+  assert.is(code, 5);
+});
+
+test.run();
+
+function start(script: string) {
+  return spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}

@@ -1,0 +1,184 @@
+// Starts the program as a user would, `node bin/stagedoor.mjs …`, and follows it: what it prints, where it listens, how
+// it ends, and which processes it leaves behind. Each program has a home folder of its own, which its descendants
+// inherit: that is how they are found, however deep they are.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The program's front door. */
+export const binPath = fileURLToPath(new URL('../../bin/stagedoor.mjs', import.meta.url));
+
+/** Whether descendants can be found here. Journeys about orphans need it. */
+export const canFindDescendants = process.platform === 'linux';
+
+export interface ProgramOptions {
+  /** Variables besides PATH, HOME and TMPDIR. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Working folder. Default: the program's own empty home. */
+  readonly folder?: string;
+}
+
+/** How a program ended: its exit code, or the signal that ended it. */
+export interface ProgramEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** One running program. */
+export class Program {
+  readonly process: ChildProcess;
+  /** Its own folder, also for its temporary files; removed with `remove`. */
+  readonly home: string;
+  readonly #ended: Promise<ProgramEnd>;
+  #out = '';
+  #err = '';
+  #hasEnded = false;
+  #listeners = new Set<() => void>();
+
+  constructor(words: readonly string[], { env = {}, folder }: ProgramOptions = {}) {
+    this.home = mkdtempSync(join(tmpdir(), 'stagedoor-home-'));
+    this.process = spawn(process.execPath, [binPath, ...words], {
+      cwd: folder ?? this.home,
+      env: { PATH: process.env.PATH ?? '', HOME: this.home, TMPDIR: this.home, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.#out += text;
+      this.#tell();
+    });
+    this.process.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.#err += text;
+      this.#tell();
+    });
+    this.#ended = once(this.process, 'close').then(([code, signal]) => {
+      this.#hasEnded = true;
+      this.#tell();
+      return { code, signal };
+    });
+  }
+
+  /** Everything on standard output so far. */
+  get out(): string {
+    return this.#out;
+  }
+
+  /** Everything on standard error so far. */
+  get err(): string {
+    return this.#err;
+  }
+
+  /** The first URL it listens on; waits for it. */
+  async url(): Promise<string> {
+    const [, url = ''] = await this.sees(/listening on (\S+)\n/);
+    return url;
+  }
+
+  /** Waits until standard output matches. Fails when the program ends or the time is over. */
+  sees(pattern: RegExp, withinMs = 15_000): Promise<RegExpExecArray> {
+    return this.#find(() => pattern.exec(this.#out), pattern, withinMs);
+  }
+
+  /** The same for standard error. */
+  complains(pattern: RegExp, withinMs = 15_000): Promise<RegExpExecArray> {
+    return this.#find(() => pattern.exec(this.#err), pattern, withinMs);
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.process.kill(name);
+  }
+
+  /** How it ended; waits for it. Fails when it does not within the time. */
+  async end(withinMs = 15_000): Promise<ProgramEnd> {
+    await this.#until(() => this.#hasEnded || undefined, withinMs);
+    if (!this.#hasEnded) throw new Error(`it did not end within ${withinMs} ms:\n${this.#out}\n${this.#err}`);
+    return this.#ended;
+  }
+
+  /** Runs another command line of the same program, against this gateway. */
+  async run(...words: string[]): Promise<ProgramEnd & { readonly out: string; readonly err: string }> {
+    return runProgram(words, { env: { STAGEDOOR_URL: await this.url() } });
+  }
+
+  /** Process ids of everything it started that still lives, itself left out. Linux only. */
+  descendants(): number[] {
+    return processesWithHome(this.home).filter((pid) => pid !== this.process.pid);
+  }
+
+  /** Waits until nothing it started is left; resolves with what is left when the time is over. */
+  async survivors(withinMs = 5_000): Promise<number[]> {
+    await this.#until(() => this.descendants().length === 0 || undefined, withinMs);
+    return this.descendants();
+  }
+
+  /** For the end of a test: kills whatever is left and removes its folder. */
+  async remove(): Promise<void> {
+    if (!this.#hasEnded) this.process.kill('SIGKILL');
+    await this.#ended;
+    if (canFindDescendants) for (const pid of this.descendants()) process.kill(pid, 'SIGKILL');
+    rmSync(this.home, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  async #find(
+    look: () => RegExpExecArray | null,
+    pattern: RegExp,
+    withinMs: number,
+  ): Promise<RegExpExecArray> {
+    const found = await this.#until(() => look() ?? (this.#hasEnded ? 'ended' : undefined), withinMs);
+    if (found !== undefined && found !== 'ended') return found;
+    const how = found === 'ended' ? 'ended' : `did not within ${withinMs} ms`;
+    throw new Error(`it should have said ${pattern} but ${how}:\n${this.#out}\n${this.#err}`);
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Looks again whenever it says something, and every 20 ms for what says nothing. */
+  #until<T>(look: () => T | undefined, withinMs: number): Promise<T | undefined> {
+    return new Promise((resolve) => {
+      const giveUpAtMs = performance.now() + withinMs;
+      const again = (): void => {
+        const seen = look();
+        if (seen === undefined && performance.now() < giveUpAtMs) return;
+        this.#listeners.delete(again);
+        clearInterval(timer);
+        resolve(seen);
+      };
+      const timer = setInterval(again, 20);
+      this.#listeners.add(again);
+      again();
+    });
+  }
+}
+
+/** Runs a command line to its end. */
+export async function runProgram(
+  words: readonly string[],
+  options: ProgramOptions = {},
+): Promise<ProgramEnd & { readonly out: string; readonly err: string }> {
+  const program = new Program(words, options);
+  try {
+    return { ...(await program.end(30_000)), out: program.out, err: program.err };
+  } finally {
+    await program.remove();
+  }
+}
+
+/** Living processes whose environment names this home folder. */
+function processesWithHome(home: string): number[] {
+  const wanted = `HOME=${home}`;
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(wanted);
+      } catch {
+        return false; // gone, or somebody else's
+      }
+    });
+}

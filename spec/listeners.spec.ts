@@ -1,0 +1,174 @@
+// Ports and connections, with real sockets.
+
+import { once } from 'node:events';
+import { Agent, createServer, get, type IncomingMessage, type RequestListener } from 'node:http';
+import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net';
+import { text } from 'node:stream/consumers';
+import * as assert from 'uvu/assert';
+import { ListenError, type Listeners, openListeners } from '../src/listeners.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('listeners');
+const cleanups: (() => unknown)[] = [];
+test.after.each(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+});
+
+const hello: RequestListener = (_, response) => void response.end('hello');
+
+test('serves the same on every listener and says where', async () => {
+  const { urls, warnings } = await open([0, 0]);
+  assert.is(new Set(urls).size, 2);
+  for (const url of urls) assert.is(await (await fetch(url)).text(), 'hello');
+  assert.equal(warnings, []);
+});
+
+test('says how to reach a listener on every address from this machine', async () => {
+  const { urls, places } = await open([0], { host: '0.0.0.0' });
+  const [, port] = /^http:\/\/127\.0\.0\.1:(\d+)$/.exec(String(urls[0])) ?? [];
+  assert.equal(places, [`0.0.0.0:${port} (http://127.0.0.1:${port} here)`]);
+  const one = await open([0]);
+  assert.equal(one.places, one.urls);
+});
+
+test('does without one default port that is taken, and says so', async () => {
+  const taken = await takenPort();
+  const { urls, warnings } = await open([taken, 0], { portsDefaulted: true });
+  assert.is(urls.length, 1);
+  assert.equal(warnings, [`port ${taken} is taken by another program; this gateway does without it`]);
+});
+
+test('fails with one line when both default ports are taken', async () => {
+  const ports = [await takenPort(), await takenPort()];
+  const error = await failure(open(ports, { portsDefaulted: true }));
+  assert.is(
+    error.message,
+    `ports ${ports.join(' and ')} on 127.0.0.1 are taken by another program; ` +
+      'choose another with --port <port>, or --port 0 for a free one',
+  );
+});
+
+test('fails when a port that was asked for is taken, and leaves no other open', async () => {
+  const [taken, free] = [await takenPort(), await freePort()];
+  const error = await failure(open([free, taken]));
+  assert.match(error.message, new RegExp(`^port ${taken} on 127.0.0.1 is taken by another program; choose`));
+  assert.is(await accepts(free), false);
+});
+
+test('says which address is none of this machine', async () => {
+  const error = await failure(open([0], { host: '192.0.2.1' }));
+  assert.is(error.message, '"192.0.2.1" is no address of this machine; choose another with --host <address>');
+});
+
+test('refuses headers above 64 KiB and takes those below', async () => {
+  const { urls } = await open([0]);
+  const statusOf = async (bytes: number) => {
+    const response = await fetch(String(urls[0]), { headers: { 'X-Large': 'x'.repeat(bytes) } });
+    await response.text();
+    return response.status;
+  };
+  assert.equal([await statusOf(60 * 1024), await statusOf(65 * 1024)], [200, 431]);
+});
+
+test('lets an answer under way arrive and closes its connection, while new ones are refused', async () => {
+  const [started, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const listeners = await open([0], {
+    serve: async (_, response) => {
+      started.resolve();
+      await finish.promise;
+      response.end('late');
+    },
+  });
+  const [agent, port] = [new Agent({ keepAlive: true }), portOf(listeners)];
+  const answer = request(port, agent);
+  await started.promise;
+
+  listeners.stopAccepting();
+  assert.is(await accepts(port), false);
+  const closed = listeners.close(60_000);
+  finish.resolve();
+  assert.is(await text(await answer), 'late');
+  await closed;
+  agent.destroy();
+});
+
+test('closes idle connections at once', async () => {
+  const listeners = await open([0]);
+  const agent = new Agent({ keepAlive: true });
+  await text(await request(portOf(listeners), agent));
+  listeners.stopAccepting();
+  await listeners.close(60_000);
+  agent.destroy();
+});
+
+test('cuts what does not end within its patience', async () => {
+  const listeners = await open([0], { serve: () => {} });
+  const socket = connect(portOf(listeners), '127.0.0.1').on('error', () => {
+    // The reset is what this test asks for.
+  });
+  socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  await once(socket, 'connect');
+  await listeners.close(20);
+  await once(socket, 'close');
+});
+
+test.run();
+
+async function open(
+  ports: readonly number[],
+  options: { host?: string; portsDefaulted?: boolean; serve?: RequestListener } = {},
+): Promise<Listeners> {
+  const { host = '127.0.0.1', portsDefaulted = false, serve = hello } = options;
+  const wanted = ports.map((port) => ({ host, port, label: 'gateway' as const }));
+  const listeners = await openListeners({ listeners: wanted, portsDefaulted }, serve);
+  cleanups.push(() => listeners.close(0));
+  return listeners;
+}
+
+async function takenPort(): Promise<number> {
+  const server = await listening(createTcpServer());
+  cleanups.push(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+async function freePort(): Promise<number> {
+  const server = await listening(createServer());
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function listening<S extends Server>(server: S): Promise<S> {
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return server;
+}
+
+function portOf({ urls }: Listeners): number {
+  return Number(new URL(String(urls[0])).port);
+}
+
+async function request(port: number, agent: Agent): Promise<IncomingMessage> {
+  const [response] = await once(get({ host: '127.0.0.1', port, agent }), 'response');
+  return response;
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', () => resolve(false));
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+  });
+}
+
+async function failure(opening: Promise<unknown>): Promise<Error> {
+  const error = await opening.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  assert.instance(error, ListenError);
+  return error as Error;
+}

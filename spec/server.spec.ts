@@ -1,0 +1,172 @@
+// The composition root with real sockets and in-process backends: what is up when, and in which order it ends.
+
+import { once } from 'node:events';
+import { access, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { Agent, get, type IncomingMessage } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { pino } from 'pino';
+import * as assert from 'uvu/assert';
+import { fields } from '../src/cli/remote.ts';
+import { loadConfig } from '../src/config.ts';
+import { ListenError } from '../src/listeners.ts';
+import { RegistryFileError } from '../src/persistence/registry-file.ts';
+import { type RunningServer, startServer } from '../src/server.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('server');
+const cleanups: (() => unknown)[] = [];
+let folder = '';
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-server-'));
+});
+test.after(() => rm(folder, { recursive: true, force: true }));
+test.after.each(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+});
+
+test('serves both surfaces, with the version of the package as build', async () => {
+  const { urls } = await start({}, { build: '9.9.9' });
+  const health = fields(await (await fetch(`${urls[0]}/gateway/health`)).json());
+  assert.equal([health.status, health.build], ['healthy', '9.9.9']);
+  assert.is((await fetch(`${urls[0]}/health`)).status, 200);
+  assert.is((await fetch(`${urls[0]}/readyz`)).status, 200);
+});
+
+test('gives templates the defaults of the configuration', async () => {
+  const { gateway } = await start({ strategy: 'random', 'call-timeout': '1.5' });
+  assert.equal([gateway.policy.strategy, gateway.policy.callTimeoutMs], ['random', 1500]);
+});
+
+test('takes in the registry file and tells what it could not use', async () => {
+  const file = join(folder, 'registry.json');
+  const instances = [{ id: 'one', endpoint: 'http://127.0.0.1:9/mcp' }, { id: 'two' }];
+  await writeFile(file, JSON.stringify({ templates: { demo: { instances } } }));
+  const logged: string[] = [];
+  const log = pino({ base: null, timestamp: false }, { write: (line: string) => void logged.push(line) });
+  const { gateway, warnings } = await start({ 'registry-file': file }, { log });
+  const known = gateway.servers().map(({ definition }) => [definition.id, definition.source]);
+  assert.equal(known, [['one', 'file']]);
+  assert.equal(
+    logged.map((line) => JSON.parse(line)),
+    [
+      {
+        level: 30,
+        ...{ added: 1, changed: 0, removed: 0, unchanged: 0, kept_away: 0, problems: 1 },
+        msg: 'registry file taken in',
+      },
+    ],
+  );
+  assert.is(warnings.length, 1);
+  assert.match(String(warnings[0]), 'templates.demo.instances[1]');
+});
+
+test('does not start with a registry file that cannot be read', async () => {
+  const error = await failure(start({ 'registry-file': join(folder, 'nothing.json') }));
+  assert.instance(error, RegistryFileError);
+});
+
+test('starts no child when the port is taken', async () => {
+  const blocker = createServer().listen(0, '127.0.0.1');
+  await once(blocker, 'listening');
+  cleanups.push(() => blocker.close());
+  const marker = join(folder, 'started');
+  const file = join(folder, 'commands.json');
+  const script = `require('node:fs').writeFileSync(${JSON.stringify(marker)}, '')`;
+  const instance = { id: 'one', command: process.execPath, args: ['-e', script] };
+  await writeFile(file, JSON.stringify({ templates: { demo: { instances: [instance] } } }));
+
+  const { port } = blocker.address() as AddressInfo;
+  const error = await failure(start({ port: String(port), 'registry-file': file }));
+  assert.instance(error, ListenError);
+  assert.is(await exists(marker), false);
+});
+
+test('lets a call in flight finish while it is not ready any more and refuses new calls', async () => {
+  const server = await start();
+  const [started, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  await server.gateway.register('slow', {
+    id: 'one',
+    handler: async ({ method }) => {
+      if (method !== 'tools/call') return { tools: [{ name: 'wait', inputSchema: { type: 'object' } }] };
+      started.resolve();
+      await finish.promise;
+      return { content: [{ type: 'text', text: 'done' }] };
+    },
+  });
+  const agent = new Agent({ keepAlive: true });
+  cleanups.push(() => agent.destroy());
+  await ask(server, agent, '/readyz'); // its connection stays open, as that of a load balancer would
+  const answer = fetch(`${server.urls[0]}/mcp/slow/tools/call`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: '{"name":"wait","arguments":{}}',
+  });
+  await started.promise;
+
+  const notReady = ask(server, agent, '/readyz');
+  const closed = server.close();
+  assert.is((await notReady).statusCode, 503);
+  finish.resolve();
+  assert.is(await (await answer).text(), '{"content":[{"type":"text","text":"done"}]}');
+  await closed;
+  assert.instance(await failure(fetch(`${server.urls[0]}/livez`)), TypeError);
+});
+
+test('ends calls that outlive the grace time', async () => {
+  const server = await start({ 'grace-seconds': '0.05' });
+  const started = Promise.withResolvers<void>();
+  await server.gateway.register('stuck', {
+    handler: ({ method }) => {
+      if (method !== 'tools/call') return { tools: [{ name: 'wait', inputSchema: { type: 'object' } }] };
+      started.resolve();
+      return new Promise(() => {});
+    },
+  });
+  const answer = fetch(`${server.urls[0]}/mcp/stuck/tools/call`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: '{"name":"wait","arguments":{}}',
+  });
+  await started.promise;
+  await server.close();
+  assert.is((await answer).status, 503);
+});
+
+test('closes once, however often it is asked', async () => {
+  const server = await start();
+  assert.is(server.close(), server.close());
+  await server.close();
+});
+
+test.run();
+
+async function start(flags: Record<string, string> = {}, options = {}): Promise<RunningServer> {
+  const config = loadConfig({ flags: { port: '0', host: '127.0.0.1', ...flags }, env: {}, cwd: folder });
+  const server = await startServer(config, options);
+  cleanups.push(() => server.close());
+  return server;
+}
+
+async function ask(server: RunningServer, agent: Agent, path: string): Promise<IncomingMessage> {
+  const [response]: IncomingMessage[] = await once(get(`${server.urls[0]}${path}`, { agent }), 'response');
+  if (response === undefined) throw new Error('no response');
+  await text(response);
+  return response;
+}
+
+function failure(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,63 @@
+// `stagedoor config`: the settings a gateway started here and now would have, and where each comes from.
+
+import { SETTINGS } from '../../config/settings.ts';
+import { type Config, type ConfigRow, describeConfig } from '../../config.ts';
+import type { CommandDefinition } from '../command.ts';
+import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
+
+/** Row of the command table. */
+export const config: CommandDefinition = {
+  name: 'config',
+  positionals: '',
+  summary: 'Show the effective settings and where each comes from',
+  options: [...SETTING_OPTIONS, { flags: '--json', description: 'Print them as JSON' }],
+  run: async (input, terminal) => {
+    const { json, table } = await import('../output.ts');
+    const settings = readSettings(input, terminal);
+    const rows = describeConfig(settings).map((row) => ({ ...row, source: tidySource(row.source) }));
+    if (input.switch('json')) terminal.print(json(typed(rows, settings)));
+    else {
+      const cells = rows.map(({ name, value, source }) => [name, source, value]);
+      terminal.print(`${table(terminal, ['SETTING', 'SOURCE', 'VALUE'], cells)}\n\n${explanation(settings)}`);
+    }
+    for (const warning of settings.warnings) terminal.complain(`warning: ${warning}`);
+    return 0;
+  },
+};
+
+/** A listener has two sources, one for its port and one for its host; often they are one. */
+function tidySource(source: string): string {
+  const [, port, host] = /^port (.*), host (.*)$/.exec(source) ?? [];
+  if (port === undefined || host === undefined) return source;
+  return port === host ? port : `port: ${port}; host: ${host}`;
+}
+
+function explanation({ listeners, portsDefaulted }: Config): string {
+  if (portsDefaulted) {
+    return 'It listens on two ports because nobody set one: each serves everything; --port leaves one.';
+  }
+  return listeners.length > 1
+    ? 'It listens on one port per PORT variable: each serves everything; --port leaves one.'
+    : 'The port it listens on serves everything.';
+}
+
+type TypedRow = Omit<ConfigRow, 'value'> & { readonly value: unknown };
+
+/** The rows with numbers, booleans and lists as such; null for what is not set. Units stay those of the settings. */
+function typed(rows: readonly ConfigRow[], { listeners }: Config): readonly TypedRow[] {
+  // The rows of listeners are the first ones, in the same order.
+  return rows.map((row, index) => ({
+    ...row,
+    value: row.name === 'listen' ? listeners[index] : typedValue(row),
+  }));
+}
+
+function typedValue({ name, value }: ConfigRow): unknown {
+  const setting = Object.values(SETTINGS).find(({ key }) => key === name);
+  const isUnset = setting?.default === undefined && (value === 'none' || value === 'undefined');
+  if (setting === undefined || isUnset) return isUnset ? null : value;
+  const read = setting.kind.read(value, '/');
+  // Times are read as milliseconds, but written in seconds.
+  if (typeof read === 'number') return Number(value);
+  return typeof read === 'boolean' || Array.isArray(read) ? read : value;
+}

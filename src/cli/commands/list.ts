@@ -1,0 +1,63 @@
+// `stagedoor gateway list`: every registered instance and how it is.
+
+import { basename } from 'node:path';
+import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import type { CommandDefinition } from '../command.ts';
+import { type Fields, instancesOf, reasonOf } from '../remote.ts';
+import type { Terminal } from '../terminal.ts';
+
+/** Row of the command table. */
+export const list: CommandDefinition = {
+  name: 'gateway list',
+  positionals: '',
+  summary: 'List every registered instance and its state',
+  options: CLIENT_OPTIONS,
+  run: async (input, terminal) => {
+    const { json } = await import('../output.ts');
+    const gateway = await gatewayOf(input, terminal);
+    const registry = await gateway.request('/gateway/registry');
+    terminal.print(input.switch('json') ? json(registry) : await listing(terminal, registry));
+    return 0;
+  },
+};
+
+async function listing(terminal: Terminal, registry: unknown): Promise<string> {
+  const records = instancesOf(registry);
+  if (records.length === 0) return 'No instance is registered. stagedoor gateway register --help shows how.';
+  const { stateWord, table } = await import('../output.ts');
+  const rows = records.map((record) => [
+    String(record.template_name),
+    String(record.id),
+    String(record.transport),
+    stateWord(terminal, String(record.state)),
+    Number(record.weight),
+    Number(record.in_flight),
+    target(record, terminal.columns !== undefined),
+    reasonOf(record),
+  ]);
+  return table(
+    terminal,
+    ['TEMPLATE', 'INSTANCE', 'TRANSPORT', 'STATE', 'WEIGHT', 'IN FLIGHT', 'BACKEND', 'REASON'],
+    rows,
+  );
+}
+
+/**
+ * The program it runs, else the address it is at. For a person the folders of the program are left out and long words are
+ * cut at their front, where paths say least; programs that read this get all of it.
+ */
+function target({ command, args, endpoint }: Fields, isForPeople: boolean): string {
+  if (typeof command !== 'string') return String(endpoint ?? '');
+  const words = Array.isArray(args) ? args.map(String) : [];
+  if (!isForPeople) return [command, ...words].join(' ');
+  const line = [basename(command), ...words.map(shortened)].join(' ');
+  return line.length > LONGEST_TARGET ? `${line.slice(0, LONGEST_TARGET - 1)}…` : line;
+}
+
+function shortened(word: string): string {
+  return word.length > LONGEST_WORD ? `…${word.slice(1 - LONGEST_WORD)}` : word;
+}
+
+/** Commands can be of any length, terminals are not. */
+const LONGEST_TARGET = 60;
+const LONGEST_WORD = 32;

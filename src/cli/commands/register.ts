@@ -1,0 +1,147 @@
+// `stagedoor gateway register`: adds an instance to a running gateway.
+// What is allowed is decided by the gateway; here only what cannot be meant is refused.
+
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import type { CommandDefinition } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
+import { type Fields, fields, reasonOf } from '../remote.ts';
+import type { Terminal } from '../terminal.ts';
+
+/** Row of the command table. */
+export const register: CommandDefinition = {
+  name: 'gateway register',
+  positionals: '<template>',
+  summary:
+    'Register an instance: an HTTP endpoint, a program that the gateway runs, or both: the program serves the endpoint',
+  options: [
+    {
+      flags: '--endpoint <url>',
+      description: 'URL of a Streamable HTTP server; without a path /mcp is added',
+    },
+    {
+      flags: '--header <NAME=VALUE>',
+      description: 'Header sent to the endpoint; NAME=@file takes the value from a file; repeatable',
+      repeatable: true,
+    },
+    {
+      flags: '--command <line>',
+      description: 'Program with its words, as one string; no shell is involved',
+    },
+    { flags: '--working-dir <folder>', description: "Folder of the program; default the gateway's own" },
+    { flags: '--env <KEY=VALUE>', description: 'Variable for the program; repeatable', repeatable: true },
+    { flags: '--id <id>', description: 'Name of the instance in its template; default a generated one' },
+    {
+      flags: '--metadata <KEY=VALUE>',
+      description: 'A note kept with the instance; repeatable',
+      repeatable: true,
+    },
+    {
+      flags: '--weight <number>',
+      description: 'Share of the calls with weighted balancing, 1 to 1000; default 1',
+    },
+    {
+      flags: '--wait <seconds>',
+      description: 'Wait until it is healthy; exit code 1 when it is not by then',
+    },
+    ...CLIENT_OPTIONS,
+  ],
+  examples: [
+    'gateway register search --endpoint http://127.0.0.1:9000/mcp --weight 3',
+    'gateway register search --endpoint https://mcp.example.com --header Authorization=@token.txt',
+    'gateway register files --command "npx -y @modelcontextprotocol/server-filesystem ." --wait 30',
+  ],
+  run: async (input, terminal) => {
+    const template = input.positional(0);
+    const instance = instanceOf(input, terminal);
+    const waitSeconds = input.number('wait', { minimum: 0, maximum: 300 });
+    const gateway = await gatewayOf(input, terminal);
+    const query = waitSeconds === undefined ? '' : `?wait=${waitSeconds}`;
+    const { status, body } = await gateway.ask(`/gateway/register${query}`, {
+      method: 'POST',
+      body: { template_name: template, instance },
+      timeoutMs: 10_000 + (waitSeconds ?? 0) * 1000,
+    });
+    const done: Done = { record: fields(body), template, isReplaced: status === 200, waitSeconds };
+    return report(done, input, terminal);
+  },
+};
+
+function instanceOf(input: CommandInput, { folder }: Terminal): Record<string, unknown> {
+  const endpoint = input.text('endpoint');
+  const command = input.text('command');
+  if (endpoint === undefined && command === undefined) {
+    throw new UsageError('say how to reach it: --endpoint <url> or --command <string>');
+  }
+  const workingDir = input.text('working-dir');
+  const variables = input.texts('env').map((text) => assignment('--env KEY=VALUE', text));
+  const headers = input.texts('header').map((text) => {
+    const [name, value] = assignment('--header NAME=VALUE', text);
+    return [name, value.startsWith('@') ? contentOf(resolve(folder, value.slice(1)), value) : value];
+  });
+  const metadata = input.texts('metadata').map((text) => assignment('--metadata KEY=VALUE', text));
+  if (command === undefined && (workingDir !== undefined || variables.length > 0)) {
+    throw new UsageError('--working-dir and --env belong to --command');
+  }
+  if (endpoint === undefined && headers.length > 0) throw new UsageError('--header belongs to --endpoint');
+  const fields = {
+    id: input.text('id'),
+    endpoint,
+    command,
+    // Relative to where the user is, not to where the gateway was started.
+    working_dir: workingDir === undefined ? undefined : resolve(folder, workingDir),
+    env_vars: variables.length > 0 ? Object.fromEntries(variables) : undefined,
+    headers: headers.length > 0 ? Object.fromEntries(headers) : undefined,
+    metadata: metadata.length > 0 ? Object.fromEntries(metadata) : undefined,
+    weight: input.number('weight', { minimum: 1, maximum: 1000 }),
+  };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+function assignment(form: string, text: string): [string, string] {
+  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  if (name === undefined || value === undefined) {
+    throw new UsageError(`${form.replace(' ', ' takes ')}, not "${text}"`);
+  }
+  return [name, value];
+}
+
+/** A secret in a file stays out of the list of processes, which every user of the machine can read. */
+function contentOf(path: string, written: string): string {
+  try {
+    // Editors and `echo` end a file with a line break that nobody means.
+    return readFileSync(path, 'utf8').replace(/[\r\n]+$/, '');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : 'unknown reason';
+    throw new UsageError(`--header: "${written.slice(1)}" cannot be read (${code})`, { cause: error });
+  }
+}
+
+interface Done {
+  readonly record: Fields;
+  readonly template: string;
+  readonly isReplaced: boolean;
+  readonly waitSeconds: number | undefined;
+}
+
+async function report(done: Done, input: CommandInput, terminal: Terminal): Promise<number> {
+  const { record, template, isReplaced, waitSeconds } = done;
+  const { json, printable, stateWord } = await import('../output.ts');
+  const id = String(record.instance_id);
+  const what = isReplaced ? 'replaced' : 'registered';
+  const state = stateWord(terminal, String(record.state));
+  terminal.print(input.switch('json') ? json(record) : `${id} is ${what} in ${template}: ${state}`);
+  if (waitSeconds === undefined || record.healthy === true) return 0;
+
+  const because = reasonOf(record);
+  const said = Array.isArray(record.stderr) ? record.stderr.slice(-LAST_LINES).map(String) : [];
+  throw new CommandFailure(
+    `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}; it stays registered`,
+    { details: said.length === 0 ? [] : ['It wrote last:', ...said.map((line) => `  ${printable(line)}`)] },
+  );
+}
+
+/** Lines of a failed program that are shown: the error is at the end, and a stack is not read here. */
+const LAST_LINES = 5;

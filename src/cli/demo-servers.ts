@@ -1,0 +1,83 @@
+// The servers of the demo: which templates run how often, made into registrations like anybody's.
+// What a template runs is said in templates/<id>/template.json; starting and watching is demo.ts.
+
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { InstanceInput } from '../domain/instance.ts';
+import { readCatalogue } from '../templates/catalogue.ts';
+import type { TemplateDefinition } from '../templates/definition.ts';
+import { instanceInputOf } from '../templates/instance-input.ts';
+import { resolveLaunch } from '../templates/launch.ts';
+import { freePort } from './free-port.ts';
+
+/** One server to be registered. */
+export interface DemoServer {
+  readonly template: string;
+  readonly id: string;
+  readonly input: InstanceInput;
+  /** The package that npx fetches before the first start, when it is not installed beside the gateway. */
+  readonly downloads: string | undefined;
+}
+
+/** What is to be run, and what could not be planned: one line each. */
+export interface DemoPlan {
+  readonly servers: readonly DemoServer[];
+  readonly problems: readonly string[];
+}
+
+/** Where a template runs over Streamable HTTP as well, and the word of its command that says so. */
+const OVER_HTTP: Readonly<Record<string, { readonly from: string; readonly to: string }>> = {
+  everything: { from: 'stdio', to: 'streamableHttp' },
+};
+/** Instances over stdio; the others run once. */
+const STDIO_INSTANCES: Readonly<Record<string, number>> = { everything: 2 };
+
+/** Plans the servers and makes a folder below `scratch` for each. `templates` is the folder of definitions. */
+export async function planDemo(scratch: string, templates?: string): Promise<DemoPlan> {
+  const catalogue = await readCatalogue(templates);
+  const planned = await Promise.all(catalogue.templates.map((template) => plan(template, scratch)));
+  return { servers: planned.flat(), problems: catalogue.problems };
+}
+
+async function plan(template: TemplateDefinition, scratch: string): Promise<DemoServer[]> {
+  const stdio = STDIO_INSTANCES[template.id] ?? 1;
+  const total = stdio + (template.id in OVER_HTTP ? 1 : 0);
+  return Promise.all(
+    Array.from({ length: total }, async (_, index) => {
+      const id = `${template.id}-${index + 1}`;
+      const folder = await makeFolder(scratch, id);
+      const input = launched(instanceInputOf(template, { SCRATCH: folder }));
+      return {
+        template: template.id,
+        id,
+        downloads: downloadOf(input),
+        input: { ...(index < stdio ? input : await overHttp(template.id, input)), id },
+      };
+    }),
+  );
+}
+
+/** Nothing is downloaded when the package is installed beside the gateway. */
+function launched(input: InstanceInput): InstanceInput {
+  if (input.command === undefined) return input;
+  const { command, args } = resolveLaunch({ command: input.command, args: input.args ?? [] });
+  return { ...input, command, args: [...args] };
+}
+
+function downloadOf({ command = '', args = [] }: InstanceInput): string | undefined {
+  return /^npx(\.cmd)?$/i.test(command) ? args.find((word) => !word.startsWith('-')) : undefined;
+}
+
+/** A command together with an endpoint: the gateway runs the program and tells it the port of the endpoint in PORT. */
+async function overHttp(template: string, input: InstanceInput): Promise<InstanceInput> {
+  const { from, to } = OVER_HTTP[template] ?? {};
+  const args = (input.args ?? []).map((word) => (word === from && to !== undefined ? to : word));
+  return { ...input, args, transport: 'http', endpoint: `http://127.0.0.1:${await freePort()}/mcp` };
+}
+
+async function makeFolder(scratch: string, id: string): Promise<string> {
+  const folder = join(scratch, id);
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, 'welcome.txt'), 'This folder belongs to the demo and goes away with it.\n');
+  return folder;
+}

@@ -1,0 +1,104 @@
+// `gateway start --demo`: registers real MCP servers, tells how each is doing, and shows calls to try. It uses the
+// facade like anybody; the servers are chosen in demo-servers.ts, the calls are written in demo-calls.ts.
+
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { filter, firstValueFrom, fromEvent, map, merge, timer } from 'rxjs';
+import { LIMITS } from '../domain/limits.ts';
+import type { Gateway } from '../gateway.ts';
+import { demoCalls } from './demo-calls.ts';
+import { type DemoServer, planDemo } from './demo-servers.ts';
+import { printable } from './output.ts';
+import type { Terminal } from './terminal.ts';
+
+/** What the demo talks to. */
+export interface DemoStage {
+  readonly gateway: Pick<Gateway, 'register' | 'events$' | 'instance'>;
+  readonly urls: readonly string[];
+}
+
+export interface Demo {
+  /** Starts all servers and resolves when each is healthy or is not; says nothing more once `signal` is aborted. */
+  play(signal: AbortSignal): Promise<void>;
+  /** Removes the files of the demo. To be called when its servers have ended. */
+  remove(): void;
+}
+
+/** Prepares the demo: makes its scratch folder. `templates` is the folder of definitions. */
+export function openDemo(stage: DemoStage, terminal: Terminal, templates?: string): Demo {
+  // Real path: servers compare it with what they resolve themselves, and temporary folders are often links.
+  const scratch = mkdtempSync(join(realpathSync(tmpdir()), 'stagedoor-demo-'));
+  return {
+    play: async (signal) => {
+      const say = (text: string): void => {
+        if (!signal.aborted) terminal.print(text);
+      };
+      const { servers, problems } = await planDemo(scratch, templates);
+      for (const problem of problems) say(problem);
+      const width = Math.max(...servers.map(({ id }) => id.length));
+      const outcomes = servers.map(async (server) => {
+        const { template, id, downloads } = server;
+        const download = downloads === undefined ? '' : ` downloading ${downloads} on first start`;
+        say(`${id.padEnd(width)}  starting…${download}`);
+        const { isHealthy, text } = await start(stage.gateway, server, signal);
+        say(`${id.padEnd(width)}  ${terminal.paint(isHealthy ? 'green' : 'red', text)}`);
+        return isHealthy ? [template] : [];
+      });
+      const healthy = (await Promise.all(outcomes)).flat();
+      const [url = ''] = stage.urls;
+      const calls = demoCalls(url, scratch, new Set(healthy));
+      const invitation = calls.length === 0 ? 'The gateway keeps trying.' : 'To try in another terminal:';
+      say(`\n${healthy.length} of ${servers.length} servers are healthy. ${invitation}`);
+      for (const { what, line, file } of calls) {
+        if (file !== undefined) writeFileSync(file.path, file.body);
+        say(`\n${terminal.paint('dim', what)}\n${line}`);
+      }
+      say(`\nHealth of everything: ${url}/gateway/health\nCtrl-C stops the gateway and its servers.`);
+    },
+    remove: () => rmSync(scratch, { recursive: true, force: true, maxRetries: 3 }),
+  };
+}
+
+interface Outcome {
+  readonly isHealthy: boolean;
+  readonly text: string;
+}
+
+/** One that fails is told like one that works: the others go on. */
+async function start(
+  gateway: DemoStage['gateway'],
+  { template, id, input }: DemoServer,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const startedAtMs = performance.now();
+  // Listened to before the registration, so that no answer is missed.
+  const settled = firstValueFrom(
+    merge(
+      gateway.events$.pipe(
+        filter((event) => event.type === 'instance.healthy' || event.type === 'instance.unhealthy'),
+        filter((event) => event.template === template && event.instanceId === id),
+        map((event) => (event.type === 'instance.healthy' ? undefined : event.reason)),
+      ),
+      fromEvent(signal, 'abort').pipe(map(() => 'the gateway stops')),
+      timer(LIMITS.handshakeMs).pipe(map(() => `no answer within ${LIMITS.handshakeMs / 1000} s`)),
+    ),
+  );
+  try {
+    await gateway.register(template, input);
+    const reason = await settled;
+    if (reason !== undefined) return { isHealthy: false, text: failed(gateway, template, id, reason) };
+    const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
+    const way = input.endpoint === undefined ? 'stdio' : 'Streamable HTTP';
+    return { isHealthy: true, text: `healthy after ${seconds} s (${way})` };
+  } catch (error) {
+    return { isHealthy: false, text: `failed: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+/** The reason, and the last line the program wrote. */
+function failed(gateway: DemoStage['gateway'], template: string, id: string, reason: string): string {
+  const lastLine = gateway.instance(template, id).snapshot.stderr.at(-1);
+  const said = lastLine === undefined ? '' : `; it said last: "${lastLine}"`;
+  return printable(`failed: ${reason}${said}`);
+}

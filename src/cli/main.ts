@@ -1,0 +1,48 @@
+// The command line: finds the command, runs it, and turns how it ended into an exit code and at most one line.
+// Commands are in commands/; bin/stagedoor.mjs calls `main` and leaves its answer as the exit code.
+
+import { type CommandLine, readCommandLine } from './command-line.ts';
+import { COMMANDS } from './commands/index.ts';
+import { CommandFailure, UsageError } from './failures.ts';
+import { commandHelp, overview } from './help.ts';
+import { packageVersion } from './package-version.ts';
+import { processTerminal, type Terminal } from './terminal.ts';
+
+/** Exit codes. 128 + n is left to programs ended by signal n. */
+const [SUCCESS, FAILURE, USAGE] = [0, 1, 2];
+
+/**
+ * Runs one command line (without program and script) and resolves with the exit code: 0, 1 when the command failed,
+ * 2 when it was not understood or not allowed. Never rejects.
+ */
+export async function main(argv: readonly string[], terminal: Terminal = processTerminal()): Promise<number> {
+  try {
+    return await perform(readCommandLine(COMMANDS, argv), terminal);
+  } catch (error) {
+    if (error instanceof UsageError) return fail(USAGE, error.message);
+    if (error instanceof CommandFailure) return fail(FAILURE, [error.message, ...error.details].join('\n'));
+    return fail(FAILURE, error instanceof Error ? `${error.stack}` : String(error));
+  }
+
+  function fail(code: number, message: string): number {
+    terminal.complain(`stagedoor: ${message}`);
+    return code;
+  }
+}
+
+async function perform(line: CommandLine, terminal: Terminal): Promise<number> {
+  switch (line.kind) {
+    case 'run':
+      return line.command.run(line.input, terminal);
+    case 'help':
+      terminal.print(commandHelp(line.command));
+      return SUCCESS;
+    case 'version':
+      terminal.print(packageVersion());
+      return SUCCESS;
+    case 'overview':
+      if (line.asked) terminal.print(overview(COMMANDS, line.group));
+      else terminal.complain(overview(COMMANDS, line.group));
+      return line.asked ? SUCCESS : USAGE;
+  }
+}

@@ -1,0 +1,78 @@
+// How commands show what they found: tables and `name  value` lines for people, JSON for programs.
+// What is shown is the command's choice; what may be coloured is the terminal's.
+
+import Table from 'cli-table3';
+import type { Terminal } from './terminal.ts';
+
+/** JSON for programs: two spaces, the shape the gateway sent. */
+export function json(value: unknown): string {
+  return JSON.stringify(value, null, 2);
+}
+
+/** A table without borders: headings, then one line per row. Cells of several lines stay in their column. */
+export function table(
+  terminal: Terminal,
+  headings: readonly string[],
+  rows: readonly (readonly (string | number)[])[],
+): string {
+  const drawn = new Table({
+    head: headings.map((heading) => terminal.paint('bold', heading)),
+    chars: borderless,
+    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 2 },
+  });
+  drawn.push(...rows.map((row) => row.map((cell) => printable(String(cell)))));
+  return withoutTrailingSpaces(drawn.toString());
+}
+
+/** `name  value` lines with the values in one column. */
+export function facts(pairs: readonly (readonly [string, string | number])[]): string {
+  const width = Math.max(...pairs.map(([name]) => name.length));
+  return pairs.map(([name, value]) => `${name.padEnd(width)}  ${printable(String(value))}`).join('\n');
+}
+
+/** The word of an instance's state in its colour. */
+export function stateWord(terminal: Terminal, state: string): string {
+  if (state === 'healthy') return terminal.paint('green', state);
+  return terminal.paint(state === 'unhealthy' ? 'red' : 'yellow', state);
+}
+
+/** Seconds as a person says them: `42 s`, `3 min`, `5 h 2 min`, `2 d 1 h`. */
+export function duration(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+const borderless = {
+  top: '',
+  'top-mid': '',
+  'top-left': '',
+  'top-right': '',
+  bottom: '',
+  'bottom-mid': '',
+  'bottom-left': '',
+  'bottom-right': '',
+  left: '',
+  'left-mid': '',
+  mid: '',
+  'mid-mid': '',
+  right: '',
+  'right-mid': '',
+  middle: '',
+};
+
+/** A backend's words must not move the cursor or recolour the terminal; our own colours (ESC [ … m) may stay. */
+export function printable(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes.
+  return text.replace(/\u001b\[\d{1,2}m|[\u0000-\u001f\u007f-\u009f]/g, (found) =>
+    found.length > 1 ? found : ' ',
+  );
+}
+
+function withoutTrailingSpaces(text: string): string {
+  return text.replace(/ +$/gm, '');
+}

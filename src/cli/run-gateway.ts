@@ -1,0 +1,114 @@
+// Runs a gateway in the foreground: starts it, says where it listens, and ends it in order when a signal or a defect
+// asks for it. The server itself is src/server.ts; the servers of --demo are demo.ts.
+
+import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
+import { ListenError } from '../listeners.ts';
+import { RegistryFileError } from '../persistence/registry-file.ts';
+import { type RunningServer, startServer } from '../server.ts';
+import type { Demo } from './demo.ts';
+import { logEvents } from './event-log.ts';
+import { UsageError } from './failures.ts';
+import { createLog } from './log.ts';
+import { killOwnChildren } from './own-children.ts';
+import { packageVersion } from './package-version.ts';
+import { listenForStop, type StopOptions, type StopReason } from './stop-signals.ts';
+import type { Terminal } from './terminal.ts';
+
+export interface RunOptions {
+  readonly isDemo: boolean;
+  readonly terminal: Terminal;
+  /** Default: standard error, see log.ts. */
+  readonly log?: Logger;
+  /** Where signals come from. Default: the process. */
+  readonly stop?: StopOptions;
+  /** Ends the process at once, whatever is still going on. Without a code: with process.exitCode. */
+  readonly exit?: (code?: number) => void;
+}
+
+/** How long something that was forgotten may keep the process alive after the orderly end, in ms. */
+const LAST_RESORT_MS = 2_000;
+
+/**
+ * Resolves with the exit code when everything has ended: 0 after a signal, 1 after a defect. A second signal ends the
+ * process at once, children first. Throws UsageError for a port or a file that cannot be used.
+ */
+export async function runGateway(config: Config, options: RunOptions): Promise<number> {
+  const { isDemo, terminal, exit = process.exit, log = createLog(logLevel(config, isDemo)) } = options;
+  const onDefect = (error: unknown): void => log.fatal({ err: error }, 'a defect: the gateway stops');
+  const stop = listenForStop(onDefect, options.stop);
+  let demo: Demo | undefined;
+  // From the first moment on: also a start that hangs, on a registry file that is a pipe perhaps, can be ended.
+  void stop.urgent.then((code) => {
+    killOwnChildren();
+    demo?.remove();
+    exit(code);
+  });
+  try {
+    const server = await start(config, log);
+    logEvents(server.gateway.events$, log);
+    announce(server, config, terminal, log);
+    if (isDemo) demo = (await import('./demo.ts')).openDemo(server, terminal);
+    try {
+      const reason = await playUntilStopped(demo, stop.first);
+      terminal.print(farewell(reason, config));
+      return reason.kind === 'signal' ? 0 : 1;
+    } finally {
+      await server.close();
+      demo?.remove();
+    }
+  } finally {
+    stop.dispose();
+    setTimeout(exit, LAST_RESORT_MS).unref();
+  }
+}
+
+async function playUntilStopped(demo: Demo | undefined, stopped: Promise<StopReason>): Promise<StopReason> {
+  const stopping = new AbortController();
+  void stopped.then(() => stopping.abort());
+  // A demo whose servers are still starting does not hold up the end.
+  await Promise.race([demo?.play(stopping.signal), stopped]);
+  return stopped;
+}
+
+/** In a demo people read along: log lines about what the demo prints anyway would only disturb. */
+function logLevel({ logLevel, rows }: Config, isDemo: boolean): string {
+  const isChosen = rows.some(({ name, source }) => name === 'log_level' && source !== 'default');
+  return isDemo && !isChosen ? 'warn' : logLevel;
+}
+
+async function start(config: Config, log: Logger): Promise<RunningServer> {
+  try {
+    return await startServer(config, { log, build: packageVersion() });
+  } catch (error) {
+    if (error instanceof ListenError || error instanceof RegistryFileError) {
+      throw new UsageError(error.message, { cause: error });
+    }
+    throw error;
+  }
+}
+
+function announce(
+  { places, warnings }: RunningServer,
+  { listeners }: Config,
+  terminal: Terminal,
+  log: Logger,
+) {
+  for (const place of places) terminal.print(`stagedoor ${packageVersion()} listening on ${place}`);
+  for (const warning of warnings) log.warn(warning);
+  const open = listeners.find(({ host }) => !isLoopback(host));
+  if (open === undefined) return;
+  log.warn(
+    `everyone who can reach ${open.host} may use and change this gateway: authentication is not built yet; ` +
+      'names by which it is called, other than localhost, belong into allowed_hosts',
+  );
+}
+
+function farewell(reason: StopReason, { graceMs }: Config): string {
+  const cause = reason.kind === 'signal' ? reason.signal : 'a defect';
+  return `stopping after ${cause}: calls in flight have ${graceMs / 1000} s; a second signal stops at once`;
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\./.test(host);
+}

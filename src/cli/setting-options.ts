@@ -1,0 +1,98 @@
+// The options that stand for settings, made from the table of settings, and how they become a Config.
+// Which settings there are and what they mean is config/settings.ts.
+
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { ConfigError } from '../config/config-error.ts';
+import { settingFlags } from '../config/documents.ts';
+import { SETTINGS } from '../config/settings.ts';
+import { type Config, loadConfig } from '../config.ts';
+import type { OptionDefinition } from './command.ts';
+import type { CommandInput } from './command-input.ts';
+import { UsageError } from './failures.ts';
+import type { Terminal } from './terminal.ts';
+
+/** How documents of settings mark what is refused so far. */
+const NOT_YET = / \(not built yet\)$/;
+
+/** Words for kinds of values, by what config/kinds.ts calls them; the first that fits. */
+const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
+  [/separated by commas$/, 'list'],
+  [/^seconds/, 'seconds'],
+  [/^bytes/, 'bytes'],
+  [/^a port/, 'port'],
+  [/^a whole number/, 'number'],
+  [/^a file path/, 'file'],
+  [/^a host name/, 'address'],
+  [/^one of/, 'word'],
+];
+
+/** What the `--no-` form of a switch means, where "turns it off" would not tell. */
+const NEGATIONS: Readonly<Record<string, string>> = {
+  auth: 'Let everyone in who can reach it; the default, since authentication is not built yet',
+};
+
+/** Every setting that has a flag; a switch is shown in its `--no-` form when only that one is built. */
+export const SETTING_OPTIONS: readonly OptionDefinition[] = [
+  ...settingFlags().flatMap(({ flag, takesValue, doc }): OptionDefinition[] =>
+    takesValue
+      ? [{ flags: `--${flag} <${placeholderOf(flag)}>`, description: doc + choicesOf(flag) }]
+      : [
+          { flags: `--${flag}`, description: doc, notYet: NOT_YET.test(doc) },
+          { flags: `--no-${flag}`, description: NEGATIONS[flag] ?? `Turns ${flag} off` },
+        ],
+  ),
+  { flags: '--registry <file>', description: 'Short for --registry-file' },
+];
+
+/** How config/kinds.ts calls the kind of a flag's values; `--config` is no setting. */
+function typeOf(flag: string): string {
+  return Object.values(SETTINGS).find((row) => row.flag === flag)?.kind.type ?? 'a file path';
+}
+
+function choicesOf(flag: string): string {
+  const type = typeOf(flag);
+  return type.startsWith('one of') ? `; ${type}` : '';
+}
+
+/** What to write for a value: a word made of the kind of its setting. */
+function placeholderOf(flag: string): string {
+  const type = typeOf(flag);
+  return PLACEHOLDERS.find(([pattern]) => pattern.test(type))?.[1] ?? 'value';
+}
+
+/** The settings these options, the environment and the configuration file make. `forced` are flags of the caller. */
+export function readSettings(
+  input: CommandInput,
+  terminal: Terminal,
+  forced: Readonly<Record<string, string>> = {},
+): Config {
+  const flags: Record<string, string | boolean> = {};
+  for (const { flag, takesValue } of settingFlags()) {
+    const value = takesValue ? input.text(flag) : input.switch(flag);
+    if (value !== undefined) flags[flag] = value;
+  }
+  const registry = input.text('registry');
+  if (registry !== undefined && flags['registry-file'] !== undefined) {
+    throw new UsageError('--registry and --registry-file are the same: keep one');
+  }
+  if (registry !== undefined) flags['registry-file'] = registry;
+  const { config } = flags;
+  if (typeof config === 'string' && isFolder(resolve(terminal.folder, config))) {
+    throw new UsageError(`--config: ${JSON.stringify(config)} is a folder; name the file in it`);
+  }
+  try {
+    return loadConfig({ flags: { ...forced, ...flags }, env: terminal.env, cwd: terminal.folder });
+  } catch (error) {
+    if (error instanceof ConfigError) throw new UsageError(error.message, { cause: error });
+    throw error;
+  }
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false; // whoever reads it says what is wrong
+  }
+}

@@ -1,0 +1,90 @@
+// Hears that the program should end: a signal, or a defect nobody caught. What ending means is run-gateway.ts.
+
+import { constants } from 'node:os';
+import { isatty } from 'node:tty';
+import { LIMITS } from '../domain/limits.ts';
+
+/** Why the program should end. */
+export type StopReason =
+  | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
+  | { readonly kind: 'defect'; readonly error: unknown };
+
+/** What may be waited for. */
+export interface StopSignals {
+  /** Resolves with the first signal or defect. */
+  readonly first: Promise<StopReason>;
+  /** Resolves with the exit code when a further signal demands the end at once: 130 for SIGINT, 143 for SIGTERM. */
+  readonly urgent: Promise<number>;
+  /** Gives the signals back to Node. */
+  dispose(): void;
+}
+
+/** The outside world; replaced in specs. */
+export interface StopOptions {
+  /** Default: the process. */
+  readonly source?: Pick<NodeJS.EventEmitter, 'on' | 'off'>;
+  /** Ms on any clock that only goes forward. */
+  readonly now?: () => number;
+  /** Whether a hangup can mean that the terminal was closed. Default: one of the standard streams is a terminal. */
+  readonly hasTerminal?: boolean;
+}
+
+/** Most defects that are reported: one that causes the next must not fill a disk while the rest is stopped. */
+const REPORTED_DEFECTS = 100;
+const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGBREAK'];
+
+/**
+ * Starts listening. A signal within LIMITS.sameSignalMs of the first is the same Ctrl-C, delivered by the terminal and
+ * by npm. A defect (uncaughtException, unhandledRejection) is reported each time, within a bound, and asks for the end once.
+ */
+export function listenForStop(onDefect: (error: unknown) => void, options: StopOptions = {}): StopSignals {
+  const { source = process, now = () => performance.now(), hasTerminal = isTerminalAttached() } = options;
+  const first = Promise.withResolvers<StopReason>();
+  const urgent = Promise.withResolvers<number>();
+  let firstSignalAtMs: number | undefined;
+
+  const hearSignal = (signal: NodeJS.Signals): void => {
+    if (firstSignalAtMs === undefined) firstSignalAtMs = now();
+    else if (now() - firstSignalAtMs >= LIMITS.sameSignalMs) urgent.resolve(128 + constants.signals[signal]);
+    first.resolve({ kind: 'signal', signal });
+  };
+  // Node ends at a hangup unless it is listened to, and undoes what nohup set up: without a terminal there is none to
+  // have been closed.
+  const hearHangup = (signal: NodeJS.Signals): void => {
+    if (hasTerminal) hearSignal(signal);
+  };
+  let reported = 0;
+  let isReporting = false;
+  const hearDefect = (error: unknown): void => {
+    first.resolve({ kind: 'defect', error });
+    if (isReporting || reported >= REPORTED_DEFECTS) return;
+    reported += 1;
+    isReporting = true;
+    try {
+      onDefect(error);
+    } catch {
+      // Reporting is broken. Thrown from here, that would end the process at once, with its children left behind.
+    } finally {
+      isReporting = false;
+    }
+  };
+
+  for (const signal of SIGNALS) source.on(signal, hearSignal);
+  source.on('SIGHUP', hearHangup);
+  source.on('uncaughtException', hearDefect);
+  source.on('unhandledRejection', hearDefect);
+  return {
+    first: first.promise,
+    urgent: urgent.promise,
+    dispose: () => {
+      for (const signal of SIGNALS) source.off(signal, hearSignal);
+      source.off('SIGHUP', hearHangup);
+      source.off('uncaughtException', hearDefect);
+      source.off('unhandledRejection', hearDefect);
+    },
+  };
+}
+
+function isTerminalAttached(): boolean {
+  return [0, 1, 2].some((descriptor) => isatty(descriptor));
+}

@@ -1,0 +1,171 @@
+// The sockets of a gateway: opens them by the rules for ports, and closes them so that answers under way still arrive.
+// What is served on them is the caller's; which addresses are wanted is decided by config/listeners.ts.
+
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { Server as TcpServer } from 'node:net';
+import type { Config } from './config.ts';
+import { LIMITS } from './domain/limits.ts';
+
+/** A port or an address that cannot be had. `message` is one line that says how to choose another; exit code 2. */
+export class ListenError extends Error {
+  constructor(message: string, cause: unknown) {
+    super(message, { cause });
+    this.name = 'ListenError';
+  }
+}
+
+/** What is open. */
+export interface Listeners {
+  /** Where to reach it from this machine, in the order of the configuration: `http://127.0.0.1:8080`. */
+  readonly urls: readonly string[];
+  /** The same for people, where "every address" has both: `0.0.0.0:8080 (http://127.0.0.1:8080 here)`. */
+  readonly places: readonly string[];
+  /** One line each: a default port that somebody else has. */
+  readonly warnings: readonly string[];
+  /** Accepts no more connections. Those that are open are served on, and told to be closed with their next answer. */
+  stopAccepting(): void;
+  /** Closes idle connections now and the others when they have been answered, or after `patienceMs` in any case. */
+  close(patienceMs: number): Promise<void>;
+}
+
+/** Longest time to receive the headers of a request, and all of it, in ms: slow senders do not hold connections. */
+const HEADERS_MS = 30_000;
+const REQUEST_MS = 120_000;
+/** Longer than the idle time of common proxies (60 s), so that it is never we who cut a connection they reuse. */
+const KEEP_ALIVE_MS = 65_000;
+/** "Every address", and the one of them that this machine always has. */
+const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+/** While closing, idle connections are looked for this often, in ms. */
+const SWEEP_MS = 20;
+
+/**
+ * Opens all listeners or none. With the default ports one taken is a warning and both taken an error; a port that was
+ * asked for must be had. Throws ListenError. Source: decisions, "Ports".
+ */
+export async function openListeners(
+  { listeners, portsDefaulted }: Pick<Config, 'listeners' | 'portsDefaulted'>,
+  serve: RequestListener,
+): Promise<Listeners> {
+  const wanted = listeners.map(({ host, port }) => new Listener(host, port, serve));
+  await Promise.all(wanted.map((listener) => listener.open()));
+  const opened = wanted.filter(({ error }) => error === undefined);
+  const failed = wanted.filter(({ error }) => error !== undefined);
+  const areAllTaken = failed.every(({ error }) => isTaken(error));
+  if (failed.length > 0 && !(portsDefaulted && areAllTaken && opened.length > 0)) {
+    await Promise.all(opened.map((listener) => listener.close(0)));
+    throw failure(portsDefaulted && areAllTaken ? failed : failed.slice(0, 1));
+  }
+  return {
+    urls: opened.map(({ url }) => url),
+    places: opened.map(({ place }) => place),
+    warnings: failed.map(
+      ({ port }) => `port ${port} is taken by another program; this gateway does without it`,
+    ),
+    stopAccepting: () => {
+      for (const listener of opened) listener.stopAccepting();
+    },
+    close: async (patienceMs) => {
+      await Promise.all(opened.map((listener) => listener.close(patienceMs)));
+    },
+  };
+}
+
+/** One socket that listens, or could not. */
+class Listener {
+  readonly host: string;
+  readonly port: number;
+  /** Why it could not be opened. */
+  error: NodeJS.ErrnoException | undefined;
+  readonly #server: Server;
+  /** Resolves when it does not listen any more and its last connection has ended. */
+  readonly #gone: Promise<void>;
+
+  constructor(host: string, port: number, serve: RequestListener) {
+    this.host = host;
+    this.port = port;
+    const limits = {
+      headersTimeout: HEADERS_MS,
+      requestTimeout: REQUEST_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    };
+    const server = createServer(
+      { maxHeaderSize: LIMITS.requestHeaderBytes, ...limits },
+      (request, response) => {
+        if (!server.listening) response.setHeader('Connection', 'close');
+        serve(request, response);
+      },
+    );
+    this.#server = server;
+    this.#gone = new Promise((resolve) => server.once('close', resolve));
+  }
+
+  /** As this machine reaches it: "every address" is no address to go to. */
+  get url(): string {
+    return `http://${this.#at(LOOPBACK[this.host] ?? this.host)}`;
+  }
+
+  /** As a person wants to read it. */
+  get place(): string {
+    return this.host in LOOPBACK ? `${this.#at(this.host)} (${this.url} here)` : this.url;
+  }
+
+  #at(host: string): string {
+    const address = this.#server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : this.port;
+    return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  }
+
+  /** Resolves when it listens or has an `error`. */
+  open(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.on('error', (error) => {
+        // Once it listens, errors are about single connections that the system could not accept (no file handles left).
+        if (!this.#server.listening) this.error = error;
+        resolve();
+      });
+      this.#server.listen({ host: this.host, port: this.port }, resolve);
+    });
+  }
+
+  stopAccepting(): void {
+    // Not the HTTP server's own close: that also cuts idle connections, on which a request may be on its way.
+    TcpServer.prototype.close.call(this.#server);
+  }
+
+  async close(patienceMs: number): Promise<void> {
+    this.#server.close();
+    // A connection that is kept alive becomes idle after its answer, and Node does not look again by itself.
+    const sweep = setInterval(() => this.#server.closeIdleConnections(), SWEEP_MS);
+    const cut = setTimeout(() => this.#server.closeAllConnections(), patienceMs);
+    await this.#gone;
+    clearInterval(sweep);
+    clearTimeout(cut);
+  }
+}
+
+function failure(failed: readonly Listener[]): ListenError {
+  const ports = failed.map(({ port }) => port).join(' and ');
+  const { host = '', port = 0, error } = failed[0] ?? {};
+  const advice = 'choose another with --port <port>, or --port 0 for a free one';
+  if (isTaken(error)) {
+    const subject = failed.length === 1 ? `port ${ports} on ${host} is` : `ports ${ports} on ${host} are`;
+    return new ListenError(`${subject} taken by another program; ${advice}`, error);
+  }
+  if (error?.code === 'EACCES') {
+    return new ListenError(`port ${port} may not be opened by this user; ${advice}`, error);
+  }
+  if (error?.code === 'EADDRNOTAVAIL' || error?.code === 'ENOTFOUND') {
+    return new ListenError(
+      `"${host}" is no address of this machine; choose another with --host <address>`,
+      error,
+    );
+  }
+  return new ListenError(
+    `cannot listen on ${host} port ${port}: ${error?.message ?? 'unknown reason'}`,
+    error,
+  );
+}
+
+function isTaken(error: NodeJS.ErrnoException | undefined): boolean {
+  return error?.code === 'EADDRINUSE';
+}
