@@ -1,0 +1,20 @@
+// A fast fake MCP server over stdio: all requests that arrive in one chunk are answered in one write.
+// It ends with its stdin.
+
+import { answerTo, type Incoming } from './answer.ts';
+
+let rest = '';
+process.stdin.setEncoding('utf8');
+process.stdin.on('data', (chunk: string) => {
+  const lines = (rest + chunk).split('\n');
+  rest = lines.pop() ?? '';
+  let output = '';
+  for (const line of lines) {
+    if (line === '') continue;
+    const message: Incoming = JSON.parse(line);
+    const text = answerTo(message);
+    if (text !== undefined) output += `${text}\n`;
+  }
+  if (output !== '') process.stdout.write(output);
+});
+process.stdin.on('end', () => process.exit(0));

@@ -1,0 +1,63 @@
+// The bars the gateway has to reach, and whether it did. All but the last two compare cases of one run, at 16 connections.
+
+import type { Measurement } from './rounds.ts';
+import type { Startup } from './startup.ts';
+
+/** One bar: what was asked for and what was found. */
+export interface Bar {
+  readonly name: string;
+  readonly limit: string;
+  /** The figure as shown; '-' when it could not be found. */
+  readonly figure: string;
+  readonly verdict: 'reached' | 'missed' | 'not measured';
+}
+
+const connections = 16;
+
+/** Checks every bar. */
+export function checkBars(measurements: readonly Measurement[], startup: Startup | undefined): Bar[] {
+  const of = (letter: string): Measurement | undefined =>
+    measurements.find(
+      (one) => one.letter === letter && one.connections === connections && one.failures === 0,
+    );
+  const rate = (letter: string) => of(letter)?.requestsPerSecond;
+  const cpu = (letter: string) => of(letter)?.cpuMicrosecondsPerCall ?? undefined;
+  const idleBytes = startup?.idleResidentBytes ?? undefined;
+  return [
+    atMost('(c) CPU per call, relative to (b)', 2, ratio(cpu('c'), cpu('b')), ' x'),
+    atLeast('(c) throughput, relative to (b)', 0.5, ratio(rate('c'), rate('b')), ' x'),
+    atLeast('(d) throughput, relative to (e)', 0.4, ratio(rate('d'), rate('e')), ' x'),
+    atMost('(d) CPU per call', 60, cpu('d'), ' us'),
+    atMost('start to listening, without instances', 600, startup?.startToListeningMs, ' ms'),
+    atMost(
+      'resident memory at rest',
+      160,
+      idleBytes === undefined ? undefined : idleBytes / 1024 ** 2,
+      ' MB',
+    ),
+  ];
+}
+
+function ratio(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? undefined : one / other;
+}
+
+function atMost(name: string, limit: number, figure: number | undefined, unit: string): Bar {
+  return bar(name, `<= ${limit}${unit}`, figure, unit, (found) => found <= limit);
+}
+
+function atLeast(name: string, limit: number, figure: number | undefined, unit: string): Bar {
+  return bar(name, `>= ${limit}${unit}`, figure, unit, (found) => found >= limit);
+}
+
+function bar(
+  name: string,
+  limit: string,
+  figure: number | undefined,
+  unit: string,
+  isGood: (figure: number) => boolean,
+): Bar {
+  if (figure === undefined) return { name, limit, figure: '-', verdict: 'not measured' };
+  const shown = `${figure.toFixed(unit === ' x' ? 2 : 0)}${unit}`;
+  return { name, limit, figure: shown, verdict: isGood(figure) ? 'reached' : 'missed' };
+}

@@ -1,0 +1,88 @@
+// The five cases of the benchmark and the processes behind them.
+// How often and in which order they run is decided in rounds.ts.
+
+import { fileURLToPath } from 'node:url';
+import { listening, type Started, startNode } from './children.ts';
+import { type StartedGateway, startGateway } from './gateway.ts';
+
+/** One thing to measure. */
+export interface BenchmarkCase {
+  readonly letter: 'a' | 'b' | 'c' | 'd' | 'e';
+  readonly title: string;
+  readonly url: string;
+  readonly body: string;
+  /** The process whose CPU and memory are measured: whatever stands between client and backend; none in (a). */
+  readonly pid: number | undefined;
+}
+
+/** All cases that could be started, and why the others could not. */
+export interface Stage {
+  readonly cases: readonly BenchmarkCase[];
+  readonly missing: readonly { readonly letters: string; readonly reason: string }[];
+  stop(): Promise<void>;
+}
+
+const pathOf = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+const parameters = { name: 'echo', arguments: { text: 'Is this the way to the stage?' } };
+const call = JSON.stringify(parameters);
+const rpcCall = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: parameters });
+const callPath = '/mcp/everything/tools/call';
+
+/** Starts backends, baselines and, if wanted, the gateway; they stay up for the whole benchmark, idle while others are measured. */
+export async function openStage(withGateway: boolean): Promise<Stage> {
+  const running: Started[] = [];
+  const start = async (name: string, ...flags: string[]): Promise<Started & { ports: string[] }> => {
+    const started = await startNode([pathOf(name), ...flags], listening);
+    running.push(started);
+    return { ...started, ports: (started.announced[1] ?? '').split(' ') };
+  };
+  const stop = async (): Promise<void> => {
+    for (const started of running.reverse()) await started.stop();
+  };
+  try {
+    const backends = await start('backends/http.ts', '--ports=3');
+    const endpoints = backends.ports.map((port) => `http://127.0.0.1:${port}/mcp`);
+    const httpProxy = await start('baseline/http-proxy.ts', `--backends=${endpoints.join(',')}`);
+    const stdioProxy = await start('baseline/stdio-proxy.ts');
+    const cases: BenchmarkCase[] = [
+      { letter: 'a', title: 'backend direct', url: endpoints[0] ?? '', body: rpcCall, pid: undefined },
+      {
+        letter: 'b',
+        title: 'bare Node http -> undici, three HTTP instances',
+        url: `http://127.0.0.1:${httpProxy.ports[0]}${callPath}`,
+        body: call,
+        pid: httpProxy.pid,
+      },
+      {
+        letter: 'e',
+        title: 'bare Node http -> one stdio process',
+        url: `http://127.0.0.1:${stdioProxy.ports[0]}${callPath}`,
+        body: call,
+        pid: stdioProxy.pid,
+      },
+    ];
+    const missing: { letters: string; reason: string }[] = [];
+    if (withGateway) {
+      try {
+        const gateway = await startGateway({ endpoints, stdioParameters: [pathOf('backends/stdio.ts')] });
+        running.push(gateway);
+        cases.push(...gatewayCases(gateway));
+      } catch (error) {
+        missing.push({ letters: 'c, d', reason: error instanceof Error ? error.message : String(error) });
+      }
+    }
+    return { cases: cases.toSorted((one, other) => (one.letter < other.letter ? -1 : 1)), missing, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function gatewayCases({ origin, pid }: StartedGateway): BenchmarkCase[] {
+  const http = 'stagedoor, three HTTP instances';
+  const stdio = 'stagedoor, one stdio process';
+  return [
+    { letter: 'c', title: http, url: `${origin}${callPath}`, body: call, pid },
+    { letter: 'd', title: stdio, url: `${origin}/mcp/pipe/tools/call`, body: call, pid },
+  ];
+}

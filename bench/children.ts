@@ -1,0 +1,100 @@
+// Starts the processes of the benchmark and ends them all, whatever happens.
+// It does not know what they are.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+
+/** How a process is started. */
+export interface StartOptions {
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly workingFolder?: string;
+  /** Longest wait for the announcement, in ms. Default 20 000. */
+  readonly timeoutMs?: number;
+}
+
+/** A running process that announced itself. */
+export interface Started {
+  readonly pid: number;
+  /** The announcement, as matched by the pattern asked for. */
+  readonly announced: RegExpExecArray;
+  /** From just before the process was created to the announcement. */
+  readonly startedMs: number;
+  stop(): Promise<void>;
+}
+
+/** Printed by backends and baselines: `listening <port> …`. */
+export const listening = /^listening ([\d ]+)$/m;
+
+const outputBytes = 4000;
+const stopTimeoutMs = 5000;
+
+/** Runs Node with these parameters until its output (stdout or stderr) matches. Throws with that output if it ends first. */
+export async function startNode(
+  parameters: readonly string[],
+  pattern: RegExp,
+  { environment = {}, workingFolder, timeoutMs = 20_000 }: StartOptions = {},
+): Promise<Started> {
+  const startMs = performance.now();
+  const child = spawn(process.execPath, [...parameters], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...environment },
+    cwd: workingFolder,
+  });
+  const kill = (): boolean => child.kill('SIGKILL');
+  process.on('exit', kill);
+  child.on('exit', () => process.off('exit', kill));
+  try {
+    const announced = await announcement(child, pattern, timeoutMs);
+    const startedMs = performance.now() - startMs;
+    // `spawn` succeeded, or there would be no announcement.
+    return { pid: child.pid ?? 0, announced, startedMs, stop: () => stop(child) };
+  } catch (error) {
+    kill();
+    throw error;
+  }
+}
+
+/** Runs Node until it ends and returns what it printed. Throws when it fails. */
+export async function runNode(parameters: readonly string[]): Promise<string> {
+  const child = spawn(process.execPath, [...parameters], { stdio: ['ignore', 'pipe', 'inherit'] });
+  let printed = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    printed += chunk.toString();
+  });
+  const [code] = await once(child, 'close');
+  if (code !== 0) throw new Error(`node ${parameters[0]} ended with ${code}`);
+  return printed;
+}
+
+function announcement(child: ChildProcess, pattern: RegExp, timeoutMs: number): Promise<RegExpExecArray> {
+  let output = '';
+  return new Promise((resolve, reject) => {
+    const fail = (why: string): void => reject(new Error(`${why}; it said: ${output.trim() || 'nothing'}`));
+    const timer = setTimeout(() => fail(`no announcement within ${timeoutMs} ms`), timeoutMs);
+    for (const stream of [child.stdout, child.stderr]) {
+      // Keeps reading after the announcement, or a talkative process would block on a full pipe.
+      stream?.on('data', (chunk: Buffer) => {
+        output = (output + chunk.toString()).slice(-outputBytes);
+        const match = pattern.exec(output);
+        if (match !== null) {
+          clearTimeout(timer);
+          resolve(match);
+        }
+      });
+    }
+    child.on('error', (error) => fail(error.message));
+    child.on('close', (code) => {
+      clearTimeout(timer);
+      fail(`the process ended with ${code}`);
+    });
+  });
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
+  await gone;
+  clearTimeout(timer);
+}

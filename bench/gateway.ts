@@ -1,0 +1,97 @@
+// Starts stagedoor as its users do: `stagedoor gateway start`, with a registry document of benchmark instances.
+// It only knows the command line and the HTTP API; nothing of src/ is imported.
+
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { type Started, startNode } from './children.ts';
+
+/** A running gateway. */
+export interface StartedGateway extends Started {
+  /** Such as `http://127.0.0.1:4321`. */
+  readonly origin: string;
+}
+
+/** What is registered in a gateway before it is measured. */
+export interface Instances {
+  /** HTTP endpoints of the template `everything`, balanced round robin. */
+  readonly endpoints: readonly string[];
+  /** Node parameters of the one stdio process of the template `pipe`. */
+  readonly stdioParameters: readonly string[];
+}
+
+/** The program, whether or not it exists yet. */
+export const programPath = fileURLToPath(new URL('../bin/stagedoor.mjs', import.meta.url));
+
+const announced = /https?:\/\/[\w.[\]-]+:\d+/;
+const readyTimeoutMs = 20_000;
+
+/** Starts a gateway in an empty folder of its own and waits until it listens; with instances, until all are healthy. */
+export async function startGateway(instances?: Instances): Promise<StartedGateway> {
+  if (!existsSync(programPath)) throw new Error('bin/stagedoor.mjs does not exist');
+  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-bench-'));
+  const removeFolder = (): Promise<void> => rm(folder, { recursive: true, force: true });
+  const configPath = join(folder, 'gateway.yaml');
+  const registryPath = join(folder, 'registry.json');
+  await writeFile(configPath, 'host: 127.0.0.1\n');
+  await writeFile(registryPath, JSON.stringify({ templates: instances ? templatesOf(instances) : {} }));
+  const switches = ['--no-auth', '--host', '127.0.0.1', '--port', '0', '--log-level', 'error'];
+  try {
+    const parameters = [programPath, 'gateway', 'start', ...switches, '--config', configPath];
+    const started = await startNode(parameters, announced, {
+      environment: { MCP_GATEWAY_REGISTRY_FILE: registryPath },
+      // The database, if one is opened by default, is made in the working folder.
+      workingFolder: folder,
+    });
+    const origin = started.announced[0];
+    const stop = async (): Promise<void> => {
+      await started.stop();
+      await removeFolder();
+    };
+    try {
+      await ready(origin, instances === undefined ? 0 : instances.endpoints.length + 1);
+    } catch (error) {
+      await stop();
+      throw error;
+    }
+    return { ...started, origin, stop };
+  } catch (error) {
+    await removeFolder();
+    throw error;
+  }
+}
+
+function templatesOf({ endpoints, stdioParameters }: Instances): unknown {
+  return {
+    everything: {
+      instances: endpoints.map((endpoint, index) => ({ id: `http-${index + 1}`, endpoint })),
+      load_balancer: { strategy: 'round_robin' },
+    },
+    pipe: { instances: [{ id: 'stdio-1', command: process.execPath, args: stdioParameters }] },
+  };
+}
+
+async function ready(origin: string, healthyInstances: number): Promise<void> {
+  const deadlineMs = performance.now() + readyTimeoutMs;
+  let last = 'nothing was answered';
+  while (performance.now() < deadlineMs) {
+    try {
+      const readiness = await fetch(`${origin}/readyz`);
+      const health = await (await fetch(`${origin}/gateway/health`)).text();
+      last = `readyz ${readiness.status}, health ${health}`;
+      if (readiness.status === 200 && healthyIn(JSON.parse(health)) >= healthyInstances) return;
+    } catch (error) {
+      last = String(error);
+    }
+    await delay(50);
+  }
+  throw new Error(`the gateway did not become ready within ${readyTimeoutMs} ms: ${last}`);
+}
+
+/** Reads `instances.healthy` of GET /gateway/health. */
+function healthyIn(health: { readonly instances?: { readonly healthy?: number } }): number {
+  return health.instances?.healthy ?? 0;
+}

@@ -1,0 +1,95 @@
+// The load generator, a process of its own: N connections, each with one request in flight, for a fixed time.
+// `node bench/load.ts --url=… --body=… --connections=16 --seconds=3 --warm-up-seconds=0.5 --pid=123` prints one line
+// of JSON (`LoadResult`). It reads the CPU of `--pid` at both ends of the measured time, so that warm-up is not counted.
+
+import { createHistogram } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { openConnection, type Shot } from './load-connection.ts';
+import { cpuMicroseconds, residentBytes } from './process-usage.ts';
+
+/** What one run of the generator measured. CPU and memory belong to the process under `--pid`. */
+export interface LoadResult {
+  readonly requests: number;
+  /** Answers that were not 200, and connections that broke. */
+  readonly failures: number;
+  readonly requestsPerSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly cpuMicrosecondsPerCall: number | null;
+  readonly residentBytes: number | null;
+  /** CPU of the generator itself: a check that it is not what is being measured. */
+  readonly loadMicrosecondsPerCall: number;
+}
+
+const { values } = parseArgs({
+  options: {
+    url: { type: 'string', default: '' },
+    body: { type: 'string', default: '' },
+    connections: { type: 'string', default: '16' },
+    seconds: { type: 'string', default: '3' },
+    'warm-up-seconds': { type: 'string', default: '0.5' },
+    pid: { type: 'string' },
+  },
+});
+
+function shotOf(target: string, body: string): Shot {
+  const { hostname, port, host, pathname } = new URL(target);
+  const lines = [
+    `POST ${pathname} HTTP/1.1`,
+    `Host: ${host}`,
+    'Content-Type: application/json',
+    'Accept: application/json, text/event-stream',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+  ];
+  return { host: hostname, port: Number(port), request: Buffer.from(`${lines.join('\r\n')}\r\n\r\n${body}`) };
+}
+
+let phase: 'warm-up' | 'measured' | 'over' = 'warm-up';
+let requests = 0;
+let failures = 0;
+const latencies = createHistogram();
+
+const shot = shotOf(values.url, values.body);
+for (let count = 0; count < Number(values.connections); count += 1) {
+  openConnection(shot, {
+    answered(startedMs, finishedMs, isGood) {
+      if (!isGood) failures += 1;
+      if (phase !== 'measured') return;
+      requests += 1;
+      // In whole microseconds, at least one.
+      latencies.record(Math.max(1, Math.round((finishedMs - startedMs) * 1000)));
+    },
+    broken() {
+      failures += 1;
+    },
+    goesOn: () => phase !== 'over',
+  });
+}
+
+const pid = values.pid === undefined ? undefined : Number(values.pid);
+const cpuNow = (): number | undefined => (pid === undefined ? undefined : cpuMicroseconds(pid));
+
+await delay(Number(values['warm-up-seconds']) * 1000);
+phase = 'measured';
+const startedMs = performance.now();
+const cpuBefore = cpuNow();
+const ownBefore = process.cpuUsage();
+await delay(Number(values.seconds) * 1000);
+const cpuAfter = cpuNow();
+const own = process.cpuUsage(ownBefore);
+const tookSeconds = (performance.now() - startedMs) / 1000;
+phase = 'over';
+
+const result: LoadResult = {
+  requests,
+  failures,
+  requestsPerSecond: requests / tookSeconds,
+  p50Ms: latencies.percentile(50) / 1000,
+  p99Ms: latencies.percentile(99) / 1000,
+  cpuMicrosecondsPerCall:
+    cpuBefore === undefined || cpuAfter === undefined ? null : (cpuAfter - cpuBefore) / requests,
+  residentBytes: (pid === undefined ? undefined : residentBytes(pid)) ?? null,
+  loadMicrosecondsPerCall: (own.user + own.system) / requests,
+};
+process.stdout.write(`${JSON.stringify(result)}\n`, () => process.exit(0));

@@ -1,0 +1,26 @@
+// Describes the machine a run was made on, without naming it.
+
+import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os';
+
+/** What a reader needs to judge figures from another machine. */
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly memoryGigabytes: number;
+  readonly operatingSystem: string;
+  readonly node: string;
+  /** Load average of the last minute when the run began: above 0 the machine had other work. */
+  readonly loadBefore: number;
+}
+
+/** Reads it now: call before anything is started. */
+export function describeMachine(): Machine {
+  return {
+    cpu: cpus()[0]?.model.trim() ?? 'unknown',
+    cores: availableParallelism(),
+    memoryGigabytes: Math.round(totalmem() / 1024 ** 3),
+    operatingSystem: `${type()} ${release().split('.').slice(0, 2).join('.')}`,
+    node: process.version,
+    loadBefore: Number((loadavg()[0] ?? 0).toFixed(2)),
+  };
+}

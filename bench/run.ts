@@ -1,0 +1,93 @@
+// `npm run bench`: starts everything, measures in alternating rounds, prints, compares with the bars, writes the results.
+// See options.ts for the flags and docs/benchmarks.md for how to read the outcome.
+
+import { checkBars } from './bars.ts';
+import { openStage } from './cases.ts';
+import { describeMachine } from './machine.ts';
+import { type BenchmarkOptions, readOptions, usage } from './options.ts';
+import { barsOf, tableOf, writeResults } from './report.ts';
+import { type Measurement, measure } from './rounds.ts';
+import { measureStartup, type Startup } from './startup.ts';
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);
+const shout = (text: string): void => say(`\n!!! ${text}\n`);
+
+/** Runs the benchmark; returns the exit code. */
+export async function runBenchmark(options: BenchmarkOptions): Promise<number> {
+  const machine = describeMachine();
+  const missing: string[] = [];
+  const skip = (what: string, error: unknown): void => {
+    const reason = error instanceof Error ? error.message : String(error);
+    missing.push(what);
+    shout(`SKIPPED ${what}: ${reason}`);
+  };
+  say(`${machine.cores} cores, ${machine.cpu}, Node ${machine.node}, load average ${machine.loadBefore}`);
+
+  const measurements = await measureCases(options, skip);
+  let startup: Startup | undefined;
+  if (wantsGateway(options)) {
+    try {
+      startup = await measureStartup(options.coldStarts);
+    } catch (error) {
+      skip('start to listening, resident memory at rest', error);
+    }
+  }
+
+  const bars = checkBars(measurements, startup);
+  say(`\n${tableOf(measurements)}\n\n${barsOf(bars)}\n`);
+  if (measurements.some((one) => one.failures > 0)) shout('some calls FAILED: their figures mean nothing');
+  if (options.writes) {
+    const { rounds, seconds } = options;
+    const date = new Date().toISOString();
+    await writeResults({
+      date,
+      machine,
+      rounds,
+      seconds,
+      measurements,
+      startup: startup ?? null,
+      bars,
+      missing,
+    });
+    say('wrote bench/results.json and docs/benchmarks.md');
+  } else {
+    say('a partial run: bench/results.json and docs/benchmarks.md are left alone (--write changes that)');
+  }
+  const isAllReached = bars.every((bar) => bar.verdict === 'reached');
+  say(isAllReached ? 'all bars reached' : 'not all bars reached');
+  return options.isStrict && !isAllReached ? 1 : 0;
+}
+
+async function measureCases(
+  options: BenchmarkOptions,
+  skip: (what: string, error: unknown) => void,
+): Promise<Measurement[]> {
+  const stage = await openStage(wantsGateway(options));
+  try {
+    for (const { letters, reason } of stage.missing) skip(`(${letters})`, reason);
+    const cases = stage.cases.filter((one) => options.only.includes(one.letter));
+    return await measure(cases, options, (round, one, connections, result) => {
+      const rate = Math.round(result.requestsPerSecond);
+      const cpu = result.cpuMicrosecondsPerCall?.toFixed(1) ?? '-';
+      const failures = result.failures === 0 ? '' : `  ${result.failures} FAILED`;
+      say(
+        `${connections} connections, round ${round}: (${one.letter}) ${rate}/s, ${cpu} us per call${failures}`,
+      );
+    });
+  } finally {
+    await stage.stop();
+  }
+}
+
+function wantsGateway({ only }: BenchmarkOptions): boolean {
+  return only.includes('c') || only.includes('d');
+}
+
+try {
+  const options = readOptions(process.argv.slice(2));
+  if (options === undefined) say(usage);
+  else process.exitCode = await runBenchmark(options);
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 2;
+}
