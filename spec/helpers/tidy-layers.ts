@@ -1,0 +1,147 @@
+// The plan of the house as data and checks: which room may know which, which library lives where, which folders are
+// tables. The plan itself is ARCHITECTURE.md; whoever changes it there changes it here.
+
+import { posix } from 'node:path';
+import type { Source } from './source-text.ts';
+import type { Rule } from './tidy-rules.ts';
+
+/** From top to bottom. A room may import itself and every room of a lower line; rooms of one line do not meet. */
+export const layers: readonly (readonly string[])[] = [
+  ['cli'],
+  ['server'],
+  ['http', 'index', 'listeners'],
+  ['gateway'],
+  ['registry-import'],
+  ['registry', 'gateway-types'],
+  ['actors', 'protocol', 'auth'],
+  ['balancing', 'transports', 'persistence', 'templates', 'discovery', 'config'],
+  ['domain'],
+];
+
+/** Where each library may be imported; a room that is not named may not. A library that is missing here has no room. */
+const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] | 'everywhere'])[] = [
+  [/^typebox$/, 'everywhere'],
+  [/^rxjs$/, 'everywhere'],
+  [/^pino$/, 'everywhere'],
+  [/^xstate$/, ['actors']],
+  [/^(?:koa|koa-.*|@koa\/.*)$/, ['http']],
+  [/^(?:cac|cli-table3|@clack\/prompts)$/, ['cli']],
+  [/^(?:@mikro-orm\/.*|better-sqlite3)$/, ['persistence']],
+  [/^undici$/, ['transports']],
+  [/^(?:jose|bcrypt)$/, ['auth']],
+  [/^eventsource-parser$/, ['transports', 'cli']],
+  [/^yaml$/, ['config', 'persistence', 'templates', 'cli']],
+];
+
+/** Rooms that are pure: nothing but these packages, and nothing of Node. */
+const pureRooms: Readonly<Record<string, readonly string[]>> = {
+  domain: ['typebox'],
+  balancing: ['rxjs'],
+};
+
+/** Folders whose index.ts is a table. A sibling is a variant when its code matches, or when it is no helper. */
+const tables: readonly { folder: string; isVariant: (source: Source) => boolean }[] = [
+  { folder: 'src/balancing', isVariant: (source) => exportsA('StrategyFactory', source) },
+  { folder: 'src/transports', isVariant: (source) => exportsA('TransportType', source) },
+  { folder: 'src/http/routes', isVariant: () => true },
+  { folder: 'src/cli/commands', isVariant: () => true },
+  { folder: 'src/cli/connect', isVariant: () => true },
+  { folder: 'src/persistence/databases', isVariant: () => true },
+  { folder: 'src/discovery', isVariant: (source) => exportsA('Provider', source) },
+];
+
+/** Files in a table's folder that are no variant, although its rule would take them for one. */
+const noVariants: readonly string[] = [];
+
+/** Files that nobody imports because they are where everything starts. */
+const entries = ['src/index.ts', 'src/cli/main.ts'];
+
+export const layerRules: readonly Rule[] = [
+  {
+    name: 'imports go downward through the layers only',
+    check: ({ path, imports }) => {
+      const from = roomOf(path);
+      if (!from) return [];
+      if (levelOf(from) === -1) return [`the room ${from} is not in the layers of tidy-layers.ts`];
+      return imports.filter(isRelative).flatMap((specifier) => {
+        const target = posix.join(posix.dirname(path), specifier);
+        const to = roomOf(target);
+        if (!to) return [`imports ${specifier}, which is outside src`];
+        if (to === 'index') return ['imports src/index.ts, which is for embedders only'];
+        if (to === from || levelOf(to) > levelOf(from)) return [];
+        return [`${from} may not import ${to} (${specifier})`];
+      });
+    },
+  },
+  {
+    name: 'a library stays in its room',
+    check: ({ path, imports }) => {
+      const room = roomOf(path);
+      if (!room) return [];
+      return imports
+        .filter((specifier) => !isRelative(specifier))
+        .flatMap((specifier) => {
+          const name = specifier.startsWith('node:') ? specifier : packageOf(specifier);
+          const allowed = pureRooms[room];
+          if (allowed)
+            return allowed.includes(name)
+              ? []
+              : [`${room} may import ${allowed.join(', ')} only, not ${name}`];
+          if (name.startsWith('node:')) return [];
+          const row = libraries.find(([pattern]) => pattern.test(name));
+          if (!row) return [`the library ${name} has no room in tidy-layers.ts`];
+          const [, rooms] = row;
+          return rooms === 'everywhere' || rooms.includes(room)
+            ? []
+            : [`${name} lives in ${rooms.join(', ')}, not in ${room}`];
+        });
+    },
+  },
+  {
+    name: 'a table lists every variant of its folder',
+    check: (source, repository) => {
+      const folder = posix.dirname(source.path);
+      const table = tables.find((candidate) => candidate.folder === folder);
+      const index = repository.get(`${folder}/index.ts`);
+      if (!table || !index || index === source || noVariants.includes(source.path)) return [];
+      if (!table.isVariant(source) || index.imports.includes(`./${posix.basename(source.path)}`)) return [];
+      return [`is missing from ${folder}/index.ts`];
+    },
+  },
+  {
+    name: 'somebody imports every source file',
+    check: ({ path }, repository) => {
+      if (!roomOf(path) || entries.includes(path)) return [];
+      const isImported = [...repository.values()].some(
+        (other) =>
+          roomOf(other.path) &&
+          other.imports.some((specifier) => posix.join(posix.dirname(other.path), specifier) === path),
+      );
+      return isImported ? [] : ['is imported by nobody'];
+    },
+  },
+];
+
+/** `src/http/routes/x.ts` is in the room `http`, `src/gateway.ts` in the room `gateway`; other trees have no rooms. */
+function roomOf(path: string): string | undefined {
+  return /^src\/([^/]+?)(?:\.ts)?(?:\/|$)/.exec(path)?.[1];
+}
+
+function levelOf(room: string): number {
+  return layers.findIndex((rooms) => rooms.includes(room));
+}
+
+function isRelative(specifier: string): boolean {
+  return specifier.startsWith('.');
+}
+
+function packageOf(specifier: string): string {
+  return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
+}
+
+function exportsA(type: string, { code }: Source): boolean {
+  return new RegExp(
+    `^export const \\w+:\\s*${type}\\b|\\bsatisfies ${type}\\b|\\)\\s*:\\s*${type}\\b`,
+    'm',
+  ).test(code);
+}

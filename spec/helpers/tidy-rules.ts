@@ -1,0 +1,118 @@
+// The rules of style that a text can be checked for, each with the sentence that names it. A rule sees one file and
+// may look at the others. Layers, libraries and tables are in tidy-layers.ts; what a linter knows is left to biome.
+
+import { hasBehaviour, lineAt, type Source } from './source-text.ts';
+import { layerRules } from './tidy-layers.ts';
+
+/** Every file the rules see, by path. */
+export type Repository = ReadonlyMap<string, Source>;
+
+/** One rule. `check` returns what is wrong with the file, a clause each; empty when nothing is. */
+export interface Rule {
+  /** A sentence that states what holds. */
+  readonly name: string;
+  readonly check: (source: Source, repository: Repository) => readonly string[];
+}
+
+const longestFileLines = 280;
+/** Written by a tool, so only the layers concern them. */
+const generated = /^src\/persistence\/migrations\//;
+/** Where waiting for real time is the subject, or cannot be avoided: real processes, real sockets. */
+const mayWait = /^spec\/(?:journeys|helpers|runner|transports|fixtures)/;
+const mayPrint = /^(?:src\/cli|bench|bin|examples|spec\/fixtures)/;
+
+const isSource = (path: string): boolean => path.startsWith('src/') && !generated.test(path);
+const isSpec = (path: string): boolean => path.endsWith('.spec.ts');
+const everywhere = (): boolean => true;
+
+/** Every rule of the repository. */
+export const rules: readonly Rule[] = [
+  ...layerRules,
+  {
+    name: 'every source file with behaviour has a spec at the mirrored path',
+    check: (source, repository) => {
+      if (!isSource(source.path) || source.path.endsWith('/index.ts') || !hasBehaviour(source)) return [];
+      const spec = source.path.replace(/^src\//, 'spec/').replace(/\.ts$/, '.spec.ts');
+      return repository.has(spec) ? [] : [`has no ${spec}`];
+    },
+  },
+  {
+    name: 'a source file starts with a comment that says what it owns',
+    check: ({ path, text }) => (isSource(path) && !/^\/[/*]/.test(text) ? ['starts without a comment'] : []),
+  },
+  {
+    name: `a source file has at most ${longestFileLines} lines`,
+    check: ({ path, text }) => {
+      const lines = text.trimEnd().split('\n').length;
+      return isSource(path) && lines > longestFileLines ? [`has ${lines} lines`] : [];
+    },
+  },
+  {
+    name: 'no file is called utils',
+    check: ({ path }) => (/\/utils?\.\w+$/.test(path) ? ['says nothing by its name'] : []),
+  },
+  inCode('there is no any', everywhere, /(?:[:<|&]|=>|\bas\b|\bextends\b)\s*any\b|\bany(?:\[\]|>)/g),
+  inCode('nothing is cast through unknown', everywhere, /\bas\s+unknown\s+as\b/g),
+  inComments('the compiler is not silenced', everywhere, /@ts-(?:ignore|expect-error|nocheck)/g),
+  inComments('nothing is left for later in a comment', everywhere, /\b(?:TODO|FIXME|XXX)\b/g),
+  inCode('only the command line prints to the console', (path) => !mayPrint.test(path), /\bconsole\.\w+/g),
+  inCode(
+    'actors have no timers of their own',
+    (path) => path.startsWith('src/actors/'),
+    /\bset(?:Timeout|Interval)\b/g,
+  ),
+  inCode(
+    'types are erasable',
+    everywhere,
+    /^\s*(?:export )?(?:declare )?(?:const )?enum \w|^\s*(?:export )?(?:declare )?(?:namespace|module) [\w.]+ *\{|\bconstructor\s*\((?:[^)]*,)?\s*(?:public|private|protected|readonly) /gm,
+  ),
+  inCode('exports have names', isSource, /\bexport default\b|\bas default\b/g),
+  {
+    name: 'no catch is empty',
+    check: ({ code, text }) => {
+      const forms =
+        /\bcatch\s*(?:\([^)]*\)\s*)?(\{\s*\})|\.catch\(\s*(?:\([^)]*\)|\w+)\s*=>\s*(\{\s*\})\s*\)/dg;
+      return [...code.matchAll(forms)].flatMap((match) => {
+        const [start, end] = match.indices?.[1] ?? match.indices?.[2] ?? [0, 0];
+        // Blank code may hold a comment that says why it is safe.
+        return text.slice(start + 1, end - 1).trim() ? [] : [`line ${lineAt(text, start)}: an empty catch`];
+      });
+    },
+  },
+  inCode(
+    'a module keeps no state',
+    isSource,
+    /^(?:export )?(?:let|var) |^(?:export )?const \w+(?:: (?!Readonly(?:Map|Set)\b)[^=]+)? = (?:new (?:Weak)?(?:Map|Set)\b|new (?:\w*Subject|EventEmitter|LRUCache)\b|\[\];|\{\};)/gm,
+  ),
+  inCode(
+    'a unit spec does not wait for real time',
+    (path) => isSpec(path) && !mayWait.test(path),
+    /\bsleep\s*\(|\bsetTimeout\b/g,
+  ),
+  inCode('no spec runs alone', isSpec, /\btest\.only\s*\(/g),
+  {
+    name: 'a spec takes its suite from helpers/suite.ts',
+    check: ({ path, imports }) => (isSpec(path) && imports.includes('uvu') ? ['imports uvu itself'] : []),
+  },
+];
+
+function inCode(name: string, applies: (path: string) => boolean, pattern: RegExp): Rule {
+  return {
+    name,
+    check: ({ path, code, text }) => (applies(path) ? findings(code, text, pattern) : []),
+  };
+}
+
+function inComments(name: string, applies: (path: string) => boolean, pattern: RegExp): Rule {
+  return {
+    name,
+    check: ({ path, comments, text }) => (applies(path) ? findings(comments, text, pattern) : []),
+  };
+}
+
+function findings(searched: string, text: string, pattern: RegExp): string[] {
+  return [...searched.matchAll(pattern)].map((match) => {
+    const start = match.index + (/^\s*/.exec(match[0])?.[0].length ?? 0);
+    return `line ${lineAt(text, start)}: ${text.slice(start, match.index + match[0].length).split('\n')[0]}`;
+  });
+}

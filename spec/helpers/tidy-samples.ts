@@ -1,0 +1,243 @@
+// What each tidy rule must catch, and what comes close and must pass. A check that cannot fail checks nothing.
+// The code in here is never run; it lives in strings, which the rules do not look into.
+
+type File = readonly [path: string, text: string];
+
+/** Files for one rule, each judged alone. */
+export interface Sample {
+  /** Must be caught. */
+  readonly bad: readonly File[];
+  /** Come close, and must not be caught. */
+  readonly good: readonly File[];
+  /** Other files of the imagined repository. */
+  readonly beside?: readonly File[];
+}
+
+/** By the name of the rule. */
+export const samples: Readonly<Record<string, Sample>> = {
+  'imports go downward through the layers only': {
+    bad: [
+      ['src/domain/a.ts', `import { b } from '../balancing/b.ts';`],
+      ['src/balancing/a.ts', `import type { B } from '../transports/b.ts';`],
+      ['src/actors/a.ts', `export { b } from '../auth/b.ts';`],
+      ['src/actors/a.ts', `const b = await import('../gateway.ts');`],
+      ['src/actors/a.ts', `export type A = import('../http/b.ts').B;`],
+      ['src/http/routes/a.ts', `import '../../cli/b.ts';`],
+      ['src/config.ts', `import { b } from './persistence/store.ts';`],
+      ['src/gateway.ts', `import {\n  b,\n  c,\n} from './server.ts';`],
+      ['src/index.ts', `import { b } from './http/app.ts';`],
+      ['src/server.ts', `import { b } from './index.ts';`],
+      ['src/cli/a.ts', `import b from '../../package.json' with { type: 'json' };`],
+      ['src/attic/a.ts', ''],
+    ],
+    good: [
+      ['src/cli/a.ts', `import { b } from '../server.ts'; import { c } from '../domain/c.ts';`],
+      ['src/actors/a.ts', `import { b } from './b.ts'; import { c } from '../balancing/pool.ts';`],
+      ['src/server.ts', `import { b } from './config.ts';`],
+      [
+        'src/domain/a.ts',
+        `// import { b } from '../balancing/b.ts';\nexport const text = "import '../http/b.ts'";`,
+      ],
+      ['spec/a.spec.ts', `import { b } from '../src/cli/b.ts';`],
+    ],
+  },
+  'a library stays in its room': {
+    bad: [
+      ['src/http/a.ts', `import { setup } from 'xstate';`],
+      ['src/server.ts', `import Koa from 'koa';`],
+      ['src/actors/a.ts', `import type { Context } from '@koa/router';`],
+      ['src/http/a.ts', `import cac from 'cac';`],
+      ['src/gateway.ts', `const { MikroORM } = await import('@mikro-orm/core');`],
+      ['src/cli/a.ts', `import { Pool } from 'undici';`],
+      ['src/http/a.ts', `import { jwtVerify } from 'jose';`],
+      ['src/http/a.ts', `import { parse } from 'yaml';`],
+      ['src/domain/a.ts', `import { map } from 'rxjs/operators';`],
+      ['src/domain/a.ts', `import { join } from 'node:path';`],
+      ['src/balancing/a.ts', `import { Type } from 'typebox';`],
+      ['src/gateway.ts', `import pad from 'left-pad';`],
+    ],
+    good: [
+      ['src/domain/a.ts', `import { Compile } from 'typebox/compile';`],
+      ['src/balancing/a.ts', `import { map } from 'rxjs/operators';`],
+      ['src/http/a.ts', `import Router from '@koa/router'; import { join } from 'node:path';`],
+      ['src/transports/a.ts', `import { createParser } from 'eventsource-parser';`],
+      ['spec/a.spec.ts', `import { createActor } from 'xstate';`],
+    ],
+  },
+  'a table lists every variant of its folder': {
+    beside: [
+      ['src/balancing/index.ts', `import { a } from './listed.ts';`],
+      ['src/http/routes/index.ts', `import { a } from './listed.ts';`],
+    ],
+    bad: [
+      ['src/balancing/fastest.ts', 'export const fastest: StrategyFactory = () => ([first]) => first;'],
+      ['src/http/routes/health.ts', 'export const health = 1;'],
+    ],
+    good: [
+      ['src/balancing/listed.ts', 'export const listed: StrategyFactory = () => ([first]) => first;'],
+      ['src/balancing/pool.ts', 'export class Pool {}'],
+      ['src/transports/http.ts', 'export const http: TransportType = {};'],
+      ['src/http/routes/listed.ts', 'export const listed = 1;'],
+    ],
+  },
+  'somebody imports every source file': {
+    beside: [['src/gateway.ts', `import { a } from './actors/known.ts';`]],
+    bad: [['src/actors/forgotten.ts', '']],
+    good: [
+      ['src/actors/known.ts', ''],
+      ['src/cli/main.ts', ''],
+      ['spec/helpers/a.ts', ''],
+    ],
+  },
+  'every source file with behaviour has a spec at the mirrored path': {
+    beside: [['spec/actors/known.spec.ts', '']],
+    bad: [
+      ['src/actors/unknown.ts', 'export function a() {}'],
+      ['src/gateway.ts', 'export class Gateway {}'],
+      ['src/actors/arrow.ts', 'export const a = () => 1;'],
+    ],
+    good: [
+      ['src/actors/known.ts', 'export function a() {}'],
+      ['src/balancing/index.ts', 'export const table = [() => 1];'],
+      ['src/balancing/strategy.ts', '// No function here.\nexport type A = (b: string) => string;'],
+      ['src/domain/limits.ts', `export const LIMITS = { note: 'a class => of its own' } as const;`],
+      ['src/persistence/migrations/sqlite/one.ts', 'export class One {}'],
+    ],
+  },
+  'a source file starts with a comment that says what it owns': {
+    bad: [['src/gateway.ts', `\nimport { b } from './b.ts';`]],
+    good: [
+      ['src/gateway.ts', '// Owns something.\n'],
+      ['src/gateway.ts', '/* Owns. */'],
+    ],
+  },
+  'a source file has at most 280 lines': {
+    bad: [['src/gateway.ts', '// line\n'.repeat(281)]],
+    good: [
+      ['src/gateway.ts', '// line\n'.repeat(280)],
+      ['spec/gateway.spec.ts', '// line\n'.repeat(281)],
+    ],
+  },
+  'no file is called utils': {
+    bad: [
+      ['src/http/utils.ts', ''],
+      ['spec/helpers/util.ts', ''],
+    ],
+    good: [['src/http/utilisation.ts', '']],
+  },
+  'there is no any': {
+    bad: [
+      ['src/a.ts', 'export const a: any = 1;'],
+      ['src/a.ts', 'f(a as any);'],
+      ['src/a.ts', 'type A = Record<string, any>;'],
+      ['src/a.ts', 'let a: any[];'],
+      ['spec/a.ts', 'type A = (b: string) => any;'],
+    ],
+    good: [
+      ['src/a.ts', `// any\nAbortSignal.any([]); const any = ': any'; f(any);`],
+      ['src/a.ts', 'const many: Company = 1;'],
+    ],
+  },
+  'nothing is cast through unknown': {
+    bad: [['src/a.ts', 'f(a as unknown as B);']],
+    good: [['src/a.ts', 'f(a as unknown);']],
+  },
+  'the compiler is not silenced': {
+    bad: [
+      ['src/a.ts', '// @ts-ignore'],
+      ['spec/a.ts', '/* @ts-expect-error */'],
+    ],
+    good: [['spec/a.ts', `const a = '@ts-ignore';`]],
+  },
+  'nothing is left for later in a comment': {
+    bad: [
+      ['src/a.ts', '// TODO mend'],
+      ['src/a.ts', '/** FIXME */'],
+    ],
+    good: [['src/a.ts', `// todos\nconst a = 'TODO';`]],
+  },
+  'only the command line prints to the console': {
+    bad: [
+      ['src/http/a.ts', `console.log('x');`],
+      ['spec/a.spec.ts', `console.error('x');`],
+    ],
+    good: [
+      ['src/cli/a.ts', `console.log('x');`],
+      ['bench/a.ts', `console.log('x');`],
+    ],
+  },
+  'actors have no timers of their own': {
+    bad: [
+      ['src/actors/a.ts', 'setTimeout(f, 1);'],
+      ['src/actors/a.ts', 'globalThis.setInterval(f, 1);'],
+    ],
+    good: [
+      ['src/transports/a.ts', 'setTimeout(f, 1);'],
+      ['src/actors/a.ts', '// setTimeout'],
+    ],
+  },
+  'types are erasable': {
+    bad: [
+      ['src/a.ts', 'export enum A { b }'],
+      ['src/a.ts', 'const enum A { b }'],
+      ['src/a.ts', 'namespace A {}'],
+      ['src/a.ts', 'class A { constructor(private readonly b: string) {} }'],
+    ],
+    good: [
+      ['src/a.ts', `declare module 'koa' {}\nclass A { readonly b; constructor(b: readonly string[]) {} }`],
+    ],
+  },
+  'exports have names': {
+    bad: [
+      ['src/a.ts', 'export default 1;'],
+      ['src/a.ts', 'export { a as default };'],
+    ],
+    good: [['mikro-orm.config.ts', 'export default 1;']],
+  },
+  'no catch is empty': {
+    bad: [
+      ['src/a.ts', 'try { a(); } catch {}'],
+      ['src/a.ts', 'try { a(); } catch (error) {\n}'],
+      ['spec/a.ts', 'a().catch(() => {});'],
+    ],
+    good: [
+      ['src/a.ts', 'try { a(); } catch {\n  // It was gone already.\n}'],
+      ['src/a.ts', 'a().catch(() => undefined);'],
+    ],
+  },
+  'a module keeps no state': {
+    bad: [
+      ['src/a.ts', 'let count = 0;'],
+      ['src/a.ts', 'export const a = new Map();'],
+      ['src/a.ts', 'const a: Map<string, string> = new Map();'],
+      ['src/a.ts', 'const a = new WeakMap<object, string>();'],
+      ['src/a.ts', 'const a = new BehaviorSubject(1);'],
+      ['src/a.ts', 'const a: string[] = [];'],
+      ['src/a.ts', 'export const a: Record<string, string> = {};'],
+    ],
+    good: [
+      ['src/a.ts', `const a: ReadonlyMap<string, string> = new Map([['a', 'b']]);`],
+      ['src/a.ts', `const a: ReadonlySet<string> = new Set(['a']);`],
+      ['src/a.ts', 'function f() {\n  let a = 1;\n  const b = new Map();\n}'],
+      ['spec/a.ts', 'let a = 1;'],
+    ],
+  },
+  'a unit spec does not wait for real time': {
+    bad: [
+      ['spec/actors/a.spec.ts', 'await sleep(10);'],
+      ['spec/http/a.spec.ts', `import { setTimeout as delay } from 'node:timers/promises';`],
+    ],
+    good: [
+      ['spec/journeys/a.spec.ts', 'await sleep(10);'],
+      ['spec/actors/a.spec.ts', `mock.timers.enable({ apis: ['setTimeout'] });`],
+    ],
+  },
+  'no spec runs alone': {
+    bad: [['spec/a.spec.ts', `test.only('a', () => {});`]],
+    good: [['spec/a.spec.ts', `const a = "test.only('a')";`]],
+  },
+  'a spec takes its suite from helpers/suite.ts': {
+    bad: [['spec/a.spec.ts', `import { suite } from 'uvu';`]],
+    good: [['spec/a.spec.ts', `import * as assert from 'uvu/assert';`]],
+  },
+};

@@ -1,0 +1,107 @@
+// Keeps the house tidy: reads every file and holds it against the rules of helpers/tidy-rules.ts and tidy-layers.ts.
+// Each rule is also shown a bad sample, because a check that cannot fail checks nothing.
+
+import { readdir, readFile } from 'node:fs/promises';
+import { join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import * as assert from 'uvu/assert';
+import { readSource, type Source } from './helpers/source-text.ts';
+import { suite } from './helpers/suite.ts';
+import { type Repository, rules } from './helpers/tidy-rules.ts';
+import { samples } from './helpers/tidy-samples.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const repository = await readRepository();
+
+const tidy = suite('the repository');
+for (const rule of rules) {
+  tidy(rule.name, () => {
+    const problems = [...repository.values()].flatMap((source) =>
+      rule.check(source, repository).map((problem) => `${source.path}: ${problem}`),
+    );
+    assert.equal(problems, []);
+  });
+}
+tidy('is seen by the rules', () => {
+  assert.ok(repository.has('spec/tidy.spec.ts'));
+  assert.ok([...repository.keys()].some((path) => path.startsWith('src/domain/')));
+});
+tidy.run();
+
+const rulesThemselves = suite('the tidy rules');
+rulesThemselves('all have a sample', () => {
+  assert.equal(Object.keys(samples).sort(), rules.map((rule) => rule.name).sort());
+});
+for (const rule of rules) {
+  const { bad = [], good = [], beside = [] } = samples[rule.name] ?? {};
+  const check = (path: string, text: string): readonly string[] => {
+    const source = readSource(path, text);
+    return rule.check(source, asRepository([...beside.map((other) => readSource(...other)), source]));
+  };
+  rulesThemselves(`"${rule.name}" catches what it should, and only that`, () => {
+    assert.equal(
+      bad.filter(([path, text]) => check(path, text).length === 0),
+      [],
+      'not caught',
+    );
+    assert.equal(
+      good.flatMap(([path, text]) => check(path, text)),
+      [],
+      'caught without reason',
+    );
+  });
+}
+rulesThemselves.run();
+
+const scanner = suite('the source scanner');
+scanner('sees no code in comments, strings, templates and regular expressions', () => {
+  const { code } = readSource(
+    'a.ts',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of a template
+    'a(/`|\'/); // b `\n/* c \' */ d("e//f", `g ${h({ i: `j ${k}` })} l`, m / n / o, /[/"]p/.test(q));',
+  );
+  assert.equal(code.match(/[a-z]+/g), ['a', 'd', 'h', 'i', 'k', 'm', 'n', 'o', 'test', 'q']);
+});
+scanner('finds imports in every form', () => {
+  const { imports } = readSource(
+    'a.ts',
+    `import a from 'a';\nimport 'b';\nexport * from "c";\nexport { d, e as f } from 'd';\nimport type { G } from 'e';
+     const h = await import('f');\ntype I = import('g').J;\nimport {\n  k,\n} from 'h';\nexport const from = 'no';`,
+  );
+  assert.equal([...imports].sort(), ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
+});
+scanner('keeps lines where they are', () => {
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of a template
+  const text = '/* a\nb */\n`c\n${d}`;\ne';
+  const { code, comments } = readSource('a.ts', text);
+  assert.is(code.length, text.length);
+  assert.is(comments.length, text.length);
+  assert.is(code.split('\n')[4], 'e');
+});
+scanner.run();
+
+async function readRepository(): Promise<Repository> {
+  const trees = ['src', 'spec', 'bench', 'examples'];
+  const found = await Promise.all(trees.map(readTree));
+  return asRepository(found.flat());
+}
+
+async function readTree(tree: string): Promise<Source[]> {
+  const entries = await readdir(join(root, tree), { recursive: true, withFileTypes: true }).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return [];
+      throw error;
+    },
+  );
+  const files = entries.filter((entry) => entry.isFile() && /\.[cm]?tsx?$/.test(entry.name));
+  return Promise.all(
+    files.map(async (entry) => {
+      const file = join(entry.parentPath, entry.name);
+      return readSource(relative(root, file).split(sep).join('/'), await readFile(file, 'utf8'));
+    }),
+  );
+}
+
+function asRepository(sources: readonly Source[]): Repository {
+  return new Map(sources.map((source) => [source.path, source]));
+}
