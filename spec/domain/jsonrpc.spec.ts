@@ -169,7 +169,7 @@ test('reads an error answer', () => {
 });
 
 test('reads an error answer to a message nobody could read: its id is null or missing', () => {
-  const error = { code: RPC.parseError, message: 'Parse error' };
+  const error = { code: -32700, message: 'Parse error' };
   for (const id of [{ id: null }, {}]) {
     const text = JSON.stringify({ jsonrpc: '2.0', ...id, error });
     assert.equal(read(text), { kind: 'error', id: null, error });

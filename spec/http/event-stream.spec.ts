@@ -2,6 +2,7 @@ import { NEVER, Observable, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { noHealthyInstance } from '../../src/domain/errors.ts';
 import { type EventStreamOptions, EventStreams, type StreamEvent } from '../../src/http/event-stream.ts';
+import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw, readAll, readUntil } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
@@ -25,6 +26,19 @@ test('write events in order and end', async () => {
     ['content-type', 'cache-control', 'x-accel-buffering', 'x-request-id'].map((name) => headers.get(name)),
     ['text/event-stream', 'no-cache', 'no', 'r1'],
   );
+  app.close();
+});
+
+test('have no endless patience with a client that does not take their end', async () => {
+  const patience: (number | undefined)[] = [];
+  const streams = new EventStreams();
+  const result = { name: 'result', data: Buffer.alloc(20_000_000, 0x20), essential: true };
+  const app = await startMiddlewares(async (context) => {
+    await streams.write(context, of(result));
+    patience.push(context.req.socket.timeout);
+  });
+  await app.ask('GET', '/');
+  assert.equal(patience, [HTTP_LIMITS.unreadAnswerMs]);
   app.close();
 });
 

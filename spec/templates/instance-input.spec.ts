@@ -2,7 +2,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
 import * as assert from 'uvu/assert';
-import { instanceInputOf, usesScratch } from '../../src/templates/instance-input.ts';
+import { instanceInputOf } from '../../src/templates/instance-input.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('instance of a template');
@@ -37,12 +37,6 @@ test('splits a command into words before it fills them', () => {
 test('gives the environment to a command only', () => {
   const endpoint = 'http://127.0.0.1:8080/mcp';
   assert.equal(instanceInputOf({ ...template, endpoint, environment: { A: 'b' } }, values), { endpoint });
-});
-
-test('knows whether a scratch folder is needed', () => {
-  assert.is(usesScratch(template), false);
-  assert.is(usesScratch({ ...template, command: 'run', args: ['${SCRATCH}'] }), true);
-  assert.is(usesScratch({ ...template, command: 'run', environment: { FILE: '${SCRATCH}/f' } }), true);
 });
 
 test.run();

@@ -1,5 +1,5 @@
 // Reads the endpoint of an HTTP instance as a caller writes it.
-// Networks that are denied are refused when a connection is made, on the resolved address (transports/http.ts).
+// Whether its address lies in a denied network is asked elsewhere (transports/network-guard.ts).
 
 import { endpointNotAllowed, validationFailed } from './errors.ts';
 

@@ -14,14 +14,10 @@ export interface JsonRpcError {
 
 /** Codes the gateway reads or writes. Source: JSON-RPC 2.0 section 5.1; MCP 2026-07-28 basic/index#error-codes. */
 export const RPC = {
-  parseError: -32700,
-  invalidRequest: -32600,
   methodNotFound: -32601,
   invalidParams: -32602,
   internalError: -32603,
   resourceNotFound: -32002,
-  headerMismatch: -32020,
-  missingCapability: -32021,
   unsupportedVersion: -32022,
 } as const;
 

@@ -1,5 +1,5 @@
-// Every bound of the program in one place: sizes in bytes, times in milliseconds, counts as they are.
-// It holds defaults only; what an operator may change is named in src/config.ts.
+// The bounds that more than one room knows: sizes in bytes, times in milliseconds, counts as they are. Those of HTTP are in
+// http/limits.ts, those of a single file on top of it. What an operator may change is in config/settings.ts.
 
 /** Bounds that hold everywhere. Source: decisions page, "Limits"; each has its ADR. */
 export const LIMITS = {

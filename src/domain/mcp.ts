@@ -27,8 +27,6 @@ export interface MethodTraits {
   readonly repeatable: boolean;
   /** Field of a paginated list result. */
   readonly list?: ListField;
-  /** Capability a server must have announced to know the method. */
-  readonly capability?: 'tools' | 'resources' | 'prompts' | 'completions';
   /** Field of `params` mirrored in the `Mcp-Name` header of the modern era. */
   readonly nameField?: 'name' | 'uri';
 }
@@ -38,14 +36,14 @@ export const METHODS: Readonly<Record<string, MethodTraits>> = {
   initialize: { repeatable: true },
   'server/discover': { repeatable: true },
   ping: { repeatable: true },
-  'tools/list': { repeatable: true, list: 'tools', capability: 'tools' },
-  'tools/call': { repeatable: false, capability: 'tools', nameField: 'name' },
-  'resources/list': { repeatable: true, list: 'resources', capability: 'resources' },
-  'resources/templates/list': { repeatable: true, list: 'resourceTemplates', capability: 'resources' },
-  'resources/read': { repeatable: true, capability: 'resources', nameField: 'uri' },
-  'prompts/list': { repeatable: true, list: 'prompts', capability: 'prompts' },
-  'prompts/get': { repeatable: true, capability: 'prompts', nameField: 'name' },
-  'completion/complete': { repeatable: true, capability: 'completions' },
+  'tools/list': { repeatable: true, list: 'tools' },
+  'tools/call': { repeatable: false, nameField: 'name' },
+  'resources/list': { repeatable: true, list: 'resources' },
+  'resources/templates/list': { repeatable: true, list: 'resourceTemplates' },
+  'resources/read': { repeatable: true, nameField: 'uri' },
+  'prompts/list': { repeatable: true, list: 'prompts' },
+  'prompts/get': { repeatable: true, nameField: 'name' },
+  'completion/complete': { repeatable: true },
 };
 
 /** Keys of `_meta` in the modern era. Source: 2026-07-28 basic/index#meta. */

@@ -7,6 +7,7 @@ import { asGatewayError, type GatewayError, shuttingDown } from '../domain/error
 import { ClientGone } from './client-gone.ts';
 import type { HttpContext } from './context.ts';
 import { HTTP_LIMITS } from './limits.ts';
+import { limitPatience } from './patience.ts';
 import { errorBody } from './views/error-body.ts';
 
 /** One event. */
@@ -93,8 +94,7 @@ class OpenStream {
       error: (thrown: unknown) => this.fail(asGatewayError(thrown)),
       complete: () => {
         this.#begin();
-        this.#response.end();
-        this.#settle();
+        this.#end();
       },
     });
   }
@@ -110,13 +110,18 @@ class OpenStream {
     }
     const data = JSON.stringify(errorBody(error, this.#context.state.requestId));
     this.#send({ name: 'error', data, essential: true });
-    this.#response.end();
-    this.#settle();
+    this.#end();
   }
 
   comment(text: string): void {
     this.#begin();
     if (this.#response.writableLength <= this.#bufferBytes) this.#response.write(`: ${text}\n\n`);
+  }
+
+  #end(): void {
+    this.#response.end();
+    limitPatience(this.#response);
+    this.#settle();
   }
 
   #send({ name, data, instanceId, essential = false }: StreamEvent): void {

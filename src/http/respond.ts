@@ -2,9 +2,8 @@
 // It bypasses koa's own response (`ctx.respond = false`): one writeHead and one end cost 19.5 us per call of an empty
 // gateway, koa's setters and its look at the body 23. Event streams are written by event-stream.ts.
 
-import type { ServerResponse } from 'node:http';
 import type { HttpContext } from './context.ts';
-import { HTTP_LIMITS } from './limits.ts';
+import { limitPatience } from './patience.ts';
 import type { BytesReply, EmptyReply } from './reply.ts';
 
 /** Answers. Does nothing when the answer has begun or the connection is gone. */
@@ -28,12 +27,7 @@ export function respond(context: HttpContext, reply: BytesReply | EmptyReply): v
   response.writeHead(reply.status, headers);
   if (typeof bytes === 'string' || length > SMALL_BYTES) response.end(bytes);
   else response.end(latin1Of(bytes), 'latin1');
-  if (response.writableLength > 0) limitPatience(response);
-}
-
-/** Whoever asks for a large answer and does not take it would have it held in memory for ever. */
-function limitPatience(response: ServerResponse): void {
-  response.setTimeout(HTTP_LIMITS.unreadAnswerMs, () => response.destroy());
+  limitPatience(response);
 }
 
 /** Up to this size bytes are sent as text, which Node joins with the head into one write: 14.0 us per request, not 15.7. */

@@ -4,7 +4,7 @@
 import { splitCommand } from '../domain/command-words.ts';
 import type { InstanceInput } from '../domain/instance.ts';
 import type { TemplateDefinition } from './definition.ts';
-import { fillPlaceholders, needsScratch, type PlaceholderValues } from './placeholders.ts';
+import { fillPlaceholders, type PlaceholderValues } from './placeholders.ts';
 
 /**
  * The input that registers an instance of a template, placeholders filled. A command is split into words before they are
@@ -26,11 +26,6 @@ export function instanceInputOf(template: TemplateDefinition, values: Placeholde
     args,
     ...(variables.length === 0 ? {} : { env_vars: Object.fromEntries(variables) }),
   };
-}
-
-/** Whether an instance of the template needs a scratch folder. */
-export function usesScratch({ command = '', args = [], environment = {} }: TemplateDefinition): boolean {
-  return [command, ...args, ...Object.values(environment)].some(needsScratch);
 }
 
 /** Reading the definition proved that its command can be split. */

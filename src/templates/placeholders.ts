@@ -15,11 +15,6 @@ export function fillPlaceholders(text: string, values: PlaceholderValues): strin
   return text.replaceAll(PLACEHOLDER, (written, name) => (name === 'SCRATCH' ? values.SCRATCH : written));
 }
 
-/** True when a text needs the scratch folder. */
-export function needsScratch(text: string): boolean {
-  return placeholdersOf(text).includes('SCRATCH');
-}
-
 /** Placeholders of a text, as they are written, that nothing fills. */
 export function unknownPlaceholders(text: string): string[] {
   return placeholdersOf(text)
