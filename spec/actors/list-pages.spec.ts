@@ -2,11 +2,11 @@
 // The pages are made up here; real ones are in the specs of the transports.
 
 import * as assert from 'uvu/assert';
-import { gatherPages, LIST_METHODS } from '../../src/actors/list-pages.ts';
+import { gatherPages } from '../../src/actors/list-pages.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import type { ListField } from '../../src/domain/mcp.ts';
+import { LIST_METHODS, type ListField } from '../../src/domain/mcp.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('list pages');

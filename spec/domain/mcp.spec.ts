@@ -1,11 +1,17 @@
 import * as assert from 'uvu/assert';
-import { isRepeatable, LEGACY_VERSIONS, METHODS, MODERN_VERSIONS } from '../../src/domain/mcp.ts';
+import {
+  isRepeatable,
+  LEGACY_VERSIONS,
+  LIST_METHODS,
+  METHODS,
+  MODERN_VERSIONS,
+} from '../../src/domain/mcp.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('mcp');
 
 /** The methods for which a trait is set. */
-const methodsWith = (trait: 'repeatable' | 'list' | 'nameField') =>
+const methodsWith = (trait: 'repeatable' | 'nameField') =>
   Object.keys(METHODS).filter((method) => METHODS[method]?.[trait]);
 
 test('repeats every method it knows but the call of a tool', () => {
@@ -19,9 +25,10 @@ test('does not repeat a method it does not know', () => {
   }
 });
 
-test('knows the field of every list, and no list twice', () => {
-  const fields = methodsWith('list').map((method) => METHODS[method]?.list);
-  assert.equal(fields, ['tools', 'resources', 'resourceTemplates', 'prompts']);
+test('lists each field by a method of its own that may be repeated', () => {
+  const methods = Object.values(LIST_METHODS);
+  assert.is(new Set(methods).size, methods.length);
+  assert.ok(methods.every((method) => METHODS[method]?.repeatable));
 });
 
 test('mirrors the name of what is called, read or got', () => {

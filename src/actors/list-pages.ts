@@ -5,15 +5,7 @@ import { backendUnavailable } from '../domain/errors.ts';
 import type { ExchangeRequest } from '../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { ListField } from '../domain/mcp.ts';
-
-/** The method that lists a field. */
-export const LIST_METHODS: Readonly<Record<ListField, string>> = {
-  tools: 'tools/list',
-  resources: 'resources/list',
-  resourceTemplates: 'resources/templates/list',
-  prompts: 'prompts/list',
-};
+import { LIST_METHODS, type ListField } from '../domain/mcp.ts';
 
 /**
  * Asks `ask` for page after page and returns the items in order. `ask` resolves with the result of one page, or with

@@ -20,13 +20,12 @@ export interface Peer {
   readonly capabilities: Readonly<Record<string, unknown>>;
 }
 
+/** Field of a paginated list result. */
 export type ListField = 'tools' | 'resources' | 'resourceTemplates' | 'prompts';
 
 export interface MethodTraits {
   /** May be sent again when nobody knows whether it arrived. tools/call depends on the tool's annotations. */
   readonly repeatable: boolean;
-  /** Field of a paginated list result. */
-  readonly list?: ListField;
   /** Field of `params` mirrored in the `Mcp-Name` header of the modern era. */
   readonly nameField?: 'name' | 'uri';
 }
@@ -36,14 +35,22 @@ export const METHODS: Readonly<Record<string, MethodTraits>> = {
   initialize: { repeatable: true },
   'server/discover': { repeatable: true },
   ping: { repeatable: true },
-  'tools/list': { repeatable: true, list: 'tools' },
+  'tools/list': { repeatable: true },
   'tools/call': { repeatable: false, nameField: 'name' },
-  'resources/list': { repeatable: true, list: 'resources' },
-  'resources/templates/list': { repeatable: true, list: 'resourceTemplates' },
+  'resources/list': { repeatable: true },
+  'resources/templates/list': { repeatable: true },
   'resources/read': { repeatable: true, nameField: 'uri' },
-  'prompts/list': { repeatable: true, list: 'prompts' },
+  'prompts/list': { repeatable: true },
   'prompts/get': { repeatable: true, nameField: 'name' },
   'completion/complete': { repeatable: true },
+};
+
+/** The method that lists each field. */
+export const LIST_METHODS: Readonly<Record<ListField, string>> = {
+  tools: 'tools/list',
+  resources: 'resources/list',
+  resourceTemplates: 'resources/templates/list',
+  prompts: 'prompts/list',
 };
 
 /** Keys of `_meta` in the modern era. Source: 2026-07-28 basic/index#meta. */
