@@ -5,6 +5,7 @@
 import { existsSync } from 'fs';
 import { dirname, join } from 'path';
 import { fileURLToPath, pathToFileURL } from 'url';
+import { keepCompiledCode } from './compile-cache.mjs';
 import { giveUp, isInstalled, load, withRecentNode } from './node-version.mjs';
 
 const self = fileURLToPath(import.meta.url);
@@ -15,6 +16,7 @@ withRecentNode(self, start);
 async function start() {
   const entry = findEntry();
   if (!entry) return giveUp('stagedoor is not built here: run npm run build');
+  keepCompiledCode();
   const program = await load(pathToFileURL(entry).href);
   if (program) process.exitCode = await program.main(process.argv.slice(2));
 }
