@@ -19,13 +19,24 @@ test('has the documented defaults when nothing is set', () => {
   const { rows: _, ...config } = load();
   assert.equal(config, {
     listeners: [
-      { host: '127.0.0.1', port: 8080, label: 'surface A' },
-      { host: '127.0.0.1', port: 8000, label: 'surface B' },
+      { host: '0.0.0.0', port: 8080, label: 'surface A' },
+      { host: '0.0.0.0', port: 8000, label: 'surface B' },
     ],
     portsDefaulted: true,
     logLevel: 'info',
-    authEnabled: false,
-    databaseUrl: 'memory://',
+    authEnabled: true,
+    tokenLifetimeMs: 3_600_000,
+    secretKey: undefined,
+    adminPassword: undefined,
+    userHourlyLimit: 1_000,
+    apiKeyHourlyLimit: 5_000,
+    redisUrl: undefined,
+    databaseUrl: 'sqlite:///gateway.db',
+    encryptionKeys: [],
+    stateFolder: undefined,
+    nodeId: 'local',
+    templatesFolder: undefined,
+    allowedCommands: [],
     registryFile: undefined,
     defaultPolicy: DEFAULT_POLICY,
     graceMs: 25_000,
@@ -54,6 +65,8 @@ test('reads every variable that the spec names', () => {
       GATEWAY_CORS_ORIGINS: 'https://a.example, http://B.example:8080/',
       GATEWAY_AUTH_ENABLED: 'false',
       GATEWAY_DATABASE_URL: 'memory://',
+      GATEWAY_SECRET_KEY: 's'.repeat(32),
+      GATEWAY_ADMIN_PASSWORD: 'hunter22',
     },
   });
   assert.equal(config.listeners, [
@@ -61,6 +74,9 @@ test('reads every variable that the spec names', () => {
     { host: '::1', port: 8001, label: 'surface B' },
   ]);
   assert.is(config.portsDefaulted, false);
+  assert.equal([config.authEnabled, config.databaseUrl], [false, 'memory://']);
+  assert.equal([config.secretKey, config.adminPassword], ['s'.repeat(32), 'hunter22']);
+  assert.is(config.nodeId, 'spec-host:8081');
   assert.is(config.registryFile, resolve(cwd, 'registry.json'));
   assert.equal(config.defaultPolicy, {
     strategy: 'weighted_round_robin',
@@ -80,6 +96,8 @@ test('reads every key of gateway.yaml that the spec names', () => {
       'database_url: memory://',
       'auth:',
       '  enabled: false',
+      `  secret_key: ${'k'.repeat(32)}`,
+      '  access_token_expire_minutes: 5',
       'cors_origins: [https://a.example]',
       'load_balancer:',
       '  strategy: health_based',
@@ -87,6 +105,7 @@ test('reads every key of gateway.yaml that the spec names', () => {
     ].join('\n'),
   });
   assert.equal(config.listeners, [{ host: '0.0.0.0', port: 9000, label: 'gateway' }]);
+  assert.equal([config.secretKey, config.tokenLifetimeMs], ['k'.repeat(32), 300_000]);
   assert.is(config.defaultPolicy.strategy, 'health_based');
   assert.is(config.defaultPolicy.healthIntervalMs, 1_500);
   assert.equal(config.corsOrigins, ['https://a.example']);
@@ -140,23 +159,41 @@ test('names the source and what it expected when a value cannot be used', () => 
   for (const [written, expected] of cases) assert.is(refusal(written), expected);
 });
 
-test('refuses what is not built yet instead of ignoring it', () => {
-  const notBuilt: [Written, string][] = [
-    [{ flags: { auth: true } }, '--auth: authentication is not built yet'],
-    [{ env: { GATEWAY_AUTH_ENABLED: 'true' } }, 'GATEWAY_AUTH_ENABLED: authentication is not built yet'],
-    [{ yaml: 'auth: { enabled: true }' }, 'gateway.yaml, auth.enabled: authentication is not built yet'],
-    [{ yaml: 'auth: { access_token_expire_minutes: 60 }' }, 'authentication is not built yet'],
-    [{ env: { GATEWAY_SECRET_KEY: 'x'.repeat(32) } }, 'GATEWAY_SECRET_KEY: authentication is not built yet'],
-    [
-      { env: { GATEWAY_ADMIN_PASSWORD: 'hunter2!' } },
-      'GATEWAY_ADMIN_PASSWORD: authentication is not built yet',
-    ],
-    [{ env: { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' } }, 'a database is not built yet'],
-    [{ env: { GATEWAY_ENCRYPTION_KEY: 'k' } }, 'a database is not built yet'],
-    [{ env: { GATEWAY_REDIS_URL: 'redis://127.0.0.1' } }, 'rate limiting is not built yet'],
+test('never shows a secret, whether it can be used or not', () => {
+  const secret = 'hunter22-'.repeat(8);
+  const written: Written = {
+    env: {
+      GATEWAY_SECRET_KEY: secret,
+      GATEWAY_ADMIN_PASSWORD: 'hunter22',
+      GATEWAY_ENCRYPTION_KEY: `${secret},other-${secret}`,
+      GATEWAY_REDIS_URL: 'redis://me:hunter22@cache:6379',
+      GATEWAY_DATABASE_URL: 'postgresql://me:hunter22@db/registry?sslpassword=hunter22',
+    },
+  };
+  const shown = describeConfig(load(written));
+  assert.not.match(JSON.stringify(shown), 'hunter22');
+  assert.equal(
+    shown.find(({ name }) => name === 'database_url')?.value,
+    'postgresql://me:********@db/registry?********',
+  );
+  const refused: Written[] = [
+    { env: { GATEWAY_SECRET_KEY: 'hunter22' } },
+    { env: { GATEWAY_ADMIN_PASSWORD: 'hunter2' } },
+    { env: { GATEWAY_ADMIN_PASSWORD: 'hunter22'.repeat(10) } },
+    { env: { GATEWAY_ENCRYPTION_KEY: `${secret},hunter22` } },
+    { env: { GATEWAY_REDIS_URL: 'http://me:hunter22@cache' } },
+    { env: { GATEWAY_DATABASE_URL: 'hunter22' } },
+    { flags: { database: 'mysql://me:hunter22@db/registry' } },
   ];
-  for (const [written, expected] of notBuilt) assert.match(refusal(written), expected);
-  assert.is(load({ flags: { auth: false } }).authEnabled, false);
+  for (const each of refused) assert.not.match(refusal(each), 'hunter');
+});
+
+test('takes a database on the command line, but no password', () => {
+  assert.is(load({ flags: { database: 'sqlite:///other.db' } }).databaseUrl, 'sqlite:///other.db');
+  assert.is(
+    refusal({ flags: { database: 'mysql://me:hunter2@db/registry' } }),
+    '--database: everybody on this machine can read a password on a command line; put it into GATEWAY_DATABASE_URL',
+  );
 });
 
 test('describes the listeners and where host and port came from', () => {

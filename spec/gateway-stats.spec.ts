@@ -133,7 +133,9 @@ test('counts health from the snapshots of the instances', async () => {
 
 test('says whether the store answers', async () => {
   assert.is(await gateway.databaseStatus(), 'connected');
+  await gateway.close();
   store.failing.add('ping');
+  gateway = await createGateway({ store });
   assert.is(await gateway.databaseStatus(), 'disconnected');
 });
 

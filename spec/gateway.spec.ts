@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import { GatewayError } from '../src/domain/errors.ts';
 import type { Answer } from '../src/domain/exchange.ts';
 import { createGateway, type Gateway } from '../src/gateway.ts';
+import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { HeldTool, rpcError, serving, text } from './helpers/function-backend.ts';
 import { codeOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
@@ -27,6 +28,19 @@ test('calls a tool and says who answered', async () => {
     instanceId: 'a',
     serverId: 'a',
   });
+});
+
+test('knows the templates it was told, stores nothing of them, and has nobody to call there', async () => {
+  const store = new MemoryStore();
+  const known = await createGateway({ store, templates: ['defined'] });
+  assert.equal(known.templates(), ['defined']);
+  assert.equal([known.health('defined').total, known.template('defined').instances], [0, []]);
+  assert.is(await codeOf(known.call('defined', 'add')), 'NO_HEALTHY_INSTANCE');
+  assert.is(await codeOf(known.call('other', 'add')), 'TEMPLATE_NOT_FOUND');
+  assert.equal(await store.listTemplates(), []);
+  await known.changeTemplate('defined', { timeout: 5 });
+  assert.equal(await store.listTemplates(), [{ name: 'defined', loadBalancer: { timeout: 5 } }]);
+  await known.close();
 });
 
 test('resolves with a result that says isError: it is one', async () => {

@@ -7,6 +7,7 @@ import { suite } from './helpers/suite.ts';
 interface Entry {
   readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly resolved?: string;
+  readonly dev?: boolean;
 }
 
 const test = suite('package');
@@ -41,6 +42,15 @@ test('locks the optional packages of every platform', () => {
       .map((name) => `${path}: ${name}`),
   );
   assert.equal(missing, []);
+});
+
+// An override holds in this repository only: whoever installs the package would not have it.
+test('needs no override to be installed as a package', () => {
+  const overridden = Object.keys(manifest.overrides ?? {});
+  assert.equal(
+    overridden.filter((name) => lock.packages[`node_modules/${name}`]?.dev !== true),
+    [],
+  );
 });
 
 test('names no registry in the lock file', () => {

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
-import { fields } from '../src/cli/remote.ts';
+import { fields } from '../src/cli/answers.ts';
 import { loadConfig } from '../src/config.ts';
 import { ListenError } from '../src/listeners.ts';
 import { RegistryFileError } from '../src/persistence/registry-file.ts';
@@ -17,6 +17,8 @@ import { type RunningServer, startServer } from '../src/server.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('server');
+/** Nobody has to say who they are, and nothing is kept. */
+const OPEN = { GATEWAY_AUTH_ENABLED: 'false', GATEWAY_DATABASE_URL: 'memory://' };
 const cleanups: (() => unknown)[] = [];
 let folder = '';
 test.before(async () => {
@@ -144,7 +146,7 @@ test('closes once, however often it is asked', async () => {
 test.run();
 
 async function start(flags: Record<string, string> = {}, options = {}): Promise<RunningServer> {
-  const config = loadConfig({ flags: { port: '0', host: '127.0.0.1', ...flags }, env: {}, cwd: folder });
+  const config = loadConfig({ flags: { port: '0', host: '127.0.0.1', ...flags }, env: OPEN, cwd: folder });
   const server = await startServer(config, options);
   cleanups.push(() => server.close());
   return server;

@@ -1,9 +1,11 @@
 // The settings of a gateway: turns flags, environment and gateway.yaml into one Config, and tells where each came from.
 // The table of settings is config/settings.ts; nothing else in the program reads an environment variable.
 
+import { hostname } from 'node:os';
 import { ConfigError } from './config/config-error.ts';
 import { type Listener, resolveListeners } from './config/listeners.ts';
-import { type LogLevel, SETTINGS, type Setting } from './config/settings.ts';
+import type { Setting } from './config/setting.ts';
+import { type LogLevel, SETTINGS } from './config/settings.ts';
 import { type Found, openSources, type SourcesInput } from './config/sources.ts';
 import { unknownVariables } from './config/unknown-variables.ts';
 import type { BalancerPolicy } from './domain/policy.ts';
@@ -15,10 +17,29 @@ export interface Config {
   /** True when nobody set a port: then one taken port is a warning and only both taken are an error. */
   readonly portsDefaulted: boolean;
   readonly logLevel: LogLevel;
-  /** False until authentication is built. */
   readonly authEnabled: boolean;
-  /** `memory://` until databases are built. */
+  readonly tokenLifetimeMs: number;
+  /** At least 32 bytes; undefined = the gateway makes one. Secret. */
+  readonly secretKey: string | undefined;
+  /** For the first admin. Secret. */
+  readonly adminPassword: string | undefined;
+  /** Requests per hour. */
+  readonly userHourlyLimit: number;
+  readonly apiKeyHourlyLimit: number;
+  /** May hold a password. */
+  readonly redisUrl: string | undefined;
+  /** As it was written, see persistence/open.ts; may hold a password. */
   readonly databaseUrl: string;
+  /** The first encrypts, all decrypt. Secret. */
+  readonly encryptionKeys: readonly string[];
+  /** Absolute; undefined = beside the database. */
+  readonly stateFolder: string | undefined;
+  /** Name of this gateway among those on the same database. */
+  readonly nodeId: string;
+  /** Absolute; undefined = the templates of the package. */
+  readonly templatesFolder: string | undefined;
+  /** Patterns of whole commands that need no admin. */
+  readonly allowedCommands: readonly (readonly string[])[];
   /** Absolute path of the registry document. */
   readonly registryFile: string | undefined;
   /** What a template without settings of its own gets. */
@@ -53,8 +74,8 @@ const LONGEST_QUOTE = 60;
 
 /**
  * Reads all settings. A flag wins over the environment, that over gateway.yaml, that over the default.
- * Throws ConfigError (one line, exit code 2) for the first value that cannot be used: wrong kind, out of bounds,
- * unknown key, or a feature that is not built yet. Source: decisions "Precedence" and "Ports"; ADR 4.
+ * Throws ConfigError (one line, exit code 2) for the first value that cannot be used: wrong kind, out of bounds, or an
+ * unknown key. Source: decisions "Precedence" and "Ports"; ADR 4.
  */
 export function loadConfig(input: SourcesInput): Config {
   const sources = openSources(
@@ -70,17 +91,24 @@ export function loadConfig(input: SourcesInput): Config {
       source,
     });
   }
-  // Read for the refusal alone, until their feature is built.
-  for (const row of [SETTINGS.secretKey, SETTINGS.adminPassword, SETTINGS.encryptionKey, SETTINGS.redisUrl])
-    read(row);
-  read(SETTINGS.tokenMinutes);
-
+  const databaseUrl = read(SETTINGS.databaseUrl);
   return {
     listeners: listeners.map(({ host, port, label }) => ({ host, port, label })),
     portsDefaulted,
     logLevel: read(SETTINGS.logLevel),
     authEnabled: read(SETTINGS.authEnabled),
-    databaseUrl: read(SETTINGS.databaseUrl),
+    tokenLifetimeMs: read(SETTINGS.tokenLifetime) * 60_000,
+    secretKey: read(SETTINGS.secretKey),
+    adminPassword: read(SETTINGS.adminPassword),
+    userHourlyLimit: read(SETTINGS.userHourlyLimit),
+    apiKeyHourlyLimit: read(SETTINGS.apiKeyHourlyLimit),
+    redisUrl: read(SETTINGS.redisUrl),
+    databaseUrl,
+    encryptionKeys: read(SETTINGS.encryptionKeys),
+    stateFolder: read(SETTINGS.stateFolder),
+    nodeId: read(SETTINGS.nodeId) ?? nodeIdFor(databaseUrl),
+    templatesFolder: read(SETTINGS.templatesFolder),
+    allowedCommands: read(SETTINGS.allowedCommands),
     registryFile: read(SETTINGS.registryFile),
     defaultPolicy: {
       strategy: read(SETTINGS.strategy),
@@ -100,12 +128,16 @@ export function loadConfig(input: SourcesInput): Config {
     rows,
   };
 
+  /** A database file is used by one gateway, whatever its port: that of others is told apart by where they listen. */
+  function nodeIdFor(url: string): string {
+    return /^sqlite/i.test(url) ? 'local' : `${input.hostName ?? hostname()}:${listeners[0]?.port ?? 0}`;
+  }
+
   function read<T>(row: Setting<T>): T {
     const found = sources.find(row);
     const value = readFound(row, found);
-    const isUnbuilt = row.later !== undefined && value === undefined;
-    const shown = row.secret && found ? MASK : row.kind.show(value);
-    if (!isUnbuilt) rows.push({ name: row.key, value: shown, source: found?.source ?? 'default' });
+    const shown = found === undefined ? (row.defaultText ?? row.kind.show(value)) : shownOf(row, value);
+    rows.push({ name: row.key, value: shown, source: found?.source ?? 'default' });
     return value;
   }
 }
@@ -118,14 +150,19 @@ export function describeConfig(config: Config): readonly ConfigRow[] {
 function readFound<T>(row: Setting<T>, found: Found | undefined): T {
   if (found === undefined) return row.default;
   const value = row.kind.read(found.raw, found.folder);
-  const { later, kind } = row;
-  if (later !== undefined && value !== undefined && !later.allowed.includes(value)) {
-    const allowed = later.allowed.map((each) => ` or set it to ${kind.show(each)}`).join('');
-    throw new ConfigError(`${found.source}: ${later.feature} is not built yet; leave this out${allowed}`);
+  if (value !== undefined && found.source.startsWith('--') && row.kind.holdsSecret?.(value)) {
+    throw new ConfigError(
+      `${found.source}: everybody on this machine can read a password on a command line; put it into GATEWAY_${row.variable}`,
+    );
   }
   if (value !== undefined) return value;
-  const shown = row.secret ? 'something else' : shorten(found.raw);
-  throw new ConfigError(`${found.source}: expected ${kind.type}; found ${shown}`);
+  const shown = row.secret ? (row.kind.describe?.(found.raw) ?? 'something else') : shorten(found.raw);
+  throw new ConfigError(`${found.source}: expected ${row.kind.type}; found ${shown}`);
+}
+
+function shownOf<T>({ secret, kind }: Setting<T>, value: T): string {
+  if (secret === undefined) return kind.show(value);
+  return kind.mask?.(value) ?? MASK;
 }
 
 /** What was written, on one line that fits one. A list or a section may be long, or even contain itself. */

@@ -1,20 +1,31 @@
 // What goes into the facade and what comes out of it. Types only; the facade itself is gateway.ts.
 
+import type { Observable } from 'rxjs';
 import type { MetricsSummary } from './actors/metrics.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';
 import type { BalancerPolicy } from './domain/policy.ts';
 import type { TemplateSettings } from './domain/template.ts';
+import type { RevisionNews } from './persistence/revision-watch.ts';
 import type { Store } from './persistence/store.ts';
 import type { InProcessHandler } from './transports/transport.ts';
 
 export type { CallResult, ListResult, RequestOptions } from './actors/requests.ts';
+export type { InstanceChange } from './domain/registration.ts';
 
 /** How a gateway is made; everything has a default. */
 export interface GatewayOptions {
   /** Where registrations are kept. Default: memory. */
   readonly store?: Store;
+  /** Name of this node among those that share the store: it runs the programs registered here, and only lists those of
+   *  others. It has to stay the same from start to start. Default: every program in the store is run here. */
+  readonly nodeId?: string | undefined;
+  /** News of a store that others write, too; see watchRevision. `changed`: anybody changed it, this gateway included;
+   *  `away`, `answered`: whether it can be reached. Default: nobody else writes it. */
+  readonly news$?: Observable<RevisionNews> | undefined;
   /** Defaults for templates without settings of their own. */
   readonly policy?: Partial<BalancerPolicy>;
+  /** Templates that are known although nothing may be registered under them: those that have a definition. */
+  readonly templates?: readonly string[];
   /** CIDR ranges that no backend connection may reach. Default: link-local and cloud metadata. */
   readonly deniedNetworks?: readonly string[];
   /** Ms that calls in flight have to finish when the gateway closes. Default 25 000. */
@@ -31,12 +42,6 @@ export interface InProcessInput {
   readonly id?: string;
   readonly weight?: number;
   readonly metadata?: Record<string, unknown>;
-}
-
-/** What may be changed of an instance while it goes on. */
-export interface InstanceChange {
-  readonly weight?: number;
-  readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
 export interface GatewayStats extends MetricsSummary {

@@ -5,10 +5,10 @@ import { filter, firstValueFrom, map, type Observable, race, startWith, timer } 
 import { Dispatcher, type ExchangeOptions } from './actors/dispatcher.ts';
 import { EventStream, guarded } from './actors/event-stream.ts';
 import { Fleet } from './actors/fleet.ts';
-import type { InstanceRef } from './actors/instance-ref.ts';
 import { Metrics } from './actors/metrics.ts';
 import { Requests } from './actors/requests.ts';
 import { RetryBudget } from './actors/retry-budget.ts';
+import type { Member } from './actors/roster.ts';
 import { changesHealthOf, healthOf, type TemplateHealth } from './actors/template-health.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { EventName, GatewayEvent } from './domain/events.ts';
@@ -20,6 +20,7 @@ import type { ListField } from './domain/mcp.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from './domain/policy.ts';
 import type { LoadBalancerSettings, TemplateSettings } from './domain/template.ts';
 import { VERSION } from './domain/version.ts';
+import { alarm } from './gateway/alarm.ts';
 import type {
   CallResult,
   GatewayOptions,
@@ -34,6 +35,7 @@ import type {
 } from './gateway-types.ts';
 import { MemoryStore } from './persistence/memory-store.ts';
 import type { Store } from './persistence/store.ts';
+import { type DatabaseState, DatabaseStatus } from './registry/database-status.ts';
 import { type RegisterOptions, type Registration, Registry } from './registry.ts';
 import { type FileContents, type ImportReport, importContents } from './registry-import.ts';
 import { launchOf } from './templates/launch.ts';
@@ -43,12 +45,6 @@ import type { InProcessHandler } from './transports/transport.ts';
 
 /** How the gateway introduces itself to backends. */
 const CLIENT = { name: 'stagedoor', version: VERSION };
-
-/** One timer, without the cost of an Observable: every call sets one. */
-function alarm(waitMs: number, ring: () => void): () => void {
-  const timer = setTimeout(ring, waitMs);
-  return () => clearTimeout(timer);
-}
 
 /** Makes a gateway: loads what was registered and starts it, without waiting for it to be healthy. */
 export async function createGateway(options: GatewayOptions = {}): Promise<Gateway> {
@@ -64,7 +60,7 @@ export class Gateway {
   /** Defaults for templates without settings of their own. */
   readonly policy: BalancerPolicy;
   readonly #events = new EventStream();
-  readonly #store: Store;
+  readonly #database: DatabaseStatus;
   readonly #fleet: Fleet;
   readonly #registry: Registry;
   readonly #dispatcher: Dispatcher;
@@ -75,12 +71,12 @@ export class Gateway {
   #closed: Promise<void> | undefined;
 
   constructor(store: Store, options: GatewayOptions) {
-    const { deniedNetworks = DENIED_NETWORKS_DEFAULT, random = Math.random } = options;
+    const { deniedNetworks = DENIED_NETWORKS_DEFAULT, random = Math.random, nodeId, news$ } = options;
     const now = () => performance.now();
     const emit = (event: GatewayEvent) => this.#events.emit(event);
     this.events$ = this.#events.events$;
     this.policy = { ...DEFAULT_POLICY, ...options.policy };
-    this.#store = store;
+    this.#database = new DatabaseStatus(store, now);
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
     this.#metrics = new Metrics(this.#events.events$);
     const handlers = new Map<string, InProcessHandler>();
@@ -90,7 +86,9 @@ export class Gateway {
     const budget = new RetryBudget(now);
     this.#fleet = fleet;
     const isDenied = deniedBy(deniedNetworks);
-    this.#registry = new Registry({ store, fleet, policy: this.policy, handlers, emit, isDenied });
+    const { policy } = this;
+    this.#registry = new Registry({ store, fleet, policy, handlers, emit, isDenied, nodeId, news$ });
+    for (const template of options.templates ?? []) fleet.govern(template, policy);
     const isAccepting = () => this.accepting;
     this.#dispatcher = new Dispatcher({ fleet, budget, now, alarm, emit, isAccepting });
     this.#requests = new Requests((...request) => this.exchange(...request));
@@ -99,6 +97,7 @@ export class Gateway {
   /** Starts what the store holds. Called once, by createGateway. */
   async load(): Promise<void> {
     await this.#registry.load();
+    if (this.#phase !== 'starting') return; // it was closed meanwhile
     this.#phase = 'running';
     this.#events.emit({ type: 'gateway.started', atMs: Date.now() });
   }
@@ -153,7 +152,10 @@ export class Gateway {
     return this.#registry.changeTemplate(template, settings);
   }
 
-  /** No new calls for the instance until `resume`; its session stays. */
+  /**
+   * No new calls for the instance until `resume`; its session stays. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, and, as for
+   * the two below, NO_HEALTHY_INSTANCE when it is another node's.
+   */
   drain(template: string, id: string): void {
     this.#fleet.get(template, id).drain();
   }
@@ -173,13 +175,13 @@ export class Gateway {
   /** TEMPLATE_NOT_FOUND. */
   template(template: string): TemplateView {
     const { policy } = this.#fleet.group(template);
-    const instances = this.#fleet.refs(template).map(({ definition }) => definition);
+    const instances = this.#fleet.members(template).map(({ definition }) => definition);
     return { settings: this.#registry.settings(template), policy, instances };
   }
 
   /** TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   instance(template: string, id: string): Server {
-    return this.#view(this.#fleet.get(template, id));
+    return this.#view(this.#fleet.member(template, id));
   }
 
   /** SERVER_NOT_FOUND. */
@@ -241,18 +243,14 @@ export class Gateway {
     return { ...this.#metrics.summary(), activeConnections: this.#fleet.inFlight };
   }
 
-  async databaseStatus(): Promise<'connected' | 'disconnected'> {
-    try {
-      await this.#store.ping();
-      return 'connected';
-    } catch {
-      return 'disconnected'; // the reason is the store's to log; callers only hear whether it answers
-    }
+  /** Whether the database answers. Resolves within 2 s and never rejects; what it says may be a second old. */
+  databaseStatus(): Promise<DatabaseState> {
+    return this.#database.read();
   }
 
   /**
-   * Refuses new calls, lets those in flight finish within the grace time, ends every session and process, closes the
-   * store. Idempotent; resolves when nothing is left.
+   * Refuses new calls, lets those in flight finish within the grace time, ends every session and process. The store is
+   * left to whoever opened it. Idempotent; resolves when nothing is left.
    */
   close(options: { readonly graceMs?: number } = {}): Promise<void> {
     this.#closed ??= this.#shutDown(options.graceMs ?? this.#graceMs);
@@ -268,10 +266,9 @@ export class Gateway {
     await this.#fleet.close(graceMs);
     this.#metrics.close();
     this.#events.close();
-    await firstValueFrom(race(this.#store.close(), timer(patienceMs)));
   }
 
-  #view(ref: InstanceRef): Server {
-    return { definition: ref.definition, snapshot: this.#fleet.snapshot(ref) };
+  #view(member: Member): Server {
+    return { definition: member.definition, snapshot: this.#fleet.snapshot(member) };
   }
 }

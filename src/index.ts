@@ -35,7 +35,10 @@ export type {
   Server,
   TemplateView,
 } from './gateway-types.ts';
+export { type OpenStoreOptions, openStore, StoreOpenError } from './persistence/open.ts';
+export { type RevisionNews, watchRevision } from './persistence/revision-watch.ts';
 export type { Store, Tombstone } from './persistence/store.ts';
+export { createVault, type Vault } from './persistence/vault.ts';
 export type { RegisterOptions, Registration } from './registry.ts';
 export type { FileContents, FileEntry, ImportReport } from './registry-import.ts';
 export type { InProcessHandler } from './transports/transport.ts';

@@ -1,78 +1,52 @@
 // What is registered: templates with their settings, instances with their definitions. Keeps store and fleet in step:
-// first it is durable, then it runs. Changes happen one after the other; reading needs no waiting.
+// first it is durable, then it runs. Changes happen one after the other, those of other nodes among them; reading needs no
+// waiting. When those of others are read is registry/follower.ts.
 
 import { randomBytes } from 'node:crypto';
-import { isDeepStrictEqual } from 'node:util';
-import { filter, firstValueFrom, race, timer } from 'rxjs';
-import type { Fleet } from './actors/fleet.ts';
-import { factOf } from './actors/instance-facts.ts';
-import type { InstanceRef } from './actors/instance-ref.ts';
-import { duplicateServer, endpointNotAllowed, shuttingDown } from './domain/errors.ts';
-import type { GatewayEvent } from './domain/events.ts';
-import type { InstanceDefinition, InstanceInput, InstanceSource } from './domain/instance.ts';
-import { LIMITS } from './domain/limits.ts';
-import type { BalancerPolicy } from './domain/policy.ts';
-import { checkedWeight, defineInstance } from './domain/registration.ts';
-import { type LoadBalancerSettings, policyOf, type TemplateSettings } from './domain/template.ts';
+import { duplicateServer, endpointNotAllowed, hasCode, shuttingDown } from './domain/errors.ts';
+import type { InstanceDefinition, InstanceInput } from './domain/instance.ts';
+import { checkedChange, defineInstance, type InstanceChange } from './domain/registration.ts';
+import type { LoadBalancerSettings, TemplateSettings } from './domain/template.ts';
 import type { Store } from './persistence/store.ts';
-import { type AddressCheck, deniedAddress } from './transports/network-guard.ts';
-import type { InProcessHandler } from './transports/transport.ts';
+import { Follower } from './registry/follower.ts';
+import { Inventory, type StoredRegistry } from './registry/inventory.ts';
+import type { RegisterOptions, Registration, RegistryParts } from './registry/registry-types.ts';
+import { Turns } from './registry/turns.ts';
+import { untilHealthy } from './registry/until-healthy.ts';
+import { deniedAddress } from './transports/network-guard.ts';
 
-export interface RegisterOptions {
-  /** Who registers. Default `api`. */
-  readonly source?: InstanceSource;
-  /** Hash of the file entry, with source `file`. */
-  readonly fingerprint?: string;
-  /** The function that is the instance: it is neither stored nor restored. */
-  readonly handler?: InProcessHandler;
-  /** Settings for the template, laid over those it has. */
-  readonly loadBalancer?: LoadBalancerSettings;
-  /** Longest wait for the instance to become healthy, in ms. Default 0. It stays registered when it does not. */
-  readonly waitMs?: number;
-}
+export type { RegisterOptions, Registration } from './registry/registry-types.ts';
 
-export interface Registration {
-  readonly definition: InstanceDefinition;
-  /** True when an instance with the same id was there. */
-  readonly replaced: boolean;
-}
-
-export interface RegistryParts {
-  readonly store: Store;
-  readonly fleet: Fleet;
-  readonly policy: BalancerPolicy;
-  /** Functions of in-process instances, by server id; the transport looks them up here. */
-  readonly handlers: Map<string, InProcessHandler>;
-  readonly emit: (event: GatewayEvent) => void;
-  /** Which addresses no endpoint may name. Default: none. */
-  readonly isDenied?: AddressCheck;
-}
+/** So often the server id of a new instance may turn out to be given away on another node. */
+const SERVER_ID_ATTEMPTS = 3;
 
 export class Registry {
   readonly #parts: RegistryParts;
-  readonly #settings = new Map<string, LoadBalancerSettings>();
-  /** The change that runs now; the next one waits for it. */
-  #changing: Promise<unknown> = Promise.resolve();
+  readonly #store: Store;
+  readonly #inventory: Inventory;
+  readonly #turns = new Turns();
+  readonly #follower: Follower;
+  /** Of the store, asked right before it was read last. */
+  #revision: number | undefined;
   #isClosed = false;
 
   constructor(parts: RegistryParts) {
     this.#parts = parts;
+    this.#store = parts.store;
+    this.#inventory = new Inventory(parts);
+    const reload = () => this.#turns.take(() => this.#reload());
+    this.#follower = new Follower({ reload, emit: parts.emit });
   }
 
-  /** Starts everything that the store holds. */
+  /** Starts everything that the store holds and this node runs, and follows what others change from now on. */
   async load(): Promise<void> {
-    const { store, fleet } = this.#parts;
-    for (const { name, loadBalancer } of await store.listTemplates()) this.#govern(name, loadBalancer);
-    for (const definition of await store.listInstances()) {
-      if (!fleet.has(definition.template)) this.#govern(definition.template, {});
-      fleet.add(definition);
-    }
+    await this.#turns.take(() => this.#reload((stored) => this.#inventory.load(stored)));
+    if (this.#parts.news$ !== undefined) this.#follower.follow(this.#parts.news$);
   }
 
   /** TEMPLATE_NOT_FOUND when nothing was ever registered or set under the name. */
   settings(template: string): TemplateSettings {
-    this.#parts.fleet.group(template);
-    return { name: template, loadBalancer: this.#settings.get(template) ?? {} };
+    return this.#inventory.settings(template);
   }
 
   /**
@@ -84,22 +58,17 @@ export class Registry {
     input: InstanceInput,
     options: RegisterOptions = {},
   ): Promise<Registration> {
-    const { replaced, ref } = await this.#change(async () => {
-      const { store, fleet } = this.#parts;
-      const definition = this.#define(template, input, options);
-      const { id, source } = definition;
-      const existing = fleet.find(template, id)?.definition;
-      if (source === 'file' && existing !== undefined && existing.source !== 'file')
-        throw duplicateServer(id);
-      const replaced = existing !== undefined;
+    const { member, replaced } = await this.#change(async () => {
+      this.#define(template, input, options); // nothing is stored for an instance that cannot be
       await this.#settle(template, options.loadBalancer ?? {});
-      await store.deleteTombstone(template, id);
-      await this.#keep(definition, options.handler);
-      this.#parts.emit({ type: 'instance.registered', ...factOf(definition), replaced });
-      return { ref: fleet.add(definition), replaced };
+      const definition = await this.#save(template, input, options);
+      const before = this.find(template, definition.id);
+      const member = this.#inventory.start(definition, options.handler);
+      this.#uncover(before);
+      return { member, replaced: before !== undefined };
     });
-    if (options.waitMs) await untilHealthy(ref, options.waitMs);
-    return { definition: ref.definition, replaced };
+    if (options.waitMs) await untilHealthy(member, options.waitMs);
+    return { definition: member.definition, replaced };
   }
 
   /**
@@ -108,51 +77,49 @@ export class Registry {
    */
   deregister(template: string, id: string): Promise<void> {
     return this.#change(async () => {
-      const { fingerprint } = this.#parts.fleet.get(template, id).definition;
+      if (this.find(template, id) === undefined) await this.#refresh();
+      const { fingerprint } = this.#inventory.get(template, id);
       // Before the deletion: alone it changes nothing, but a deletion without it would not last.
-      if (fingerprint !== undefined) await this.#parts.store.saveTombstone({ template, id, fingerprint });
+      if (fingerprint !== undefined)
+        await this.#within(this.#store.saveTombstone({ template, id, fingerprint }));
       await this.#remove(template, id);
     });
   }
 
-  /** Takes out an instance that is in the file no more. False when meanwhile it is gone, or not the file's. */
+  /** Takes out an instance that is in the file no more. False when it is gone by now, or not of this node's file. */
   withdraw(template: string, id: string): Promise<boolean> {
     return this.#change(async () => {
-      if (this.find(template, id)?.source !== 'file') return false;
+      const found = this.find(template, id);
+      if (found?.source !== 'file' || !this.#inventory.runsHere(found)) return false;
       await this.#remove(template, id);
       return true;
     });
   }
 
-  /** Changes weight or metadata while the instance goes on. */
-  changeInstance(
-    template: string,
-    id: string,
-    change: { readonly weight?: number; readonly metadata?: Readonly<Record<string, unknown>> },
-  ): Promise<InstanceDefinition> {
+  /** Changes weight or metadata while the instance goes on. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR. */
+  changeInstance(template: string, id: string, change: InstanceChange): Promise<InstanceDefinition> {
     return this.#change(async () => {
-      const ref = this.#parts.fleet.get(template, id);
-      if (change.weight !== undefined) checkedWeight(change.weight, ['body', 'weight']);
-      const definition = { ...ref.definition, ...change, updatedAt: new Date().toISOString() };
-      if (definition.transport !== 'in-process') await this.#parts.store.saveInstance(definition);
-      ref.change(definition);
-      this.#parts.emit({ type: 'instance.changed', ...factOf(ref) });
+      await this.#refresh(); // the change is laid over what is stored now, whoever stored it
+      const before = this.#inventory.get(template, id);
+      const definition = { ...before, ...checkedChange(change), updatedAt: new Date().toISOString() };
+      if (definition.transport !== 'in-process') await this.#within(this.#store.saveInstance(definition));
+      this.#inventory.amend(definition);
       return definition;
     });
   }
 
   find(template: string, id: string): InstanceDefinition | undefined {
-    return this.#parts.fleet.find(template, id)?.definition;
+    return this.#inventory.find(template, id);
   }
 
   /** Every definition, template by template. */
   definitions(): InstanceDefinition[] {
-    return this.#parts.fleet.all().map(({ definition }) => definition);
+    return this.#inventory.definitions();
   }
 
   /** True when this very entry was deleted through the API. */
   async isKeptAway(template: string, id: string, fingerprint: string): Promise<boolean> {
-    const tombstones = await this.#parts.store.listTombstones();
+    const tombstones = await this.#store.listTombstones();
     return tombstones.some(
       (one) => one.template === template && one.id === id && one.fingerprint === fingerprint,
     );
@@ -166,7 +133,8 @@ export class Registry {
   /** Lays settings over those of a template. TEMPLATE_NOT_FOUND. */
   changeTemplate(template: string, change: LoadBalancerSettings): Promise<TemplateSettings> {
     return this.#change(async () => {
-      this.#parts.fleet.group(template);
+      if (!this.#inventory.has(template)) await this.#refresh();
+      this.settings(template);
       await this.#settle(template, change);
       return this.settings(template);
     });
@@ -175,27 +143,56 @@ export class Registry {
   /** Refuses changes from now on; resolves when those before are done, or have failed. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#changing;
+    this.#follower.close();
+    await this.#turns.idle();
   }
 
   async #change<T>(work: () => Promise<T>): Promise<T> {
     if (this.#isClosed) throw shuttingDown();
-    const changed = this.#changing.then(work);
-    this.#changing = changed.catch(() => undefined); // its caller hears of it; the next change is not its victim
-    return changed;
+    try {
+      return await this.#turns.take(work);
+    } catch (thrown) {
+      // It may have been stored all the same: what the store says then counts.
+      if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) this.#follower.doubt();
+      throw thrown;
+    }
+  }
+
+  #within<T>(asked: Promise<T>): Promise<T> {
+    return this.#turns.within(asked);
+  }
+
+  /** Takes in what others changed, before something is laid over it. Costs one question when there is nothing. */
+  async #refresh(): Promise<void> {
+    if (this.#parts.news$ !== undefined) await this.#reload();
+  }
+
+  /** Brings this node in step with the store. The same facts are told as of changes that are made here. */
+  async #reload(takeIn = (stored: StoredRegistry) => this.#inventory.takeIn(stored)): Promise<void> {
+    const revision = await this.#within(this.#store.revision());
+    if (revision === this.#revision) return;
+    // In this order: a template is stored before its instances, and never deleted.
+    const instances = await this.#within(this.#store.listInstances());
+    const templates = await this.#within(this.#store.listTemplates());
+    takeIn({ templates, instances });
+    this.#revision = revision;
   }
 
   #define(template: string, input: InstanceInput, options: RegisterOptions): InstanceDefinition {
-    const { fleet } = this.#parts;
+    const { nodeId } = this.#parts;
     const definition = defineInstance(template, input, {
       now: new Date().toISOString(),
       source: options.source ?? 'api',
       isInProcess: options.handler !== undefined,
+      ...(nodeId === undefined ? {} : { nodeId }),
       find: (id) => this.find(template, id),
-      isServerIdTaken: (serverId) => fleet.isServerIdTaken(serverId),
+      isServerIdTaken: (serverId) => this.#inventory.isServerIdTaken(serverId),
       randomHex: () => randomBytes(4).toString('hex'),
     });
+    this.#inventory.refuseOverflow(template, definition.id);
     this.#refuseDenied(definition);
+    if (definition.source === 'file' && (this.find(template, definition.id)?.source ?? 'file') !== 'file')
+      throw duplicateServer(definition.id);
     return options.fingerprint === undefined
       ? definition
       : { ...definition, fingerprint: options.fingerprint };
@@ -209,45 +206,45 @@ export class Registry {
     if (address !== undefined) throw endpointNotAllowed(`The address ${address} lies in a denied network.`);
   }
 
-  /** A function is kept for as long as the program runs; anything else is stored. Either takes the other's place. */
-  async #keep(definition: InstanceDefinition, handler: InProcessHandler | undefined): Promise<void> {
-    const { store, handlers } = this.#parts;
-    if (handler === undefined) {
-      await store.saveInstance(definition);
-      handlers.delete(definition.serverId);
-    } else {
-      await store.deleteInstance(definition.template, definition.id);
-      handlers.set(definition.serverId, handler);
+  /** Stores the instance; when its server id was given away on another node, that is taken in and it gets another. */
+  async #save(template: string, input: InstanceInput, options: RegisterOptions): Promise<InstanceDefinition> {
+    for (let attempt = 1; ; attempt += 1) {
+      const definition = this.#define(template, input, options);
+      const { id } = definition;
+      await this.#within(this.#store.deleteTombstone(template, id));
+      try {
+        // A function is kept for as long as the program runs; anything else is stored. Either takes the other's place.
+        if (options.handler === undefined) await this.#within(this.#store.saveInstance(definition));
+        else await this.#within(this.#store.deleteInstance(template, id));
+        return definition;
+      } catch (thrown) {
+        if (!hasCode(thrown, 'DUPLICATE_SERVER') || attempt === SERVER_ID_ATTEMPTS) throw thrown;
+        await this.#reload();
+      }
     }
   }
 
   async #remove(template: string, id: string): Promise<void> {
-    const { store, fleet, handlers, emit } = this.#parts;
-    await store.deleteInstance(template, id);
-    const ref = fleet.get(template, id);
-    handlers.delete(ref.serverId);
-    void fleet.remove(template, id, LIMITS.drainMs);
-    emit({ type: 'instance.deregistered', ...factOf(ref) });
+    await this.#within(this.#store.deleteInstance(template, id));
+    const before = this.find(template, id);
+    this.#inventory.drop(template, id);
+    this.#uncover(before);
+  }
+
+  /** What others stored under the names of a function had to wait until it goes; now it is to be taken in. */
+  #uncover(before: InstanceDefinition | undefined): void {
+    if (before?.transport !== 'in-process' || this.#parts.news$ === undefined) return;
+    this.#revision = undefined;
+    this.#follower.doubt();
   }
 
   async #settle(template: string, change: LoadBalancerSettings): Promise<void> {
-    const { store, fleet, emit } = this.#parts;
-    const before = this.#settings.get(template);
+    if (this.#inventory.hasSettings(template, change)) return;
+    await this.#refresh();
+    if (this.#inventory.hasSettings(template, change)) return;
+    const before = this.#inventory.has(template) ? this.settings(template).loadBalancer : {};
     const loadBalancer = { ...before, ...change };
-    if (fleet.has(template) && isDeepStrictEqual(loadBalancer, before)) return;
-    await store.saveTemplate({ name: template, loadBalancer });
-    this.#govern(template, loadBalancer);
-    emit({ type: 'template.changed', atMs: Date.now(), template });
+    await this.#within(this.#store.saveTemplate({ name: template, loadBalancer }));
+    this.#inventory.govern(template, loadBalancer);
   }
-
-  #govern(template: string, loadBalancer: LoadBalancerSettings): void {
-    this.#settings.set(template, loadBalancer);
-    this.#parts.fleet.govern(template, policyOf(loadBalancer, this.#parts.policy));
-  }
-}
-
-/** Resolves when the instance is healthy, has stopped, or the time is over. */
-async function untilHealthy(ref: InstanceRef, waitMs: number): Promise<void> {
-  const settled$ = ref.state$.pipe(filter((state) => state === 'healthy' || state === 'stopped'));
-  await firstValueFrom(race(settled$, timer(waitMs)));
 }

@@ -1,13 +1,21 @@
-// The composition root: config -> store -> gateway -> koa app -> listeners, and back in order at the end.
+// The composition root: config -> storage -> authentication -> gateway -> koa app -> listeners, and back in order at the end.
 // What each part does is its own business; signals and exit codes are the command line's.
 
 import { type Logger, pino } from 'pino';
+import { NEVER, share } from 'rxjs';
+import type { Auth } from './auth/auth.ts';
+import { isLoopback } from './config/listeners.ts';
 import type { Config } from './config.ts';
-import { createGateway, type Gateway } from './gateway.ts';
+import { logDatabase } from './database-log.ts';
+import { Gateway } from './gateway.ts';
 import { createApp } from './http/app.ts';
-import { type Listeners, openListeners } from './listeners.ts';
-import { MemoryStore } from './persistence/memory-store.ts';
+import { openListeners } from './listeners.ts';
+import { claimNode } from './node-claim.ts';
 import { type RegistryContents, readRegistryFile } from './persistence/registry-file.ts';
+import { watchRevision } from './persistence/revision-watch.ts';
+import { openServerAuth } from './server-auth.ts';
+import { openStorage } from './storage.ts';
+import { readCatalogue } from './templates/catalogue.ts';
 
 /** A gateway that serves. */
 export interface RunningServer {
@@ -17,10 +25,13 @@ export interface RunningServer {
   readonly places: readonly string[];
   /** One line each: what is not as it should be but did not prevent the start. */
   readonly warnings: readonly string[];
+  /** One line each, for a person on a terminal and for nobody else: never to be logged. */
+  readonly notices: readonly string[];
   readonly gateway: Gateway;
+  readonly auth: Auth;
   /**
    * Ends in order: not ready, no new connections, calls in flight finish within the grace time, children stop, event
-   * streams end, connections close. Idempotent.
+   * streams end, connections close, the database closes. Idempotent.
    */
   close(): Promise<void>;
 }
@@ -30,6 +41,10 @@ export interface ServerOptions {
   readonly log?: Logger;
   /** Version of the package, shown as `build`. Default `unknown`. */
   readonly build?: string;
+  /** Where a relative SQLite path starts. Default: the working folder. */
+  readonly folder?: string;
+  /** Whether a person reads the notices. Default false: then a first password goes to a file. */
+  readonly isTerminal?: boolean;
 }
 
 /** For answers that are still being sent when all calls have ended, in ms. */
@@ -37,56 +52,125 @@ const LAST_ANSWERS_MS = 2_000;
 
 /**
  * Starts a gateway and resolves once it listens and has taken in its registry file; instances may still be starting.
- * Throws ListenError or RegistryFileError, with nothing left running.
+ * Throws StoreOpenError, ConfigError, ListenError or RegistryFileError, with nothing left running.
  */
-export async function startServer(
+export async function startServer(config: Config, options: ServerOptions = {}): Promise<RunningServer> {
+  /** How to close what is open, newest first. */
+  const opened: (() => Promise<unknown>)[] = [];
+  try {
+    return await start(config, options, (close) => opened.unshift(close));
+  } catch (error) {
+    for (const close of opened) await quietly(close, options.log);
+    throw error;
+  }
+}
+
+async function start(
   config: Config,
-  { log = pino({ level: 'silent' }), build = 'unknown' }: ServerOptions = {},
+  options: ServerOptions,
+  onUndo: (close: () => Promise<unknown>) => void,
 ): Promise<RunningServer> {
+  const { log = pino({ level: 'silent' }), build = 'unknown' } = options;
+  const { folder = process.cwd(), isTerminal = false } = options;
   // Before anything is open: a document that cannot be read must not leave a half-started gateway.
   const document =
     config.registryFile === undefined ? undefined : await readRegistryFile(config.registryFile);
-  const gateway = await createGateway({
-    store: new MemoryStore(),
+  const storage = await openStorage(config, {
+    folder,
+    migrations: 'apply',
+    onNotice: (line) => log.info(line),
+  });
+  const { store } = storage;
+  onUndo(() => store.close());
+  // One watch for all who listen. In memory nobody else changes anything.
+  const news$ = store.kind === 'memory' ? NEVER : watchRevision(store).pipe(share());
+  const listening = logDatabase(news$, log);
+  onUndo(async () => listening.unsubscribe());
+  const { auth, welcome, farewell } = await openServerAuth(config, storage, { news$, log, isTerminal });
+  onUndo(farewell);
+  const catalogue = await readCatalogue(config.templatesFolder);
+  const gateway = new Gateway(store, {
+    templates: catalogue.templates.map(({ id }) => id),
+    news$,
+    nodeId: config.nodeId,
     policy: config.defaultPolicy,
     graceMs: config.graceMs,
     deniedNetworks: config.deniedNetworks,
   });
-  const app = createApp(gateway, { ...config, maxBodyBytes: config.requestBodyBytes, log, build });
-  let listeners: Listeners | undefined;
-  let problems: readonly string[] = [];
-  try {
-    listeners = await openListeners(config, app.callback());
-    // After the ports are ours: a second start by mistake must not start every child a second time.
-    if (document !== undefined) problems = await takeIn(document, gateway, log);
-  } catch (error) {
-    await gateway.close({ graceMs: 0 });
-    await listeners?.close(0);
-    throw error;
-  }
-  const { urls, places, warnings, stopAccepting, close: closeListeners } = listeners;
+  onUndo(() => gateway.close({ graceMs: 0 }));
+  const app = createApp(gateway, {
+    ...config,
+    auth,
+    definitions: catalogue.templates,
+    isPublic: config.authEnabled && config.listeners.some(({ host }) => !isLoopback(host)),
+    maxBodyBytes: config.requestBodyBytes,
+    log,
+    build,
+  });
+  const listeners = await openListeners(config, app.callback());
+  onUndo(() => listeners.close(0));
+  const claim = storage.file === undefined ? undefined : await claimNode(storage.file, config.nodeId);
+  onUndo(async () => claim?.release());
+  // After the ports are ours: a second start by mistake must not start every child a second time.
+  const [announced] = await Promise.all([welcome(), gateway.load()]);
+  const problems = document === undefined ? [] : await takeIn(document, gateway, log);
 
   const close = async (): Promise<void> => {
     const drained = gateway.close(); // from here on it is not ready and refuses new calls
-    stopAccepting();
+    listeners.stopAccepting();
     try {
       await drained;
     } finally {
+      listening.unsubscribe();
       app.closeStreams();
-      await closeListeners(LAST_ANSWERS_MS);
+      const closeListeners = () => listeners.close(LAST_ANSWERS_MS);
+      // The audit log is closed after the last answer: what that told of is in it, too.
+      for (const last of [closeListeners, farewell, () => store.close(), async () => claim?.release()])
+        await quietly(last, log);
     }
   };
   let closed: Promise<void> | undefined;
   return {
-    urls,
-    places,
-    warnings: [...config.warnings, ...warnings, ...problems],
+    urls: listeners.urls,
+    places: listeners.places,
+    warnings: [
+      ...config.warnings,
+      ...announced.warnings,
+      ...foreignPrograms(gateway),
+      ...catalogue.problems.map((problem) => `templates: ${problem}`),
+      ...listeners.warnings,
+      ...problems,
+    ],
+    notices: announced.notices,
     gateway,
+    auth,
     close: () => {
       closed ??= close();
       return closed;
     },
   };
+}
+
+/** One part that cannot be closed must not leave the others open. */
+async function quietly(close: () => Promise<unknown>, log: Logger | undefined): Promise<void> {
+  try {
+    await close();
+  } catch (error) {
+    log?.warn({ err: error }, 'a part of the gateway could not be closed');
+  }
+}
+
+/** One line for each node whose programs are listed here and do not run here. */
+function foreignPrograms(gateway: Gateway): string[] {
+  const foreign = gateway.servers().filter(({ snapshot }) => snapshot.state === 'stopped');
+  const byNode = Map.groupBy(foreign, ({ definition }) => definition.locked ?? definition.nodeId);
+  return [...byNode].map(([why, servers]) => {
+    const names = servers.map(({ definition }) => `${definition.template}/${definition.id}`);
+    const [first = ''] = names;
+    const which = names.length === 1 ? first : `${first} and ${names.length - 1} more`;
+    if (servers[0]?.definition.locked !== undefined) return `${which} is not started: ${why}`;
+    return `${which} belongs to the node "${why}" and does not run here; if that node is gone, "--node-id ${why}" takes it over`;
+  });
 }
 
 /** Brings the registry in step with the file; what could not be used is told, one line each. */

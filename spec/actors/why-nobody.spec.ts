@@ -7,13 +7,15 @@ const test = suite('why nobody');
 
 const instance = (id: string, state: InstanceState, reason: string | null = null) => ({ id, state, reason });
 
-test('gives the reason of an unhealthy instance, and the state of the others', () => {
+test('gives the reason of an unhealthy or stopped instance, and the state of the others', () => {
   const instances = [
     instance('a', 'starting', 'connection refused'),
     instance('b', 'unhealthy', 'connection refused'),
     instance('c', 'unhealthy'),
   ];
   assert.is(whyNobody(instances), 'a is starting; b: connection refused; c is unhealthy');
+  const stopped = [instance('a', 'stopped', 'it runs on the node "b"'), instance('b', 'stopped')];
+  assert.is(whyNobody(stopped), 'a: it runs on the node "b"; b is stopped');
 });
 
 test('names three, and how many there are more', () => {

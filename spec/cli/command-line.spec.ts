@@ -70,9 +70,25 @@ test('shows help on every level', () => {
 });
 
 const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
-  ['an unknown command', ['confg'], /no command "stagedoor confg"; did you mean "stagedoor config"\?/],
-  ['an unknown command of a group', ['gateway', 'strat'], /did you mean "stagedoor gateway start"\?/],
-  ['a command whose group was forgotten', ['start'], /did you mean "stagedoor gateway start"\?/],
+  ['an unknown command', ['confg'], /no command "stagedoor confg"; did you mean "npx stagedoor config"\?/],
+  ['an unknown command of a group', ['gateway', 'strat'], /did you mean "npx stagedoor gateway start"\?/],
+  ['a command whose group was forgotten', ['start'], /did you mean "npx stagedoor gateway start"\?/],
+  [
+    'a command that resembles none',
+    ['gateway', 'audit'],
+    /^there is no command "stagedoor gateway audit"; see npx stagedoor gateway --help$/,
+  ],
+  [
+    'a group that resembles none',
+    ['drain'],
+    /^there is no command "stagedoor drain"; see npx stagedoor --help$/,
+  ],
+  ['a group that was not typed right', ['gatway'], /did you mean "npx stagedoor gateway"\?$/],
+  [
+    'an option that resembles none',
+    ['config', '--colour'],
+    /has no option --colour; see npx stagedoor config --help$/,
+  ],
   ['an unknown option', ['gateway', 'start', '--prot', '1'], /has no option --prot; did you mean --port\?/],
   ['an unknown option with a value', ['gateway', 'start', '--prot=1'], /has no option --prot;/],
   ['an unknown negation', ['gateway', 'start', '--no-demo'], /has no option --no-demo/],
@@ -88,11 +104,15 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     'a positional that is missing',
     ['gateway', 'register'],
-    /^<template> is missing; see stagedoor gateway register --help$/,
+    /^<template> is missing; see npx stagedoor gateway register --help$/,
   ],
   ['a value for a switch', ['config', '--json=maybe'], /--json takes no value, not "maybe"/],
   ['a negation that there is not', ['config', '--json=false'], /--json takes no value, not "false"/],
-  ['a positional too many', ['gateway', 'register', 'a', '7'], /Unused args: `7`/],
+  [
+    'a positional too many',
+    ['gateway', 'register', 'a', '7'],
+    /^"7" is not expected here; see npx stagedoor gateway register --help$/,
+  ],
   ['words after two dashes', ['config', '--', 'a'], /nothing is expected after "--"/],
   ['an option that is not built yet', ['gateway', 'start', '--sync'], /^--sync is not built yet$/],
   [

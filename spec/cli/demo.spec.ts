@@ -5,9 +5,11 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import type { Auth } from '../../src/auth/auth.ts';
 import { openDemo } from '../../src/cli/demo.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import { stdioServerPath } from '../fixtures/drive.ts';
+import { anonymousAuth } from '../helpers/anonymous-auth.ts';
 import { suite } from '../helpers/suite.ts';
 import { recordingTerminal } from './recording-terminal.ts';
 
@@ -16,12 +18,16 @@ const test = suite('demo');
 const scratch = '${SCRATCH}';
 let templates = '';
 let gateway: Gateway;
+/** Nobody has to say who they are; its accounts work all the same. */
+let auth: Auth;
 test.before.each(async () => {
+  auth = anonymousAuth();
   templates = await mkdtemp(join(tmpdir(), 'stagedoor-templates-'));
   gateway = await createGateway();
 });
 test.after.each(async () => {
   await gateway.close({ graceMs: 0 });
+  await auth.close();
   await rm(templates, { recursive: true, force: true });
 });
 
@@ -29,7 +35,7 @@ test('tells how each server is doing and goes on when one fails', async () => {
   await define('good', scratch);
   await define('poor', '--refuse-start');
   const terminal = recordingTerminal();
-  const demo = openDemo({ gateway, urls: ['http://127.0.0.1:1234'] }, terminal, templates);
+  const demo = openDemo({ gateway, auth, urls: ['http://127.0.0.1:1234'] }, terminal, templates);
   await demo.play(new AbortController().signal);
   demo.remove();
 
@@ -41,10 +47,47 @@ test('tells how each server is doing and goes on when one fails', async () => {
   assert.match(said, /^curl.* http:\/\/127\.0\.0\.1:1234\/mcp\/good\/tools\/list$/m);
 });
 
+test('makes a key for its calls where one is needed, for reading and calling only', async () => {
+  await define('good', scratch);
+  const terminal = recordingTerminal();
+  const guarded = { isEnabled: true, accounts: auth.accounts };
+  const demo = openDemo({ gateway, auth: guarded, urls: ['http://127.0.0.1:1234'] }, terminal, templates);
+  await demo.play(new AbortController().signal);
+  demo.remove();
+  const [one, ...others] = await auth.accounts.apiKeys();
+  assert.equal(others, []);
+  const { name, permissions, expiresAt = '' } = one?.apiKey ?? {};
+  assert.equal([name, permissions], ['demo', ['gateway:read', 'tools:call']]);
+  assert.ok(Date.parse(expiresAt) > Date.now());
+  const said = terminal.printed.join('\n');
+  const [, key = ''] = /^curl.*-H .X-API-Key: (sd_\w+?_[\w-]{43})/m.exec(said) ?? [];
+  assert.match(key, `sd_${one?.apiKey.id}_`);
+  if (process.platform !== 'win32') assert.match(said, `\nexport STAGEDOOR_API_KEY=${key}\n`);
+});
+
+test('makes no key when nobody asks for one, or nobody could be called', async () => {
+  await define('poor', '--refuse-start');
+  const guarded = { isEnabled: true, accounts: auth.accounts };
+  const demo = openDemo(
+    { gateway, auth: guarded, urls: ['http://127.0.0.1:1234'] },
+    recordingTerminal(),
+    templates,
+  );
+  await demo.play(new AbortController().signal);
+  demo.remove();
+  await define('good', scratch);
+  const terminal = recordingTerminal();
+  const open = openDemo({ gateway, auth, urls: ['http://127.0.0.1:1234'] }, terminal, templates);
+  await open.play(new AbortController().signal);
+  open.remove();
+  assert.equal(await auth.accounts.apiKeys(), []);
+  assert.not.match(terminal.printed.join('\n'), 'API');
+});
+
 test('shows no calls when there is nobody to answer them', async () => {
   await define('poor', '--refuse-start');
   const terminal = recordingTerminal();
-  const demo = openDemo({ gateway, urls: ['http://127.0.0.1:1234'] }, terminal, templates);
+  const demo = openDemo({ gateway, auth, urls: ['http://127.0.0.1:1234'] }, terminal, templates);
   await demo.play(new AbortController().signal);
   demo.remove();
   const said = terminal.printed.join('\n');
@@ -54,7 +97,7 @@ test('shows no calls when there is nobody to answer them', async () => {
 
 test('gives the servers a scratch folder and removes it', async () => {
   await define('good', scratch);
-  const demo = openDemo({ gateway, urls: [] }, recordingTerminal(), templates);
+  const demo = openDemo({ gateway, auth, urls: [] }, recordingTerminal(), templates);
   await demo.play(new AbortController().signal);
   const folder = String(gateway.instance('good', 'good-1').definition.args.at(-1));
   assert.is(existsSync(join(folder, 'welcome.txt')), true);
@@ -67,7 +110,7 @@ test('says nothing more once it is stopped', async () => {
   await define('slow', '--slow-start=60000');
   const terminal = recordingTerminal();
   const stopping = new AbortController();
-  const demo = openDemo({ gateway, urls: [] }, terminal, templates);
+  const demo = openDemo({ gateway, auth, urls: [] }, terminal, templates);
   const played = demo.play(stopping.signal);
   gateway.on('instance.registered').subscribe(() => stopping.abort());
   await played;

@@ -22,7 +22,7 @@ test('shows usage, options and examples of each command', () => {
     for (const { flags, notYet } of command.options) {
       assert.is(text.includes(`  ${flags} `), !notYet, `${command.name} ${flags}`);
     }
-    for (const example of command.examples ?? []) assert.match(text, `  stagedoor ${example}`);
+    for (const example of command.examples ?? []) assert.match(text, `  npx stagedoor ${example}`);
   }
 });
 

@@ -1,6 +1,7 @@
 // The whole command line, in this process: exit codes and what goes where.
 
 import * as assert from 'uvu/assert';
+import { Interrupted } from '../../src/cli/failures.ts';
 import { main } from '../../src/cli/main.ts';
 import { packageVersion } from '../../src/cli/package-version.ts';
 import { suite } from '../helpers/suite.ts';
@@ -33,7 +34,7 @@ test('answers a mistake with one line and exit code 2', async () => {
   assert.equal(await runCommand(['gateway', 'lits']), {
     code: 2,
     out: '',
-    err: 'stagedoor: there is no command "stagedoor gateway lits"; did you mean "stagedoor gateway list"?',
+    err: 'stagedoor: there is no command "stagedoor gateway lits"; did you mean "npx stagedoor gateway list"?',
   });
 });
 
@@ -41,6 +42,13 @@ test('answers a failure with one line and exit code 1', async () => {
   const { code, err } = await runCommand(['gateway', 'list', '--url', 'http://127.0.0.1:2']);
   assert.is(code, 1);
   assert.match(err, /^stagedoor: nothing listens at [^\n]+$/);
+});
+
+test('ends like a program that SIGINT has ended after Ctrl-C at a question', async () => {
+  const terminal = recordingTerminal({ answers: [] });
+  const asked = { ...terminal, askHidden: () => Promise.reject(new Interrupted()) };
+  const words = ['gateway', 'login', 'admin', '--url', 'http://127.0.0.1:2'];
+  assert.equal([await main(words, asked), terminal.complaints], [130, ['stagedoor: cancelled']]);
 });
 
 test('shows where a defect of ours comes from', async () => {

@@ -1,5 +1,7 @@
 // A terminal that remembers what a command said, for specs of commands.
 
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Terminal } from '../../src/cli/terminal.ts';
 
 export interface RecordingTerminal extends Terminal {
@@ -7,22 +9,46 @@ export interface RecordingTerminal extends Terminal {
   readonly printed: string[];
   /** Everything complained about, in order. */
   readonly complaints: string[];
+  /** The hidden questions that were asked, in order. */
+  readonly questions: string[];
 }
 
-/** `colours` marks painted text as `<green>…</green>` instead of leaving it as it is; `columns` makes it one of a person. */
-export function recordingTerminal(
-  options: { env?: Record<string, string>; folder?: string; colours?: boolean; columns?: number } = {},
-): RecordingTerminal {
+export interface RecordingOptions {
+  readonly env?: Record<string, string>;
+  readonly folder?: string;
+  /** Marks painted text as `<green>…</green>` instead of leaving it as it is. */
+  readonly colours?: boolean;
+  /** Makes it the terminal of a person. */
+  readonly columns?: number;
+  /** What a person answers to hidden questions, in order; when they run out it is a cancel. Without: nobody is there. */
+  readonly answers?: readonly string[];
+  /** The first line of standard input. */
+  readonly line?: string;
+}
+
+const NOWHERE = join(tmpdir(), 'stagedoor-nobody-is-logged-in');
+
+export function recordingTerminal(options: RecordingOptions = {}): RecordingTerminal {
   const printed: string[] = [];
   const complaints: string[] = [];
+  const questions: string[] = [];
+  const answers = [...(options.answers ?? [])];
   return {
     printed,
     complaints,
+    questions,
     print: (text) => void printed.push(text),
     complain: (text) => void complaints.push(text),
     paint: (colour, text) => (options.colours ? `<${colour}>${text}</${colour}>` : text),
     columns: options.columns,
-    env: options.env ?? {},
+    // Nobody is logged in, whoever runs this.
+    env: { XDG_CONFIG_HOME: NOWHERE, APPDATA: NOWHERE, ...options.env },
     folder: options.folder ?? process.cwd(),
+    canAsk: options.answers !== undefined,
+    askHidden: async (question) => {
+      questions.push(question);
+      return answers.shift();
+    },
+    readLine: async () => options.line,
   };
 }

@@ -1,13 +1,29 @@
 // The HTTP client of the commands, against real sockets.
 
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { CommandFailure, UsageError } from '../../src/cli/failures.ts';
-import { DEFAULT_URLS, findGateway } from '../../src/cli/remote.ts';
+import { CredentialsFile, credentialsPath } from '../../src/cli/accounts/credentials-file.ts';
+import { CommandFailure, Refused, UsageError } from '../../src/cli/failures.ts';
+import {
+  answersAsGateway,
+  DEFAULT_URLS,
+  findGateway,
+  gatewayUrls,
+  namedGateway,
+  seekGateway,
+} from '../../src/cli/remote.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('remote');
+// Nobody is logged in, whoever runs this.
+const nobody = {
+  XDG_CONFIG_HOME: join(tmpdir(), 'stagedoor-nobody'),
+  APPDATA: join(tmpdir(), 'stagedoor-nobody'),
+};
 const cleanups: (() => void)[] = [];
 test.after.each(() => {
   for (const cleanup of cleanups.splice(0)) cleanup();
@@ -19,14 +35,14 @@ test('sends JSON and hands back the parsed answer', async () => {
     request.setEncoding('utf8').on('data', (body) => seen.push([request.method, request.url, body]));
     request.on('end', () => response.end('{"b":2}'));
   });
-  const remote = await findGateway(url, {});
+  const remote = await findGateway(url, nobody);
   assert.equal(await remote.request('/x?y=1', { method: 'POST', body: { a: 1 } }), { b: 2 });
   assert.equal(seen, [['POST', '/x?y=1', '{"a":1}']]);
 });
 
 test('keeps the path of a gateway behind a prefix', async () => {
   const url = await serve((request, response) => void response.end(JSON.stringify({ url: request.url })));
-  const remote = await findGateway(`${url}/tools/`, {});
+  const remote = await findGateway(`${url}/tools/`, nobody);
   assert.equal(await remote.request('/servers'), { url: '/tools/servers' });
 });
 
@@ -42,28 +58,32 @@ test('takes the first default address where a gateway answers, not any program',
     [`${DEFAULT_URLS[1]}/gateway/health`]: Response.json({ status: 'healthy', build: '1.0.0' }),
   };
   const fetcher = async (url: unknown) => answers[String(url)] ?? Response.error();
-  assert.is((await findGateway(undefined, {}, fetcher as typeof fetch)).url, DEFAULT_URLS[1]);
+  assert.is((await findGateway(undefined, nobody, fetcher as typeof fetch)).url, DEFAULT_URLS[1]);
 });
 
 test('says how to start one when no default address answers', async () => {
   const fetcher = () => Promise.reject(new TypeError('fetch failed'));
-  await fails(findGateway(undefined, {}, fetcher as typeof fetch), CommandFailure, /stagedoor gateway start/);
+  await fails(
+    findGateway(undefined, nobody, fetcher as typeof fetch),
+    CommandFailure,
+    /stagedoor gateway start/,
+  );
 });
 
 test('says that nothing listens, and how to start a gateway', async () => {
   const url = await serve(() => {}, 'and close it');
-  const remote = await findGateway(url, {});
+  const remote = await findGateway(url, nobody);
   await fails(remote.request('/servers'), CommandFailure, `nothing listens at ${url}; start a gateway with`);
 });
 
 test('gives up after the time it was given', async () => {
-  const remote = await findGateway(await serve(() => {}), {});
+  const remote = await findGateway(await serve(() => {}), nobody);
   await fails(remote.request('/slow', { timeoutMs: 50 }), CommandFailure, /did not answer within 0.05 s/);
 });
 
 test('shows the reason and the code of a refusal on one line', async () => {
   const body = { detail: 'No template named "x".', error_code: 'TEMPLATE_NOT_FOUND', request_id: 'r-1' };
-  const remote = await findGateway(await serveJson(404, body), {});
+  const remote = await findGateway(await serveJson(404, body), nobody);
   const line = 'No template named "x" (TEMPLATE_NOT_FOUND)';
   await fails(remote.request('/x'), CommandFailure, line);
 });
@@ -73,27 +93,121 @@ test('shows every finding about invalid input', async () => {
     { loc: ['body', 'instance', 'weight'], msg: 'too large', type: 'x' },
     { loc: ['body', 'instance', 'id'], msg: 'too long', type: 'x' },
   ];
-  const remote = await findGateway(await serveJson(422, { detail, error_code: 'VALIDATION_ERROR' }), {});
-  const line = 'body.instance.weight: too large; body.instance.id: too long (VALIDATION_ERROR)';
+  const remote = await findGateway(await serveJson(422, { detail, error_code: 'VALIDATION_ERROR' }), nobody);
+  const line = '--weight: too large; --id: too long (VALIDATION_ERROR)';
   await fails(remote.request('/x'), CommandFailure, line);
 });
 
 test('notices that it speaks to something else than a gateway', async () => {
   const url = await serve((_, response) => void response.end('<html>'));
-  const remote = await findGateway(url, {});
+  const remote = await findGateway(url, nobody);
   await fails(remote.request('/x'), CommandFailure, `${url} answers (status 200), but not as a gateway does`);
 });
 
 test('looks at an unhealthy gateway, but asks nothing of it', async () => {
-  const remote = await findGateway(await serveJson(503, { status: 'unhealthy' }), {});
+  const remote = await findGateway(await serveJson(503, { status: 'unhealthy' }), nobody);
   assert.equal(await remote.look('/gateway/health'), { status: 'unhealthy' });
   await fails(remote.request('/gateway/health'), CommandFailure, /no reason given \(status 503\)/);
 });
 
+test('says in a sentence that no HTTP client uses such a port', async () => {
+  const url = 'http://127.0.0.1:9';
+  const remote = await findGateway(url, nobody);
+  const line = `${url} cannot be reached: its port is one that HTTP clients refuse`;
+  await fails(remote.request('/x'), CommandFailure, line);
+});
+
+test('says when to try again, as far as it is told', async () => {
+  const body = { detail: 'Too many attempts.', error_code: 'TOO_MANY_ATTEMPTS' };
+  const lines: readonly (readonly [number, string | undefined, string])[] = [
+    [429, '59', 'Too many attempts; try again in 59 s (TOO_MANY_ATTEMPTS)'],
+    [429, 'Wed, 21 Oct 2026 07:28:00 GMT', 'Too many attempts (TOO_MANY_ATTEMPTS)'],
+    [429, undefined, 'Too many attempts (TOO_MANY_ATTEMPTS)'],
+    [503, '59', 'Too many attempts (TOO_MANY_ATTEMPTS)'],
+  ];
+  for (const [status, retryAfter, line] of lines) {
+    const headers = retryAfter === undefined ? {} : { 'Retry-After': retryAfter };
+    const url = await serve((_, response) => {
+      response.writeHead(status, headers).end(JSON.stringify(body));
+    });
+    const refusal = await (await findGateway(url, nobody)).request('/x').catch((reason: unknown) => reason);
+    assert.instance(refusal, Refused);
+    const { message, code } = refusal as Refused;
+    assert.equal([message, code], [line, 'TOO_MANY_ATTEMPTS']);
+  }
+});
+
+test('knows a gateway by its health, however that is, and waits for no more than it is told', async () => {
+  const gateway = await serveJson(503, { status: 'unhealthy', build: '1' });
+  const other = await serveJson(200, { status: 'healthy' });
+  const closed = await serve(() => {}, 'and close it');
+  const silent = await serve(() => {});
+  const answers = [gateway, other, closed, silent].map((url) => answersAsGateway(url, 200));
+  assert.equal(await Promise.all(answers), [true, false, false, false]);
+});
+
 test('does not follow a redirect', async () => {
   const url = await serve((_, response) => void response.writeHead(302, { Location: '/y' }).end());
-  const remote = await findGateway(url, {});
-  await fails(remote.request('/x'), CommandFailure, /cannot be reached: unexpected redirect/);
+  const remote = await findGateway(url, nobody);
+  await fails(
+    remote.request('/x'),
+    CommandFailure,
+    /cannot be reached: it points to another address, which is not followed$/,
+  );
+});
+
+test('sends the kept token to the gateway that issued it, and to nobody else', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-remote-'));
+  cleanups.push(() => rmSync(folder, { recursive: true }));
+  const env = { XDG_CONFIG_HOME: folder, APPDATA: folder };
+  const seen: unknown[] = [];
+  const answer: RequestListener = (request, response) => {
+    seen.push(request.headers.authorization);
+    response.end('{}');
+  };
+  const [mine, other] = [await serve(answer), await serve(answer)];
+  const token = { username: 'ada', access_token: 'kept', expires_at: '2999-01-01T00:00:00.000Z' };
+  new CredentialsFile(credentialsPath(env)).keep(mine, token);
+  for (const url of [mine, `${mine}/`, other, mine.replace('127.0.0.1', 'localhost')])
+    await (await findGateway(url, env)).request('/servers');
+  assert.equal(seen, ['Bearer kept', 'Bearer kept', undefined, undefined]);
+});
+
+test('tells no secret to a default address before a gateway answers there', async () => {
+  const seen: (string | null)[][] = [];
+  const fetcher = async (url: unknown, init: RequestInit = {}) => {
+    seen.push([String(url), new Headers(init.headers).get('x-api-key')]);
+    return String(url).startsWith(DEFAULT_URLS[0]) ? new Response('<html>') : Response.json({ build: '1' });
+  };
+  const env = { ...nobody, STAGEDOOR_API_KEY: 'planted' };
+  await (await seekGateway(env, fetcher as typeof fetch))?.request('/servers');
+  assert.equal(seen, [
+    [`${DEFAULT_URLS[0]}/gateway/health`, null],
+    [`${DEFAULT_URLS[1]}/gateway/health`, null],
+    [`${DEFAULT_URLS[1]}/servers`, 'planted'],
+  ]);
+});
+
+test('says how to log in when it has to', async () => {
+  const body = {
+    detail: 'Authentication is required.',
+    error_code: 'AUTHENTICATION_REQUIRED',
+    request_id: 'r',
+  };
+  const url = await serveJson(401, body);
+  const line = `not logged in at ${url}; run "npx stagedoor gateway login <name>"`;
+  await fails((await findGateway(url, nobody)).request('/servers'), CommandFailure, line);
+  const login = (await findGateway(url, nobody)).request('/auth/login', { method: 'POST', form: { a: 'b' } });
+  await fails(login, CommandFailure, 'Authentication is required (AUTHENTICATION_REQUIRED)');
+});
+
+test('knows which gateways are meant without asking them', async () => {
+  assert.equal(gatewayUrls(undefined, {}), DEFAULT_URLS);
+  assert.equal(gatewayUrls('http://a/b/', { STAGEDOOR_URL: 'http://c' }), ['http://a/b']);
+  assert.equal(gatewayUrls(undefined, { STAGEDOOR_URL: 'http://me:planted@c' }), ['http://c']);
+  assert.is(namedGateway(undefined, nobody), undefined);
+  const nothing = () => Promise.reject(new TypeError('fetch failed'));
+  assert.is(await seekGateway(nobody, nothing as typeof fetch), undefined);
 });
 
 test('refuses what is no URL and says where it was written', async () => {

@@ -1,9 +1,11 @@
 // The foreground run in this process, with signals that are only told. Whole programs are in spec/journeys.
 
 import { EventEmitter, once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { UsageError } from '../../src/cli/failures.ts';
@@ -11,7 +13,7 @@ import { packageVersion } from '../../src/cli/package-version.ts';
 import { runGateway } from '../../src/cli/run-gateway.ts';
 import { loadConfig } from '../../src/config.ts';
 import { suite } from '../helpers/suite.ts';
-import { type RecordingTerminal, recordingTerminal } from './recording-terminal.ts';
+import { type RecordingOptions, type RecordingTerminal, recordingTerminal } from './recording-terminal.ts';
 
 const test = suite('run gateway');
 
@@ -23,6 +25,7 @@ test('says where it listens, serves, and ends in order after a signal', async ()
   assert.is(await ended, 0);
   assert.equal(terminal.printed, [
     `stagedoor ${packageVersion()} listening on ${url}`,
+    'database memory://: forgotten at the end',
     'stopping after SIGTERM: calls in flight have 25 s; a second signal stops at once',
   ]);
   assert.equal(terminal.complaints, []);
@@ -36,24 +39,57 @@ test('ends with exit code 1 after a defect', async () => {
   assert.match(logged.join(''), /"level":60,.*a defect on purpose/);
 });
 
-test('warns when everybody on the network may use it', async () => {
-  const { ended, logged, signals, listening, terminal } = run({ port: '0', host: '0.0.0.0' });
-  await listening;
-  signals.emit('SIGTERM', 'SIGTERM');
-  await ended;
+test('warns when everybody on the network is an admin of it, and not when they have to log in', async () => {
+  const open = run({ port: '0', host: '0.0.0.0' });
+  await open.listening;
+  open.signals.emit('SIGTERM', 'SIGTERM');
+  await open.ended;
   assert.match(
-    String(terminal.printed[0]),
+    String(open.terminal.printed[0]),
     / listening on 0\.0\.0\.0:(\d+) \(http:\/\/127\.0\.0\.1:\1 here\)$/,
   );
-  assert.match(logged.join(''), /"level":40,.*"msg":"everyone who can reach 0\.0\.0\.0 may use and change/);
+  assert.match(open.logged.join(''), /"level":40,.*"msg":"everyone who can reach 0\.0\.0\.0 is an admin/);
+
+  const guarded = run({ port: '0', host: '0.0.0.0', auth: true }, { columns: 80 });
+  await guarded.listening;
+  guarded.signals.emit('SIGTERM', 'SIGTERM');
+  await guarded.ended;
+  assert.not.match(guarded.logged.join(''), '"level":40');
 });
 
-test('turns a port or a registry that cannot be used into a usage error', async () => {
+test('shows the first password to a person, once, and never to the log', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-first-'));
+  const flags = { port: '0', auth: true, database: 'sqlite:///gateway.db' };
+  const printed: string[] = [];
+  for (const time of [1, 2]) {
+    const { ended, terminal, logged, signals, listening } = run(flags, { columns: 80, folder });
+    await listening;
+    signals.emit('SIGTERM', 'SIGTERM');
+    assert.is(await ended, 0);
+    printed.push(terminal.printed.join('\n'));
+    const [, password] =
+      /^made the user "admin"; its password, shown this once: (\S+)$/m.exec(printed[0] ?? '') ?? [];
+    assert.is(password?.length, 24);
+    assert.not.match(logged.join(''), String(password));
+    assert.is(printed[time - 1]?.includes(String(password)), time === 1);
+  }
+  assert.match(String(printed[1]), `database ${join(folder, 'gateway.db')}`);
+  rmSync(folder, { recursive: true });
+});
+
+test('turns a port, a registry, a database or a secret that cannot be used into a usage error', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  for (const flags of [{ port: String(port) }, { port: '0', 'registry-file': 'nothing-is-here.json' }]) {
-    const { ended, signals } = run(flags);
+  const refusals = [
+    { port: String(port) },
+    { 'registry-file': 'nothing-is-here.json' },
+    { database: 'postgresql://127.0.0.1:1/db' },
+    { database: 'nothing://a' },
+    { database: 'sqlite:///no-such-folder/gateway.db' },
+  ];
+  for (const flags of refusals) {
+    const { ended, signals } = run({ port: '0', ...flags });
     assert.instance(await ended.catch((reason: unknown) => reason), UsageError);
     assert.equal(signals.eventNames(), [], 'signals are given back');
   }
@@ -62,12 +98,13 @@ test('turns a port or a registry that cannot be used into a usage error', async 
 
 test.run();
 
-function run(flags: Record<string, string>) {
-  const terminal = recordingTerminal();
+function run(flags: Record<string, string | boolean>, options: RecordingOptions = {}) {
+  const folder = options.folder ?? tmpdir();
+  const terminal = recordingTerminal({ ...options, folder });
   const config = loadConfig({
-    flags: { host: '127.0.0.1', ...flags },
+    flags: { host: '127.0.0.1', database: 'memory://', auth: false, ...flags },
     env: {},
-    cwd: tmpdir(),
+    cwd: folder,
     readFile: () => undefined,
   });
   const heard = Promise.withResolvers<string>();

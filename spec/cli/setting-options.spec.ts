@@ -7,18 +7,32 @@ import { recordingTerminal } from './recording-terminal.ts';
 
 const test = suite('setting options');
 
-test('offers every setting that has a flag, and hides what is not built', () => {
+test('offers every setting that has a flag, and both forms of a switch', () => {
   const shown = SETTING_OPTIONS.filter(({ notYet }) => !notYet).map(({ flags }) => flags.replace(/ .*/, ''));
-  for (const flag of ['--host', '--port', '--config', '--log-level', '--no-auth', '--registry']) {
-    assert.ok(shown.includes(flag), flag);
-  }
-  assert.not.ok(shown.includes('--auth'));
+  const wanted = [
+    '--host',
+    '--port',
+    '--config',
+    '--log-level',
+    '--auth',
+    '--no-auth',
+    '--database',
+    '--registry',
+  ];
+  for (const flag of wanted) assert.ok(shown.includes(flag), flag);
+  assert.not.ok(shown.includes('--secret-key'));
 });
 
 test('names what each option takes', () => {
   const flags = SETTING_OPTIONS.map((option) => option.flags);
   const wanted = ['--port <port>', '--health-interval <seconds>', '--host <address>', '--log-level <word>'];
-  for (const each of [...wanted, '--config <file>', '--cors-origins <list>'])
+  const others = [
+    '--database <url>',
+    '--node-id <name>',
+    '--user-limit <number>',
+    '--token-minutes <minutes>',
+  ];
+  for (const each of [...wanted, ...others, '--config <file>', '--cors-origins <list>'])
     assert.ok(flags.includes(each), each);
   assert.equal(
     flags.filter((each) => each.endsWith('<value>')),
@@ -38,9 +52,17 @@ test('lets an option win over what the caller forces, and that over the environm
   assert.is(read({ host: '127.0.0.3' }, { host: '127.0.0.2' }, env).listeners[0]?.host, '127.0.0.3');
 });
 
-test('takes --no-auth and refuses to run with authentication', () => {
+test('takes both forms of a switch, whatever the environment says', () => {
+  assert.is(read({}).authEnabled, true);
   assert.is(read({ auth: false }).authEnabled, false);
-  assert.throws(() => read({}, {}, { GATEWAY_AUTH_ENABLED: 'true' }), isUsageError(/not built yet/));
+  assert.is(read({ auth: true }, {}, { GATEWAY_AUTH_ENABLED: 'false' }).authEnabled, true);
+});
+
+test('refuses a password on the command line and says where it belongs', () => {
+  const refusal = isUsageError(/^--database: .* GATEWAY_DATABASE_URL$/);
+  assert.throws(() => read({ database: 'postgresql://me:planted@127.0.0.1/db' }), refusal);
+  const { databaseUrl } = read({}, {}, { GATEWAY_DATABASE_URL: 'postgresql://me:planted@127.0.0.1/db' });
+  assert.is(databaseUrl, 'postgresql://me:planted@127.0.0.1/db');
 });
 
 test('turns what is wrong with a setting into a usage error', () => {

@@ -21,6 +21,21 @@ test('uses no colours when nobody watches', async () => {
   assert.is(await text(child.stdout), 'a\n');
 });
 
+test('reads the first line of what is piped in, and asks nobody then', async () => {
+  const child = start(
+    `${open} terminal.print(JSON.stringify([terminal.canAsk, await terminal.readLine()]));`,
+  );
+  child.stdin.end('secret\nmore\n');
+  assert.equal(JSON.parse(await text(child.stdout)), [false, 'secret']);
+});
+
+test('ends after a line of an input that stays open', async () => {
+  const child = start(`${open} terminal.print(String(await terminal.readLine()));`);
+  child.stdin.write('secret\n');
+  const [code] = await once(child, 'exit');
+  assert.is(code, 0);
+});
+
 test('survives a reader that goes away', async () => {
   const child = start(`${open}
     for (let line = 0; line < 2000; line += 1) { terminal.print('x'.repeat(1000)); await new Promise(setImmediate); }
@@ -34,6 +49,6 @@ test.run();
 
 function start(script: string) {
   return spawn(process.execPath, ['--input-type=module', '-e', script], {
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
 }

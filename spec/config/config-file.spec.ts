@@ -24,7 +24,7 @@ test('says where gateway.yaml is not YAML, and takes an empty one or an empty se
   assert.match(refusal({ yaml: '- port' }), 'gateway.yaml: expected settings');
   assert.match(refusal({ yaml: 'port: 1\nport: 2' }), 'gateway.yaml: ');
   assert.is(load({ yaml: '# nothing\n' }).portsDefaulted, true);
-  assert.is(load({ yaml: 'auth:\n  # enabled: true\n' }).authEnabled, false);
+  assert.is(load({ yaml: 'auth:\n  # enabled: false\n' }).authEnabled, true);
 });
 
 const keys = ['port', 'auth.enabled', 'auth.secret_key', 'http.a.b'];

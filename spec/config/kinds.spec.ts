@@ -5,17 +5,20 @@ import * as assert from 'uvu/assert';
 import {
   boolean,
   choice,
+  commandPatterns,
   hostHeader,
   hostName,
   integer,
   type Kind,
   list,
   network,
+  nodeName,
   origin,
   originOrAll,
   path,
   seconds,
-  text,
+  secretText,
+  url,
 } from '../../src/config/kinds.ts';
 import { cwd, load, refusal } from '../helpers/config.ts';
 import { suite } from '../helpers/suite.ts';
@@ -49,7 +52,33 @@ test('reads lists from text and from YAML, and `none` as empty', () => {
 
 test('reads what is of its kind and nothing else', () => {
   const cases: [Kind<unknown>, [unknown, unknown][], unknown[]][] = [
-    [text('a text'), [['x', 'x']], ['', 7, null, true, ['x']]],
+    [
+      secretText(3, 5),
+      [
+        ['abc', 'abc'],
+        ['äb1', 'äb1'],
+        ['12345', '12345'],
+      ],
+      ['', 'ab', '123456', 'äää', 'a\0bc', 7, null, true, ['abc']],
+    ],
+    [
+      url('a URL', ['redis', 'rediss']),
+      [
+        ['redis://h', 'redis://h'],
+        ['REDISS://u:p@h:1/0', 'REDISS://u:p@h:1/0'],
+      ],
+      ['', 'redis', 'http://h', 'redis:h', 'redis://a b', 7, null],
+    ],
+    [nodeName, [['web-1:8080', 'web-1:8080']], ['', 'a b', '-a', 'x'.repeat(129), 7]],
+    [
+      commandPatterns,
+      [
+        ['none', []],
+        ['[["npx","*name"]]', [['npx', '*name']]],
+        [[['npx', '-y']], [['npx', '-y']]],
+      ],
+      ['', 'npx', '["npx"]', '[[]]', [['']], [[1]], [['a'], 'b'], 7, null],
+    ],
     [
       boolean,
       [
@@ -161,6 +190,46 @@ test('shows values the way it reads them', () => {
   ];
   for (const [kind, value] of values) assert.equal(kind.read(kind.show(value), '/elsewhere'), value);
   assert.is(path.show(undefined), 'none');
+});
+
+test('says what is wrong with a secret, and nothing of it', () => {
+  const one = secretText(3, 5);
+  const several = list(one);
+  const cases: [Kind<unknown>, unknown, string][] = [
+    [one, 'ab', '2 bytes'],
+    [one, 'x', '1 byte'],
+    [one, '', '0 bytes'],
+    [one, 'äöü', '6 bytes'],
+    [one, 'a\0bc', 'a NUL character in it'],
+    [one, 1234, 'no text'],
+    [several, 'planted', '7 bytes'],
+    [several, 'abc,de', '2 bytes at place 2'],
+    [several, ['abc', 7], 'no text at place 2'],
+    [several, 7, 'no text'],
+  ];
+  for (const [kind, raw, words] of cases) {
+    assert.equal([kind.read(raw, cwd), kind.describe?.(raw)], [undefined, words], String(raw));
+  }
+  assert.is(list(network).describe, undefined);
+  const short = refusal({ env: { GATEWAY_SECRET_KEY: 'short' } });
+  assert.is(short, 'GATEWAY_SECRET_KEY: expected a text of 32 to 4096 bytes; found 5 bytes');
+  const redis = refusal({ env: { GATEWAY_REDIS_URL: 'short' } });
+  assert.match(redis, /found something else$/);
+});
+
+test('shows a URL without what is secret in it, and knows that it is', () => {
+  const kind = url('a URL');
+  const cases: [string, string, boolean][] = [
+    ['sqlite:///gateway.db', 'sqlite:///gateway.db', false],
+    ['postgresql://me@h:5432/db', 'postgresql://me@h:5432/db', false],
+    ['postgresql://me:hunter2@h/db', 'postgresql://me:********@h/db', true],
+    ['mssql://sa:p:w@h/db?encrypt=true', 'mssql://sa:********@h/db?********', true],
+    ['postgresql://h/db?password=hunter2', 'postgresql://h/db?********', true],
+    ['redis://:hunter2@h', 'redis://:********@h', true],
+  ];
+  for (const [value, shown, isSecret] of cases) {
+    assert.equal([kind.mask?.(value), kind.holdsSecret?.(value)], [shown, isSecret], value);
+  }
 });
 
 test.run();

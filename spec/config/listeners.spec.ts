@@ -8,30 +8,27 @@ const test = suite('listeners');
 
 test('listens exactly on the ports that are set', () => {
   const cases: [Written, string[]][] = [
-    [{ env: { GATEWAY_PORT: '9000' } }, ['127.0.0.1:9000 surface B']],
+    [{ env: { GATEWAY_PORT: '9000' } }, ['0.0.0.0:9000 surface B']],
     [
       { env: { MCP_GATEWAY_PORT: '9001', GATEWAY_PORT: '9000' } },
-      ['127.0.0.1:9001 surface A', '127.0.0.1:9000 surface B'],
+      ['0.0.0.0:9001 surface A', '0.0.0.0:9000 surface B'],
     ],
-    [{ env: { MCP_GATEWAY_PORT: '9000', GATEWAY_PORT: '9000' } }, ['127.0.0.1:9000 surface A']],
-    [
-      { env: { MCP_GATEWAY_PORT: '0', GATEWAY_PORT: '0' } },
-      ['127.0.0.1:0 surface A', '127.0.0.1:0 surface B'],
-    ],
+    [{ env: { MCP_GATEWAY_PORT: '9000', GATEWAY_PORT: '9000' } }, ['0.0.0.0:9000 surface A']],
+    [{ env: { MCP_GATEWAY_PORT: '0', GATEWAY_PORT: '0' } }, ['0.0.0.0:0 surface A', '0.0.0.0:0 surface B']],
     [
       { flags: { port: '9002' }, env: { MCP_GATEWAY_PORT: '9001', GATEWAY_PORT: '9000' }, yaml: 'port: 1' },
-      ['127.0.0.1:9002 gateway'],
+      ['0.0.0.0:9002 gateway'],
     ],
-    [{ env: { GATEWAY_PORT: '9000' }, yaml: 'port: 9003' }, ['127.0.0.1:9000 surface B']],
-    [{ yaml: 'port: 9003' }, ['127.0.0.1:9003 gateway']],
-    [{ flags: { port: '0' } }, ['127.0.0.1:0 gateway']],
+    [{ env: { GATEWAY_PORT: '9000' }, yaml: 'port: 9003' }, ['0.0.0.0:9000 surface B']],
+    [{ yaml: 'port: 9003' }, ['0.0.0.0:9003 gateway']],
+    [{ flags: { port: '0' } }, ['0.0.0.0:0 gateway']],
   ];
   for (const [written, expected] of cases) assert.equal(addresses(written), expected);
 });
 
 test('gives each HOST variable to its own listener, and --host and the file to all', () => {
   const cases: [Written, string[]][] = [
-    [{ env: { MCP_GATEWAY_HOST: '0.0.0.0' } }, ['0.0.0.0:8080 surface A', '127.0.0.1:8000 surface B']],
+    [{ env: { MCP_GATEWAY_HOST: '127.0.0.1' } }, ['127.0.0.1:8080 surface A', '0.0.0.0:8000 surface B']],
     [
       { env: { GATEWAY_HOST: '[::]' }, yaml: 'host: 10.0.0.1' },
       ['10.0.0.1:8080 surface A', ':::8000 surface B'],

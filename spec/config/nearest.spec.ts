@@ -1,7 +1,7 @@
 // The word somebody probably meant.
 
 import * as assert from 'uvu/assert';
-import { nearest } from '../../src/config/nearest.ts';
+import { nearest, nearMiss } from '../../src/config/nearest.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('nearest word');
@@ -17,6 +17,32 @@ test('is the one with the fewest insertions, deletions and replacements', () => 
 test('is the first of equals, and nothing among nothing', () => {
   assert.is(nearest('x', ['b', 'a']), 'b');
   assert.is(nearest('x', []), '');
+});
+
+test('takes a swap of two neighbours for one slip', () => {
+  assert.is(nearest('prot', ['pot12', 'part', 'port']), 'port');
+  assert.is(nearest('ab', ['xb', 'ba']), 'xb', 'the first of equals');
+});
+
+test('is a near miss when it has few slips for its length, and nothing otherwise', () => {
+  const words = ['start', 'login', 'list', 'set-password', 'api-keys', 'PORT', 'API_KEY_LIMIT'];
+  const cases: readonly (readonly [string, string | undefined])[] = [
+    ['strat', 'start'],
+    ['lits', 'list'],
+    ['set-passwd', 'set-password'],
+    ['apikeys', 'api-keys'],
+    ['PROT', 'PORT'],
+    ['API_KEY_LIMT', 'API_KEY_LIMIT'],
+    ['start', 'start'],
+    ['audit', undefined],
+    ['drain', undefined],
+    ['POSH', undefined],
+    ['APIKEYLIMITS', undefined],
+    ['x', undefined],
+    ['', undefined],
+  ];
+  for (const [written, meant] of cases) assert.is(nearMiss(written, words), meant, written);
+  assert.is(nearMiss('start', []), undefined);
 });
 
 test.run();

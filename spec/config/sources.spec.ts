@@ -37,18 +37,24 @@ test('reads the file that --config names instead of gateway.yaml, with paths rel
 });
 
 test('takes a secret from the file that NAME_FILE names, and never shows it', () => {
-  const files = { 'run/url': 'memory://\n' };
+  const files = { 'run/url': 'memory://\n', 'run/password': 'hunter22\n' };
   const config = load({ env: { GATEWAY_DATABASE_URL_FILE: 'run/url' }, files });
   assert.is(config.databaseUrl, 'memory://');
   assert.equal(
     describeConfig(config).find(({ name }) => name === 'database_url'),
-    { name: 'database_url', value: '********', source: 'GATEWAY_DATABASE_URL_FILE' },
+    { name: 'database_url', value: 'memory://', source: 'GATEWAY_DATABASE_URL_FILE' },
+  );
+  const { adminPassword, rows } = load({ env: { GATEWAY_ADMIN_PASSWORD_FILE: 'run/password' }, files });
+  assert.is(adminPassword, 'hunter22');
+  assert.equal(
+    rows.find(({ name }) => name === 'auth.admin_password'),
+    { name: 'auth.admin_password', value: '********', source: 'GATEWAY_ADMIN_PASSWORD_FILE' },
   );
   assert.is(
     refusal({ env: { GATEWAY_DATABASE_URL: 'memory://', GATEWAY_DATABASE_URL_FILE: 'run/url' }, files }),
     'GATEWAY_DATABASE_URL and GATEWAY_DATABASE_URL_FILE are both set: keep one',
   );
-  assert.not.match(refusal({ env: { GATEWAY_ADMIN_PASSWORD: 'hunter2!' } }), 'hunter2');
+  assert.not.match(refusal({ env: { GATEWAY_ADMIN_PASSWORD: 'hunter2' } }), 'hunter2');
 });
 
 test('refuses two variables that give one setting two values, and takes an empty one as not set', () => {

@@ -27,6 +27,31 @@ test('are none of these: settings, files of secrets, what is empty, service link
   assert.equal(unknownVariables(known), []);
 });
 
+test('are near misses only under the prefix that others use, too', () => {
+  const environment = {
+    GATEWAY_API_KEY_LIMT: '3',
+    GATEWAY_PROT: '1',
+    GATEWAY_SECRET_KEY_FLIE: '/run/secret',
+    GATEWAY_DATABASE_URL: 'memory://',
+    GATEWAY_ADMIN_PASSWORD_FILE: '/run/secret',
+    GATEWAY_ALLOWED_HOST: '',
+    GATEWAY_INTERFACE: 'CGI/1.1',
+    GATEWAY_TIMEOUT: '5',
+    GATEWAY_URL: 'http://a',
+    GATEWAY_SERVICE_HOST: '10.0.0.1',
+    GATEWAY_SERVICE_PORT: '80',
+    GATEWAY_PORT_80_TCP_PORT: '80',
+    GATEWAY_PORT_80_TCP: 'tcp://10.0.0.1:80',
+  };
+  const line = (name: string, meant: string) =>
+    `GATEWAY_${name} has no effect: there is no such setting; did you mean GATEWAY_${meant}?`;
+  assert.equal(unknownVariables(environment), [
+    line('API_KEY_LIMT', 'API_KEY_LIMIT'),
+    line('PROT', 'PORT'),
+    line('SECRET_KEY_FLIE', 'SECRET_KEY_FILE'),
+  ]);
+});
+
 test('do not have a file when they are no secret', () => {
   assert.is(unknownVariables({ MCP_GATEWAY_PORT_FILE: 'x' }).length, 1);
 });

@@ -1,6 +1,7 @@
 // What every Store does, whatever is underneath. Each store's spec runs this before its own tests.
 
 import * as assert from 'uvu/assert';
+import { GatewayError } from '../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
@@ -47,6 +48,120 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(
       sortedBy(await store.listInstances(), 'id'),
       sortedBy([fullHttp, fullStdio, smallest], 'id'),
+    );
+  });
+
+  declare('gives back the longest instance that can be registered', async (store) => {
+    const longest = {
+      ...smallest,
+      command: 'ü'.repeat(8_192),
+      workingDir: `/${'\\'.repeat(4_095)}`,
+      args: Array.from({ length: 256 }, (_, index) => `'${index}`.padEnd(8_192, index % 2 === 0 ? 'x' : '"')),
+      nodeId: 'n'.repeat(128),
+    };
+    await store.saveInstance(longest);
+    assert.equal(await store.listInstances(), [longest]);
+  });
+
+  declare('gives back ids, names and server ids of the greatest length', async (store) => {
+    const template = 't'.repeat(128);
+    const longest = {
+      ...smallest,
+      template,
+      id: 'i'.repeat(128),
+      serverId: `${template}.${'i'.repeat(128)}`,
+    };
+    await store.saveTemplate({ name: template, loadBalancer: {} });
+    await store.saveInstance(longest);
+    await store.saveTombstone({ template, id: longest.id, fingerprint: 'f'.repeat(64) });
+    assert.equal(await store.listInstances(), [longest]);
+    assert.equal(await store.listTemplates(), [{ name: template, loadBalancer: {} }]);
+    assert.equal(await store.listTombstones(), [{ template, id: longest.id, fingerprint: 'f'.repeat(64) }]);
+  });
+
+  declare('lists in the order of the first saving', async (store) => {
+    for (const name of ['c', 'a', 'b', 'a']) {
+      await store.saveTemplate({ name, loadBalancer: {} });
+      await store.saveInstance({ ...smallest, id: name, serverId: `server-${name}` });
+    }
+    assert.equal(
+      (await store.listTemplates()).map(({ name }) => name),
+      ['c', 'a', 'b'],
+    );
+    assert.equal(
+      (await store.listInstances()).map(({ id }) => id),
+      ['c', 'a', 'b'],
+    );
+  });
+
+  declare('refuses a server id that another instance has, and changes nothing then', async (store) => {
+    const other = { ...smallest, id: 'other', serverId: 'other' };
+    await store.saveInstance(smallest);
+    await store.saveInstance(other);
+    const before = await store.revision();
+    assert.is(await codeOf(store.saveInstance({ ...smallest, id: 'third' })), 'DUPLICATE_SERVER');
+    assert.is(
+      await codeOf(store.saveInstance({ ...other, serverId: smallest.serverId })),
+      'DUPLICATE_SERVER',
+    );
+    assert.is(await codeOf(store.saveInstance({ ...smallest, template: 'else' })), 'DUPLICATE_SERVER');
+    assert.equal(await store.listInstances(), [smallest, other]);
+    assert.is(await store.revision(), before);
+    await store.deleteInstance(smallest.template, smallest.id);
+    await store.saveInstance({ ...smallest, id: 'third' });
+    assert.is((await store.listInstances()).length, 2);
+  });
+
+  declare(
+    'refuses an instance whose secrets could not be read, and keeps the one that is there',
+    async (store) => {
+      await store.saveInstance(fullStdio);
+      const before = await store.revision();
+      assert.is(
+        await codeOf(store.saveInstance({ ...fullStdio, env: {}, locked: 'no key' })),
+        'CONFIG_INCOMPLETE',
+      );
+      assert.equal([await store.listInstances(), await store.revision()], [[fullStdio], before]);
+    },
+  );
+
+  declare('lets one of many instances have a server id, saved at once', async (store) => {
+    const rivals = Array.from({ length: 8 }, (_, index) => ({ ...smallest, id: `rival-${index}` }));
+    const codes = await Promise.all(rivals.map((rival) => codeOf(store.saveInstance(rival))));
+    assert.equal(codes.filter((code) => code === 'saved').length, 1);
+    assert.equal(codes.filter((code) => code === 'DUPLICATE_SERVER').length, 7);
+    assert.is((await store.listInstances()).length, 1);
+  });
+
+  declare('counts a revision for every change of the registry, and for nothing else', async (store) => {
+    let last = await store.revision();
+    const changes = async (work: () => Promise<unknown>): Promise<boolean> => {
+      await work();
+      const now = await store.revision();
+      const hasChanged = now !== last;
+      last = now;
+      return hasChanged;
+    };
+    const tombstone = { template: 'demo', id: 'a', fingerprint: 'f' };
+    assert.equal(
+      [
+        await changes(() => store.saveTemplate({ name: 'demo', loadBalancer: {} })),
+        await changes(() => store.saveInstance(smallest)),
+        await changes(() => store.saveInstance(smallest)),
+        await changes(() => store.deleteInstance(smallest.template, smallest.id)),
+      ],
+      [true, true, true, true],
+    );
+    assert.equal(
+      [
+        await changes(() => store.deleteInstance(smallest.template, smallest.id)),
+        await changes(() => store.listInstances()),
+        await changes(() => store.saveTombstone(tombstone)),
+        await changes(() => store.deleteTombstone('demo', 'a')),
+        await changes(() => store.settings.ensure('name', 'value')),
+        await changes(() => store.ping()),
+      ],
+      [false, false, false, false, false, false],
     );
   });
 
@@ -198,7 +313,15 @@ const fullStdio: InstanceDefinition = {
   args: ['-y', '@scope/server@1.2.3', 'a b'],
   env: { A: '1', B: '' },
   source: 'sync',
+  nodeId: 'node-7f.example',
 };
+
+async function codeOf(saving: Promise<void>): Promise<string> {
+  return saving.then(
+    () => 'saved',
+    (thrown: unknown) => (thrown instanceof GatewayError ? thrown.code : String(thrown)),
+  );
+}
 
 function sortedBy<K extends string, T extends Readonly<Record<K, string>>>(
   values: readonly T[],

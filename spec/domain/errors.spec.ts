@@ -1,4 +1,5 @@
 import * as assert from 'uvu/assert';
+import { ERROR_STATUS } from '../../src/domain/error-codes.ts';
 import * as errors from '../../src/domain/errors.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -15,7 +16,7 @@ function whole(error: errors.GatewayError) {
 }
 
 test('has a status of failure for every code', () => {
-  for (const [code, status] of Object.entries(errors.ERROR_STATUS)) {
+  for (const [code, status] of Object.entries(ERROR_STATUS)) {
     assert.ok(status >= 400 && status <= 599, code);
   }
 });
@@ -166,7 +167,13 @@ test('keeps why a backend is unavailable', () => {
       status: 503,
       delivered: 'unknown',
       message: 'The backend is unavailable: connection reset.',
-      facts: { delivered: 'unknown', cause, suspicious: true, reason: 'connection reset' },
+      facts: {
+        delivered: 'unknown',
+        cause,
+        suspicious: true,
+        reason: 'connection reset',
+        plainMessage: 'The backend is unavailable.',
+      },
     },
   );
 });
@@ -206,6 +213,16 @@ test('makes a GatewayError of anything thrown and leaves one that is one', () =>
     assert.is(error.code, 'INTERNAL_ERROR');
     assert.is(error.cause, thrown === undefined ? undefined : thrown);
   }
+});
+
+test('tells an error by its code, and nothing else by something that looks like one', () => {
+  const full = errors.queueFull('weather');
+  const twin = Object.assign(new Error(full.message), { code: 'QUEUE_FULL' });
+  assert.equal(
+    [full, twin, cause, undefined, 'QUEUE_FULL'].map((thrown) => errors.hasCode(thrown, 'QUEUE_FULL')),
+    [true, false, false, false, false],
+  );
+  assert.is(errors.hasCode(full, 'BACKEND_TIMEOUT'), false);
 });
 
 test.run();

@@ -24,6 +24,7 @@ test('of an opening were never delivered, and carry the last words', () => {
     stderr: ['no key'],
     unreachable: true,
     reason: 'connection refused',
+    plainMessage: 'The backend is unavailable.',
   });
   const plain = backendUnavailable('exited with code 1', { delivered: 'no' });
   assert.is(openingFailed(plain, []).cause, plain);

@@ -14,7 +14,10 @@ test('bounds everything by a positive, finite number', () => {
 test('says the unit last in the name of every size and time', () => {
   const units = /(?:Bytes|Ms|Characters)$/;
   const withoutUnit = Object.entries(LIMITS).filter(([name, limit]) => limit >= 5_000 && !units.test(name));
-  assert.equal(withoutUnit, [['listItems', LIMITS.listItems]]);
+  assert.equal(withoutUnit, [
+    ['listItems', LIMITS.listItems],
+    ['instances', LIMITS.instances],
+  ]);
 });
 
 test('lets through the sizes and counts that are promised', () => {

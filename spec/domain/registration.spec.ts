@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../../src/domain/instance.ts';
-import { defineInstance, type RegistrationContext } from '../../src/domain/registration.ts';
+import { checkedChange, defineInstance, type RegistrationContext } from '../../src/domain/registration.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registration');
@@ -24,6 +24,8 @@ function contextWith(changes: Partial<RegistrationContext> = {}): RegistrationCo
 function define(input: InstanceInput, changes: Partial<RegistrationContext> = {}): InstanceDefinition {
   return defineInstance('demo', input, contextWith(changes));
 }
+
+const isInvalid = (thrown: unknown) => thrown instanceof GatewayError && thrown.code === 'VALIDATION_ERROR';
 
 /** The code and, for VALIDATION_ERROR, where its findings are. */
 function refusalOf(input: InstanceInput): string {
@@ -97,6 +99,41 @@ test('speaks HTTP to a program that the gateway runs when both are given', () =>
 test('asks nothing of an instance that is a function of this process', () => {
   const { id, transport, endpoint, command } = define({ weight: 2 }, { isInProcess: true });
   assert.equal([id, transport, endpoint, command], ['demo-0badcafe', 'in-process', undefined, undefined]);
+});
+
+test('belongs to the node that runs its program, and to nobody without one', () => {
+  const nodeId = 'here:8080';
+  assert.is(define({ command: 'run' }, { nodeId }).nodeId, nodeId);
+  assert.is(define({ command: 'run', endpoint: 'http://h:9' }, { nodeId }).nodeId, nodeId);
+  assert.is('nodeId' in define({ endpoint: 'http://h:9' }, { nodeId }), false);
+  assert.is('nodeId' in define({}, { nodeId, isInProcess: true }), false);
+  assert.is('nodeId' in define({ command: 'run' }), false);
+});
+
+test('keeps metadata as a database would hand them back', () => {
+  const metadata = { zero: -0, gone: undefined, at: new Date(0), list: [undefined], '': { deep: [1] } };
+  assert.equal(define({ endpoint: 'http://h', metadata }).metadata, {
+    zero: 0,
+    at: '1970-01-01T00:00:00.000Z',
+    list: [null],
+    '': { deep: [1] },
+  });
+});
+
+test('refuses metadata that cannot be written as JSON', () => {
+  const circle: Record<string, unknown> = {};
+  circle.self = circle;
+  for (const metadata of [circle, { big: 1n }, { toJSON: () => 'text' }, { toJSON: () => undefined }]) {
+    assert.is(refusalOf({ endpoint: 'http://h', metadata }), 'VALIDATION_ERROR body.instance.metadata');
+    assert.throws(() => checkedChange({ metadata }), isInvalid);
+  }
+});
+
+test('checks a change, and keeps to what it names', () => {
+  assert.equal(checkedChange({}), {});
+  assert.equal(checkedChange({ weight: 2 }), { weight: 2 });
+  assert.equal(checkedChange({ metadata: { gone: undefined } }), { metadata: {} });
+  assert.throws(() => checkedChange({ weight: 0 }), isInvalid);
 });
 
 test('keeps server id and creation time when it replaces', () => {
@@ -222,6 +259,21 @@ test('refuses names and weights that no schema has seen, as embedding programs m
   assert.throws(
     () => defineInstance('No Name', { endpoint }, contextWith()),
     (thrown: unknown) => thrown instanceof GatewayError && thrown.code === 'VALIDATION_ERROR',
+  );
+});
+
+test('refuses an instance that would hold too much', () => {
+  const many = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`N${index}`, '']));
+  const http = { endpoint: 'http://127.0.0.1:9/mcp' };
+  assert.is(refusalOf({ command: 'run', env_vars: many(256) }), 'accepted');
+  assert.is(refusalOf({ command: 'run', env_vars: many(257) }), 'VALIDATION_ERROR body.instance.env_vars');
+  assert.is(refusalOf({ ...http, headers: many(64) }), 'accepted');
+  assert.is(refusalOf({ ...http, headers: many(65) }), 'VALIDATION_ERROR body.instance.headers');
+  assert.is(refusalOf({ ...http, metadata: { text: 'x'.repeat(65_000) } }), 'accepted');
+  assert.is(
+    refusalOf({ ...http, metadata: { text: 'x'.repeat(66_000) } }),
+    'VALIDATION_ERROR body.instance.metadata',
   );
 });
 

@@ -25,6 +25,7 @@ export function load({ flags, env, yaml, files = {} }: Written = {}) {
     ...(flags ? { flags } : {}),
     ...(env ? { env } : {}),
     cwd,
+    hostName: 'spec-host',
     readFile: (path) => texts.get(path),
   });
 }

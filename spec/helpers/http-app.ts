@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
+import type { Auth } from '../../src/auth/auth.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-types.ts';
@@ -13,6 +14,7 @@ import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { answer, defaultOptions } from '../fixtures/mcp.ts';
 import type { ToolState } from '../fixtures/tools.ts';
 import { isObject, type Json, objectOr } from '../fixtures/wire.ts';
+import { anonymousAuth } from './anonymous-auth.ts';
 
 /** One answer, read to its end. */
 export interface Answer {
@@ -33,6 +35,7 @@ export interface Ask {
 /** A running app. Close it in the end. */
 export interface AppFixture {
   readonly gateway: Gateway;
+  readonly auth: Auth;
   readonly app: HttpApp;
   readonly port: number;
   readonly url: string;
@@ -48,16 +51,21 @@ export interface AppFixture {
 export async function startApp(
   options: Partial<AppOptions> & { readonly logLevel?: string; readonly gateway?: GatewayOptions } = {},
 ): Promise<AppFixture> {
-  const { logLevel = 'silent', gateway: gatewayOptions = {}, ...appOptions } = options;
+  const { logLevel = 'silent', gateway: gatewayOptions = {}, auth = anonymousAuth(), ...rest } = options;
   const log: Json[] = [];
   const gateway = await createGateway(gatewayOptions);
   const app = createApp(gateway, {
     log: pino({ level: logLevel }, lineSink(log)),
+    auth,
+    isPublic: false,
+    corsOrigins: ['*'],
+    allowedCommands: [],
+    definitions: [],
     allowedHosts: [],
     allowedOrigins: [],
     trustedProxies: [],
     build: '0.0.0-spec',
-    ...appOptions,
+    ...rest,
   });
   const server = createServer(app.callback());
   server.listen(0, '127.0.0.1');
@@ -66,6 +74,7 @@ export async function startApp(
   const url = `http://127.0.0.1:${port}`;
   return {
     gateway,
+    auth,
     app,
     port,
     url,
@@ -78,6 +87,7 @@ export async function startApp(
       server.close();
       server.closeAllConnections();
       await gateway.close({ graceMs: 0 });
+      await auth.close();
     },
   };
 }

@@ -2,9 +2,10 @@
 
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { Router } from '@koa/router';
 import Koa from 'koa';
 import { pino } from 'pino';
-import type { HttpMiddleware, RequestState } from '../../src/http/context.ts';
+import type { HttpMiddleware, RequestState, RouteMiddleware } from '../../src/http/context.ts';
 import { errors } from '../../src/http/middleware/errors.ts';
 import { requestId } from '../../src/http/middleware/request-id.ts';
 import { type Answer, type Ask, portOf, send } from './http-app.ts';
@@ -20,12 +21,27 @@ export interface MiddlewareFixture {
 export async function startMiddlewares(
   ...middlewares: readonly HttpMiddleware[]
 ): Promise<MiddlewareFixture> {
+  return startKoa((koa) => {
+    for (const middleware of middlewares) koa.use(middleware);
+  });
+}
+
+/** Serves request ids, error answers, and one route. */
+export function startRoute(path: string, ...steps: readonly RouteMiddleware[]): Promise<MiddlewareFixture> {
+  const router = new Router<RequestState, Record<never, never>>();
+  router.register(path, ['GET', 'POST', 'DELETE'], [...steps]);
+  return startKoa((koa) => koa.use(router.routes()));
+}
+
+async function startKoa(
+  furnish: (koa: Koa<RequestState, Record<never, never>>) => void,
+): Promise<MiddlewareFixture> {
   const koa = new Koa<RequestState, Record<never, never>>();
   // The clients of these specs break off on purpose.
   koa.silent = true;
-  for (const middleware of [requestId(), errors(pino({ level: 'silent' })), ...middlewares]) {
-    koa.use(middleware);
-  }
+  koa.use(requestId());
+  koa.use(errors(pino({ level: 'silent' })));
+  furnish(koa);
   const server = createServer(koa.callback());
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

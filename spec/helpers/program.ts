@@ -4,23 +4,38 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The program's front door. */
 export const binPath = fileURLToPath(new URL('../../bin/stagedoor.mjs', import.meta.url));
 
+const watchModule = new URL('watch-program.ts', import.meta.url).href;
+
 /** Whether descendants can be found here. Journeys about orphans need it. */
 export const canFindDescendants = process.platform === 'linux';
 
 export interface ProgramOptions {
-  /** Variables besides PATH, HOME and TMPDIR. */
+  /** Variables besides PATH, HOME and TMPDIR, over those of `PLAIN`. An empty one counts as not set. */
   readonly env?: Readonly<Record<string, string>>;
   /** Working folder. Default: the program's own empty home. */
   readonly folder?: string;
+  /** What it reads from standard input. Default: nothing. */
+  readonly input?: string;
 }
+
+/** What a gateway is here unless a spec says otherwise: on this machine, in memory, and nobody has to log in. */
+export const PLAIN = {
+  MCP_GATEWAY_HOST: '127.0.0.1',
+  GATEWAY_HOST: '127.0.0.1',
+  GATEWAY_AUTH_ENABLED: 'false',
+  GATEWAY_DATABASE_URL: 'memory://',
+} as const;
+
+/** Takes back what `PLAIN` says about accounts and the database: the gateway as it comes. */
+export const AS_IT_COMES = { GATEWAY_AUTH_ENABLED: '', GATEWAY_DATABASE_URL: '' } as const;
 
 /** How a program ended: its exit code, or the signal that ended it. */
 export interface ProgramEnd {
@@ -28,24 +43,41 @@ export interface ProgramEnd {
   readonly signal: NodeJS.Signals | null;
 }
 
+/** Where programs of this user keep what they can make again. */
+const cacheFolder = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
+
 /** One running program. */
 export class Program {
   readonly process: ChildProcess;
   /** Its own folder, also for its temporary files; removed with `remove`. */
   readonly home: string;
   readonly #ended: Promise<ProgramEnd>;
+  /** What its answers were, and the API description does not say; see watch-program.ts. */
+  readonly #strangeAnswers: string;
   #out = '';
   #err = '';
   #hasEnded = false;
   #listeners = new Set<() => void>();
 
-  constructor(words: readonly string[], { env = {}, folder }: ProgramOptions = {}) {
+  constructor(words: readonly string[], { env = {}, folder, input }: ProgramOptions = {}) {
     this.home = mkdtempSync(join(tmpdir(), 'stagedoor-home-'));
+    this.#strangeAnswers = join(this.home, 'strange-answers');
     this.process = spawn(process.execPath, [binPath, ...words], {
       cwd: folder ?? this.home,
-      env: { PATH: process.env.PATH ?? '', HOME: this.home, TMPDIR: this.home, ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        PATH: process.env.PATH ?? '',
+        HOME: this.home,
+        TMPDIR: this.home,
+        // Of whoever runs the specs, as for a program that was started before: each start is faster.
+        XDG_CACHE_HOME: cacheFolder,
+        NODE_OPTIONS: `--import=${watchModule}?${encodeURIComponent(this.#strangeAnswers)}`,
+        ...PLAIN,
+        ...env,
+      },
+      stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     });
+    this.process.stdin?.on('error', () => {}); // it may end without having read
+    this.process.stdin?.end(input);
     this.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.#out += text;
       this.#tell();
@@ -73,7 +105,7 @@ export class Program {
 
   /** The first URL it listens on; waits for it. */
   async url(): Promise<string> {
-    const [, url = ''] = await this.sees(/listening on (\S+)\n/);
+    const [, url = ''] = await this.sees(/listening on .*?(http[^\s)]+)/);
     return url;
   }
 
@@ -114,12 +146,14 @@ export class Program {
     return this.descendants();
   }
 
-  /** For the end of a test: kills whatever is left and removes its folder. */
+  /** For the end of a test: kills whatever is left, removes its folder, and throws for answers that are not documented. */
   async remove(): Promise<void> {
     if (!this.#hasEnded) this.process.kill('SIGKILL');
     await this.#ended;
     if (canFindDescendants) for (const pid of this.descendants()) process.kill(pid, 'SIGKILL');
+    const strange = existsSync(this.#strangeAnswers) ? readFileSync(this.#strangeAnswers, 'utf8') : '';
     rmSync(this.home, { recursive: true, force: true, maxRetries: 5 });
+    if (strange !== '') throw new Error(`not as the API description says:\n${strange.slice(0, 2_000)}`);
   }
 
   async #find(

@@ -1,5 +1,6 @@
 import * as assert from 'uvu/assert';
 import { InstanceParams, pathRefused } from '../../src/http/path-params.ts';
+import { ROUTES } from '../../src/http/routes/index.ts';
 import { compileShape } from '../../src/http/validation.ts';
 import { startApp } from '../helpers/http-app.ts';
 import { head, sendRaw } from '../helpers/http-raw.ts';
@@ -67,6 +68,42 @@ test('of instances follow the same rules', async () => {
     );
     assert.is(Number(answer.slice(9, 12)), status, id);
     assert.match(answer, status === 404 ? /"SERVER_NOT_FOUND"/ : /"string_unicode"/);
+  }
+});
+
+const BAD_NAMES: readonly (readonly [name: string, status: number])[] = [
+  ...['..', '.', '%2e%2e', '%2E%2E%2Fetc', 'a%2Fb', '%2F', '-', '%', '%zz', '%c3%28'].map(
+    (n) => [n, 404] as const,
+  ),
+  ...['__proto__', 'x'.repeat(10_000), '%F0%9F%98%80', "';--"].map((n) => [n, 404] as const),
+  ...['a%00', '%ED%A0%80', '%00'].map((n) => [n, 422] as const),
+];
+
+test('of every route are missed with 404 or refused with 422, whatever they are', async () => {
+  const { port } = await started;
+  for (const { method, path, params } of ROUTES.map((route) => ({
+    ...route,
+    params: [...route.path.matchAll(/:\w+/g)],
+  }))) {
+    for (const [param] of params) {
+      for (const [name, status] of BAD_NAMES) {
+        const target = path
+          .replace(param, () => name)
+          .replace(':template', 'demo')
+          .replace(':instance_id', 'one');
+        const body = '{}';
+        const json = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
+        const answer = await sendRaw(
+          port,
+          head(`${method} ${target}`, { Connection: 'close', ...json }),
+          body,
+        );
+        const what = `${method} ${target.slice(0, 80)}`;
+        assert.is(Number(answer.slice(9, 12)), status, what);
+        assert.match(answer, status === 404 ? /"[A-Z_]*NOT_FOUND"/ : /"string_unicode"/, what);
+        assert.ok(answer.length < 2_000, what);
+      }
+    }
   }
 });
 

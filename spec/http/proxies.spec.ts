@@ -74,7 +74,26 @@ test('that are trusted tell who is local', () => {
   assert.not(proxies.isLocal(from('127.0.0.1', { 'x-forwarded-for': '203.0.113.9' })));
   assert.not(proxies.isLocal(from('127.0.0.1', { 'x-forwarded-for': '127.0.0.1, 203.0.113.9' })));
   assert.ok(proxies.isLocal(from('127.0.0.1', { 'x-forwarded-for': '::1' })));
-  assert.not(proxies.isLocal(from('127.0.0.1', { 'x-forwarded-for': 'unknown' })));
+  for (const header of ['unknown', '127.0.0.1, unknown', '203.0.113.9, unknown', ''])
+    assert.not(proxies.isLocal(from('127.0.0.1', { 'x-forwarded-for': header })), header);
+  assert.not(proxies.isLocal(from('127.0.0.1')));
+});
+
+test('that are trusted may write ports and brackets, and what is no address counts as their own', () => {
+  const proxies = createProxies(['10.0.0.0/8']);
+  const cases: [string, string][] = [
+    ['203.0.113.9:51234', '203.0.113.9'],
+    ['[2001:db8::7]:443', '2001:db8::7'],
+    ['[2001:db8::7]', '2001:db8::7'],
+    ['2001:db8::7', '2001:db8::7'],
+    ['203.0.113.9, unknown', '10.0.0.1'],
+    ['unknown, 203.0.113.9', '203.0.113.9'],
+    ['x'.repeat(1_000), '10.0.0.1'],
+    ['10.0.0.7, 10.0.0.2:99', '10.0.0.7'],
+  ];
+  for (const [header, expected] of cases) {
+    assert.is(proxies.address(from('10.0.0.1', { 'x-forwarded-for': header })), expected, header);
+  }
 });
 
 test('cannot be written as anything but addresses and networks', () => {

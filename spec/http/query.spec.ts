@@ -2,6 +2,7 @@ import Type from 'typebox';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { queryReader } from '../../src/http/query.ts';
+import { ROUTES } from '../../src/http/routes/index.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('query strings');
@@ -59,6 +60,19 @@ test('are refused with NUL characters and encoded surrogates, in any field', () 
     }
   }
   assert.equal(read('name=%ED%95%9C'), { name: '한' });
+});
+
+test('is closed on every route that reads one: a misspelt field is a mistake and not ignored', () => {
+  const queries = ROUTES.flatMap(({ method, path, request }) =>
+    request.query === undefined
+      ? []
+      : [[`${method} ${path}`, Reflect.get(request.query, 'additionalProperties')]],
+  );
+  assert.ok(queries.length >= 5);
+  assert.equal(
+    queries,
+    queries.map(([route]) => [route, false]),
+  );
 });
 
 test.run();

@@ -1,13 +1,16 @@
 import Type from 'typebox';
 import * as assert from 'uvu/assert';
+import { ANONYMOUS } from '../../src/domain/account.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { createGateway } from '../../src/gateway.ts';
+import { createDocuments } from '../../src/http/docs/documents.ts';
 import { TemplateParams } from '../../src/http/path-params.ts';
 import { createProxies } from '../../src/http/proxies.ts';
 import { json } from '../../src/http/reply.ts';
 import { RequestFacts } from '../../src/http/request-facts.ts';
 import { respond } from '../../src/http/respond.ts';
 import { defineRoute, type RawInput, type Route } from '../../src/http/route.ts';
+import { anonymousAuth } from '../helpers/anonymous-auth.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -28,18 +31,25 @@ const route = defineRoute({
   answers: { 200: { description: 'What came in' } },
   errors: ['TEMPLATE_NOT_FOUND'],
   // The types of all three come from the schemas.
-  handler: ({ params, query, body, request }, { build }) =>
-    json(200, { template: params.template, wait: query.wait ?? 0, name: body.name, id: request.id, build }),
+  handler: ({ params, query, body, request, principal }, { build }) =>
+    json(200, {
+      ...{ template: params.template, wait: query.wait ?? 0, name: body.name },
+      ...{ id: request.id, who: principal.id, build },
+    }),
 });
 
 /** Runs a route inside a real request and returns what it replied or threw. */
 async function run(subject: Route, raw: Partial<RawInput>): Promise<unknown> {
-  const services = { gateway: await gateway, build: '1.2.3' };
+  const services = {
+    ...{ gateway: await gateway, auth: anonymousAuth(), documents: createDocuments([]), build: '1.2.3' },
+    ...{ allowedCommands: [], definitions: new Map() },
+  };
   let outcome: unknown;
   const app = await startMiddlewares(async (context) => {
     const request = new RequestFacts(context, createProxies([]));
     try {
-      outcome = await subject.run({ params: {}, query: '', body: undefined, ...raw, request }, services);
+      const input = { params: {}, query: '', body: undefined, principal: ANONYMOUS, ...raw, request };
+      outcome = await subject.run(input, services);
     } catch (thrown) {
       outcome = thrown;
     }
@@ -52,7 +62,10 @@ async function run(subject: Route, raw: Partial<RawInput>): Promise<unknown> {
 
 test('gives its handler what was checked, with the types it declared', async () => {
   const reply = await run(route, { params: { template: 'demo' }, query: 'wait=5', body: { name: 'x' } });
-  assert.equal(reply, json(200, { template: 'demo', wait: 5, name: 'x', id: 'r1', build: '1.2.3' }));
+  assert.equal(
+    reply,
+    json(200, { template: 'demo', wait: 5, name: 'x', id: 'r1', who: 'anonymous', build: '1.2.3' }),
+  );
 });
 
 test('refuses a bad name before anything else', async () => {
@@ -82,6 +95,12 @@ test('keeps its facts as data and knows all of its errors', () => {
     'MALFORMED_JSON',
     'PAYLOAD_TOO_LARGE',
     'UNSUPPORTED_MEDIA_TYPE',
+    'AUTHENTICATION_REQUIRED',
+    'INVALID_CREDENTIALS',
+    'TOKEN_EXPIRED',
+    'INSUFFICIENT_PERMISSIONS',
+    'RATE_LIMIT_EXCEEDED',
+    'DATABASE_UNAVAILABLE',
     'ORIGIN_NOT_ALLOWED',
     'VALIDATION_ERROR',
     'INTERNAL_ERROR',
@@ -100,6 +119,7 @@ test('checks nothing that it does not declare', async () => {
   });
   assert.equal(await run(plain, { query: 'a=b', body: [1] }), json(200, { body: [1] }));
   assert.not(plain.errors.includes('MALFORMED_JSON'));
+  assert.not(plain.errors.includes('AUTHENTICATION_REQUIRED'));
 });
 
 test.run();

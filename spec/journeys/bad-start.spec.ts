@@ -42,16 +42,39 @@ const refusals: readonly (readonly [string, readonly string[], Record<string, st
     {},
     /^--port: expected a port from 0 to 65535; found "70000"$/,
   ],
-  ['--auth', ['--auth'], {}, /^--auth is not built yet$/],
   ['--sync', ['--sync'], {}, /^--sync is not built yet$/],
   ['--background', ['--background'], {}, /^--background is not built yet$/],
   [
-    'authentication by environment',
+    'a signing secret that is too short',
     [],
-    { GATEWAY_AUTH_ENABLED: 'true' },
-    /^GATEWAY_AUTH_ENABLED: .*not built yet/,
+    { GATEWAY_SECRET_KEY: 'planted' },
+    /^GATEWAY_SECRET_KEY: expected a text of 32 to 4096 bytes; found 7 bytes$/,
   ],
-  ['a database', [], { GATEWAY_DATABASE_URL: 'sqlite:///a.db' }, /^GATEWAY_DATABASE_URL: .*not built yet/],
+  [
+    'a first password that is too short',
+    [],
+    { GATEWAY_ADMIN_PASSWORD: 'planted' },
+    /^GATEWAY_ADMIN_PASSWORD: expected a text of 8 to 72 bytes; found 7 bytes$/,
+  ],
+  [
+    'a password on the command line',
+    ['--database', 'postgresql://me:planted@127.0.0.1/db'],
+    {},
+    /^--database: .*GATEWAY_DATABASE_URL$/,
+  ],
+  [
+    'a database that does not answer',
+    [],
+    { GATEWAY_DATABASE_URL: 'postgresql://me:planted@127.0.0.1:1/db' },
+    /127\.0\.0\.1:1/,
+  ],
+  ['a database that nobody knows', ['--database', 'mongodb://127.0.0.1/db'], {}, /mongodb/],
+  [
+    'a database in a folder that is not there',
+    ['--database', 'sqlite:///none/gateway.db'],
+    {},
+    /^the folder of the database .*none.gateway\.db does not exist: create it first$/,
+  ],
   ['a registry that is not there', ['--registry', 'none.json'], {}, /none\.json: there is no such file$/],
   ['a registry that is broken', ['--registry', 'broken.json'], {}, /broken\.json: not JSON/],
   [
@@ -119,11 +142,13 @@ async function refuses(
   const [line = '', ...rest] = err.split('\n');
   assert.equal(rest, [''], 'exactly one line');
   assert.match(line.replace(/^stagedoor: /, ''), message);
+  assert.not.match(err, 'planted');
 }
 
 /** Occupies a port until the test ends. */
 async function take(port: number): Promise<number> {
-  const server: Server = createServer().listen(port, '127.0.0.1');
+  // Whoever asks what it is hears nothing, and keeps no connection open.
+  const server: Server = createServer((socket) => socket.destroy()).listen(port, '127.0.0.1');
   await once(server, 'listening');
   cleanups.push(() => once(server.close(), 'close'));
   return (server.address() as AddressInfo).port;

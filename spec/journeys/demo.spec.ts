@@ -3,13 +3,13 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { canFindDescendants, Program } from '../helpers/program.ts';
+import { AS_IT_COMES, canFindDescendants, Program } from '../helpers/program.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('journey: demo', { timeoutMs: 60_000 });
 let demo: Program;
 test.before.each(() => {
-  demo = new Program(['gateway', 'start', '--demo', '--port', '0']);
+  demo = new Program(['gateway', 'start', '--demo', '--port', '0'], { env: AS_IT_COMES });
 });
 test.after.each(() => demo.remove());
 
@@ -35,6 +35,14 @@ test('starts real servers, shows calls that work when they are pasted, and ends 
   const instances = served.map((headers) => /^x-instance-id: (.*)$/im.exec(headers)?.[1]?.trim());
   assert.equal(instances.sort(), ['everything-1', 'everything-2', 'everything-3']);
 
+  // The key is what lets them in; others need one of their own, and of this the log says nothing.
+  const [, key = ''] = / -H 'X-API-Key: (sd_[^']+)'/.exec(lines[0] ?? '') ?? [];
+  assert.match(demo.out, `\nexport STAGEDOOR_API_KEY=${key}\n`);
+  const refused = JSON.parse(paste(String(lines[0]).replace(key, 'sd_0123456789abcdef_wrong')));
+  assert.is(refused.error_code, 'INVALID_CREDENTIALS');
+  assert.match(demo.out, /^database memory:\/\/: forgotten at the end$/m);
+  assert.not.match(demo.err, key);
+
   assert.is(scratchFolders().length, 1);
   if (canFindDescendants) assert.is(demo.descendants().length, 5);
 
@@ -45,6 +53,15 @@ test('starts real servers, shows calls that work when they are pasted, and ends 
   assert.equal(scratchFolders(), []);
   const url = /listening on (\S+)/.exec(demo.out)?.[1];
   assert.is(spawnSync('curl', ['-s', `${url}/livez`]).status, 7, 'nothing listens any more');
+});
+
+test('shows calls without a key when nobody has to log in', async () => {
+  await demo.remove();
+  demo = new Program(['gateway', 'start', '--demo', '--no-auth', '--port', '0'], { env: AS_IT_COMES });
+  await demo.sees(/Ctrl-C stops/, 30_000);
+  const lines = demo.out.split('\n').filter((line) => line.startsWith('curl'));
+  assert.not.match(demo.out, 'API');
+  assert.ok(JSON.parse(paste(lines[0] ?? '')).count > 0);
 });
 
 test('can be stopped while it starts, and leaves nothing behind', async () => {

@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../src/cli/free-port.ts';
-import { binPath } from '../helpers/program.ts';
+import { binPath, PLAIN } from '../helpers/program.ts';
 import { suite } from '../helpers/suite.ts';
 import { eventually } from './gateway-client.ts';
 
@@ -77,7 +77,7 @@ test('serves and stops in order when nobody reads its log', async () => {
 onTerminal('stops in order when its terminal is closed', async () => {
   const child = spawn('python3', ['-c', inTerminal, process.execPath, binPath], {
     cwd: home,
-    env: { PATH: process.env.PATH, HOME: home, TMPDIR: home },
+    env: { PATH: process.env.PATH, HOME: home, TMPDIR: home, ...PLAIN },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   running.push(child);
@@ -118,7 +118,7 @@ async function start(stdio: [Standard, Standard, Standard]): Promise<{ url: stri
   const port = await freePort();
   const child = spawn(process.execPath, [binPath, 'gateway', 'start', '--port', String(port)], {
     cwd: home,
-    env: { PATH: process.env.PATH, HOME: home, TMPDIR: home },
+    env: { PATH: process.env.PATH, HOME: home, TMPDIR: home, ...PLAIN },
     stdio,
   });
   running.push(child);

@@ -3,6 +3,7 @@
 // uvu's own `exec` is not used: it forgets hook errors and answers with totals in coloured text.
 
 import { pathToFileURL } from 'node:url';
+import { watchAnswers } from '../helpers/watch-answers.ts';
 import { ledger, type SkippedTest } from './ledger.ts';
 import type { ChildMessage } from './messages.ts';
 
@@ -27,6 +28,8 @@ process.on('unhandledRejection', (reason) =>
 );
 
 const failures: string[] = [];
+const strangeAnswers = new Set<string>();
+const answersAreChecked = watchAnswers((finding) => strangeAnswers.add(finding));
 let passed = 0;
 let failed = 0;
 let skipped = 0;
@@ -40,6 +43,8 @@ for (const run of queue) await runSuite(run);
 // Rejections of the last test surface one turn later.
 await new Promise<void>((resolve) => startImmediate(resolve));
 for (const problem of ledger.problems()) fail(problem);
+await answersAreChecked();
+for (const finding of [...strangeAnswers].slice(0, 20)) fail(`not as the API description says: ${finding}`);
 if (passed + failed + skipped === 0) fail('no test was run');
 if (process.env.CI === 'true') {
   for (const skip of ledger.skipped.filter(({ reason }) => !reason)) {

@@ -9,6 +9,7 @@ import { killGroup } from './processes.ts';
 import { printDetails, printLine } from './report.ts';
 import type { FileResult, Totals } from './result.ts';
 import { runFile } from './run-file.ts';
+import { closeRunFolder, currentRunFolder } from './run-folder.ts';
 
 const defaultTimeoutMs = 120_000;
 const journeyTimeoutMs = 300_000;
@@ -16,6 +17,7 @@ const journeyTimeoutMs = 300_000;
 /** Runs every chosen file and prints. Zero passed and zero failed means that nothing was run, which is no success. */
 export async function runSpecs(options: RunOptions): Promise<Totals> {
   const names = await findSpecs(options);
+  const runFolder = currentRunFolder(process.env);
   const results = new Map<string, FileResult>();
   const running = new Set<ChildProcess>();
   const stopWatching = onInterrupt(running);
@@ -40,6 +42,8 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
     await Promise.all(Array.from({ length: options.jobs }, worker));
   } finally {
     stopWatching();
+    // A runner that a spec started shares the folder of the runner above it.
+    if (runFolder.ownerPid === process.pid) await closeRunFolder(runFolder);
   }
   printDetails(names, results);
   return total([...results.values()]);

@@ -27,7 +27,7 @@ import { mayComeBack, whyNobody } from './why-nobody.ts';
 
 export interface CallParts {
   readonly budget: RetryBudget;
-  readonly fleet: Pick<Fleet, 'refs'>;
+  readonly fleet: Pick<Fleet, 'members'>;
   /** Monotonic clock in ms. */
   readonly now: () => number;
   /** Rings once after so many ms, unless the returned function was called before. */
@@ -230,11 +230,11 @@ export class Call {
     const { group, pinned } = this.#order;
     const { template } = group;
     if (!this.#parts.isAccepting()) return shuttingDown();
-    const refs = this.#parts.fleet.refs(template);
+    const members = this.#parts.fleet.members(template);
     const mayBeThere =
-      pinned === undefined && refs.some((ref) => !this.#tried?.has(ref.id) && mayComeBack(ref));
+      pinned === undefined && members.some((one) => !this.#tried?.has(one.id) && mayComeBack(one));
     if (this.#lacksTool && this.#tool !== undefined && !mayBeThere) return toolNotFound(this.#tool, template);
-    if (pinned === undefined) return noHealthyInstance(template, whyNobody(refs));
+    if (pinned === undefined) return noHealthyInstance(template, whyNobody(members));
     return backendUnavailable(`"${pinned.id}" is ${pinned.state}`, { delivered: 'no' });
   }
 

@@ -1,34 +1,27 @@
 // All instances of a gateway, by template: spawns their actors, feeds each template's pool, tells what happens to them.
-// It starts no call (dispatcher.ts) and stores nothing (registry.ts does).
+// Those of other nodes it only lists. It starts no call (dispatcher.ts) and stores nothing (registry.ts does).
 
 import { filter, firstValueFrom } from 'rxjs';
-import { type Actor, createActor } from 'xstate';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
-import { serverNotFound, shuttingDown, templateNotFound } from '../domain/errors.ts';
+import { shuttingDown, templateNotFound } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { reasonOf } from '../domain/failures.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
+import { ForeignInstance } from './foreign-instance.ts';
 import { Group } from './group.ts';
 import { emissionFact, factOf, stateFact } from './instance-facts.ts';
 import { InstanceRef } from './instance-ref.ts';
 import type { InstanceInput } from './instance-setup.ts';
-import { Openings } from './openings.ts';
-import { rootMachine } from './root.machine.ts';
-import type { TemplateActor } from './template.machine.ts';
+import { Nursery, type Running } from './nursery.ts';
+import { type Member, Roster } from './roster.ts';
 
 /** What the fleet gets from outside: how to open a transport, time, randomness, and who hears its facts. */
 export interface FleetOptions extends Pick<InstanceInput, 'open' | 'now' | 'random'> {
   readonly emit: (event: GatewayEvent) => void;
   /** Rings once after so many ms, unless the returned function was called before. */
   readonly alarm: (waitMs: number, ring: () => void) => () => void;
-}
-
-/** An instance actor that was started and has not ended. */
-interface Running {
-  readonly ref: InstanceRef;
-  readonly openings: Openings;
 }
 
 /** An instance as it was registered and as it is now. */
@@ -39,26 +32,19 @@ export interface InstanceView {
 
 export class Fleet {
   readonly #options: FleetOptions;
-  readonly #root: Actor<typeof rootMachine>;
+  readonly #nursery = new Nursery((running, error) => this.#afterCrash(running, error));
   readonly #groups = new Map<string, Group>();
-  readonly #members = new Map<string, Map<string, InstanceRef>>();
-  readonly #byServerId = new Map<string, InstanceRef>();
+  readonly #roster = new Roster();
   /** Those that were taken out and have calls or a process left, with the promise of their end. */
   readonly #leaving = new Map<InstanceRef, Promise<void>>();
   /** Those whose actor broke and whose backend is not gone yet, with the promise of its end. */
   readonly #crashed = new Map<InstanceRef, Promise<void>>();
   /** What calls off each start that is due after a crash. */
   readonly #respawns = new Set<() => void>();
-  readonly #running = new Map<string, Running>();
-  /** Ids of actors that ended, to be used again: xstate remembers every id it met for ever. */
-  readonly #freeIds: string[] = [];
-  #ids = 0;
   #isClosing = false;
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    this.#root = createActor(rootMachine);
-    this.#root.start();
   }
 
   /** Names of the templates that have a group, sorted. */
@@ -82,8 +68,7 @@ export class Fleet {
     const group = this.#groups.get(template);
     if (group === undefined) {
       this.#groups.set(template, new Group(template, policy, this.#options.random));
-      this.#members.set(template, new Map());
-      this.#supervise(template);
+      this.#roster.open(template);
       return;
     }
     group.govern(policy);
@@ -98,22 +83,11 @@ export class Fleet {
     if (this.#isClosing) throw shuttingDown();
     const { template, id } = definition;
     const group = this.group(template);
-    if (this.#membersOf(template).has(id)) this.#dismiss(template, id, LIMITS.drainMs);
-    const actorId = this.#freeId();
-    const supervisor = this.#supervisor(template);
-    const { emit, now, random } = this.#options;
-    const openings = new Openings(this.#options.open, this.#predecessors(definition));
-    supervisor.send({
-      type: 'instance.add',
-      actorId,
-      input: { definition, policy: group.policy, open: openings.open, now, random },
-    });
-    const actor = supervisor.getSnapshot().children[actorId];
-    if (actor === undefined) throw new Error(`the supervisor of ${template} did not start ${id}`);
-    const ref = new InstanceRef(actor, now);
-    this.#running.set(actorId, { ref, openings });
-    this.#membersOf(template).set(id, ref);
-    this.#byServerId.set(ref.serverId, ref);
+    this.#dismissHolder(template, id);
+    const { emit, open, now, random } = this.#options;
+    const input = { definition, policy: group.policy, open, now, random };
+    const ref = this.#nursery.start(input, this.#predecessors(definition));
+    this.#roster.put(ref);
     ref.onEmission((emission) => this.#hasSuccessor(ref) || emit(emissionFact(ref, emission)));
     ref.state$.subscribe((state) => {
       group.observe(ref, state);
@@ -122,41 +96,64 @@ export class Fleet {
     return ref;
   }
 
-  /** Takes an instance out at once; resolves when it has ended. */
+  /** Lists an instance that another node runs. One with the same id that ran here leaves: it is stopped here now. */
+  addForeign(definition: InstanceDefinition): ForeignInstance {
+    if (this.#isClosing) throw shuttingDown();
+    const { template, id } = definition;
+    const ranHere = this.find(template, id) instanceof InstanceRef;
+    this.#dismissHolder(template, id);
+    const foreign = new ForeignInstance(definition);
+    this.#roster.put(foreign);
+    if (ranHere) this.#options.emit({ type: 'instance.stopped', ...factOf(foreign) });
+    return foreign;
+  }
+
+  /** Takes an instance out at once; resolves when it has ended here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   remove(template: string, id: string, withinMs: number): Promise<void> {
-    this.get(template, id);
-    return this.#dismiss(template, id, withinMs);
+    return this.#dismiss(this.#roster.get(template, id), withinMs);
   }
 
-  find(template: string, id: string): InstanceRef | undefined {
-    return this.#members.get(template)?.get(id);
+  find(template: string, id: string): Member | undefined {
+    return this.#roster.find(template, id);
   }
 
-  /** TEMPLATE_NOT_FOUND or SERVER_NOT_FOUND. */
+  /** One that runs here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one of another node. */
   get(template: string, id: string): InstanceRef {
-    this.group(template);
-    const ref = this.find(template, id);
-    if (ref === undefined) throw serverNotFound(id);
-    return ref;
+    const member = this.#roster.get(template, id);
+    if (member instanceof InstanceRef) return member;
+    throw member.refusal();
   }
 
-  /** SERVER_NOT_FOUND. */
-  byServerId(serverId: string): InstanceRef {
-    const ref = this.#byServerId.get(serverId);
-    if (ref === undefined) throw serverNotFound(serverId);
-    return ref;
+  /** One of any node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
+  member(template: string, id: string): Member {
+    return this.#roster.get(template, id);
+  }
+
+  /** One of any node. SERVER_NOT_FOUND. */
+  byServerId(serverId: string): Member {
+    return this.#roster.byServerId(serverId);
+  }
+
+  /** How many instances are listed, those of other nodes included. */
+  get size(): number {
+    return this.#roster.size;
   }
 
   isServerIdTaken(serverId: string): boolean {
-    return this.#byServerId.has(serverId);
+    return this.#roster.isServerIdTaken(serverId);
   }
 
-  /** Instances of one template, in the order of their registration. */
+  /** Instances of one template, of any node, in the order of their registration. TEMPLATE_NOT_FOUND. */
+  members(template: string): Member[] {
+    return this.#roster.members(template);
+  }
+
+  /** Those of them that run here. TEMPLATE_NOT_FOUND. */
   refs(template: string): InstanceRef[] {
-    return [...this.#membersOf(template).values()];
+    return this.members(template).filter((member) => member instanceof InstanceRef);
   }
 
-  /** Every instance, template by template. */
+  /** Every instance that runs here, template by template. */
   all(): InstanceRef[] {
     return this.templates.flatMap((template) => this.refs(template));
   }
@@ -166,16 +163,16 @@ export class Fleet {
     return [...this.all(), ...this.#leaving.keys()].reduce((sum, ref) => sum + ref.inFlight, 0);
   }
 
-  snapshot(ref: InstanceRef): InstanceSnapshot {
-    return snapshotOf(ref, bestLatencyMs(this.group(ref.template).pool.candidates));
+  snapshot(member: Member): InstanceSnapshot {
+    return snapshotOf(member, bestLatencyMs(this.group(member.template).pool.candidates));
   }
 
-  /** Every instance of a template, in the order of their registration. TEMPLATE_NOT_FOUND. */
+  /** The same instances as `members`, as they were registered and as they are now. TEMPLATE_NOT_FOUND. */
   views(template: string): InstanceView[] {
     const bestMs = bestLatencyMs(this.group(template).pool.candidates);
-    return this.refs(template).map((ref) => ({
-      definition: ref.definition,
-      snapshot: snapshotOf(ref, bestMs),
+    return this.members(template).map((member) => ({
+      definition: member.definition,
+      snapshot: snapshotOf(member, bestMs),
     }));
   }
 
@@ -184,17 +181,24 @@ export class Fleet {
     this.#isClosing = true;
     for (const callOff of this.#respawns) callOff();
     for (const ref of this.#leaving.keys()) ref.leave(graceMs); // who leaves already has no more time than the others
-    for (const { template, id } of this.all()) void this.#dismiss(template, id, graceMs);
+    for (const member of this.templates.flatMap((template) => this.members(template)))
+      void this.#dismiss(member, graceMs);
     await Promise.all([...this.#leaving.values(), ...this.#crashed.values()]);
     for (const group of this.#groups.values()) group.close();
-    this.#root.stop();
+    this.#nursery.stop();
   }
 
-  #dismiss(template: string, id: string, withinMs: number): Promise<void> {
-    const ref = this.find(template, id);
-    if (ref === undefined) return Promise.resolve();
-    this.#membersOf(template).delete(id);
-    this.#byServerId.delete(ref.serverId);
+  #dismissHolder(template: string, id: string): void {
+    const holder = this.find(template, id);
+    if (holder !== undefined) void this.#dismiss(holder, LIMITS.drainMs);
+  }
+
+  #dismiss(member: Member, withinMs: number): Promise<void> {
+    this.#roster.drop(member);
+    return member instanceof InstanceRef ? this.#end(member, withinMs) : Promise.resolve();
+  }
+
+  #end(ref: InstanceRef, withinMs: number): Promise<void> {
     const ended = firstValueFrom(ref.state$.pipe(filter((state) => state === 'stopped'))).then(() => {
       this.#leaving.delete(ref);
     });
@@ -212,43 +216,6 @@ export class Fleet {
     return ends.length === 0 ? undefined : Promise.all(ends);
   }
 
-  #freeId(): string {
-    const used = this.#freeIds.pop();
-    if (used !== undefined) return used;
-    this.#ids += 1;
-    return `instance-${this.#ids}`;
-  }
-
-  #release(actorId: string): void {
-    this.#running.delete(actorId);
-    this.#freeIds.push(actorId);
-  }
-
-  #membersOf(template: string): Map<string, InstanceRef> {
-    const members = this.#members.get(template);
-    if (members === undefined) throw templateNotFound(template);
-    return members;
-  }
-
-  #supervisor(template: string): TemplateActor {
-    const supervisor = this.#root.getSnapshot().children[template];
-    if (supervisor === undefined) return this.#supervise(template);
-    return supervisor;
-  }
-
-  #supervise(template: string): TemplateActor {
-    this.#root.send({ type: 'template.open', template });
-    const supervisor = this.#root.getSnapshot().children[template];
-    if (supervisor === undefined) throw new Error(`the root did not start a supervisor for ${template}`);
-    supervisor.on('instance.ended', ({ actorId }) => this.#release(actorId));
-    supervisor.on('instance.crashed', ({ actorId, error }) => {
-      const running = this.#running.get(actorId);
-      this.#release(actorId);
-      if (running !== undefined) this.#afterCrash(running, error);
-    });
-    return supervisor;
-  }
-
   /** An actor broke through a fault of ours: the instance starts anew, unless it was replaced meanwhile. */
   #afterCrash({ ref, openings }: Running, error: unknown): void {
     const { template, id } = ref;
@@ -262,7 +229,7 @@ export class Fleet {
     const callOff = this.#options.alarm(LIMITS.restartFirstMs, () => {
       this.#respawns.delete(callOff);
       if (this.find(template, id) !== ref) return;
-      this.#membersOf(template).delete(id);
+      this.#roster.drop(ref);
       this.add(ref.definition);
     });
     this.#respawns.add(callOff);
@@ -275,6 +242,7 @@ export class Fleet {
   }
 }
 
-function snapshotOf(ref: InstanceRef, bestMs: number | undefined): InstanceSnapshot {
-  return ref.snapshot(Math.round(healthScore(ref, bestMs) * 10) / 10);
+function snapshotOf(member: Member, bestMs: number | undefined): InstanceSnapshot {
+  if (!(member instanceof InstanceRef)) return member.snapshot();
+  return member.snapshot(Math.round(healthScore(member, bestMs) * 10) / 10);
 }

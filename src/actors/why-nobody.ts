@@ -21,11 +21,12 @@ export function whyNobody(instances: readonly Absent[]): string {
   return [...named, ...(more === 0 ? [] : [`and ${more} more`])].join('; ');
 }
 
-/** True of an instance that is not there and may come back: what it can do is not known. */
+/** True of an instance that is not there and may come back to this node: what it can do is not known. */
 export function mayComeBack({ state }: Pick<Absent, 'state'>): boolean {
   return state === 'starting' || state === 'unhealthy';
 }
 
 function clauseOf({ id, state, reason }: Absent): string {
-  return state === 'unhealthy' && reason !== null ? `${id}: ${reason}` : `${id} is ${state}`;
+  const isTelling = state === 'unhealthy' || state === 'stopped';
+  return isTelling && reason !== null ? `${id}: ${reason}` : `${id} is ${state}`;
 }

@@ -3,7 +3,8 @@
 // closed here. What a command does with its input is the command's business.
 
 import { cac } from 'cac';
-import { nearest } from '../config/nearest.ts';
+import { nearMiss } from '../config/nearest.ts';
+import { ownCommand } from '../domain/own-command.ts';
 import { type CommandDefinition, type OptionDefinition, optionName } from './command.ts';
 import { CommandInput, type OptionValue } from './command-input.ts';
 import { UsageError } from './failures.ts';
@@ -70,7 +71,7 @@ function withPlainSwitches(
     const negation = flag.replace('--', '--no-');
     if (/^(true|yes|on|1)$/i.test(value)) return flag;
     if (/^(false|no|off|0)$/i.test(value) && switches.has(negation)) return negation;
-    throw new UsageError(`${flag} takes no value, not "${value}"; see stagedoor ${name} --help`);
+    throw new UsageError(`${flag} takes no value, not "${value}"; see ${ownCommand(`${name} --help`)}`);
   });
 }
 
@@ -104,13 +105,15 @@ function parseWithCac(
     const missing = (positionals.match(/<[^>]+>/g) ?? []).slice(parsed.args.length);
     if (missing.length > 0)
       throw new Error(`${missing.join(' and ')} ${missing.length > 1 ? 'are' : 'is'} missing`);
-    command.checkUnusedArgs();
+    const expected = (positionals.match(/[<[][^>\]]+[>\]]/g) ?? []).length;
+    const beyond = parsed.args[expected];
+    if (beyond !== undefined) throw new Error(`"${beyond}" is not expected here`);
     const afterDashes: string[] = parsed.options['--'];
     if (afterDashes.length > 0) throw new Error(`nothing is expected after "--"`);
     return parsed;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`${unprotectAll(reason)}; see stagedoor ${name} --help`, { cause: error });
+    throw new UsageError(`${unprotectAll(reason)}; see ${ownCommand(`${name} --help`)}`, { cause: error });
   }
 }
 
@@ -161,16 +164,33 @@ function unknownWord(
   const where = group === undefined ? 'stagedoor' : `stagedoor ${group}`;
   if (word.startsWith('-')) {
     return new UsageError(
-      `${word} is not an option of "${where}": options follow a command; see ${where} --help`,
+      `${word} is not an option of "${where}": options follow a command; see ${ownCommand(`${group ?? ''} --help`.trim())}`,
     );
   }
   const names = commands.filter(({ notYet }) => !notYet).map(({ name }) => name);
-  const whole = group === undefined ? word : `${group} ${word}`;
-  // `stagedoor start` means `stagedoor gateway start`.
-  const meant =
-    names.find((name) => name.endsWith(` ${word}`)) ?? nearest(whole, [...names, ...groupsOf(names)]);
-  const advice = meant === '' ? `see ${where} --help` : `did you mean "stagedoor ${meant}"?`;
+  const advice = adviceOn(
+    meantCommand(word, group, names),
+    (meant) => `"${ownCommand(meant)}"`,
+    `${group ?? ''} --help`.trim(),
+  );
   return new UsageError(`there is no command "${where} ${word}"; ${advice}`);
+}
+
+function meantCommand(word: string, group: string | undefined, names: readonly string[]): string | undefined {
+  // `stagedoor start` means `stagedoor gateway start`.
+  const whole = names.find((name) => name.endsWith(` ${word}`));
+  if (whole !== undefined) return whole;
+  // The words of a command are compared, not the group before them: that alone would make all of a group alike.
+  const inGroup = names.filter((name) => group === undefined || name.startsWith(`${group} `));
+  const lastWords = new Map(inGroup.map((name) => [name.replace(/^.* /, ''), name]));
+  for (const each of group === undefined ? groupsOf(names) : []) lastWords.set(each, each);
+  const meant = nearMiss(word, [...lastWords.keys()]);
+  return meant === undefined ? undefined : lastWords.get(meant);
+}
+
+/** A guess only where it is a good one; else where all of it is listed. */
+function adviceOn(meant: string | undefined, shown: (meant: string) => string, help: string): string {
+  return meant === undefined ? `see ${ownCommand(help)}` : `did you mean ${shown(meant)}?`;
 }
 
 function groupsOf(names: readonly string[]): string[] {
@@ -179,8 +199,7 @@ function groupsOf(names: readonly string[]): string[] {
 
 function unknownOption(option: string, { name, options }: CommandDefinition): UsageError {
   const flags = options.filter(({ notYet }) => !notYet).map((each) => each.flags.replace(/ .*$/, ''));
-  const meant = nearest(option, flags);
-  const advice = meant === '' ? `see stagedoor ${name} --help` : `did you mean ${meant}?`;
+  const advice = adviceOn(nearMiss(option, flags), (meant) => meant, `${name} --help`);
   return new UsageError(`"stagedoor ${name}" has no option ${option}; ${advice}`);
 }
 

@@ -5,6 +5,7 @@ import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filter, firstValueFrom, fromEvent, map, merge, timer } from 'rxjs';
+import type { Auth } from '../auth/auth.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Gateway } from '../gateway.ts';
 import { demoCalls } from './demo-calls.ts';
@@ -15,8 +16,13 @@ import type { Terminal } from './terminal.ts';
 /** What the demo talks to. */
 export interface DemoStage {
   readonly gateway: Pick<Gateway, 'register' | 'events$' | 'instance'>;
+  readonly auth: Pick<Auth, 'isEnabled' | 'accounts'>;
   readonly urls: readonly string[];
 }
+
+/** What the key of a demo may do, and for how long: in a database that was given it outlives the demo. */
+const KEY_PERMISSIONS = ['gateway:read', 'tools:call'] as const;
+const KEY_LIFETIME_MS = 7 * 24 * 3_600_000;
 
 export interface Demo {
   /** Starts all servers and resolves when each is healthy or is not; says nothing more once `signal` is aborted. */
@@ -47,9 +53,14 @@ export function openDemo(stage: DemoStage, terminal: Terminal, templates?: strin
       });
       const healthy = (await Promise.all(outcomes)).flat();
       const [url = ''] = stage.urls;
-      const calls = demoCalls(url, scratch, new Set(healthy));
+      const apiKey = healthy.length > 0 && stage.auth.isEnabled ? await mintKey(stage) : undefined;
+      const calls = demoCalls({ url, folder: scratch, apiKey, healthy: new Set(healthy) });
       const invitation = calls.length === 0 ? 'The gateway keeps trying.' : 'To try in another terminal:';
       say(`\n${healthy.length} of ${servers.length} servers are healthy. ${invitation}`);
+      if (apiKey !== undefined && process.platform !== 'win32') {
+        say(`\n${terminal.paint('dim', 'The key of the calls below, for calls of your own.')}`);
+        say(`export STAGEDOOR_API_KEY=${apiKey}`);
+      }
       for (const { what, line, file } of calls) {
         if (file !== undefined) writeFileSync(file.path, file.body);
         say(`\n${terminal.paint('dim', what)}\n${line}`);
@@ -58,6 +69,12 @@ export function openDemo(stage: DemoStage, terminal: Terminal, templates?: strin
     },
     remove: () => rmSync(scratch, { recursive: true, force: true, maxRetries: 3 }),
   };
+}
+
+async function mintKey({ auth }: DemoStage): Promise<string> {
+  const expiresAt = new Date(Date.now() + KEY_LIFETIME_MS).toISOString();
+  const { key } = await auth.accounts.createApiKey({ name: 'demo', permissions: KEY_PERMISSIONS, expiresAt });
+  return key;
 }
 
 interface Outcome {

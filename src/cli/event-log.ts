@@ -58,4 +58,6 @@ const WORDS: Readonly<Partial<Record<EventName, readonly ['info' | 'warn', strin
   'instance.restarting': ['warn', 'instance will be restarted'],
   'instance.crashed': ['warn', 'instance broke by a fault of the gateway and starts anew'],
   'instance.draining': ['info', 'instance drains'],
+  'registry.behind': ['warn', 'changes of other nodes cannot be read; known instances are served as before'],
+  'registry.current': ['info', 'changes of other nodes are read again'],
 };

@@ -19,3 +19,24 @@ export class CommandFailure extends Error {
     this.details = options.details ?? [];
   }
 }
+
+/** A gateway answered, and refused. */
+export class Refused extends CommandFailure {
+  /** `error_code` of the answer. */
+  readonly code: string | undefined;
+
+  constructor(message: string, code: string | undefined) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** The person pressed Ctrl-C at a question: exit code 130, as if the signal had ended the program. */
+export class Interrupted extends CommandFailure {
+  constructor() {
+    super('cancelled');
+  }
+}
+
+/** A gateway does not take the credentials, or there were none: exit code 1, unless the command can do with less. */
+export class NotLoggedIn extends CommandFailure {}

@@ -1,6 +1,7 @@
 // The text of `--help`, for the program, a group and a command. Made from the table, so that it cannot be out of date.
 // cac's own help is not used: it knows no groups and writes to the console by itself.
 
+import { ownCommand } from '../domain/own-command.ts';
 import type { CommandDefinition } from './command.ts';
 
 /** Help for the program (`group` undefined) or for the commands of one group. */
@@ -15,7 +16,7 @@ export function overview(commands: readonly CommandDefinition[], group?: string)
     section('Usage', [`${program} <command> [options]`]),
     section('Commands', columns(rows)),
     section('Options', columns(group === undefined ? [help, version] : [help])),
-    `Every command explains itself: stagedoor ${shown[0]?.name ?? ''} --help`,
+    `Every command explains itself: ${ownCommand(`${shown[0]?.name ?? ''} --help`)}`,
   ].join('\n\n');
 }
 
@@ -23,7 +24,7 @@ export function overview(commands: readonly CommandDefinition[], group?: string)
 export function commandHelp(command: CommandDefinition): string {
   const shown = command.options.filter(({ notYet }) => !notYet);
   const rows = shown.map(({ flags, description }) => [flags, description] as const);
-  const examples = (command.examples ?? []).map((example) => `stagedoor ${example}`);
+  const examples = (command.examples ?? []).map((example) => ownCommand(example));
   return [
     `${command.summary}.`,
     section('Usage', [`stagedoor ${usage(command)}${shown.length > 0 ? ' [options]' : ''}`]),

@@ -3,23 +3,24 @@
 
 import { type CommandLine, readCommandLine } from './command-line.ts';
 import { COMMANDS } from './commands/index.ts';
-import { CommandFailure, UsageError } from './failures.ts';
+import { CommandFailure, Interrupted, UsageError } from './failures.ts';
 import { commandHelp, overview } from './help.ts';
 import { packageVersion } from './package-version.ts';
 import { processTerminal, type Terminal } from './terminal.ts';
 
-/** Exit codes. 128 + n is left to programs ended by signal n. */
-const [SUCCESS, FAILURE, USAGE] = [0, 1, 2];
+/** Exit codes. The last is that of a program which SIGINT has ended: 128 + 2. */
+const [SUCCESS, FAILURE, USAGE, INTERRUPTED] = [0, 1, 2, 130];
 
 /**
  * Runs one command line (without program and script) and resolves with the exit code: 0, 1 when the command failed,
- * 2 when it was not understood or not allowed. Never rejects.
+ * 2 when it was not understood or not allowed, 130 after Ctrl-C at a question. Never rejects.
  */
 export async function main(argv: readonly string[], terminal: Terminal = processTerminal()): Promise<number> {
   try {
     return await perform(readCommandLine(COMMANDS, argv), terminal);
   } catch (error) {
     if (error instanceof UsageError) return fail(USAGE, error.message);
+    if (error instanceof Interrupted) return fail(INTERRUPTED, error.message);
     if (error instanceof CommandFailure) return fail(FAILURE, [error.message, ...error.details].join('\n'));
     return fail(FAILURE, error instanceof Error ? `${error.stack}` : String(error));
   }

@@ -1,16 +1,22 @@
 // Speaks to a running gateway over HTTP for the commands that manage one. It finds the gateway, waits a bounded time and
 // turns every failure into one line that says what to do. What the answers mean is the command's business.
 
-import { CommandFailure, UsageError } from './failures.ts';
+import { ownCommand } from '../domain/own-command.ts';
+import { type RequestCredentials, requestCredentials } from './accounts/request-credentials.ts';
+import { fields } from './answers.ts';
+import { CommandFailure, NotLoggedIn, Refused, UsageError } from './failures.ts';
+import { findingText } from './finding-text.ts';
 
 /** Where a gateway listens when nobody said otherwise: first the port of surface A, then that of surface B. */
 export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] as const;
 
 /** What a request may carry. */
 export interface RemoteRequest {
-  readonly method?: 'GET' | 'POST' | 'DELETE';
+  readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Sent as JSON. */
   readonly body?: unknown;
+  /** Sent as a form, without credentials: a login. */
+  readonly form?: Readonly<Record<string, string>>;
   /** Longest wait for the whole answer, in ms. Default 10 000. */
   readonly timeoutMs?: number;
 }
@@ -30,57 +36,87 @@ export interface Remote {
   /** The same without the status. */
   request(path: string, request?: RemoteRequest): Promise<unknown>;
   /** Like `request`, but hands back the answer of an unhealthy gateway (503 with a body) as well. */
-  look(path: string): Promise<unknown>;
+  look(path: string, request?: Pick<RemoteRequest, 'timeoutMs'>): Promise<unknown>;
 }
 
-/** An object of an answer, read field by field: nothing is assumed about a gateway of another version. */
-export type Fields = Readonly<Record<string, unknown>>;
+type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The value as an object; an empty one when it is none. */
-export function fields(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {};
-}
-
-/** The instance records of a registry answer, in its order. */
-export function instancesOf(registry: unknown): readonly Fields[] {
-  return Object.values(fields(fields(registry).templates)).flatMap((template) => {
-    const { instances } = fields(template);
-    return Array.isArray(instances) ? instances.map(fields) : [];
-  });
-}
-
-/** Why an instance is not healthy, to be used inside a sentence; empty when nothing is said. */
-export function reasonOf({ reason }: Fields): string {
-  return typeof reason === 'string' ? reason.replace(/\.$/, '') : '';
-}
+/** Longest wait for a default address to say whether a gateway is there, in ms. */
+const LOOK_MS = 3_000;
 
 /** Finds the gateway: `--url`, else STAGEDOOR_URL, else the default that answers. Throws when none does. */
 export async function findGateway(
   written: string | undefined,
-  env: Readonly<Record<string, string | undefined>>,
+  env: Environment,
   fetcher: typeof fetch = fetch,
 ): Promise<Remote> {
-  const named = written ?? (env.STAGEDOOR_URL || undefined);
-  if (named !== undefined) return remoteAt(checkedUrl(named, written === undefined), fetcher);
-  for (const url of DEFAULT_URLS) {
-    const remote = remoteAt(url, fetcher);
-    if (await isGateway(remote)) return remote;
-  }
+  const remote = namedGateway(written, env, fetcher) ?? (await seekGateway(env, fetcher));
+  if (remote !== undefined) return remote;
   throw new CommandFailure(
-    `no gateway answers at ${DEFAULT_URLS.join(' or ')}; start one with "stagedoor gateway start" or name it with --url`,
+    `no gateway answers at ${DEFAULT_URLS.join(' or ')}; ` +
+      `start one with "${ownCommand('gateway start')}" or name it with --url`,
   );
 }
 
-function remoteAt(url: string, fetcher: typeof fetch): Remote {
-  const send = async (path: string, { method = 'GET', body, timeoutMs = 10_000 }: RemoteRequest) => {
+/** The gateway that `--url` or STAGEDOOR_URL names, whether it answers or not; undefined when neither is given. */
+export function namedGateway(
+  written: string | undefined,
+  env: Environment,
+  fetcher: typeof fetch = fetch,
+): Remote | undefined {
+  const named = written ?? (env.STAGEDOOR_URL || undefined);
+  if (named === undefined) return undefined;
+  const url = checkedUrl(named, written === undefined);
+  return remoteAt(url, requestCredentials(url, env), fetcher);
+}
+
+/** Where `--url`, else STAGEDOOR_URL, else the defaults say that gateways are. Nobody is asked. */
+export function gatewayUrls(written: string | undefined, env: Environment): readonly string[] {
+  const named = written ?? (env.STAGEDOOR_URL || undefined);
+  return named === undefined ? DEFAULT_URLS : [checkedUrl(named, written === undefined)];
+}
+
+/** The first default address at which a gateway answers. Nothing is told to who does not answer like one. */
+export async function seekGateway(
+  env: Environment,
+  fetcher: typeof fetch = fetch,
+): Promise<Remote | undefined> {
+  for (const url of DEFAULT_URLS) {
+    if (await answersAsGateway(url, LOOK_MS, fetcher)) {
+      return remoteAt(url, requestCredentials(url, env), fetcher);
+    }
+  }
+  return undefined;
+}
+
+/** Whether a gateway answers at this address within so many ms. Nothing secret is sent. */
+export async function answersAsGateway(
+  url: string,
+  timeoutMs: number,
+  fetcher: typeof fetch = fetch,
+): Promise<boolean> {
+  try {
+    const remote = remoteAt(url, NO_CREDENTIALS, fetcher);
+    return 'build' in fields(await remote.look('/gateway/health', { timeoutMs }));
+  } catch (error) {
+    // Nothing there, or some other program.
+    if (error instanceof CommandFailure) return false;
+    throw error;
+  }
+}
+
+const NO_CREDENTIALS: RequestCredentials = { headers: {}, refused: (detail) => new NotLoggedIn(detail) };
+
+function remoteAt(url: string, credentials: RequestCredentials, fetcher: typeof fetch): Remote {
+  const send = async (path: string, request: RemoteRequest) => {
+    const { method = 'GET', timeoutMs = 10_000 } = request;
     try {
       const response = await fetcher(url + path, {
         method,
         signal: AbortSignal.timeout(timeoutMs),
+        // A token is for this gateway, not for whoever it points at.
         redirect: 'error',
-        ...(body === undefined
-          ? {}
-          : { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }),
+        ...contentOf(request, credentials),
       });
       return { response, text: await response.text() };
     } catch (error) {
@@ -92,31 +128,27 @@ function remoteAt(url: string, fetcher: typeof fetch): Remote {
     const { status } = response;
     if (status === 204) return { status, body: undefined };
     const body = parseAnswer(url, status, text);
-    if (!response.ok) throw refused(status, body);
+    if (status === 401 && request.form === undefined) throw credentials.refused(reasonsOf(body));
+    if (!response.ok) throw refused(response, body);
     return { status, body };
   };
   return {
     url,
     ask,
     request: async (path, request) => (await ask(path, request)).body,
-    look: async (path) => {
-      const { response, text } = await send(path, {});
+    look: async (path, request = {}) => {
+      const { response, text } = await send(path, request);
       const answer = parseAnswer(url, response.status, text);
-      if (!response.ok && !(response.status === 503 && 'status' in answer))
-        throw refused(response.status, answer);
+      if (!response.ok && !(response.status === 503 && 'status' in answer)) throw refused(response, answer);
       return answer;
     },
   };
 }
 
-async function isGateway(remote: Remote): Promise<boolean> {
-  try {
-    return 'build' in fields(await remote.look('/gateway/health'));
-  } catch (error) {
-    // Nothing there, or some other program: the next address may be it, and if none is, the caller says so.
-    if (error instanceof CommandFailure) return false;
-    throw error;
-  }
+function contentOf({ body, form }: RemoteRequest, { headers }: RequestCredentials): RequestInit {
+  if (form !== undefined) return { body: new URLSearchParams(form) };
+  if (body === undefined) return { headers };
+  return { body: JSON.stringify(body), headers: { ...headers, 'Content-Type': 'application/json' } };
 }
 
 function checkedUrl(text: string, isFromEnvironment: boolean): string {
@@ -139,23 +171,20 @@ function parseAnswer(url: string, status: number, text: string): object {
 }
 
 /** The gateway's error body as one line. Its request id is for those who read the log, not for those who type. */
-function refused(status: number, answer: object): CommandFailure {
-  const { detail, error_code: code } = fields(answer);
-  const reason = Array.isArray(detail) ? detail.map(finding).join('; ') : String(detail ?? 'no reason given');
-  return new CommandFailure(`${reason.replace(/\.$/, '')} (${code ?? `status ${status}`})`);
+function refused({ status, headers }: Response, answer: object): Refused {
+  const { error_code: code } = fields(answer);
+  const waitSeconds = status === 429 ? /^\d{1,6}$/.exec(headers.get('Retry-After') ?? '')?.[0] : undefined;
+  const advice = waitSeconds === undefined ? '' : `; try again in ${waitSeconds} s`;
+  const named = typeof code === 'string' ? code : undefined;
+  return new Refused(`${reasonsOf(answer)}${advice} (${named ?? `status ${status}`})`, named);
 }
 
-/** What names may look like, for people: the gateway tells the regular expression. */
-const NAME_RULES: Readonly<Record<string, string>> = {
-  template_name: 'a template name is lower-case letters, digits and hyphens, starting with a letter',
-  id: 'an instance id is letters, digits, dots, hyphens and underscores, starting with a letter or a digit',
-};
-
-function finding(item: unknown): string {
-  const { loc, msg, type } = fields(item);
-  const path = Array.isArray(loc) ? loc.map(String) : ['request'];
-  const rule = type === 'string_pattern_mismatch' ? NAME_RULES[path.at(-1) ?? ''] : undefined;
-  return rule ?? `${path.join('.')}: ${String(msg)}`;
+function reasonsOf(answer: object): string {
+  const { detail } = fields(answer);
+  const reason = Array.isArray(detail)
+    ? detail.map(findingText).join('; ')
+    : String(detail ?? 'no reason given');
+  return reason.replace(/\.$/, '');
 }
 
 function unreachable(url: string, timeoutMs: number, error: unknown): CommandFailure {
@@ -168,9 +197,16 @@ function unreachable(url: string, timeoutMs: number, error: unknown): CommandFai
   const code = 'code' in cause ? cause.code : undefined;
   if (code === 'ECONNREFUSED') {
     return new CommandFailure(
-      `nothing listens at ${url}; start a gateway with "stagedoor gateway start"`,
+      `nothing listens at ${url}; start a gateway with "${ownCommand('gateway start')}"`,
       options,
     );
   }
-  return new CommandFailure(`${url} cannot be reached: ${cause.message || String(code)}`, options);
+  const reason = CLIENT_REFUSALS[cause.message] ?? (cause.message || String(code));
+  return new CommandFailure(`${url} cannot be reached: ${reason}`, options);
 }
+
+/** What the HTTP client itself refuses has no code, only these words. */
+const CLIENT_REFUSALS: Readonly<Record<string, string>> = {
+  'bad port': 'its port is one that HTTP clients refuse, because other protocols use it; choose another',
+  'unexpected redirect': 'it points to another address, which is not followed',
+};

@@ -2,9 +2,13 @@
 // asks for it. The server itself is src/server.ts; the servers of --demo are demo.ts.
 
 import type { Logger } from 'pino';
+import { ConfigError } from '../config/config-error.ts';
+import { isLoopback } from '../config/listeners.ts';
 import type { Config } from '../config.ts';
 import { ListenError } from '../listeners.ts';
+import { describeDatabase, StoreOpenError } from '../persistence/open.ts';
 import { RegistryFileError } from '../persistence/registry-file.ts';
+import { VaultError } from '../persistence/vault.ts';
 import { type RunningServer, startServer } from '../server.ts';
 import type { Demo } from './demo.ts';
 import { logEvents } from './event-log.ts';
@@ -12,6 +16,7 @@ import { UsageError } from './failures.ts';
 import { createLog } from './log.ts';
 import { killOwnChildren } from './own-children.ts';
 import { packageVersion } from './package-version.ts';
+import { answersAsGateway } from './remote.ts';
 import { listenForStop, type StopOptions, type StopReason } from './stop-signals.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -31,7 +36,7 @@ const LAST_RESORT_MS = 2_000;
 
 /**
  * Resolves with the exit code when everything has ended: 0 after a signal, 1 after a defect. A second signal ends the
- * process at once, children first. Throws UsageError for a port or a file that cannot be used.
+ * process at once, children first. Throws UsageError for a port, a file, a database or a secret that cannot be used.
  */
 export async function runGateway(config: Config, options: RunOptions): Promise<number> {
   const { isDemo, terminal, exit = process.exit, log = createLog(logLevel(config, isDemo)) } = options;
@@ -45,7 +50,7 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
     exit(code);
   });
   try {
-    const server = await start(config, log);
+    const server = await start(config, terminal, log);
     logEvents(server.gateway.events$, log);
     announce(server, config, terminal, log);
     if (isDemo) demo = (await import('./demo.ts')).openDemo(server, terminal);
@@ -77,29 +82,55 @@ function logLevel({ logLevel, rows }: Config, isDemo: boolean): string {
   return isDemo && !isChosen ? 'warn' : logLevel;
 }
 
-async function start(config: Config, log: Logger): Promise<RunningServer> {
+/** What can only be put right by whoever starts it. */
+const REFUSALS = [ListenError, RegistryFileError, StoreOpenError, VaultError, ConfigError];
+
+async function start(config: Config, { folder, columns }: Terminal, log: Logger): Promise<RunningServer> {
+  const isTerminal = columns !== undefined;
   try {
-    return await startServer(config, { log, build: packageVersion() });
+    return await startServer(config, { log, build: packageVersion(), folder, isTerminal });
   } catch (error) {
-    if (error instanceof ListenError || error instanceof RegistryFileError) {
-      throw new UsageError(error.message, { cause: error });
+    if (error instanceof Error && REFUSALS.some((kind) => error instanceof kind)) {
+      const more = error instanceof ListenError && (await isNeighbour(error, config)) ? NEIGHBOUR : '';
+      throw new UsageError(error.message + more, { cause: error });
     }
     throw error;
   }
 }
 
+const NEIGHBOUR = '; another stagedoor answers there';
+/** Longest wait for whoever has the port to say whether it is a gateway, in ms. */
+const NEIGHBOUR_MS = 1_000;
+
+/** Whether a gateway has the port that could not be had: most often one that was forgotten. */
+async function isNeighbour({ cause }: ListenError, { listeners }: Config): Promise<boolean> {
+  if (!(cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE')) return false;
+  const asked = listeners.map(({ host, port }) => answersAsGateway(localUrl(host, port), NEIGHBOUR_MS));
+  return (await Promise.all(asked)).includes(true);
+}
+
+/** Where something that listens on this address is reached from this machine. */
+function localUrl(host: string, port: number): string {
+  const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
+}
+
+/** Notices hold what is said only once, such as the first password: they go to the terminal and never into the log. */
 function announce(
-  { places, warnings }: RunningServer,
-  { listeners }: Config,
+  { places, warnings, notices }: RunningServer,
+  config: Config,
   terminal: Terminal,
   log: Logger,
 ) {
   for (const place of places) terminal.print(`stagedoor ${packageVersion()} listening on ${place}`);
+  const { kind, printable } = describeDatabase(config.databaseUrl, terminal.folder);
+  terminal.print(`database ${printable}${kind === 'memory' ? ': forgotten at the end' : ''}`);
+  for (const notice of notices) terminal.print(notice);
   for (const warning of warnings) log.warn(warning);
-  const open = listeners.find(({ host }) => !isLoopback(host));
-  if (open === undefined) return;
+  const open = config.listeners.find(({ host }) => !isLoopback(host));
+  if (open === undefined || config.authEnabled) return;
   log.warn(
-    `everyone who can reach ${open.host} may use and change this gateway: authentication is not built yet; ` +
+    `everyone who can reach ${open.host} is an admin of this gateway: authentication is off; ` +
       'names by which it is called, other than localhost, belong into allowed_hosts',
   );
 }
@@ -107,8 +138,4 @@ function announce(
 function farewell(reason: StopReason, { graceMs }: Config): string {
   const cause = reason.kind === 'signal' ? reason.signal : 'a defect';
   return `stopping after ${cause}: calls in flight have ${graceMs / 1000} s; a second signal stops at once`;
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127\./.test(host);
 }

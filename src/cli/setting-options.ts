@@ -12,34 +12,38 @@ import type { CommandInput } from './command-input.ts';
 import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
-/** How documents of settings mark what is refused so far. */
-const NOT_YET = / \(not built yet\)$/;
-
 /** Words for kinds of values, by what config/kinds.ts calls them; the first that fits. */
 const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
   [/separated by commas$/, 'list'],
   [/^seconds/, 'seconds'],
   [/^bytes/, 'bytes'],
   [/^a port/, 'port'],
-  [/^a whole number/, 'number'],
+  [/^(a whole number|requests)/, 'number'],
+  [/^minutes/, 'minutes'],
+  [/ URL such as/, 'url'],
+  [/^lists of words/, 'json'],
+  [/^a name/, 'name'],
   [/^a file path/, 'file'],
   [/^a host name/, 'address'],
   [/^one of/, 'word'],
 ];
 
-/** What the `--no-` form of a switch means, where "turns it off" would not tell. */
-const NEGATIONS: Readonly<Record<string, string>> = {
-  auth: 'Let everyone in who can reach it; the default, since authentication is not built yet',
+/** What the two forms of a switch mean, where the sentence about its setting would not tell. */
+const SWITCHES: Readonly<Record<string, { readonly on: string; readonly off: string }>> = {
+  auth: {
+    on: 'Callers must prove who they are; the default',
+    off: 'Everyone who can reach it is an admin; to be used on this machine alone',
+  },
 };
 
-/** Every setting that has a flag; a switch is shown in its `--no-` form when only that one is built. */
+/** Every setting that has a flag; a switch has two. */
 export const SETTING_OPTIONS: readonly OptionDefinition[] = [
   ...settingFlags().flatMap(({ flag, takesValue, doc }): OptionDefinition[] =>
     takesValue
       ? [{ flags: `--${flag} <${placeholderOf(flag)}>`, description: doc + choicesOf(flag) }]
       : [
-          { flags: `--${flag}`, description: doc, notYet: NOT_YET.test(doc) },
-          { flags: `--no-${flag}`, description: NEGATIONS[flag] ?? `Turns ${flag} off` },
+          { flags: `--${flag}`, description: SWITCHES[flag]?.on ?? doc },
+          { flags: `--no-${flag}`, description: SWITCHES[flag]?.off ?? `Turns ${flag} off` },
         ],
   ),
   { flags: '--registry <file>', description: 'Short for --registry-file' },
@@ -57,6 +61,7 @@ function choicesOf(flag: string): string {
 
 /** What to write for a value: a word made of the kind of its setting. */
 function placeholderOf(flag: string): string {
+  if (flag.endsWith('-dir')) return 'folder';
   const type = typeOf(flag);
   return PLACEHOLDERS.find(([pattern]) => pattern.test(type))?.[1] ?? 'value';
 }

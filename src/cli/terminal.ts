@@ -1,7 +1,9 @@
 // Where a command reads its surroundings and writes its words: standard output for results and progress, standard error
-// for what went wrong. Commands get it as an argument, so that specs can read what they say.
+// for what went wrong and for questions. Commands get it as an argument, so that specs can read what they say.
 
 import { styleText } from 'node:util';
+import { readFirstLine } from './first-line.ts';
+import { askHidden } from './hidden-prompt.ts';
 
 /** The outside world of one command. */
 export interface Terminal {
@@ -16,6 +18,12 @@ export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The folder relative paths of the command line start from. */
   readonly folder: string;
+  /** True when a person can be asked. */
+  readonly canAsk: boolean;
+  /** What a person types without seeing it; undefined when they cancel. Rejects with Interrupted. Only when `canAsk`. */
+  askHidden(question: string): Promise<string | undefined>;
+  /** The first line of standard input, without its end; undefined when it cannot be one. */
+  readLine(): Promise<string | undefined>;
 }
 
 /**
@@ -33,6 +41,10 @@ export function processTerminal(): Terminal {
     columns: process.stdout.isTTY === true ? process.stdout.columns : undefined,
     env: process.env,
     folder: process.cwd(),
+    canAsk: process.stdin.isTTY === true,
+    // The question goes where complaints go: standard output may be a file.
+    askHidden: (question) => askHidden(question, { input: process.stdin, output: process.stderr }),
+    readLine: () => readFirstLine(process.stdin),
   };
 }
 

@@ -2,15 +2,13 @@
 // that the command line declares.
 
 import { boolean } from './kinds.ts';
-import { SETTINGS, type Setting } from './settings.ts';
+import type { Setting } from './setting.ts';
+import { SETTINGS } from './settings.ts';
 
 /** A flag as a command line declares it. `takesValue` is false for a switch, which also has a `--no-` form. */
 export interface FlagDocument {
   readonly flag: string;
   readonly takesValue: boolean;
-  /** False while every value but the default is refused. */
-  readonly isBuilt: boolean;
-  /** Ends with "(not built yet)" while it is not. */
   readonly doc: string;
 }
 
@@ -20,21 +18,18 @@ export function settingFlags(): readonly FlagDocument[] {
     {
       flag: 'config',
       takesValue: true,
-      isBuilt: true,
       doc: 'Configuration file; default gateway.yaml when it exists',
     },
   ];
   for (const row of allSettings()) {
     if (row.flag === undefined) continue;
-    const { later, kind, doc } = row;
-    const state = later === undefined ? '' : ' (not built yet)';
+    const { kind, doc } = row;
     const value = defaultText(row);
     const otherwise = value === '' ? '' : `; default ${value}`;
     flags.push({
       flag: row.flag,
       takesValue: kind !== boolean,
-      isBuilt: later === undefined,
-      doc: `${doc.replace(/\.$/, '')}${otherwise}${state}`,
+      doc: `${doc.replace(/\.$/, '')}${otherwise}`,
     });
   }
   return flags;
@@ -51,7 +46,7 @@ export function renderSettingsTable(): string {
       variables.map(code).join('<br>'),
       row.kind.type,
       value === '' ? '' : code(value),
-      `${row.doc}${row.later ? ' **Not built yet.**' : ''}${row.secret ? ' Secret.' : ''}`,
+      `${row.doc}${row.secret ? ' Secret.' : ''}`,
     ];
   });
   return alignTable(['gateway.yaml', 'Flag', 'Environment', 'Value', 'Default', 'What it does'], rows);
@@ -72,8 +67,7 @@ function allSettings(): readonly Setting<unknown>[] {
 }
 
 function defaultText(row: Setting<unknown>): string {
-  if (row.defaultText !== undefined) return row.defaultText;
-  return row.later !== undefined && row.default === undefined ? '' : row.kind.show(row.default);
+  return row.defaultText ?? row.kind.show(row.default);
 }
 
 function code(text: string): string {

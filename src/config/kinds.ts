@@ -16,11 +16,81 @@ export interface Kind<T> {
   read(raw: unknown, folder: string): T | undefined;
   /** Writes a value the way `read` reads it. */
   show(value: T): string;
+  /** Writes a value without what is secret in it. Default: nothing of a secret is shown. */
+  mask?(value: T): string;
+  /** Says what is wrong with a secret that cannot be used, and nothing of it: completes "found ...". */
+  describe?(raw: unknown): string;
+  /** True when the value holds something that must not stand on a command line. Default: it holds nothing. */
+  holdsSecret?(value: T): boolean;
 }
 
-/** A text that is not empty. */
-export function text(type: string): Kind<string> {
-  return { type, read: (raw) => (typeof raw === 'string' && raw !== '' ? raw : undefined), show: String };
+/** A secret of at least so many bytes; what is longer than `mostBytes` would be cut off by those who use it. */
+export function secretText(leastBytes: number, mostBytes = 4096): Kind<string> {
+  return {
+    type: `a text of ${leastBytes} to ${mostBytes} bytes`,
+    read: (raw) => {
+      if (typeof raw !== 'string') return undefined;
+      const bytes = Buffer.byteLength(raw);
+      return bytes >= leastBytes && bytes <= mostBytes && !raw.includes('\0') ? raw : undefined;
+    },
+    show: String,
+    describe: (raw) => {
+      if (typeof raw !== 'string') return 'no text';
+      const bytes = Buffer.byteLength(raw);
+      if (raw.includes('\0')) return 'a NUL character in it';
+      return `${bytes} ${bytes === 1 ? 'byte' : 'bytes'}`;
+    },
+  };
+}
+
+/** A URL, kept as it is written; a password in it is masked when it is shown. `schemes`: those that will do. */
+export function url(type: string, schemes?: readonly string[]): Kind<string> {
+  const PASSWORD = /^([^/]*\/\/[^/@:]*):[^@]*@/;
+  return {
+    type,
+    read: (raw) => {
+      const scheme = typeof raw === 'string' ? /^([a-z][a-z0-9+.-]*):\/\/\S*$/i.exec(raw)?.[1] : undefined;
+      if (scheme === undefined) return undefined;
+      return schemes === undefined || schemes.includes(scheme.toLowerCase()) ? String(raw) : undefined;
+    },
+    show: String,
+    // Parameters may hold a password, too.
+    mask: (value) => value.replace(PASSWORD, '$1:********@').replace(/\?.*$/s, '?********'),
+    holdsSecret: (value) => PASSWORD.test(value) || /[?&]\w*(pass|secret|key)/i.test(value),
+  };
+}
+
+/** The name of a node: of a host, with a port or without. */
+export const nodeName: Kind<string> = {
+  type: 'a name of letters, digits, dots, colons, hyphens and underscores',
+  read: (raw) =>
+    typeof raw === 'string' && /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/.test(raw) ? raw : undefined,
+  show: String,
+};
+
+/** Lists of words: a YAML list of lists, or the same as JSON text. The word `none` is the empty list. */
+export const commandPatterns: Kind<readonly (readonly string[])[]> = {
+  type: 'lists of words such as [["npx", "-y", "@scope/server@1.2.3", "*path"]]',
+  read: (raw) => {
+    if (raw === 'none') return [];
+    const value = typeof raw === 'string' ? parsed(raw) : raw;
+    return Array.isArray(value) && value.every(isCommand) ? value : undefined;
+  },
+  show: (value) => (value.length === 0 ? 'none' : JSON.stringify(value)),
+};
+
+function isCommand(value: unknown): value is readonly string[] {
+  return (
+    Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === 'string' && word !== '')
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // no JSON is no list either, and that is what the error will say
+  }
 }
 
 /** A file; absolute afterwards. */
@@ -144,7 +214,16 @@ export function list<T>(item: Kind<T>): Kind<readonly T[]> {
       return values;
     },
     show: (values) => (values.length === 0 ? 'none' : values.map((value) => item.show(value)).join(', ')),
+    ...(item.describe === undefined ? {} : { describe: (raw) => describeFirst(item, raw) }),
   };
+}
+
+/** The first item that cannot be used, by its place. */
+function describeFirst<T>(item: Kind<T>, raw: unknown): string {
+  const parts = splitList(raw) ?? [raw];
+  const index = parts.findIndex((part) => item.read(part, '/') === undefined);
+  const words = item.describe?.(parts[index]) ?? 'something else';
+  return parts.length === 1 ? words : `${words} at place ${index + 1}`;
 }
 
 function splitList(raw: unknown): readonly unknown[] | undefined {

@@ -2,7 +2,7 @@
 // differ only in their default port and in the variables that move it.
 // It opens no socket: a port that is taken is found out by the server.
 
-import type { Setting } from './settings.ts';
+import type { Setting } from './setting.ts';
 import type { Found, Prefix, Sources } from './sources.ts';
 
 /** One address to listen on. `label` says in messages why it is there. */
@@ -83,4 +83,9 @@ export function resolveListeners(
     warnings.push(`${found?.source} is ignored: it looks like a Kubernetes service link, not like a port`);
     return undefined;
   }
+}
+
+/** True for the addresses that only this machine can reach. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\./.test(host);
 }

@@ -3,28 +3,45 @@
 
 /** The candidate nearest to `written` by edit distance; the first of several equals, `''` without candidates. */
 export function nearest(written: string, candidates: readonly string[]): string {
-  let best = '';
-  let fewest = Number.POSITIVE_INFINITY;
-  for (const candidate of candidates) {
-    const distance = editDistance(written, candidate);
-    if (distance < fewest) {
-      fewest = distance;
-      best = candidate;
-    }
+  return closest(written, candidates).word;
+}
+
+/**
+ * The same, but only when it is so near that the rest is most likely a slip: one edit for every three letters, two at
+ * most. Undefined when nothing resembles it.
+ */
+export function nearMiss(written: string, candidates: readonly string[]): string | undefined {
+  const { word, edits } = closest(written, candidates);
+  const letters = Math.min(written.length, word.length);
+  return edits <= Math.min(MOST_SLIPS, Math.floor(letters / LETTERS_PER_SLIP)) ? word : undefined;
+}
+
+const MOST_SLIPS = 2;
+const LETTERS_PER_SLIP = 3;
+
+function closest(written: string, candidates: readonly string[]): { word: string; edits: number } {
+  let best = { word: '', edits: Number.POSITIVE_INFINITY };
+  for (const word of candidates) {
+    const edits = editDistance(written, word);
+    if (edits < best.edits) best = { word, edits };
   }
   return best;
 }
 
-/** Insertions, deletions and replacements that turn one word into the other (Levenshtein). */
+/** Insertions, deletions, replacements and swaps of neighbours that turn one word into the other. */
 function editDistance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
-  for (const [line, letter] of [...from].entries()) {
+  const [letters, others] = [[...from], [...to]];
+  let before: readonly number[] = [];
+  let row: readonly number[] = Array.from({ length: others.length + 1 }, (_, column) => column);
+  for (const [line, letter] of letters.entries()) {
     const next = [line + 1];
-    for (const [column, other] of [...to].entries()) {
+    for (const [column, other] of others.entries()) {
       const replaced = (row[column] ?? 0) + (letter === other ? 0 : 1);
-      next.push(Math.min(replaced, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
+      const isSwap = letter === others[column - 1] && letters[line - 1] === other;
+      const swapped = isSwap ? (before[column - 1] ?? 0) + 1 : Number.POSITIVE_INFINITY;
+      next.push(Math.min(replaced, swapped, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
     }
-    row = next;
+    [before, row] = [row, next];
   }
   return row.at(-1) ?? 0;
 }

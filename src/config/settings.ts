@@ -8,41 +8,24 @@ import { DEFAULT_POLICY, STRATEGY_NAMES, type StrategyName } from '../domain/pol
 import {
   boolean,
   choice,
+  commandPatterns,
   hostHeader,
   hostName,
   integer,
-  type Kind,
   list,
   network,
+  nodeName,
   origin,
   originOrAll,
   path,
   seconds,
-  text,
+  secretText,
+  url,
 } from './kinds.ts';
+import { setting } from './setting.ts';
 
-/** How one setting is written. */
-export interface SettingNames {
-  /** Path in gateway.yaml; also the name in documents and in `stagedoor config`. */
-  readonly key: string;
-  /** On the command line, without the dashes. A secret has none: other users of the machine can read command lines. */
-  readonly flag?: string;
-  /** What follows `MCP_GATEWAY_` or `GATEWAY_` in the environment. */
-  readonly variable: string;
-  /** Masked wherever it is shown; may also come from the file named by `<variable>_FILE`. */
-  readonly secret?: true;
-}
-
-export interface Setting<T> extends SettingNames {
-  readonly kind: Kind<T>;
-  readonly default: T;
-  /** How documents write the default, when its own text would not tell. */
-  readonly defaultText?: string;
-  /** One sentence for help texts and documents. */
-  readonly doc: string;
-  /** Set while the feature is not built: any value but the allowed ones is refused, never ignored. */
-  readonly later?: { readonly feature: string; readonly allowed: readonly T[] };
-}
+/** What a limit can be raised to. */
+const MOST_REQUESTS = 1_000_000_000;
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -54,7 +37,7 @@ export const SETTINGS = {
     flag: 'host',
     variable: 'HOST',
     kind: hostName,
-    default: '127.0.0.1',
+    default: '0.0.0.0',
     doc: 'Address to listen on. Each HOST variable belongs to the listener of its own PORT variable.',
   }),
   port: setting<number | undefined>({
@@ -152,7 +135,7 @@ export const SETTINGS = {
     variable: 'ALLOWED_ORIGINS',
     kind: list(origin),
     default: [],
-    doc: 'Web origins accepted besides the same origin while authentication is off or the host is loopback.',
+    doc: 'Web origins accepted besides the same origin; on a public gateway besides `cors_origins`.',
   }),
   trustedProxies: setting({
     key: 'trusted_proxies',
@@ -183,62 +166,111 @@ export const SETTINGS = {
     flag: 'auth',
     variable: 'AUTH_ENABLED',
     kind: boolean,
-    default: false,
-    doc: 'Whether callers must prove who they are.',
-    later: { feature: 'authentication', allowed: [false] },
+    default: true,
+    doc: 'Whether callers must prove who they are. Off: everyone who can reach the gateway is an admin.',
+  }),
+  tokenLifetime: setting({
+    key: 'auth.access_token_expire_minutes',
+    flag: 'token-minutes',
+    variable: 'ACCESS_TOKEN_EXPIRE_MINUTES',
+    kind: integer(1, 525_600, 'minutes'),
+    default: 60,
+    doc: 'How long a token of a login is valid.',
+  }),
+  secretKey: setting<string | undefined>({
+    key: 'auth.secret_key',
+    variable: 'SECRET_KEY',
+    secret: true,
+    kind: secretText(LIMITS.secretBytes),
+    default: undefined,
+    defaultText: 'made at the first start',
+    doc: 'Secret that signs tokens. Several gateways on one database need the same.',
+  }),
+  adminPassword: setting<string | undefined>({
+    key: 'auth.admin_password',
+    variable: 'ADMIN_PASSWORD',
+    secret: true,
+    kind: secretText(LIMITS.passwordCharacters, LIMITS.passwordBytes),
+    default: undefined,
+    defaultText: 'made at the first start',
+    doc: 'Password of the first user, `admin`; used only while there is no active admin and nobody of that name.',
+  }),
+  userHourlyLimit: setting({
+    key: 'rate_limits.user_per_hour',
+    flag: 'user-limit',
+    variable: 'USER_LIMIT',
+    kind: integer(1, MOST_REQUESTS, 'requests'),
+    default: 1_000,
+    doc: 'Requests per hour of a user; admins have no limit.',
+  }),
+  apiKeyHourlyLimit: setting({
+    key: 'rate_limits.api_key_per_hour',
+    flag: 'api-key-limit',
+    variable: 'API_KEY_LIMIT',
+    kind: integer(1, MOST_REQUESTS, 'requests'),
+    default: 5_000,
+    doc: 'Requests per hour of an API key; keys with the scope `admin` have no limit.',
+  }),
+  redisUrl: setting<string | undefined>({
+    key: 'redis_url',
+    variable: 'REDIS_URL',
+    secret: true,
+    kind: url('a Redis URL such as redis://127.0.0.1:6379', ['redis', 'rediss']),
+    default: undefined,
+    defaultText: 'none',
+    doc: 'Redis that counts requests for several gateways together; without it each counts for itself.',
   }),
   databaseUrl: setting({
     key: 'database_url',
+    flag: 'database',
     variable: 'DATABASE_URL',
-    kind: text('a database URL'),
-    default: 'memory://',
     secret: true,
-    doc: 'Where the registry is kept; `memory://` forgets it at the end.',
-    later: { feature: 'a database', allowed: ['memory://'] },
+    kind: url('a database URL such as sqlite:///gateway.db'),
+    default: 'sqlite:///gateway.db',
+    doc: 'Where registry and accounts are kept; `memory://` forgets them at the end. See databases.md.',
   }),
-  secretKey: secretOfLater('authentication', {
-    key: 'auth.secret_key',
-    variable: 'SECRET_KEY',
-    doc: 'Secret that signs tokens.',
-  }),
-  tokenMinutes: setting<number | undefined>({
-    key: 'auth.access_token_expire_minutes',
-    variable: 'ACCESS_TOKEN_EXPIRE_MINUTES',
-    kind: integer(1, 525_600, 'minutes'),
-    default: undefined,
-    doc: 'How long a token is valid.',
-    later: { feature: 'authentication', allowed: [] },
-  }),
-  adminPassword: secretOfLater('authentication', {
-    key: 'auth.admin_password',
-    variable: 'ADMIN_PASSWORD',
-    doc: 'Password of the first admin.',
-  }),
-  encryptionKey: secretOfLater('a database', {
+  encryptionKeys: setting<readonly string[]>({
     key: 'encryption_key',
     variable: 'ENCRYPTION_KEY',
-    doc: 'Key that encrypts stored secrets.',
+    secret: true,
+    kind: list(secretText(LIMITS.secretBytes)),
+    default: [],
+    defaultText: 'derived from the signing secret, unless that is in the database',
+    doc: 'Encrypts environment variables and headers of instances in the database. The first key encrypts, all decrypt.',
   }),
-  redisUrl: secretOfLater('rate limiting', {
-    key: 'redis_url',
-    variable: 'REDIS_URL',
-    doc: 'Redis that keeps rate limits for several gateways.',
+  stateFolder: setting({
+    key: 'state_dir',
+    flag: 'state-dir',
+    variable: 'STATE_DIR',
+    kind: path,
+    default: undefined,
+    defaultText: 'the folder of the SQLite file, else ~/.local/state/stagedoor',
+    doc: 'Folder for what belongs to this machine: the first password of `admin`.',
+  }),
+  nodeId: setting<string | undefined>({
+    key: 'node_id',
+    flag: 'node-id',
+    variable: 'NODE_ID',
+    kind: nodeName,
+    default: undefined,
+    defaultText: '`local` on SQLite, else host name and first port',
+    doc: 'Name of this gateway among those on the same database. Programs are run by the node that registered them.',
+  }),
+  templatesFolder: setting({
+    key: 'templates_dir',
+    flag: 'templates-dir',
+    variable: 'TEMPLATES_DIR',
+    kind: path,
+    default: undefined,
+    defaultText: 'those that come with stagedoor',
+    doc: 'Folder of template definitions, `<id>/template.json`, for `POST /servers`.',
+  }),
+  allowedCommands: setting<readonly (readonly string[])[]>({
+    key: 'stdio.allowed_commands',
+    flag: 'allowed-commands',
+    variable: 'ALLOWED_COMMANDS',
+    kind: commandPatterns,
+    default: [],
+    doc: 'Commands that may be registered without the scope `admin`: lists of words, `*name` standing for any one word.',
   }),
 } as const;
-
-function setting<T>(row: Setting<T>): Setting<T> {
-  return row;
-}
-
-function secretOfLater(
-  feature: string,
-  names: { key: string; variable: string; doc: string },
-): Setting<string | undefined> {
-  return {
-    ...names,
-    kind: text('a text'),
-    default: undefined,
-    secret: true,
-    later: { feature, allowed: [] },
-  };
-}

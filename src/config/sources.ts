@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ConfigError } from './config-error.ts';
 import { readConfigFile } from './config-file.ts';
-import type { SettingNames } from './settings.ts';
+import type { SettingNames } from './setting.ts';
 
 /** Values of the command line by flag name without dashes; a flag without value is `true`, `--no-x` is `x: false`. */
 export type Flags = Readonly<Record<string, string | boolean | undefined>>;
@@ -20,6 +20,8 @@ export interface SourcesInput {
   readonly cwd: string;
   /** Text of a file, undefined when there is none. Default: the file system. */
   readonly readFile?: (path: string) => string | undefined;
+  /** Of this machine. Default: the system's. */
+  readonly hostName?: string;
 }
 
 /** A value as it was written. `source` names the place for people: `--port`, `GATEWAY_PORT`, `gateway.yaml, port`. */

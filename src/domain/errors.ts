@@ -1,40 +1,15 @@
-// The catalogue of errors: one class, one table of codes, one constructor per fact.
+// The catalogue of errors: one class, one constructor per fact. The codes are error-codes.ts; what is about accounts and
+// limits is account-errors.ts.
 // How an error looks over HTTP is decided in one place, http/middleware/errors.ts.
 
+import type { Scope } from './account.ts';
+import { ERROR_STATUS, type ErrorCode } from './error-codes.ts';
 import { type JsonRpcError, RPC } from './jsonrpc.ts';
 
-/** Whether a call reached its backend. `no`: certainly not; `unknown`: perhaps; `yes`: it was answered. */
+export type { ErrorCode } from './error-codes.ts';
+
+/** Whether a call reached its backend, or a change the database. `no`: certainly not; `unknown`: perhaps; `yes`: it was answered. */
 export type Delivered = 'no' | 'unknown' | 'yes';
-
-/** Every code with its HTTP status. Source: decisions page, "Errors"; ADR 5. */
-export const ERROR_STATUS = {
-  MALFORMED_JSON: 400,
-  DUPLICATE_SERVER: 400,
-  CONFIG_INCOMPLETE: 400,
-  ENDPOINT_NOT_ALLOWED: 400,
-  INVALID_TOOL_ARGUMENTS: 400,
-  COMMAND_NOT_ALLOWED: 403,
-  ORIGIN_NOT_ALLOWED: 403,
-  TEMPLATE_NOT_FOUND: 404,
-  SERVER_NOT_FOUND: 404,
-  TOOL_NOT_FOUND: 404,
-  RESOURCE_NOT_FOUND: 404,
-  PROMPT_NOT_FOUND: 404,
-  NOT_FOUND: 404,
-  METHOD_NOT_ALLOWED: 405,
-  PAYLOAD_TOO_LARGE: 413,
-  UNSUPPORTED_MEDIA_TYPE: 415,
-  VALIDATION_ERROR: 422,
-  QUEUE_FULL: 429,
-  TOOL_EXECUTION_FAILED: 500,
-  INTERNAL_ERROR: 500,
-  NO_HEALTHY_INSTANCE: 503,
-  BACKEND_UNAVAILABLE: 503,
-  BACKEND_TIMEOUT: 503,
-  SHUTTING_DOWN: 503,
-} as const;
-
-export type ErrorCode = keyof typeof ERROR_STATUS;
 
 /** One finding about bad input. `loc` starts with body, path, query or header; `type` uses pydantic-2 names. */
 export interface ValidationItem {
@@ -45,12 +20,16 @@ export interface ValidationItem {
 
 export interface ErrorFacts {
   readonly cause?: unknown;
-  /** Set on every failure between the gateway and a backend; decides about failover and Retry-After. */
+  /** Set on every failure between the gateway and a backend or its database; decides about failover and Retry-After. */
   readonly delivered?: Delivered;
   /** Seconds after which a new try makes sense. */
   readonly retryAfterSeconds?: number;
   /** Findings of VALIDATION_ERROR. */
   readonly items?: readonly ValidationItem[];
+  /** Scopes of INSUFFICIENT_PERMISSIONS that the caller lacks; any one of them would do. */
+  readonly requiredPermissions?: readonly Scope[];
+  /** True when nothing but other credentials helps: the answer carries `WWW-Authenticate`. */
+  readonly challenge?: boolean;
   /** Methods of METHOD_NOT_ALLOWED. */
   readonly allow?: readonly string[];
   /** The JSON-RPC error of a backend, when it is the reason. */
@@ -61,6 +40,8 @@ export interface ErrorFacts {
   readonly stderr?: readonly string[];
   /** Why a backend cannot be used, as a clause without secrets: "connection refused". */
   readonly reason?: string;
+  /** The message for those who may not see how instances are run: it tells no paths. Default: the message. */
+  readonly plainMessage?: string;
   /** Who failed the call, or refused it. */
   readonly instanceId?: string;
   /** True when the instance itself is in doubt and should be probed at once. */
@@ -121,7 +102,7 @@ export function promptNotFound(prompt: string, backendError?: JsonRpcError): Gat
 export function routeNotFound(method: string, path: string): GatewayError {
   return new GatewayError(
     'NOT_FOUND',
-    `Nothing answers ${method} ${path}. GET /gateway/templates lists what is served.`,
+    `Nothing answers ${method} ${path}. GET /gateway/templates lists what is served, GET /docs tells how to ask.`,
   );
 }
 
@@ -161,11 +142,9 @@ export function payloadTooLarge(limitBytes: number): GatewayError {
   return new GatewayError('PAYLOAD_TOO_LARGE', `The request body is larger than ${limitBytes} bytes.`);
 }
 
-export function unsupportedMediaType(contentType: string): GatewayError {
-  return new GatewayError(
-    'UNSUPPORTED_MEDIA_TYPE',
-    `The request body must be application/json, not "${contentType}".`,
-  );
+export function unsupportedMediaType(contentType: string, accepted = 'application/json'): GatewayError {
+  const message = `The request body must be ${accepted}, not "${contentType}".`;
+  return new GatewayError('UNSUPPORTED_MEDIA_TYPE', message);
 }
 
 export function duplicateServer(id: string): GatewayError {
@@ -174,6 +153,14 @@ export function duplicateServer(id: string): GatewayError {
 
 export function configIncomplete(reason: string): GatewayError {
   return new GatewayError('CONFIG_INCOMPLETE', reason);
+}
+
+/** `what` is counted in `most`: "instances". */
+export function registryFull(what: string, most: number): GatewayError {
+  return new GatewayError(
+    'REGISTRY_FULL',
+    `There are ${most} ${what} already, which is the most there may be.`,
+  );
 }
 
 export function endpointNotAllowed(reason: string): GatewayError {
@@ -208,12 +195,10 @@ export function toolExecutionFailed(
 
 /** `why` says it of single instances, as clauses; '' when there is nothing to say. */
 export function noHealthyInstance(template: string, why = ''): GatewayError {
-  const because = why === '' ? '' : `: ${why}`;
-  return new GatewayError(
-    'NO_HEALTHY_INSTANCE',
-    `No instance of "${template}" is healthy right now${because}.`,
-    { delivered: 'no', retryAfterSeconds: 2 },
-  );
+  const plainMessage = `No instance of "${template}" is healthy right now.`;
+  const message = why === '' ? plainMessage : `${plainMessage.slice(0, -1)}: ${why}.`;
+  const facts = { delivered: 'no', retryAfterSeconds: 2, plainMessage } as const;
+  return new GatewayError('NO_HEALTHY_INSTANCE', message, facts);
 }
 
 /** A backend could not be reached or broke off. `reason` names the fact: "connection refused", "exited with code 7". */
@@ -224,6 +209,7 @@ export function backendUnavailable(
   return new GatewayError('BACKEND_UNAVAILABLE', `The backend is unavailable: ${reason}.`, {
     ...facts,
     reason,
+    plainMessage: 'The backend is unavailable.',
     ...(facts.delivered === 'no' ? { retryAfterSeconds: 1 } : {}),
   });
 }
@@ -244,6 +230,11 @@ export function queueFull(template: string): GatewayError {
   });
 }
 
+/** It is registered, but no call or command reaches it from here. `why` says where it runs, as a clause. */
+export function runsElsewhere(id: string, why: string): GatewayError {
+  return new GatewayError('NO_HEALTHY_INSTANCE', `"${id}" cannot be used here: ${why}.`, { delivered: 'no' });
+}
+
 /** No instance is healthy yet, because none was looked at. */
 export function gatewayStarting(): GatewayError {
   return new GatewayError('NO_HEALTHY_INSTANCE', 'The gateway is starting.', {
@@ -259,6 +250,15 @@ export function shuttingDown(): GatewayError {
   });
 }
 
+/** The database did not answer. `unknown`: a change was sent to it, and nobody can say whether it has happened. */
+export function databaseUnavailable(cause: unknown, delivered: Delivered = 'no'): GatewayError {
+  return new GatewayError('DATABASE_UNAVAILABLE', 'The database does not answer.', {
+    cause,
+    delivered,
+    ...(delivered === 'no' ? { retryAfterSeconds: 5 } : {}),
+  });
+}
+
 export function internalError(cause: unknown): GatewayError {
   return new GatewayError('INTERNAL_ERROR', 'Something went wrong inside the gateway.', { cause });
 }
@@ -266,6 +266,11 @@ export function internalError(cause: unknown): GatewayError {
 /** Makes a GatewayError of anything thrown; what is not one already becomes INTERNAL_ERROR. */
 export function asGatewayError(thrown: unknown): GatewayError {
   return thrown instanceof GatewayError ? thrown : internalError(thrown);
+}
+
+/** True for an error of this catalogue with this code. */
+export function hasCode(thrown: unknown, code: ErrorCode): boolean {
+  return thrown instanceof GatewayError && thrown.code === code;
 }
 
 function withBackendError(backendError: JsonRpcError | undefined): ErrorFacts {

@@ -49,6 +49,9 @@ export interface GatewayEvents {
   /** The call goes on to another instance after this one failed it. */
   'exchange.retried': InstanceFact & { readonly method: string; readonly code: ErrorCode };
   'template.changed': Plain & { readonly template: string };
+  /** What other nodes changed could not be read. It is tried again; told once, and its end by `registry.current`. */
+  'registry.behind': Plain & { readonly code: ErrorCode };
+  'registry.current': Plain;
 }
 
 /** `error`: answered with a JSON-RPC error; `failed`: no answer; `cancelled`: the caller went away. */

@@ -10,7 +10,7 @@ export function atInstance(error: GatewayError, instanceId: string): GatewayErro
 
 /** What ended an opening, with the last words of the child it was about. Nothing was delivered. */
 export function openingFailed(error: GatewayError, stderr: readonly string[]): GatewayError {
-  const { cause = error, unreachable, reason } = error.facts;
+  const { cause = error, unreachable, reason, plainMessage } = error.facts;
   return new GatewayError(error.code, error.message, {
     delivered: 'no',
     retryAfterSeconds: 1,
@@ -18,6 +18,7 @@ export function openingFailed(error: GatewayError, stderr: readonly string[]): G
     stderr,
     ...(unreachable === undefined ? {} : { unreachable }),
     ...(reason === undefined ? {} : { reason }),
+    ...(plainMessage === undefined ? {} : { plainMessage }),
   });
 }
 

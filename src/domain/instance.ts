@@ -80,8 +80,12 @@ export interface InstanceDefinition {
   readonly weight: number;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly source: InstanceSource;
+  /** The node that runs its program; absent for endpoints that every node can reach. */
+  readonly nodeId?: string;
   /** Hash of the registry file's entry it came from; only with source `file`. */
   readonly fingerprint?: string;
+  /** Why its secrets cannot be read; it is listed and never started. No store keeps it. */
+  readonly locked?: string;
   /** ISO 8601. */
   readonly createdAt: string;
   readonly updatedAt: string;

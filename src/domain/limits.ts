@@ -65,6 +65,20 @@ export const LIMITS = {
   retryBudgetShare: 0.2,
   retryBudgetAllowance: 10,
   retryBudgetWindowMs: 10_000,
+  /** Instances, and templates, of one registry. Over it: REGISTRY_FULL. */
+  instances: 10_000,
+  templates: 2_000,
+  /** What one instance may hold. Over it: VALIDATION_ERROR. */
+  variablesPerInstance: 256,
+  headersPerInstance: 64,
+  metadataCharacters: 64 * 1024,
+  /** Of every text of an entry of the audit log, in UTF-16 units; what does not fit is cut. */
+  auditTextUnits: 512,
+  /** A password has at least so many characters, and at most so many bytes: bcrypt ignores what follows. */
+  passwordCharacters: 8,
+  passwordBytes: 72,
+  /** Shortest secret that signs or encrypts. Source: RFC 7518, 3.2: the key of HS256 has at least the size of its hash. */
+  secretBytes: 32,
   /** Two stop signals closer than this are one Ctrl-C that arrived twice (terminal and npm). */
   sameSignalMs: 500,
 } as const;

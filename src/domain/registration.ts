@@ -12,6 +12,8 @@ import {
   MAX_WEIGHT,
   type TransportKind,
 } from './instance.ts';
+import { isJsonObject } from './json.ts';
+import { LIMITS } from './limits.ts';
 import { TEMPLATE_ID_PATTERN } from './template.ts';
 
 /** What a registration needs to know of the world. */
@@ -25,6 +27,8 @@ export interface RegistrationContext {
   /** ISO 8601. */
   readonly now: string;
   readonly source: InstanceSource;
+  /** This node: it runs the program, if there is one. Absent when there is only one node. */
+  readonly nodeId?: string;
   /** True when a function of this program is the backend, so that nothing else needs to say how to reach it. */
   readonly isInProcess?: boolean;
   /** Where errors say that the input was. Default `['body', 'instance']`. */
@@ -44,7 +48,8 @@ const ID_ATTEMPTS = 16;
  * - `transport` follows from the fields: an endpoint means http, a command alone stdio, both http with a program that the
  *   gateway runs.
  * - `command` is split into words only when `args` is absent.
- * - `weight` may stand in `metadata.weight`; default 1.
+ * - `weight` may stand in `metadata.weight`; default 1. Metadata is JSON: it is kept as a database would hand it back.
+ * - A program belongs to the node of the context; an endpoint without one belongs to nobody.
  *
  * Throws CONFIG_INCOMPLETE (something is missing to reach a server), VALIDATION_ERROR (a field is wrong by itself or
  * contradicts another) and ENDPOINT_NOT_ALLOWED (credentials in the URL).
@@ -58,6 +63,7 @@ export function defineInstance(
   const transport = context.isInProcess ? 'in-process' : inferTransport(input, loc);
   refuseUnused(input, loc);
   refuseBadHeaders(input, loc);
+  refuseTooMuch(input, loc);
   const endpoint =
     input.endpoint === undefined ? undefined : readEndpoint(input.endpoint, [...loc, 'endpoint']);
   const program = readProgram(input, loc);
@@ -81,10 +87,25 @@ export function defineInstance(
     env: { ...input.env_vars },
     headers: { ...input.headers },
     weight,
-    metadata: { ...input.metadata },
+    metadata: checkedMetadata(input.metadata ?? {}, [...loc, 'metadata']),
     source: context.source,
+    ...(program === undefined || context.nodeId === undefined ? {} : { nodeId: context.nodeId }),
     createdAt: existing?.createdAt ?? context.now,
     updatedAt: context.now,
+  };
+}
+
+/** What may be changed of an instance while it goes on. */
+export interface InstanceChange {
+  readonly weight?: number;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+/** The same change, fit to be stored, or VALIDATION_ERROR: embedding programs come here without a schema before them. */
+export function checkedChange({ weight, metadata }: InstanceChange): InstanceChange {
+  return {
+    ...(weight === undefined ? {} : { weight: checkedWeight(weight, ['body', 'weight']) }),
+    ...(metadata === undefined ? {} : { metadata: checkedMetadata(metadata, ['body', 'metadata']) }),
   };
 }
 
@@ -138,6 +159,17 @@ function refuseBadHeaders({ headers = {} }: InstanceInput, loc: Location): void 
   }
 }
 
+/** Definitions are kept in memory, by every node: what one of them may hold has a bound. */
+function refuseTooMuch({ env_vars = {}, headers = {} }: InstanceInput, loc: Location): void {
+  for (const [field, texts, most] of [
+    ['env_vars', env_vars, LIMITS.variablesPerInstance],
+    ['headers', headers, LIMITS.headersPerInstance],
+  ] as const) {
+    if (Object.keys(texts).length > most)
+      throw invalid([...loc, field], `There may be at most ${most} of them`);
+  }
+}
+
 function readProgram(
   { command, args }: InstanceInput,
   loc: Location,
@@ -162,12 +194,30 @@ function readWeight({ weight, metadata }: InstanceInput, loc: Location): number 
   return checkedWeight(written, [...loc, 'metadata', 'weight']);
 }
 
-/** The weight, or VALIDATION_ERROR: programs that embed the gateway come here without a schema before them. */
-export function checkedWeight(written: unknown, loc: Location): number {
+function checkedWeight(written: unknown, loc: Location): number {
   const isUsable =
     typeof written === 'number' && Number.isInteger(written) && written >= 1 && written <= MAX_WEIGHT;
   if (isUsable) return written;
   throw invalid(loc, `A weight is a whole number from 1 to ${MAX_WEIGHT}`);
+}
+
+/** As plain JSON: what embedding programs give may be a circle, hold a BigInt or what no database hands back. */
+function checkedMetadata(written: unknown, loc: Location): Record<string, unknown> {
+  const metadata = asJson(written);
+  if (isJsonObject(metadata)) {
+    if (JSON.stringify(metadata).length <= LIMITS.metadataCharacters) return metadata;
+    throw invalid(loc, `Metadata is at most ${LIMITS.metadataCharacters} characters of JSON`);
+  }
+  throw invalid(loc, 'Metadata is an object that can be written as JSON');
+}
+
+function asJson(written: unknown): unknown {
+  try {
+    const text: string | undefined = JSON.stringify(written);
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined; // the caller hears that it is no JSON; which part of it, only its maker can know
+  }
 }
 
 function checkedName(written: string, pattern: RegExp, loc: Location): string {

@@ -1,30 +1,51 @@
 // The HTTP application: the list of middlewares, top to bottom = order of execution, and the routes under it.
 // Sockets, ports and time limits of connections belong to whoever listens (src/listeners.ts).
 
+import { channel } from 'node:diagnostics_channel';
 import type { RequestListener } from 'node:http';
 import { Router } from '@koa/router';
 import Koa from 'koa';
 import type { Logger } from 'pino';
+import type { Auth } from '../auth/auth.ts';
+import type { AllowedCommand } from '../domain/command-policy.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Gateway } from '../gateway.ts';
+import type { TemplateDefinition } from '../templates/definition.ts';
 import { readDirect } from './body/read-direct.ts';
 import { readKoaBody } from './body/read-koa-body.ts';
 import type { RequestState, RouteMiddleware } from './context.ts';
+import { createDocuments } from './docs/documents.ts';
 import { EventStreams } from './event-stream.ts';
+import { HTTP_LIMITS } from './limits.ts';
 import { accessLog } from './middleware/access-log.ts';
+import { admit } from './middleware/admit.ts';
+import { auditTrail } from './middleware/audit-trail.ts';
 import { body } from './middleware/body.ts';
 import { errors } from './middleware/errors.ts';
 import { guard } from './middleware/guard.ts';
 import { handle } from './middleware/handle.ts';
+import { localAccounts } from './middleware/local-accounts.ts';
 import { requestId } from './middleware/request-id.ts';
 import { unmatched } from './middleware/unmatched.ts';
 import { createProxies } from './proxies.ts';
-import type { Route } from './route.ts';
+import type { Route, Services } from './route.ts';
 import { ROUTES } from './routes/index.ts';
 
 /** How an app is made. */
 export interface AppOptions {
   readonly log: Logger;
+  readonly auth: Auth;
+  /**
+   * True when this gateway is meant for callers from elsewhere: authentication is on and it listens on more than
+   * loopback. Then any Host is fine, and `corsOrigins` say which pages may call.
+   */
+  readonly isPublic: boolean;
+  /** Web origins that may call a public gateway; `*` is everybody. */
+  readonly corsOrigins: readonly string[];
+  /** Command lines that may be registered without the scope `admin`. */
+  readonly allowedCommands: readonly AllowedCommand[];
+  /** Template definitions that are known, for `POST /servers` and for what a command's environment may hold. */
+  readonly definitions: readonly TemplateDefinition[];
   /** Names this gateway may be called by, besides those of this machine. */
   readonly allowedHosts: readonly string[];
   /** Web origins that may call from a browser. */
@@ -47,23 +68,34 @@ export interface HttpApp {
   closeStreams(): void;
 }
 
+/** Tells programs of the same process of every request of every app, before it is answered: `{ request, response }`. */
+const arrivals = channel('stagedoor:request');
+
 /** Builds the application around a gateway. Nothing is shared between two apps. */
 export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
-  const { log, allowedHosts, allowedOrigins, build, maxBodyBytes = LIMITS.requestBodyBytes } = options;
+  const { log, auth, allowedCommands, build, maxBodyBytes = LIMITS.requestBodyBytes } = options;
   const proxies = createProxies(options.trustedProxies);
   const streams = new EventStreams(
     options.keepAliveMs === undefined ? {} : { keepAliveMs: options.keepAliveMs },
   );
+  const formBytes = Math.min(maxBodyBytes, HTTP_LIMITS.formBytes);
   const readers = {
     direct: body(readDirect(maxBodyBytes), maxBodyBytes),
     'koa-body': body(readKoaBody(maxBodyBytes), maxBodyBytes),
+    form: body(readKoaBody(formBytes), formBytes, true),
   };
+  const definitions = new Map(options.definitions.map((definition) => [definition.id, definition]));
+  const documents = createDocuments(ROUTES);
+  const trail = auditTrail(auth.audit, proxies);
+  const services: Services = { gateway, auth, allowedCommands, definitions, documents, build };
 
-  // Per route, after the list below. Authentication goes first here: it knows the route's scope, and nobody's body is
-  // read before it is known who sends it.
+  // Per route, after the list below. Nobody's body is read before it is known who sends it.
   const stepsOf = (route: Route): RouteMiddleware[] => [
+    ...trail(route),
+    ...localAccounts(route, auth.isEnabled, proxies),
+    admit(route, auth),
     ...(route.request.body === undefined ? [] : [readers[route.reader ?? 'koa-body']]),
-    handle(route, { gateway, build }, proxies, streams),
+    handle(route, services, proxies, streams),
   ];
   const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
   for (const route of ROUTES) router.register(route.path, [route.method], stepsOf(route));
@@ -72,7 +104,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   app.use(requestId());
   app.use(accessLog(log));
   app.use(errors(log));
-  app.use(guard({ allowedHosts, allowedOrigins, proxies }));
+  app.use(guard({ ...options, proxies }));
   app.use(router.routes());
   app.use(unmatched(router));
   // Only broken connections end up here: everything else is answered by `errors`.
@@ -80,7 +112,10 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
 
   const callback = app.callback();
   return {
-    callback: () => (request, response) => void callback(request, response),
+    callback: () => (request, response) => {
+      if (arrivals.hasSubscribers) arrivals.publish({ request, response });
+      void callback(request, response);
+    },
     closeStreams: () => streams.close(),
   };
 }

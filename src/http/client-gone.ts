@@ -7,3 +7,6 @@ export class ClientGone extends Error {
     this.name = 'ClientGone';
   }
 }
+
+/** For the logs: the status nginx gave to a client that left before its answer began. What it asked for may have happened. */
+export const CLIENT_CLOSED_REQUEST = 499;

@@ -2,12 +2,20 @@
 // RouteInput (route.ts) and give back a Reply (reply.ts).
 
 import type { Middleware, ParameterizedContext } from 'koa';
+import type { RateLimit } from '../auth/auth.ts';
+import type { Principal } from '../domain/account.ts';
 
 /** Set on the way in, read by the log line and the error body. */
 export interface RequestState {
   /** Set by middleware/request-id.ts, the first of the list. */
   requestId: string;
-  /** The parsed JSON body; set by middleware/body.ts on routes that take one. */
+  /** Who asks; set by middleware/admit.ts on every matched route, absent while nobody is known. */
+  principal?: Principal;
+  /** Their window, when they have one; set by middleware/admit.ts, written with the headers of every answer. */
+  rateLimit?: RateLimit;
+  /** What a successful answer says for the audit log; set by middleware/handle.ts. */
+  trail?: Trail;
+  /** The parsed body; set by middleware/body.ts on routes that take one. */
   body?: unknown;
   /** Template of the path, once a route matched. */
   template?: string | undefined;
@@ -15,10 +23,23 @@ export interface RequestState {
   instanceId?: string;
 }
 
+/** What only the handler knows of a request that is recorded. */
+export interface Trail {
+  /** Who it turned out to be, when that was the question. */
+  readonly actor?: Pick<Principal, 'id' | 'name'>;
+  /** Path of what was made. */
+  readonly subject?: string;
+}
+
 type Nothing = Record<never, never>;
 
 export type HttpContext = ParameterizedContext<RequestState, Nothing>;
 export type HttpMiddleware = Middleware<RequestState, Nothing>;
 
-/** A middleware behind the router: `params` are the decoded names of the path. */
-export type RouteMiddleware = Middleware<RequestState, { readonly params: Readonly<Record<string, string>> }>;
+/** Behind the router: `params` are the decoded names of the path. */
+interface Matched {
+  readonly params: Readonly<Record<string, string>>;
+}
+
+export type RouteContext = ParameterizedContext<RequestState, Matched>;
+export type RouteMiddleware = Middleware<RequestState, Matched>;

@@ -5,6 +5,7 @@ import type { ServerResponse } from 'node:http';
 import type { Observable, Subscription } from 'rxjs';
 import { asGatewayError, type GatewayError, shuttingDown } from '../domain/errors.ts';
 import { ClientGone } from './client-gone.ts';
+import { commonHeaders } from './common-headers.ts';
 import type { HttpContext } from './context.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { limitPatience } from './patience.ts';
@@ -108,7 +109,8 @@ class OpenStream {
       this.#settle(error);
       return;
     }
-    const data = JSON.stringify(errorBody(error, this.#context.state.requestId));
+    const { requestId, principal } = this.#context.state;
+    const data = JSON.stringify(errorBody(error, requestId, principal));
     this.#send({ name: 'error', data, essential: true });
     this.#end();
   }
@@ -143,7 +145,7 @@ class OpenStream {
     if (this.#response.headersSent) return;
     const headers = [
       ...['Content-Type', 'text/event-stream', 'Cache-Control', 'no-cache', 'X-Accel-Buffering', 'no'],
-      ...['X-Request-ID', this.#context.state.requestId, 'X-Content-Type-Options', 'nosniff'],
+      ...commonHeaders(this.#context.state),
     ];
     if (instanceId !== undefined) {
       this.#context.state.instanceId = instanceId;

@@ -10,6 +10,9 @@ import type { StreamEvent } from './event-stream.ts';
 import { bytes, eventStream, type Reply } from './reply.ts';
 import type { RequestFacts } from './request-facts.ts';
 
+/** Media types of the answer, for the API description; `Accept` selects. */
+export const RESULT_TYPES = ['application/json', 'text/event-stream'] as const;
+
 type Exchanger = Pick<Gateway, 'exchange' | 'errorOf'>;
 
 /**

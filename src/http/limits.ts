@@ -7,6 +7,12 @@ export const HTTP_LIMITS = {
   nestingDepth: 128,
   /** Bytes of a refused body that are read and thrown away so that the answer arrives; then the connection ends. */
   drainedBytes: 64 * 1024 * 1024,
+  /** Fields of a form. */
+  formFields: 64,
+  /** Bytes of a form: it comes from somebody who is not known yet. */
+  formBytes: 64 * 1024,
+  /** Refusals of one caller that the audit log records in a minute; all unknown callers are one. */
+  recordedRefusalsPerMinute: 30,
   /** Findings reported in one 422. */
   findings: 64,
   /** Characters of a caller's key that are repeated in a `loc`. */
@@ -23,6 +29,8 @@ export const HTTP_LIMITS = {
   keepAliveMs: 15_000,
   /** Seconds a browser may remember the answer to a preflight. */
   preflightSeconds: 600,
+  /** Most records of one page of a listing. */
+  pageRecords: 1_000,
   /** Longest `?wait=` of a registration, in seconds. */
   registrationWaitSeconds: 300,
 } as const;

@@ -1,27 +1,41 @@
-// Names in paths: which template, which instance. A name that cannot be one is not found, like any other unknown name.
+// Names in paths: which template, which instance, which account. A name that cannot be one is not found, like any other
+// unknown name.
 
 import Type from 'typebox';
+import { apiKeyNotFound, userNotFound } from '../domain/account-errors.ts';
 import {
   type GatewayError,
   internalError,
+  routeNotFound,
   serverNotFound,
   templateNotFound,
   validationFailed,
 } from '../domain/errors.ts';
 import { InstanceId } from '../domain/instance.ts';
 import { TemplateId } from '../domain/template.ts';
-import { isCleanText, NOT_UNICODE } from './body/inspect.ts';
+import { isCleanText, NOT_UNICODE } from '../domain/text.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { HIDES_BAD_TEXT } from './query.ts';
 import type { Shape } from './validation.ts';
 
 export const TemplateParams = Type.Object({ template: TemplateId });
+/** A server id is an instance id, or a template and one: see domain/registration.ts. */
+export const ServerParams = Type.Object({
+  server_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,299}$' }),
+});
+const AccountId = Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$' });
+export const UserParams = Type.Object({ user_id: AccountId });
+export const ApiKeyParams = Type.Object({ key_id: AccountId });
 export const InstanceParams = Type.Object({ template: TemplateId, instance_id: InstanceId });
 
 /** How each name of a path is missed. */
 const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
   template: templateNotFound,
   instance_id: serverNotFound,
+  server_id: serverNotFound,
+  user_id: userNotFound,
+  key_id: apiKeyNotFound,
+  file: (name) => routeNotFound('GET', name),
 };
 
 /** The error for params that a shape refused: 422 for text no name may hold, else the not-found of the first bad name. */

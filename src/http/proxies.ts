@@ -1,5 +1,5 @@
 // Who is asking, as far as it can be believed: address, host and scheme of the caller behind trusted proxies.
-// What follows from it is decided elsewhere (middleware/guard.ts, routes/registration.ts).
+// What follows from it is decided elsewhere (middleware/guard.ts, checked-command.ts).
 
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
@@ -28,23 +28,34 @@ export function createProxies(trustedProxies: readonly string[]): Proxies {
   const forwarded = (request: IncomingMessage, header: string): string | undefined =>
     isTrusted(request) ? listOf(request, header).at(-1) : undefined;
 
-  const address = (request: IncomingMessage): string | undefined => {
-    const peer = request.socket.remoteAddress;
-    if (!isTrusted(request)) return peer;
-    const hops = listOf(request, 'x-forwarded-for');
-    return hops.findLast((hop) => !contains(trusted, hop)) ?? hops[0] ?? peer;
+  /** For whom a trusted proxy asks; undefined when it does not say, or says what is no address. */
+  const askedFor = (request: IncomingMessage): string | undefined => {
+    const hops = listOf(request, 'x-forwarded-for').map(addressOf);
+    const nearest = hops.findLastIndex((hop) => hop === undefined || !contains(trusted, hop));
+    return nearest === -1 ? hops[0] : hops[nearest];
   };
   return {
     host: (request) => forwarded(request, 'x-forwarded-host') ?? request.headers.host,
     scheme: (request) =>
       forwarded(request, 'x-forwarded-proto') ?? ('encrypted' in request.socket ? 'https' : 'http'),
-    address,
+    address: (request) =>
+      (isTrusted(request) ? askedFor(request) : undefined) ?? request.socket.remoteAddress,
+    // A trusted proxy that does not say for whom it asks may ask for anybody.
     isLocal: (request) =>
-      contains(LOOPBACK, address(request)) && (isTrusted(request) || !wasForwarded(request)),
+      isTrusted(request)
+        ? contains(LOOPBACK, askedFor(request))
+        : contains(LOOPBACK, request.socket.remoteAddress) && !wasForwarded(request),
   };
 }
 
 const LOOPBACK = addressList(['127.0.0.0/8', '::1']);
+
+/** Some proxies add a port, and brackets around IPv6. Undefined for anything but an address. */
+function addressOf(hop: string): string | undefined {
+  const bare =
+    /^\[([^\]]{1,64})\](?::\d{1,5})?$/.exec(hop)?.[1] ?? /^([\d.]{7,15}):\d{1,5}$/.exec(hop)?.[1] ?? hop;
+  return isIP(bare) === 0 ? undefined : bare;
+}
 
 function wasForwarded({ headers }: IncomingMessage): boolean {
   return (

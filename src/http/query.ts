@@ -3,7 +3,7 @@
 
 import type { TSchema } from 'typebox';
 import { type ValidationItem, validationFailed } from '../domain/errors.ts';
-import { NOT_UNICODE } from './body/inspect.ts';
+import { NOT_UNICODE } from '../domain/text.ts';
 
 /** Turns a raw query string (without `?`) into an object. Of a repeated field the last value counts. */
 export type ReadQuery = (raw: string) => Readonly<Record<string, unknown>>;

@@ -1,12 +1,15 @@
 // What a handler gives back: a value that says how to answer. Writing it to the socket is respond.ts.
 
 import type { Observable } from 'rxjs';
+import type { Trail } from './context.ts';
 import type { StreamEvent } from './event-stream.ts';
 
 /** Facts that every kind of reply may carry. */
 export interface ReplyFacts {
   /** Who answered; becomes `X-Instance-ID`. */
   readonly instanceId?: string;
+  /** For the audit log. */
+  readonly trail?: Trail;
   /** Further headers as `[name, value, name, value]`. */
   readonly headers?: readonly string[];
 }
@@ -14,8 +17,10 @@ export interface ReplyFacts {
 export interface BytesReply extends ReplyFacts {
   readonly kind: 'bytes';
   readonly status: number;
-  /** JSON text. */
+  /** JSON text, unless `type` says otherwise. */
   readonly bytes: Uint8Array | string;
+  /** Media type. Default `application/json`. */
+  readonly type?: string;
 }
 
 export interface EmptyReply extends ReplyFacts {

@@ -35,6 +35,16 @@ export class RequestFacts {
     return this.#context.req.headers.origin;
   }
 
+  /** The path as it was asked for, without the query. */
+  get path(): string {
+    return this.#context.path;
+  }
+
+  /** The `If-None-Match` header: what the client has already. */
+  get ifNoneMatch(): string | undefined {
+    return this.#context.req.headers['if-none-match'];
+  }
+
   /** True when the client prefers server-sent events to JSON; named alike, the first of them counts. */
   get wantsEventStream(): boolean {
     const { accept } = this.#context.req.headers;

@@ -5,7 +5,17 @@ import type { ErrorCode } from '../domain/errors.ts';
 /** Errors of every route, whatever it does. */
 export const EVERY_ROUTE: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED', 'VALIDATION_ERROR', 'INTERNAL_ERROR'];
 
-/** Errors of every route that takes a JSON body, besides. */
+/** Errors of every route that asks who is calling, besides. */
+export const WITH_CREDENTIALS: readonly ErrorCode[] = [
+  'AUTHENTICATION_REQUIRED',
+  'INVALID_CREDENTIALS',
+  'TOKEN_EXPIRED',
+  'INSUFFICIENT_PERMISSIONS',
+  'RATE_LIMIT_EXCEEDED',
+  'DATABASE_UNAVAILABLE',
+];
+
+/** Errors of every route that takes a body, besides. */
 export const WITH_BODY: readonly ErrorCode[] = [
   'MALFORMED_JSON',
   'PAYLOAD_TOO_LARGE',

@@ -2,23 +2,32 @@
 // and a handler that knows no koa. Where routes hang is app.ts; which there are is routes/index.ts.
 
 import type { StaticEncode, TSchema, TUnknown } from 'typebox';
+import type { Auth } from '../auth/auth.ts';
+import type { Principal, Scope } from '../domain/account.ts';
+import type { AllowedCommand } from '../domain/command-policy.ts';
 import { type ErrorCode, validationFailed } from '../domain/errors.ts';
 import type { Gateway } from '../gateway.ts';
+import type { TemplateDefinition } from '../templates/definition.ts';
+import type { Documents } from './docs/documents.ts';
 import { pathRefused } from './path-params.ts';
 import { queryReader } from './query.ts';
 import type { Reply } from './reply.ts';
 import type { RequestFacts } from './request-facts.ts';
-import { EVERY_ROUTE, WITH_BODY } from './route-errors.ts';
+import { EVERY_ROUTE, WITH_BODY, WITH_CREDENTIALS } from './route-errors.ts';
 import { anything, compileShape, type Place, type Shape } from './validation.ts';
-
-/** Permission scopes. Source: spec, "Authentication" 4. */
-export type Scope = 'gateway:read' | 'gateway:write' | 'tools:call' | 'admin';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /** What handlers work with besides their input. */
 export interface Services {
   readonly gateway: Gateway;
+  readonly auth: Auth;
+  /** Commands that may be registered without the scope `admin`. */
+  readonly allowedCommands: readonly AllowedCommand[];
+  /** What is known of templates from their definition files, by id. */
+  readonly definitions: ReadonlyMap<string, TemplateDefinition>;
+  /** The API description and the pages that show it. */
+  readonly documents: Documents;
   /** Version of this package. */
   readonly build: string;
 }
@@ -26,8 +35,14 @@ export interface Services {
 /** One kind of success. */
 export interface AnswerDoc {
   readonly description: string;
-  /** Schema of the JSON body; absent when there is none. */
+  /** Schema of the body; absent when there is none. */
   readonly body?: TSchema;
+  /** Media types of the body; `Accept` selects one when there are several. Default `application/json`. */
+  readonly types?: readonly string[];
+  /** A body as it may look, for the API description. Default: made from the schema. */
+  readonly example?: unknown;
+  /** Headers of its own: what each tells, by name. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** The part of a route that is data. */
@@ -43,8 +58,13 @@ export interface RouteFacts {
   readonly answers: Readonly<Record<number, AnswerDoc>>;
   /** Errors it can answer. Those of every route, and of every body, are added by defineRoute. */
   readonly errors: readonly ErrorCode[];
-  /** Who reads the body: `direct` on hot routes, `koa-body` elsewhere. Both give identical answers. */
-  readonly reader?: 'direct' | 'koa-body';
+  /**
+   * Who reads the body: `direct` on hot routes, `koa-body` elsewhere (the default). Both give identical answers; `form`
+   * takes a form, too.
+   */
+  readonly reader?: 'direct' | 'koa-body' | 'form';
+  /** A request body as one would send it, for the API description. Default: made from the schema. */
+  readonly example?: unknown;
 }
 
 /** What a handler gets. */
@@ -53,6 +73,8 @@ export interface RouteInput<P, Q, B> {
   readonly query: Q;
   readonly body: B;
   readonly request: RequestFacts;
+  /** Who asks; the anonymous admin while authentication is off. On open routes nobody, who may do nothing. */
+  readonly principal: Principal;
 }
 
 export interface RouteDefinition<P extends TSchema, Q extends TSchema, B extends TSchema> extends RouteFacts {
@@ -70,6 +92,7 @@ export interface RawInput {
   readonly query: string;
   readonly body: unknown;
   readonly request: RequestFacts;
+  readonly principal: Principal;
 }
 
 /** A finished row: schemas to describe it, `run` to answer a request. */
@@ -93,7 +116,14 @@ export function defineRoute<
   return {
     ...facts,
     request,
-    errors: [...errors, ...(request.body === undefined ? [] : WITH_BODY), ...EVERY_ROUTE],
+    errors: [
+      ...new Set([
+        ...errors,
+        ...(request.body === undefined ? [] : WITH_BODY),
+        ...(facts.scope === 'open' ? [] : WITH_CREDENTIALS),
+        ...EVERY_ROUTE,
+      ]),
+    ],
     run: (raw, services) => {
       const { params, body } = raw;
       if (!paramsShape.accepts(params)) throw pathRefused(raw.params, paramsShape);
@@ -101,7 +131,7 @@ export function defineRoute<
       if (!queryShape.accepts(query) || !bodyShape.accepts(body)) {
         throw validationFailed([...queryShape.findings(query), ...bodyShape.findings(body)]);
       }
-      return handler({ params, query, body, request: raw.request }, services);
+      return handler({ params, query, body, request: raw.request, principal: raw.principal }, services);
     },
   };
 }

@@ -11,3 +11,14 @@ export const Meta = Type.Optional(AnyObject);
 
 /** Bodies and queries in which an unknown field is a mistake of the caller. */
 export const CLOSED = { additionalProperties: false } as const;
+
+export const NullableText = Type.Union([Type.String(), Type.Null()]);
+
+/** Templates a principal may use; null = all. */
+export const NullableTemplates = Type.Union([Type.Array(Type.String()), Type.Null()]);
+
+/** The body holds a secret that is told this once: nothing on the way may keep it. Source: RFC 6749 section 5.1. */
+export const NOT_STORED: readonly string[] = ['Cache-Control', 'no-store'];
+
+/** For the API description: what an answer 201 tells besides its body. */
+export const LOCATION = { Location: 'Path of what was made' } as const;

@@ -1,16 +1,23 @@
 // The store without a database: what it holds is gone when the process ends.
 // It keeps and hands out copies, like a database would, so that nobody changes a stored value by accident.
 
+import type { AuditEntry } from '../domain/account.ts';
+import { configIncomplete, duplicateServer } from '../domain/errors.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { TemplateSettings } from '../domain/template.ts';
-import type { Store, Tombstone } from './store.ts';
+import { MemoryAccounts } from './memory-accounts.ts';
+import type { AuditStore, SettingStore, Store, Tombstone } from './store.ts';
 
-/** A Store in memory. Lists are in the order of the first saving; no method ever rejects. */
+/** A Store in memory. Lists are in the order of the first saving; it always answers. */
 export class MemoryStore implements Store {
   readonly kind = 'memory';
   readonly #templates = new Map<string, TemplateSettings>();
   readonly #instances = new Map<string, InstanceDefinition>();
   readonly #tombstones = new Map<string, Tombstone>();
+  #revision = 0;
+  readonly accounts = new MemoryAccounts(() => this.#changed());
+  readonly settings: SettingStore = memorySettings();
+  readonly audit: AuditStore = memoryAudit();
 
   async listTemplates(): Promise<TemplateSettings[]> {
     return copiesOf(this.#templates);
@@ -18,6 +25,7 @@ export class MemoryStore implements Store {
 
   async saveTemplate(settings: TemplateSettings): Promise<void> {
     this.#templates.set(settings.name, structuredClone(settings));
+    this.#changed();
   }
 
   async listInstances(): Promise<InstanceDefinition[]> {
@@ -25,11 +33,18 @@ export class MemoryStore implements Store {
   }
 
   async saveInstance(definition: InstanceDefinition): Promise<void> {
-    this.#instances.set(keyOf(definition.template, definition.id), structuredClone(definition));
+    if (definition.locked !== undefined) throw configIncomplete(definition.locked);
+    const key = keyOf(definition.template, definition.id);
+    for (const [otherKey, { serverId }] of this.#instances)
+      if (otherKey !== key && serverId === definition.serverId) throw duplicateServer(serverId);
+    this.#instances.set(key, structuredClone(definition));
+    this.#changed();
   }
 
   async deleteInstance(template: string, id: string): Promise<boolean> {
-    return this.#instances.delete(keyOf(template, id));
+    const existed = this.#instances.delete(keyOf(template, id));
+    if (existed) this.#changed();
+    return existed;
   }
 
   async listTombstones(): Promise<Tombstone[]> {
@@ -44,9 +59,46 @@ export class MemoryStore implements Store {
     this.#tombstones.delete(keyOf(template, id));
   }
 
+  async revision(): Promise<number> {
+    return this.#revision;
+  }
+
   async ping(): Promise<void> {}
 
   async close(): Promise<void> {}
+
+  #changed(): void {
+    this.#revision += 1;
+  }
+}
+
+function memorySettings(): SettingStore {
+  const values = new Map<string, string>();
+  return {
+    read: async (name) => values.get(name),
+    ensure: async (name, value) => {
+      if (!values.has(name)) values.set(name, value);
+      return values.get(name) ?? value;
+    },
+  };
+}
+
+function memoryAudit(): AuditStore {
+  let entries: readonly AuditEntry[] = [];
+  return {
+    append: async (added) => {
+      entries = [...entries, ...structuredClone(added)];
+    },
+    list: async ({ limit, before }) => {
+      const newestFirst = entries.toSorted((one, other) => (one.id < other.id ? 1 : -1));
+      const older = before === undefined ? newestFirst : newestFirst.filter(({ id }) => id < before);
+      return structuredClone(older.slice(0, limit));
+    },
+    trim: async (keep) => {
+      const oldestFirst = entries.toSorted((one, other) => (one.id < other.id ? -1 : 1));
+      entries = oldestFirst.slice(Math.max(0, entries.length - keep));
+    },
+  };
 }
 
 function copiesOf<T>(values: ReadonlyMap<string, T>): T[] {

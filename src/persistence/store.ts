@@ -1,18 +1,29 @@
-// What the gateway asks of its registry's memory. Values are domain types; nobody above knows what holds them.
-// Runtime facts (health, counts) are never stored.
+// What the gateway asks of its memory: the registry, the accounts, a few settings and the audit log. Values are domain
+// types; nobody above knows what holds them. Runtime facts (health, counts) are never stored.
 
+import type { ApiKey, AuditEntry, User, UserChange } from '../domain/account.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { TemplateSettings } from '../domain/template.ts';
 
-/** Every method rejects with DATABASE_UNAVAILABLE only when a database is underneath; the memory store never does. */
+/**
+ * Every method rejects with DATABASE_UNAVAILABLE within a bounded time when its database does not answer; `delivered` says
+ * of a change whether it may have happened all the same.
+ */
 export interface Store {
   /** `memory` or the name of the database. */
   readonly kind: string;
+  readonly accounts: AccountStore;
+  readonly settings: SettingStore;
+  readonly audit: AuditStore;
   listTemplates(): Promise<TemplateSettings[]>;
   /** Inserts or replaces by name. */
   saveTemplate(settings: TemplateSettings): Promise<void>;
+  /** One whose secrets cannot be read is there without them and says so in `locked`. */
   listInstances(): Promise<InstanceDefinition[]>;
-  /** Inserts or replaces by template and id; resolves when it is durable. */
+  /**
+   * Inserts or replaces by template and id; resolves when it is durable. DUPLICATE_SERVER when another instance has its
+   * server id, CONFIG_INCOMPLETE when it holds secrets and nothing is there to encrypt them with, or when it is locked.
+   */
   saveInstance(definition: InstanceDefinition): Promise<void>;
   /** False when there was none. */
   deleteInstance(template: string, id: string): Promise<boolean>;
@@ -20,6 +31,8 @@ export interface Store {
   listTombstones(): Promise<Tombstone[]>;
   saveTombstone(tombstone: Tombstone): Promise<void>;
   deleteTombstone(template: string, id: string): Promise<void>;
+  /** Changes whenever anybody, on any node, changed the registry or the accounts; nothing else does. */
+  revision(): Promise<number>;
   /** Resolves when the store answers. */
   ping(): Promise<void>;
   close(): Promise<void>;
@@ -30,4 +43,45 @@ export interface Tombstone {
   readonly id: string;
   /** Hash of the file entry at the time of the deletion. */
   readonly fingerprint: string;
+}
+
+/** Users and API keys. User names are unique without regard to case. */
+export interface AccountStore {
+  /** In the order of their creation, as all lists of accounts. */
+  listUsers(): Promise<User[]>;
+  findUser(id: string): Promise<User | undefined>;
+  /** Without regard to case. */
+  findUserByName(username: string): Promise<User | undefined>;
+  /** DUPLICATE_USERNAME. */
+  insertUser(user: User): Promise<void>;
+  /**
+   * One transaction. `credentialsChangedAt` is moved on when it is not later than the last one. USER_NOT_FOUND; LAST_ADMIN
+   * when no active admin would be left.
+   */
+  changeUser(id: string, change: UserChange): Promise<User>;
+  /** One transaction, together with the user's API keys. USER_NOT_FOUND, LAST_ADMIN. */
+  deleteUser(id: string): Promise<void>;
+  listApiKeys(): Promise<ApiKey[]>;
+  findApiKey(id: string): Promise<ApiKey | undefined>;
+  insertApiKey(key: ApiKey): Promise<void>;
+  /** False when there was none. */
+  deleteApiKey(id: string): Promise<boolean>;
+  /** Sets `lastUsedAt` (ISO 8601) by key id, never backwards; unknown ids are ignored. Not a change of the revision. */
+  touchApiKeys(lastUsedAt: ReadonlyMap<string, string>): Promise<void>;
+}
+
+/** Values that belong to the whole installation: the signing secret of a server database. */
+export interface SettingStore {
+  read(name: string): Promise<string | undefined>;
+  /** Writes the value unless there is one; resolves with what is there now, whoever wrote it. */
+  ensure(name: string, value: string): Promise<string>;
+}
+
+/** The audit log: only ever appended to, cut off at its old end. */
+export interface AuditStore {
+  append(entries: readonly AuditEntry[]): Promise<void>;
+  /** Newest first; `before` is the id of the last entry of the page before. */
+  list(page: { readonly limit: number; readonly before?: string }): Promise<AuditEntry[]>;
+  /** Forgets all but the newest `keep` entries. */
+  trim(keep: number): Promise<void>;
 }

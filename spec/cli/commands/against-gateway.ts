@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { main } from '../../../src/cli/main.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { type RunningServer, startServer } from '../../../src/server.ts';
-import { recordingTerminal } from '../recording-terminal.ts';
+import { type RecordingOptions, recordingTerminal } from '../recording-terminal.ts';
 
 /** What one command did. */
 export interface Outcome {
@@ -16,32 +16,57 @@ export interface Outcome {
 export interface GatewayUnderTest {
   readonly server: RunningServer;
   readonly url: string;
-  /** Runs one command line against this gateway. */
+  /** Runs one command line against this gateway; with accounts, as an admin. */
   run(...words: string[]): Promise<Outcome>;
+  /** The same at a terminal of this kind. `env` comes on top. */
+  runAt(options: RecordingOptions, ...words: string[]): Promise<Outcome>;
   close(): Promise<void>;
 }
 
-/** Starts a gateway on a free port. */
-export async function startGateway(): Promise<GatewayUnderTest> {
+/** Password of `admin` where there are accounts. */
+export const ADMIN_PASSWORD = 'correct horse';
+
+/** Starts a gateway on a free port, in memory. `withAccounts`: callers must say who they are. */
+export async function startGateway({ withAccounts = false } = {}): Promise<GatewayUnderTest> {
   const folder = tmpdir();
-  const flags = { port: '0', host: '127.0.0.1', 'grace-seconds': '1' };
-  const server = await startServer(loadConfig({ flags, env: {}, cwd: folder, readFile: () => undefined }));
+  const flags = {
+    port: '0',
+    host: '127.0.0.1',
+    'grace-seconds': '1',
+    database: 'memory://',
+    auth: withAccounts,
+  };
+  const env = { GATEWAY_ADMIN_PASSWORD: ADMIN_PASSWORD };
+  const server = await startServer(loadConfig({ flags, env, cwd: folder, readFile: () => undefined }));
   const url = String(server.urls[0]);
+  const credentials = withAccounts ? { STAGEDOOR_API_KEY: await adminKey(server) } : {};
+  const runAt = (options: RecordingOptions, ...words: string[]) =>
+    runAtTerminal(words, { folder, ...options, env: { STAGEDOOR_URL: url, ...credentials, ...options.env } });
   return {
     server,
     url,
-    run: async (...words) => runCommand(words, { STAGEDOOR_URL: url }, folder),
+    run: (...words) => runAt({}, ...words),
+    runAt,
     close: () => server.close(),
   };
 }
 
 /** Runs one command line in this process. */
-export async function runCommand(
+export function runCommand(
   words: readonly string[],
   env: Record<string, string> = {},
   folder: string = tmpdir(),
 ): Promise<Outcome> {
-  const terminal = recordingTerminal({ env, folder });
+  return runAtTerminal(words, { env, folder });
+}
+
+/** The same at a terminal of this kind. */
+export async function runAtTerminal(words: readonly string[], options: RecordingOptions): Promise<Outcome> {
+  const terminal = recordingTerminal(options);
   const code = await main(words, terminal);
   return { code, out: terminal.printed.join('\n'), err: terminal.complaints.join('\n') };
+}
+
+async function adminKey({ auth }: RunningServer): Promise<string> {
+  return (await auth.accounts.createApiKey({ name: 'operator', permissions: ['admin'] })).key;
 }

@@ -39,20 +39,21 @@ test('prints values as what they are', async () => {
   ];
   const rows: { name: string; value: unknown; source: string }[] = JSON.parse((await runCommand(words)).out);
   const values = Object.fromEntries(rows.map(({ name, value }) => [name, value]));
-  assert.equal(values.listen, { host: '127.0.0.1', port: 9000, label: 'gateway' });
+  assert.equal(values.listen, { host: '0.0.0.0', port: 9000, label: 'gateway' });
   assert.is(values['load_balancer.health_check_interval'], 1.5);
-  assert.is(values['auth.enabled'], false);
+  assert.is(values['auth.enabled'], true);
   assert.is(values.registry_file, null);
   assert.equal([values.allowed_hosts, values.trusted_proxies], [['a', 'b:1'], []]);
-  assert.is(values.database_url, 'memory://');
+  assert.is(values.database_url, 'sqlite:///gateway.db');
+  assert.equal([values['auth.secret_key'], values.redis_url, values.encryption_key], [null, null, []]);
 });
 
 test('explains the listeners, and names a source once', async () => {
   const both = (await runCommand(['config'])).out;
-  assert.match(both, /^listen +default +127\.0\.0\.1:8080 \(surface A\)$/m);
+  assert.match(both, /^listen +default +0\.0\.0\.0:8080 \(surface A\)$/m);
   assert.match(both, /^It listens on two ports because nobody set one/m);
   const one = (await runCommand(['config', '--port', '9000'])).out;
-  assert.match(one, /^listen +port: --port; host: default +127\.0\.0\.1:9000 \(gateway\)$/m);
+  assert.match(one, /^listen +port: --port; host: default +0\.0\.0\.0:9000 \(gateway\)$/m);
 });
 
 test('tells which settings have no effect', async () => {

@@ -16,7 +16,7 @@ test('says how to register when there is nothing', async () => {
   const { code, out } = await gateway.run('gateway', 'list');
   assert.equal(
     { code, out },
-    { code: 0, out: 'No instance is registered. stagedoor gateway register --help shows how.' },
+    { code: 0, out: 'No instance is registered. npx stagedoor gateway register --help shows how.' },
   );
 });
 
@@ -49,7 +49,10 @@ test('shows a command whole to programs, and what tells it apart to people', asy
 
 test('prints the registry as JSON', async () => {
   const { out } = await gateway.run('gateway', 'list', '--json');
-  assert.equal(Object.keys(JSON.parse(out).templates), ['cut', 'demo', 'far']);
+  const { templates } = JSON.parse(out);
+  // Templates that come with the program are known without an instance.
+  const used = Object.keys(templates).filter((name) => templates[name].instances.length > 0);
+  assert.equal(used, ['cut', 'demo', 'far']);
 });
 
 test.run();

@@ -93,6 +93,24 @@ test('fails with the reason when it is not healthy in time, and leaves it regist
   assert.is(gateway.server.gateway.template('broken').instances.length, 1);
 });
 
+test('says that an instance is still starting when nothing else is known', async () => {
+  const { code, err } = await gateway.run(
+    ...['gateway', 'register', 'slow', '--id', 'one', '--wait', '1'],
+    ...['--command', `"${process.execPath}" -e "setInterval(() => {}, 1000)"`],
+  );
+  const line = 'stagedoor: one is not healthy after 1 s: it is still starting; it stays registered';
+  assert.equal([code, err], [1, line]);
+});
+
+test('names the option that the gateway refuses', async () => {
+  const { code, err } = await gateway.run('gateway', 'register', 'a', '--command', "node 'a");
+  assert.is(code, 1);
+  assert.match(
+    err,
+    /^stagedoor: --command: The command cannot be split into words: .* \(VALIDATION_ERROR\)$/,
+  );
+});
+
 test('shows why the gateway refuses', async () => {
   const { code, err } = await gateway.run(
     'gateway',

@@ -1,24 +1,35 @@
 // What `gateway start` makes of its options. A start that succeeds is spec/cli/run-gateway.spec.ts and the journeys.
 
 import { once } from 'node:events';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { runCommand } from './against-gateway.ts';
+import { runCommand, startGateway } from './against-gateway.ts';
 
 const test = suite('gateway start');
-const blocker = createServer();
+const blocker = createServer((socket) => socket.destroy());
 let port = '';
 test.before(async () => {
+  // A run that has ended lets the process live for 2 s at most: here that is the process of the specs.
+  mock.method(process, 'exit', () => {});
   await once(blocker.listen(0), 'listening');
   port = String((blocker.address() as AddressInfo).port);
 });
-test.after(() => void blocker.close());
+test.after(() => {
+  blocker.close();
+  mock.restoreAll();
+});
 
 test('passes its options on', async () => {
-  const { code, err } = await runCommand(['gateway', 'start', '--port', port, '--host', '127.0.0.1']);
+  const words = ['gateway', 'start', '--port', port, '--host', '127.0.0.1', '--database', 'memory://'];
+  const { code, err } = await runCommand(words);
   assert.is(code, 2);
   assert.match(err, new RegExp(`^stagedoor: port ${port} on 127\\.0\\.0\\.1 is taken`));
+  assert.not.match(err, 'another stagedoor');
 });
 
 test('keeps the demo on this machine, whatever the environment says', async () => {
@@ -27,8 +38,40 @@ test('keeps the demo on this machine, whatever the environment says', async () =
   assert.match(err, new RegExp(`^stagedoor: port ${port} on 127\\.0\\.0\\.1 is taken`));
 });
 
+test('says that it is another stagedoor which has the port', async () => {
+  const other = await startGateway();
+  const { port: taken } = new URL(other.url);
+  const words = ['gateway', 'start', '--host', '127.0.0.1', '--database', 'memory://', '--port', taken];
+  const { code, err } = await runCommand(words);
+  await other.close();
+  assert.is(code, 2);
+  assert.match(
+    err,
+    new RegExp(`^stagedoor: port ${taken} on 127\\.0\\.0\\.1 is taken .*; another stagedoor answers there$`),
+  );
+});
+
+test('lets the demo be reached from elsewhere when that is asked for', async () => {
+  const { err } = await runCommand(['gateway', 'start', '--demo', '--host', '0.0.0.0', '--port', port]);
+  assert.match(err, new RegExp(`^stagedoor: port ${port} on 0\\.0\\.0\\.0 is taken`));
+  const { out } = await runCommand(['gateway', 'start', '--help']);
+  assert.match(out.replace(/\s+/g, ' '), 'on the loopback address unless --host says otherwise');
+});
+
+test('lets a demo keep nothing, and refuses one that was given a database', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-start-'));
+  const words = ['gateway', 'start', '--demo', '--port', port];
+  await runCommand(words, {}, folder);
+  assert.equal(await readdir(folder), []);
+  const { code, err } = await runCommand(words, { GATEWAY_DATABASE_URL: 'sqlite:///kept.db' }, folder);
+  assert.is(code, 2);
+  assert.match(err, /^stagedoor: --demo keeps nothing, so it takes no database \(GATEWAY_DATABASE_URL\)/);
+  assert.equal(await readdir(folder), []);
+  await rm(folder, { recursive: true });
+});
+
 test('refuses what is not built yet', async () => {
-  for (const option of ['--sync', '--background', '--auth']) {
+  for (const option of ['--sync', '--background']) {
     const { code, err } = await runCommand(['gateway', 'start', option]);
     assert.equal([code, err], [2, `stagedoor: ${option} is not built yet`]);
   }

@@ -40,27 +40,78 @@ test('prints health and stats as JSON', async () => {
   assert.equal([url, health.status, stats.total_requests], [gateway.url, 'healthy', 0]);
 });
 
+test('shows health alone to who is not logged in', async () => {
+  const guarded = await startGateway({ withAccounts: true });
+  const anonymous = { env: { STAGEDOOR_API_KEY: '' } };
+  const { code, out, err } = await guarded.runAt(anonymous, 'gateway', 'status');
+  const asJson = await guarded.runAt(anonymous, 'gateway', 'status', '--json');
+  const whole = await guarded.run('gateway', 'status');
+  await guarded.close();
+  assert.is(code, 0);
+  assert.match(out, /^status +healthy$/m);
+  assert.not.match(out, 'requests');
+  assert.is(
+    err,
+    `only its health is shown: not logged in at ${guarded.url}; run "npx stagedoor gateway login <name>"`,
+  );
+  assert.equal(Object.keys(JSON.parse(asJson.out)), ['url', 'health']);
+  assert.match(whole.out, /^requests +0, 0 in flight$/m);
+});
+
 test('fails with one line when nothing listens', async () => {
   const { code, out, err } = await runCommand(['gateway', 'status', '--url', 'http://127.0.0.1:2']);
   assert.equal([code, out], [1, '']);
   assert.is(
     err,
-    'stagedoor: nothing listens at http://127.0.0.1:2; start a gateway with "stagedoor gateway start"',
+    'stagedoor: nothing listens at http://127.0.0.1:2; start a gateway with "npx stagedoor gateway start"',
   );
 });
 
-test('fails when the gateway says that it is unhealthy', async () => {
-  const server = createServer((request, response) => {
-    const isHealth = request.url === '/gateway/health';
-    response.end(JSON.stringify(isHealth ? { status: 'unhealthy', build: '1' } : {}));
+const exitCodes: readonly (readonly [string, number])[] = [
+  ['healthy', 0],
+  ['degraded', 0],
+  ['unhealthy', 1],
+  ['of another version', 1],
+];
+for (const [word, expected] of exitCodes) {
+  test(`ends with exit code ${expected} when the gateway says that it is ${word}`, async () => {
+    const { code, out } = await statusOf({ '/gateway/health': { status: word, build: '1' } });
+    assert.is(code, expected);
+    assert.match(out, new RegExp(`^status +${word}$`, 'm'));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  const { code, out } = await runCommand(['gateway', 'status', '--url', `http://127.0.0.1:${port}`]);
-  server.close();
-  server.closeAllConnections();
-  assert.is(code, 1);
-  assert.match(out, /^status +unhealthy$/m);
+}
+
+test('shows programs of other gateways apart from what is not healthy here', async () => {
+  const stopped = { template_name: 'demo', state: 'stopped', healthy: false };
+  const instances = [
+    { ...stopped, id: 'far', node_id: 'web-2', reason: 'it runs on the node "web-2".' },
+    { ...stopped, id: 'untold', node_id: 'web-2', reason: null },
+    { ...stopped, id: 'locked', node_id: 'web-1', reason: 'its secrets cannot be read' },
+    { ...stopped, id: 'down', node_id: 'web-1', state: 'unhealthy', reason: 'exited with code 1' },
+    { ...stopped, id: 'up', node_id: 'web-1', state: 'healthy', healthy: true, reason: null },
+  ];
+  const { code, out } = await statusOf({
+    '/gateway/health': { status: 'degraded', build: '1' },
+    '/gateway/registry': { templates: { demo: { instances } } },
+  });
+  const tables = [
+    'NOT HEALTHY  STATE      REASON\ndemo/locked  stopped    its secrets cannot be read',
+    'demo/down    unhealthy  exited with code 1\n\nELSEWHERE    NODE\ndemo/far     web-2\ndemo/untold  web-2',
+  ];
+  assert.equal([code, out.slice(out.indexOf('NOT HEALTHY'))], [0, tables.join('\n')]);
 });
 
 test.run();
+
+/** What is shown of a gateway that answers these paths with these bodies. */
+async function statusOf(bodies: Readonly<Record<string, unknown>>) {
+  const server = createServer((request, response) => {
+    response.end(JSON.stringify(bodies[String(request.url)] ?? {}));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const outcome = await runCommand(['gateway', 'status', '--url', `http://127.0.0.1:${port}`]);
+  server.close();
+  server.closeAllConnections();
+  return outcome;
+}

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
+import { ANONYMOUS, NOBODY } from '../../../src/domain/account.ts';
 import { accessLog } from '../../../src/http/middleware/access-log.ts';
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';
@@ -85,6 +86,22 @@ test('clips what a client may make as long as he likes', async () => {
   await app.ask('GET', `/${'x'.repeat(10_000)}`);
   assert.is(String((await line).path).length, 512);
   app.close();
+});
+
+test('names the caller by id, when somebody is known', async () => {
+  for (const [principal, shown] of [
+    [ANONYMOUS, 'anonymous'],
+    [NOBODY, undefined],
+  ] as const) {
+    const { sink, line } = listen();
+    const app = await startMiddlewares(accessLog(pino(sink)), (context) => {
+      context.state.principal = principal;
+      respond(context, json(200, {}));
+    });
+    await app.ask('GET', '/');
+    assert.is((await line).principal, shown);
+    app.close();
+  }
 });
 
 test.run();

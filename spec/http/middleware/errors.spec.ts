@@ -2,8 +2,16 @@ import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import {
+  authenticationRequired,
+  insufficientPermissions,
+  invalidCredentials,
+  tokenExpired,
+  tooManyAttempts,
+} from '../../../src/domain/account-errors.ts';
+import {
   backendTimeout,
   backendUnavailable,
+  databaseUnavailable,
   methodNotAllowed,
   noHealthyInstance,
   queueFull,
@@ -136,6 +144,28 @@ test('says nothing to a client that has gone', async () => {
   await over.promise;
   assert.equal(log, []);
   app.close();
+});
+
+test('challenges where other credentials would help, and only there', async () => {
+  for (const [error, challenge] of [
+    [authenticationRequired(), 'Bearer'],
+    [invalidCredentials(), 'Bearer'],
+    [tokenExpired(), 'Bearer'],
+    [insufficientPermissions(['admin']), null],
+    [tooManyAttempts(3), null],
+  ] as const) {
+    assert.is((await answerTo(error)).headers.get('www-authenticate'), challenge, error.code);
+  }
+});
+
+test('says when to try again after too many attempts, and when the database is away', async () => {
+  assert.is((await answerTo(tooManyAttempts(7))).headers.get('retry-after'), '7');
+  const away = await answerTo(databaseUnavailable(new Error('secret')));
+  assert.equal([away.status, away.headers.get('retry-after')], [503, '5']);
+  assert.not.match(away.text, /secret|delivered/);
+  const perhaps = await answerTo(databaseUnavailable(new Error('secret'), 'unknown'));
+  assert.equal([perhaps.status, perhaps.headers.get('retry-after')], [503, null]);
+  assert.is(JSON.parse(perhaps.text).delivered, 'unknown');
 });
 
 test.run();

@@ -12,12 +12,17 @@ const started = startMiddlewares(
   guard({
     allowedHosts: ['Gateway.example', 'other.example:8080'],
     allowedOrigins: ['https://console.example', '*', 'null'],
+    isPublic: false,
+    corsOrigins: ['*', 'https://cors.example'],
     proxies: createProxies([]),
   }),
   (context) => respond(context, json(200, {})),
 );
 const startedBehindProxy = startMiddlewares(
-  guard({ allowedHosts: ['public.example'], allowedOrigins: [], proxies: createProxies(['127.0.0.1']) }),
+  guard({
+    ...{ allowedHosts: ['public.example'], allowedOrigins: [], isPublic: false, corsOrigins: [] },
+    proxies: createProxies(['127.0.0.1']),
+  }),
   (context) => respond(context, json(200, {})),
 );
 test.after(async () => {
@@ -96,6 +101,7 @@ for (const origin of [
   '',
   'https://console.example.evil.example',
   'http://console.example',
+  'https://cors.example',
 ]) {
   test(`refuses the Origin "${origin}"`, async () => {
     const { status, text } = await ask({ Host: 'localhost:8080', Origin: origin });
@@ -147,4 +153,78 @@ test('takes host and scheme from a trusted proxy', async () => {
   assert.is((await ask(evil, 'GET /', startedBehindProxy)).status, 403);
 });
 
+// --- a gateway with authentication, on an address that others can reach -------------------------------------------
+
+const publicApp = (corsOrigins: readonly string[], allowedOrigins: readonly string[] = []) =>
+  startMiddlewares(
+    guard({
+      ...{ allowedHosts: [], allowedOrigins, isPublic: true, corsOrigins },
+      proxies: createProxies([]),
+    }),
+    (context) => respond(context, json(200, {})),
+  );
+const cors = suite('the guard of a public gateway');
+const forAll = publicApp(['*']);
+const forSome = publicApp(['https://Console.example', 'null'], ['https://other.example:8443']);
+const forNone = publicApp([]);
+cors.after(async () => {
+  for (const app of [forAll, forSome, forNone]) (await app).close();
+});
+
+cors('takes any Host, and none', async () => {
+  assert.is((await ask({ Host: 'gateway.example' }, 'GET /', forAll)).status, 200);
+  assert.is((await ask({ Host: 'gateway.example' }, 'GET http://evil.example/', forNone)).status, 200);
+  assert.match(await sendRaw((await forAll).port, 'GET / HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 200 /);
+});
+
+for (const [who, app, origin, allowed] of [
+  ['for all', forAll, 'https://anybody.example', '*'],
+  ['for all', forAll, 'null', '*'],
+  ['for all', forAll, 'http://gateway.example', '*'],
+  ['for some', forSome, 'https://console.example', 'https://console.example'],
+  ['for some', forSome, 'https://CONSOLE.example', 'https://CONSOLE.example'],
+  ['for some', forSome, 'https://other.example:8443', 'https://other.example:8443'],
+  ['for some', forSome, 'http://gateway.example', undefined],
+  ['for none', forNone, 'http://gateway.example', undefined],
+] as const) {
+  cors(`${who} lets the Origin ${origin} in`, async () => {
+    const { status, text } = await ask({ Host: 'gateway.example', Origin: origin }, 'GET /', app);
+    assert.is(status, 200);
+    assert.is(/^Access-Control-Allow-Origin: (.*)\r$/m.exec(text)?.[1], allowed);
+    assert.is(/^Vary: Origin\r$/m.test(text), allowed !== undefined && allowed !== '*');
+    assert.not.match(text, /Allow-Credentials/i);
+    const exposed = /^Access-Control-Expose-Headers: (.*)\r$/m.exec(text)?.[1];
+    if (allowed === undefined) assert.is(exposed, undefined);
+    else assert.match(String(exposed), /X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset/);
+  });
+}
+
+for (const [who, app, origin] of [
+  ['for some', forSome, 'https://anybody.example'],
+  ['for some', forSome, 'http://console.example'],
+  ['for some', forSome, 'https://other.example'],
+  ['for some', forSome, 'https://gateway.example'],
+  ['for some', forSome, 'null'],
+  ['for some', forSome, ''],
+  ['for none', forNone, 'https://anybody.example'],
+  ['for none', forNone, '*'],
+] as const) {
+  cors(`${who} refuses the Origin "${origin}"`, async () => {
+    const { status, text } = await ask({ Host: 'gateway.example', Origin: origin }, 'GET /', app);
+    assert.is(status, 403);
+    assert.match(text, /"error_code":"ORIGIN_NOT_ALLOWED"/);
+    assert.not.match(text, /access-control/i);
+  });
+}
+
+cors('answers preflights, with the headers of both kinds of credentials', async () => {
+  const headers = { Origin: 'https://anybody.example', 'Access-Control-Request-Method': 'DELETE' };
+  const { status, text } = await ask(headers, 'OPTIONS /servers/one', forAll);
+  assert.is(status, 204);
+  assert.match(text, /^Access-Control-Allow-Origin: \*\r$/m);
+  assert.match(text, /^Access-Control-Allow-Headers: .*Authorization.*X-API-Key/m);
+  assert.is((await ask(headers, 'OPTIONS /servers/one', forSome)).status, 403);
+});
+
 test.run();
+cors.run();

@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import { Gateway } from '../../../src/gateway.ts';
 import { createApp } from '../../../src/http/app.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { anonymousAuth } from '../../helpers/anonymous-auth.ts';
 import { portOf, send, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -35,6 +36,11 @@ test('say that it starts while it loads what was registered', async () => {
   const gateway = new Gateway(new MemoryStore(), {});
   const app = createApp(gateway, {
     log: pino({ level: 'silent' }),
+    auth: anonymousAuth(),
+    isPublic: false,
+    corsOrigins: [],
+    allowedCommands: [],
+    definitions: [],
     allowedHosts: [],
     allowedOrigins: [],
     trustedProxies: [],

@@ -1,6 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
+import { databaseUnavailable, duplicateServer } from '../../../src/domain/errors.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
+import { FailingStore } from '../../helpers/failing-store.ts';
+import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -216,6 +219,111 @@ test('take an instance out with 204, once', async () => {
   assert.equal([second.status, second.body.error_code], [404, 'SERVER_NOT_FOUND']);
   const unknown = await app.ask('DELETE', '/gateway/deregister/unknown/g');
   assert.equal([unknown.status, unknown.body.error_code], [404, 'TEMPLATE_NOT_FOUND']);
+});
+
+// --- with authentication ----------------------------------------------------------------------------------------
+
+test('let a command be replaced by an endpoint, and hand nothing of the one to the other', async () => {
+  const app = await startWithAccounts();
+  const writer = await app.key(['gateway:write', 'gateway:read']);
+  const instance = {
+    ...{ id: 's', command: process.execPath, args: [stdioServer], working_dir: import.meta.dirname },
+    env_vars: { TOKEN: 'planted-secret' },
+  };
+  const first = await app.as(app.admin, 'POST', '/gateway/register', {
+    body: { template_name: 'demo', instance },
+  });
+  assert.equal([first.status, first.headers.get('location')], [201, '/servers/s']);
+  const body = { template_name: 'demo', id: 's', endpoint: 'http://127.0.0.1:1/mcp' };
+  const second = await app.as(writer, 'POST', '/gateway/register', { body });
+  assert.equal([second.status, second.body.server_id], [200, 's']);
+  const { definition } = app.gateway.instance('demo', 's');
+  assert.equal(
+    [definition.endpoint, definition.command, definition.args, definition.workingDir, definition.env],
+    ['http://127.0.0.1:1/mcp', undefined, [], undefined, {}],
+  );
+  assert.equal(definition.headers, {});
+  await app.close();
+});
+
+test('are no way around the list of commands for who may only write', async () => {
+  const app = await startWithAccounts({ allowedCommands: [[process.execPath, stdioServer]] });
+  const writer = await app.key(['gateway:write', 'gateway:read']);
+  const register = (instance: object) =>
+    app.as(writer, 'POST', '/gateway/register', {
+      body: { template_name: 'demo', instance: { id: 'x', ...instance } },
+    });
+  assert.is((await register({ command: process.execPath, args: [stdioServer] })).status, 201);
+  for (const instance of [
+    { command: process.execPath, args: [stdioServer, '--more'] },
+    { command: process.execPath, args: ['-e', '1'] },
+    { command: process.execPath, args: [stdioServer], working_dir: '/' },
+    { command: process.execPath, args: [stdioServer], env_vars: { NODE_OPTIONS: '--inspect' } },
+    { command: 'true', endpoint: 'http://127.0.0.1:1' },
+  ]) {
+    const { status, body } = await register(instance);
+    assert.equal([status, body.error_code], [403, 'COMMAND_NOT_ALLOWED']);
+  }
+  for (const change of [
+    { command: 'true' },
+    { args: [] },
+    { env_vars: {} },
+    { metadata: { command: 'true' } },
+  ]) {
+    await app.as(writer, 'PATCH', '/gateway/instances/demo/x', { body: change });
+  }
+  await app.as(writer, 'POST', '/gateway/instances/demo/x/restart');
+  const { definition } = app.gateway.instance('demo', 'x');
+  assert.equal([definition.command, definition.args, definition.env], [process.execPath, [stdioServer], {}]);
+  const flat = { template_name: 'demo', command: 'true' };
+  assert.is((await app.as(writer, 'POST', '/gateway/register', { body: flat })).status, 403);
+  await app.close();
+});
+
+test("know no template that is not the caller's", async () => {
+  const app = await startWithAccounts();
+  const writer = await app.key(['gateway:write'], ['mine']);
+  const body = { template_name: 'theirs', endpoint: 'http://127.0.0.1:1' };
+  const refused = await app.as(writer, 'POST', '/gateway/register', { body });
+  assert.equal([refused.status, refused.body.error_code], [404, 'TEMPLATE_NOT_FOUND']);
+  assert.equal(app.gateway.templates(), []);
+  const allowed = await app.as(writer, 'POST', '/gateway/register', {
+    body: { ...body, template_name: 'mine' },
+  });
+  assert.is(allowed.status, 201);
+  await app.close();
+});
+
+test('say with 503 that the database is away, and register nothing then', async () => {
+  const store = new FailingStore();
+  const app = await startApp({ gateway: { store } });
+  store.failure = () => databaseUnavailable(new Error('planted-secret'));
+  store.failing.add('saveInstance').add('saveTemplate').add('deleteTombstone').add('saveTombstone');
+  const body = { template_name: 'demo', id: 'x', endpoint: 'http://127.0.0.1:1' };
+  const answer = await app.ask('POST', '/gateway/register', { body });
+  assert.equal([answer.status, answer.body.error_code], [503, 'DATABASE_UNAVAILABLE']);
+  assert.ok(Number(answer.headers.get('retry-after')) >= 1);
+  assert.not.match(answer.text, /planted-secret/);
+  assert.equal(app.gateway.servers(), []);
+  store.failing.clear();
+  assert.is((await app.ask('POST', '/gateway/register', { body })).status, 201);
+  await app.close();
+});
+
+test('answer 400 when the server id is given away on another node again and again', async () => {
+  const store = new FailingStore();
+  const app = await startApp({ gateway: { store } });
+  store.failure = () => duplicateServer('x');
+  store.failing.add('saveInstance');
+  const endpoint = 'http://127.0.0.1:1';
+  for (const [path, body] of [
+    ['/gateway/register', { template_name: 'demo', id: 'x', endpoint }],
+    ['/servers', { template_name: 'demo', config: { endpoint } }],
+  ] as const) {
+    const answer = await app.ask('POST', path, { body });
+    assert.equal([answer.status, answer.body.error_code], [400, 'DUPLICATE_SERVER']);
+  }
+  await app.close();
 });
 
 test.run();

@@ -74,4 +74,20 @@ for (const [body, loc, type] of [
   });
 }
 
+test('name those whose definition file carries a tag', async () => {
+  const definition = {
+    id: 'alpha',
+    name: 'Alpha',
+    description: 'The first.',
+    version: '1.0.0',
+    tags: ['first'],
+  };
+  const app = await startApp({ definitions: [definition] });
+  for (const template of ['alpha', 'beta']) {
+    await app.gateway.register(template, { id: template, endpoint: 'http://127.0.0.1:1' });
+  }
+  assert.equal((await app.ask('GET', '/gateway/templates?tag=first')).body, { templates: ['alpha'] });
+  await app.close();
+});
+
 test.run();

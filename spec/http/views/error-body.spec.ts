@@ -1,11 +1,15 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
+import { ANONYMOUS, type Principal, type Scope } from '../../../src/domain/account.ts';
+import { insufficientPermissions } from '../../../src/domain/account-errors.ts';
 import {
   backendTimeout,
+  backendUnavailable,
   noHealthyInstance,
   toolExecutionFailed,
   validationFailed,
 } from '../../../src/domain/errors.ts';
+import { atInstance, openingFailed } from '../../../src/domain/failures.ts';
 import { ErrorBody, errorBody } from '../../../src/http/views/error-body.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -34,6 +38,33 @@ test('fits its schema with every extra', () => {
 test('says "unknown" only of a call that may have happened', () => {
   assert.is(errorBody(backendTimeout(1_000, 'unknown'), 'r1').delivered, 'unknown');
   assert.is(errorBody(backendTimeout(1_000, 'no'), 'r1').delivered, undefined);
+});
+
+test('names the permissions that would do', () => {
+  const body = errorBody(insufficientPermissions(['gateway:read', 'tools:call']), 'r1');
+  assert.equal(body, {
+    detail: 'This needs the permission "gateway:read" or "tools:call".',
+    error_code: 'INSUFFICIENT_PERMISSIONS',
+    request_id: 'r1',
+    required_permissions: ['gateway:read', 'tools:call'],
+  });
+  assert.ok(isErrorBody.Check(body));
+});
+
+test('names no paths of this machine to those who may not see how instances are run', () => {
+  const path = 'there is no program "/srv/private/serve"';
+  const reader: Principal = { ...ANONYMOUS, scopes: new Set<Scope>(['gateway:read', 'tools:call']) };
+  const writer: Principal = { ...ANONYMOUS, scopes: new Set<Scope>(['gateway:write']) };
+  for (const [error, plain] of [
+    [noHealthyInstance('demo', path), 'No instance of "demo" is healthy right now.'],
+    [backendUnavailable(path, { delivered: 'no' }), 'The backend is unavailable.'],
+    [atInstance(backendUnavailable(path, { delivered: 'no' }), 'one'), 'The backend is unavailable.'],
+    [openingFailed(backendUnavailable(path, { delivered: 'no' }), [path]), 'The backend is unavailable.'],
+  ] as const) {
+    assert.is(errorBody(error, 'r1', reader).detail, plain);
+    assert.is(errorBody(error, 'r1').detail, plain);
+    assert.match(String(errorBody(error, 'r1', writer).detail), path);
+  }
 });
 
 test.run();

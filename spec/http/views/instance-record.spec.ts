@@ -1,5 +1,6 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
+import { ANONYMOUS, type Principal, type Scope } from '../../../src/domain/account.ts';
 import { InstanceRecord, instanceRecord } from '../../../src/http/views/instance-record.ts';
 import { definitionSample, snapshotSample } from '../../helpers/http-samples.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -7,7 +8,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('the instance record');
 
 test('shows what was registered and what is true now, with secrets masked', () => {
-  const record = instanceRecord(definitionSample(), snapshotSample());
+  const record = instanceRecord({ definition: definitionSample(), snapshot: snapshotSample() }, ANONYMOUS);
   assert.equal(record, {
     id: 'one',
     server_id: 'one',
@@ -40,7 +41,7 @@ test('shows what was registered and what is true now, with secrets masked', () =
 test('shows null for what was not given, and why an instance is not healthy', () => {
   const { endpoint, command, workingDir, ...definition } = definitionSample();
   const snapshot = snapshotSample({ state: 'unhealthy', healthy: false, reason: 'exited', stderr: ['oops'] });
-  const record = instanceRecord(definition, snapshot);
+  const record = instanceRecord({ definition, snapshot }, ANONYMOUS);
   assert.equal([record.endpoint, record.command, record.working_dir], [null, null, null]);
   assert.equal(
     [record.status, record.healthy, record.reason, record.stderr],
@@ -51,8 +52,32 @@ test('shows null for what was not given, and why an instance is not healthy', ()
 
 test('masks a variable called __proto__ like any other', () => {
   const env = JSON.parse('{"__proto__":"secret"}');
-  const { env_vars } = instanceRecord(definitionSample({ env }), snapshotSample());
+  const server = { definition: definitionSample({ env }), snapshot: snapshotSample() };
+  const { env_vars } = instanceRecord(server, ANONYMOUS);
   assert.is(JSON.stringify(env_vars), '{"__proto__":"***"}');
+});
+
+test('tells those who may not change an instance nothing about the machine it runs on', () => {
+  const endpoint = 'http://127.0.0.1:9000/mcp?key=secret?more#x';
+  const definition = definitionSample({ endpoint, nodeId: 'n1' });
+  const snapshot = snapshotSample({ healthy: false, reason: 'spawn /srv/serve ENOENT', stderr: ['/srv'] });
+  const viewer = (...scopes: Scope[]): Principal => ({ ...ANONYMOUS, scopes: new Set(scopes) });
+  const whole = instanceRecord({ definition, snapshot }, viewer('gateway:write'));
+  assert.equal([whole.endpoint, whole.command, whole.reason], [endpoint, 'serve', 'spawn /srv/serve ENOENT']);
+  for (const scopes of [['gateway:read'], ['gateway:read', 'tools:call'], []] as const) {
+    const seen = instanceRecord({ definition, snapshot }, viewer(...scopes));
+    assert.equal(seen, {
+      ...whole,
+      endpoint: 'http://127.0.0.1:9000/mcp',
+      command: null,
+      args: [],
+      working_dir: null,
+      reason: null,
+      stderr: [],
+    });
+    assert.ok(Compile(InstanceRecord).Check(seen));
+  }
+  assert.equal(instanceRecord({ definition, snapshot }, viewer('admin')), whole);
 });
 
 test.run();

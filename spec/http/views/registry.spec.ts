@@ -1,5 +1,6 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
+import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { RegistryView, registryView } from '../../../src/http/views/registry.ts';
 import { startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -15,7 +16,7 @@ test('shows every template with its instances and settings, empty ones included'
     { loadBalancer: { timeout: 7 } },
   );
   await app.gateway.deregister('beta', 'two');
-  const view = registryView(app.gateway);
+  const view = registryView(app.gateway, ANONYMOUS);
   assert.equal(Object.keys(view.templates), ['alpha', 'beta']);
   assert.equal(
     view.templates.alpha?.instances.map(({ id, healthy }) => ({ id, healthy })),
@@ -32,6 +33,9 @@ test('shows every template with its instances and settings, empty ones included'
     unhealthy_instances: 0,
   });
   assert.ok(Compile(RegistryView).Check(view));
+  const part = registryView(app.gateway, { ...ANONYMOUS, templates: new Set(['beta', 'gamma']) });
+  assert.equal(Object.keys(part.templates), ['beta']);
+  assert.equal([part.stats.total_templates, part.stats.total_instances], [1, 0]);
   await app.close();
 });
 

@@ -1,5 +1,6 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
+import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { STRATEGY_NAMES } from '../../../src/domain/policy.ts';
 import { requestsByServer, StatisticsView, statisticsView } from '../../../src/http/views/statistics.ts';
 import { startApp } from '../../helpers/http-app.ts';
@@ -10,7 +11,7 @@ const test = suite('the statistics view');
 test('shows zeros before the first request, but for the handshake, which is a check', async () => {
   const app = await startApp();
   await app.serve('demo', 'one');
-  const view = statisticsView(app.gateway);
+  const view = statisticsView(app.gateway, ANONYMOUS);
   assert.ok(Compile(StatisticsView).Check(view));
   assert.equal(view, {
     uptime: view.uptime,
@@ -50,7 +51,7 @@ test('counts calls, failed ones too', async () => {
   await app.serve('demo', 'one');
   await app.gateway.call('demo', 'name');
   await app.gateway.call('demo', 'error', { code: -32000 }).catch(() => undefined);
-  const view = statisticsView(app.gateway);
+  const view = statisticsView(app.gateway, ANONYMOUS);
   assert.is(view.total_requests, 2);
   assert.is(view.load_balancer.total_requests, 2);
   assert.is(view.instances.one?.requests, view.load_balancer.requests_per_instance.one);
@@ -60,6 +61,24 @@ test('counts calls, failed ones too', async () => {
     requestsByServer(app.gateway.servers(), app.gateway.stats()),
     view.load_balancer.requests_per_instance,
   );
+  await app.close();
+});
+
+test('leaves out what belongs to templates of others', async () => {
+  const app = await startApp();
+  await app.serve('demo', 'one');
+  await app.serve('other', 'two');
+  await app.gateway.call('demo', 'name');
+  await app.gateway.call('other', 'name');
+  await app.gateway.call('other', 'error', { code: -32000 }).catch(() => undefined);
+  const view = statisticsView(app.gateway, { ...ANONYMOUS, templates: new Set(['demo']) });
+  assert.ok(Compile(StatisticsView).Check(view));
+  assert.equal([view.total_requests, view.error_rate, view.active_connections], [1, 0, 0]);
+  assert.equal([view.p50_ms, view.p95_ms, view.p99_ms], [null, null, null]);
+  assert.equal(Object.keys(view.templates), ['demo']);
+  assert.equal(Object.keys(view.instances), ['one']);
+  assert.equal(view.load_balancer.requests_per_instance, { one: 1 });
+  assert.equal(view.load_balancer.active_connections, { one: 0 });
   await app.close();
 });
 

@@ -1,5 +1,6 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
+import { ANONYMOUS, NOBODY } from '../../../src/domain/account.ts';
 import { TemplateHealthView, templateHealthView } from '../../../src/http/views/template-health.ts';
 import { definitionSample, snapshotSample } from '../../helpers/http-samples.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -42,7 +43,7 @@ const two = {
 };
 
 test('shows the counts, and each instance by its id', () => {
-  const view = templateHealthView(health, definitions, 'object');
+  const view = templateHealthView(health, definitions, 'object', ANONYMOUS);
   assert.equal(view, {
     template_name: 'demo',
     status: 'healthy',
@@ -56,7 +57,7 @@ test('shows the counts, and each instance by its id', () => {
 });
 
 test('shows the instances as a list when it is asked to', () => {
-  const view = templateHealthView(health, definitions, 'array');
+  const view = templateHealthView(health, definitions, 'array', ANONYMOUS);
   assert.equal(view.instances, [
     { id: 'one', ...one },
     { id: 'two', ...two },
@@ -66,8 +67,13 @@ test('shows the instances as a list when it is asked to', () => {
 
 test('is unhealthy when no instance is healthy, and when there is none', () => {
   const none = { ...health, instances: [], total: 0, healthy: 0, healthPercentage: 0 };
-  assert.is(templateHealthView(none, [], 'object').status, 'unhealthy');
-  assert.equal(templateHealthView(none, [], 'object').instances, {});
+  assert.is(templateHealthView(none, [], 'object', ANONYMOUS).status, 'unhealthy');
+  assert.equal(templateHealthView(none, [], 'object', ANONYMOUS).instances, {});
+});
+
+test('tells why an instance is not healthy to those who may see how it is run', () => {
+  const view = templateHealthView(health, definitions, 'object', NOBODY);
+  assert.equal(view.instances, { one, two: { ...two, reason: null } });
 });
 
 test.run();

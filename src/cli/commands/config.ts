@@ -1,5 +1,6 @@
 // `stagedoor config`: the settings a gateway started here and now would have, and where each comes from.
 
+import type { Setting } from '../../config/setting.ts';
 import { SETTINGS } from '../../config/settings.ts';
 import { type Config, type ConfigRow, describeConfig } from '../../config.ts';
 import type { CommandDefinition } from '../command.ts';
@@ -52,10 +53,14 @@ function typed(rows: readonly ConfigRow[], { listeners }: Config): readonly Type
   }));
 }
 
-function typedValue({ name, value }: ConfigRow): unknown {
-  const setting = Object.values(SETTINGS).find(({ key }) => key === name);
-  const isUnset = setting?.default === undefined && (value === 'none' || value === 'undefined');
-  if (setting === undefined || isUnset) return isUnset ? null : value;
+function typedValue({ name, value, source }: ConfigRow): unknown {
+  const settings: readonly Setting<unknown>[] = Object.values(SETTINGS);
+  const setting = settings.find(({ key }) => key === name);
+  if (setting === undefined) return value;
+  const isDefault = source === 'default';
+  if (isDefault && setting.default === undefined) return null;
+  // A sentence about the default is for people.
+  if (isDefault && setting.defaultText !== undefined) return setting.default;
   const read = setting.kind.read(value, '/');
   // Times are read as milliseconds, but written in seconds.
   if (typeof read === 'number') return Number(value);

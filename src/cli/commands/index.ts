@@ -1,13 +1,26 @@
 // TABLE of all commands, in the order help shows them. One command = one file and one line here.
 
 import type { CommandDefinition } from '../command.ts';
+import { apiKeys } from './api-keys.ts';
 import { config } from './config.ts';
+import { createApiKey } from './create-api-key.ts';
+import { createUser } from './create-user.ts';
+import { dbExport } from './db-export.ts';
+import { dbImport } from './db-import.ts';
+import { dbMigrate } from './db-migrate.ts';
+import { dbStatus } from './db-status.ts';
+import { deleteUser } from './delete-user.ts';
 import { deregister } from './deregister.ts';
 import { later } from './later.ts';
 import { list } from './list.ts';
+import { login } from './login.ts';
+import { logout } from './logout.ts';
 import { register } from './register.ts';
+import { revoke } from './revoke.ts';
+import { setPassword } from './set-password.ts';
 import { start } from './start.ts';
 import { status } from './status.ts';
+import { users } from './users.ts';
 
 /** Every command there is or will be. */
 export const COMMANDS: readonly CommandDefinition[] = [
@@ -16,6 +29,19 @@ export const COMMANDS: readonly CommandDefinition[] = [
   deregister,
   list,
   status,
+  login,
+  logout,
+  createUser,
+  users,
+  setPassword,
+  deleteUser,
+  createApiKey,
+  apiKeys,
+  revoke,
+  dbStatus,
+  dbMigrate,
+  dbExport,
+  dbImport,
   config,
   ...later,
 ];

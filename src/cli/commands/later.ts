@@ -5,13 +5,7 @@ import type { CommandDefinition } from '../command.ts';
 import { UsageError } from '../failures.ts';
 
 /** Rows of the command table. Source: spec, "Command line". */
-export const later: readonly CommandDefinition[] = [
-  'gateway sync',
-  'gateway create-user',
-  'gateway create-api-key',
-  'gateway login',
-  'connect',
-].map((name) => ({
+export const later: readonly CommandDefinition[] = ['gateway sync', 'connect'].map((name) => ({
   name,
   positionals: '',
   summary: 'Not built yet',

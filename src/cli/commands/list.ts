@@ -1,9 +1,10 @@
 // `stagedoor gateway list`: every registered instance and how it is.
 
 import { basename } from 'node:path';
+import { ownCommand } from '../../domain/own-command.ts';
+import { type Fields, instancesOf, reasonOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
-import { type Fields, instancesOf, reasonOf } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Row of the command table. */
@@ -23,7 +24,8 @@ export const list: CommandDefinition = {
 
 async function listing(terminal: Terminal, registry: unknown): Promise<string> {
   const records = instancesOf(registry);
-  if (records.length === 0) return 'No instance is registered. stagedoor gateway register --help shows how.';
+  if (records.length === 0)
+    return `No instance is registered. ${ownCommand('gateway register --help')} shows how.`;
   const { stateWord, table } = await import('../output.ts');
   const rows = records.map((record) => [
     String(record.template_name),

@@ -3,11 +3,11 @@
 
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { type Fields, fields, reasonOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { type Fields, fields, reasonOf } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Row of the command table. */
@@ -135,7 +135,7 @@ async function report(done: Done, input: CommandInput, terminal: Terminal): Prom
   terminal.print(input.switch('json') ? json(record) : `${id} is ${what} in ${template}: ${state}`);
   if (waitSeconds === undefined || record.healthy === true) return 0;
 
-  const because = reasonOf(record);
+  const because = reasonOf(record) || (record.state === 'starting' ? 'it is still starting' : '');
   const said = Array.isArray(record.stderr) ? record.stderr.slice(-LAST_LINES).map(String) : [];
   throw new CommandFailure(
     `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}; it stays registered`,

@@ -1,7 +1,10 @@
 // `stagedoor gateway start`: runs a gateway in the foreground until it is told to stop.
 // Only the options are here; running is run-gateway.ts, which loads everything that is heavy.
 
+import { SETTINGS } from '../../config/settings.ts';
+import type { Config, ConfigRow } from '../../config.ts';
 import type { CommandDefinition } from '../command.ts';
+import { UsageError } from '../failures.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 
 /** Row of the command table. */
@@ -10,7 +13,11 @@ export const start: CommandDefinition = {
   positionals: '',
   summary: 'Start a gateway; runs until Ctrl-C or SIGTERM, then finishes the calls in flight',
   options: [
-    { flags: '--demo', description: 'Start real MCP servers behind it and show calls to try; loopback only' },
+    {
+      flags: '--demo',
+      description:
+        'Start real MCP servers behind it and show calls to try; on the loopback address unless --host says otherwise',
+    },
     ...SETTING_OPTIONS,
     { flags: '--sync', description: 'Sync with existing deployments', notYet: true },
     { flags: '--background', description: 'Run detached', notYet: true },
@@ -19,12 +26,25 @@ export const start: CommandDefinition = {
     'gateway start --demo',
     'gateway start --port 9000 --registry servers.json',
     'gateway start --config gateway.yaml --log-level warn',
+    'gateway start --database sqlite:///data/gateway.db',
+    'gateway start --host 127.0.0.1 --no-auth',
   ],
   run: async (input, terminal) => {
     const isDemo = input.switch('demo') === true;
     // The demo runs programs for whoever can call it, so it stays on this machine unless --host says otherwise.
     const config = readSettings(input, terminal, isDemo ? { host: '127.0.0.1' } : {});
     const { runGateway } = await import('../run-gateway.ts');
-    return runGateway(config, { isDemo, terminal });
+    return runGateway(isDemo ? withoutTrace(config) : config, { isDemo, terminal });
   },
 };
+
+/** A demo keeps nothing: its servers work in a scratch folder that ends with it, and no later start could run them. */
+function withoutTrace(config: Config): Config {
+  const isDatabase = ({ name }: ConfigRow) => name === SETTINGS.databaseUrl.key;
+  const source = config.rows.find(isDatabase)?.source;
+  if (source !== 'default' && config.databaseUrl !== 'memory://') {
+    throw new UsageError(`--demo keeps nothing, so it takes no database (${source}): leave one of them out`);
+  }
+  const rows = config.rows.map((row) => (isDatabase(row) ? { ...row, value: 'memory://' } : row));
+  return { ...config, databaseUrl: 'memory://', rows };
+}

@@ -1,41 +1,70 @@
 // `stagedoor gateway status`: how a running gateway is, and each of its templates.
 
+import { type Fields, fields, instancesOf, reasonOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
-import { type Fields, fields, instancesOf, reasonOf } from '../remote.ts';
+import { NotLoggedIn } from '../failures.ts';
+import type { Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Row of the command table. Exit code 1 when no gateway answers or the gateway says that it is unhealthy. */
+/** Row of the command table. A degraded gateway serves, so scripts that wait for one need not tell the two apart. */
 export const status: CommandDefinition = {
   name: 'gateway status',
   positionals: '',
-  summary: 'Show how a gateway is doing; exit code 1 when it is not running or not healthy',
+  summary:
+    'Show how a gateway is doing; exit code 0 when it is healthy or degraded, 1 when it is unhealthy or not running',
   options: CLIENT_OPTIONS,
   run: async (input, terminal) => {
     const { json } = await import('../output.ts');
     const gateway = await gatewayOf(input, terminal);
-    const [health, stats, registry] = await Promise.all([
-      gateway.look('/gateway/health'),
-      gateway.request('/gateway/stats'),
-      gateway.request('/gateway/registry'),
-    ]);
-    const seen: Seen = { url: gateway.url, health: fields(health), stats: fields(stats) };
-    const failing = instancesOf(registry).filter(({ healthy }) => healthy === false);
-    terminal.print(input.switch('json') ? json(seen) : await summary(terminal, seen, failing));
-    return seen.health.status === 'unhealthy' ? 1 : 0;
+    const [health, details] = await Promise.all([gateway.look('/gateway/health'), detailsOf(gateway)]);
+    const { stats, registry, locked } = details;
+    const seen: Seen = {
+      url: gateway.url,
+      health: fields(health),
+      ...(stats === undefined ? {} : { stats: fields(stats) }),
+    };
+    const records = instancesOf(registry);
+    terminal.print(input.switch('json') ? json(seen) : await summary(terminal, seen, records));
+    if (locked !== undefined) terminal.complain(`only its health is shown: ${locked}`);
+    return SERVING.includes(String(seen.health.status)) ? 0 : 1;
   },
 };
+
+const SERVING: readonly string[] = ['healthy', 'degraded'];
 
 interface Seen {
   readonly url: string;
   readonly health: Fields;
-  readonly stats: Fields;
+  /** Absent for who is not logged in. */
+  readonly stats?: Fields;
+}
+
+interface Details {
+  readonly stats?: unknown;
+  readonly registry?: unknown;
+  /** Why there are none. */
+  readonly locked?: string;
+}
+
+/** Health is for everybody: a script that only wants to know whether the gateway is well needs no account. */
+async function detailsOf(gateway: Remote): Promise<Details> {
+  try {
+    const [stats, registry] = await Promise.all([
+      gateway.request('/gateway/stats'),
+      gateway.request('/gateway/registry'),
+    ]);
+    return { stats, registry };
+  } catch (error) {
+    if (error instanceof NotLoggedIn) return { locked: error.message };
+    throw error;
+  }
 }
 
 async function summary(
   terminal: Terminal,
   { url, health, stats }: Seen,
-  failing: readonly Fields[],
+  records: readonly Fields[],
 ): Promise<string> {
   const { duration, facts, stateWord, table } = await import('../output.ts');
   const instances = fields(health.instances);
@@ -46,14 +75,18 @@ async function summary(
     ['uptime', duration(Number(health.uptime))],
     ['database', String(health.database)],
     ['instances', `${instances.healthy} of ${instances.total} healthy`],
-    ['requests', `${stats.total_requests}, ${stats.active_connections} in flight`],
+    ...(stats === undefined
+      ? []
+      : [['requests', `${stats.total_requests}, ${stats.active_connections} in flight`] as const]),
   ]);
-  const rows = Object.entries(fields(stats.templates)).map(([name, template]) => {
+  const rows = Object.entries(fields(stats?.templates)).map(([name, template]) => {
     const { healthy_instances, total_instances, load_balancer_strategy } = fields(template);
     return [name, `${healthy_instances} of ${total_instances}`, String(load_balancer_strategy)];
   });
+  const elsewhere = records.filter(isElsewhere).map((record) => [nameOf(record), String(record.node_id)]);
+  const failing = records.filter((record) => record.healthy === false && !isElsewhere(record));
   const reasons = failing.map((record) => [
-    `${record.template_name}/${record.id}`,
+    nameOf(record),
     stateWord(terminal, String(record.state)),
     reasonOf(record),
   ]);
@@ -61,5 +94,20 @@ async function summary(
     lines,
     ...(rows.length > 0 ? [table(terminal, ['TEMPLATE', 'HEALTHY', 'STRATEGY'], rows)] : []),
     ...(reasons.length > 0 ? [table(terminal, ['NOT HEALTHY', 'STATE', 'REASON'], reasons)] : []),
+    ...(elsewhere.length > 0 ? [table(terminal, ['ELSEWHERE', 'NODE'], elsewhere)] : []),
   ].join('\n\n');
+}
+
+function nameOf({ template_name: template, id }: Fields): string {
+  return `${template}/${id}`;
+}
+
+/**
+ * A program that another gateway on the same database runs: how it is, that one knows. Here it is stopped; a reason that
+ * names no node is another one, and who may not change anything is told none.
+ */
+function isElsewhere(record: Fields): boolean {
+  const { state, node_id: node } = record;
+  const reason = reasonOf(record);
+  return state === 'stopped' && typeof node === 'string' && (reason === '' || reason.endsWith(`"${node}"`));
 }

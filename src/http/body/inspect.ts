@@ -2,18 +2,8 @@
 // surrogates, and nesting that a recursive reader would die of.
 
 import type { ValidationItem } from '../../domain/errors.ts';
+import { isCleanText, NOT_UNICODE } from '../../domain/text.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-
-/** Message and type of a string that is no proper Unicode text. */
-export const NOT_UNICODE = {
-  msg: 'Input should be a valid string without NUL characters and lone surrogates',
-  type: 'string_unicode',
-} as const;
-
-/** True for text without NUL characters and lone surrogates. */
-export function isCleanText(text: string): boolean {
-  return text.isWellFormed() && !text.includes('\0');
-}
 
 /** The findings about one body; `withText` false looks at the depth only. Recursion is bounded by that depth. */
 export function inspect(body: unknown, withText: boolean): ValidationItem[] {

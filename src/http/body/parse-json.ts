@@ -2,8 +2,9 @@
 
 import { isUtf8 } from 'node:buffer';
 import { malformedJson, type ValidationItem, validationFailed } from '../../domain/errors.ts';
+import { NOT_UNICODE } from '../../domain/text.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { inspect, NOT_UNICODE } from './inspect.ts';
+import { inspect } from './inspect.ts';
 
 /**
  * Parses a body. Raises MALFORMED_JSON for broken UTF-8 and broken JSON; VALIDATION_ERROR for an empty body, for NUL

@@ -23,7 +23,7 @@ async function load(maxBytes: number): Promise<HttpMiddleware> {
   const { koaBody } = await import('koa-body');
   return koaBody({
     text: true,
-    textTypes: ['application/json'],
+    textTypes: ['application/json', 'application/x-www-form-urlencoded'],
     json: false,
     urlencoded: false,
     multipart: false,

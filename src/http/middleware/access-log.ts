@@ -2,6 +2,8 @@
 // hold secrets.
 
 import type { Logger } from 'pino';
+import { NOBODY } from '../../domain/account.ts';
+import { CLIENT_CLOSED_REQUEST } from '../client-gone.ts';
 import type { HttpContext, HttpMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
@@ -15,9 +17,6 @@ export function accessLog(log: Logger): HttpMiddleware {
   };
 }
 
-/** The status nginx gave to "the client left before the answer began". */
-const CLIENT_CLOSED_REQUEST = 499;
-
 function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<string, unknown> {
   return {
     method: req.method,
@@ -25,6 +24,7 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
     status: res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST,
     ms: Math.round(ms * 10) / 10,
     request_id: state.requestId,
+    principal: state.principal === NOBODY ? undefined : state.principal?.id,
     template: state.template?.slice(0, HTTP_LIMITS.loggedPathCharacters),
     instance_id: state.instanceId,
     // The answer began, but the client did not take all of it.

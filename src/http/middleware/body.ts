@@ -1,22 +1,26 @@
-// Reads the JSON body of a route that takes one and leaves it in `state.body`. It checks what the headers promise;
-// bytes are read by ../body/read-*.ts and parsed by ../body/parse-json.ts.
+// Reads the body of a route that takes one and leaves what it says in `state.body`. It checks what the headers promise;
+// bytes are read by ../body/read-*.ts and parsed by ../body/parse-*.ts.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { payloadTooLarge, unsupportedMediaType } from '../../domain/errors.ts';
+import { parseFormBody } from '../body/parse-form.ts';
 import { parseJsonBody } from '../body/parse-json.ts';
 import type { ReadBody } from '../body/read-direct.ts';
 import type { HttpMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
-/** Makes the middleware around one reader. 413 over `maxBytes`, 415 for anything but plain UTF-8 JSON. */
-export function body(read: ReadBody, maxBytes: number): HttpMiddleware {
+/**
+ * Makes the middleware around one reader. 413 over `maxBytes`, 415 for anything but plain UTF-8 JSON; with `takesForms`
+ * a form is taken, too.
+ */
+export function body(read: ReadBody, maxBytes: number, takesForms = false): HttpMiddleware {
   return async (context, next) => {
     const { headers } = context.req;
     if (hasBody(headers)) {
-      requireJson(headers);
+      const parse = parserFor(headers, takesForms);
       // Known before a byte is read: an honest client is told at once.
       if (Number(headers['content-length']) > maxBytes) throw payloadTooLarge(maxBytes);
-      context.state.body = parseJsonBody(await read(context));
+      context.state.body = parse(await read(context));
     } else {
       context.state.body = parseJsonBody(NO_BYTES);
     }
@@ -34,18 +38,26 @@ function hasBody(headers: IncomingHttpHeaders): boolean {
 /** `application/json`, with no parameter but `charset=utf-8`. Source: RFC 8259 section 8.1. */
 const JSON_TYPE = /^application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?;?\s*$/i;
 
-function requireJson(headers: IncomingHttpHeaders): void {
+/** Source: the URL standard; a charset is not part of it, but many clients name the only one there is. */
+const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?;?\s*$/i;
+
+type ParseBody = (bytes: Buffer) => unknown;
+
+function parserFor(headers: IncomingHttpHeaders, takesForms: boolean): ParseBody {
   const type = headers['content-type'] ?? '';
-  if (type !== 'application/json' && !isJsonType(type)) throw unsupportedMediaType(clip(type));
+  const accepted = takesForms ? 'a form or application/json' : 'application/json';
   const encoding = headers['content-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw unsupportedMediaType(`${clip(type)} with content-encoding ${clip(encoding)}`);
+    throw unsupportedMediaType(`${clip(type)} with content-encoding ${clip(encoding)}`, accepted);
   }
+  if (type === 'application/json' || matches(JSON_TYPE, type)) return parseJsonBody;
+  if (takesForms && matches(FORM_TYPE, type)) return parseFormBody;
+  throw unsupportedMediaType(clip(type), accepted);
 }
 
-/** The pattern is not made for 64 KiB of spaces, which it would try in every split. */
-function isJsonType(type: string): boolean {
-  return type.length <= HTTP_LIMITS.mediaTypeCharacters && JSON_TYPE.test(type);
+/** The patterns are not made for 64 KiB of spaces, which they would try in every split. */
+function matches(pattern: RegExp, type: string): boolean {
+  return type.length <= HTTP_LIMITS.mediaTypeCharacters && pattern.test(type);
 }
 
 function clip(text: string): string {

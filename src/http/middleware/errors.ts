@@ -33,14 +33,15 @@ function answer(context: HttpContext, error: GatewayError, log: Logger): void {
   }
   const { instanceId } = error.facts;
   const facts = { headers: headersOf(error), ...(instanceId === undefined ? {} : { instanceId }) };
-  respond(context, json(error.status, errorBody(error, state.requestId), facts));
+  respond(context, json(error.status, errorBody(error, state.requestId, state.principal), facts));
   drain(request);
 }
 
-/** Retry-After only when the call certainly did not happen. Source: decisions, "Errors". */
+/** `WWW-Authenticate` where other credentials would help. Retry-After only when the call certainly did not happen. Source: decisions, "Errors". */
 function headersOf(error: GatewayError): string[] {
-  const { allow, retryAfterSeconds } = error.facts;
+  const { allow, retryAfterSeconds, challenge } = error.facts;
   const headers: string[] = [];
+  if (challenge) headers.push('WWW-Authenticate', 'Bearer');
   if (allow !== undefined) headers.push('Allow', allow.join(', '));
   if (retryAfterSeconds !== undefined && error.delivered === 'no') {
     headers.push('Retry-After', String(retryAfterSeconds));

@@ -1,5 +1,6 @@
-// Keeps web pages of strangers away from a gateway without authentication: a page that a browser shows may neither
-// name this gateway by a domain of its own (DNS rebinding: Host) nor call it from elsewhere (Origin).
+// Keeps web pages of strangers away. On this machine, or without authentication, a page that a browser shows may neither
+// name this gateway by a domain of its own (DNS rebinding: Host) nor call it from elsewhere (Origin). A public gateway
+// knows its callers by credentials that no browser sends by itself: there the list of CORS origins decides.
 
 import { originNotAllowed } from '../../domain/errors.ts';
 import type { HttpContext, HttpMiddleware } from '../context.ts';
@@ -13,13 +14,21 @@ export interface GuardOptions {
   readonly allowedHosts: readonly string[];
   /** Origins that may call from a browser: `https://console.example`. `*` and `null` are ignored. */
   readonly allowedOrigins: readonly string[];
+  /** True with authentication and an address that others can reach. */
+  readonly isPublic: boolean;
+  /** Origins that may call a public gateway, besides; `*` is all of them. */
+  readonly corsOrigins: readonly string[];
   readonly proxies: Proxies;
 }
 
 /** Refuses with ORIGIN_NOT_ALLOWED; answers preflights of allowed origins. Source: decisions, "Guard". */
-export function guard({ allowedHosts, allowedOrigins, proxies }: GuardOptions): HttpMiddleware {
+export function guard(options: GuardOptions): HttpMiddleware {
+  return options.isPublic ? publicGuard(options) : localGuard(options);
+}
+
+function localGuard({ allowedHosts, allowedOrigins, proxies }: GuardOptions): HttpMiddleware {
   const hosts: ReadonlySet<string> = new Set(allowedHosts.map(lowerCase));
-  const origins: ReadonlySet<string> = new Set(allowedOrigins.map(lowerCase).filter(isOneOrigin));
+  const origins = originSet(allowedOrigins);
 
   const isHostAllowed = (host: string): boolean => {
     if (LOCAL_HOST.test(host)) return true;
@@ -39,18 +48,39 @@ export function guard({ allowedHosts, allowedOrigins, proxies }: GuardOptions): 
     }
     const { origin } = request.headers;
     if (origin === undefined) return next();
-    const written = origin.toLowerCase();
-    if (origins.has(written)) return shareWith(origin, context, next);
-    if (written === `${proxies.scheme(request)}://${host}`.toLowerCase()) return next();
+    if (origins.has(origin.toLowerCase())) return shareWith(origin, context, next);
+    if (isSameOrigin(origin, context, proxies)) return next();
     throw originNotAllowed('The Origin of the request is not allowed. See allowed_origins.');
   };
+}
+
+function publicGuard({ allowedOrigins, corsOrigins, proxies }: GuardOptions): HttpMiddleware {
+  const isForAll = corsOrigins.includes('*');
+  const origins = originSet([...corsOrigins, ...allowedOrigins]);
+  return (context, next) => {
+    const { origin } = context.req.headers;
+    if (origin === undefined) return next();
+    if (isForAll) return shareWith('*', context, next);
+    if (origins.has(origin.toLowerCase())) return shareWith(origin, context, next);
+    if (isSameOrigin(origin, context, proxies)) return next();
+    throw originNotAllowed('The Origin of the request is not allowed. See cors_origins.');
+  };
+}
+
+function originSet(origins: readonly string[]): ReadonlySet<string> {
+  return new Set(origins.map(lowerCase).filter(isOneOrigin));
+}
+
+function isSameOrigin(origin: string, { req: request }: HttpContext, proxies: Proxies): boolean {
+  const host = proxies.host(request);
+  return host !== undefined && origin.toLowerCase() === `${proxies.scheme(request)}://${host}`.toLowerCase();
 }
 
 const LOCAL_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
 const PORT = /:\d{1,5}$/;
 const ORIGIN_FORM = /^[/*]/;
 
-/** Marks the answer as readable for one other origin. Credentials are never allowed: nothing here uses cookies. */
+/** Marks the answer as readable for one other origin, or for all (`*`). Credentials are never allowed: nothing here uses cookies. */
 function shareWith(
   origin: string,
   context: HttpContext,
@@ -58,14 +88,19 @@ function shareWith(
 ): Promise<unknown> | undefined {
   const { req: request, res: response } = context;
   response.setHeader('Access-Control-Allow-Origin', origin);
-  response.setHeader('Vary', 'Origin');
-  response.setHeader('Access-Control-Expose-Headers', 'X-Request-ID, X-Instance-ID, Retry-After');
+  if (origin !== '*') response.setHeader('Vary', 'Origin');
+  response.setHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS);
   if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) {
     return next();
   }
   respond(context, noContent({ headers: PREFLIGHT_HEADERS }));
   return undefined;
 }
+
+const EXPOSED_HEADERS = [
+  ...['X-Request-ID', 'X-Instance-ID', 'Retry-After', 'WWW-Authenticate', 'Location', 'X-Total-Count'],
+  ...['X-Next-Cursor', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+].join(', ');
 
 const PREFLIGHT_HEADERS: readonly string[] = [
   ...['Access-Control-Allow-Methods', 'GET, HEAD, POST, PATCH, DELETE'],

@@ -1,5 +1,6 @@
 // The last step of a matched request: gathers its input, runs the route and writes the reply.
 
+import { NOBODY } from '../../domain/account.ts';
 import type { HttpContext, RouteMiddleware } from '../context.ts';
 import type { EventStreams } from '../event-stream.ts';
 import type { Proxies } from '../proxies.ts';
@@ -19,12 +20,14 @@ export function handle(
     const { state, params, querystring: query } = context;
     state.template = params.template;
     const request = new RequestFacts(context, proxies);
-    const reply = await route.run({ params, query, body: state.body, request }, services);
+    const { body, principal = NOBODY } = state;
+    const reply = await route.run({ params, query, body, request, principal }, services);
     await write(context, reply, streams);
   };
 }
 
 function write(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {
   if (reply.kind === 'stream') return streams.write(context, reply.events$);
+  if (reply.trail !== undefined) context.state.trail = reply.trail;
   respond(context, reply);
 }

@@ -2,9 +2,12 @@
 // Whether this process may get requests at all is routes/liveness.ts.
 
 import Type from 'typebox';
+import { databaseUnavailable } from '../../domain/errors.ts';
 import { TemplateParams } from '../path-params.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { CLOSED } from '../schemas.ts';
+import { errorBody } from '../views/error-body.ts';
 import {
   GatewayHealthView,
   gatewayHealthView,
@@ -21,14 +24,14 @@ export const healthRoutes: readonly Route[] = [
     scope: 'gateway:read',
     request: {
       params: TemplateParams,
-      query: Type.Object({ format: Type.Optional(Type.Enum(['object', 'array'])) }),
+      query: Type.Object({ format: Type.Optional(Type.Enum(['object', 'array'])) }, CLOSED),
     },
     answers: { 200: { description: 'Counts, and each instance', body: TemplateHealthView } },
     errors: ['TEMPLATE_NOT_FOUND'],
-    handler: ({ params, query }, { gateway }) => {
+    handler: ({ params, query, principal }, { gateway }) => {
       const health = gateway.health(params.template);
       const { instances } = gateway.template(params.template);
-      return json(200, templateHealthView(health, instances, query.format ?? 'object'));
+      return json(200, templateHealthView(health, instances, query.format ?? 'object', principal));
     },
   }),
   defineRoute({
@@ -48,18 +51,17 @@ export const healthRoutes: readonly Route[] = [
     scope: 'open',
     answers: {
       200: { description: 'The database answers', body: ServerHealthView },
-      503: { description: 'The database does not answer: the same with the fields of an error' },
+      503: {
+        description: 'The database does not answer: the same with the fields of an error',
+        body: ServerHealthView,
+      },
     },
-    errors: [],
+    errors: ['DATABASE_UNAVAILABLE'],
     handler: async ({ request }, { gateway }) => {
       const health = serverHealthView(gateway, await gateway.databaseStatus());
       if (health.database === 'connected') return json(200, health);
-      return json(503, {
-        ...health,
-        detail: 'The database does not answer.',
-        error_code: 'DATABASE_UNAVAILABLE',
-        request_id: request.id,
-      });
+      // It is no refusal, so it does not leave as an error: everything else in it is true.
+      return json(503, { ...health, ...errorBody(databaseUnavailable(undefined), request.id) });
     },
   }),
 ];

@@ -2,15 +2,23 @@
 // from it. Order matters to nobody: no two rows fit the same request.
 
 import type { Route } from '../route.ts';
+import { accountRoutes } from './account.ts';
+import { apiKeyRoutes } from './api-keys.ts';
+import { auditRoutes } from './audit.ts';
+import { documentRoutes } from './documents.ts';
 import { healthRoutes } from './health.ts';
 import { instanceRoutes } from './instances.ts';
 import { livenessRoutes } from './liveness.ts';
+import { loginRoutes } from './login.ts';
 import { promptRoutes } from './prompts.ts';
 import { registrationRoutes } from './registration.ts';
 import { resourceRoutes } from './resources.ts';
+import { serverToolRoutes } from './server-tools.ts';
+import { serverRoutes } from './servers.ts';
 import { statisticsRoutes } from './statistics.ts';
 import { templateRoutes } from './templates.ts';
 import { toolRoutes } from './tools.ts';
+import { userRoutes } from './users.ts';
 
 export const ROUTES: readonly Route[] = [
   ...toolRoutes,
@@ -22,4 +30,12 @@ export const ROUTES: readonly Route[] = [
   ...registrationRoutes,
   ...instanceRoutes,
   ...livenessRoutes,
+  ...loginRoutes,
+  ...accountRoutes,
+  ...userRoutes,
+  ...apiKeyRoutes,
+  ...serverRoutes,
+  ...serverToolRoutes,
+  ...auditRoutes,
+  ...documentRoutes,
 ];

@@ -2,6 +2,7 @@
 // Source: decisions, "Surface A bodies".
 
 import Type from 'typebox';
+import type { Principal } from '../../domain/account.ts';
 import { InstanceInput } from '../../domain/instance.ts';
 import type { Gateway } from '../../gateway.ts';
 import { InstanceParams } from '../path-params.ts';
@@ -14,7 +15,8 @@ const { weight, metadata } = InstanceInput.properties;
 const InstanceChange = Type.Object({ weight, metadata }, CLOSED);
 
 const record: AnswerDoc = { description: 'The instance as it is now', body: InstanceRecord };
-const NOT_FOUND = ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND'] as const;
+/** An instance of another node is changed there, and started and stopped only there. */
+const ERRORS = ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND', 'NO_HEALTHY_INSTANCE', 'SHUTTING_DOWN'] as const;
 
 export const instanceRoutes: readonly Route[] = [
   defineRoute({
@@ -24,10 +26,10 @@ export const instanceRoutes: readonly Route[] = [
     scope: 'gateway:write',
     request: { params: InstanceParams, body: InstanceChange },
     answers: { 200: record },
-    errors: NOT_FOUND,
-    handler: async ({ params, body }, { gateway }) => {
+    errors: ERRORS,
+    handler: async ({ params, body, principal }, { gateway }) => {
       await gateway.changeInstance(params.template, params.instance_id, body);
-      return recordReply(gateway, params.template, params.instance_id);
+      return recordReply(gateway, params.template, params.instance_id, principal);
     },
   }),
   commandRoute('drain', 'No new calls until it is resumed; running calls finish'),
@@ -43,15 +45,14 @@ function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string):
     scope: 'gateway:write',
     request: { params: InstanceParams },
     answers: { 200: record },
-    errors: NOT_FOUND,
-    handler: ({ params }, { gateway }) => {
+    errors: ERRORS,
+    handler: ({ params, principal }, { gateway }) => {
       gateway[command](params.template, params.instance_id);
-      return recordReply(gateway, params.template, params.instance_id);
+      return recordReply(gateway, params.template, params.instance_id, principal);
     },
   });
 }
 
-function recordReply(gateway: Gateway, template: string, id: string): BytesReply {
-  const { definition, snapshot } = gateway.instance(template, id);
-  return json(200, instanceRecord(definition, snapshot));
+function recordReply(gateway: Gateway, template: string, id: string, viewer: Principal): BytesReply {
+  return json(200, instanceRecord(gateway.instance(template, id), viewer));
 }

@@ -24,7 +24,10 @@ export const livenessRoutes: readonly Route[] = [
     scope: 'open',
     answers: {
       200: { description: 'They may', body: Type.Object({ status: Type.Literal('ready') }) },
-      503: { description: 'The fields of an error, and `status`: `starting` or `shutting down`' },
+      503: {
+        description: 'The fields of an error, and which of the two it is',
+        body: Type.Object({ status: Type.Enum(['starting', 'shutting down']) }),
+      },
     },
     errors: ['SHUTTING_DOWN', 'NO_HEALTHY_INSTANCE'],
     handler: ({ request }, { gateway }) => {

@@ -2,7 +2,7 @@
 // Source: decisions, "Surface A bodies"; MCP server/prompts and server/utilities/completion.
 
 import Type from 'typebox';
-import { exchangeReply } from '../exchange-reply.ts';
+import { exchangeReply, RESULT_TYPES } from '../exchange-reply.ts';
 import { gatherList } from '../list-reply.ts';
 import { TemplateParams } from '../path-params.ts';
 import { json } from '../reply.ts';
@@ -58,6 +58,7 @@ export const promptRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'The MCP result as the instance gave it',
+        types: RESULT_TYPES,
         body: Type.Object({ messages: Type.Array(AnyObject) }),
       },
     },
@@ -75,6 +76,7 @@ export const promptRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'The MCP result as the instance gave it',
+        types: RESULT_TYPES,
         body: Type.Object({ completion: AnyObject }),
       },
     },

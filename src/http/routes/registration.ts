@@ -1,17 +1,18 @@
-// Instances come and go: register, deregister. A command is code that this machine will run, so where it may come from
-// is checked here. Source: decisions, "Surface A bodies" and "Commands are code".
+// Instances come and go: register, deregister. Which commands may be registered is ../checked-command.ts.
+// Source: decisions, "Surface A bodies".
 
 import Type, { type Static } from 'typebox';
-import { commandNotAllowed, GatewayError, validationFailed } from '../../domain/errors.ts';
 import { InstanceInput, RegisterInput } from '../../domain/instance.ts';
 import type { LoadBalancerSettings } from '../../domain/template.ts';
+import { checkedCommand } from '../checked-command.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { InstanceParams } from '../path-params.ts';
+import { relocated } from '../relocated.ts';
 import { json, noContent } from '../reply.ts';
-import type { RequestFacts } from '../request-facts.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { CLOSED } from '../schemas.ts';
+import { CLOSED, LOCATION } from '../schemas.ts';
 import { InstanceRecord, instanceRecord } from '../views/instance-record.ts';
+import { requireTemplate } from '../visible.ts';
 
 const { template_name, load_balancer } = RegisterInput.properties;
 
@@ -32,30 +33,46 @@ export const registrationRoutes: readonly Route[] = [
     summary: 'Register an instance, or replace one in place',
     scope: 'gateway:write',
     request: {
-      query: Type.Object({
-        wait: Type.Optional(Type.Integer({ minimum: 0, maximum: HTTP_LIMITS.registrationWaitSeconds })),
-      }),
+      query: Type.Object(
+        { wait: Type.Optional(Type.Integer({ minimum: 0, maximum: HTTP_LIMITS.registrationWaitSeconds })) },
+        CLOSED,
+      ),
       body: RegisterBody,
     },
     answers: {
-      201: { description: 'Registered; it starts, and is healthy when `status` says so', body: Registered },
-      200: { description: 'An instance with the same id was replaced', body: Registered },
+      201: {
+        description: 'Registered; it starts, and is healthy when `status` says so',
+        body: Registered,
+        headers: LOCATION,
+      },
+      200: { description: 'An instance with the same id was replaced', body: Registered, headers: LOCATION },
     },
-    errors: ['CONFIG_INCOMPLETE', 'ENDPOINT_NOT_ALLOWED', 'COMMAND_NOT_ALLOWED'],
-    handler: async ({ query, body, request }, { gateway }) => {
-      const { template, instance, loadBalancer, isFlat } = unfold(body);
-      if (instance.command !== undefined) requireLocal(request);
+    errors: [
+      'TEMPLATE_NOT_FOUND',
+      'DUPLICATE_SERVER',
+      'CONFIG_INCOMPLETE',
+      'REGISTRY_FULL',
+      'ENDPOINT_NOT_ALLOWED',
+      'COMMAND_NOT_ALLOWED',
+      'SHUTTING_DOWN',
+    ],
+    handler: async ({ query, body, request, principal }, services) => {
+      const { gateway } = services;
+      const { template, instance: wanted, loadBalancer, isFlat } = unfold(body);
+      requireTemplate(principal, template);
+      const instance = checkedCommand({ template, instance: wanted, principal, request }, services);
       const { definition, replaced } = await gateway
         .register(template, instance, { loadBalancer, waitMs: (query.wait ?? 0) * 1000 })
         .catch((thrown: unknown) => {
-          throw isFlat ? flattened(thrown) : thrown;
+          throw isFlat ? relocated(thrown, withoutInstance) : thrown;
         });
-      const { snapshot } = gateway.instance(template, definition.id);
-      return json(replaced ? 200 : 201, {
-        ...instanceRecord(definition, snapshot),
+      const subject = `/servers/${definition.serverId}`;
+      const registered = {
+        ...instanceRecord(gateway.instance(template, definition.id), principal),
         instance_id: definition.id,
         message: `Instance "${definition.id}" is ${replaced ? 'replaced' : 'registered'}.`,
-      });
+      };
+      return json(replaced ? 200 : 201, registered, { headers: ['Location', subject], trail: { subject } });
     },
   }),
   defineRoute({
@@ -65,7 +82,7 @@ export const registrationRoutes: readonly Route[] = [
     scope: 'gateway:write',
     request: { params: InstanceParams },
     answers: { 204: { description: 'It gets no more calls and is not stored any more' } },
-    errors: ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND'],
+    errors: ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND', 'SHUTTING_DOWN'],
     handler: async ({ params }, { gateway }) => {
       await gateway.deregister(params.template, params.instance_id);
       return noContent();
@@ -87,20 +104,7 @@ function unfold(body: Static<typeof RegisterBody>): Wanted {
     : { template, loadBalancer, instance: rest, isFlat: true };
 }
 
-/** While authentication is off, being on this machine is what shows that somebody may run programs on it. */
-function requireLocal(request: RequestFacts): void {
-  if (request.isLocal && request.origin === undefined) return;
-  throw commandNotAllowed('While authentication is off, commands are registered from this machine only.');
-}
-
 /** Findings point into `instance`; the caller of the flat form has not written one. */
-function flattened(thrown: unknown): unknown {
-  const items = thrown instanceof GatewayError ? thrown.facts.items : undefined;
-  if (items === undefined) return thrown;
-  return validationFailed(
-    items.map((item) => ({
-      ...item,
-      loc: item.loc.filter((word, index) => index !== 1 || word !== 'instance'),
-    })),
-  );
+function withoutInstance(loc: readonly (string | number)[]): readonly (string | number)[] {
+  return loc.filter((word, index) => index !== 1 || word !== 'instance');
 }

@@ -2,7 +2,7 @@
 // Source: spec, "Endpoints", surface A; decisions, "Surface A bodies".
 
 import Type from 'typebox';
-import { exchangeReply } from '../exchange-reply.ts';
+import { exchangeReply, RESULT_TYPES } from '../exchange-reply.ts';
 import { gatherList } from '../list-reply.ts';
 import { TemplateParams } from '../path-params.ts';
 import { json } from '../reply.ts';
@@ -59,6 +59,7 @@ export const resourceRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'The MCP result as the instance gave it',
+        types: RESULT_TYPES,
         body: Type.Object({ contents: Type.Array(AnyObject) }),
       },
     },

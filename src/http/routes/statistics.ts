@@ -5,6 +5,8 @@ import { STRATEGY_NAMES } from '../../domain/policy.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { requestsByServer, StatisticsView, statisticsView } from '../views/statistics.ts';
+import { visibleStats } from '../views/visible-stats.ts';
+import { visibleServers } from '../visible.ts';
 
 /** Source: spec, "Statistics response". */
 const ServerStatistics = Type.Object({
@@ -27,7 +29,7 @@ export const statisticsRoutes: readonly Route[] = [
     scope: 'gateway:read',
     answers: { 200: { description: 'Numbers since the start', body: StatisticsView } },
     errors: [],
-    handler: (_input, { gateway }) => json(200, statisticsView(gateway)),
+    handler: ({ principal }, { gateway }) => json(200, statisticsView(gateway, principal)),
   }),
   defineRoute({
     method: 'GET',
@@ -36,9 +38,9 @@ export const statisticsRoutes: readonly Route[] = [
     scope: 'gateway:read',
     answers: { 200: { description: 'Numbers since the start', body: ServerStatistics } },
     errors: [],
-    handler: (_input, { gateway }) => {
-      const stats = gateway.stats();
-      const servers = gateway.servers();
+    handler: ({ principal }, { gateway }) => {
+      const servers = visibleServers(gateway, principal);
+      const stats = visibleStats(gateway.stats(), servers, principal);
       return json(200, {
         uptime: stats.uptimeSeconds,
         total_requests: stats.totalRequests,

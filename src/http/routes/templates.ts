@@ -5,10 +5,11 @@ import { LoadBalancerSettings } from '../../domain/template.ts';
 import type { Gateway } from '../../gateway.ts';
 import { TemplateParams } from '../path-params.ts';
 import { json } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route, type Services } from '../route.ts';
 import { CLOSED } from '../schemas.ts';
 import { LoadBalancerView, loadBalancerView } from '../views/load-balancer.ts';
 import { RegistryView, registryView } from '../views/registry.ts';
+import { visibleTemplates } from '../visible.ts';
 
 /** The settings, or the object `load_balancer` of the registry document around them. */
 const TemplateChange = Type.Union([
@@ -24,23 +25,24 @@ export const templateRoutes: readonly Route[] = [
     scope: 'gateway:read',
     answers: { 200: { description: 'Templates with their instances and settings', body: RegistryView } },
     errors: [],
-    handler: (_input, { gateway }) => json(200, registryView(gateway)),
+    handler: ({ principal }, { gateway }) => json(200, registryView(gateway, principal)),
   }),
   defineRoute({
     method: 'GET',
     path: '/gateway/templates',
     summary: 'Names of the templates',
     scope: 'gateway:read',
-    request: { query: Type.Object({ tag: Type.Optional(Type.String()) }) },
+    request: { query: Type.Object({ tag: Type.Optional(Type.String()) }, CLOSED) },
     answers: {
       200: { description: 'Sorted names', body: Type.Object({ templates: Type.Array(Type.String()) }) },
     },
     errors: [],
-    handler: ({ query }, { gateway }) => {
+    handler: ({ query, principal }, { gateway, definitions }) => {
       const { tag } = query;
-      const names = gateway.templates();
+      const names = visibleTemplates(gateway, principal);
       return json(200, {
-        templates: tag === undefined ? names : names.filter((template) => hasTag(gateway, template, tag)),
+        templates:
+          tag === undefined ? names : names.filter((template) => hasTag(template, tag, gateway, definitions)),
       });
     },
   }),
@@ -56,7 +58,7 @@ export const templateRoutes: readonly Route[] = [
         body: Type.Object({ template_name: Type.String(), load_balancer: LoadBalancerView }),
       },
     },
-    errors: ['TEMPLATE_NOT_FOUND'],
+    errors: ['TEMPLATE_NOT_FOUND', 'SHUTTING_DOWN'],
     handler: async ({ params, body }, { gateway }) => {
       await gateway.changeTemplate(params.template, 'load_balancer' in body ? body.load_balancer : body);
       const { policy } = gateway.template(params.template);
@@ -65,8 +67,14 @@ export const templateRoutes: readonly Route[] = [
   }),
 ];
 
-/** Until templates have definitions of their own, a tag is what an instance carries in `metadata.tags`. */
-function hasTag(gateway: Gateway, template: string, tag: string): boolean {
+/** A tag of the definition file, or one that an instance carries in `metadata.tags`. */
+function hasTag(
+  template: string,
+  tag: string,
+  gateway: Gateway,
+  definitions: Services['definitions'],
+): boolean {
+  if (definitions.get(template)?.tags?.includes(tag)) return true;
   return gateway.template(template).instances.some(({ metadata }) => {
     const { tags } = metadata;
     return Array.isArray(tags) && tags.includes(tag);

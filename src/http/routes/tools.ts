@@ -1,7 +1,7 @@
 // Tools of a template: call one, list them. Source: spec, "Endpoints", surface A; decisions, "Surface A bodies".
 
 import Type from 'typebox';
-import { exchangeReply } from '../exchange-reply.ts';
+import { exchangeReply, RESULT_TYPES } from '../exchange-reply.ts';
 import { gatherList } from '../list-reply.ts';
 import { TemplateParams } from '../path-params.ts';
 import { json } from '../reply.ts';
@@ -29,7 +29,13 @@ export const toolRoutes: readonly Route[] = [
     scope: 'tools:call',
     reader: 'direct',
     request: { params: TemplateParams, body: CallToolBody },
-    answers: { 200: { description: 'The MCP result as the instance gave it', body: CallToolResult } },
+    answers: {
+      200: {
+        description: 'The MCP result as the instance gave it',
+        body: CallToolResult,
+        types: RESULT_TYPES,
+      },
+    },
     errors: [...FROM_BACKEND, 'TOOL_NOT_FOUND', 'INVALID_TOOL_ARGUMENTS'],
     handler: ({ params, body, request }, { gateway }) =>
       exchangeReply(gateway, params.template, { method: 'tools/call', params: body }, request),

@@ -34,7 +34,7 @@ export type ServerHealthView = Static<typeof ServerHealthView>;
 
 /** Surface A: healthy when every instance is (or there is none), unhealthy when none is or the database is away. */
 export function gatewayHealthView(gateway: Gateway, database: Database, build: string): GatewayHealthView {
-  const instances = instanceCounts(gateway);
+  const instances = instanceCounts(gateway.servers());
   return {
     status: statusOf(instances, database),
     database,
@@ -54,7 +54,7 @@ export function serverHealthView(gateway: Gateway, database: Database): ServerHe
     uptime: gateway.stats().uptimeSeconds,
     version: API_VERSION,
     database,
-    mcp_servers: instanceCounts(gateway),
+    mcp_servers: instanceCounts(gateway.servers()),
   };
 }
 

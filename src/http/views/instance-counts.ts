@@ -1,7 +1,6 @@
 // How many instances there are and how many of them are healthy: the same count for every answer that tells one.
 
 import Type, { type Static } from 'typebox';
-import type { Gateway } from '../../gateway.ts';
 import type { Server } from '../../gateway-types.ts';
 
 /** Schema of the counts. */
@@ -12,9 +11,9 @@ export const InstanceCounts = Type.Object({
 });
 export type InstanceCounts = Static<typeof InstanceCounts>;
 
-/** Counts all instances; those that drain or have stopped are left out. Source: decisions, "Surface A bodies". */
-export function instanceCounts(gateway: Pick<Gateway, 'servers'>): InstanceCounts {
-  const counted = gateway.servers().filter(isCounted);
+/** Counts instances; those that drain or have stopped are left out. Source: decisions, "Surface A bodies". */
+export function instanceCounts(servers: readonly Server[]): InstanceCounts {
+  const counted = servers.filter(isCounted);
   const healthy = counted.filter(({ snapshot }) => snapshot.healthy).length;
   return { total: counted.length, healthy, unhealthy: counted.length - healthy };
 }

@@ -2,9 +2,11 @@
 // Source: decisions, "Surface A bodies", instance record; ADR 6.
 
 import Type, { type Static } from 'typebox';
+import { mayDo, type Principal } from '../../domain/account.ts';
 import { type InstanceDefinition, type InstanceSnapshot, TRANSPORT_KINDS } from '../../domain/instance.ts';
+import type { Server } from '../../gateway-types.ts';
+import { NullableText } from '../schemas.ts';
 
-const NullableText = Type.Union([Type.String(), Type.Null()]);
 const Masked = Type.Record(Type.String(), Type.Literal('***'));
 
 export const INSTANCE_STATES = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'] as const;
@@ -38,8 +40,24 @@ export const InstanceRecord = Type.Object({
 });
 export type InstanceRecord = Static<typeof InstanceRecord>;
 
-/** Makes the record. Values of `env_vars` and `headers` are masked: they are where secrets are kept. */
-export function instanceRecord(definition: InstanceDefinition, snapshot: InstanceSnapshot): InstanceRecord {
+/**
+ * Makes the record for one viewer. Values of `env_vars` and `headers` are masked for everybody: they are where secrets
+ * are kept. What tells about the machine (the command, its words and folder, the query of an endpoint, standard error and
+ * the reason, which may quote them) is shown to those who may change it.
+ */
+export function instanceRecord({ definition, snapshot }: Server, viewer: Principal): InstanceRecord {
+  const record = wholeRecord(definition, snapshot);
+  if (seesMachine(viewer)) return record;
+  const endpoint = record.endpoint?.replace(/\?.*$/s, '') ?? null;
+  return { ...record, endpoint, command: null, args: [], working_dir: null, reason: null, stderr: [] };
+}
+
+/** True for those who may know how an instance is run. */
+export function seesMachine(viewer: Principal): boolean {
+  return mayDo(viewer, ['gateway:write']);
+}
+
+function wholeRecord(definition: InstanceDefinition, snapshot: InstanceSnapshot): InstanceRecord {
   return {
     id: definition.id,
     server_id: definition.serverId,
@@ -54,8 +72,7 @@ export function instanceRecord(definition: InstanceDefinition, snapshot: Instanc
     weight: definition.weight,
     metadata: { ...definition.metadata },
     source: definition.source,
-    // Which node of several runs it; there is one node so far.
-    node_id: null,
+    node_id: definition.nodeId ?? null,
     status: snapshot.healthy ? 'healthy' : 'unhealthy',
     healthy: snapshot.healthy,
     state: snapshot.state,

@@ -2,7 +2,9 @@
 // Source: spec, "Gateway configuration per template"; decisions, "Surface A bodies".
 
 import Type, { type Static } from 'typebox';
+import type { Principal } from '../../domain/account.ts';
 import type { Gateway } from '../../gateway.ts';
+import { visibleServers, visibleTemplates } from '../visible.ts';
 import { instanceCounts } from './instance-counts.ts';
 import { InstanceRecord, instanceRecord } from './instance-record.ts';
 import { LoadBalancerView, loadBalancerView } from './load-balancer.ts';
@@ -22,19 +24,18 @@ export const RegistryView = Type.Object({
 });
 export type RegistryView = Static<typeof RegistryView>;
 
-/** Makes the answer; templates without instances are there, too. */
-export function registryView(gateway: Gateway): RegistryView {
-  const servers = Map.groupBy(gateway.servers(), ({ definition }) => definition.template);
-  const templates = gateway.templates().map((template) => {
-    const records = (servers.get(template) ?? []).map((server) =>
-      instanceRecord(server.definition, server.snapshot),
-    );
+/** Makes the answer for one viewer; templates without instances are there, too. */
+export function registryView(gateway: Gateway, viewer: Principal): RegistryView {
+  const servers = visibleServers(gateway, viewer);
+  const byTemplate = Map.groupBy(servers, ({ definition }) => definition.template);
+  const templates = visibleTemplates(gateway, viewer).map((template) => {
+    const records = (byTemplate.get(template) ?? []).map((server) => instanceRecord(server, viewer));
     return [
       template,
       { instances: records, load_balancer: loadBalancerView(gateway.template(template).policy) },
     ] as const;
   });
-  const { total, healthy, unhealthy } = instanceCounts(gateway);
+  const { total, healthy, unhealthy } = instanceCounts(servers);
   return {
     templates: Object.fromEntries(templates),
     stats: {

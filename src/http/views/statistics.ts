@@ -2,11 +2,17 @@
 // What is counted, and when, is actors/metrics.ts.
 
 import Type, { type Static } from 'typebox';
+import type { Principal } from '../../domain/account.ts';
 import { STRATEGY_NAMES } from '../../domain/policy.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { GatewayStats, Server } from '../../gateway-types.ts';
+import { NullableText } from '../schemas.ts';
+import { visibleServers, visibleTemplates } from '../visible.ts';
 import { rounded } from './rounded.ts';
+import { visibleStats } from './visible-stats.ts';
 
+/** In ms; null for those who see a part of the gateway only. */
+const Percentile = Type.Union([Type.Number(), Type.Null()]);
 const CountByServer = Type.Record(Type.String(), Type.Integer());
 
 /** Schema of GET /gateway/stats. Rates are 0 to 1, percentages 0 to 100, times as their names say. */
@@ -16,9 +22,9 @@ export const StatisticsView = Type.Object({
   active_connections: Type.Integer(),
   error_rate: Type.Number(),
   average_response_time_ms: Type.Number(),
-  p50_ms: Type.Number(),
-  p95_ms: Type.Number(),
-  p99_ms: Type.Number(),
+  p50_ms: Percentile,
+  p95_ms: Percentile,
+  p99_ms: Percentile,
   templates: Type.Record(
     Type.String(),
     Type.Object({
@@ -51,25 +57,28 @@ export const StatisticsView = Type.Object({
     successful_checks: Type.Integer(),
     failed_checks: Type.Integer(),
     success_rate_percent: Type.Number(),
-    last_check_time: Type.Union([Type.String(), Type.Null()]),
+    last_check_time: NullableText,
   }),
 });
 export type StatisticsView = Static<typeof StatisticsView>;
 
-/** Makes the answer from what the gateway counted and what it runs now. */
-export function statisticsView(gateway: Gateway): StatisticsView {
-  const stats = gateway.stats();
-  const servers = gateway.servers();
+/**
+ * Makes the answer for one viewer from what the gateway counted and what it runs now. Who may use some templates only
+ * gets sums over their instances, and no percentiles: those cannot be taken apart.
+ */
+export function statisticsView(gateway: Gateway, viewer: Principal): StatisticsView {
+  const servers = visibleServers(gateway, viewer);
+  const stats = visibleStats(gateway.stats(), servers, viewer);
   return {
     uptime: stats.uptimeSeconds,
     total_requests: stats.totalRequests,
     active_connections: stats.activeConnections,
     error_rate: rounded(stats.errorRate, 4),
     average_response_time_ms: rounded(stats.averageResponseTimeMs, 3),
-    p50_ms: rounded(stats.p50Ms, 3),
-    p95_ms: rounded(stats.p95Ms, 3),
-    p99_ms: rounded(stats.p99Ms, 3),
-    templates: templatesView(gateway),
+    p50_ms: percentile(stats.p50Ms),
+    p95_ms: percentile(stats.p95Ms),
+    p99_ms: percentile(stats.p99Ms),
+    templates: templatesView(gateway, viewer),
     instances: byServer(servers, ({ snapshot }) => instanceView(snapshot, stats)),
     load_balancer: {
       default_strategy: gateway.policy.strategy,
@@ -83,13 +92,16 @@ export function statisticsView(gateway: Gateway): StatisticsView {
 }
 
 /** Exchanges by server id; every registered server is there, 0 included. Source: decisions, "Surface B bodies". */
-export function requestsByServer(servers: readonly Server[], stats: GatewayStats): Record<string, number> {
+export function requestsByServer(
+  servers: readonly Server[],
+  stats: Pick<GatewayStats, 'instances'>,
+): Record<string, number> {
   return byServer(servers, ({ snapshot }) => stats.instances[snapshot.serverId]?.requests ?? 0);
 }
 
-function templatesView(gateway: Gateway): StatisticsView['templates'] {
+function templatesView(gateway: Gateway, viewer: Principal): StatisticsView['templates'] {
   return Object.fromEntries(
-    gateway.templates().map((template) => {
+    visibleTemplates(gateway, viewer).map((template) => {
       const { total, healthy, strategy } = gateway.health(template);
       return [
         template,
@@ -99,7 +111,7 @@ function templatesView(gateway: Gateway): StatisticsView['templates'] {
   );
 }
 
-function instanceView({ serverId, healthy }: Server['snapshot'], stats: GatewayStats) {
+function instanceView({ serverId, healthy }: Server['snapshot'], stats: Pick<GatewayStats, 'instances'>) {
   const metrics = stats.instances[serverId];
   return {
     healthy,
@@ -109,7 +121,14 @@ function instanceView({ serverId, healthy }: Server['snapshot'], stats: GatewayS
   };
 }
 
-function healthCheckerView(gateway: Gateway, { probes }: GatewayStats): StatisticsView['health_checker'] {
+function percentile(ms: number | null): number | null {
+  return ms === null ? null : rounded(ms, 3);
+}
+
+function healthCheckerView(
+  gateway: Gateway,
+  { probes }: Pick<GatewayStats, 'probes'>,
+): StatisticsView['health_checker'] {
   return {
     running: gateway.accepting,
     check_interval: gateway.policy.healthIntervalMs / 1000,

@@ -1,10 +1,12 @@
 // How the health of a template looks. Source: spec, "Template health response"; decisions, "Surface A bodies".
 
 import Type, { type Static } from 'typebox';
+import type { Principal } from '../../domain/account.ts';
 import { type InstanceDefinition, type InstanceSnapshot, TRANSPORT_KINDS } from '../../domain/instance.ts';
 import { STRATEGY_NAMES } from '../../domain/policy.ts';
 import type { Gateway } from '../../gateway.ts';
-import { INSTANCE_STATES } from './instance-record.ts';
+import { NullableText } from '../schemas.ts';
+import { INSTANCE_STATES, seesMachine } from './instance-record.ts';
 import { rounded } from './rounded.ts';
 
 const healthFields = {
@@ -17,11 +19,11 @@ const healthFields = {
   score: Type.Number(),
   latency_ms: Type.Union([Type.Number(), Type.Null()]),
   consecutive_failures: Type.Integer(),
-  last_check: Type.Union([Type.String(), Type.Null()]),
-  reason: Type.Union([Type.String(), Type.Null()]),
+  last_check: NullableText,
+  reason: NullableText,
 };
-const InstanceHealth = Type.Object(healthFields);
-type InstanceHealth = Static<typeof InstanceHealth>;
+export const InstanceHealth = Type.Object(healthFields);
+export type InstanceHealth = Static<typeof InstanceHealth>;
 
 /** Schema of the answer; with `?format=array` the instances are a list and carry their `id`. */
 export const TemplateHealthView = Type.Object({
@@ -38,16 +40,19 @@ export const TemplateHealthView = Type.Object({
 });
 export type TemplateHealthView = Static<typeof TemplateHealthView>;
 
-/** Makes the answer. The template is healthy when at least one instance is. */
+/** Makes the answer for one viewer. The template is healthy when at least one instance is. */
 export function templateHealthView(
   health: ReturnType<Gateway['health']>,
   definitions: readonly InstanceDefinition[],
   format: 'object' | 'array',
+  viewer: Principal,
 ): TemplateHealthView {
   const transports = new Map(definitions.map(({ id, transport }) => [id, transport]));
   const views = health.instances.flatMap((snapshot) => {
     const transport = transports.get(snapshot.id);
-    return transport === undefined ? [] : [[snapshot.id, instanceHealth(snapshot, transport)] as const];
+    return transport === undefined
+      ? []
+      : [[snapshot.id, instanceHealth(snapshot, transport, viewer)] as const];
   });
   return {
     template_name: health.template,
@@ -60,9 +65,11 @@ export function templateHealthView(
   };
 }
 
-function instanceHealth(
+/** The health of one instance; why it is not healthy is told to those who may see how it is run. */
+export function instanceHealth(
   snapshot: InstanceSnapshot,
   transport: InstanceDefinition['transport'],
+  viewer: Principal,
 ): InstanceHealth {
   return {
     healthy: snapshot.healthy,
@@ -75,6 +82,6 @@ function instanceHealth(
     latency_ms: snapshot.latencyMs === null ? null : rounded(snapshot.latencyMs, 3),
     consecutive_failures: snapshot.consecutiveFailures,
     last_check: snapshot.lastCheck,
-    reason: snapshot.reason,
+    reason: seesMachine(viewer) ? snapshot.reason : null,
   };
 }

@@ -1,0 +1,94 @@
+// Instances of other nodes in the fleet: listed among the others, never started, never picked, refused with the reason.
+
+import * as assert from 'uvu/assert';
+import { healthOf } from '../../src/actors/template-health.ts';
+import { whyNobody } from '../../src/actors/why-nobody.ts';
+import type { InstanceDefinition } from '../../src/domain/instance.ts';
+import { answers, definition, Stage, settled, told } from '../helpers/failing-backend.ts';
+import { codeOf } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('fleet: other nodes');
+let stage = new Stage();
+const foreign = (id: string, fields: Partial<InstanceDefinition> = {}) =>
+  definition(id, { transport: 'stdio', command: 'run', nodeId: 'there', ...fields });
+
+test.before.each(() => {
+  stage = new Stage();
+});
+test.after.each(() => stage.close());
+
+test('stands in the lists, and in none of what runs', async () => {
+  const here = await stage.add('a', answers());
+  const there = stage.fleet.addForeign(foreign('b'));
+  assert.equal(stage.fleet.members('t'), [here, there]);
+  assert.equal([stage.fleet.refs('t'), stage.fleet.all()], [[here], [here]]);
+  assert.is(stage.fleet.find('t', 'b'), there);
+  assert.is(stage.fleet.member('t', 'b'), there);
+  assert.is(stage.fleet.byServerId('b'), there);
+  assert.is(stage.fleet.isServerIdTaken('b'), true);
+  assert.equal(stage.fleet.views('t')[1], { definition: foreign('b'), snapshot: there.snapshot() });
+  assert.equal(stage.fleet.snapshot(there), there.snapshot());
+  assert.is(await codeOf(() => stage.fleet.get('t', 'b')), 'NO_HEALTHY_INSTANCE');
+  assert.equal([...stage.backends.keys()], ['a']);
+  assert.equal(
+    stage.events.filter((event) => 'instanceId' in event && event.instanceId === 'b'),
+    [],
+  );
+});
+
+test('is not counted in the health of its template', async () => {
+  await stage.add('a', answers());
+  stage.fleet.addForeign(foreign('b'));
+  const snapshots = stage.fleet.views('t').map(({ snapshot }) => snapshot);
+  const { total, healthy, healthPercentage, instances } = healthOf('t', 'random', snapshots);
+  assert.equal([total, healthy, healthPercentage, instances.length], [1, 1, 100, 2]);
+});
+
+test('is never picked, and refuses a call that is meant for it with the reason', async () => {
+  stage.fleet.addForeign(foreign('b'));
+  const nobody = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no' };
+  assert.equal(told(await stage.call('write').end), { ...nobody, retryAfterSeconds: 2 });
+  assert.equal(told(await stage.call('write', { instanceId: 'b' }).end), nobody);
+  assert.is(whyNobody(stage.fleet.members('t')), 'b: it runs on the node "there"');
+  assert.equal(
+    stage.told('exchange.refused').map(({ code }) => code),
+    ['NO_HEALTHY_INSTANCE', 'NO_HEALTHY_INSTANCE'],
+  );
+});
+
+test('takes the place of one that ran here: that one leaves, and is said to have stopped', async () => {
+  const here = await stage.add('a', answers());
+  const transport = stage.backend('a');
+  stage.events.length = 0;
+  const there = stage.fleet.addForeign(foreign('a'));
+  await settled();
+  assert.equal([stage.fleet.members('t'), stage.fleet.group('t').pool.size], [[there], 0]);
+  assert.equal([here.state, transport.isClosed], ['stopped', true]);
+  assert.equal(
+    stage.events.map(({ type }) => type),
+    ['instance.draining', 'instance.stopped'],
+  );
+});
+
+test('gives its place to one that runs here, and to another that does not', async () => {
+  stage.fleet.addForeign(foreign('a'));
+  const second = stage.fleet.addForeign(foreign('a', { nodeId: 'elsewhere' }));
+  assert.equal(stage.fleet.members('t'), [second]);
+  const here = await stage.add('a', answers());
+  assert.equal(stage.fleet.members('t'), [here]);
+  assert.is(stage.fleet.byServerId('a'), here);
+});
+
+test('is taken out like the others, and is gone when the fleet is closed', async () => {
+  stage.fleet.addForeign(foreign('a'));
+  stage.fleet.addForeign(foreign('b'));
+  await stage.fleet.remove('t', 'a', 0);
+  assert.is(await codeOf(() => stage.fleet.member('t', 'a')), 'SERVER_NOT_FOUND');
+  assert.is(await codeOf(() => stage.fleet.remove('t', 'a', 0)), 'SERVER_NOT_FOUND');
+  await stage.close();
+  assert.equal(stage.fleet.members('t'), []);
+  assert.is(await codeOf(() => stage.fleet.addForeign(foreign('c'))), 'SHUTTING_DOWN');
+});
+
+test.run();

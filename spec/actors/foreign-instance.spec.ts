@@ -1,0 +1,56 @@
+// An instance of another node, as this one shows it.
+
+import * as assert from 'uvu/assert';
+import { ForeignInstance } from '../../src/actors/foreign-instance.ts';
+import { definition } from '../helpers/failing-backend.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('foreign instance');
+const registered = definition('a', { transport: 'stdio', command: 'run', nodeId: 'b:8080', weight: 3 });
+
+test('is stopped, and says where it runs', () => {
+  const foreign = new ForeignInstance(registered);
+  assert.is(foreign.definition, registered);
+  assert.equal(foreign.snapshot(), {
+    id: 'a',
+    serverId: 'a',
+    template: 't',
+    state: 'stopped',
+    healthy: false,
+    inFlight: 0,
+    weight: 3,
+    score: 0,
+    latencyMs: null,
+    consecutiveFailures: 0,
+    lastCheck: null,
+    reason: 'it runs on the node "b:8080"',
+    restarts: 0,
+    requests: 0,
+    errors: 0,
+    era: null,
+    pid: null,
+    stderr: [],
+    strayMessages: 0,
+  });
+});
+
+test('refuses commands with the reason', () => {
+  const { code, status, delivered, message, facts } = new ForeignInstance(registered).refusal();
+  assert.equal(
+    [code, status, delivered, message, facts.retryAfterSeconds],
+    ['NO_HEALTHY_INSTANCE', 503, 'no', '"a" cannot be used here: it runs on the node "b:8080".', undefined],
+  );
+});
+
+test('says why it is locked, whichever node it belongs to', () => {
+  const { reason, state } = new ForeignInstance({ ...registered, locked: '"env" cannot be read' });
+  assert.equal([reason, state], ['"env" cannot be read', 'stopped']);
+});
+
+test('takes another weight', () => {
+  const foreign = new ForeignInstance(registered);
+  foreign.change({ ...registered, weight: 9 });
+  assert.equal([foreign.definition.weight, foreign.snapshot().weight], [9, 9]);
+});
+
+test.run();

@@ -1,0 +1,76 @@
+// Actors are started under the supervisor of their template, and what becomes of them is told.
+
+import { setImmediate as turn } from 'node:timers/promises';
+import { filter, firstValueFrom } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { Nursery } from '../../src/actors/nursery.ts';
+import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
+import { ScriptedOpener } from '../helpers/scripted-transport.ts';
+import { suite } from '../helpers/suite.ts';
+import { definition } from './instance-stage.ts';
+
+const test = suite('nursery');
+
+test('starts instances of any template, those named like a property of objects included', async () => {
+  const { nursery, start } = open();
+  for (const template of ['r', 's', 'constructor', 'r']) {
+    const { ref, opener } = start(template);
+    opener.last.succeed();
+    await firstValueFrom(ref.state$.pipe(filter((state) => state === 'healthy')));
+    assert.is(ref.template, template);
+  }
+  nursery.stop();
+});
+
+test('opens when those before are gone', async () => {
+  const { nursery, start } = open();
+  const before = Promise.withResolvers<void>();
+  const { opener } = start('r', before.promise);
+  await turn();
+  assert.is(opener.openings.length, 0);
+  before.resolve();
+  await turn();
+  assert.is(opener.openings.length, 1);
+  nursery.stop();
+});
+
+test('tells of an actor that broke, once, and starts others after it', async () => {
+  const { nursery, start, crashes } = open();
+  const { ref, opener } = start('r', undefined, true);
+  opener.last.succeed();
+  await turn();
+  assert.equal(crashes, [[ref, 'the clock is broken']]);
+  const next = start('r');
+  assert.is(next.ref.state, 'starting');
+  nursery.stop();
+});
+
+test.run();
+
+function open() {
+  const crashes: unknown[] = [];
+  const nursery = new Nursery(({ ref }, error) => {
+    crashes.push([ref, error instanceof Error ? error.message : error]);
+  });
+  const start = (template: string, before?: Promise<unknown>, isBroken = false) => {
+    const opener = new ScriptedOpener();
+    let isStarted = false;
+    const now = () => {
+      if (isBroken && isStarted) throw new Error('the clock is broken');
+      return 0;
+    };
+    const ref = nursery.start(
+      {
+        definition: definition({ template }),
+        policy: DEFAULT_POLICY,
+        open: opener.open,
+        now,
+        random: () => 0.5,
+      },
+      before,
+    );
+    isStarted = true;
+    return { ref, opener };
+  };
+  return { nursery, start, crashes };
+}

@@ -1,0 +1,178 @@
+import * as assert from 'uvu/assert';
+import { suite } from '../helpers/suite.ts';
+import { authStage, codeOf, findingsOf, passwordOf, START_MS } from './auth-stage.ts';
+
+const at = new Date(START_MS).toISOString();
+
+const test = suite('accounts');
+
+test('a user is created with a hash, and found', async () => {
+  const { auth, store, passwords } = authStage();
+  const input = {
+    username: 'ada',
+    email: 'ada@localhost',
+    password: 'long enough',
+    role: 'user',
+    templates: ['demo'],
+  } as const;
+  const user = await auth.accounts.createUser(input);
+  const { id, passwordHash, ...rest } = user;
+  assert.match(id, /^[0-9a-f]{8}-[0-9a-f-]{27}$/);
+  assert.is(await passwords.matches('long enough', passwordHash), true);
+  assert.equal(rest, {
+    username: 'ada',
+    email: 'ada@localhost',
+    role: 'user',
+    templates: ['demo'],
+    isActive: true,
+    credentialsChangedAt: at,
+    createdAt: at,
+    updatedAt: at,
+  });
+  assert.equal(await auth.accounts.user(id), user);
+  assert.equal(await auth.accounts.users(), [user]);
+  assert.not.ok(JSON.stringify(await store.accounts.listUsers()).includes('long enough'));
+});
+
+test('errors have their codes', async () => {
+  const { auth, createUser } = authStage();
+  const { accounts } = auth;
+  const admin = await createUser('ada', 'admin');
+  assert.is(await codeOf(() => createUser('ADA')), 'DUPLICATE_USERNAME');
+  assert.is(await codeOf(() => accounts.user('nobody')), 'USER_NOT_FOUND');
+  assert.is(await codeOf(() => accounts.changeUser('nobody', {})), 'USER_NOT_FOUND');
+  assert.is(await codeOf(() => accounts.deleteUser('nobody')), 'USER_NOT_FOUND');
+  assert.is(await codeOf(() => accounts.changeUser(admin.id, { role: 'user' })), 'LAST_ADMIN');
+  assert.is(await codeOf(() => accounts.changeUser(admin.id, { isActive: false })), 'LAST_ADMIN');
+  assert.is(await codeOf(() => accounts.deleteUser(admin.id)), 'LAST_ADMIN');
+  assert.is(await codeOf(() => accounts.revokeApiKey('0000000000000000')), 'API_KEY_NOT_FOUND');
+  const orphan = { name: 'robot', permissions: ['admin'], ownerId: 'nobody' } as const;
+  assert.is(await codeOf(() => accounts.createApiKey(orphan)), 'USER_NOT_FOUND');
+  assert.equal(await findingsOf(() => accounts.changeUser(admin.id, { password: 'short' })), [
+    'body.password string_too_short',
+  ]);
+  assert.equal(await findingsOf(() => accounts.createApiKey({ name: 'x', permissions: [] })), [
+    'body.permissions too_short',
+  ]);
+});
+
+test('a change voids tokens when it is about password, role or activity, and only then', async () => {
+  const stage = authStage();
+  const { accounts } = stage.auth;
+  const user = await stage.createUser('ada');
+  stage.clock.pass(5_000);
+  const now = new Date(stage.clock.nowMs).toISOString();
+  const same = { email: 'new@localhost', role: 'user', isActive: true, templates: ['demo'] } as const;
+  assert.equal(await accounts.changeUser(user.id, same), { ...user, ...same, updatedAt: now });
+  assert.is((await accounts.changeUser(user.id, { templates: null })).templates, undefined);
+
+  let { credentialsChangedAt } = await accounts.user(user.id);
+  assert.is(credentialsChangedAt, at);
+  const changes = [
+    { role: 'admin' },
+    { isActive: false },
+    { isActive: true },
+    { password: 'long enough' },
+  ] as const;
+  await stage.createUser('other', 'admin');
+  for (const change of changes) {
+    const changed = await accounts.changeUser(user.id, change);
+    assert.ok(changed.credentialsChangedAt > credentialsChangedAt, 'also within one millisecond');
+    credentialsChangedAt = changed.credentialsChangedAt;
+  }
+  stage.clock.pass(-60_000);
+  const { credentialsChangedAt: earlier } = await accounts.changeUser(user.id, { role: 'user' });
+  assert.ok(earlier > credentialsChangedAt, 'also when the clock was set back');
+});
+
+test('a field that is there but undefined changes nothing', async () => {
+  const { auth, createUser } = authStage();
+  const user = await createUser('ada');
+  const nothing = {
+    email: undefined,
+    password: undefined,
+    role: undefined,
+    templates: undefined,
+    isActive: undefined,
+  };
+  assert.equal(await auth.accounts.changeUser(user.id, nothing), user);
+});
+
+test('a key is shown once, and listed with what is true of it now', async () => {
+  const stage = authStage();
+  const { accounts } = stage.auth;
+  const admin = await stage.createUser('ada', 'admin');
+  await stage.createUser('other', 'admin');
+  const expiresAt = '2030-05-06T08:00:00+00:00';
+  const { apiKey, key } = await accounts.createApiKey({
+    name: 'robot',
+    permissions: ['tools:call', 'tools:call', 'gateway:read'],
+    templates: ['demo'],
+    expiresAt,
+    ownerId: admin.id,
+  });
+  const { apiKey: unowned } = await accounts.createApiKey({ name: 'operator', permissions: ['admin'] });
+  const { secretHash, ...record } = apiKey.apiKey;
+  assert.equal(record, {
+    id: key.slice(3, 19),
+    name: 'robot',
+    permissions: ['tools:call', 'gateway:read'],
+    templates: ['demo'],
+    expiresAt: '2030-05-06T08:00:00.000Z',
+    ownerId: admin.id,
+    createdAt: at,
+  });
+  assert.not.ok(JSON.stringify(await accounts.apiKeys()).includes(key.slice(20)));
+  assert.equal(await accounts.apiKeys(), [
+    { apiKey: apiKey.apiKey, isActive: true, createdBy: 'ada' },
+    { apiKey: unowned.apiKey, isActive: true, createdBy: null },
+  ]);
+  const activity = async (): Promise<boolean[]> => (await accounts.apiKeys()).map(({ isActive }) => isActive);
+  await accounts.changeUser(admin.id, { isActive: false });
+  assert.equal(await activity(), [false, true]);
+  await accounts.changeUser(admin.id, { isActive: true });
+  assert.equal(await activity(), [true, true]);
+  stage.clock.nowMs = Date.parse(expiresAt);
+  assert.equal(await activity(), [false, true]);
+});
+
+test('the list of keys tells when they were used', async () => {
+  const stage = authStage();
+  const { key } = await stage.auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
+  stage.clock.pass(7);
+  await stage.auth.authenticate({ apiKey: key });
+  const [view] = await stage.auth.accounts.apiKeys();
+  assert.is(view?.apiKey.lastUsedAt, new Date(START_MS + 7).toISOString());
+});
+
+test('a new password of the first admin is told, nobody else’s is', async () => {
+  const stage = authStage();
+  const [admin, other] = [await stage.createUser('Admin', 'admin'), await stage.createUser('other', 'admin')];
+  await stage.auth.accounts.changeUser(other.id, { password: 'long enough' });
+  await stage.auth.accounts.changeUser(admin.id, { email: 'new@localhost' });
+  assert.equal(stage.adminChanges, []);
+  await stage.auth.accounts.changeUser(admin.id, { password: 'long enough' });
+  assert.is(stage.adminChanges.length, 1);
+  await stage.auth.accounts.deleteUser(admin.id);
+  assert.is(stage.adminChanges.length, 2);
+});
+
+test('while the database is away nothing changes and the code says so', async () => {
+  const stage = authStage();
+  const user = await stage.createUser('ada');
+  stage.watch.isAway = true;
+  const { accounts } = stage.auth;
+  const attempts = [
+    () => stage.createUser('bob'),
+    () => accounts.users(),
+    () => accounts.changeUser(user.id, { password: passwordOf('bob') }),
+    () => accounts.deleteUser(user.id),
+    () => accounts.createApiKey({ name: 'robot', permissions: ['admin'] }),
+    () => accounts.revokeApiKey('0000000000000000'),
+    () => accounts.apiKeys(),
+  ];
+  for (const attempt of attempts) assert.is(await codeOf(attempt), 'DATABASE_UNAVAILABLE');
+  assert.equal(await stage.store.accounts.listUsers(), [user]);
+});
+
+test.run();

@@ -1,0 +1,138 @@
+// A stage for specs of this room: authentication on a memory store that can go away, with a clock and news of its own.
+
+import { Subject } from 'rxjs';
+import { assembleAuth } from '../../src/auth/create-auth.ts';
+import type { StoreNews } from '../../src/auth/freshness.ts';
+import { Passwords } from '../../src/auth/passwords.ts';
+import { createTokens } from '../../src/auth/tokens.ts';
+import type { Role, User } from '../../src/domain/account.ts';
+import { databaseUnavailable } from '../../src/domain/errors.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import type { AccountStore } from '../../src/persistence/store.ts';
+
+export const SECRET = new TextEncoder().encode('the secret of the specs, long enough');
+export const START_MS = Date.parse('2030-05-06T07:08:09.250Z');
+export const LIFETIME_MS = 3_600_000;
+export const LIMITS = { userPerHour: 1_000, apiKeyPerHour: 5_000 };
+
+/** The cheapest bcrypt there is, which notes what it was asked to compare. */
+export class CountedPasswords extends Passwords {
+  readonly compared: { readonly password: string; readonly hash: string }[] = [];
+
+  constructor() {
+    super(4);
+  }
+
+  protected override compare(password: string, hash: string): Promise<boolean> {
+    this.compared.push({ password, hash });
+    return super.compare(password, hash);
+  }
+}
+
+/** A clock that stands still until it is told otherwise. */
+export function stoppedClock(nowMs = START_MS) {
+  const clock = {
+    nowMs,
+    now: () => clock.nowMs,
+    pass: (ms: number) => {
+      clock.nowMs += ms;
+    },
+  };
+  return clock;
+}
+
+/** The accounts of a store, noting what is asked; `isAway` makes them reject, `gate` makes them wait. */
+export function watchedAccounts(accounts: AccountStore) {
+  const watch = {
+    isAway: false,
+    gate: undefined as Promise<void> | undefined,
+    asked: [] as string[],
+    accounts: new Proxy(accounts, {
+      get: (target, name) => {
+        const method: unknown = Reflect.get(target, name);
+        if (typeof method !== 'function') return method;
+        return async (...args: unknown[]) => {
+          watch.asked.push(String(name));
+          const answer: unknown = watch.isAway ? undefined : await method.apply(target, args);
+          await watch.gate;
+          if (watch.isAway) throw databaseUnavailable(new Error('connection refused'));
+          return answer;
+        };
+      },
+    }),
+  };
+  return watch;
+}
+
+/** `hasAnswered`: the store was heard of once, as it is behind every start. */
+export function authStage({ enabled = true, hasAnswered = true } = {}) {
+  const clock = stoppedClock();
+  const store = new MemoryStore();
+  const watch = watchedAccounts(store.accounts);
+  const passwords = new CountedPasswords();
+  const news$ = new Subject<{ readonly kind: StoreNews }>();
+  const warnings: unknown[] = [];
+  const adminChanges: number[] = [];
+  const tokens = createTokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, now: clock.now });
+  const auth = assembleAuth({
+    enabled,
+    store: { accounts: watch.accounts, audit: store.audit },
+    secret: SECRET,
+    tokenLifetimeMs: LIFETIME_MS,
+    limits: LIMITS,
+    news$,
+    log: { warn: (...args: unknown[]) => void warnings.push(args) },
+    now: clock.now,
+    passwords,
+    onAdminPasswordChanged: () => void adminChanges.push(clock.nowMs),
+  });
+  if (hasAnswered) news$.next({ kind: 'answered' });
+  const createUser = (username: string, role: Role = 'user'): Promise<User> =>
+    auth.accounts.createUser({
+      username,
+      email: `${username}@example.org`,
+      password: passwordOf(username),
+      role,
+    });
+  return {
+    auth,
+    clock,
+    store,
+    watch,
+    passwords,
+    news$,
+    warnings,
+    adminChanges,
+    tokens,
+    createUser,
+    /** The header of a fresh token. */
+    bearer: async (user: User) => ({ authorization: `Bearer ${(await tokens.issue(user)).accessToken}` }),
+    hear: (kind: StoreNews) => news$.next({ kind }),
+  };
+}
+
+export function passwordOf(username: string): string {
+  return `password of ${username}`;
+}
+
+/** The code of what the work throws or rejects with; `none` when it does not. */
+export async function codeOf(work: () => unknown): Promise<string> {
+  try {
+    await work();
+    return 'none';
+  } catch (error) {
+    return error instanceof Error && 'code' in error ? String(error.code) : `no code: ${String(error)}`;
+  }
+}
+
+/** The items of the VALIDATION_ERROR that the work raises, as `loc type`. */
+export async function findingsOf(work: () => unknown): Promise<string[]> {
+  try {
+    await work();
+    return [];
+  } catch (error) {
+    const { facts } = error as { facts?: { items?: { loc: unknown[]; type: string }[] } };
+    if (facts?.items === undefined) throw error;
+    return facts.items.map(({ loc, type }) => `${loc.join('.')} ${type}`);
+  }
+}

@@ -1,0 +1,266 @@
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { ensureFirstAdmin, forgetInitialPassword } from '../../src/auth/first-admin.ts';
+import { Passwords } from '../../src/auth/passwords.ts';
+import { ConfigError } from '../../src/config/config-error.ts';
+import type { User } from '../../src/domain/account.ts';
+import { databaseUnavailable } from '../../src/domain/errors.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import type { AccountStore } from '../../src/persistence/store.ts';
+import { suite } from '../helpers/suite.ts';
+import { authStage, codeOf, START_MS, watchedAccounts } from './auth-stage.ts';
+
+const passwords = new Passwords(4);
+
+const test = suite('the first admin');
+let folder = '';
+test.before.each(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-admin-'));
+});
+test.after.each(() => rm(folder, { recursive: true, force: true }));
+
+const options = (accounts: AccountStore) => ({
+  accounts,
+  passwords,
+  isTerminal: false,
+  passwordFile: join(folder, 'state', 'first-password'),
+  now: () => START_MS,
+});
+
+test('gets a random password, which is given back for a terminal', async () => {
+  const { accounts } = new MemoryStore();
+  const first = await ensureFirstAdmin({ ...options(accounts), isTerminal: true });
+  assert.ok(first.kind === 'created' && first.by === 'terminal');
+  assert.match(first.password, /^[A-Za-z0-9_-]{24}$/);
+  const [admin, ...others] = await accounts.listUsers();
+  assert.equal(others, []);
+  assert.equal(
+    [admin?.username, admin?.email, admin?.role, admin?.isActive],
+    ['admin', 'admin@localhost', 'admin', true],
+  );
+  assert.is(await passwords.matches(first.password, admin?.passwordHash), true);
+  assert.equal(await readdir(folder), []);
+  assert.equal(await ensureFirstAdmin({ ...options(accounts), isTerminal: true }), {
+    kind: 'exists',
+    isConfiguredIgnored: false,
+  });
+});
+
+test('without a terminal finds it in a file that only the owner may read, until it is changed', async () => {
+  const { accounts } = new MemoryStore();
+  const path = options(accounts).passwordFile;
+  assert.equal(await ensureFirstAdmin(options(accounts)), { kind: 'created', by: 'file', path });
+  assert.equal(await readdir(join(folder, 'state')), ['first-password']);
+  assert.is((await stat(path)).mode & 0o777, 0o600);
+  const password = (await readFile(path, 'utf8')).trimEnd();
+  const [admin] = await accounts.listUsers();
+  assert.is(await passwords.matches(password, admin?.passwordHash), true);
+
+  await ensureFirstAdmin(options(accounts));
+  assert.is((await readFile(path, 'utf8')).trimEnd(), password, 'a second start leaves it');
+  await forgetInitialPassword(path);
+  await forgetInitialPassword(path);
+  assert.equal(await readdir(join(folder, 'state')), []);
+});
+
+test('a file whose password was changed elsewhere goes with the next start', async () => {
+  const { accounts } = new MemoryStore();
+  await ensureFirstAdmin(options(accounts));
+  const [admin] = await accounts.listUsers();
+  assert.ok(admin);
+  const later = new Date(START_MS + 1).toISOString();
+  await accounts.changeUser(admin.id, { passwordHash: 'new', credentialsChangedAt: later, updatedAt: later });
+  await ensureFirstAdmin(options(accounts));
+  assert.equal(await readdir(join(folder, 'state')), []);
+});
+
+test('has the configured password, as long as there is nobody yet', async () => {
+  const { accounts } = new MemoryStore();
+  const configured = { ...options(accounts), configuredPassword: 'configured password' };
+  assert.equal(await ensureFirstAdmin(configured), { kind: 'created', by: 'configuration' });
+  const [admin] = await accounts.listUsers();
+  assert.is(await passwords.matches('configured password', admin?.passwordHash), true);
+  assert.equal(await readdir(folder), []);
+  const again = { ...configured, configuredPassword: 'another password' };
+  assert.equal(await ensureFirstAdmin(again), { kind: 'exists', isConfiguredIgnored: true });
+  assert.equal(await accounts.listUsers(), [admin]);
+});
+
+test('a bad configured password is an error of configuration that does not repeat it', async () => {
+  for (const configuredPassword of ['short', 'x'.repeat(73), '']) {
+    const { accounts } = new MemoryStore();
+    const error: unknown = await ensureFirstAdmin({ ...options(accounts), configuredPassword }).catch(
+      (thrown) => thrown,
+    );
+    assert.ok(error instanceof ConfigError);
+    assert.match(
+      error.message,
+      /^GATEWAY_ADMIN_PASSWORD: String should have at (least 8 characters|most 72 bytes)$/,
+    );
+  }
+});
+
+test('does not come back when others have taken over', async () => {
+  const stage = authStage();
+  const { accounts } = stage.store;
+  await ensureFirstAdmin(options(accounts));
+  await stage.createUser('ada', 'admin');
+  const first = await accounts.findUserByName('admin');
+  await stage.auth.accounts.deleteUser(first?.id ?? '');
+  const configured = { ...options(accounts), configuredPassword: 'configured password' };
+  assert.equal(await ensureFirstAdmin(configured), { kind: 'exists', isConfiguredIgnored: true });
+  assert.is(await accounts.findUserByName('admin'), undefined);
+  assert.equal(await readdir(join(folder, 'state')), []);
+});
+
+test('is made beside users who are no admins, but not beside an admin or somebody of its name', async () => {
+  for (const [username, role, kind] of [
+    ['ada', 'user', 'created'],
+    ['ada', 'admin', 'exists'],
+    ['Admin', 'user', 'exists'],
+  ] as const) {
+    const stage = authStage();
+    await stage.createUser(username, role);
+    const first = await ensureFirstAdmin({ ...options(stage.store.accounts), isTerminal: true });
+    assert.is(first.kind, kind, `${username} ${role}`);
+  }
+});
+
+test('of eight gateways that start at once, one makes it, and its password reaches the operator', async () => {
+  for (const isTerminal of [true, false]) {
+    const { accounts, results } = await startAtOnce(Array(8).fill({ isTerminal }));
+    assert.equal(results.map(({ kind }) => kind).sort(), ['created', ...Array(7).fill('exists')]);
+    const [admin, ...others] = await accounts.listUsers();
+    assert.equal(others, []);
+    const winner = results.find(({ kind }) => kind === 'created');
+    assert.ok(winner?.kind === 'created' && winner.by !== 'configuration');
+    const password =
+      winner.by === 'terminal' ? winner.password : (await readFile(winner.path, 'utf8')).trimEnd();
+    assert.is(await passwords.matches(password, admin?.passwordHash), true);
+    if (!isTerminal) assert.equal(await readdir(join(folder, 'state')), ['first-password']);
+    await rm(join(folder, 'state'), { recursive: true, force: true });
+  }
+});
+
+test('whichever ways the gateways that start at once have, the file is of the admin or not there', async () => {
+  const way = fc.constantFrom({ isTerminal: true }, {}, {}, { configuredPassword: 'configured password' });
+  await fc.assert(
+    fc.asyncProperty(fc.array(way, { minLength: 2, maxLength: 6 }), async (ways) => {
+      const { accounts, results } = await startAtOnce(ways);
+      const [winner, ...more] = results.filter(({ kind }) => kind === 'created');
+      assert.ok(winner?.kind === 'created');
+      assert.equal(more, []);
+      const [admin] = await accounts.listUsers();
+      const files = await readdir(join(folder, 'state')).catch(() => []);
+      assert.equal(files, winner.by === 'file' ? ['first-password'] : []);
+      for (const name of files) {
+        const password = (await readFile(join(folder, 'state', name), 'utf8')).trimEnd();
+        assert.is(await passwords.matches(password, admin?.passwordHash), true);
+      }
+      await rm(join(folder, 'state'), { recursive: true, force: true });
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test('a start that ended between the file and the admin: the next one takes the password that is in the file', async () => {
+  const { accounts } = new MemoryStore();
+  const { passwordFile } = options(accounts);
+  const isAway = (): Promise<never> => Promise.reject(databaseUnavailable(new Error('gone')));
+  const cut = { ...options(accounts), accounts: instead(accounts, { insertUser: isAway }) };
+  assert.is(await codeOf(() => ensureFirstAdmin(cut)), 'DATABASE_UNAVAILABLE');
+  const password = (await readFile(passwordFile, 'utf8')).trimEnd();
+  assert.equal(await ensureFirstAdmin(options(accounts)), {
+    kind: 'created',
+    by: 'file',
+    path: passwordFile,
+  });
+  assert.is((await readFile(passwordFile, 'utf8')).trimEnd(), password);
+  const [admin] = await accounts.listUsers();
+  assert.is(await passwords.matches(password, admin?.passwordHash), true);
+});
+
+test('a database that made the admin and could not say so: the password is in the file', async () => {
+  const { accounts } = new MemoryStore();
+  const insertUser = async (user: User): Promise<void> => {
+    await accounts.insertUser(user);
+    throw databaseUnavailable(new Error('gone'), 'unknown');
+  };
+  const cut = { ...options(accounts), accounts: instead(accounts, { insertUser }) };
+  assert.is(await codeOf(() => ensureFirstAdmin(cut)), 'DATABASE_UNAVAILABLE');
+  assert.is((await ensureFirstAdmin(options(accounts))).kind, 'exists');
+  const [admin] = await accounts.listUsers();
+  const password = (await readFile(cut.passwordFile, 'utf8')).trimEnd();
+  assert.is(await passwords.matches(password, admin?.passwordHash), true);
+});
+
+test('a file whose password is not that of the admin goes with the next start', async () => {
+  const { accounts } = new MemoryStore();
+  const { passwordFile } = options(accounts);
+  await ensureFirstAdmin({ ...options(accounts), isTerminal: true });
+  await mkdir(join(folder, 'state'));
+  await writeFile(passwordFile, 'of a gateway that was slower\n', { mode: 0o600 });
+  await ensureFirstAdmin(options(accounts));
+  assert.equal(await readdir(join(folder, 'state')), []);
+});
+
+test('the files of two databases in one folder know nothing of each other', async () => {
+  const one = new MemoryStore().accounts;
+  const other = new MemoryStore().accounts;
+  const otherFile = join(folder, 'state', 'other-password');
+  await ensureFirstAdmin(options(one));
+  await ensureFirstAdmin({ ...options(other), passwordFile: otherFile });
+  await forgetInitialPassword(options(one).passwordFile);
+  await ensureFirstAdmin(options(one));
+  assert.equal(await readdir(join(folder, 'state')), ['other-password']);
+  const [admin] = await other.listUsers();
+  const password = (await readFile(otherFile, 'utf8')).trimEnd();
+  assert.is(await passwords.matches(password, admin?.passwordHash), true);
+});
+
+test('a file that cannot be made, that others can read, or that holds no password: no admin, and what to do', async () => {
+  const { accounts } = new MemoryStore();
+  const refusal = async (): Promise<string> => {
+    const error: unknown = await ensureFirstAdmin(options(accounts)).catch((thrown) => thrown);
+    assert.ok(error instanceof ConfigError);
+    return error.message;
+  };
+  await writeFile(join(folder, 'state'), '');
+  assert.match(await refusal(), /first-password: the password of the first admin cannot be .*ENOTDIR/);
+  await rm(join(folder, 'state'));
+  await mkdir(join(folder, 'state'));
+  await writeFile(options(accounts).passwordFile, 'known to all of us\n', { mode: 0o644 });
+  if (process.platform !== 'win32') assert.match(await refusal(), /can be read by other users/);
+  await writeFile(options(accounts).passwordFile, '');
+  await chmod(options(accounts).passwordFile, 0o600);
+  assert.match(await refusal(), /first-password: this is no password; delete the file/);
+  assert.equal(await accounts.listUsers(), []);
+});
+
+test.run();
+
+/** One start for each of `ways`, on one database; all of them have seen it empty before one of them goes on. */
+async function startAtOnce(ways: readonly Partial<Parameters<typeof ensureFirstAdmin>[0]>[]) {
+  const watch = watchedAccounts(new MemoryStore().accounts);
+  const gate = Promise.withResolvers<void>();
+  watch.gate = gate.promise;
+  const { accounts } = watch;
+  const starting = ways.map((way) => ensureFirstAdmin({ ...options(accounts), ...way }));
+  while (watch.asked.length < ways.length) await new Promise((resolve) => setImmediate(resolve));
+  watch.gate = undefined;
+  gate.resolve();
+  return { accounts, results: await Promise.all(starting) };
+}
+
+/** The accounts of a store, with some methods replaced. */
+function instead(accounts: AccountStore, replaced: Partial<AccountStore>): AccountStore {
+  return new Proxy(accounts, {
+    get: (target, name) => {
+      const method: unknown = Reflect.get(replaced, name) ?? Reflect.get(target, name);
+      return typeof method === 'function' ? method.bind(target) : method;
+    },
+  });
+}

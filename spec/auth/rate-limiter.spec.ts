@@ -1,0 +1,107 @@
+import { mock } from 'node:test';
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { createRateLimiter, type SharedCounter } from '../../src/auth/rate-limiter.ts';
+import type { Principal } from '../../src/domain/account.ts';
+import { suite } from '../helpers/suite.ts';
+
+const hourMs = 3_600_000;
+const startMs = 1_900_000_000_000;
+const principal = (id: string, hourlyLimit?: number): Principal => ({
+  id,
+  kind: 'user',
+  name: id,
+  scopes: new Set(),
+  ...(hourlyLimit === undefined ? {} : { hourlyLimit }),
+});
+
+const test = suite('the rate limiter');
+
+test.before.each(() => mock.timers.enable({ apis: ['Date', 'setTimeout'], now: startMs }));
+test.after.each(() => mock.timers.reset());
+
+test('counts down, refuses what is too much, and starts anew after an hour from the first request, without a promise', () => {
+  const limiter = createRateLimiter({ now: Date.now });
+  const ada = principal('ada', 3);
+  const resetAtSeconds = (startMs + hourMs) / 1000;
+  assert.equal(limiter.take(ada), { limit: 3, remaining: 2, resetAtSeconds });
+  mock.timers.tick(1_800_000);
+  assert.equal(limiter.take(ada), { limit: 3, remaining: 1, resetAtSeconds });
+  assert.equal(limiter.take(ada), { limit: 3, remaining: 0, resetAtSeconds });
+  assert.equal(limiter.take(ada), { limit: 3, remaining: 0, resetAtSeconds, retryAfterSeconds: 1_800 });
+  mock.timers.tick(1_799_999);
+  assert.equal(limiter.take(ada), { limit: 3, remaining: 0, resetAtSeconds, retryAfterSeconds: 1 });
+  mock.timers.tick(1);
+  assert.equal(limiter.take(ada), { limit: 3, remaining: 2, resetAtSeconds: resetAtSeconds + 3_600 });
+});
+
+test('who has no limit is never counted', async () => {
+  const asked: string[] = [];
+  const shared: SharedCounter = {
+    add: async (key) => {
+      asked.push(key);
+      return undefined;
+    },
+    close: () => undefined,
+  };
+  const limiter = createRateLimiter({ shared, now: Date.now });
+  for (let request = 0; request < 5; request += 1)
+    assert.equal(limiter.take(principal('admin')), {
+      limit: Number.POSITIVE_INFINITY,
+      remaining: Number.POSITIVE_INFINITY,
+      resetAtSeconds: startMs / 1000,
+    });
+  assert.equal(asked, []);
+  await limiter.take(principal('ada', 5));
+  assert.equal(asked, ['ada']);
+});
+
+test('counts here what cannot be counted together', async () => {
+  let isAway = false;
+  const shared: SharedCounter = {
+    add: async () => (isAway ? undefined : { count: 8, endsInMs: 500 }),
+    close: () => undefined,
+  };
+  const limiter = createRateLimiter({ shared, now: Date.now });
+  const ada = principal('ada', 10);
+  assert.is((await limiter.take(ada)).remaining, 2);
+  isAway = true;
+  assert.is((await limiter.take(ada)).remaining, 9);
+  assert.is((await limiter.take(ada)).remaining, 8);
+  isAway = false;
+  assert.is((await limiter.take(ada)).remaining, 2);
+});
+
+test('for any order of requests: what was allowed in a window is its limit at most, and the headers tell the truth', () => {
+  const step = fc.record({
+    who: fc.nat(3),
+    laterMs: fc.nat(1_000_000),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+      const limiter = createRateLimiter({ now: Date.now });
+      const windows = new Map<number, { endsAtMs: number; count: number }>();
+      for (const { who, laterMs } of steps) {
+        mock.timers.tick(laterMs);
+        const limit = 5 + who;
+        const before = windows.get(who);
+        const isOpen = before !== undefined && before.endsAtMs > Date.now();
+        const window = isOpen ? before : { endsAtMs: Date.now() + hourMs, count: 0 };
+        window.count += 1;
+        windows.set(who, window);
+        const answer = limiter.take(principal(`who${who}`, limit));
+        assert.equal(answer, {
+          limit,
+          remaining: Math.max(0, limit - window.count),
+          resetAtSeconds: Math.ceil(window.endsAtMs / 1000),
+          ...(window.count > limit
+            ? { retryAfterSeconds: Math.max(1, Math.ceil((window.endsAtMs - Date.now()) / 1000)) }
+            : {}),
+        });
+      }
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test.run();

@@ -1,0 +1,149 @@
+// On a SQLite file of its own, by the commands' own way in.
+
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { openLocalDesk } from '../../../src/cli/accounts/local-desk.ts';
+import { CommandInput } from '../../../src/cli/command-input.ts';
+import { CommandFailure } from '../../../src/cli/failures.ts';
+import { openStore } from '../../../src/persistence/open.ts';
+import { suite } from '../../helpers/suite.ts';
+import { recordingTerminal } from '../recording-terminal.ts';
+
+const test = suite('local desk', { timeoutMs: 30_000 });
+const url = 'sqlite:///gateway.db';
+const ada = {
+  username: 'ada',
+  email: 'ada@localhost',
+  password: 'correct horse',
+  templates: undefined,
+} as const;
+let folder = '';
+test.before.each(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'stagedoor-desk-'));
+  await (await openStore(url, { cwd: folder, migrations: 'apply' })).close();
+});
+test.after.each(() => rmSync(folder, { recursive: true, force: true }));
+
+test('makes, changes, lists and removes users, with records as the API has them', async () => {
+  const desk = await open();
+  const made = await desk.createUser({ ...ada, role: 'admin', templates: ['files'] });
+  const { id, created_at, updated_at, ...rest } = made;
+  assert.equal(rest, {
+    username: 'ada',
+    email: 'ada@localhost',
+    role: 'admin',
+    is_superuser: true,
+    templates: ['files'],
+    is_active: true,
+  });
+  await desk.createUser({ ...ada, username: 'bo', role: 'user' });
+  await desk.setPassword(String(id), 'battery staple');
+  const names = (await desk.users()).map(({ username }) => username);
+  assert.equal(names, ['ada', 'bo']);
+  await fails(desk.deleteUser(String(id)), /^This is the last active admin.*\(LAST_ADMIN\)$/);
+  await fails(desk.createUser({ ...ada, role: 'user' }), /\(DUPLICATE_USERNAME\)$/);
+  await fails(desk.deleteUser('nobody'), /\(USER_NOT_FOUND\)$/);
+  await desk.close();
+});
+
+test('makes and revokes keys of the operator', async () => {
+  const desk = await open();
+  const input = {
+    name: 'ci',
+    permissions: ['tools:call'],
+    templates: undefined,
+    expiresAt: undefined,
+  } as const;
+  const { key, ...record } = await desk.createApiKey(input);
+  assert.match(String(key), /^sd_[0-9a-f]{16}_/);
+  assert.equal(await desk.apiKeys(), [record]);
+  assert.equal([record.created_by, record.is_active], [null, true]);
+  await desk.revokeApiKey(String(record.id));
+  assert.equal(await desk.apiKeys(), []);
+  await fails(desk.revokeApiKey(String(record.id)), /\(API_KEY_NOT_FOUND\)$/);
+  await desk.close();
+});
+
+test('knows the templates of the database and those of the folder', async () => {
+  const store = await openStore(url, { cwd: folder, migrations: 'require' });
+  await store.saveTemplate({ name: 'saved', loadBalancer: {} });
+  await store.close();
+  const desk = await open();
+  assert.equal([...(await desk.templates())].sort(), ['everything', 'filesystem', 'memory', 'saved']);
+  await desk.close();
+});
+
+test('writes every change into the audit log, with who did it and no secret', async () => {
+  const desk = await open();
+  const { id } = await desk.createUser({ ...ada, role: 'admin' });
+  await desk.setPassword(String(id), 'battery staple');
+  const input = { name: 'ci', permissions: ['admin'], templates: undefined, expiresAt: undefined } as const;
+  const key = await desk.createApiKey(input);
+  await desk.revokeApiKey(String(key.id));
+  await desk.deleteUser('nobody').catch(() => undefined); // what did not happen is no entry
+  await desk.close();
+  const store = await openStore(url, { cwd: folder, migrations: 'require' });
+  const entries = (await store.audit.list({ limit: 10 })).reverse();
+  await store.close();
+  assert.equal(
+    entries.map(({ actor, actorName, action, subject, status }) => [
+      actor,
+      actorName,
+      action,
+      subject,
+      status,
+    ]),
+    [
+      ['local', 'grace', 'POST /auth/users', `/auth/users/${id}`, 0],
+      ['local', 'grace', 'PATCH /auth/users/:user_id', `/auth/users/${id}`, 0],
+      ['local', 'grace', 'POST /auth/api-keys', `/auth/api-keys/${key.id}`, 0],
+      ['local', 'grace', 'DELETE /auth/api-keys/:key_id', `/auth/api-keys/${key.id}`, 0],
+    ],
+  );
+});
+
+test('deletes the file of the first password when that is one no more', async () => {
+  const file = join(folder, 'initial-admin-password');
+  writeFileSync(file, 'x');
+  const desk = await open();
+  const { id } = await desk.createUser({ ...ada, username: 'admin', role: 'admin' });
+  await desk.createUser({ ...ada, role: 'admin' });
+  assert.is(existsSync(file), true);
+  await desk.setPassword(String(id), 'battery staple');
+  await desk.close();
+  assert.is(existsSync(file), false);
+});
+
+test('refuses what the gateway would refuse', async () => {
+  const desk = await open();
+  await fails(
+    desk.createUser({ ...ada, password: 'short', role: 'user' }),
+    /^--password: .*\(VALIDATION_ERROR\)$/,
+  );
+  await desk.close();
+});
+
+test('makes no database and no key of one', async () => {
+  rmSync(folder, { recursive: true });
+  folder = mkdtempSync(join(tmpdir(), 'stagedoor-desk-'));
+  await fails(
+    open(),
+    /^there is no database .*gateway\.db: start the gateway once, or run "npx stagedoor db migrate"$/,
+  );
+  assert.equal(readdirSync(folder), []);
+});
+
+test.run();
+
+function open() {
+  const terminal = recordingTerminal({ folder, env: { USER: 'grace' } });
+  return openLocalDesk(new CommandInput([], new Map([['database', url]])), terminal);
+}
+
+async function fails(work: Promise<unknown>, message: RegExp): Promise<void> {
+  const error = await work.catch((reason: unknown) => reason);
+  assert.instance(error, CommandFailure);
+  assert.match((error as Error).message, message);
+}

@@ -1,0 +1,86 @@
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import * as assert from 'uvu/assert';
+import type { AccountDesk } from '../../../src/cli/accounts/account-desk.ts';
+import { remoteDesk } from '../../../src/cli/accounts/remote-desk.ts';
+import { namedGateway } from '../../../src/cli/remote.ts';
+import { suite } from '../../helpers/suite.ts';
+
+// Against a real gateway it is in spec/cli/commands. Here is what is sent, byte for byte.
+const test = suite('remote desk');
+
+test('asks what the API offers, with ids that cannot leave their place', async () => {
+  const { seen, desk, close } = await listen('[{"id":"1"}]');
+  assert.equal(await desk.users(), [{ id: '1' }]);
+  assert.equal(await desk.apiKeys(), [{ id: '1' }]);
+  await desk.deleteUser('a/../b?c');
+  await desk.revokeApiKey('a/b');
+  await desk.setPassword('1', 'battery staple');
+  await desk.close();
+  close();
+  assert.equal(seen, [
+    ['GET', '/auth/users', '', 'k'],
+    ['GET', '/auth/api-keys', '', 'k'],
+    ['DELETE', '/auth/users/a%2F..%2Fb%3Fc', '', 'k'],
+    ['DELETE', '/auth/api-keys/a%2Fb', '', 'k'],
+    ['PATCH', '/auth/users/1', '{"password":"battery staple"}', 'k'],
+  ]);
+});
+
+test('sends the fields of the spec, and the others only when they are given', async () => {
+  const { seen, desk, close } = await listen('{}');
+  const user = { username: 'ada', email: 'a@b', password: 'correct horse' };
+  await desk.createUser({ ...user, role: 'user', templates: undefined });
+  await desk.createUser({ ...user, role: 'admin', templates: [] });
+  await desk.createApiKey({ name: 'ci', permissions: ['admin'], templates: undefined, expiresAt: undefined });
+  const expiresAt = '2027-01-01T00:00:00.000Z';
+  await desk.createApiKey({ name: 'ci', permissions: ['tools:call'], templates: ['a'], expiresAt });
+  close();
+  assert.equal(
+    seen.map(([method, path, body]) => [method, path, JSON.parse(body ?? '')]),
+    [
+      ['POST', '/auth/users', { ...user, is_superuser: false }],
+      ['POST', '/auth/users', { ...user, is_superuser: true, templates: [] }],
+      ['POST', '/auth/api-keys', { name: 'ci', permissions: ['admin'] }],
+      [
+        'POST',
+        '/auth/api-keys',
+        { name: 'ci', permissions: ['tools:call'], templates: ['a'], expires_at: expiresAt },
+      ],
+    ],
+  );
+});
+
+test('takes an answer that is no list for an empty one', async () => {
+  const { desk, close } = await listen('{"users":[]}');
+  assert.equal([await desk.users(), await desk.apiKeys()], [[], []]);
+  close();
+});
+
+test.run();
+
+interface Listening {
+  /** Method, path, body and key of each request. */
+  readonly seen: string[][];
+  readonly desk: AccountDesk;
+  close(): void;
+}
+
+async function listen(answer: string): Promise<Listening> {
+  const seen: string[][] = [];
+  const server = createServer(async (request: IncomingMessage, response) => {
+    const body = await text(request);
+    seen.push([String(request.method), String(request.url), body, String(request.headers['x-api-key'])]);
+    response.end(answer);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const gateway = namedGateway(url, { STAGEDOOR_API_KEY: 'k' });
+  if (gateway === undefined) throw new Error('it was named');
+  const close = () => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return { seen, desk: remoteDesk(gateway), close };
+}

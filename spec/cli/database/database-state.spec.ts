@@ -1,0 +1,75 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { databaseState, migrateDatabase } from '../../../src/cli/database/database-state.ts';
+import { CommandFailure } from '../../../src/cli/failures.ts';
+import { loadConfig } from '../../../src/config.ts';
+import { openStore } from '../../../src/persistence/open.ts';
+import { suite } from '../../helpers/suite.ts';
+import { recordingTerminal } from '../recording-terminal.ts';
+
+const test = suite('database state');
+let folder = '';
+test.before.each(() => {
+  folder = mkdtempSync(join(tmpdir(), 'stagedoor-state-'));
+});
+test.after.each(() => rmSync(folder, { recursive: true, force: true }));
+
+test('is that of a database that is not there, then of one that is up to date', async () => {
+  const database = join(folder, 'a.db');
+  const { reason, ...missing } = await state('sqlite:///a.db');
+  const nothing = { migrations: null, counts: null };
+  assert.equal(missing, { database, kind: 'sqlite', is_reachable: false, is_usable: false, ...nothing });
+  assert.match(String(reason), /^there is no database /);
+  assert.equal(readdirSync(folder), [], 'looking makes nothing');
+
+  const first = await migrateDatabase(config('sqlite:///a.db'), terminal());
+  assert.ok(first.applied.length > 0);
+  const again = await migrateDatabase(config('sqlite:///a.db'), terminal());
+  assert.equal(again, { name: database, applied: [] });
+  assert.equal(await state('sqlite:///a.db'), {
+    database,
+    kind: 'sqlite',
+    is_reachable: true,
+    is_usable: true,
+    reason: null,
+    migrations: { applied: first.applied, pending: [], unknown: [] },
+    counts: { templates: 0, instances: 0, users: 0, api_keys: 0 },
+  });
+});
+
+test('counts what is there', async () => {
+  const store = await openStore('sqlite:///a.db', { cwd: folder, migrations: 'apply' });
+  await store.saveTemplate({ name: 'files', loadBalancer: {} });
+  await store.close();
+  assert.equal((await state('sqlite:///a.db')).counts, { templates: 1, instances: 0, users: 0, api_keys: 0 });
+});
+
+test('is unreachable when nobody answers, without the password', async () => {
+  const url = 'postgresql://me:planted@127.0.0.1:1/db';
+  const found = await databaseState(config(undefined, { GATEWAY_DATABASE_URL: url }), terminal());
+  assert.equal([found.is_reachable, found.is_usable, found.kind], [false, false, 'postgresql']);
+  assert.not.match(JSON.stringify(found), 'planted');
+});
+
+test('cannot be made of memory or of what is no database', async () => {
+  for (const url of ['memory://', 'nothing://a']) {
+    for (const work of [databaseState, migrateDatabase]) {
+      const error = await work(config(url), terminal()).catch((reason: unknown) => reason);
+      assert.instance(error, CommandFailure, url);
+    }
+  }
+});
+
+test.run();
+
+const state = (url: string) => databaseState(config(url), terminal());
+
+function terminal() {
+  return recordingTerminal({ folder });
+}
+
+function config(database: string | undefined, env: Record<string, string> = {}) {
+  return loadConfig({ flags: { database }, env, cwd: folder, readFile: () => undefined });
+}

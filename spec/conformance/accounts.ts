@@ -1,0 +1,308 @@
+// What the accounts of every Store do, whatever is underneath.
+
+import * as assert from 'uvu/assert';
+import type { ApiKey, User } from '../../src/domain/account.ts';
+import { GatewayError } from '../../src/domain/errors.ts';
+import type { Store } from '../../src/persistence/store.ts';
+import type { Suite } from '../helpers/suite.ts';
+
+/** Declares the tests in `test`. `open` gives an empty store each time; the test closes it. */
+export function accountConformance(test: Suite, open: () => Promise<Store>): void {
+  const declare = (name: string, body: (store: Store) => Promise<void>) =>
+    test(`accounts: ${name}`, async () => {
+      const store = await open();
+      try {
+        await body(store);
+      } finally {
+        await store.close();
+      }
+    });
+
+  declare('there are none at first', async ({ accounts }) => {
+    assert.equal([await accounts.listUsers(), await accounts.listApiKeys()], [[], []]);
+    assert.is(await accounts.findUser(ada.id), undefined);
+    assert.is(await accounts.findUserByName('ada'), undefined);
+    assert.is(await accounts.findApiKey('0123456789abcdef'), undefined);
+  });
+
+  declare(
+    'gives back every field of users and keys, in the order of their creation',
+    async ({ accounts }) => {
+      const users = [zoe, ada, { ...zoe, id: uuid('a'), username: 'm' }];
+      const keys = [fullKey, smallKey, { ...smallKey, id: 'a'.repeat(16) }];
+      for (const user of users) await accounts.insertUser(user);
+      for (const key of keys) await accounts.insertApiKey(key);
+      assert.equal(await accounts.listUsers(), users);
+      assert.equal(await accounts.listApiKeys(), keys);
+      for (const user of users) assert.equal(await accounts.findUser(user.id), user);
+      for (const key of keys) assert.equal(await accounts.findApiKey(key.id), key);
+    },
+  );
+
+  declare('gives back any text in names and addresses', async ({ accounts }) => {
+    const hostile = `O'Neil "x" \\' ; drop table users; -- 漢字 😀 %_? :a $1`;
+    const user = { ...ada, email: `${hostile.replaceAll(' ', '')}@localhost` };
+    const key = { ...smallKey, name: hostile };
+    const long = { ...smallKey, id: 'b'.repeat(16), name: '😀'.repeat(128) };
+    await accounts.insertUser(user);
+    await accounts.insertApiKey(key);
+    await accounts.insertApiKey(long);
+    assert.equal(await accounts.listUsers(), [user]);
+    assert.equal(await accounts.listApiKeys(), [key, long]);
+  });
+
+  declare('user names are unique and found without regard to case', async (store) => {
+    const { accounts } = store;
+    await accounts.insertUser({ ...ada, username: 'Ada' });
+    const before = await store.revision();
+    for (const username of ['Ada', 'ada', 'ADA'])
+      assert.is(await codeOf(accounts.insertUser({ ...zoe, username })), 'DUPLICATE_USERNAME');
+    assert.is(await store.revision(), before);
+    for (const username of ['Ada', 'ada', 'aDA'])
+      assert.equal(await accounts.findUserByName(username), { ...ada, username: 'Ada' });
+    assert.is(await accounts.findUserByName('ad'), undefined);
+    assert.is(await accounts.findUserByName("' or '1'='1"), undefined);
+  });
+
+  declare('one of many users gets a name, inserted at once', async ({ accounts }) => {
+    const rivals = Array.from({ length: 8 }, (_, index) => ({
+      ...ada,
+      id: uuid(String(index)),
+      username: index % 2 === 0 ? 'Same' : 'sAME',
+    }));
+    const codes = await Promise.all(rivals.map((user) => codeOf(accounts.insertUser(user))));
+    assert.is(codes.filter((code) => code === 'done').length, 1);
+    assert.is(codes.filter((code) => code === 'DUPLICATE_USERNAME').length, 7);
+    assert.is((await accounts.listUsers()).length, 1);
+  });
+
+  declare('tells ids apart by case', async ({ accounts }) => {
+    await accounts.insertUser(ada);
+    await accounts.insertApiKey(smallKey);
+    assert.is(await accounts.findUser(ada.id.toUpperCase()), undefined);
+    assert.is(await accounts.findApiKey(smallKey.id.toUpperCase()), undefined);
+    assert.is(await accounts.deleteApiKey(smallKey.id.toUpperCase()), false);
+  });
+
+  declare('a change replaces the fields it has and keeps the others', async ({ accounts }) => {
+    await accounts.insertUser(zoe);
+    await accounts.insertUser(ada);
+    const updatedAt = '2026-05-05T05:05:05.005Z';
+    assert.equal(await accounts.changeUser(zoe.id, { updatedAt }), { ...zoe, updatedAt });
+    const change = {
+      email: 'zoe@example.com',
+      role: 'user',
+      isActive: false,
+      passwordHash: 'another',
+      credentialsChangedAt: updatedAt,
+      templates: ['a'],
+      updatedAt,
+    } as const;
+    assert.equal(await accounts.changeUser(zoe.id, change), { ...zoe, ...change });
+    const { templates: _, ...unrestricted } = { ...zoe, ...change };
+    assert.equal(await accounts.changeUser(zoe.id, { templates: null, updatedAt }), unrestricted);
+    assert.equal(await accounts.listUsers(), [unrestricted, ada]);
+  });
+
+  declare('unknown users and keys are told apart', async ({ accounts }) => {
+    const updatedAt = ada.updatedAt;
+    assert.is(await codeOf(accounts.changeUser(uuid('9'), { updatedAt })), 'USER_NOT_FOUND');
+    assert.is(await codeOf(accounts.deleteUser(uuid('9'))), 'USER_NOT_FOUND');
+    assert.is(await accounts.deleteApiKey('f'.repeat(16)), false);
+  });
+
+  declare('the last active admin stays: not demoted, not disabled, not deleted', async (store) => {
+    const { accounts } = store;
+    const { updatedAt } = ada;
+    const disabled = { ...ada, id: uuid('d'), username: 'disabled', isActive: false };
+    const user = { ...ada, id: uuid('e'), username: 'user', role: 'user' } as const;
+    for (const each of [ada, disabled, user]) await accounts.insertUser(each);
+    const before = await store.revision();
+    assert.is(await codeOf(accounts.changeUser(ada.id, { role: 'user', updatedAt })), 'LAST_ADMIN');
+    assert.is(await codeOf(accounts.changeUser(ada.id, { isActive: false, updatedAt })), 'LAST_ADMIN');
+    assert.is(await codeOf(accounts.deleteUser(ada.id)), 'LAST_ADMIN');
+    assert.equal(await accounts.listUsers(), [ada, disabled, user]);
+    assert.is(await store.revision(), before);
+    // What does not touch the role is allowed, and with a second one everything is.
+    await accounts.changeUser(ada.id, { email: 'a@b', role: 'admin', isActive: true, updatedAt });
+    await accounts.changeUser(disabled.id, { isActive: true, updatedAt });
+    await accounts.deleteUser(ada.id);
+    await accounts.deleteUser(user.id);
+    assert.is(await codeOf(accounts.deleteUser(disabled.id)), 'LAST_ADMIN');
+  });
+
+  declare('of many admins that go at once, in any way, one stays', async ({ accounts }) => {
+    const admins = Array.from({ length: 8 }, (_, index) => ({
+      ...ada,
+      id: uuid(String(index)),
+      username: `admin-${index}`,
+    }));
+    for (const admin of admins) await accounts.insertUser(admin);
+    const { updatedAt } = ada;
+    const codes = await Promise.all(
+      admins.map(({ id }, index) =>
+        codeOf(
+          index % 3 === 0
+            ? accounts.deleteUser(id)
+            : accounts.changeUser(
+                id,
+                index % 3 === 1 ? { role: 'user', updatedAt } : { isActive: false, updatedAt },
+              ),
+        ),
+      ),
+    );
+    assert.equal(
+      codes.filter((code) => code !== 'done'),
+      ['LAST_ADMIN'],
+    );
+    const left = (await accounts.listUsers()).filter(({ role, isActive }) => role === 'admin' && isActive);
+    assert.is(left.length, 1);
+  });
+
+  declare('keys die with their owner, others live on', async ({ accounts }) => {
+    await accounts.insertUser(ada);
+    await accounts.insertUser(zoe);
+    const own = { ...smallKey, ownerId: zoe.id };
+    const another = { ...own, id: 'a'.repeat(16) };
+    for (const key of [own, fullKey, another]) await accounts.insertApiKey(key);
+    const ownerless = { ...smallKey, id: 'c'.repeat(16) };
+    await accounts.insertApiKey(ownerless);
+    await accounts.deleteUser(zoe.id);
+    assert.equal(await accounts.listApiKeys(), [fullKey, ownerless]);
+    assert.is(await accounts.deleteApiKey(fullKey.id), true);
+    assert.is(await accounts.deleteApiKey(fullKey.id), false);
+    assert.equal(await accounts.listApiKeys(), [ownerless]);
+  });
+
+  declare('the last use of a key moves forward only, and is no change of the revision', async (store) => {
+    const { accounts } = store;
+    const [early, middle, late] = [
+      '2026-01-01T00:00:00.001Z',
+      '2026-01-01T00:00:00.002Z',
+      '2026-01-01T00:00:00.003Z',
+    ] as const;
+    const used = { ...smallKey, id: 'a'.repeat(16), lastUsedAt: middle };
+    await accounts.insertApiKey(smallKey);
+    await accounts.insertApiKey(used);
+    const before = await store.revision();
+    await accounts.touchApiKeys(new Map());
+    await accounts.touchApiKeys(
+      new Map([
+        [smallKey.id, early],
+        [used.id, early],
+        ['unknown', late],
+      ]),
+    );
+    assert.equal(await accounts.listApiKeys(), [{ ...smallKey, lastUsedAt: early }, used]);
+    await Promise.all([
+      accounts.touchApiKeys(
+        new Map([
+          [smallKey.id, late],
+          [used.id, late],
+        ]),
+      ),
+      accounts.touchApiKeys(
+        new Map([
+          [used.id, middle],
+          [smallKey.id, middle],
+        ]),
+      ),
+    ]);
+    assert.equal(
+      (await accounts.listApiKeys()).map(({ lastUsedAt }) => lastUsedAt),
+      [late, late],
+    );
+    assert.is(await store.revision(), before);
+  });
+
+  declare('many keys are touched at once, each with its own time', async ({ accounts }) => {
+    const ids = Array.from({ length: 120 }, (_, index) => String(index).padStart(16, '0'));
+    for (const id of ids) await accounts.insertApiKey({ ...smallKey, id });
+    const times = new Map(ids.map((id, index) => [id, new Date(1_767_225_600_000 + index).toISOString()]));
+    times.delete(ids[60] ?? '');
+    await accounts.touchApiKeys(times);
+    assert.equal(
+      (await accounts.listApiKeys()).map(({ id, lastUsedAt }) => [id, lastUsedAt]),
+      ids.map((id) => [id, times.get(id)]),
+    );
+  });
+
+  declare('every change counts a revision', async (store) => {
+    const { accounts } = store;
+    const revisions = [await store.revision()];
+    const count = async (work: Promise<unknown>) => {
+      await work;
+      revisions.push(await store.revision());
+    };
+    await count(accounts.insertUser(ada));
+    await count(accounts.insertUser(zoe));
+    await count(accounts.changeUser(zoe.id, { role: 'user', updatedAt: zoe.updatedAt }));
+    await count(accounts.insertApiKey(smallKey));
+    await count(accounts.deleteApiKey(smallKey.id));
+    await count(accounts.deleteUser(zoe.id));
+    assert.is(new Set(revisions).size, revisions.length);
+    await accounts.deleteApiKey(smallKey.id);
+    await accounts.listUsers();
+    assert.is(await store.revision(), revisions.at(-1));
+  });
+
+  declare('is not changed through what it was given or gave back', async ({ accounts }) => {
+    const templates = ['a'];
+    await accounts.insertUser({ ...ada, templates });
+    templates.push('b');
+    (await accounts.listUsers()).length = 0;
+    assert.equal(await accounts.findUser(ada.id), { ...ada, templates: ['a'] });
+  });
+}
+
+function uuid(digit: string): string {
+  return `${digit.repeat(8)}-0000-4000-8000-000000000000`;
+}
+
+async function codeOf(work: Promise<unknown>): Promise<string> {
+  return work.then(
+    () => 'done',
+    (thrown: unknown) => (thrown instanceof GatewayError ? thrown.code : String(thrown)),
+  );
+}
+
+const ada: User = {
+  id: 'abcdefab-0000-4000-8000-000000000001',
+  username: 'ada',
+  email: 'ada@localhost',
+  role: 'admin',
+  isActive: true,
+  passwordHash: `$2b$12$${'x'.repeat(53)}`,
+  credentialsChangedAt: '2026-01-02T03:04:05.678Z',
+  createdAt: '2026-01-02T03:04:05.678Z',
+  updatedAt: '2026-01-02T03:04:05.678Z',
+};
+
+const zoe: User = {
+  ...ada,
+  id: 'fedcbafe-0000-4000-8000-000000000002',
+  username: 'Zoe.Z_9@x-y',
+  email: `${'z'.repeat(64)}@${'h'.repeat(189)}`,
+  role: 'admin',
+  templates: ['demo', 'other'],
+  updatedAt: '2026-02-03T04:05:06.789Z',
+};
+
+const smallKey: ApiKey = {
+  id: '0123456789abcdef',
+  name: 'small',
+  permissions: ['tools:call'],
+  secretHash: '0'.repeat(64),
+  createdAt: '2026-01-02T03:04:05.678Z',
+};
+
+const fullKey: ApiKey = {
+  ...smallKey,
+  id: 'fedcba9876543210',
+  name: 'full key',
+  permissions: ['gateway:read', 'gateway:write', 'tools:call', 'admin'],
+  templates: [],
+  expiresAt: '2999-12-31T23:59:59.999Z',
+  ownerId: ada.id,
+  lastUsedAt: '2026-03-04T05:06:07.891Z',
+};

@@ -1,0 +1,42 @@
+// What the settings of every Store do, whatever is underneath.
+
+import * as assert from 'uvu/assert';
+import type { Store } from '../../src/persistence/store.ts';
+import type { Suite } from '../helpers/suite.ts';
+
+/** Declares the tests in `test`. `open` gives an empty store each time; the test closes it. */
+export function settingConformance(test: Suite, open: () => Promise<Store>): void {
+  const declare = (name: string, body: (store: Store) => Promise<void>) =>
+    test(`settings: ${name}`, async () => {
+      const store = await open();
+      try {
+        await body(store);
+      } finally {
+        await store.close();
+      }
+    });
+
+  declare('has what was written first, whatever comes later', async ({ settings }) => {
+    assert.is(await settings.read('secret'), undefined);
+    assert.is(await settings.ensure('secret', 'first'), 'first');
+    assert.is(await settings.ensure('secret', 'second'), 'first');
+    assert.is(await settings.read('secret'), 'first');
+    assert.is(await settings.read('Secret'), undefined);
+    assert.is(await settings.ensure('other', ''), '');
+    assert.is(await settings.read('other'), '');
+  });
+
+  declare('keeps any text', async ({ settings }) => {
+    const text = `'"\\ \r\n 漢字 😀 ; -- ? :x $1 ${'x'.repeat(9_000)}`;
+    await settings.ensure('text', text);
+    assert.is(await settings.read('text'), text);
+  });
+
+  declare('gives everybody the same value when many write at once', async ({ settings }) => {
+    const values = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => settings.ensure('secret', `value-${index}`)),
+    );
+    assert.is(new Set(values).size, 1);
+    assert.is(await settings.read('secret'), values[0]);
+  });
+}

@@ -1,0 +1,38 @@
+// One line when the database goes away, one when it is back, however often anything is heard in between.
+
+import { Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { logDatabase } from '../src/database-log.ts';
+import type { RevisionNews } from '../src/persistence/revision-watch.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('the log of the database');
+
+test('tells every going and every coming once, with the reason', () => {
+  const news$ = new Subject<RevisionNews>();
+  const lines: unknown[] = [];
+  const listening = logDatabase(news$, {
+    error: (...line: unknown[]) => lines.push(line),
+    info: (...line: unknown[]) => lines.push(line),
+  });
+  const gone = (reason: string) => [
+    { reason },
+    'the database is away; known callers and instances are served',
+  ];
+  news$.next({ kind: 'answered' });
+  news$.next({ kind: 'changed' });
+  assert.equal(lines, []);
+  news$.next({ kind: 'away', reason: 'no answer within 5000 ms' });
+  news$.next({ kind: 'away', reason: 'another one' });
+  assert.equal(lines, [gone('no answer within 5000 ms')]);
+  news$.next({ kind: 'changed' });
+  news$.next({ kind: 'answered' });
+  assert.equal(lines.slice(1), [['the database is back']]);
+  news$.next({ kind: 'away', reason: 'again' });
+  assert.equal(lines.slice(2), [gone('again')]);
+  listening.unsubscribe();
+  news$.next({ kind: 'answered' });
+  assert.is(lines.length, 3);
+});
+
+test.run();

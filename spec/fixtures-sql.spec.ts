@@ -1,0 +1,185 @@
+// The stand-ins for SQL Server and Oracle are strict: they refuse what the real ones refuse, and change what the real
+// ones change. Without this, a store that passes on them would have shown nothing.
+
+import * as assert from 'uvu/assert';
+import { executeStatement, OracleError } from './fixtures/oracle/oracle-sql.ts';
+import { Engine, type Session } from './fixtures/sql/engine.ts';
+import { BatchError, executeBatch } from './fixtures/tds/t-sql.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('stand-ins for SQL databases');
+
+const tSqlTable =
+  'create table [t] ([id] nvarchar(8) collate Latin1_General_BIN2 not null, [name] nvarchar(8) null, ' +
+  '[doc] varchar(max) null, [at] datetime2(3) null, [n] int null, constraint [t_pkey] primary key ([id]));';
+const oracleTable =
+  'create table "t" ("id" varchar2(8) not null, "name" varchar2(8) null, "doc" clob null, ' +
+  '"at" timestamp(3) with time zone null, "n" number(10, 0) null, primary key ("id"))';
+
+test('SQL Server: texts without N lose what the code page lacks, and a backslash continues a line', async () => {
+  const session = await tSql();
+  await executeBatch(session, `insert into [t] ([id], [name], [doc]) values (N'漢', '漢', N'a\\\nb');`);
+  assert.equal(await rows(session, 'select [id], [name], [doc] from [t]'), [['漢', '?', 'ab']]);
+});
+
+test('SQL Server: compares without regard to case, except by a binary collation', async () => {
+  const session = await tSql();
+  await executeBatch(session, `insert into [t] ([id], [name]) values (N'a', N'ada'), (N'A', N'bob');`);
+  assert.equal(await rows(session, `select [id] from [t] where [name] = N'ADA'`), [['a']]);
+  assert.equal(await rows(session, `select [id] from [t] where [id] = N'A'`), [['A']]);
+});
+
+test('SQL Server: counts rows for the statement after', async () => {
+  const session = await tSql();
+  const results = await executeBatch(
+    session,
+    `insert into [t] ([id]) values (N'a'), (N'b'); select @@rowcount;`,
+  );
+  assert.equal(results.at(-1)?.rows, [[2n]]);
+});
+
+const refusedTSql: readonly (readonly [what: string, sql: string, number: number])[] = [
+  ['a text that is too long', `insert into [t] ([id]) values (N'123456789');`, 2628],
+  ['a second row with one key', `insert into [t] ([id]) values (N'a'), (N'a');`, 2627],
+  ['no value where one must be', 'insert into [t] ([id]) values (null);', 515],
+  ['a date that is none', `insert into [t] ([id], [at]) values (N'a', 'yesterday');`, 241],
+  ['a number that is none', `insert into [t] ([id], [n]) values (N'a', 'x');`, 8114],
+  ['a table that is not there', 'select [id] from [u]', 208],
+  ['a column that is not there', 'select [x] from [t]', 207],
+  ['a table that is there', tSqlTable, 2714],
+  ['no T-SQL at all', 'select from where', 102],
+  ['a bracket too few', `insert into [t] ([id] values (N'a');`, 102],
+  ['the limit of other databases', 'select [id] from [t] limit 1', 50_000],
+  ['fetch without offset', 'select [id] from [t] order by [id] fetch next 1 rows only', 50_000],
+  ['offset without order', 'select [id] from [t] offset 1 rows fetch next 1 rows only', 50_000],
+  ['returning', `delete from [t] where [id] = N'a' returning [id]`, 50_000],
+  ['a merge that changes nothing', `${mergeIntoT()} when matched then update set ;`, 102],
+];
+for (const [what, sql, number] of refusedTSql) {
+  test(`SQL Server refuses ${what}`, async () => {
+    const session = await tSql();
+    const failure = await executeBatch(session, sql).catch((thrown: unknown) => thrown);
+    assert.instance(failure, BatchError);
+    assert.is(failure instanceof BatchError && failure.error.number, number, String(failure));
+    assert.equal(await rows(session, 'select [id] from [t]'), []);
+  });
+}
+
+test('Oracle: an empty text is null, and a moment is one in UTC', async () => {
+  const session = await oracle();
+  await executeStatement(
+    session,
+    `insert into "t" ("id", "name", "at") values ('a', '', timestamp '2026-01-02 03:04:05.678 UTC')`,
+  );
+  const found = await executeStatement(session, `select "name", "at" from "t" where "name" is null`);
+  assert.equal(found.rows, [[null, '2026-01-02 03:04:05.678']]);
+});
+
+test('Oracle: puts a long text together, and takes no literal of more than 4,000 bytes', async () => {
+  const session = await oracle();
+  const [half, whole] = ['x'.repeat(4_000), 'x'.repeat(8_000)];
+  await executeStatement(
+    session,
+    `insert into "t" ("id", "doc") values ('a', to_clob('${half}') || to_clob('${half}'))`,
+  );
+  assert.equal((await executeStatement(session, 'select "doc" from "t"')).rows, [[whole]]);
+  await refusesOracle(session, `insert into "t" ("id", "doc") values ('b', '${half}x')`, 20_000);
+});
+
+test('Oracle: a definition commits what was before it', async () => {
+  const session = await oracle();
+  await executeStatement(session, `insert into "t" ("id") values ('a')`);
+  await executeStatement(session, 'create index "t_name" on "t" ("name")');
+  assert.is(session.isInTransaction, false);
+});
+
+const refusedByOracle: readonly (readonly [what: string, sql: string, number: number])[] = [
+  ['a text of too many bytes', `insert into "t" ("id") values ('äöüäö')`, 12899],
+  ['a second row with one key', `insert into "t" ("id") values ('there')`, 1],
+  ['an empty text where one must be', `insert into "t" ("id") values ('')`, 1400],
+  ['a number that is none', `insert into "t" ("id", "n") values ('a', 'x')`, 1722],
+  ['a table that is not there', 'select "id" from "u"', 942],
+  ['a column that is not there', 'select "x" from "t"', 904],
+  ['a table that is there', oracleTable, 955],
+  ['no SQL at all', 'select from where', 900],
+  ['a select from nothing', 'select 1', 923],
+  ['several rows in one insert', `insert into "t" ("id") values ('a'), ('b')`, 20_000],
+  ['if exists', 'drop table if exists "t"', 900],
+  ['the limit of other databases', 'select "id" from "t" limit 1', 20_000],
+  ['names in brackets', 'select [id] from [t]', 900],
+];
+for (const [what, sql, number] of refusedByOracle) {
+  test(`Oracle refuses ${what}`, async () => {
+    const session = await oracle();
+    await executeStatement(session, `insert into "t" ("id") values ('there')`);
+    session.commit();
+    await refusesOracle(session, sql, number);
+    if (session.isInTransaction) session.rollback();
+    assert.equal((await executeStatement(session, 'select "id" from "t"')).rows, [['there']]);
+  });
+}
+
+test('sessions wait for a transaction, and do not see what it undoes', async () => {
+  const engine = new Engine('mssql');
+  const [one, other] = [engine.open(), engine.open()];
+  await executeBatch(one, tSqlTable);
+  one.begin();
+  await executeBatch(one, `insert into [t] ([id]) values (N'a');`);
+  const waiting = rows(other, 'select [id] from [t]');
+  one.rollback();
+  assert.equal(await waiting, []);
+  one.begin();
+  await executeBatch(one, `insert into [t] ([id]) values (N'b');`);
+  await one.savepoint('s');
+  await executeBatch(one, `insert into [t] ([id]) values (N'c');`);
+  await one.rollbackTo('s');
+  one.commit();
+  assert.equal(await rows(other, 'select [id] from [t]'), [['b']]);
+  engine.close();
+});
+
+test('a lock by name is held until its transaction ends, and lets nobody wait for longer than asked', async () => {
+  const engine = new Engine('mssql');
+  const [one, other] = [engine.open(), engine.open()];
+  one.begin();
+  other.begin();
+  await one.lock('migration', 0);
+  assert.instance(await other.lock('migration', 20).catch((thrown: unknown) => thrown), Error);
+  const waiting = other.lock('migration', 5_000);
+  one.commit();
+  await waiting;
+  other.commit();
+  engine.close();
+});
+
+test.run();
+
+async function tSql(): Promise<Session> {
+  const session = new Engine('mssql').open();
+  await executeBatch(session, tSqlTable);
+  return session;
+}
+
+async function oracle(): Promise<Session> {
+  const session = new Engine('oracle').open();
+  await executeStatement(session, oracleTable);
+  return session;
+}
+
+async function rows(session: Session, sql: string): Promise<unknown> {
+  return (await executeBatch(session, sql)).at(-1)?.rows;
+}
+
+async function refusesOracle(session: Session, sql: string, number: number): Promise<void> {
+  const failure = await executeStatement(session, sql).catch((thrown: unknown) => thrown);
+  assert.instance(failure, OracleError);
+  assert.is(failure instanceof OracleError && failure.errorNum, number, String(failure));
+}
+
+/** A function, so that it can be used above. */
+function mergeIntoT(): string {
+  return (
+    `merge into [t] using (values (N'a')) as tsource([id]) on [t].[id] = tsource.[id] ` +
+    'when not matched then insert ([id]) values (tsource.[id])'
+  );
+}

@@ -1,0 +1,20 @@
+// Authentication that is off and keeps nothing, for specs of the rooms above it.
+
+import { randomBytes } from 'node:crypto';
+import { NEVER } from 'rxjs';
+import type { Auth } from '../../src/auth/auth.ts';
+import { assembleAuth } from '../../src/auth/create-auth.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+
+/** A handle under which every caller is the anonymous admin; its accounts end with it. */
+export function anonymousAuth(): Auth {
+  return assembleAuth({
+    enabled: false,
+    store: new MemoryStore(),
+    secret: randomBytes(32),
+    tokenLifetimeMs: 3_600_000,
+    limits: { userPerHour: 1_000, apiKeyPerHour: 5_000 },
+    news$: NEVER,
+    log: { warn: () => {} },
+  });
+}

@@ -1,0 +1,162 @@
+// Holds one answer against the API description, as a client would that knows nothing but the document: is the status
+// documented for that route, is the body what its schema says, are the headers there?
+
+import * as Schema from 'typebox/schema';
+
+/** An answer as it went out. */
+export interface SeenAnswer {
+  readonly method: string;
+  /** The target of the request line, query included. */
+  readonly target: string;
+  readonly status: number;
+  /** By name in lower case. */
+  readonly headers: ReadonlyMap<string, string>;
+  /** Undefined when it was too large to keep. */
+  readonly body: Buffer | undefined;
+}
+
+/** Says what is wrong with an answer, a clause each; empty when it is as documented. */
+export type AnswerCheck = (answer: SeenAnswer) => string[];
+
+type Node = Readonly<Record<string, unknown>>;
+
+/** Makes the check for a document; each schema is compiled when it is first needed. */
+export function answerCheck(document: Node): AnswerCheck {
+  const paths = Object.entries(nodeAt(document, 'paths')).map(([template, item]) => ({
+    segments: template.split('/'),
+    operations: asNode(item),
+  }));
+  const bodies = new BodyCheck(document);
+  const resolve = (value: unknown): Node => resolved(document, value);
+
+  return (answer) => {
+    const { method, target, status } = answer;
+    const path = pathOf(target);
+    const operations = paths.find(({ segments }) => fits(segments, path))?.operations;
+    if (operations === undefined) return besides(answer, NOWHERE, bodies);
+    const operation = operations[method === 'HEAD' ? 'get' : method.toLowerCase()];
+    if (operation === undefined) return besides(answer, OTHER_METHODS, bodies);
+    const described = nodeAt(asNode(operation), 'responses')[status];
+    if (described === undefined) return [`the status ${status} is not documented`];
+    const { headers = {}, content = {} } = resolve(described);
+    return [
+      ...headerFindings(
+        answer,
+        Object.entries(asNode(headers)).map(([name, header]) => [name, resolve(header)]),
+      ),
+      ...contentFindings(answer, asNode(content), bodies),
+    ];
+  };
+}
+
+/** Codes of paths that nobody answers, and of methods that a path does not answer. */
+const NOWHERE = ['NOT_FOUND', 'ORIGIN_NOT_ALLOWED', 'INTERNAL_ERROR'];
+const OTHER_METHODS = ['METHOD_NOT_ALLOWED', 'ORIGIN_NOT_ALLOWED', 'INTERNAL_ERROR'];
+
+/** What is answered outside the table of routes is described in words: an error with one of these codes, or OPTIONS. */
+function besides(answer: SeenAnswer, codes: readonly string[], bodies: BodyCheck): string[] {
+  const { method, status, headers } = answer;
+  if (method === 'OPTIONS' && status === 204) return [];
+  if (status === 405 && !headers.has('allow')) return ['a 405 without Allow'];
+  if (status < 400) return [`the status ${status} where no route is documented`];
+  const schema = {
+    allOf: [{ $ref: '#/components/schemas/ErrorBody' }, { properties: { error_code: { enum: codes } } }],
+  };
+  return method === 'HEAD' ? [] : bodies.findings(schema, answer);
+}
+
+function headerFindings(
+  { headers, status }: SeenAnswer,
+  described: readonly (readonly [name: string, header: Node])[],
+): string[] {
+  const findings = described.flatMap(([name, { required, schema = {} }]) => {
+    const value = headers.get(name.toLowerCase());
+    if (value === undefined) return required === true ? [`the header ${name} is missing`] : [];
+    const isNumber = asNode(schema).type === 'integer';
+    return isNumber && !/^\d+$/.test(value) ? [`the header ${name} is "${value}"`] : [];
+  });
+  const limits = ['limit', 'remaining', 'reset'].filter((word) => headers.has(`x-ratelimit-${word}`));
+  if (limits.length > 0 && limits.length < 3)
+    findings.push(`of the X-RateLimit headers only ${limits.join()}`);
+  const isDocumented = described.some(([name]) => name.startsWith('X-RateLimit'));
+  if (limits.length > 0 && !isDocumented) findings.push('X-RateLimit headers that are not documented');
+  if (status === 429 && !headers.has('retry-after')) findings.push('a 429 without Retry-After');
+  return findings;
+}
+
+function contentFindings(answer: SeenAnswer, content: Node, bodies: BodyCheck): string[] {
+  const { method, headers, body, status } = answer;
+  const types = Object.keys(content);
+  if (types.length === 0) {
+    return (body?.byteLength ?? 1) > 0 ? [`a body with the status ${status}, which has none`] : [];
+  }
+  const type = (headers.get('content-type') ?? '').split(';')[0] ?? '';
+  if (!types.includes(type)) return [`the media type "${type}" is not documented, only ${types.join()}`];
+  if (method === 'HEAD' || type !== 'application/json') return [];
+  return bodies.findings(asNode(asNode(content[type]).schema), answer);
+}
+
+/** Checks JSON bodies against schemas of one document. */
+class BodyCheck {
+  readonly #components: unknown;
+  readonly #compiled = new Map<string, ReturnType<typeof Schema.Compile>>();
+
+  constructor(document: Node) {
+    this.#components = document.components;
+  }
+
+  findings(schema: Node, { body }: SeenAnswer): string[] {
+    if (body === undefined) return [];
+    let value: unknown;
+    try {
+      value = JSON.parse(body.toString('utf8'));
+    } catch {
+      return [`a body that is no JSON: ${body.toString('utf8').slice(0, 100)}`];
+    }
+    const validator = this.#compile(schema);
+    if (validator.Check(value)) return [];
+    const [, errors] = validator.Errors(value);
+    return errors.slice(0, 5).map(({ instancePath, message }) => `${instancePath || 'the body'} ${message}`);
+  }
+
+  #compile(schema: Node): ReturnType<typeof Schema.Compile> {
+    const key = JSON.stringify(schema);
+    const known = this.#compiled.get(key) ?? Schema.Compile({ ...schema, components: this.#components });
+    this.#compiled.set(key, known);
+    return known;
+  }
+}
+
+/** The segments of a path template, or of a target; a slash at the end means nothing to the router. */
+function pathOf(target: string): readonly string[] {
+  const path =
+    (target.startsWith('/') ? target : target.replace(/^[a-z]+:\/\/[^/?#]*/i, '')).split(/[?#]/)[0] ?? '';
+  return (path.length > 1 ? path.replace(/\/$/, '') : path).split('/');
+}
+
+function fits(segments: readonly string[], path: readonly string[]): boolean {
+  return (
+    segments.length === path.length &&
+    segments.every((segment, index) =>
+      segment.startsWith('{') ? path[index] !== '' : segment === path[index],
+    )
+  );
+}
+
+function resolved(document: Node, value: unknown): Node {
+  const { $ref } = asNode(value);
+  if (typeof $ref !== 'string') return asNode(value);
+  return $ref
+    .slice(2)
+    .split('/')
+    .reduce((node, word) => nodeAt(node, word), document);
+}
+
+function nodeAt(node: Node, field: string): Node {
+  return asNode(node[field]);
+}
+
+function asNode(value: unknown): Node {
+  if (typeof value === 'object' && value !== null) return Object(value);
+  throw new TypeError('the API description is not as it is known here');
+}

@@ -1,0 +1,98 @@
+// An app with authentication on, and callers of every kind: for the specs about who may do what. Passwords are hashed for
+// real, only cheaper.
+
+import { randomBytes } from 'node:crypto';
+import { NEVER } from 'rxjs';
+import type { Auth } from '../../src/auth/auth.ts';
+import { assembleAuth } from '../../src/auth/create-auth.ts';
+import { Passwords } from '../../src/auth/passwords.ts';
+import type { Role, Scope, User } from '../../src/domain/account.ts';
+import type { AppOptions } from '../../src/http/app.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import type { Store } from '../../src/persistence/store.ts';
+import { type Answer, type AppFixture, type Ask, startApp } from './http-app.ts';
+
+/** Headers that say who somebody is. */
+export type Credentials = Readonly<Record<string, string>>;
+
+export interface AccountsFixture extends AppFixture {
+  readonly auth: Auth;
+  /** Of `admin`, a user with the role admin. */
+  readonly admin: Credentials;
+  /** Of `ada`, a user with the role user. */
+  readonly user: Credentials;
+  as(who: Credentials, method: string, path: string, ask?: Ask): Promise<Answer>;
+  createUser(username: string, role?: Role, templates?: readonly string[]): Promise<User>;
+  login(username: string): Promise<Credentials>;
+  /** A key that nobody owns, so that no role cuts it. */
+  key(permissions: readonly Scope[], templates?: readonly string[]): Promise<Credentials>;
+  /** A token of `ada` that was good an hour ago. */
+  expired(): Promise<Credentials>;
+}
+
+/** The password of everybody. */
+export const PASSWORD = 'correct horse';
+
+const HOUR_MS = 3_600_000;
+
+export interface AccountsOptions extends Partial<AppOptions> {
+  readonly limits?: { readonly userPerHour: number; readonly apiKeyPerHour: number };
+  readonly store?: Pick<Store, 'accounts' | 'audit'>;
+  /** Of bcrypt. Default 4, the cheapest. */
+  readonly passwordCost?: number;
+}
+
+/** Starts an app whose accounts are `admin` and `ada`. */
+export async function startWithAccounts(options: AccountsOptions = {}): Promise<AccountsFixture> {
+  const {
+    limits = { userPerHour: 1_000, apiKeyPerHour: 5_000 },
+    store = new MemoryStore(),
+    passwordCost = 4,
+    ...app
+  } = options;
+  const secret = randomBytes(32);
+  const passwords = new Passwords(passwordCost);
+  const authAt = (now: () => number): Auth =>
+    assembleAuth({
+      ...{ enabled: true, store, secret, tokenLifetimeMs: HOUR_MS, limits, passwords, now },
+      news$: NEVER,
+      log: { warn: () => {} },
+    });
+  const auth = authAt(Date.now);
+  const past = authAt(() => Date.now() - 2 * HOUR_MS);
+  const createUser = (username: string, role: Role = 'user', templates?: readonly string[]) =>
+    auth.accounts.createUser({
+      username,
+      email: `${username}@localhost`,
+      password: PASSWORD,
+      role,
+      templates,
+    });
+  await createUser('admin', 'admin');
+  await createUser('ada');
+
+  const tokenOf = async (from: Auth, username: string): Promise<Credentials> => {
+    const attempt = { username, password: PASSWORD, address: '127.0.0.1' };
+    return { authorization: `Bearer ${(await from.login(attempt)).accessToken}` };
+  };
+  const fixture = await startApp({ ...app, auth });
+  return {
+    ...fixture,
+    auth,
+    admin: await tokenOf(auth, 'admin'),
+    user: await tokenOf(auth, 'ada'),
+    as: (who, method, path, ask = {}) =>
+      fixture.ask(method, path, { ...ask, headers: { ...ask.headers, ...who } }),
+    createUser,
+    login: (username) => tokenOf(auth, username),
+    key: async (permissions, templates) => {
+      const made = await auth.accounts.createApiKey({ name: permissions.join(' '), permissions, templates });
+      return { 'x-api-key': made.key };
+    },
+    expired: () => tokenOf(past, 'ada'),
+    close: async () => {
+      await fixture.close();
+      await past.close();
+    },
+  };
+}

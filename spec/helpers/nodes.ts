@@ -1,0 +1,69 @@
+// Several nodes on one database: each a registry over scripted backends of its own, with a store that may fail or dawdle
+// for this node alone. News come when the spec says so.
+
+import { setImmediate as turn } from 'node:timers/promises';
+import { Subject } from 'rxjs';
+import type { EventName } from '../../src/domain/events.ts';
+import type { InstanceDefinition } from '../../src/domain/instance.ts';
+import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
+import type { MemoryStore } from '../../src/persistence/memory-store.ts';
+import type { RevisionNews } from '../../src/persistence/revision-watch.ts';
+import { Registry } from '../../src/registry.ts';
+import type { InProcessHandler } from '../../src/transports/transport.ts';
+import { Stage } from './failing-backend.ts';
+import { FailingStore } from './failing-store.ts';
+
+export class Node {
+  readonly id: string;
+  readonly stage = new Stage();
+  readonly store: FailingStore;
+  readonly news$ = new Subject<RevisionNews>();
+  readonly handlers = new Map<string, InProcessHandler>();
+  readonly registry: Registry;
+
+  constructor(id: string, database: MemoryStore) {
+    this.id = id;
+    this.store = new FailingStore(database);
+    const { fleet, emit } = this.stage;
+    const { store, news$, handlers } = this;
+    this.registry = new Registry({ store, fleet, policy: DEFAULT_POLICY, handlers, emit, nodeId: id, news$ });
+  }
+
+  /** Hears that something changed. With timers that are real the reload is over when this resolves. */
+  async hear(kind: RevisionNews['kind'] = 'changed'): Promise<void> {
+    this.news$.next({ kind });
+    for (let left = 20; left > 0; left -= 1) await turn();
+  }
+
+  /** Facts about the registry, in order: `registered a`, `replaced a`, `changed a`, `deregistered a`, `settings t`. */
+  get facts(): string[] {
+    return this.stage.events.flatMap((event) => {
+      if (event.type === 'instance.registered')
+        return [`${event.replaced ? 'replaced' : 'registered'} ${event.instanceId}`];
+      if (event.type === 'template.changed') return [`settings ${event.template}`];
+      if (isRegistryFact(event.type) && 'instanceId' in event)
+        return [`${event.type.slice('instance.'.length)} ${event.instanceId}`];
+      return [];
+    });
+  }
+
+  /** Definitions by template and id. */
+  get definitions(): InstanceDefinition[] {
+    return inOrder(this.registry.definitions());
+  }
+
+  async close(): Promise<void> {
+    await this.registry.close();
+    await this.stage.close();
+  }
+}
+
+/** By template and id. */
+export function inOrder(definitions: readonly InstanceDefinition[]): InstanceDefinition[] {
+  const name = ({ template, id }: InstanceDefinition) => `${template}/${id}`;
+  return definitions.toSorted((one, other) => (name(one) < name(other) ? -1 : 1));
+}
+
+function isRegistryFact(type: EventName): boolean {
+  return type === 'instance.changed' || type === 'instance.deregistered';
+}

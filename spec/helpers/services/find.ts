@@ -1,0 +1,71 @@
+// Whether a server can be used, and whether the default one of this machine is there. "Can be used" is tried, not
+// asked: a database is created and dropped, a Redis is pinged.
+
+import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
+import { userInfo } from 'node:os';
+import { Redis } from 'ioredis';
+import { freshDatabase, type ServiceName } from '../services.ts';
+
+const ports = { postgresql: 5432, mariadb: 3306, redis: 6379 } as const;
+const connectWithinMs = 1_000;
+
+/** The variable that names a server to be used: TEST_POSTGRESQL_URL, TEST_MARIADB_URL, TEST_REDIS_URL. */
+export function variableOf(name: ServiceName): string {
+  return `TEST_${name.toUpperCase()}_URL`;
+}
+
+/** The server on its default port of 127.0.0.1, when it takes one of the usual credentials; else undefined. */
+export async function findDefault(name: ServiceName): Promise<string | undefined> {
+  if (!(await isListening(ports[name]))) return undefined;
+  for (const url of usualUrls(name)) {
+    try {
+      await answers(name, url);
+      return url;
+    } catch {
+      // Other credentials may do; when none does, it is as if there were no server.
+    }
+  }
+  return undefined;
+}
+
+/** Rejects unless the server can be used as specs use it. */
+export async function answers(name: ServiceName, url: string): Promise<void> {
+  if (name !== 'redis') return (await freshDatabase({ url })).drop();
+  const client = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: connectWithinMs,
+    commandTimeout: connectWithinMs,
+    retryStrategy: () => null,
+  });
+  // The rejection of the command says it, too; without a listener it would be printed.
+  client.on('error', () => undefined);
+  try {
+    const key = `stagedoor_spec_${randomBytes(8).toString('hex')}`;
+    await client.connect();
+    await client.set(key, '1', 'PX', 1_000);
+  } finally {
+    client.disconnect();
+  }
+}
+
+function usualUrls(name: ServiceName): string[] {
+  const at = `127.0.0.1:${ports[name]}`;
+  if (name === 'redis') return [`redis://${at}`];
+  if (name === 'mariadb') return [`mariadb://root@${at}/mysql`];
+  const users = new Set(['postgres', 'root', userInfo().username]);
+  return [...users].map((user) => `postgresql://${encodeURIComponent(user)}@${at}/postgres`);
+}
+
+function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port, timeout: connectWithinMs });
+    const settle = (result: boolean): void => {
+      socket.destroy();
+      resolve(result);
+    };
+    socket.once('connect', () => settle(true));
+    socket.once('error', () => settle(false));
+    socket.once('timeout', () => settle(false));
+  });
+}

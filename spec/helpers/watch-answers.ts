@@ -1,0 +1,122 @@
+// Looks at every answer that an app of ours gives in this process and holds it against the API description, whatever a
+// spec asks for and looks at itself. The runner starts it before a spec file and fails the file for what it finds.
+// Answers of other servers, the misbehaving ones of the fixtures above all, are none of its business: an app tells of its
+// requests itself, on a diagnostics channel.
+
+import { subscribe } from 'node:diagnostics_channel';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import type { AnswerCheck, SeenAnswer } from './answer-check.ts';
+
+/** What is wrong, a line each, with the request it was the answer to. */
+export type OnFinding = (finding: string) => void;
+
+/**
+ * Starts to watch. The document is made when the first answer goes out, so that a process without an app pays nothing.
+ * Returns a wait for what is still to be checked.
+ */
+export function watchAnswers(onFinding: OnFinding): () => Promise<void> {
+  let check: AnswerCheck | undefined;
+  let loading: Promise<void> | undefined;
+  const waiting: SeenAnswer[] = [];
+  const look = (answer: SeenAnswer): void => {
+    if (check === undefined) {
+      waiting.push(answer);
+      loading ??= loadCheck().then((loaded) => {
+        check = loaded;
+        for (const early of waiting.splice(0)) look(early);
+      });
+      return;
+    }
+    for (const finding of check(answer))
+      onFinding(`${answer.method} ${answer.target} ${answer.status}: ${finding}`);
+  };
+  subscribe('stagedoor:request', (message) => {
+    if (!isArrival(message)) throw new TypeError('a message on stagedoor:request that is no request');
+    record(message, look);
+  });
+  return async () => {
+    await loading;
+  };
+}
+
+/** The larger ones are not read: a list of all there is, or the result of a tool. */
+const CHECKED_BYTES = 1024 * 1024;
+
+interface Arrival {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+function isArrival(message: unknown): message is Arrival {
+  const { request, response } = Object(message);
+  return request instanceof IncomingMessage && response instanceof ServerResponse;
+}
+
+async function loadCheck(): Promise<AnswerCheck> {
+  const [{ openApiDocument }, { ROUTES }, { answerCheck }] = await Promise.all([
+    import('../../src/http/openapi/document.ts'),
+    import('../../src/http/routes/index.ts'),
+    import('./answer-check.ts'),
+  ]);
+  // Through text, because that is what goes out.
+  return answerCheck(JSON.parse(JSON.stringify(openApiDocument(ROUTES))));
+}
+
+/** Calls back once the answer is complete. One that is broken off is none. */
+function record({ request, response }: Arrival, look: (answer: SeenAnswer) => void): void {
+  const { method = '', url: target = '' } = request;
+  const headers = new Map<string, string>();
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const keep = ([chunk, encoding]: readonly unknown[]): void => {
+    if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) return;
+    const isEncoding = typeof encoding === 'string' && Buffer.isEncoding(encoding);
+    const content =
+      typeof chunk === 'string' ? Buffer.from(chunk, isEncoding ? encoding : 'utf8') : Buffer.from(chunk);
+    bytes += content.byteLength;
+    if (bytes <= CHECKED_BYTES) chunks.push(content);
+  };
+  before(response, 'writeHead', ([, ...more]) => {
+    for (const [name, value] of headerPairs(more.at(-1))) headers.set(name.toLowerCase(), value);
+  });
+  before(response, 'write', keep);
+  before(response, 'end', (parts) => {
+    keep(parts);
+    response.once('finish', () => {
+      for (const [name, value] of headerPairs(response.getHeaders())) {
+        if (!headers.has(name)) headers.set(name, value);
+      }
+      const body = bytes <= CHECKED_BYTES ? Buffer.concat(chunks) : undefined;
+      look({ method, target, status: response.statusCode, headers, body });
+    });
+  });
+}
+
+/** Looks at the arguments of a method of this one response, then lets it do what it does. */
+function before(
+  response: ServerResponse,
+  method: 'writeHead' | 'write' | 'end',
+  see: (parts: readonly unknown[]) => void,
+): void {
+  const original = response[method];
+  Reflect.defineProperty(response, method, {
+    configurable: true,
+    writable: true,
+    value: (...parts: unknown[]): unknown => {
+      see(parts);
+      return Reflect.apply(original, response, parts);
+    },
+  });
+}
+
+/** Headers in both forms that Node takes: an object, or names and values in turn. */
+function headerPairs(headers: unknown): [name: string, value: string][] {
+  if (Array.isArray(headers)) {
+    return headers.flatMap((name, index) =>
+      index % 2 === 0 ? [[String(name), String(headers[index + 1])]] : [],
+    );
+  }
+  return typeof headers === 'object' && headers !== null
+    ? Object.entries(headers).map(([name, value]) => [name, String(value)])
+    : [];
+}

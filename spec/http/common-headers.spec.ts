@@ -1,0 +1,25 @@
+import * as assert from 'uvu/assert';
+import { commonHeaders } from '../../src/http/common-headers.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('the headers of every answer');
+
+test('name the request', () => {
+  assert.equal(commonHeaders({ requestId: 'r1' }), [
+    'X-Request-ID',
+    'r1',
+    'X-Content-Type-Options',
+    'nosniff',
+  ]);
+});
+
+test('tell a caller with a limit about the window', () => {
+  const rateLimit = { limit: 1_000, remaining: 0, resetAtSeconds: 1_800_000_000, retryAfterSeconds: 12 };
+  assert.equal(commonHeaders({ requestId: 'r1', rateLimit }).slice(4), [
+    ...['X-RateLimit-Limit', '1000'],
+    ...['X-RateLimit-Remaining', '0'],
+    ...['X-RateLimit-Reset', '1800000000'],
+  ]);
+});
+
+test.run();

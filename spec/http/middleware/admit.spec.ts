@@ -1,0 +1,150 @@
+import * as assert from 'uvu/assert';
+import type { Auth, RateLimit } from '../../../src/auth/auth.ts';
+import { createRateLimiter } from '../../../src/auth/rate-limiter.ts';
+import type { Principal, Scope } from '../../../src/domain/account.ts';
+import { authenticationRequired } from '../../../src/domain/account-errors.ts';
+import { admit } from '../../../src/http/middleware/admit.ts';
+import { json } from '../../../src/http/reply.ts';
+import { respond } from '../../../src/http/respond.ts';
+import { anonymousAuth } from '../../helpers/anonymous-auth.ts';
+import { startRoute } from '../../helpers/http-middlewares.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the door of a route');
+const anonymous = anonymousAuth();
+test.after(() => anonymous.close());
+
+const ADA: Principal = {
+  ...{ id: 'user:1', kind: 'user', name: 'ada', userId: '1' },
+  ...{ scopes: new Set<Scope>(['tools:call']), templates: new Set(['demo']), hourlyLimit: 2 },
+};
+const ROOT: Principal = { id: 'user:0', kind: 'user', name: 'root', scopes: new Set<Scope>(['admin']) };
+
+/** Authentication that knows one caller, at once or later, and counts. */
+function authOf(principal: Principal | undefined, isSlow = false) {
+  let taken = 0;
+  const soon = <T>(value: T): T | Promise<T> => (isSlow ? Promise.resolve(value) : value);
+  const auth: Auth = {
+    ...anonymous,
+    authenticate: () => {
+      if (principal === undefined) throw authenticationRequired();
+      return soon(principal);
+    },
+    limiter: {
+      take: ({ hourlyLimit: limit = 0 }) => {
+        taken += 1;
+        const window: RateLimit = {
+          limit,
+          remaining: Math.max(0, limit - taken),
+          resetAtSeconds: 1_800_000_000,
+        };
+        return soon(taken > limit ? { ...window, retryAfterSeconds: 99 } : window);
+      },
+    },
+  };
+  return { auth, taken: () => taken };
+}
+
+/** Serves one route with a template in its path. */
+function serve(scope: 'open' | Scope | readonly Scope[], auth: Auth) {
+  return startRoute('/:template', admit({ scope }, auth), (context) =>
+    respond(context, json(200, { who: context.state.principal?.name })),
+  );
+}
+
+const windowOf = ({ headers }: { headers: Headers }) =>
+  ['limit', 'remaining', 'reset'].map((name) => headers.get(`x-ratelimit-${name}`));
+
+for (const isSlow of [false, true]) {
+  const how = isSlow ? 'later' : 'at once';
+
+  test(`lets in who may, with the window on the answer, when it is known ${how}`, async () => {
+    const app = await serve('tools:call', authOf(ADA, isSlow).auth);
+    const answer = await app.ask('GET', '/demo');
+    assert.equal([answer.status, answer.body], [200, { who: 'ada' }]);
+    assert.equal(windowOf(answer), ['2', '1', '1800000000']);
+    app.close();
+  });
+
+  test(`counts before it refuses, and says so on the refusal, when it is known ${how}`, async () => {
+    const app = await serve('gateway:write', authOf(ADA, isSlow).auth);
+    const refused = await app.ask('GET', '/demo');
+    assert.equal([refused.status, refused.body.error_code], [403, 'INSUFFICIENT_PERMISSIONS']);
+    assert.equal(refused.body.required_permissions, ['gateway:write']);
+    assert.equal(windowOf(refused), ['2', '1', '1800000000']);
+    assert.equal(windowOf(await app.ask('GET', '/demo')), ['2', '0', '1800000000']);
+    const over = await app.ask('GET', '/demo');
+    assert.equal([over.status, over.body.error_code], [429, 'RATE_LIMIT_EXCEEDED']);
+    assert.equal([...windowOf(over), over.headers.get('retry-after')], ['2', '0', '1800000000', '99']);
+    app.close();
+  });
+
+  test(`hides the templates of others when it is known ${how}`, async () => {
+    const app = await serve('tools:call', authOf(ADA, isSlow).auth);
+    const { status, body } = await app.ask('GET', '/other');
+    assert.equal([status, body.error_code], [404, 'TEMPLATE_NOT_FOUND']);
+    assert.is(body.detail, 'No template named "other" is registered.');
+    app.close();
+  });
+}
+
+test('goes on before it returns, when the caller is known and this process counts for itself', async () => {
+  const { auth } = authOf(ADA);
+  const limiter = createRateLimiter({ now: Date.now });
+  let isInside = false;
+  const app = await startRoute(
+    '/:template',
+    (context, next) => {
+      const entered = admit({ scope: 'tools:call' }, { ...auth, limiter })(context, next);
+      assert.ok(isInside, 'nothing was waited for');
+      return entered;
+    },
+    (context) => {
+      isInside = true;
+      respond(context, json(200, {}));
+    },
+  );
+  const answer = await app.ask('GET', '/demo');
+  assert.equal([answer.status, answer.headers.get('x-ratelimit-remaining')], [200, '1']);
+  app.close();
+});
+
+test('counts nobody who has no limit', async () => {
+  const { auth, taken } = authOf(ROOT);
+  const app = await serve('gateway:read', auth);
+  const answer = await app.ask('GET', '/any');
+  assert.equal([answer.status, ...windowOf(answer), taken()], [200, null, null, null, 0]);
+  app.close();
+});
+
+test('challenges who is not known, and counts nothing', async () => {
+  const { auth, taken } = authOf(undefined);
+  const app = await serve('gateway:read', auth);
+  const answer = await app.ask('GET', '/demo');
+  assert.equal([answer.status, answer.body.error_code], [401, 'AUTHENTICATION_REQUIRED']);
+  assert.equal([answer.headers.get('www-authenticate'), taken()], ['Bearer', 0]);
+  app.close();
+});
+
+test('asks nothing of anybody where it is open', async () => {
+  const { auth, taken } = authOf(undefined);
+  const app = await serve('open', auth);
+  assert.equal((await app.ask('GET', '/demo')).body, { who: 'nobody' });
+  assert.is(taken(), 0);
+  app.close();
+});
+
+test('is content with any of several scopes', async () => {
+  const app = await serve(['gateway:read', 'tools:call'], authOf(ADA).auth);
+  assert.is((await app.ask('GET', '/demo')).status, 200);
+  app.close();
+});
+
+test('does not repeat a name without end', async () => {
+  const app = await serve('tools:call', authOf(ADA).auth);
+  const { text } = await app.ask('GET', `/${'x'.repeat(10_000)}`);
+  assert.ok(text.length < 400);
+  app.close();
+});
+
+test.run();

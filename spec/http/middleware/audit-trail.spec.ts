@@ -1,0 +1,190 @@
+import * as assert from 'uvu/assert';
+import type { Auth } from '../../../src/auth/auth.ts';
+import { ANONYMOUS, NOBODY, type Principal, type Scope } from '../../../src/domain/account.ts';
+import { insufficientPermissions, rateLimitExceeded } from '../../../src/domain/account-errors.ts';
+import { type GatewayError, serverNotFound } from '../../../src/domain/errors.ts';
+import { ClientGone } from '../../../src/http/client-gone.ts';
+import type { Trail } from '../../../src/http/context.ts';
+import { HTTP_LIMITS } from '../../../src/http/limits.ts';
+import { auditTrail } from '../../../src/http/middleware/audit-trail.ts';
+import { json } from '../../../src/http/reply.ts';
+import { respond } from '../../../src/http/respond.ts';
+import type { Method } from '../../../src/http/route.ts';
+import { ROUTES } from '../../../src/http/routes/index.ts';
+import { startRoute } from '../../helpers/http-middlewares.ts';
+import { head, openRaw } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the audit trail');
+
+type Entry = Parameters<Auth['audit']['record']>[0];
+const ADA: Principal = { ...ANONYMOUS, id: 'user:1', kind: 'user', name: 'ada' };
+
+/** An app with one recorded route; `work` is what comes after the recording. */
+async function serve(
+  work: (state: { principal?: Principal; trail?: Trail }) => void,
+  { method = 'POST', now = () => 0 }: { method?: Method; now?: () => number } = {},
+) {
+  const entries: Entry[] = [];
+  const audit = { record: (entry: Entry) => entries.push(entry), list: () => Promise.resolve([]) };
+  const trail = auditTrail(audit, { address: () => '192.0.2.7' }, now);
+  const route = { method, path: '/servers/:server_id', scope: 'gateway:write' } as const;
+  const app = await startRoute('/servers/:server_id', ...trail(route), (context) => {
+    work(context.state);
+    respond(context, json(200, {}));
+  });
+  return { entries, ...app };
+}
+
+test('records who did what to what, and how it ended', async () => {
+  const app = await serve((state) => {
+    state.principal = ADA;
+  });
+  const ask = { body: '{"secret":1}', headers: { 'x-request-id': 'r1', authorization: 'Bearer secret' } };
+  await app.ask('POST', '/servers/one?token=secret', ask);
+  assert.equal(app.entries, [
+    {
+      ...{ actor: 'user:1', actorName: 'ada', action: 'POST /servers/:server_id' },
+      ...{ subject: '/servers/one', status: 200, address: '192.0.2.7', requestId: 'r1' },
+    },
+  ]);
+  app.close();
+});
+
+test('records what only the handler knows', async () => {
+  const app = await serve((state) => {
+    state.principal = NOBODY;
+    state.trail = { actor: { id: 'user:2', name: 'eve' }, subject: '/servers/new' };
+  });
+  await app.ask('POST', '/servers/one');
+  assert.equal(
+    app.entries.map(({ actor, actorName, subject }) => [actor, actorName, subject]),
+    [['user:2', 'eve', '/servers/new']],
+  );
+  app.close();
+});
+
+for (const [thrown, status] of [
+  [serverNotFound('one'), 404],
+  [new Error('secret'), 500],
+] as const) {
+  test(`records ${thrown.name} as ${status}, and lets it pass`, async () => {
+    const app = await serve((state) => {
+      state.principal = ADA;
+      throw thrown;
+    });
+    assert.is((await app.ask('POST', '/servers/one')).status, status);
+    assert.equal(
+      app.entries.map((entry) => [entry.actor, entry.status]),
+      [['user:1', status]],
+    );
+    assert.not.match(JSON.stringify(app.entries), /secret/);
+    app.close();
+  });
+}
+
+test('records a client that left as 499', async () => {
+  const app = await serve(() => {
+    throw new ClientGone();
+  });
+  const socket = await openRaw(app.port);
+  socket.write(head('POST /servers/one'));
+  while (app.entries.length === 0) await new Promise(setImmediate);
+  assert.is(app.entries[0]?.status, 499);
+  socket.destroy();
+  app.close();
+});
+
+test('records so many strangers a minute, and everybody who is known', async () => {
+  let nowMs = 0;
+  let principal: Principal = NOBODY;
+  const app = await serve(
+    (state) => {
+      state.principal = principal;
+    },
+    { now: () => nowMs },
+  );
+  const most = HTTP_LIMITS.recordedRefusalsPerMinute;
+  const ask = async (times: number) => {
+    for (let time = 0; time < times; time += 1) await app.ask('POST', '/servers/one');
+    return app.entries.length;
+  };
+  assert.is(await ask(most + 5), most);
+  nowMs = 59_999;
+  assert.is(await ask(1), most);
+  principal = ADA;
+  assert.is(await ask(3), most + 3);
+  principal = NOBODY;
+  nowMs = 60_000;
+  assert.is(await ask(2), most + 5);
+  app.close();
+});
+
+test('records so many refusals of one caller a minute, what was done in any case, and nothing over the rate limit', async () => {
+  let error: GatewayError | undefined;
+  let principal: Principal = ADA;
+  const app = await serve(
+    (state) => {
+      state.principal = principal;
+      if (error !== undefined) throw error;
+    },
+    { now: () => 0 },
+  );
+  const most = HTTP_LIMITS.recordedRefusalsPerMinute;
+  const ask = async (times: number) => {
+    for (let time = 0; time < times; time += 1) await app.ask('POST', '/servers/one');
+    return app.entries.length;
+  };
+  error = insufficientPermissions(['admin']);
+  assert.is(await ask(most + 5), most);
+  error = rateLimitExceeded(1_000, 60);
+  assert.is(await ask(3), most);
+  error = undefined;
+  assert.is(await ask(3), most + 3);
+  error = insufficientPermissions(['admin']);
+  principal = { ...ADA, id: 'user:other' };
+  assert.is(await ask(1), most + 4);
+  app.close();
+});
+
+test('is there for what changes something, and for logins', () => {
+  const trail = auditTrail(
+    { record: () => {}, list: () => Promise.resolve([]) },
+    { address: () => undefined },
+  );
+  const scopes: readonly (Scope | 'open' | readonly Scope[])[] = [
+    'open',
+    'admin',
+    'gateway:write',
+    ['tools:call', 'admin'],
+  ];
+  for (const scope of scopes) {
+    assert.is(trail({ method: 'POST', path: '/x', scope }).length, 1, String(scope));
+    assert.is(trail({ method: 'GET', path: '/x', scope }).length, 0, String(scope));
+  }
+  for (const scope of ['tools:call', 'gateway:read', ['gateway:read', 'tools:call']] as const) {
+    assert.is(trail({ method: 'POST', path: '/x', scope }).length, 0, String(scope));
+  }
+  assert.equal(
+    ROUTES.filter((route) => trail(route).length > 0)
+      .map(({ method, path }) => `${method} ${path}`)
+      .sort(),
+    [
+      ...['DELETE /auth/api-keys/:key_id', 'DELETE /auth/users/:user_id'],
+      ...['DELETE /gateway/deregister/:template/:instance_id', 'DELETE /servers/:server_id'],
+      ...['PATCH /auth/users/:user_id', 'PATCH /gateway/instances/:template/:instance_id'],
+      ...[
+        'PATCH /gateway/templates/:template',
+        'POST /auth/api-keys',
+        'POST /auth/login',
+        'POST /auth/users',
+      ],
+      'POST /gateway/instances/:template/:instance_id/drain',
+      'POST /gateway/instances/:template/:instance_id/restart',
+      'POST /gateway/instances/:template/:instance_id/resume',
+      ...['POST /gateway/register', 'POST /servers'],
+    ],
+  );
+});
+
+test.run();

@@ -1,0 +1,86 @@
+import Type from 'typebox';
+import * as assert from 'uvu/assert';
+import type { SharedAnswers } from '../../../src/http/openapi/answers.ts';
+import { operationOf, pathTemplate } from '../../../src/http/openapi/operation.ts';
+import { schemaWriter } from '../../../src/http/openapi/schema.ts';
+import { noContent } from '../../../src/http/reply.ts';
+import { defineRoute, type RouteFacts } from '../../../src/http/route.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('an operation of the API description');
+const shared = (): SharedAnswers => ({ errors: {}, describe: schemaWriter({}).describe });
+
+const facts: RouteFacts = {
+  method: 'POST',
+  path: '/servers/:server_id',
+  summary: 'A route of the spec',
+  scope: ['gateway:read', 'tools:call'],
+  answers: { 204: { description: 'Done' } },
+  errors: [],
+};
+const request = {
+  params: Type.Object({ server_id: Type.String() }),
+  query: Type.Object({ wait: Type.Optional(Type.Integer({ minimum: 0 })) }),
+  body: Type.Object({ username: Type.String() }),
+};
+
+test('has its parameters, its body and who may ask', () => {
+  const route = defineRoute({ ...facts, request, handler: () => noContent() });
+  const { responses: _responses, ...operation } = operationOf(route, shared());
+  const content = {
+    schema: { type: 'object', required: ['username'], properties: { username: { type: 'string' } } },
+    example: { username: 'ada' },
+  };
+  assert.equal(operation, {
+    tags: ['Servers'],
+    operationId: 'postServersByServerId',
+    summary: 'A route of the spec',
+    description: 'Needs the scope `gateway:read` or `tools:call`.',
+    parameters: [
+      { name: 'server_id', in: 'path', required: true, schema: { type: 'string' }, example: 'demo-1a2b3c4d' },
+      { name: 'wait', in: 'query', required: false, schema: { type: 'integer', minimum: 0 }, example: 5 },
+    ],
+    requestBody: { required: true, content: { 'application/json': content } },
+    security: [
+      { login: ['gateway:read'] },
+      { bearer: ['gateway:read'] },
+      { apiKey: ['gateway:read'] },
+      { login: ['tools:call'] },
+      { bearer: ['tools:call'] },
+      { apiKey: ['tools:call'] },
+    ],
+    'x-required-scopes': ['gateway:read', 'tools:call'],
+  });
+});
+
+test('offers the form first where a form is taken', () => {
+  const route = defineRoute({ ...facts, request, reader: 'form', handler: () => noContent() });
+  const { content } = Object(operationOf(route, shared()).requestBody);
+  assert.equal(Object.keys(content), ['application/x-www-form-urlencoded', 'application/json']);
+});
+
+test('asks nobody on an open route', () => {
+  const route = defineRoute({
+    ...facts,
+    scope: 'open',
+    request: { params: request.params },
+    handler: () => noContent(),
+  });
+  const { security, description, 'x-required-scopes': scopes } = operationOf(route, shared());
+  assert.equal([security, description, scopes], [[], 'Open to everybody.', []]);
+});
+
+test('prefers the example that the route gives', () => {
+  const route = defineRoute({ ...facts, request, example: { username: 'eve' }, handler: () => noContent() });
+  assert.is(
+    Object(operationOf(route, shared()).requestBody).content['application/json'].example.username,
+    'eve',
+  );
+});
+
+test('writes parameters of a path as OpenAPI does', () => {
+  assert.is(pathTemplate('/mcp/:template/x/:instance_id'), '/mcp/{template}/x/{instance_id}');
+  assert.is(pathTemplate('/openapi.json'), '/openapi.json');
+});
+
+test.run();

@@ -1,0 +1,116 @@
+import * as assert from 'uvu/assert';
+import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the route of the login');
+const started = startWithAccounts();
+test.after(async () => (await started).close());
+
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+const form = async (body: string, headers: Record<string, string> = FORM) =>
+  (await started).ask('POST', '/auth/login', { body, headers });
+const json = async (body: unknown) => (await started).ask('POST', '/auth/login', { body });
+const written = (fields: Record<string, string>) => new URLSearchParams(fields).toString();
+const ADA = { username: 'ada', password: PASSWORD };
+
+test('gives a token for a form', async () => {
+  const { status, body, headers } = await form(written(ADA));
+  assert.is(status, 200);
+  assert.equal(Object.keys(body).sort(), ['access_token', 'expires_in', 'token_type']);
+  assert.equal([body.token_type, body.expires_in], ['bearer', 3_600]);
+  assert.is(headers.get('cache-control'), 'no-store');
+  const me = await (await started).as({ authorization: `Bearer ${body.access_token}` }, 'GET', '/auth/me');
+  assert.equal([me.status, me.body.name], [200, 'ada']);
+});
+
+test('gives a token for JSON, and for a form with a charset', async () => {
+  assert.is((await json(ADA)).status, 200);
+  const headers = { 'content-type': 'application/x-www-form-urlencoded; charset=UTF-8' };
+  assert.is((await form(written(ADA), headers)).status, 200);
+});
+
+test('ignores the other fields of OAuth clients', async () => {
+  const more = { grant_type: 'password', scope: 'admin', client_id: 'x', client_secret: '' };
+  assert.is((await form(written({ ...ADA, ...more }))).status, 200);
+  assert.is((await json({ ...ADA, ...more, nested: { a: 1 } })).status, 200);
+});
+
+test('does not tell a wrong password from an unknown user', async () => {
+  const answers = await Promise.all([
+    form(written({ ...ADA, password: 'wrong horse' })),
+    form(written({ ...ADA, username: 'nobody-at-all' })),
+  ]);
+  for (const { status, body, headers } of answers) {
+    assert.is(status, 401);
+    assert.is(headers.get('www-authenticate'), 'Bearer');
+    assert.equal({ ...body, request_id: '' }, { ...answers[0]?.body, request_id: '' });
+    assert.is(body.error_code, 'INVALID_CREDENTIALS');
+    assert.not.match(JSON.stringify(body), /horse|ada|nobody-at-all/);
+  }
+});
+
+for (const [what, body, loc, type] of [
+  ['no fields', 'x=1', ['body', 'username'], 'missing'],
+  ['no password', 'username=ada', ['body', 'password'], 'missing'],
+  ['an empty name', 'username=&password=x', ['body', 'username'], 'string_too_short'],
+  ['a field twice', 'username=ada&username=eve&password=x', ['body', 'username'], 'value_error'],
+  ['a NUL', 'username=ada%00&password=x', ['body', 'username'], 'string_unicode'],
+  [
+    'a password without end',
+    `username=ada&password=${'x'.repeat(2_000)}`,
+    ['body', 'password'],
+    'string_too_long',
+  ],
+  ['an empty body', '', ['body'], 'missing'],
+] as const) {
+  test(`refuses a form with ${what}`, async () => {
+    const answer = await form(body);
+    assert.equal([answer.status, answer.body.error_code], [422, 'VALIDATION_ERROR']);
+    const [first] = Array.isArray(answer.body.detail) ? answer.body.detail : [];
+    assert.equal([first.loc, first.type], [loc, type]);
+  });
+}
+
+test('refuses JSON of the wrong types', async () => {
+  for (const body of [{ username: 1, password: 'x' }, { username: 'ada', password: null }, []]) {
+    assert.is((await json(body)).status, 422);
+  }
+});
+
+for (const type of [
+  ...['text/plain', 'multipart/form-data; boundary=x', 'application/x-www-form-urlencoded; charset=latin1'],
+  ...['application/x-www-form-urlencodedx', ''],
+]) {
+  test(`refuses the media type "${type}"`, async () => {
+    const { status, body } = await form(written(ADA), { 'content-type': type });
+    assert.equal([status, body.error_code], [415, 'UNSUPPORTED_MEDIA_TYPE']);
+    assert.match(String(body.detail), /a form or application\/json/);
+  });
+}
+
+test('reads no more of a stranger than a login can be', async () => {
+  const { status, body } = await form(`username=ada&password=${'x'.repeat(70_000)}`);
+  assert.equal([status, body.error_code], [413, 'PAYLOAD_TOO_LARGE']);
+});
+
+test('slows down those who guess', async () => {
+  const answers: number[] = [];
+  let retryAfter: string | null = null;
+  for (let attempt = 0; attempt < 12; attempt += 1) {
+    const { status, body, headers } = await json({ username: 'guessed', password: 'wrong horse' });
+    answers.push(status);
+    if (status === 429) {
+      assert.is(body.error_code, 'TOO_MANY_ATTEMPTS');
+      retryAfter = headers.get('retry-after');
+    }
+  }
+  assert.equal(answers, [...Array<number>(10).fill(401), 429, 429]);
+  assert.ok(Number(retryAfter) >= 1);
+});
+
+test('needs no credentials and is not disturbed by bad ones', async () => {
+  const headers = { ...FORM, authorization: 'Bearer nonsense' };
+  assert.is((await form(written(ADA), headers)).status, 200);
+});
+
+test.run();

@@ -1,0 +1,112 @@
+import * as assert from 'uvu/assert';
+import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { head, openRaw } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the route of the tools of a server');
+const started = startWithAccounts();
+test.before(async () => {
+  const app = await started;
+  for (const id of ['one', 'two', 'three']) await app.serve('demo', id);
+  await app.gateway.register('demo', { id: 'dead', endpoint: 'http://127.0.0.1:1' });
+});
+test.after(async () => (await started).close());
+
+const call = async (server_id: string, tool_name: string, more: object = {}) => {
+  const app = await started;
+  return app.as(app.user, 'POST', '/tools/call', { body: { server_id, tool_name, ...more } });
+};
+
+test('goes to that server and no other', async () => {
+  for (const id of ['two', 'two', 'one', 'three', 'two']) {
+    const { status, body, headers } = await call(id, 'name');
+    assert.is(status, 200);
+    const { execution_time_ms, ...rest } = body;
+    assert.equal(rest, {
+      ...{ result: { content: [{ type: 'text', text: id }] }, server_id: id, tool_name: 'name' },
+    });
+    assert.ok(typeof execution_time_ms === 'number' && execution_time_ms >= 0 && execution_time_ms < 10_000);
+    assert.is(headers.get('x-instance-id'), id);
+  }
+});
+
+test('passes arguments on', async () => {
+  const { body } = await call('one', 'add', { arguments: { a: 2, b: 3 } });
+  assert.match(JSON.stringify(body.result), /"text":"5"/);
+});
+
+test('does not know a server or a tool', async () => {
+  for (const id of ['none', 'demo', '../one', 'x'.repeat(10_000)]) {
+    const { status, body, text } = await call(id, 'name');
+    assert.equal([status, body.error_code], [404, 'SERVER_NOT_FOUND']);
+    assert.ok(text.length < 500);
+  }
+  const { status, body } = await call('one', 'unheard-of');
+  assert.equal([status, body.error_code], [404, 'TOOL_NOT_FOUND']);
+});
+
+test('answers a result that is an error with 500, and the result', async () => {
+  const { status, body, headers } = await call('one', 'fail');
+  assert.equal([status, body.error_code], [500, 'TOOL_EXECUTION_FAILED']);
+  assert.is(Object(body.result).isError, true);
+  assert.is(headers.get('x-instance-id'), 'one');
+});
+
+test('answers an error of the server by what it means', async () => {
+  const internal = await call('one', 'error', { arguments: { code: -32603 } });
+  assert.equal([internal.status, internal.body.error_code], [500, 'TOOL_EXECUTION_FAILED']);
+  assert.is(Object(internal.body.backend_error).code, -32603);
+  const refused = await call('one', 'error', { arguments: { code: -32602 } });
+  assert.equal([refused.status, refused.body.error_code], [400, 'INVALID_TOOL_ARGUMENTS']);
+});
+
+test('does not go to another server when that one is not healthy', async () => {
+  const { status, body, headers } = await call('dead', 'name');
+  assert.equal([status, body.error_code], [503, 'BACKEND_UNAVAILABLE']);
+  assert.ok(Number(headers.get('retry-after')) >= 1);
+});
+
+for (const [what, body, loc, type] of [
+  ['no server', { tool_name: 'x' }, ['body', 'server_id'], 'missing'],
+  ['no tool', { server_id: 'one' }, ['body', 'tool_name'], 'missing'],
+  ['an empty tool', { server_id: 'one', tool_name: '' }, ['body', 'tool_name'], 'string_too_short'],
+  [
+    'a list of arguments',
+    { server_id: 'one', tool_name: 'x', arguments: [] },
+    ['body', 'arguments'],
+    'dict_type',
+  ],
+  ['an unknown field', { server_id: 'one', tool_name: 'x', name: 'y' }, ['body', 'name'], 'extra_forbidden'],
+] as const) {
+  test(`refuses ${what}`, async () => {
+    const app = await started;
+    const answer = await app.as(app.user, 'POST', '/tools/call', { body });
+    const [first] = Array.isArray(answer.body.detail) ? answer.body.detail : [];
+    assert.equal([answer.status, first.loc, first.type], [422, loc, type]);
+  });
+}
+
+test('tells the server when nobody waits any more', async () => {
+  const app = await startWithAccounts();
+  const cancelled = Promise.withResolvers<void>();
+  const running = Promise.withResolvers<void>();
+  await app.serve('demo', 'slow', (_request, { signal }) => {
+    if (_request.method !== 'tools/call')
+      return Promise.resolve({ tools: [{ name: 'wait', inputSchema: {} }] });
+    running.resolve();
+    signal.addEventListener('abort', () => cancelled.resolve());
+    return new Promise(() => {});
+  });
+  const body = JSON.stringify({ server_id: 'slow', tool_name: 'wait' });
+  const headers = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
+  const socket = await openRaw(app.port);
+  socket.write(
+    head('POST /tools/call', { ...headers, Authorization: String(app.user.authorization) }) + body,
+  );
+  await running.promise;
+  socket.destroy();
+  await cancelled.promise;
+  await app.close();
+});
+
+test.run();

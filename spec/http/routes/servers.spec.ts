@@ -1,0 +1,221 @@
+import { fileURLToPath } from 'node:url';
+import * as assert from 'uvu/assert';
+import type { TemplateDefinition } from '../../../src/templates/definition.ts';
+import { startHttpServer } from '../../fixtures/http-server.ts';
+import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the routes of servers');
+const stdioServer = fileURLToPath(new URL('../../fixtures/stdio-server.ts', import.meta.url));
+const fixture: TemplateDefinition = {
+  ...{ id: 'fixture', name: 'Fixture', description: 'A server of the specs.', version: '1.0.0' },
+  ...{ command: process.execPath, args: [stdioServer], transport: 'stdio' },
+  environment: { MODE: 'plain' },
+  config_schema: { properties: { token: { type: 'string', env_mapping: 'TOKEN' } } },
+};
+const started = startWithAccounts({
+  definitions: [fixture],
+  allowedCommands: [[process.execPath, stdioServer]],
+});
+const backend = startHttpServer();
+test.after(async () => {
+  await (await started).close();
+  await (await backend).close();
+});
+
+const ask = async (method: string, path: string, body?: unknown) => {
+  const app = await started;
+  return app.as(app.admin, method, path, body === undefined ? {} : { body });
+};
+const listOf = (text: string): Record<string, unknown>[] => JSON.parse(text);
+const firstOf = (detail: unknown) => (Array.isArray(detail) ? detail[0] : undefined);
+
+test('register a server that surface A calls', async () => {
+  const app = await started;
+  const { status, body, headers } = await ask('POST', '/servers', {
+    template_name: 'both',
+    instance_metadata: { team: 'a', weight: 3 },
+    config: { endpoint: (await backend).url, headers: { 'X-Key': 'planted-secret' } },
+  });
+  assert.is(status, 201);
+  assert.match(String(body.server_id), /^both-[0-9a-f]{8}$/);
+  assert.is(headers.get('location'), `/servers/${body.server_id}`);
+  assert.equal([body.weight, body.metadata, body.headers], [3, { team: 'a', weight: 3 }, { 'X-Key': '***' }]);
+  const registry = await ask('GET', '/gateway/registry');
+  assert.match(registry.text, new RegExp(`"server_id":"${body.server_id}"`));
+  assert.not.match(registry.text, /planted-secret/);
+  assert.is((await ask('GET', String(headers.get('location')))).body.server_id, body.server_id);
+  while ((await ask('GET', `/servers/${body.server_id}`)).body.healthy !== true) {
+    await new Promise(setImmediate);
+  }
+  const call = { body: { name: 'name' } };
+  assert.is((await app.as(app.user, 'POST', '/mcp/both/tools/call', call)).status, 200);
+});
+
+test('show what surface A registered, and forget it on both', async () => {
+  await ask('POST', '/gateway/register', {
+    template_name: 'a',
+    id: 'from-a',
+    endpoint: 'http://127.0.0.1:1',
+  });
+  assert.is((await ask('GET', '/servers/from-a')).body.template_name, 'a');
+  const first = await ask('DELETE', '/servers/from-a');
+  assert.equal([first.status, first.text], [204, '']);
+  assert.is((await ask('GET', '/servers/from-a')).status, 404);
+  const second = await ask('DELETE', '/servers/from-a');
+  assert.equal([second.status, second.body.error_code], [404, 'SERVER_NOT_FOUND']);
+  assert.equal((await ask('DELETE', '/gateway/deregister/a/from-a')).body.error_code, 'SERVER_NOT_FOUND');
+});
+
+test('are addressed by the server id, which is not always the instance id', async () => {
+  for (const template of ['first', 'second']) {
+    await ask('POST', '/gateway/register', {
+      template_name: template,
+      id: 'same',
+      endpoint: 'http://127.0.0.1:1',
+    });
+  }
+  assert.is((await ask('GET', '/servers/same')).body.template_name, 'first');
+  assert.is((await ask('GET', '/servers/second.same')).body.template_name, 'second');
+  await ask('DELETE', '/servers/same');
+  assert.is((await ask('GET', '/servers/second.same')).status, 200);
+});
+
+test('are listed by their ids, with their health when it is asked for', async () => {
+  const { status, text, headers } = await ask('GET', '/servers');
+  assert.is(status, 200);
+  const servers = listOf(text);
+  assert.is(headers.get('x-total-count'), String(servers.length));
+  assert.is(headers.get('x-next-cursor'), null);
+  const ids = servers.map(({ server_id }) => String(server_id));
+  assert.equal(ids, [...ids].sort());
+  assert.ok(servers.every((server) => !('health' in server)));
+  for (const yes of ['true', '1', 'True']) {
+    const [first] = listOf((await ask('GET', `/servers?include_health=${yes}`)).text);
+    assert.equal(Object.keys(Object(first?.health)).sort(), [
+      ...['consecutive_failures', 'healthy', 'in_flight', 'last_check', 'latency_ms', 'reason'],
+      ...['score', 'state', 'status', 'transport', 'weight'],
+    ]);
+  }
+});
+
+test('come in pages, each of them once', async () => {
+  const app = await startWithAccounts();
+  const names = ['c', 'a', 'e', 'b', 'd'];
+  for (const id of names) await app.gateway.register('demo', { id, endpoint: 'http://127.0.0.1:1' });
+  const seen: unknown[] = [];
+  let cursor: string | null = '';
+  for (let pages = 0; cursor !== null && pages < 9; pages += 1) {
+    const query: string = cursor === '' ? '?limit=2' : `?limit=2&cursor=${cursor}`;
+    const { text, headers } = await app.as(app.user, 'GET', `/servers${query}`);
+    assert.is(headers.get('x-total-count'), '5');
+    seen.push(...listOf(text).map(({ server_id }) => server_id));
+    cursor = headers.get('x-next-cursor');
+    if (seen.length === 2)
+      await app.gateway
+        .deregister('demo', 'b')
+        .then(() => app.gateway.register('demo', { id: 'b', endpoint: 'http://127.0.0.1:1' }));
+  }
+  assert.equal(seen, ['a', 'b', 'c', 'd', 'e']);
+  await app.close();
+});
+
+for (const query of ['include_health=maybe', 'limit=0', 'limit=1001', 'limit=1.5', 'cursor=']) {
+  test(`refuse ?${query}`, async () => assert.is((await ask('GET', `/servers?${query}`)).status, 422));
+}
+
+test('hide what belongs to templates of others', async () => {
+  const app = await startWithAccounts();
+  await app.serve('mine', 'one');
+  await app.serve('theirs', 'two');
+  const key = await app.key(['gateway:read', 'gateway:write', 'tools:call'], ['mine']);
+  const { text, headers } = await app.as(key, 'GET', '/servers?include_health=true');
+  assert.equal([listOf(text).length, headers.get('x-total-count')], [1, '1']);
+  assert.not.match(text, /theirs|two/);
+  for (const method of ['GET', 'DELETE']) {
+    assert.equal((await app.as(key, method, '/servers/two')).body.error_code, 'SERVER_NOT_FOUND');
+  }
+  const body = { template_name: 'theirs', config: { endpoint: 'http://127.0.0.1:1' } };
+  assert.equal((await app.as(key, 'POST', '/servers', { body })).body.error_code, 'TEMPLATE_NOT_FOUND');
+  assert.is(app.gateway.servers().length, 2);
+  await app.close();
+});
+
+test('start what the template says, with its settings', async () => {
+  const app = await started;
+  const writer = await app.key(['gateway:write']);
+  const body = { template_name: 'fixture', config: { token: 'planted-secret' } };
+  const made = await app.as(writer, 'POST', '/servers', { body });
+  assert.equal([made.status, made.body.transport, made.body.command], [201, 'stdio', process.execPath]);
+  assert.equal(made.body.env_vars, { MODE: '***', TOKEN: '***' });
+  assert.not.match(made.text, /planted-secret/);
+  const seen = await app.as(app.user, 'GET', `/servers/${made.body.server_id}`);
+  assert.equal([seen.body.command, seen.body.args, seen.body.reason], [null, [], null]);
+  assert.not.match(seen.text, /stdio-server/);
+  await ask('DELETE', `/servers/${made.body.server_id}`);
+});
+
+test('start no command of somebody who may not choose one', async () => {
+  const app = await started;
+  const writer = await app.key(['gateway:write', 'gateway:read', 'tools:call']);
+  for (const config of [
+    { command: 'sh', args: ['-c', 'true'] },
+    { command: process.execPath, args: [stdioServer, '--more'] },
+    { working_dir: '/' },
+    { env_vars: { OTHER: 'x' } },
+    { env_vars: { NODE_OPTIONS: '--inspect' } },
+    { command: 'sh', endpoint: 'http://127.0.0.1:1' },
+  ]) {
+    const { status, body } = await app.as(writer, 'POST', '/servers', {
+      body: { template_name: 'fixture', config },
+    });
+    assert.equal([status, body.error_code], [403, 'COMMAND_NOT_ALLOWED'], JSON.stringify(config));
+  }
+});
+
+for (const [what, body, loc, type] of [
+  ['nothing', {}, ['body', 'template_name'], 'missing'],
+  ['a bad template', { template_name: '../x' }, ['body', 'template_name'], 'string_pattern_mismatch'],
+  ['a list of settings', { template_name: 'x', config: [] }, ['body', 'config'], 'dict_type'],
+  [
+    'a number for an endpoint',
+    { template_name: 'x', config: { endpoint: 1 } },
+    ['body', 'config', 'endpoint'],
+    'string_type',
+  ],
+  [
+    'an endpoint that is none',
+    { template_name: 'x', config: { endpoint: 'ftp://x' } },
+    ['body', 'config', 'endpoint'],
+    'url_scheme',
+  ],
+  [
+    'a weight of 0',
+    { template_name: 'x', instance_metadata: { weight: 0 }, config: { endpoint: 'http://127.0.0.1:1' } },
+    ['body', 'instance_metadata', 'weight'],
+    'value_error',
+  ],
+  [
+    'an unknown setting',
+    { template_name: 'x', config: { unheard_of: 1 } },
+    ['body', 'config', 'unheard_of'],
+    'extra_forbidden',
+  ],
+  ['an unknown field', { template_name: 'x', endpoint: 'http://x' }, ['body', 'endpoint'], 'extra_forbidden'],
+] as const) {
+  test(`refuse ${what} with 422`, async () => {
+    const answer = await ask('POST', '/servers', body);
+    assert.is(answer.status, 422);
+    assert.equal([firstOf(answer.body.detail).loc, firstOf(answer.body.detail).type], [loc, type]);
+  });
+}
+
+test('refuse with 400 what nobody can reach, and where nobody may go', async () => {
+  const nowhere = await ask('POST', '/servers', { template_name: 'nowhere' });
+  assert.equal([nowhere.status, nowhere.body.error_code], [400, 'CONFIG_INCOMPLETE']);
+  assert.match(String(nowhere.body.detail), /"config.endpoint" or "config.command" is missing/);
+  const metadata = { template_name: 'x', config: { endpoint: 'http://169.254.169.254/' } };
+  assert.is((await ask('POST', '/servers', metadata)).body.error_code, 'ENDPOINT_NOT_ALLOWED');
+});
+
+test.run();

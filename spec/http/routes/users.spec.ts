@@ -1,0 +1,188 @@
+import * as assert from 'uvu/assert';
+import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the routes of users');
+const started = startWithAccounts();
+test.after(async () => (await started).close());
+
+const ask = async (method: string, path: string, body?: unknown) => {
+  const app = await started;
+  return app.as(app.admin, method, path, body === undefined ? {} : { body });
+};
+const create = async (over: object) =>
+  ask('POST', '/auth/users', { username: 'x', email: 'x@localhost', password: PASSWORD, ...over });
+const firstOf = (detail: unknown) => (Array.isArray(detail) ? detail[0] : undefined);
+
+test('create a user, who may log in then', async () => {
+  const { status, body, headers, text } = await create({ username: 'Grace.H', email: 'grace@navy.mil' });
+  assert.is(status, 201);
+  assert.is(headers.get('location'), `/auth/users/${body.id}`);
+  const { id, created_at, updated_at, ...rest } = body;
+  assert.match(String(id), /^[0-9a-f-]{36}$/);
+  assert.is(new Date(String(created_at)).toISOString(), created_at);
+  assert.is(updated_at, created_at);
+  assert.equal(rest, {
+    ...{ username: 'Grace.H', email: 'grace@navy.mil', role: 'user', is_superuser: false },
+    ...{ templates: null, is_active: true },
+  });
+  assert.not.match(text, /password|hash|\$2b/i);
+  assert.equal((await ask('GET', `/auth/users/${id}`)).body, body);
+  const login = await (await started).login('grace.h');
+  assert.is((await (await started).as(login, 'GET', '/stats')).status, 200);
+});
+
+for (const [fields, role] of [
+  [{ is_superuser: true }, 'admin'],
+  [{ is_superuser: false }, 'user'],
+  [{ role: 'admin' }, 'admin'],
+  [{ role: 'user' }, 'user'],
+  [{ role: 'admin', is_superuser: true }, 'admin'],
+  [{ templates: null }, 'user'],
+] as const) {
+  test(`understand ${JSON.stringify(fields)}`, async () => {
+    const username = `role-${Object.keys(fields).join('-')}-${role}`;
+    const { status, body } = await create({ username, ...fields });
+    assert.equal([status, body.role, body.is_superuser], [201, role, role === 'admin']);
+  });
+}
+
+test('refuse a name that is taken, however it is written', async () => {
+  for (const username of ['ada', 'ADA']) {
+    const { status, body } = await create({ username });
+    assert.equal([status, body.error_code], [400, 'DUPLICATE_USERNAME']);
+  }
+});
+
+for (const [what, fields, loc, type] of [
+  ['no name', { username: undefined }, ['body', 'username'], 'missing'],
+  ['no e-mail', { email: undefined }, ['body', 'email'], 'missing'],
+  ['no password', { password: undefined }, ['body', 'password'], 'missing'],
+  ['a password of 7', { password: 'seven77' }, ['body', 'password'], 'string_too_short'],
+  ['a password of 73', { password: 'x'.repeat(73) }, ['body', 'password'], 'string_too_long'],
+  ['a password of 74 bytes', { password: 'ü'.repeat(37) }, ['body', 'password'], 'string_too_long'],
+  ['a name with a blank', { username: 'a b' }, ['body', 'username'], 'string_pattern_mismatch'],
+  ['an e-mail without a host', { email: 'ada@' }, ['body', 'email'], 'string_pattern_mismatch'],
+  ['a role that is none', { role: 'root' }, ['body', 'role'], 'enum'],
+  ['two roles', { role: 'user', is_superuser: true }, ['body', 'is_superuser'], 'value_error'],
+  [
+    'two roles the other way',
+    { role: 'admin', is_superuser: false },
+    ['body', 'is_superuser'],
+    'value_error',
+  ],
+  ['a template that is none', { templates: ['Bad'] }, ['body', 'templates', 0], 'string_pattern_mismatch'],
+  ['a hash', { password_hash: 'x' }, ['body', 'password_hash'], 'extra_forbidden'],
+] as const) {
+  test(`refuse ${what}`, async () => {
+    const answer = await create({ username: 'refused', ...fields });
+    assert.equal([answer.status, answer.body.error_code], [422, 'VALIDATION_ERROR']);
+    assert.equal([firstOf(answer.body.detail).loc, firstOf(answer.body.detail).type], [loc, type]);
+    const users = await ask('GET', '/auth/users');
+    assert.not.match(users.text, /refused/);
+  });
+}
+
+test('list everybody', async () => {
+  const { status, text } = await ask('GET', '/auth/users');
+  assert.is(status, 200);
+  const users: unknown = JSON.parse(text);
+  assert.ok(Array.isArray(users));
+  assert.equal(
+    users.slice(0, 2).map(({ username }) => username),
+    ['admin', 'ada'],
+  );
+});
+
+test('change a user; the next request feels it', async () => {
+  const app = await started;
+  const { id } = await app.createUser('hopper');
+  const login = await app.login('hopper');
+  const mine = () => app.as(login, 'GET', '/auth/me');
+  assert.equal((await mine()).body.templates, null);
+  const change = { email: 'h@example.org', templates: ['demo'] };
+  const changed = await ask('PATCH', `/auth/users/${id}`, change);
+  assert.equal(
+    [changed.status, changed.body.email, changed.body.templates],
+    [200, 'h@example.org', ['demo']],
+  );
+  assert.equal((await mine()).body.templates, ['demo']);
+  assert.equal((await ask('PATCH', `/auth/users/${id}`, { templates: null })).body.templates, null);
+  assert.equal((await mine()).body.templates, null);
+  const promoted = await ask('PATCH', `/auth/users/${id}`, { is_superuser: true });
+  assert.equal([promoted.body.role, promoted.body.is_superuser], ['admin', true]);
+  assert.is((await mine()).status, 401, 'a new role needs a new token');
+});
+
+test('void tokens by a new password, and lock out who is disabled', async () => {
+  const app = await started;
+  const { id } = await app.createUser('locked');
+  const login = await app.login('locked');
+  await ask('PATCH', `/auth/users/${id}`, { password: 'another horse' });
+  assert.is((await app.as(login, 'GET', '/auth/me')).status, 401);
+  const wrong = await app.ask('POST', '/auth/login', { body: { username: 'locked', password: PASSWORD } });
+  assert.is(wrong.status, 401);
+  const right = { username: 'locked', password: 'another horse' };
+  assert.is((await app.ask('POST', '/auth/login', { body: right })).status, 200);
+  const disabled = await ask('PATCH', `/auth/users/${id}`, { is_active: false });
+  assert.is(disabled.body.is_active, false);
+  assert.is((await app.ask('POST', '/auth/login', { body: right })).status, 401);
+});
+
+test('keep one admin', async () => {
+  const app = await startWithAccounts();
+  const users: unknown = JSON.parse((await app.as(app.admin, 'GET', '/auth/users')).text);
+  const { id } = Array.isArray(users) ? users[0] : assert.unreachable();
+  for (const [method, body] of [
+    ['DELETE', undefined],
+    ['PATCH', { role: 'user' }],
+    ['PATCH', { is_superuser: false }],
+    ['PATCH', { is_active: false }],
+  ] as const) {
+    const answer = await app.as(app.admin, method, `/auth/users/${id}`, body === undefined ? {} : { body });
+    assert.equal([answer.status, answer.body.error_code], [400, 'LAST_ADMIN']);
+  }
+  assert.is((await app.as(app.admin, 'GET', '/auth/users')).status, 200);
+  await app.close();
+});
+
+test('delete a user with tokens and keys', async () => {
+  const app = await started;
+  const { id } = await app.createUser('leaving');
+  const login = await app.login('leaving');
+  const { key } = await app.auth.accounts.createApiKey({
+    name: 'k',
+    permissions: ['tools:call'],
+    ownerId: id,
+  });
+  assert.is((await app.as({ 'x-api-key': key }, 'GET', '/auth/me')).status, 200);
+  const first = await ask('DELETE', `/auth/users/${id}`);
+  assert.equal([first.status, first.text], [204, '']);
+  assert.is((await app.as(login, 'GET', '/auth/me')).status, 401);
+  assert.is((await app.as({ 'x-api-key': key }, 'GET', '/auth/me')).status, 401);
+  const second = await ask('DELETE', `/auth/users/${id}`);
+  assert.equal([second.status, second.body.error_code], [404, 'USER_NOT_FOUND']);
+});
+
+test('refuse, of many new passwords at once, those that the line cannot take, in words about passwords', async () => {
+  const app = await startWithAccounts({ passwordCost: 9 });
+  const fresh = (name: string) => ({ username: name, email: 'x@localhost', password: PASSWORD });
+  const { body } = await app.as(app.admin, 'POST', '/auth/users', { body: fresh('many') });
+  for (const again of [
+    (round: number) => app.as(app.admin, 'POST', '/auth/users', { body: fresh(`many-${round}`) }),
+    () => app.as(app.admin, 'PATCH', `/auth/users/${body.id}`, { body: { password: 'another horse' } }),
+  ]) {
+    const answers = await Promise.all(Array.from({ length: 60 }, (_, round) => again(round)));
+    const refused = answers.filter(({ status }) => status === 429);
+    assert.ok(refused.length > 0 && refused.length <= 38);
+    for (const { body: refusal, headers } of refused) {
+      assert.equal(
+        [refusal.error_code, refusal.detail, headers.get('retry-after')],
+        ['TOO_MANY_ATTEMPTS', 'Too many passwords at once; wait a moment.', '2'],
+      );
+    }
+  }
+  await app.close();
+});
+
+test.run();

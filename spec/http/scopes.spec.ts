@@ -1,0 +1,263 @@
+// Who may do what: every route of the table with callers of every kind. The expectations are written by hand, so that a
+// scope that is changed by mistake is noticed; a new route needs a row here.
+
+import * as assert from 'uvu/assert';
+import type { Scope } from '../../src/domain/account.ts';
+import { SCOPES } from '../../src/domain/account.ts';
+import { ROUTES } from '../../src/http/routes/index.ts';
+import { type Credentials, PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('who may do what');
+const started = startWithAccounts();
+test.before(async () => (await started).serve('demo', 'one'));
+test.after(async () => (await started).close());
+
+/** What a route answers to those whom it lets in, and to those who may use another template only. */
+interface Row {
+  /** Any of them is enough; none is open to all. */
+  readonly needs: readonly Scope[];
+  readonly admitted: string;
+  /** Of a caller with all scopes who may not use `demo`. Default: as admitted, without a word of `demo`. */
+  readonly elsewhere?: string;
+  readonly body?: () => unknown;
+  /** Values of the path, where they are not `demo` and `one`. */
+  readonly params?: Readonly<Record<string, string>>;
+}
+
+const read: readonly Scope[] = ['gateway:read'];
+const write: readonly Scope[] = ['gateway:write'];
+const call: readonly Scope[] = ['tools:call'];
+const lists: readonly Scope[] = ['gateway:read', 'tools:call'];
+const admin: readonly Scope[] = ['admin'];
+const open: readonly Scope[] = [];
+const hidden = { elsewhere: '404 TEMPLATE_NOT_FOUND' };
+
+let count = 0;
+const unique = (): string => {
+  count += 1;
+  return `made-${count}`;
+};
+const nobody = { user_id: '00000000-0000-4000-8000-000000000000', key_id: '0000000000000000' };
+
+const ROWS: Readonly<Record<string, Row>> = {
+  'POST /mcp/:template/tools/call': {
+    needs: call,
+    admitted: '200',
+    body: () => ({ name: 'name' }),
+    ...hidden,
+  },
+  'GET /mcp/:template/tools/list': { needs: lists, admitted: '200', ...hidden },
+  'GET /mcp/:template/resources/list': { needs: lists, admitted: '200', ...hidden },
+  'GET /mcp/:template/resources/templates/list': { needs: lists, admitted: '200', ...hidden },
+  'POST /mcp/:template/resources/read': {
+    ...{ needs: call, admitted: '404 RESOURCE_NOT_FOUND', ...hidden },
+    body: () => ({ uri: 'x:none' }),
+  },
+  'GET /mcp/:template/prompts/list': { needs: lists, admitted: '200', ...hidden },
+  'POST /mcp/:template/prompts/get': {
+    ...{ needs: call, admitted: '404 PROMPT_NOT_FOUND', ...hidden },
+    body: () => ({ name: 'none' }),
+  },
+  'POST /mcp/:template/completion/complete': {
+    ...{ needs: call, admitted: '200', ...hidden },
+    body: () => ({ ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'name', value: 'a' } }),
+  },
+  'GET /mcp/:template/health': { needs: read, admitted: '200', ...hidden },
+  'GET /gateway/health': { needs: open, admitted: '200' },
+  'GET /health': { needs: open, admitted: '200' },
+  'GET /livez': { needs: open, admitted: '200' },
+  'GET /readyz': { needs: open, admitted: '200' },
+  'GET /openapi.json': { needs: open, admitted: '200' },
+  'GET /docs': { needs: open, admitted: '200' },
+  'GET /redoc': { needs: open, admitted: '200' },
+  'GET /docs/assets/:file': { needs: open, admitted: '200', params: { file: 'swagger-ui.min.css' } },
+  'GET /redoc/assets/:file': { needs: open, admitted: '200', params: { file: 'redoc.standalone.js' } },
+  'GET /gateway/stats': { needs: read, admitted: '200' },
+  'GET /stats': { needs: read, admitted: '200' },
+  'GET /gateway/registry': { needs: read, admitted: '200' },
+  'GET /gateway/templates': { needs: read, admitted: '200' },
+  'PATCH /gateway/templates/:template': {
+    ...{ needs: write, admitted: '200', ...hidden },
+    body: () => ({ max_retries: 3 }),
+  },
+  'POST /gateway/register': {
+    ...{ needs: write, admitted: '201', ...hidden },
+    body: () => ({ template_name: 'demo', id: unique(), endpoint: 'http://127.0.0.1:1' }),
+  },
+  'DELETE /gateway/deregister/:template/:instance_id': {
+    ...{ needs: write, admitted: '404 SERVER_NOT_FOUND', ...hidden },
+    params: { instance_id: 'none' },
+  },
+  'PATCH /gateway/instances/:template/:instance_id': {
+    ...{ needs: write, admitted: '200', ...hidden },
+    body: () => ({ weight: 1 }),
+  },
+  'POST /gateway/instances/:template/:instance_id/drain': {
+    ...{ needs: write, admitted: '404 SERVER_NOT_FOUND', ...hidden },
+    params: { instance_id: 'none' },
+  },
+  'POST /gateway/instances/:template/:instance_id/resume': { needs: write, admitted: '200', ...hidden },
+  'POST /gateway/instances/:template/:instance_id/restart': {
+    ...{ needs: write, admitted: '404 SERVER_NOT_FOUND', ...hidden },
+    params: { instance_id: 'none' },
+  },
+  'GET /servers': { needs: read, admitted: '200' },
+  'POST /servers': {
+    ...{ needs: write, admitted: '201', ...hidden },
+    body: () => ({ template_name: 'demo', config: { endpoint: 'http://127.0.0.1:1' } }),
+  },
+  'GET /servers/:server_id': { needs: read, admitted: '200', elsewhere: '404 SERVER_NOT_FOUND' },
+  'DELETE /servers/:server_id': {
+    ...{ needs: write, admitted: '404 SERVER_NOT_FOUND', elsewhere: '404 SERVER_NOT_FOUND' },
+    params: { server_id: 'none' },
+  },
+  'POST /tools/call': {
+    ...{ needs: call, admitted: '200', elsewhere: '404 SERVER_NOT_FOUND' },
+    body: () => ({ server_id: 'one', tool_name: 'name' }),
+  },
+  'POST /auth/login': {
+    ...{ needs: open, admitted: '200' },
+    body: () => ({ username: 'ada', password: PASSWORD }),
+  },
+  'GET /auth/me': { needs: SCOPES, admitted: '200' },
+  'GET /auth/users': { needs: admin, admitted: '200' },
+  'POST /auth/users': {
+    ...{ needs: admin, admitted: '201' },
+    body: () => ({ username: unique(), email: 'a@b', password: PASSWORD }),
+  },
+  'GET /auth/users/:user_id': { needs: admin, admitted: '404 USER_NOT_FOUND', params: nobody },
+  'PATCH /auth/users/:user_id': {
+    ...{ needs: admin, admitted: '404 USER_NOT_FOUND', params: nobody },
+    body: () => ({ email: 'a@b' }),
+  },
+  'DELETE /auth/users/:user_id': { needs: admin, admitted: '404 USER_NOT_FOUND', params: nobody },
+  'GET /auth/api-keys': { needs: admin, admitted: '200' },
+  'POST /auth/api-keys': {
+    ...{ needs: admin, admitted: '201' },
+    body: () => ({ name: 'k', permissions: ['tools:call'] }),
+  },
+  'DELETE /auth/api-keys/:key_id': { needs: admin, admitted: '404 API_KEY_NOT_FOUND', params: nobody },
+  'GET /gateway/audit': { needs: admin, admitted: '200' },
+};
+
+interface Caller {
+  readonly who: string;
+  readonly credentials: () => Promise<Credentials> | Credentials;
+  readonly scopes: readonly Scope[];
+  /** What the door says to somebody who is nobody. */
+  readonly refused?: string;
+  readonly limit: string | null;
+  readonly isElsewhere?: boolean;
+}
+
+const unknown = { scopes: [], limit: null };
+const CALLERS: readonly Caller[] = [
+  { who: 'no credentials', credentials: () => ({}), refused: '401 AUTHENTICATION_REQUIRED', ...unknown },
+  {
+    ...{ who: 'a token of nobody', refused: '401 INVALID_CREDENTIALS', ...unknown },
+    credentials: () => ({ authorization: 'Bearer eyJhbGciOiJIUzI1NiJ9.e30.x' }),
+  },
+  {
+    ...{ who: 'a key of nobody', refused: '401 INVALID_CREDENTIALS', ...unknown },
+    credentials: () => ({ 'x-api-key': `sd_0123456789abcdef_${'a'.repeat(43)}` }),
+  },
+  {
+    ...{ who: 'a header that is no bearer', refused: '401 INVALID_CREDENTIALS', ...unknown },
+    credentials: () => ({ authorization: 'Basic YTpi' }),
+  },
+  {
+    ...{ who: 'a token that has expired', refused: '401 TOKEN_EXPIRED', ...unknown },
+    credentials: async () => (await started).expired(),
+  },
+  {
+    ...{ who: 'a user', scopes: ['gateway:read', 'tools:call'], limit: '1000' },
+    credentials: async () => (await started).user,
+  },
+  { who: 'an admin', scopes: SCOPES, limit: null, credentials: async () => (await started).admin },
+  ...SCOPES.map((scope) => ({
+    who: `a key with ${scope}`,
+    scopes: scope === 'admin' ? SCOPES : [scope],
+    limit: scope === 'admin' ? null : '5000',
+    credentials: async () => (await started).key([scope]),
+  })),
+  {
+    ...{ who: 'a key with everything, for another template', scopes: SCOPES, limit: null, isElsewhere: true },
+    credentials: async () => (await started).key(['admin'], ['other']),
+  },
+];
+
+function expected({ needs, admitted, elsewhere = admitted }: Row, caller: Caller): string {
+  if (needs.length === 0) return admitted;
+  if (caller.refused !== undefined) return caller.refused;
+  if (!needs.some((scope) => caller.scopes.includes(scope))) return '403 INSUFFICIENT_PERMISSIONS';
+  if (caller.isElsewhere !== true) return admitted;
+  // With an account of its own making it would be limited no more.
+  return needs === admin ? '403 INSUFFICIENT_PERMISSIONS' : elsewhere;
+}
+
+const keyOf = ({ method, path }: { method: string; path: string }): string => `${method} ${path}`;
+
+test('is written down here for every route, and for no other', () => {
+  assert.equal(Object.keys(ROWS).sort(), ROUTES.map(keyOf).sort());
+});
+
+for (const caller of CALLERS) {
+  test(`is the same as it is written down for ${caller.who}`, async () => {
+    const app = await started;
+    const credentials = await caller.credentials();
+    for (const route of ROUTES) {
+      const row = ROWS[keyOf(route)];
+      if (row === undefined) continue; // the test above tells of it
+      const params = { template: 'demo', instance_id: 'one', server_id: 'one', ...row.params };
+      const path = route.path.replaceAll(/:(\w+)/g, (_name, field) => String(Reflect.get(params, field)));
+      const ask = row.body === undefined ? {} : { body: row.body() };
+      const answer = await app.as(credentials, route.method, path, ask);
+      const what = `${keyOf(route)} for ${caller.who}`;
+
+      const { error_code: code } = answer.body;
+      assert.is([answer.status, code].filter(Boolean).join(' '), expected(row, caller), what);
+      const isLimited = row.needs.length > 0 && caller.refused === undefined;
+      assert.is(answer.headers.get('x-ratelimit-limit'), isLimited ? caller.limit : null, what);
+      assert.is(answer.headers.get('www-authenticate'), answer.status === 401 ? 'Bearer' : null, what);
+      if (answer.status === 403) assert.equal(answer.body.required_permissions, [...row.needs], what);
+      if (caller.isElsewhere && answer.status === 200 && row.needs.length > 0) {
+        assert.not.match(answer.text, /"(demo|one)"/, what);
+      }
+    }
+  });
+}
+
+test('is asked before the body is read and before it is checked', async () => {
+  const app = await started;
+  const broken = { body: '{"name":', headers: { 'content-type': 'text/plain' } };
+  assert.is((await app.ask('POST', '/mcp/demo/tools/call', broken)).status, 401);
+  assert.is((await app.as(app.user, 'POST', '/auth/users', broken)).status, 403);
+});
+
+test('is asked for HEAD as for GET', async () => {
+  const app = await started;
+  assert.is((await app.ask('HEAD', '/servers')).status, 401);
+  assert.is((await app.as(app.user, 'HEAD', '/servers')).status, 200);
+});
+
+test('is not asked where nothing is matched', async () => {
+  const app = await started;
+  assert.is((await app.ask('GET', '/nowhere')).status, 404);
+  assert.is((await app.ask('PUT', '/servers')).status, 405);
+  assert.is((await app.ask('OPTIONS', '/servers')).status, 204);
+});
+
+test('tells nobody whether a template exists that is not theirs', async () => {
+  const app = await started;
+  const elsewhere = await app.key(['admin'], ['other']);
+  const bodies = await Promise.all(
+    ['demo', 'never-heard-of'].map(async (template) => {
+      const { body } = await app.as(elsewhere, 'GET', `/mcp/${template}/health`);
+      return { ...body, detail: String(body.detail).replace(template, '*'), request_id: '' };
+    }),
+  );
+  assert.equal(bodies[0], bodies[1]);
+});
+
+test.run();

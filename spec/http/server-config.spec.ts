@@ -1,0 +1,138 @@
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../src/domain/errors.ts';
+import { declaredVariables, serverInput } from '../../src/http/server-config.ts';
+import type { TemplateDefinition } from '../../src/templates/definition.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('the config of a server');
+
+const definition = (over: Partial<TemplateDefinition> = {}): TemplateDefinition => ({
+  ...{ id: 'weather', name: 'Weather', description: 'Tells it.', version: '1.0.0' },
+  ...over,
+});
+const program = definition({
+  ...{ command: 'npx', args: ['-y', 'weather-server'], transport: 'stdio' },
+  environment: { UNITS: 'metric', REGION: 'eu' },
+  config_schema: {
+    required: ['api_key'],
+    properties: {
+      api_key: { type: 'string', env_mapping: 'WEATHER_KEY' },
+      region: { type: 'string', enum: ['eu', 'us'] },
+      days: { type: 'integer', env_mapping: 'WEATHER_DAYS' },
+      tags: { type: 'array', items: { type: 'string' }, env_mapping: 'WEATHER_TAGS' },
+      options: { type: 'object', env_mapping: 'WEATHER_OPTIONS' },
+      nowhere: { type: 'string' },
+    },
+  },
+});
+
+/** What a config is refused with: the code, and the findings or the message. */
+function refusal(config: object, from: TemplateDefinition | undefined): readonly unknown[] {
+  try {
+    serverInput('weather', config, from);
+    return ['nothing'];
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError)) throw thrown;
+    const { items } = thrown.facts;
+    return [thrown.code, items === undefined ? thrown.message : items.map(({ loc, type }) => [...loc, type])];
+  }
+}
+
+test('says it all when it names an endpoint or a command', () => {
+  const config = { endpoint: 'http://127.0.0.1:1', headers: { a: 'b' }, transport: 'http' as const };
+  assert.equal(serverInput('weather', config, undefined), config);
+  const remote = definition({ endpoint: 'http://elsewhere.example/mcp' });
+  assert.equal(serverInput('weather', config, remote), config);
+  const command = { command: 'serve', args: ['x'], working_dir: '/srv', env_vars: { A: 'b' } };
+  assert.equal(serverInput('weather', command, remote), command);
+});
+
+test('is completed by the definition', () => {
+  const remote = definition({ endpoint: 'http://elsewhere.example/mcp', transport: 'http' });
+  assert.equal(serverInput('weather', { headers: { a: 'b' } }, remote), {
+    ...{ endpoint: 'http://elsewhere.example/mcp', transport: 'http', headers: { a: 'b' } },
+  });
+});
+
+test('sets the variables that the definition maps its settings to, over the defaults', () => {
+  const config = {
+    ...{ api_key: 'k', region: 'us', days: 3, tags: ['a', 'b'], options: { deep: true } },
+    env_vars: { UNITS: 'imperial', EXTRA: 'x' },
+  };
+  assert.equal(serverInput('weather', config, program), {
+    ...{ command: 'npx', args: ['-y', 'weather-server'], transport: 'stdio' },
+    env_vars: {
+      ...{ UNITS: 'imperial', REGION: 'us', WEATHER_KEY: 'k', WEATHER_DAYS: '3', WEATHER_TAGS: 'a,b' },
+      ...{ WEATHER_OPTIONS: '{"deep":true}', EXTRA: 'x' },
+    },
+  });
+});
+
+test('names what is missing', () => {
+  assert.equal(refusal({}, undefined), [
+    'CONFIG_INCOMPLETE',
+    'Nothing says how to reach the server: "config.endpoint" or "config.command" is missing, and there is no template.json for "weather".',
+  ]);
+  assert.equal(refusal({}, definition()), [
+    'CONFIG_INCOMPLETE',
+    'Nothing says how to reach the server: "config.endpoint" or "config.command" is missing, and neither is in the template "weather".',
+  ]);
+  assert.equal(refusal({ region: 'eu' }, program), [
+    'CONFIG_INCOMPLETE',
+    'The template needs "config.api_key".',
+  ]);
+  assert.equal(refusal({ api_key: 'k', nowhere: 'x' }, program), [
+    'CONFIG_INCOMPLETE',
+    'The template does not say which variable "config.nowhere" sets.',
+  ]);
+});
+
+test('names the placeholders that nothing fills, unless the caller does', () => {
+  const scratch = '${' + 'SCRATCH}';
+  const files = definition({ command: 'serve', args: [scratch], environment: { FILE: `${scratch}/x` } });
+  assert.equal(refusal({}, files), [
+    'CONFIG_INCOMPLETE',
+    'The template needs a folder of its own for each server: give "config.args", "config.env_vars.FILE".',
+  ]);
+  assert.equal(serverInput('weather', { args: ['/srv'], env_vars: { FILE: '/srv/x' } }, files), {
+    ...{ command: 'serve', args: ['/srv'], env_vars: { FILE: '/srv/x' } },
+  });
+});
+
+test('refuses settings that nobody knows and values of the wrong type', () => {
+  assert.equal(refusal({ unheard_of: 1 }, undefined), [
+    'VALIDATION_ERROR',
+    [['body', 'config', 'unheard_of', 'extra_forbidden']],
+  ]);
+  assert.equal(refusal({ api_key: 'k', constructor: 1, ['__proto__']: 1 }, program), [
+    'VALIDATION_ERROR',
+    [
+      ['body', 'config', 'constructor', 'extra_forbidden'],
+      ['body', 'config', '__proto__', 'extra_forbidden'],
+    ],
+  ]);
+  assert.equal(refusal({ api_key: 5, region: 'mars', days: 1.5 }, program), [
+    'VALIDATION_ERROR',
+    [
+      ['body', 'config', 'api_key', 'string_type'],
+      ['body', 'config', 'region', 'enum'],
+      ['body', 'config', 'days', 'int_from_float'],
+    ],
+  ]);
+});
+
+test('refuses a setting that is too long for a variable', () => {
+  assert.equal(refusal({ api_key: 'k'.repeat(40_000) }, program), [
+    'VALIDATION_ERROR',
+    [['body', 'config', 'env_vars', 'WEATHER_KEY', 'string_too_long']],
+  ]);
+});
+
+test('knows which variables a template declares', () => {
+  assert.equal(declaredVariables(undefined), []);
+  assert.equal(declaredVariables(program).sort(), [
+    ...['REGION', 'UNITS', 'WEATHER_DAYS', 'WEATHER_KEY', 'WEATHER_OPTIONS', 'WEATHER_TAGS'],
+  ]);
+});
+
+test.run();

@@ -1,0 +1,100 @@
+// One caller of one gateway, with credentials, over real HTTP. Every request has an end; the answer says how long it took.
+
+import * as assert from 'uvu/assert';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Parsed JSON; undefined when there was none. */
+  readonly body: unknown;
+  readonly tookMs: number;
+}
+
+/** Makes `GET /health`, or with a body `POST /gateway/register`. Rejects when there is no answer within 30 s. */
+export type Caller = (request: string, body?: object) => Promise<Answer>;
+
+const patienceMs = 30_000;
+
+/** A caller with these headers; without any, nobody in particular. */
+export function caller(url: string, credentials: Readonly<Record<string, string>> = {}): Caller {
+  return async (request, body) => {
+    const [method = '', path] = request.split(' ');
+    const startMs = performance.now();
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: { ...credentials, 'Content-Type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(patienceMs),
+    });
+    const text = await response.text();
+    const { status, headers } = response;
+    return {
+      status,
+      headers,
+      body: text === '' ? undefined : JSON.parse(text),
+      tookMs: performance.now() - startMs,
+    };
+  };
+}
+
+/** The headers of somebody who logs in here. Fails when the login does. */
+export async function tokenOf(
+  url: string,
+  username: string,
+  password: string,
+): Promise<{ readonly Authorization: string }> {
+  const login = await caller(url)('POST /auth/login', { username, password });
+  assert.is(login.status, 200, JSON.stringify(login.body));
+  return { Authorization: `Bearer ${field(login, 'access_token')}` };
+}
+
+/** Makes an API key and answers its headers and its id. Fails when it cannot be made. */
+export async function newKey(
+  admin: Caller,
+  name: string,
+): Promise<{ readonly id: string; readonly headers: { readonly 'X-API-Key': string } }> {
+  const made = await admin('POST /auth/api-keys', { name, permissions: ['gateway:read', 'tools:call'] });
+  assert.is(made.status, 201, JSON.stringify(made.body));
+  return { id: String(field(made, 'id')), headers: { 'X-API-Key': String(field(made, 'key')) } };
+}
+
+/** One field of an answer that is an object. */
+export function field({ body }: Answer, name: string): unknown {
+  return Object(body)[name];
+}
+
+/** Status and code, for comparing refusals as a whole. */
+export function verdictOf(answer: Answer): readonly [number, unknown] {
+  return [answer.status, field(answer, 'error_code')];
+}
+
+/** The text that a tool answered, on either surface. */
+export function toolText({ body }: Answer): string {
+  const { result = body } = Object(body);
+  return String(Object(result).content?.[0]?.text);
+}
+
+/** What is needed here of an instance record. */
+export interface Listed {
+  readonly id: string;
+  readonly state: string;
+  readonly healthy: boolean;
+  readonly weight: number;
+  readonly reason: string | null;
+  readonly node_id: string | null;
+}
+
+/** All instances that a gateway lists, by `template/id`, sorted. */
+export async function listed(who: Caller): Promise<Readonly<Record<string, Listed>>> {
+  const registry = await who('GET /gateway/registry');
+  assert.is(registry.status, 200, JSON.stringify(registry.body));
+  // GET /gateway/registry, as its schema says.
+  const templates = field(registry, 'templates') as Record<string, { instances: readonly Listed[] }>;
+  return Object.fromEntries(
+    Object.entries(templates)
+      .flatMap(([template, { instances }]) =>
+        instances.map((instance) => [`${template}/${instance.id}`, instance] as const),
+      )
+      .toSorted(([one], [other]) => (one < other ? -1 : 1)),
+  );
+}

@@ -1,0 +1,26 @@
+// JSON that no database can read as anything but text.
+
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { fromDocument, toDocument } from '../../src/persistence/documents.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('documents');
+
+test('escapes what is not ASCII, control characters and quotes', () => {
+  assert.is(toDocument("it's 'ü' 😀\n"), '"it\\u0027s \\u0027\\u00fc\\u0027 \\ud83d\\ude00\\n"');
+  assert.is(toDocument('\x7f\u2028'), '"\\u007f\\u2028"');
+});
+
+test('has printable ASCII without a quote, and comes back, whatever the value', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.string({ unit: 'binary' }), (value, text) => {
+      const document = toDocument([value, text, { [text]: value }]);
+      assert.match(document, /^[\x20-\x26\x28-\x7e]*$/);
+      // JSON has no -0.
+      assert.equal(fromDocument(document), JSON.parse(JSON.stringify([value, text, { [text]: value }])));
+    }),
+  );
+});
+
+test.run();

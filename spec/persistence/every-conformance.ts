@@ -1,0 +1,29 @@
+// All conformance suites of the store, for the specs of single databases.
+
+import type { Store } from '../../src/persistence/store.ts';
+import { createVault } from '../../src/persistence/vault.ts';
+import { accountConformance } from '../conformance/accounts.ts';
+import { auditConformance } from '../conformance/audit.ts';
+import { settingConformance } from '../conformance/settings.ts';
+import { storeConformance } from '../conformance/store.ts';
+import type { Suite } from '../helpers/suite.ts';
+import { keepsHostileTexts } from './hostile-texts.ts';
+
+/** `open` gives an empty store each time; the test closes it. */
+export function everyConformance(test: Suite, open: () => Promise<Store>): void {
+  storeConformance(test, open);
+  accountConformance(test, open);
+  settingConformance(test, open);
+  auditConformance(test, open);
+  test('keeps texts that could be taken for something else', async () => {
+    const store = await open();
+    try {
+      await keepsHostileTexts(store);
+    } finally {
+      await store.close();
+    }
+  });
+}
+
+/** A vault for stores that keep secrets. */
+export const vault = createVault([new Uint8Array(32).fill(7)]);

@@ -1,0 +1,62 @@
+// Migrations on SQLite. Several processes, and the servers, are in orm-store.*.spec.ts.
+
+import * as assert from 'uvu/assert';
+import { sqlite } from '../../src/persistence/databases/sqlite.ts';
+import { migrate, readMigrationStatus } from '../../src/persistence/migrate.ts';
+import { MIGRATIONS } from '../../src/persistence/migrations/index.ts';
+import { connectOrm } from '../../src/persistence/orm.ts';
+import { suite } from '../helpers/suite.ts';
+import { connectOptions } from './databases/connect-options.ts';
+import { schemaDifference } from './schema-difference.ts';
+
+const test = suite('migrate');
+const ours = MIGRATIONS.sqlite.map(({ name }) => name);
+
+test('applies everything once, and the tables are what the entities say', async () => {
+  const orm = await connectOrm(sqlite, connectOptions('sqlite://'));
+  assert.equal(await readMigrationStatus(sqlite, orm), { applied: [], pending: ours, unknown: [] });
+  for (let round = 0; round < 2; round += 1)
+    assert.equal(await migrate(sqlite, orm, 1_000), { applied: ours, pending: [], unknown: [] });
+  assert.is(await schemaDifference(orm), '');
+  await orm.connection.execute('alter table users drop column email');
+  assert.match(await schemaDifference(orm), 'email');
+  await orm.close();
+});
+
+test('does nothing to a database of a newer version', async () => {
+  const orm = await connectOrm(sqlite, connectOptions('sqlite://'));
+  await migrate(sqlite, orm, 1_000);
+  await orm.connection.execute(`delete from stagedoor_migrations`);
+  await orm.connection.execute(`insert into stagedoor_migrations (name) values ('Migration29991231_newer')`);
+  const status = {
+    applied: ['Migration29991231_newer'],
+    pending: ours,
+    unknown: ['Migration29991231_newer'],
+  };
+  assert.equal(await migrate(sqlite, orm, 1_000), status);
+  await orm.close();
+});
+
+test('a migration that fails leaves nothing behind', async () => {
+  const orm = await connectOrm(sqlite, connectOptions('sqlite://'));
+  await orm.connection.execute('create table users (other integer)');
+  const failure = await migrate(sqlite, orm, 1_000).catch((thrown: unknown) => thrown);
+  assert.match(String(failure), 'already exists');
+  const tables = await orm.connection.execute(
+    `select name from sqlite_master where type = 'table' order by name`,
+  );
+  assert.equal(tables, [{ name: 'users' }]);
+  await orm.close();
+});
+
+test('tells what went wrong, not that it could not be undone', async () => {
+  const orm = await connectOrm(sqlite, connectOptions('sqlite://'));
+  await orm.connection.execute('create table users (other integer)');
+  // A lock that began no transaction: there is nothing to roll back.
+  const withoutTransaction = { ...sqlite, lock: { scope: 'alone', take: async () => {} } } as const;
+  const failure = await migrate(withoutTransaction, orm, 1_000).catch((thrown: unknown) => thrown);
+  assert.match(String(failure), 'already exists');
+  await orm.close();
+});
+
+test.run();

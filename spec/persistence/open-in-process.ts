@@ -1,0 +1,15 @@
+// A process that opens the database whose URL it is sent, changes it once and says how that went.
+
+import { openStore } from '../../src/persistence/open.ts';
+
+process.once('message', async (url) => {
+  try {
+    const store = await openStore(String(url), { cwd: '/', migrations: 'apply' });
+    await store.saveTemplate({ name: `template-${process.pid}`, loadBalancer: {} });
+    await store.close();
+    process.send?.('open');
+  } catch (thrown) {
+    process.send?.(String(thrown));
+  }
+});
+process.send?.('ready');

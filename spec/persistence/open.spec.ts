@@ -1,0 +1,258 @@
+// From a URL to a store, and every way in which that fails. Servers that answer are in orm-store.*.spec.ts.
+
+import { execFile } from 'node:child_process';
+import { chmod, copyFile, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import * as assert from 'uvu/assert';
+import { sqlite } from '../../src/persistence/databases/sqlite.ts';
+import {
+  describeDatabase,
+  migrationStatus,
+  openStore,
+  StoreOpenError,
+  sqliteFile,
+} from '../../src/persistence/open.ts';
+import { connectOrm } from '../../src/persistence/orm.ts';
+import { codeOf } from '../helpers/outcome.ts';
+import { mariadb, postgresql } from '../helpers/services.ts';
+import { suite } from '../helpers/suite.ts';
+import { connectOptions } from './databases/connect-options.ts';
+import { inFolder } from './temporary-folder.ts';
+
+const test = suite('open', { timeoutMs: 60_000 });
+const apply = (cwd: string) => ({ cwd, migrations: 'apply' }) as const;
+const require = (cwd: string) => ({ cwd, migrations: 'require' }) as const;
+
+test('gives the store in memory for memory://, with nothing to migrate', async () => {
+  const store = await openStore('memory://', require('/'));
+  assert.is(store.kind, 'memory');
+  assert.equal(await migrationStatus('memory://', { cwd: '/' }), { applied: [], pending: [], unknown: [] });
+});
+
+test('makes a SQLite file for its owner only, where the URL says, and finds it again', () =>
+  inFolder(async (cwd) => {
+    const store = await openStore('sqlite:///gateway.db', apply(cwd));
+    await store.saveTemplate({ name: 'demo', loadBalancer: {} });
+    await store.close();
+    const file = join(cwd, 'gateway.db');
+    assert.is((await stat(file)).mode & 0o777, 0o600);
+    assert.equal(
+      [sqliteFile('sqlite:///gateway.db', cwd), describeDatabase('sqlite:///gateway.db', cwd).printable],
+      [file, file],
+    );
+    const again = await openStore(`sqlite:///${file}`, require('/elsewhere'));
+    assert.is((await again.listTemplates()).length, 1);
+    await again.close();
+  }));
+
+test('says when it made a database, once, and nothing when it was there', () =>
+  inFolder(async (cwd) => {
+    const told: string[] = [];
+    const options = { ...apply(cwd), onNotice: (line: string) => void told.push(line) };
+    const stores = await Promise.all([1, 2, 3].map(() => openStore('sqlite:///gatway.db', options)));
+    stores.push(await openStore('sqlite:///gatway.db', options), await openStore('sqlite://', options));
+    await Promise.all(stores.map((store) => store.close()));
+    assert.equal(told, [`made the database "${join(cwd, 'gatway.db')}"`]);
+  }));
+
+test('keeps the rights that an existing file has', () =>
+  inFolder(async (cwd) => {
+    const file = join(cwd, 'x.db');
+    await writeFile(file, '');
+    await chmod(file, 0o640);
+    await (await openStore('sqlite:///x.db', apply(cwd))).close();
+    assert.is((await stat(file)).mode & 0o777, 0o640);
+  }));
+
+test('is away while its file is not where it was opened, and acknowledges nothing', () =>
+  inFolder(async (cwd) => {
+    const store = await openStore('sqlite:///gateway.db', apply(cwd));
+    const [file, aside] = [join(cwd, 'gateway.db'), join(cwd, 'aside.db')];
+    const demo = { name: 'demo', loadBalancer: {} };
+    await rename(file, aside);
+    assert.is(await codeOf(store.saveTemplate(demo)), 'DATABASE_UNAVAILABLE');
+    assert.is(await codeOf(store.ping()), 'DATABASE_UNAVAILABLE');
+    await copyFile(aside, file);
+    assert.is(await codeOf(store.saveTemplate(demo)), 'DATABASE_UNAVAILABLE');
+    await rename(aside, file);
+    await store.saveTemplate(demo);
+    assert.equal(await store.listTemplates(), [demo]);
+    await store.close();
+  }));
+
+test('makes nothing unless it is told to', () =>
+  inFolder(async (cwd) => {
+    assert.match(await failureOf(openStore('sqlite:///x.db', require(cwd))), 'there is no database');
+    assert.match(await failureOf(migrationStatus('sqlite:///x.db', { cwd })), 'there is no database');
+    assert.equal(await readdir(cwd), []);
+    await writeFile(join(cwd, 'x.db'), '');
+    assert.match(await failureOf(openStore('sqlite:///x.db', require(cwd))), 'has no tables yet');
+    const { applied, pending } = await migrationStatus('sqlite:///x.db', { cwd });
+    assert.equal([applied.length, pending.length > 0], [0, true]);
+  }));
+
+test('says what is wrong with a file, and what to do', () =>
+  inFolder(async (cwd) => {
+    await mkdir(join(cwd, 'folder'));
+    await writeFile(
+      join(cwd, 'text'),
+      'this is not a database, but longer than the header of one '.repeat(20),
+    );
+    for (const [url, words] of [
+      ['sqlite:///missing/x.db', 'does not exist: create it first'],
+      ['sqlite:///folder', 'is a folder'],
+      ['sqlite:///text', 'it is not a SQLite database'],
+    ] as const)
+      assert.match(await failureOf(openStore(url, apply(cwd))), words);
+  }));
+
+test('says that nothing answers, and where', async () => {
+  // A port that was free a moment ago.
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  await new Promise((resolve) => server.close(resolve));
+  for (const scheme of ['postgresql', 'mysql', 'mssql', 'oracle']) {
+    const message = await failureOf(openStore(`${scheme}://ada:s3cret@127.0.0.1:${port}/name`, apply('/')));
+    assert.match(
+      message,
+      new RegExp(`at 127\\.0\\.0\\.1:${port} cannot be reached \\(.+\\): is it running`),
+      scheme,
+    );
+  }
+});
+
+test('says that the host is unknown', async () => {
+  const message = await failureOf(openStore('postgresql://ada:s3cret@no-such-host.invalid/x', apply('/')));
+  assert.match(message, 'no-such-host.invalid:5432 cannot be reached (unknown host)');
+});
+
+const maria = await mariadb();
+test.needs(maria.url, maria.skip)('says that a user is refused', async () => {
+  const url = new URL(maria.url ?? '');
+  url.username = 'nobody_here';
+  url.password = 's3cret';
+  const message = await failureOf(openStore(url.href, apply('/')));
+  assert.match(message, 'refuses the user "nobody_here"');
+});
+
+const postgres = await postgresql();
+test.needs(postgres.url, postgres.skip)(
+  'says which database is missing when it must not make one',
+  async () => {
+    const url = new URL(postgres.url ?? '');
+    url.pathname = '/stagedoor_never_made';
+    assert.match(
+      await failureOf(openStore(url.href, require('/'))),
+      'has no database "stagedoor_never_made"',
+    );
+    assert.match(
+      await failureOf(migrationStatus(url.href, { cwd: '/' })),
+      'has no database "stagedoor_never_made"',
+    );
+  },
+);
+
+test('says which package to install when a driver is missing', async () => {
+  const { stdout } = await inChild(`
+    registerHooks({ resolve: (specifier, context, next) => {
+      if (/^@mikro-orm\\/(?:postgresql|sqlite)$/.test(specifier)) {
+        throw Object.assign(new Error('Cannot find package ' + specifier), { code: 'ERR_MODULE_NOT_FOUND' });
+      }
+      return next(specifier, context);
+    } });
+    const { openStore } = await import(open);
+    for (const url of ['postgresql://h/x', 'sqlite://'])
+      await openStore(url, { cwd: '/', migrations: 'apply' }).catch(({ name, message }) => console.log(name, message));
+  `);
+  assert.match(
+    stdout,
+    'StoreOpenError the driver for PostgreSQL is not installed: npm install @mikro-orm/postgresql@',
+  );
+  assert.match(
+    stdout,
+    'StoreOpenError the driver for SQLite is not installed: npm install @mikro-orm/sqlite@',
+  );
+});
+
+test('loads nothing of any driver before a URL asks for it, and then that one only', async () => {
+  const { stdout } = await inChild(`
+    const loaded = [];
+    registerHooks({ resolve: (specifier, context, next) => {
+      const found = next(specifier, context);
+      const name = /node_modules\\/((?:@[^/]+\\/)?[^/]+)\\//.exec(found.url)?.[1];
+      if (/mikro|^pg$|mysql|tedious|oracledb|sqlite|kysely/.test(name ?? '')) loaded.push(name);
+      return found;
+    } });
+    const { openStore } = await import(open);
+    await openStore('memory://', { cwd: '/', migrations: 'apply' });
+    console.log('before', JSON.stringify(loaded));
+    await (await openStore('sqlite://', { cwd: '/', migrations: 'apply' })).close();
+    console.log('after', JSON.stringify([...new Set(loaded)].sort()));
+  `);
+  assert.equal(stdout.split('\n'), [
+    'before []',
+    'after ["@mikro-orm/core","@mikro-orm/migrations","@mikro-orm/sql","@mikro-orm/sqlite","better-sqlite3","kysely"]',
+    '',
+  ]);
+});
+
+test('waits for a process that has the file for itself', () =>
+  inFolder(async (cwd) => {
+    const url = 'sqlite:///x.db';
+    await (await openStore(url, apply(cwd))).close();
+    const orm = await connectOrm(sqlite, connectOptions(`sqlite:////${cwd}/x.db`));
+    await orm.connection.execute('pragma locking_mode = exclusive');
+    await orm.connection.execute('begin exclusive');
+    await orm.connection.execute('commit');
+    const opening = openStore(url, apply(cwd));
+    let isOpen = false;
+    void opening.then(() => {
+      isOpen = true;
+    });
+    for (let left = 20; left > 0; left -= 1) await new Promise((resolve) => setImmediate(resolve));
+    assert.is(isOpen, false);
+    await orm.close();
+    await (await opening).close();
+  }));
+
+test('leaves the migrator alone when the tables are up to date', () =>
+  inFolder(async (cwd) => {
+    await (await openStore('sqlite:///x.db', apply(cwd))).close();
+    const { stdout } = await inChild(`
+      registerHooks({ resolve: (specifier, context, next) => {
+        if (specifier === '@mikro-orm/migrations') console.log('the migrator was loaded');
+        return next(specifier, context);
+      } });
+      const { openStore } = await import(open);
+      await (await openStore('sqlite:///x.db', { cwd: ${JSON.stringify(cwd)}, migrations: 'apply' })).close();
+    `);
+    assert.is(stdout, '');
+  }));
+
+/** Runs the text as a module in a process of its own. */
+async function inChild(text: string): Promise<{ readonly stdout: string }> {
+  const open = new URL('../../src/persistence/open.ts', import.meta.url).href;
+  const module = `import { registerHooks } from 'node:module'; const open = ${JSON.stringify(open)};\n${text}`;
+  return promisify(execFile)(process.execPath, ['--input-type=module', '--eval', module], {
+    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+  });
+}
+
+/** The message of the StoreOpenError that it rejects with: one line, without a password. */
+async function failureOf(opening: Promise<unknown>): Promise<string> {
+  const failure = await opening.then(
+    () => new Error('it was opened'),
+    (thrown: unknown) => thrown,
+  );
+  assert.instance(failure, StoreOpenError, String(failure));
+  const message = failure instanceof Error ? failure.message : '';
+  assert.not.match(message, /s3cret|\n/);
+  return message;
+}
+
+test.run();

@@ -1,0 +1,280 @@
+// How operations reach a database: in turn, in time, again after a conflict. On SQLite, and on PostgreSQL where it takes a
+// server that is slow or silent; lost servers are in server-behaviour.ts.
+
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../src/domain/errors.ts';
+import { postgresql as postgresqlDatabase } from '../../src/persistence/databases/postgresql.ts';
+import { sqlite } from '../../src/persistence/databases/sqlite.ts';
+import { migrate } from '../../src/persistence/migrate.ts';
+import { connectOrm, type Orm } from '../../src/persistence/orm.ts';
+import { OrmSession } from '../../src/persistence/orm-session.ts';
+import { freshDatabase, postgresql } from '../helpers/services.ts';
+import { suite } from '../helpers/suite.ts';
+import { connectOptions } from './databases/connect-options.ts';
+import { reachable } from './server-stores.ts';
+import { type SilentProxy, silentProxy } from './silent-proxy.ts';
+import { inFolder } from './temporary-folder.ts';
+
+const test = suite('ORM session', { timeoutMs: 30_000 });
+
+test('a change counts the revision once and gives its number, a refused one leaves nothing', () =>
+  withSession(async ({ session, revision }) => {
+    assert.is(await session.change(async (_em, _tables, number) => number), 1);
+    const refusal = new Error('refused');
+    const refused = session.change(async (em, { settings }) => {
+      await em.insert(settings, { name: 'n', value: 'v' });
+      throw refusal;
+    });
+    assert.is(await refused.catch((thrown: unknown) => thrown), refusal);
+    assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
+    assert.is(await session.changeIf(async () => false), false);
+    assert.is(await revision(), 1);
+    assert.is(await session.changeIf(async () => true), true);
+    assert.is(await revision(), 2);
+  }));
+
+test('nobody sees the middle of a transaction', () =>
+  withSession(async ({ session }) => {
+    const writing = session.write(async (em, { settings }) => {
+      await em.insert(settings, { name: 'one', value: 'v' });
+      await new Promise((resolve) => setImmediate(resolve));
+      await em.insert(settings, { name: 'two', value: 'v' });
+    });
+    const counts = await Promise.all(
+      [1, 2, 3].map(() => session.run((em, { settings }) => em.count(settings))),
+    );
+    assert.equal(counts, [2, 2, 2]);
+    await writing;
+  }));
+
+test('tries again while another process writes', () =>
+  withSession(async ({ session, other, revision }) => {
+    await other('begin immediate');
+    const saving = session.change(async () => 'saved');
+    let isSaved = false;
+    void saving.then(() => (isSaved = true));
+    for (let left = 5; left > 0; left -= 1) await new Promise((resolve) => setImmediate(resolve));
+    assert.is(isSaved, false);
+    await other('commit');
+    assert.is(await saving, 'saved');
+    assert.is(await revision(), 1);
+  }));
+
+test('says that the database does not answer when that takes too long, and nothing has happened then', () =>
+  withSession(
+    async ({ session, other, revision }) => {
+      await other('begin immediate');
+      const startedAt = performance.now();
+      const failures = await Promise.all(
+        [1, 2, 3].map(() => session.change(async () => 'saved').catch((thrown: unknown) => thrown)),
+      );
+      const tookMs = performance.now() - startedAt;
+      assert.equal(
+        failures.map((failure) => failure instanceof GatewayError && failure.code),
+        ['DATABASE_UNAVAILABLE', 'DATABASE_UNAVAILABLE', 'DATABASE_UNAVAILABLE'],
+      );
+      assert.ok(tookMs < 5_000, `took ${tookMs} ms`);
+      await other('commit');
+      assert.is(await session.change(async () => 'saved'), 'saved');
+      assert.is(await revision(), 1);
+    },
+    { timeoutMs: 300 },
+  ));
+
+test('tells the kind and the code of an error of the statement, and not the statement', () =>
+  withSession(async ({ session }) => {
+    const failure = await session
+      .run((em) => em.execute('select nonsense'))
+      .catch((thrown: unknown) => thrown);
+    assert.match(String(failure), 'SQLITE_ERROR');
+    assert.not.match(String(failure), 'nonsense');
+    assert.not.instance(failure, GatewayError);
+  }));
+
+test('finishes what was asked for before it closes, closes once, and then refuses', () =>
+  withSession(async ({ session, other }) => {
+    const changes = Promise.all([1, 2, 3].map(() => session.change(async (_em, _tables, number) => number)));
+    await Promise.all([session.close(), session.close()]);
+    assert.equal(await changes, [1, 2, 3]);
+    assert.equal(await other('select counter from revision'), [{ counter: 3 }]);
+    const failure = await session.run(async () => 1).catch((thrown: unknown) => thrown);
+    assert.is(failure instanceof GatewayError && failure.code, 'DATABASE_UNAVAILABLE');
+  }));
+
+test('a change that nobody waits for any more is not made', () =>
+  withSession(
+    async ({ session }) => {
+      const gate = Promise.withResolvers<void>();
+      const failure = await session
+        .write(async (em, { settings }) => {
+          await em.insert(settings, { name: 'late', value: 'v' });
+          await gate.promise;
+        })
+        .catch((thrown: unknown) => thrown);
+      assert.equal(fateOf(failure), ['DATABASE_UNAVAILABLE', 'no', 5]);
+      gate.resolve();
+      assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
+    },
+    { timeoutMs: 200 },
+  ));
+
+test('a store that is closed while it connects again leaves no connection', () =>
+  inFolder(async (folder) => {
+    const options = connectOptions(`sqlite:////${folder}/x.db`);
+    const late = await connectOrm(sqlite, options);
+    const connecting = Promise.withResolvers<Orm>();
+    const session = new OrmSession({
+      database: { ...sqlite, isFile: false },
+      orm: await connectOrm(sqlite, options),
+      timeoutMs: 100,
+      reconnect: () => connecting.promise,
+    });
+    // Nothing is heard, so that it lets go of what it has.
+    await session.run(() => new Promise(() => {})).catch(() => undefined);
+    const waiting = session.run((em) => em.execute('select 1')).catch((thrown: unknown) => thrown);
+    await new Promise((resolve) => setImmediate(resolve));
+    await session.close();
+    connecting.resolve(late);
+    assert.equal(fateOf(await waiting), ['DATABASE_UNAVAILABLE', 'no', 5]);
+    assert.is(await late.orm.isConnected(), false);
+  }));
+
+const service = await postgresql();
+const needed = test.needs(service.url, service.skip);
+
+needed('who is slow takes nobody along: the pool stays while the server answers', () =>
+  onServer(
+    async ({ session }) => {
+      const busy = session
+        .run(async (em) => {
+          for (;;) await em.execute('select 1');
+        })
+        .catch((thrown: unknown) => thrown);
+      const slowly = (seconds: number) =>
+        session.run((em) => em.execute(`select pg_sleep(${seconds}), 1 as one`));
+      const other = slowly(0.5).then(() => slowly(0.4));
+      assert.equal(fateOf(await busy), ['DATABASE_UNAVAILABLE', 'no', 5]);
+      assert.equal(
+        (await other).map(({ one }) => one),
+        [1],
+      );
+    },
+    { timeoutMs: 700 },
+  ),
+);
+
+needed('says of a change whether it may have happened, and of a question never', () =>
+  onServer(
+    async ({ session, proxy }) => {
+      const insert = (name: string, isLast: boolean) =>
+        session
+          .write(async (em, { settings }) => {
+            await em.insert(settings, { name, value: 'v' });
+            // The next statement is the commit, or another one.
+            proxy.silence();
+            if (!isLast) await em.count(settings);
+          })
+          .catch((thrown: unknown) => thrown);
+      assert.equal(fateOf(await insert('before', false)), ['DATABASE_UNAVAILABLE', 'no', 5]);
+      proxy.speak();
+      assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
+      assert.equal(fateOf(await insert('commit', true)), ['DATABASE_UNAVAILABLE', 'unknown', undefined]);
+      // Still silent: now also for one statement that stands alone, and for a question.
+      const alone = session.writeAlone((em, { settings }) => em.nativeDelete(settings, { name: 'x' }));
+      const asked = session.run((em, { settings }) => em.count(settings));
+      const [one, other] = await Promise.all([alone, asked].map((work) => work.catch((thrown) => thrown)));
+      assert.equal(fateOf(one), ['DATABASE_UNAVAILABLE', 'unknown', undefined]);
+      assert.equal(fateOf(other), ['DATABASE_UNAVAILABLE', 'no', 5]);
+      proxy.speak();
+    },
+    { timeoutMs: 500 },
+  ),
+);
+
+needed('closes at once when a transaction has lost its connection', () =>
+  onServer(
+    async ({ session, proxy }) => {
+      const lost = await session
+        .write(async (em) => {
+          await em.execute('select 1');
+          await proxy.close();
+          await em.execute('select 1');
+        })
+        .catch((thrown: unknown) => thrown);
+      assert.equal(fateOf(lost), ['DATABASE_UNAVAILABLE', 'no', 5]);
+      const startedAt = performance.now();
+      await session.close();
+      const tookMs = performance.now() - startedAt;
+      assert.ok(tookMs < 1_000, `took ${tookMs} ms`);
+    },
+    { timeoutMs: 5_000 },
+  ),
+);
+
+/** Code, whether it may have happened, and when to try again. */
+function fateOf(failure: unknown): unknown {
+  return failure instanceof GatewayError
+    ? [failure.code, failure.delivered, failure.facts.retryAfterSeconds]
+    : failure;
+}
+
+async function onServer(
+  work: (stage: { readonly session: OrmSession; readonly proxy: SilentProxy }) => Promise<void>,
+  { timeoutMs }: { readonly timeoutMs: number },
+): Promise<void> {
+  const { url, drop } = await freshDatabase(reachable(service));
+  const proxy = await silentProxy(url);
+  const options = connectOptions(proxy.url);
+  const orm = await connectOrm(postgresqlDatabase, options);
+  await migrate(postgresqlDatabase, orm, 5_000);
+  const session = new OrmSession({
+    database: postgresqlDatabase,
+    orm,
+    timeoutMs,
+    reconnect: () => connectOrm(postgresqlDatabase, options),
+  });
+  try {
+    await work({ session, proxy });
+  } finally {
+    await session.close();
+    await proxy.close();
+    await drop();
+  }
+}
+
+interface Stage {
+  readonly session: OrmSession;
+  /** Runs a statement as another process would. */
+  readonly other: (sql: string) => Promise<unknown>;
+  readonly revision: () => Promise<number>;
+}
+
+async function withSession(work: (stage: Stage) => Promise<void>, { timeoutMs = 5_000 } = {}): Promise<void> {
+  await inFolder(async (folder) => {
+    const options = connectOptions(`sqlite:////${folder}/x.db`);
+    const orm = await connectOrm(sqlite, options);
+    const other = await connectOrm(sqlite, options);
+    await migrate(sqlite, orm, 5_000);
+    const session = new OrmSession({
+      database: sqlite,
+      orm,
+      timeoutMs,
+      reconnect: () => connectOrm(sqlite, options),
+    });
+    try {
+      await work({
+        session,
+        other: (sql) => other.connection.execute(sql),
+        revision: () =>
+          session.run(
+            async (em, tables) => (await em.findOneOrFail(tables.revision, { name: 'registry' })).counter,
+          ),
+      });
+    } finally {
+      await session.close();
+      await other.close();
+    }
+  });
+}
+
+test.run();

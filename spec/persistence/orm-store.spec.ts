@@ -1,0 +1,168 @@
+// The store on SQLite, in memory and in a file. The servers have files of their own: orm-store.*.spec.ts.
+
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../src/domain/errors.ts';
+import { migrationStatus, openStore } from '../../src/persistence/open.ts';
+import { createVault } from '../../src/persistence/vault.ts';
+import { storeConformance } from '../conformance/store.ts';
+import { suite } from '../helpers/suite.ts';
+import { everyConformance, vault } from './every-conformance.ts';
+import { openInProcesses } from './open-in-processes.ts';
+import { inFolder } from './temporary-folder.ts';
+
+const inMemory = suite('store on SQLite in memory');
+storeConformance(inMemory, () => openStore('sqlite://', { cwd: '/', vault, migrations: 'apply' }));
+inMemory.run();
+
+const inFile = suite('store on a SQLite file', { timeoutMs: 60_000 });
+const folder = await mkdtemp(join(tmpdir(), 'stagedoor-store-'));
+inFile.after(() => rm(folder, { recursive: true, force: true }));
+let files = 0;
+everyConformance(inFile, () => {
+  files += 1;
+  return openStore(`sqlite:///${files}.db`, { cwd: folder, vault, migrations: 'apply' });
+});
+
+const at = '2026-01-02T03:04:05.678Z';
+const secret = {
+  id: 'i',
+  serverId: 'i',
+  template: 'demo',
+  transport: 'stdio',
+  command: 'run',
+  args: [],
+  env: { TOKEN: 'planted-secret' },
+  headers: { Authorization: 'planted-secret' },
+  weight: 1,
+  metadata: {},
+  source: 'api',
+  createdAt: at,
+  updatedAt: at,
+} as const;
+
+inFile('eight processes that start at once end with one clean schema', () =>
+  inFolder(async (cwd) => {
+    const url = `sqlite:////${cwd}/gateway.db`;
+    assert.equal(
+      await openInProcesses(url, 8),
+      Array.from({ length: 8 }, () => 'open'),
+    );
+    const { applied, pending, unknown } = await migrationStatus(url, { cwd });
+    assert.equal([new Set(applied).size, pending, unknown], [applied.length, [], []]);
+    const store = await openStore(url, { cwd, migrations: 'require' });
+    assert.equal([(await store.listTemplates()).length, await store.revision()], [8, 8]);
+    await store.close();
+  }),
+);
+
+inFile('what was answered survives a process that is killed in the middle', () =>
+  inFolder(async (cwd) => {
+    const url = `sqlite:////${cwd}/gateway.db`;
+    const writer = fork(fileURLToPath(new URL('save-for-ever.ts', import.meta.url)), [url]);
+    const answered: string[] = [];
+    writer.on('message', (name) => {
+      answered.push(String(name));
+      if (answered.length === 300) writer.kill('SIGKILL');
+    });
+    await once(writer, 'exit');
+    const store = await openStore(url, { cwd, migrations: 'require' });
+    const kept = new Set((await store.listTemplates()).map(({ name }) => name));
+    assert.ok(answered.length >= 300);
+    assert.equal(
+      answered.filter((name) => !kept.has(name)),
+      [],
+    );
+    await store.close();
+  }),
+);
+
+inFile('keeps secrets sealed, and for their instance only', () =>
+  inFolder(async (cwd) => {
+    const url = 'sqlite:///x.db';
+    const store = await openStore(url, { cwd, vault, migrations: 'apply' });
+    await store.saveInstance(secret);
+    assert.equal(await store.listInstances(), [secret]);
+    await store.close();
+    const { readFile } = await import('node:fs/promises');
+    for (const file of ['x.db', 'x.db-wal'])
+      assert.not.match(await readFile(join(cwd, file), 'latin1').catch(() => ''), 'planted-secret');
+  }),
+);
+
+inFile('one unreadable secret locks its instance, and no other', () =>
+  inFolder(async (cwd) => {
+    const url = 'sqlite:///x.db';
+    const open = secret;
+    const sealedOtherwise = { ...secret, id: 'other', serverId: 'other', headers: {} };
+    const plain = { ...secret, id: 'plain', serverId: 'plain', env: {}, headers: {} };
+    const first = await openStore(url, { cwd, vault, migrations: 'apply' });
+    for (const each of [open, plain]) await first.saveInstance(each);
+    await first.close();
+    const otherVault = createVault([new Uint8Array(32).fill(8)]);
+    const second = await openStore(url, { cwd, vault: otherVault, migrations: 'require' });
+    await second.saveInstance(sealedOtherwise);
+    const { locked, ...rest } = (await second.listInstances())[0] ?? {};
+    assert.equal(rest, { ...open, env: {}, headers: {} });
+    assert.match(
+      String(locked),
+      /^"env" of the instance demo\/i cannot be read: sealed with the key \w{8}, .*GATEWAY_ENCRYPTION_KEY/,
+    );
+    assert.equal((await second.listInstances()).slice(1), [plain, sealedOtherwise]);
+    await second.close();
+
+    const keyless = await openStore(url, { cwd, migrations: 'require' });
+    const listed = await keyless.listInstances();
+    assert.equal(
+      listed.map(({ id, locked: why }) => [id, why?.includes('there is no encryption key') ?? false]),
+      [
+        ['i', true],
+        ['plain', false],
+        ['other', true],
+      ],
+    );
+    // What was read without its secrets must not be written back over them.
+    const [unreadable] = listed;
+    assert.ok(unreadable);
+    const refused = await failureOf(keyless.saveInstance({ ...unreadable, weight: 2 }));
+    assert.is(refused instanceof GatewayError && refused.code, 'CONFIG_INCOMPLETE');
+    assert.match(String(refused), 'cannot be read');
+    assert.is(await keyless.deleteInstance('demo', 'other'), true);
+    await keyless.saveInstance({ ...plain, id: 'i', serverId: 'i' });
+    assert.equal(await keyless.listInstances(), [{ ...plain, id: 'i', serverId: 'i' }, plain]);
+    await keyless.close();
+  }),
+);
+
+inFile('without a vault it takes no instance with secrets, and says what to set', async () => {
+  const store = await openStore('sqlite://', { cwd: '/', migrations: 'apply' });
+  for (const part of [{ headers: {} }, { env: {} }]) {
+    const failure = await failureOf(store.saveInstance({ ...secret, ...part }));
+    assert.instance(failure, GatewayError);
+    assert.is(failure instanceof GatewayError && failure.code, 'CONFIG_INCOMPLETE');
+    assert.match(String(failure), 'GATEWAY_ENCRYPTION_KEY');
+    assert.not.match(String(failure), 'planted-secret');
+  }
+  await store.saveInstance({ ...secret, env: {}, headers: {} });
+  assert.is((await store.listInstances()).length, 1);
+  await store.close();
+});
+
+inFile('says what it is', async () => {
+  const store = await openStore('sqlite://', { cwd: '/', migrations: 'apply' });
+  assert.is(store.kind, 'sqlite');
+  await store.close();
+});
+inFile.run();
+
+async function failureOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+}

@@ -1,0 +1,102 @@
+// The watch over the revision, in simulated time.
+
+import { mock } from 'node:test';
+import { firstValueFrom } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { databaseUnavailable } from '../../src/domain/errors.ts';
+import { type RevisionNews, watchRevision } from '../../src/persistence/revision-watch.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('revision watch');
+
+test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'setTimeout', 'Date'] }));
+test.after.each(() => mock.timers.reset());
+
+test('asks at once, then at every interval, and tells a change from an answer', async () => {
+  const { news, step, stop } = watch([4, 4, 5, 5, 3]);
+  await step(0);
+  assert.equal(news, ['answered']);
+  for (let left = 4; left > 0; left -= 1) await step(2_000);
+  assert.equal(news, ['answered', 'answered', 'changed', 'answered', 'changed']);
+  stop();
+});
+
+test('says away for every question without an answer, and compares with what was seen before', async () => {
+  const { news, step, stop } = watch([1, 'fails', 'throws', 1, 'fails', 2]);
+  await step(0);
+  for (let left = 5; left > 0; left -= 1) await step(2_000);
+  assert.equal(news, ['answered', 'away', 'away', 'answered', 'away', 'changed']);
+  stop();
+});
+
+test('says why the store is away, in words of what is behind it', async () => {
+  const failure = databaseUnavailable(new Error('no answer within 5000 ms'));
+  const news$ = watchRevision({ revision: () => Promise.reject(failure) });
+  const first = firstValueFrom(news$);
+  mock.timers.tick(0);
+  assert.equal(await first, { kind: 'away', reason: 'no answer within 5000 ms' });
+});
+
+test('takes the first answer for news of no change, also after a bad start', async () => {
+  const { news, step, stop } = watch(['fails', 7, 7]);
+  await step(0);
+  for (let left = 2; left > 0; left -= 1) await step(2_000);
+  assert.equal(news, ['away', 'answered', 'answered']);
+  stop();
+});
+
+test('asks nothing new while a question is open', async () => {
+  const { news, step, stop, asked, release } = watch([1, 'hangs', 2]);
+  await step(0);
+  for (let left = 5; left > 0; left -= 1) await step(2_000);
+  assert.equal([news, asked()], [['answered'], 2]);
+  release(1);
+  await step(0);
+  await step(2_000);
+  assert.equal([news, asked()], [['answered', 'answered', 'changed'], 3]);
+  stop();
+});
+
+test('stops asking when nobody listens, and every subscriber sees for itself', async () => {
+  const { step, stop, asked, again } = watch([1, 2, 3, 4]);
+  await step(0);
+  const second: string[] = [];
+  const subscription = again(({ kind }) => second.push(kind));
+  await step(0);
+  assert.equal([second, asked()], [['answered'], 2]);
+  subscription.unsubscribe();
+  stop();
+  await step(60_000);
+  assert.is(asked(), 2);
+});
+
+type Outcome = number | 'fails' | 'throws' | 'hangs';
+
+function watch(outcomes: readonly Outcome[]) {
+  let questions = 0;
+  let release: (revision: number) => void = () => {};
+  const revision = (): Promise<number> => {
+    const outcome = outcomes[questions] ?? 0;
+    questions += 1;
+    if (outcome === 'throws') throw new Error('at once');
+    if (outcome === 'fails') return Promise.reject(new Error('away'));
+    if (outcome === 'hangs') return new Promise((resolve) => (release = resolve));
+    return Promise.resolve(outcome);
+  };
+  const news: string[] = [];
+  const watched = watchRevision({ revision });
+  const subscription = watched.subscribe(({ kind }) => news.push(kind));
+  return {
+    news,
+    asked: () => questions,
+    release: (value: number) => release(value),
+    again: (listener: (news: RevisionNews) => void) => watched.subscribe(listener),
+    step: async (ms: number) => {
+      mock.timers.tick(ms);
+      for (let turns = 10; turns > 0; turns -= 1) await Promise.resolve();
+    },
+    stop: () => subscription.unsubscribe(),
+  };
+}
+
+test.run();

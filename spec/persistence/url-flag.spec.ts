@@ -1,0 +1,27 @@
+// Options of database URLs that are on or off.
+
+import * as assert from 'uvu/assert';
+import { UrlError } from '../../src/persistence/store-errors.ts';
+import { flag } from '../../src/persistence/url-flag.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('URL flag');
+const read = (value: string, standard = false) => flag(new Map([['tls', value]]), 'tls', standard);
+
+test('reads every usual way to say yes or no', () => {
+  for (const value of ['true', 'TRUE', 'yes', 'Yes', '1']) assert.is(read(value), true, value);
+  for (const value of ['false', 'False', 'no', 'NO', '0']) assert.is(read(value, true), false, value);
+});
+
+test('has a standard for what is not there, and for nothing else', () => {
+  assert.equal([flag(new Map(), 'tls', true), flag(new Map(), 'tls', false)], [true, false]);
+  for (const value of ['', 'on', 'require', 'truely', '2']) {
+    assert.throws(
+      () => read(value),
+      (thrown: unknown) => thrown instanceof UrlError && thrown.message === 'tls is true or false',
+      value,
+    );
+  }
+});
+
+test.run();

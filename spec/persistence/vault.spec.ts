@@ -1,0 +1,141 @@
+// What is sealed can be opened with the same keys for the same purpose, and by nothing and for nothing else.
+
+import { createHash, randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { createVault, encryptionKeyFrom, VaultError } from '../../src/persistence/vault.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('vault');
+const one = new Uint8Array(32).fill(1);
+const other = new Uint8Array(32).fill(2);
+const oneId = createHash('sha256').update(one).digest('hex').slice(0, 8);
+const otherId = createHash('sha256').update(other).digest('hex').slice(0, 8);
+const purpose = 'demo/files-1/env';
+/** Made with other implementations of AES-256-GCM and HKDF: the key 32 times 1, the iv 12 times 7. */
+const knownSealed = `v1.${oneId}.BwcHBwcHBwcHBwcHz5aL1mrckWK9WbLzGiZETrV6q7Xqj_MRx9JM0G8`;
+const knownKey = '9959e0dc99bd7b82884fe3b0b83a73a4e3f9ec615918dc3b6ce63c3552188b5a';
+
+test('opens any text that it sealed', () => {
+  const vault = createVault([one]);
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (text, why) => {
+      assert.is(vault.open(vault.seal(text, why), why), text);
+    }),
+  );
+  const long = 'ü😀'.repeat(100_000);
+  assert.is(vault.open(vault.seal(long, purpose), purpose), long);
+});
+
+test('a sealed text names its version and key, and nothing of the text is in it', () => {
+  const sealed = createVault([one, other]).seal('hunter2'.repeat(20), purpose);
+  const [version, keyId, body = '', ...rest] = sealed.split('.');
+  assert.equal([version, keyId, rest], ['v1', oneId, []]);
+  assert.match(body, /^[A-Za-z0-9_-]+$/);
+  assert.not.match(Buffer.from(body, 'base64url').toString('latin1'), 'hunter2');
+});
+
+test('never seals the same text alike', () => {
+  const vault = createVault([one]);
+  const sealed = new Set(Array.from({ length: 100 }, () => vault.seal('same', purpose)));
+  assert.is(sealed.size, 100);
+});
+
+test('opens a text that was sealed elsewhere', () => {
+  assert.is(createVault([one]).open(knownSealed, purpose), 'Bearer äöü');
+});
+
+test('after a rotation the new key seals and both open', () => {
+  const before = createVault([one]).seal('old', purpose);
+  const rotated = createVault([other, one]);
+  const after = rotated.seal('new', purpose);
+  assert.ok(after.startsWith(`v1.${otherId}.`));
+  assert.equal([rotated.open(before, purpose), rotated.open(after, purpose)], ['old', 'new']);
+  assert.is(createVault([other]).open(after, purpose), 'new');
+});
+
+test('without its key a text stays closed, and the error names the key', () => {
+  const sealed = createVault([one]).seal('hunter2', purpose);
+  const { message } = refusal(() => createVault([other]).open(sealed, purpose));
+  assert.is(message, `sealed with the key ${oneId}, which is not among the encryption keys`);
+});
+
+test('what was sealed for one purpose is not opened for another', () => {
+  const vault = createVault([one]);
+  const sealed = vault.seal('hunter2', purpose);
+  for (const wrong of ['', 'demo/files-2/env', `${purpose} `]) {
+    const { message } = refusal(() => vault.open(sealed, wrong));
+    assert.is(message, `sealed with the key ${oneId}, but changed since, or sealed for something else`);
+  }
+});
+
+test('notices a change of any single bit', () => {
+  const vault = createVault([one]);
+  const [, , body = ''] = vault.seal('hunter2', purpose).split('.');
+  const bytes = Buffer.from(body, 'base64url');
+  for (let bit = 0; bit < bytes.length * 8; bit += 1) {
+    const changed = Buffer.from(bytes);
+    changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+    refusal(() => vault.open(`v1.${oneId}.${changed.toString('base64url')}`, purpose));
+  }
+});
+
+test('refuses what is no sealed text, without repeating it', () => {
+  const vault = createVault([one]);
+  const sealed = vault.seal('', purpose);
+  const short = Buffer.alloc(27).toString('base64url');
+  const inputs = [
+    ...['', 'hunter2', 'v1', 'v1..', `v1.${oneId}.`, `v1.${oneId}.${short}`, `v2${sealed.slice(2)}`],
+    ...[`${sealed}.hunter2`, `${sealed}\n`, ` ${sealed}`, sealed.toUpperCase(), `${sealed}=`, `${sealed}+`],
+  ];
+  for (const input of inputs) {
+    const { message } = refusal(() => vault.open(input, purpose));
+    assert.is(message, 'this is not a sealed text', JSON.stringify(input));
+  }
+});
+
+test('refuses to seal what would not come back the same', () => {
+  const { message } = refusal(() => createVault([one]).seal('hunter2 \ud800', purpose));
+  assert.is(message, 'the text to be sealed is not well-formed Unicode');
+});
+
+test('does not notice when the caller overwrites the key it gave', () => {
+  const given = Uint8Array.from(one);
+  const vault = createVault([given]);
+  given.fill(0);
+  assert.is(createVault([one]).open(vault.seal('text', purpose), purpose), 'text');
+});
+
+test('takes keys of 32 bytes only, and at least one', () => {
+  assert.throws(() => createVault([]), /a vault needs a key/);
+  for (const length of [0, 16, 31, 33]) {
+    assert.throws(() => createVault([one, randomBytes(length)]), `a key has 32 bytes, not ${length}`);
+  }
+});
+
+test('derives a key by HKDF-SHA256: the same for the same secret and label only', () => {
+  const secret = 'a secret of at least thirty-two bytes';
+  const hex = (key: Uint8Array): string => Buffer.from(key).toString('hex');
+  assert.is(hex(encryptionKeyFrom(secret, 'stagedoor encryption')), knownKey);
+  const keys = [
+    encryptionKeyFrom(secret, 'stagedoor encryption'),
+    encryptionKeyFrom(secret, 'stagedoor signing'),
+    encryptionKeyFrom(`${secret}.`, 'stagedoor encryption'),
+  ];
+  assert.is(new Set(keys.map(hex)).size, 3);
+  assert.equal(new Set(keys.map(({ length }) => length)), new Set([32]));
+});
+
+test.run();
+
+function refusal(act: () => unknown): VaultError {
+  try {
+    act();
+  } catch (thrown) {
+    if (!(thrown instanceof VaultError)) throw thrown;
+    assert.is(thrown.name, 'VaultError');
+    assert.not.match(thrown.message, /hunter2/);
+    return thrown;
+  }
+  throw new Error('it was not refused');
+}

@@ -1,0 +1,197 @@
+// Two nodes on one database change the same few ids at the same time, over stores that dawdle, fail and lose answers, with
+// news that come when they like; all of it made up by fast-check, and a failing one is printed with its seed. When nothing
+// is asked for any more and both have heard, both have what is stored, and each runs what is its own.
+
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { databaseUnavailable, GatewayError } from '../src/domain/errors.ts';
+import { MemoryStore } from '../src/persistence/memory-store.ts';
+import { answers } from './helpers/failing-backend.ts';
+import { inOrder, Node } from './helpers/nodes.ts';
+import type { ScriptedTransport } from './helpers/scripted-transport.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('registry: races of nodes', { timeoutMs: 120_000 });
+const IDS = ['a', 'b', 'c'] as const;
+const TEMPLATES = ['t', 's'] as const;
+const ENDPOINTS = ['http://127.0.0.1:8/mcp', 'http://127.0.0.1:9/mcp'] as const;
+/** What may happen to a change over a store that fails or is written by others. */
+const ANSWERS = ['DATABASE_UNAVAILABLE', 'SERVER_NOT_FOUND', 'TEMPLATE_NOT_FOUND', 'DUPLICATE_SERVER'];
+
+interface Step {
+  readonly kind:
+    | 'endpoint'
+    | 'command'
+    | 'function'
+    | 'deregister'
+    | 'change'
+    | 'settle'
+    | 'news'
+    | 'fail'
+    | 'mend';
+  readonly node: 0 | 1;
+  readonly template: (typeof TEMPLATES)[number];
+  readonly id: (typeof IDS)[number];
+  readonly value: number;
+  /** Turns of the event loop between this step and the one before. */
+  readonly after: number;
+}
+
+const step: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constantFrom(
+    ...([
+      'endpoint',
+      'command',
+      'function',
+      'deregister',
+      'change',
+      'settle',
+      'news',
+      'fail',
+      'mend',
+    ] as const),
+  ),
+  node: fc.constantFrom(0, 1),
+  template: fc.constantFrom(...TEMPLATES),
+  id: fc.constantFrom(...IDS),
+  value: fc.integer({ min: 1, max: 5 }),
+  after: fc.integer({ min: 0, max: 4 }),
+});
+const delays = fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 20 });
+
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval'] }));
+test.after.each(() => mock.timers.reset());
+
+for (const [name, isUsed] of [
+  ['ends with the same on both nodes and in the database', ({ kind }: Step) => kind !== 'function'],
+  ['stays in step around functions of the nodes', () => true],
+] as const) {
+  test(name, () =>
+    fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), delays, async (steps, turns) => {
+        const world = await open(turns);
+        const asked: Promise<unknown>[] = [];
+        for (const one of steps.filter(isUsed)) {
+          for (let left = one.after; left > 0; left -= 1) await turn();
+          asked.push(take(world.nodes[one.node], one));
+        }
+        await quiet(world, asked);
+        await isInStep(world);
+        for (const node of world.nodes) await node.close();
+        for (const transport of world.transports) assert.is(transport.isClosed, true, 'nothing is left open');
+      }),
+      { numRuns: 200 },
+    ),
+  );
+}
+
+test.run();
+
+async function open(turns: readonly number[]) {
+  const database = new MemoryStore();
+  const nodes = [new Node('one', database), new Node('two', database)] as const;
+  const transports = new Set<ScriptedTransport>();
+  let draws = 0;
+  for (const { stage, store } of nodes) {
+    store.failure = (method) => databaseUnavailable(new Error(method));
+    store.turns = () => {
+      draws += 1;
+      return turns[draws % turns.length] ?? 0;
+    };
+    for (const id of IDS) stage.rewrite(id, answers(), []);
+    const { open } = stage;
+    stage.open = async (definition, signal) => {
+      const transport = await open(definition, signal);
+      transports.add(stage.backend(definition.id));
+      return transport;
+    };
+  }
+  const loaded = Promise.all(nodes.map(({ registry }) => registry.load()));
+  for (let left = 30; left > 0; left -= 1) await turn();
+  await loaded;
+  return { database, nodes, transports };
+}
+
+/** What the step leads to; the errors that may be are answers like others. */
+async function take({ registry, store, news$ }: Node, one: Step): Promise<unknown> {
+  const { template, id, value } = one;
+  try {
+    switch (one.kind) {
+      case 'endpoint':
+        return await registry.register(template, { id, weight: value, endpoint: ENDPOINTS[value % 2] ?? '' });
+      case 'command':
+        return await registry.register(template, { id, weight: value, command: 'run' });
+      case 'function':
+        return await registry.register(template, { id, weight: value }, { handler: () => ({}) });
+      case 'deregister':
+        return await registry.deregister(template, id);
+      case 'change':
+        return await registry.changeInstance(template, id, { weight: value });
+      case 'settle':
+        return await registry.settle(template, { timeout: value });
+      case 'news':
+        return news$.next({ kind: 'changed' });
+      case 'fail':
+        store.losesAnswers = value % 2 === 0;
+        return store.failing.add(value > 3 ? 'listInstances' : value > 1 ? 'saveInstance' : 'deleteInstance');
+      case 'mend':
+        return store.failing.clear();
+    }
+  } catch (thrown) {
+    if (thrown instanceof GatewayError && ANSWERS.includes(thrown.code)) return thrown;
+    throw thrown;
+  }
+}
+
+/** Nothing is asked for any more, every database is back, and all that happened was told. */
+async function quiet({ nodes }: World, asked: readonly Promise<unknown>[]): Promise<void> {
+  await Promise.all(asked);
+  for (const { store } of nodes) store.failing.clear();
+  for (const { news$ } of nodes) news$.next({ kind: 'changed' });
+  for (let left = 3; left > 0; left -= 1) {
+    for (let turns = 60; turns > 0; turns -= 1) await turn();
+    mock.timers.tick(6_000);
+  }
+  for (let turns = 60; turns > 0; turns -= 1) await turn();
+}
+
+type World = Awaited<ReturnType<typeof open>>;
+
+async function isInStep({ database, nodes }: World): Promise<void> {
+  const stored = inOrder(await database.listInstances());
+  for (const { id: nodeId, definitions, registry, handlers, stage } of nodes) {
+    const functions = definitions.filter(({ transport }) => transport === 'in-process');
+    assert.equal(
+      functions.map(({ serverId }) => serverId).sort(),
+      [...handlers.keys()].sort(),
+      'functions are kept as long as they are registered',
+    );
+    const isHeld = ({ template, id, serverId }: (typeof stored)[number]) =>
+      functions.some((one) => (one.template === template && one.id === id) || one.serverId === serverId);
+    assert.equal(
+      definitions.filter((one) => !functions.includes(one)),
+      stored.filter((one) => !isHeld(one)),
+      'node and database',
+    );
+    for (const { name, loadBalancer } of await database.listTemplates())
+      assert.equal(registry.settings(name).loadBalancer, loadBalancer);
+    for (const definition of definitions) {
+      const { template, id, serverId } = definition;
+      const { fleet } = stage;
+      const isMine = definition.nodeId === undefined || definition.nodeId === nodeId;
+      assert.is(fleet.byServerId(serverId), fleet.find(template, id));
+      assert.is(
+        fleet.refs(template).some((ref) => ref.id === id && ref.state === 'healthy'),
+        isMine,
+      );
+      assert.is(
+        fleet.group(template).pool.candidates.some((ref) => ref.id === id),
+        isMine,
+      );
+    }
+    for (const template of stage.fleet.templates)
+      assert.is(stage.fleet.group(template).pool.size, stage.fleet.refs(template).length);
+  }
+}

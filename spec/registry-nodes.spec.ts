@@ -1,0 +1,337 @@
+// Several nodes on one database: what is registered on one is there on all, and a program runs on its own node only.
+// Time is simulated; many changes at once are in registry-nodes-races.spec.ts.
+
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { databaseUnavailable } from '../src/domain/errors.ts';
+import { MemoryStore } from '../src/persistence/memory-store.ts';
+import { importContents } from '../src/registry-import.ts';
+import { Node } from './helpers/nodes.ts';
+import { codeOf } from './helpers/outcome.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('registry: nodes');
+const ENDPOINT = { endpoint: 'http://127.0.0.1:9/mcp' };
+const COMMAND = { command: 'run', env_vars: { KEY: 'secret' } };
+let database = new MemoryStore();
+let a = new Node('a', database);
+let b = new Node('b', database);
+
+test.before.each(async () => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'], now: Date.parse('2026-01-01') });
+  database = new MemoryStore();
+  a = new Node('a', database);
+  b = new Node('b', database);
+  await Promise.all([a.registry.load(), b.registry.load()]);
+});
+test.after.each(async () => {
+  await Promise.all([a.close(), b.close()]);
+  mock.timers.reset();
+});
+
+test('takes in what was registered, changed, replaced and deregistered elsewhere, with the same facts', async () => {
+  await a.registry.register('r', { ...ENDPOINT, id: 'x' }, { loadBalancer: { timeout: 5 } });
+  await heard(b);
+  assert.is(b.stage.fleet.get('r', 'x').state, 'healthy');
+  assert.is(b.stage.fleet.group('r').policy.callTimeoutMs, 5_000);
+  const ref = b.stage.fleet.get('r', 'x');
+  await a.registry.changeInstance('r', 'x', { weight: 7 });
+  await heard(b);
+  assert.is(b.stage.fleet.get('r', 'x'), ref, 'its session goes on');
+  assert.is(ref.weight, 7);
+  await a.registry.register('r', { endpoint: 'http://127.0.0.1:8/mcp', id: 'x' });
+  await heard(b);
+  assert.is.not(b.stage.fleet.get('r', 'x'), ref);
+  await a.registry.changeTemplate('r', { timeout: 6 });
+  await heard(b);
+  assert.equal(b.definitions, a.definitions);
+  await a.registry.deregister('r', 'x');
+  await heard(b);
+  assert.equal(b.definitions, []);
+  assert.equal(b.registry.settings('r').loadBalancer, { timeout: 6 });
+  assert.equal(b.facts, a.facts);
+  assert.equal(b.facts, [
+    'settings r',
+    'registered x',
+    'changed x',
+    'replaced x',
+    'settings r',
+    'deregistered x',
+  ]);
+});
+
+test('finds nothing to do in what it did itself', async () => {
+  await a.registry.register('r', { ...ENDPOINT, id: 'x', metadata: { zero: -0, gone: undefined } });
+  await a.registry.register('r', { ...COMMAND, id: 'y' });
+  await a.registry.register('r', { id: 'f' }, { handler: () => ({}) });
+  const refs = a.stage.fleet.refs('r');
+  const { length } = a.stage.events;
+  await heard(a);
+  assert.equal(a.stage.fleet.refs('r'), refs);
+  assert.equal(a.stage.events.slice(length), []);
+});
+
+test('reads nothing when the revision is the one it knows', async () => {
+  await heard(a);
+  a.store.calls.length = 0;
+  await heard(a);
+  assert.equal(a.store.calls, ['revision']);
+});
+
+test('lists a program of another node, and never starts it', async () => {
+  const { definition } = await a.registry.register('r', { ...COMMAND, id: 'x' });
+  assert.is(definition.nodeId, 'a');
+  await heard(b);
+  assert.equal(b.definitions, [definition]);
+  assert.is(b.stage.backends.size, 0);
+  assert.is(b.registry.find('r', 'x')?.nodeId, 'a');
+  const [view] = b.stage.fleet.views('r');
+  assert.equal(
+    [view?.snapshot.state, view?.snapshot.healthy, view?.snapshot.reason],
+    ['stopped', false, 'it runs on the node "a"'],
+  );
+  assert.is(await codeOf(() => b.stage.fleet.get('r', 'x')), 'NO_HEALTHY_INSTANCE');
+  assert.equal(b.facts, ['settings r', 'registered x']);
+  assert.is(b.stage.told('instance.starting').length, 0);
+});
+
+test('starts its own programs at its start, and lists those of others', async () => {
+  await a.registry.register('r', { ...COMMAND, id: 'x' });
+  await b.registry.register('r', { ...COMMAND, id: 'y' });
+  await a.registry.register('r', { ...ENDPOINT, id: 'z' });
+  const again = new Node('a', database);
+  await again.registry.load();
+  assert.equal(
+    again.stage.fleet.refs('r').map(({ id }) => id),
+    ['x', 'z'],
+  );
+  assert.equal(
+    again.definitions.map(({ id, nodeId }) => [id, nodeId]),
+    [
+      ['x', 'a'],
+      ['y', 'b'],
+      ['z', undefined],
+    ],
+  );
+  assert.equal(again.facts, [], 'what was registered before is no news');
+  await again.close();
+});
+
+test('changes the weight of a program of another node', async () => {
+  await a.registry.register('r', { ...COMMAND, id: 'x' });
+  await heard(b);
+  const ref = a.stage.fleet.get('r', 'x');
+  const changed = await b.registry.changeInstance('r', 'x', { weight: 4, metadata: { zone: 'z' } });
+  assert.equal([changed.weight, changed.nodeId, b.definitions], [4, 'a', [changed]]);
+  await heard(a);
+  assert.is(a.stage.fleet.get('r', 'x'), ref);
+  assert.equal(ref.definition, changed);
+});
+
+test('deregisters a program of another node, which stops it when it hears', async () => {
+  await a.registry.register('r', { ...COMMAND, id: 'x' });
+  await heard(b);
+  const transport = a.stage.backend('x');
+  await b.registry.deregister('r', 'x');
+  assert.equal([b.definitions, await database.listInstances()], [[], []]);
+  assert.equal(b.stage.told('instance.deregistered').length, 1);
+  assert.is(transport.isClosed, false);
+  await heard(a);
+  assert.is(transport.isClosed, true);
+  assert.equal(a.definitions, []);
+});
+
+test('takes over a program of another node by registering it, and that one stops it and says so', async () => {
+  const { definition: before } = await a.registry.register('r', { ...COMMAND, id: 'x' });
+  await heard(b);
+  const { definition, replaced } = await b.registry.register('r', { ...COMMAND, id: 'x' }, { waitMs: 1_000 });
+  assert.equal([replaced, definition.nodeId, definition.serverId], [true, 'b', before.serverId]);
+  assert.is(definition.createdAt, before.createdAt);
+  assert.is(b.stage.fleet.get('r', 'x').state, 'healthy');
+  const transport = a.stage.backend('x');
+  const { length } = a.stage.events;
+  await heard(a);
+  assert.is(transport.isClosed, true);
+  assert.equal(a.definitions, [definition]);
+  assert.is(a.stage.fleet.group('r').pool.size, 0);
+  assert.equal(
+    a.stage.events.slice(length).map(({ type }) => type),
+    ['instance.registered', 'instance.draining', 'instance.stopped'],
+  );
+});
+
+test('makes a program of another node an endpoint for all, and back', async () => {
+  await a.registry.register('r', { ...COMMAND, id: 'x' });
+  await heard(b);
+  await b.registry.register('r', { ...ENDPOINT, id: 'x' });
+  await heard(a);
+  assert.equal([a.stage.fleet.refs('r').length, b.stage.fleet.refs('r').length], [1, 1]);
+  await a.registry.register('r', { ...COMMAND, id: 'x' });
+  await heard(b);
+  assert.equal([a.stage.fleet.refs('r').length, b.stage.fleet.refs('r').length], [1, 0]);
+  assert.equal(b.definitions, a.definitions);
+});
+
+test('keeps server ids unique over all nodes, those it has not heard of included', async () => {
+  await a.registry.register('r', { ...COMMAND, id: 'x' });
+  await heard(b);
+  const known = await b.registry.register('s', { ...ENDPOINT, id: 'x' });
+  assert.is(known.definition.serverId, 's.x');
+  await a.registry.register('r', { ...COMMAND, id: 'y' });
+  const unknown = await b.registry.register('s', { ...ENDPOINT, id: 'y' });
+  assert.is(unknown.definition.serverId, 's.y');
+  assert.is(b.registry.find('r', 'y')?.nodeId, 'a', 'it took in who has it');
+});
+
+test('finds what was registered elsewhere a moment ago when it is to be changed', async () => {
+  await a.registry.register('r', { ...ENDPOINT, id: 'x' });
+  assert.is((await b.registry.changeInstance('r', 'x', { weight: 2 })).weight, 2);
+  await a.registry.register('r', { ...ENDPOINT, id: 'y' });
+  await b.registry.deregister('r', 'y');
+  await a.registry.settle('s', { timeout: 5 });
+  assert.equal((await b.registry.changeTemplate('s', { max_retries: 1 })).loadBalancer, {
+    timeout: 5,
+    max_retries: 1,
+  });
+  assert.is(await codeOf(b.registry.deregister('r', 'z')), 'SERVER_NOT_FOUND');
+  assert.is(await codeOf(b.registry.changeTemplate('z', {})), 'TEMPLATE_NOT_FOUND');
+});
+
+test('does not undo a change of another node by one of its own', async () => {
+  await a.registry.register('r', { ...ENDPOINT, id: 'x' });
+  await heard(b);
+  const { definition } = await a.registry.register('r', { endpoint: 'http://127.0.0.1:8/mcp', id: 'x' });
+  const changed = await b.registry.changeInstance('r', 'x', { weight: 9 });
+  assert.is(changed.endpoint, definition.endpoint);
+  await a.registry.changeTemplate('r', { timeout: 9 });
+  await b.registry.register('r', ENDPOINT, { loadBalancer: { max_retries: 2 } });
+  await a.registry.settle('s', { timeout: 3 });
+  await b.registry.register('s', ENDPOINT);
+  assert.equal(await database.listTemplates(), [
+    { name: 'r', loadBalancer: { timeout: 9, max_retries: 2 } },
+    { name: 's', loadBalancer: { timeout: 3 } },
+  ]);
+});
+
+test('leaves its functions alone, whatever others register and deregister under their names', async () => {
+  const handler = () => ({});
+  await a.registry.register('r', { id: 'x' }, { handler });
+  await b.registry.register('r', { ...ENDPOINT, id: 'x' });
+  await heard(a);
+  assert.is(a.registry.find('r', 'x')?.transport, 'in-process');
+  assert.is(a.handlers.get('x'), handler);
+  await b.registry.deregister('r', 'x');
+  await heard(a);
+  assert.is(a.registry.find('r', 'x')?.transport, 'in-process');
+  assert.equal(b.definitions, []);
+});
+
+test('withdraws from its file what is its own, and not the programs of other nodes', async () => {
+  const entry = (id: string, input: object) => ({ template: 'r', fingerprint: id, input: { ...input, id } });
+  await importContents(a.registry, { templates: [], entries: [entry('x', COMMAND), entry('y', ENDPOINT)] });
+  await heard(b);
+  const report = await importContents(b.registry, { templates: [], entries: [entry('z', COMMAND)] });
+  assert.equal([report.added, report.removed], [['r/z'], ['r/y']]);
+  const same = await importContents(b.registry, { templates: [], entries: [entry('x', COMMAND)] });
+  assert.equal([same.unchanged, same.removed], [['r/x'], ['r/z']]);
+  assert.is(b.registry.find('r', 'x')?.nodeId, 'a');
+});
+
+test('serves what it knows while the database is away, and catches up when it is back', async () => {
+  await a.registry.register('r', { ...ENDPOINT, id: 'x' });
+  await heard(b);
+  for (const method of [
+    'revision',
+    'listInstances',
+    'saveInstance',
+    'saveTemplate',
+    'deleteInstance',
+  ] as const)
+    b.store.failing.add(method);
+  b.store.failure = () => databaseUnavailable(new Error('connection refused'));
+  b.news$.next({ kind: 'away' });
+  await a.registry.register('r', { ...ENDPOINT, id: 'y' });
+  for (const change of [
+    b.registry.register('r', { ...ENDPOINT, id: 'z' }),
+    b.registry.register('new', ENDPOINT),
+    b.registry.changeInstance('r', 'x', { weight: 2 }),
+    b.registry.deregister('r', 'x'),
+    b.registry.changeTemplate('r', { timeout: 1 }),
+  ]) {
+    assert.is(await codeOf(change), 'DATABASE_UNAVAILABLE');
+  }
+  assert.equal(
+    b.definitions.map(({ id, weight }) => [id, weight]),
+    [['x', 1]],
+  );
+  assert.equal(b.registry.settings('r').loadBalancer, {});
+  assert.is(b.stage.fleet.get('r', 'x').state, 'healthy');
+  await tick(500);
+  assert.is(b.stage.told('registry.behind').length, 1);
+  b.store.failing.clear();
+  b.news$.next({ kind: 'answered' });
+  await tick(500);
+  assert.equal(
+    b.definitions,
+    a.definitions.concat([]).filter(({ id }) => id !== 'z'),
+  );
+  assert.equal(
+    b.definitions.map(({ id }) => id),
+    ['x', 'y'],
+  );
+  assert.is(b.stage.told('registry.current').length, 1);
+});
+
+for (const method of ['saveInstance', 'deleteInstance', 'saveTemplate'] as const) {
+  test(`comes in step with a ${method} that happened although its answer was lost`, async () => {
+    await a.registry.register('r', { ...ENDPOINT, id: 'x' });
+    a.store.failing.add(method);
+    a.store.failure = () => databaseUnavailable(new Error('connection reset'));
+    a.store.losesAnswers = true;
+    const change = {
+      saveInstance: () => a.registry.register('r', { ...ENDPOINT, id: 'y' }),
+      deleteInstance: () => a.registry.deregister('r', 'x'),
+      saveTemplate: () => a.registry.changeTemplate('r', { timeout: 7 }),
+    }[method];
+    assert.is(await codeOf(change()), 'DATABASE_UNAVAILABLE');
+    a.store.failing.clear();
+    await tick(500);
+    await tick(5_000);
+    assert.equal(a.definitions, await database.listInstances());
+    assert.equal(a.registry.settings('r'), (await database.listTemplates())[0]);
+    assert.is(a.facts.length, 3);
+  });
+}
+
+test('does what comes after a change whose store hangs, and that change touches nothing any more', async () => {
+  await a.registry.register('r', { ...ENDPOINT, id: 'x' });
+  a.store.hanging = 'saveInstance';
+  const stuck = codeOf(a.registry.register('r', { ...ENDPOINT, id: 'y' }));
+  await turn();
+  await turn();
+  a.store.hanging = undefined;
+  await tick(14_000);
+  const next = a.registry.changeInstance('r', 'x', { weight: 3 });
+  await tick(1_000);
+  assert.is(await stuck, 'DATABASE_UNAVAILABLE');
+  assert.is((await next).weight, 3);
+  assert.equal(
+    a.definitions.map(({ id }) => id),
+    ['x'],
+  );
+});
+
+test.run();
+
+/** The node hears of a change; long enough after the last reload. */
+async function heard(node: Node): Promise<void> {
+  await tick(500);
+  await node.hear();
+}
+
+async function tick(ms: number): Promise<void> {
+  for (let left = 10; left > 0; left -= 1) await turn();
+  mock.timers.tick(ms);
+  for (let left = 10; left > 0; left -= 1) await turn();
+}

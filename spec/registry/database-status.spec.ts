@@ -1,0 +1,70 @@
+// Whether the database answers: asked one at a time, not more often than once a second, with a bounded wait.
+
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { DatabaseStatus } from '../../src/registry/database-status.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('database status');
+const NEVER = new Promise<never>(() => {});
+let pings = 0;
+let ping: () => Promise<void> = async () => {};
+let status: DatabaseStatus;
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'], now: 1_000_000 });
+  pings = 0;
+  ping = async () => {};
+  const store = {
+    ping: () => {
+      pings += 1;
+      return ping();
+    },
+  };
+  status = new DatabaseStatus(store, () => Date.now());
+});
+test.after.each(() => mock.timers.reset());
+
+test('asks once for everybody, and not again within a second', async () => {
+  const flood = () => Promise.all(Array.from({ length: 1_000 }, () => status.read()));
+  assert.equal(new Set(await flood()), new Set(['connected']));
+  mock.timers.tick(999);
+  await flood();
+  assert.is(pings, 1);
+  mock.timers.tick(1);
+  await flood();
+  assert.is(pings, 2);
+});
+
+test('says disconnected when it fails, and connected when it is back', async () => {
+  ping = () => Promise.reject(new Error('connection refused'));
+  assert.is(await status.read(), 'disconnected');
+  ping = async () => {};
+  assert.is(await status.read(), 'disconnected', 'within the second');
+  mock.timers.tick(1_000);
+  assert.is(await status.read(), 'connected');
+});
+
+test('says disconnected of a store that throws', async () => {
+  ping = () => {
+    throw new Error('a bug');
+  };
+  assert.is(await status.read(), 'disconnected');
+});
+
+test('waits two seconds for a database that says nothing, and asks it again', async () => {
+  ping = () => NEVER;
+  const first = status.read();
+  await turn();
+  mock.timers.tick(1_999);
+  assert.is(await Promise.race([first, turn('open')]), 'open');
+  const joined = status.read();
+  mock.timers.tick(1);
+  assert.equal([await first, await joined, pings], ['disconnected', 'disconnected', 1]);
+  ping = async () => {};
+  mock.timers.tick(1_000);
+  assert.is(await status.read(), 'connected');
+});
+
+test.run();

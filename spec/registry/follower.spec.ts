@@ -1,0 +1,176 @@
+// When the registry is read anew. Time is simulated.
+
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { Observable, Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { databaseUnavailable } from '../../src/domain/errors.ts';
+import type { GatewayEvent } from '../../src/domain/events.ts';
+import type { RevisionNews } from '../../src/persistence/revision-watch.ts';
+import { Follower } from '../../src/registry/follower.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('registry: follower');
+let news$ = new Subject<RevisionNews>();
+let told: GatewayEvent['type'][] = [];
+let reloads = 0;
+let reload: () => Promise<void> = async () => {};
+let follower = make();
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  news$ = new Subject();
+  told = [];
+  reloads = 0;
+  reload = async () => {};
+  follower = make();
+  follower.follow(news$);
+});
+test.after.each(() => {
+  follower.close();
+  mock.timers.reset();
+});
+
+test('reads at once when something changed', async () => {
+  news$.next({ kind: 'changed' });
+  await turn();
+  assert.is(reloads, 1);
+  await tick(60_000);
+  assert.is(reloads, 1);
+});
+
+test('makes one more reload of all the news that come during one', async () => {
+  let finish = (): void => {};
+  reload = () =>
+    new Promise((resolve) => {
+      finish = resolve;
+    });
+  for (let left = 100; left > 0; left -= 1) news$.next({ kind: 'changed' });
+  await tick(10_000);
+  assert.is(reloads, 1);
+  reload = async () => {};
+  finish();
+  await tick(500);
+  assert.is(reloads, 2);
+  await tick(60_000);
+  assert.is(reloads, 2);
+});
+
+test('reads at most twice a second, and nothing is missed', async () => {
+  for (let left = 90; left > 0; left -= 1) {
+    news$.next({ kind: 'changed' });
+    await tick(10);
+  }
+  assert.is(reloads, 2);
+  await tick(500);
+  assert.is(reloads, 3);
+});
+
+test('reads when the store answers for the first time, and not again because it answers', async () => {
+  news$.next({ kind: 'answered' });
+  await turn();
+  assert.is(reloads, 1, 'nobody knows what changed before it listened');
+  for (let left = 10; left > 0; left -= 1) {
+    await tick(2_000);
+    news$.next({ kind: 'answered' });
+  }
+  assert.is(reloads, 1);
+});
+
+test('reads when the store was away and is back, not before', async () => {
+  news$.next({ kind: 'answered' });
+  await tick(500);
+  news$.next({ kind: 'away' });
+  await tick(60_000);
+  assert.is(reloads, 1);
+  news$.next({ kind: 'answered' });
+  await turn();
+  assert.is(reloads, 2);
+});
+
+test('reads again after a failure: at the next news, or after five seconds', async () => {
+  reload = () => Promise.reject(databaseUnavailable('gone'));
+  news$.next({ kind: 'changed' });
+  await tick(500);
+  assert.is(reloads, 1);
+  news$.next({ kind: 'answered' });
+  await turn();
+  assert.is(reloads, 2);
+  await tick(500);
+  await tick(4_999);
+  assert.is(reloads, 2);
+  await tick(1);
+  assert.is(reloads, 3);
+  assert.equal(told, ['registry.behind']);
+  reload = async () => {};
+  await tick(500);
+  await tick(5_000);
+  assert.equal([reloads, told], [4, ['registry.behind', 'registry.current']]);
+  await tick(60_000);
+  assert.is(reloads, 4);
+});
+
+test('is not driven by news to ask a database that fails again and again', async () => {
+  reload = () => Promise.reject(new Error('gone'));
+  for (let left = 90; left > 0; left -= 1) {
+    news$.next({ kind: left % 2 === 0 ? 'changed' : 'away' });
+    await tick(10);
+  }
+  assert.is(reloads, 2);
+});
+
+test('reads when somebody doubts, and tries until it succeeds', async () => {
+  let fails = 2;
+  reload = async () => {
+    fails -= 1;
+    if (fails >= 0) throw databaseUnavailable('gone');
+  };
+  follower.doubt();
+  follower.doubt();
+  for (let left = 12; left > 0; left -= 1) await tick(1_000);
+  assert.equal([reloads, told], [3, ['registry.behind', 'registry.current']]);
+});
+
+test('listens again when the news break off with an error', async () => {
+  let subscriptions = 0;
+  const broken$ = new Observable<RevisionNews>((subscriber) => {
+    subscriptions += 1;
+    if (subscriptions === 1) subscriber.error(new Error('a bug'));
+    else subscriber.next({ kind: 'changed' });
+  });
+  const other = make();
+  other.follow(broken$);
+  await tick(5_000);
+  assert.equal([subscriptions, reloads], [2, 1]);
+  other.close();
+});
+
+test('hears and does nothing any more when it is closed, and ends its waits', async () => {
+  reload = () => Promise.reject(databaseUnavailable('gone'));
+  news$.next({ kind: 'changed' });
+  await tick(100);
+  follower.close();
+  assert.is(news$.observed, false);
+  follower.doubt();
+  await tick(60_000);
+  assert.equal([reloads, told], [1, ['registry.behind']]);
+});
+
+test.run();
+
+function make(): Follower {
+  const emit = ({ type }: GatewayEvent) => told.push(type);
+  return new Follower({
+    emit,
+    reload: () => {
+      reloads += 1;
+      return reload();
+    },
+  });
+}
+
+async function tick(ms: number): Promise<void> {
+  await turn();
+  mock.timers.tick(ms);
+  await turn();
+}

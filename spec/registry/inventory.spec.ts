@@ -1,0 +1,164 @@
+// What was stored comes into force on this node, and is told. Over stores and several nodes: registry*.spec.ts.
+
+import * as assert from 'uvu/assert';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
+import { Inventory } from '../../src/registry/inventory.ts';
+import type { InProcessHandler } from '../../src/transports/transport.ts';
+import { definition, Stage } from '../helpers/failing-backend.ts';
+import { codeOf } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('registry: inventory');
+const SECRET = 'a-planted-secret';
+const http = definition('a', {
+  template: 'r',
+  transport: 'http',
+  endpoint: `http://127.0.0.1:9/mcp?key=${SECRET}`,
+  headers: { authorization: SECRET },
+});
+const program = definition('b', {
+  template: 'r',
+  transport: 'stdio',
+  command: 'run',
+  args: [SECRET],
+  env: { KEY: SECRET },
+  metadata: { note: SECRET },
+  nodeId: 'there',
+});
+let stage = new Stage();
+let handlers = new Map<string, InProcessHandler>();
+let inventory = make();
+
+test.before.each(() => {
+  stage = new Stage();
+  handlers = new Map();
+  inventory = make();
+});
+test.after.each(() => stage.close());
+
+test('refuses one instance and one template too many, and no replacement', () => {
+  const instances = Array.from({ length: LIMITS.instances }, (_, index) =>
+    definition(`i${index}`, {
+      ...program,
+      id: `i${index}`,
+      serverId: `i${index}`,
+      template: `t${index % LIMITS.templates}`,
+    }),
+  );
+  inventory.takeIn({ templates: [], instances });
+  assert.throws(() => inventory.refuseOverflow('t0', 'one more'), /10000 instances/);
+  inventory.refuseOverflow('t0', 'i0');
+  inventory.takeIn({ templates: [], instances: instances.slice(1) });
+  inventory.refuseOverflow('t0', 'one more');
+  assert.throws(() => inventory.refuseOverflow('one-more', 'i0'), /2000 templates/);
+});
+
+test('lists what is locked with the reason, and starts it when its secrets can be read again', () => {
+  const locked = { ...http, headers: {}, locked: '"headers" cannot be read' };
+  inventory.takeIn({ templates: [], instances: [locked] });
+  const [member] = stage.fleet.members('r');
+  assert.equal([member?.state, member?.reason], ['stopped', '"headers" cannot be read']);
+  inventory.takeIn({ templates: [], instances: [http] });
+  assert.equal(
+    stage.fleet.members('r').map(({ state }) => state),
+    ['starting'],
+  );
+});
+
+test('becomes what is stored, tells of it, and finds nothing to do the second time', () => {
+  const stored = { templates: [{ name: 'r', loadBalancer: { timeout: 5 } }], instances: [http, program] };
+  inventory.takeIn(stored);
+  assert.equal(inventory.definitions(), [http, program]);
+  assert.equal(inventory.settings('r'), stored.templates[0]);
+  assert.is(stage.fleet.group('r').policy.callTimeoutMs, 5_000);
+  assert.equal(
+    stage.fleet.refs('r').map(({ id }) => id),
+    ['a'],
+  );
+  const { length } = stage.events;
+  inventory.takeIn(structuredClone(stored));
+  assert.is(stage.events.length, length);
+  inventory.takeIn({ templates: [], instances: [] });
+  assert.equal(inventory.definitions(), []);
+  assert.equal(inventory.settings('r'), stored.templates[0], 'templates are never forgotten');
+});
+
+test('tells no secret of what it takes in, replaces, changes and drops', () => {
+  inventory.takeIn({ templates: [], instances: [http, program] });
+  inventory.takeIn({
+    templates: [],
+    instances: [
+      { ...http, headers: {} },
+      { ...program, metadata: {} },
+    ],
+  });
+  inventory.takeIn({ templates: [], instances: [] });
+  const facts = stage.events.filter(({ type }) => /registered|changed/.test(type));
+  assert.equal(
+    facts.map(({ type }) => type),
+    [
+      'template.changed',
+      'instance.registered',
+      'instance.registered',
+      'instance.registered',
+      'instance.changed',
+      'instance.deregistered',
+      'instance.deregistered',
+    ],
+  );
+  assert.not(JSON.stringify(stage.events).includes(SECRET));
+});
+
+test('loads without a word', () => {
+  inventory.load({ templates: [{ name: 's', loadBalancer: {} }], instances: [http] });
+  assert.equal(
+    stage.events.map(({ type }) => type),
+    ['instance.starting'],
+  );
+  inventory.govern('s', { timeout: 1 });
+  assert.is(stage.told('template.changed').length, 1);
+});
+
+test('keeps a function as long as it is registered, and lets a backend take its place', () => {
+  const handler = () => ({});
+  inventory.govern('r', {});
+  inventory.start(definition('a', { template: 'r' }), handler);
+  inventory.takeIn({ templates: [], instances: [] });
+  assert.equal([...handlers], [['a', handler]]);
+  inventory.start(http);
+  assert.equal([...handlers], []);
+});
+
+test('runs what belongs to nobody or to this node, and everything without a name of its own', () => {
+  const nodes = [undefined, 'here', 'there'].map((nodeId) =>
+    nodeId === undefined ? http : { ...program, nodeId },
+  );
+  assert.equal(
+    nodes.map((one) => inventory.runsHere(one)),
+    [true, true, false],
+  );
+  const { fleet, emit } = stage;
+  const alone = new Inventory({ fleet, policy: DEFAULT_POLICY, handlers, emit });
+  assert.equal(
+    nodes.map((one) => alone.runsHere(one)),
+    [true, true, true],
+  );
+});
+
+test('says what it does not know', async () => {
+  assert.is(await codeOf(() => inventory.settings('x')), 'TEMPLATE_NOT_FOUND');
+  assert.is(await codeOf(() => inventory.get('x', 'a')), 'TEMPLATE_NOT_FOUND');
+  assert.is(await codeOf(() => inventory.drop('t', 'a')), 'SERVER_NOT_FOUND');
+  assert.equal(
+    [inventory.find('x', 'a'), inventory.has('x'), inventory.hasSettings('x', {})],
+    [undefined, false, false],
+  );
+});
+
+test.run();
+
+function make(): Inventory {
+  const { fleet, emit } = stage;
+  return new Inventory({ fleet, policy: DEFAULT_POLICY, handlers, emit, nodeId: 'here' });
+}

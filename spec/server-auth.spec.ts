@@ -1,0 +1,122 @@
+// What a start says about the first admin, and to whom; and what happens to the file with its password.
+
+import { access, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { pino } from 'pino';
+import { NEVER } from 'rxjs';
+import * as assert from 'uvu/assert';
+import type { SigningSecret } from '../src/auth/signing-secret.ts';
+import { loadConfig } from '../src/config.ts';
+import { MemoryStore } from '../src/persistence/memory-store.ts';
+import { openServerAuth } from '../src/server-auth.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('server authentication');
+let folder = '';
+test.before.each(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-server-auth-'));
+});
+test.after.each(() => rm(folder, { recursive: true, force: true }));
+
+test('shows the first password to a person, once and nowhere else', async () => {
+  const stage = await open({}, true);
+  const { warnings, notices } = await stage.welcome();
+  const [, password = ''] = /shown this once: (\S{24})$/.exec(notices[0] ?? '') ?? [];
+  assert.equal([warnings, notices.length], [[], 2]);
+  const { user } = await stage.auth.login({ username: 'admin', password, address: '::1' });
+  assert.equal([user.username, user.role], ['admin', 'admin']);
+  assert.equal(await stage.welcome(), { warnings: [], notices: [] });
+  assert.not.match(stage.logged(), password);
+  assert.is(await exists(join(folder, 'initial-admin-password')), false);
+  await stage.auth.close();
+});
+
+test('writes it to a file when nobody reads along, and deletes the file with the first change', async () => {
+  const stage = await open({}, false);
+  const path = join(folder, 'initial-admin-password');
+  assert.equal(await stage.welcome(), {
+    warnings: [`made the user "admin"; its password is in ${path}`],
+    notices: [],
+  });
+  const password = (await readFile(path, 'utf8')).trim();
+  if (process.platform !== 'win32') assert.is((await stat(path)).mode & 0o077, 0);
+  const { user } = await stage.auth.login({ username: 'admin', password, address: '::1' });
+  await stage.auth.accounts.changeUser(user.id, { password: 'something else' });
+  for (let turn = 0; turn < 100 && (await exists(path)); turn += 1) await new Promise(setImmediate);
+  assert.is(await exists(path), false);
+  await stage.auth.close();
+});
+
+test('takes the configured password for a new admin, and says when there is one already', async () => {
+  const env = { GATEWAY_ADMIN_PASSWORD: 'configured' };
+  const stage = await open(env, true);
+  assert.equal(await stage.welcome(), {
+    warnings: [],
+    notices: ['made the user "admin" with the configured password'],
+  });
+  await stage.auth.login({ username: 'admin', password: 'configured', address: '::1' });
+  assert.equal(await stage.welcome(), {
+    warnings: ['the configured admin password is not used: there is an admin already'],
+    notices: [],
+  });
+  await stage.auth.close();
+});
+
+test('warns when whoever reads the database can sign tokens', async () => {
+  const env = { GATEWAY_ADMIN_PASSWORD: 'configured' };
+  const stage = await open(env, true, { secret: new Uint8Array(32), source: 'database' });
+  const { warnings } = await stage.welcome();
+  assert.is(warnings.length, 1);
+  assert.match(warnings[0] ?? '', 'set GATEWAY_SECRET_KEY');
+  await stage.auth.close();
+});
+
+test('takes the file with it when nothing outlives the process', async () => {
+  const stage = await open({}, false);
+  await stage.welcome();
+  assert.is(await exists(join(folder, 'initial-admin-password')), true);
+  await stage.farewell();
+  assert.is(await exists(join(folder, 'initial-admin-password')), false);
+});
+
+test('makes nobody while authentication is off', async () => {
+  const stage = await open({ GATEWAY_AUTH_ENABLED: 'false' }, true);
+  assert.equal(await stage.welcome(), { warnings: [], notices: [] });
+  assert.equal(await stage.auth.accounts.users(), []);
+  await stage.auth.close();
+});
+
+test.run();
+
+async function open(
+  env: Readonly<Record<string, string>>,
+  isTerminal: boolean,
+  signing: SigningSecret = { secret: new Uint8Array(32), source: 'file' },
+) {
+  let logged = '';
+  const sink = new Writable({
+    write: (chunk, _encoding, done) => {
+      logged += String(chunk);
+      done();
+    },
+  });
+  const config = loadConfig({ env, cwd: folder });
+  const storage = {
+    store: new MemoryStore(),
+    file: undefined,
+    initialPasswordFile: join(folder, 'initial-admin-password'),
+    signingSecret: async () => signing,
+  };
+  const log = pino({ level: 'trace' }, sink);
+  const opened = await openServerAuth(config, storage, { news$: NEVER, log, isTerminal });
+  return { ...opened, logged: () => logged };
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

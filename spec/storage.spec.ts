@@ -1,0 +1,114 @@
+// Where the secret and the keys come from for each kind of database, and what is made on the way.
+
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { loadConfig } from '../src/config.ts';
+import type { InstanceDefinition } from '../src/domain/instance.ts';
+import { StoreOpenError } from '../src/persistence/store-errors.ts';
+import { openStorage } from '../src/storage.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('storage');
+let folder = '';
+test.before.each(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-storage-'));
+});
+test.after.each(() => rm(folder, { recursive: true, force: true }));
+
+const definition: InstanceDefinition = {
+  id: 'far',
+  serverId: 'far',
+  template: 'demo',
+  transport: 'http',
+  endpoint: 'http://127.0.0.1:9/mcp',
+  args: [],
+  env: {},
+  headers: { 'X-Key': 'planted-header' },
+  weight: 1,
+  metadata: {},
+  source: 'api',
+  createdAt: '2026-01-02T03:04:05.678Z',
+  updatedAt: '2026-01-02T03:04:05.678Z',
+};
+
+test('makes a database with its secret beside it, and finds both again', async () => {
+  const first = await open({}, 'apply');
+  await first.store.saveInstance(definition);
+  await first.store.close();
+  assert.ok((await readdir(folder)).includes('gateway.key'));
+  assert.is(first.initialPasswordFile, join(folder, 'initial-admin-password'));
+
+  const second = await open({}, 'require');
+  assert.equal(await second.signingSecret(), await first.signingSecret());
+  assert.equal(await second.store.listInstances(), [definition]);
+  await second.store.close();
+  for (const name of await readdir(folder))
+    assert.not.match(await readFile(join(folder, name), 'latin1'), 'planted-header');
+});
+
+test('makes nothing where a database is required and there is none', async () => {
+  const error = await open({}, 'require').catch((thrown: unknown) => thrown);
+  assert.instance(error, StoreOpenError);
+  assert.equal(await readdir(folder), []);
+});
+
+test('signs with the configured secret, and still opens what the first encryption key sealed after a rotation', async () => {
+  const [one, other] = ['1'.repeat(32), '2'.repeat(32)];
+  const env = { GATEWAY_SECRET_KEY: 's'.repeat(40) };
+  const first = await open({ ...env, GATEWAY_ENCRYPTION_KEY: one }, 'apply');
+  const { secret } = await first.signingSecret();
+  assert.is(Buffer.from(secret).toString(), 's'.repeat(40));
+  await first.store.saveInstance(definition);
+  await first.store.close();
+  assert.not.ok((await readdir(folder)).includes('gateway.key'));
+
+  const second = await open({ ...env, GATEWAY_ENCRYPTION_KEY: `${other},${one}` }, 'apply');
+  assert.equal(await second.store.listInstances(), [definition]);
+  await second.store.close();
+});
+
+test('names the instance, the field and what to give when a secret cannot be read any more', async () => {
+  const first = await open({}, 'apply');
+  await first.store.saveInstance(definition);
+  await first.store.close();
+  await rm(join(folder, 'gateway.key'));
+  const second = await open({}, 'apply');
+  const [listed] = await second.store.listInstances();
+  await second.store.close();
+  assert.match(listed?.locked ?? '', /"headers" .* cannot be read: .*GATEWAY_ENCRYPTION_KEY/);
+  assert.not.match(JSON.stringify(listed), 'planted');
+});
+
+test('gives each database a file of its own for the first password, in the folder that was named or that of the user', async () => {
+  const user = { XDG_STATE_HOME: '/var/xdg' };
+  const [memory, named, other, plain] = [
+    await open({ GATEWAY_DATABASE_URL: 'memory://' }, 'apply', user),
+    await open({ GATEWAY_STATE_DIR: 'state', GATEWAY_DATABASE_URL: 'memory://' }, 'apply'),
+    await open({ GATEWAY_DATABASE_URL: 'sqlite:///other.db' }, 'apply'),
+    await open({ GATEWAY_DATABASE_URL: 'memory://' }, 'apply'),
+  ];
+  const name = `initial-admin-password-${process.pid}`;
+  assert.equal(
+    [memory, named, other, plain].map(({ initialPasswordFile }) => initialPasswordFile),
+    [
+      join('/var/xdg', 'stagedoor', name),
+      join(folder, 'state', name),
+      join(folder, 'initial-admin-password-other.db'),
+      join(homedir(), '.local', 'state', 'stagedoor', name),
+    ],
+  );
+  assert.not.equal(await memory.signingSecret(), await plain.signingSecret());
+  await other.store.close();
+});
+
+test.run();
+
+function open(
+  env: Readonly<Record<string, string>>,
+  migrations: 'apply' | 'require',
+  environment: Readonly<Record<string, string>> = {},
+) {
+  return openStorage(loadConfig({ env, cwd: folder }), { folder, migrations, env: environment });
+}

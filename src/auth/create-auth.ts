@@ -1,0 +1,87 @@
+// Puts the parts of this room together into the one handle that the rest of the program sees.
+
+import type { Logger } from 'pino';
+import type { Observable } from 'rxjs';
+import { ANONYMOUS } from '../domain/account.ts';
+import type { RevisionNews } from '../persistence/revision-watch.ts';
+import type { Store } from '../persistence/store.ts';
+import { ManagedAccounts } from './accounts.ts';
+import { AuditLog } from './audit.ts';
+import type { Auth } from './auth.ts';
+import { Authenticator } from './authenticator.ts';
+import { KeyUse } from './key-use.ts';
+import { login } from './login.ts';
+import { LoginThrottle } from './login-throttle.ts';
+import { Passwords } from './passwords.ts';
+import type { HourlyLimits } from './permissions.ts';
+import { createRateLimiter, type SharedCounter } from './rate-limiter.ts';
+import { openRedisCounter } from './redis-counter.ts';
+import { createTokens } from './tokens.ts';
+import { Verifier } from './verifier.ts';
+
+export interface AuthOptions {
+  /** False: every caller is the anonymous admin. */
+  readonly enabled: boolean;
+  readonly store: Pick<Store, 'accounts' | 'audit'>;
+  /** Signs tokens; at least 32 bytes. */
+  readonly secret: Uint8Array;
+  readonly tokenLifetimeMs: number;
+  readonly limits: HourlyLimits;
+  /** Counts requests together with other gateways; absent = each for itself. */
+  readonly redisUrl?: string | undefined;
+  /** What is heard of the store. Cold or hot; subscribed to once, until close(). Silence costs a look every 10 s. */
+  readonly news$: Observable<RevisionNews>;
+  readonly log: Pick<Logger, 'warn'>;
+  /** Milliseconds since 1970. Default Date.now. */
+  readonly now?: () => number;
+  /** For whoever hashes before this handle exists (first-admin.ts), and for specs. Default: a new one of cost 12. */
+  readonly passwords?: Passwords;
+  /** The first admin has a new password or is gone. Must not throw. */
+  readonly onAdminPasswordChanged?: (() => void) | undefined;
+}
+
+/** Opens authentication on a store that is open. Waits for Redis, 2 s at most. ConfigError for a URL that is none. */
+export async function createAuth(options: AuthOptions): Promise<Auth> {
+  const { redisUrl, log, now = Date.now } = options;
+  return assembleAuth(
+    options,
+    redisUrl === undefined ? undefined : await openRedisCounter({ url: redisUrl, log, now }),
+  );
+}
+
+/** The same without a connection to open: `redisUrl` is not looked at. */
+export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: SharedCounter): Auth {
+  const { enabled, store, limits, log, now = Date.now, passwords = new Passwords() } = options;
+  const tokens = createTokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, now });
+  const keyUse = new KeyUse(store.accounts);
+  const verifier = new Verifier({ accounts: store.accounts, tokens, limits, now });
+  const authenticator = new Authenticator({ verifier, now, keyUsed: (id, atMs) => keyUse.used(id, atMs) });
+  const audit = new AuditLog({ store: store.audit, log, now });
+  const throttle = new LoginThrottle();
+  const accounts = new ManagedAccounts({
+    store: store.accounts,
+    passwords,
+    now,
+    onChange: (change) => authenticator.forget(change),
+    onAdminPasswordChanged: options.onAdminPasswordChanged,
+    flushKeyUse: () => keyUse.flush(),
+  });
+  const news = options.news$.subscribe({
+    next: ({ kind }) => authenticator.hear(kind),
+    // Silence is safe: what was verified is asked anew after 10 s.
+    error: (error: unknown) => log.warn({ err: error }, 'news of the database have ended'),
+  });
+  return {
+    isEnabled: enabled,
+    accounts,
+    audit,
+    limiter: createRateLimiter({ shared, now }),
+    authenticate: enabled ? (credentials) => authenticator.authenticate(credentials) : () => ANONYMOUS,
+    login: (attempt) => login(attempt, { accounts: store.accounts, passwords, tokens, throttle }),
+    close: async () => {
+      news.unsubscribe();
+      shared?.close();
+      await Promise.all([audit.close(), keyUse.close()]);
+    },
+  };
+}

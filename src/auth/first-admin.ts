@@ -1,0 +1,122 @@
+// Creates the first admin of a database without one and sees to it that its password reaches the operator, and nobody else.
+// It prints and logs nothing: what is to be said comes back as data.
+
+import { randomBytes } from 'node:crypto';
+import { mkdir, unlink } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { ConfigError } from '../config/config-error.ts';
+import { isActiveAdmin, type User, usernameKey } from '../domain/account.ts';
+import { hasCode } from '../domain/errors.ts';
+import { passwordFault } from '../domain/password-rule.ts';
+import type { AccountStore } from '../persistence/store.ts';
+import { FIRST_ADMIN, newUser } from './accounts.ts';
+import { type Passwords, passwordFindings } from './passwords.ts';
+import { ensureSecretFile, readSecretFile } from './secret-file.ts';
+
+/** 18 random bytes are 24 url-safe characters. */
+const PASSWORD_BYTES = 18;
+const WHAT = 'the password of the first admin';
+
+export interface FirstAdminOptions {
+  readonly accounts: AccountStore;
+  readonly passwords: Passwords;
+  /** GATEWAY_ADMIN_PASSWORD. */
+  readonly configuredPassword?: string | undefined;
+  /** True: the caller prints the password. False: it is written to a file. */
+  readonly isTerminal: boolean;
+  /** Absolute path of that file, which belongs to this database alone; its folder is made when it is not there. */
+  readonly passwordFile: string;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** What happened. Of several gateways that start at once, one says `created`. */
+export type FirstAdmin =
+  | { readonly kind: 'exists'; readonly isConfiguredIgnored: boolean }
+  | { readonly kind: 'created'; readonly by: 'configuration' }
+  /** To be printed once, and never logged. */
+  | { readonly kind: 'created'; readonly by: 'terminal'; readonly password: string }
+  /** The path may be logged. */
+  | { readonly kind: 'created'; readonly by: 'file'; readonly path: string };
+
+/**
+ * Creates `admin` (`admin@localhost`) when there is no active admin and nobody of that name. The last admin cannot be
+ * removed, so this is the case once: an `admin` that was deleted by its successors does not come back with the next
+ * start, whatever is configured. ConfigError for a bad password and for a file that cannot be made or that others can
+ * read, DATABASE_UNAVAILABLE. Source: decisions, "First start".
+ */
+export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<FirstAdmin> {
+  const [finding] =
+    options.configuredPassword === undefined ? [] : passwordFindings(options.configuredPassword);
+  if (finding !== undefined) throw new ConfigError(`GATEWAY_ADMIN_PASSWORD: ${finding.msg}`);
+  const users = await options.accounts.listUsers();
+  const created = users.some((user) => isActiveAdmin(user) || isNamedSo(user))
+    ? undefined
+    : await create(options);
+  if (created !== undefined) return created;
+  await forgetVoidPassword(options);
+  return { kind: 'exists', isConfiguredIgnored: options.configuredPassword !== undefined };
+}
+
+/** Deletes the file with the first password: it holds a password that is no longer one. */
+export async function forgetInitialPassword(passwordFile: string): Promise<void> {
+  await unlink(passwordFile).catch((error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+  });
+}
+
+function isNamedSo({ username }: User): boolean {
+  return usernameKey(username) === FIRST_ADMIN;
+}
+
+/** Undefined when another process was faster. */
+async function create(options: FirstAdminOptions): Promise<FirstAdmin | undefined> {
+  const { configuredPassword, isTerminal, passwordFile: path } = options;
+  if (configuredPassword !== undefined)
+    return (await insert(options, configuredPassword)) ? { kind: 'created', by: 'configuration' } : undefined;
+  const password = randomBytes(PASSWORD_BYTES).toString('base64url');
+  if (isTerminal)
+    return (await insert(options, password)) ? { kind: 'created', by: 'terminal', password } : undefined;
+  return (await insert(options, await keptPassword(path, password)))
+    ? { kind: 'created', by: 'file', path }
+    : undefined;
+}
+
+/**
+ * The password that is in the file before the admin exists: a crash in between, or a database that cannot say whether it
+ * made the admin, must not leave one whose password nobody knows. A file that is there already is of such a start, or of
+ * one that happens right now: its password is taken, so that it is the right one whoever makes the admin.
+ */
+async function keptPassword(path: string, password: string): Promise<string> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 }).catch(() => {
+    // What it means is said by the file that cannot be made in it.
+  });
+  const hint = 'set GATEWAY_ADMIN_PASSWORD, or start on a terminal once';
+  const kept = await ensureSecretFile({ path, what: WHAT, hint }, password);
+  if (passwordFault(kept) === undefined) return kept;
+  throw new ConfigError(`${path}: this is no password; delete the file to get a new one`);
+}
+
+/** False when another process was faster. */
+async function insert({ accounts, passwords, now }: FirstAdminOptions, password: string): Promise<boolean> {
+  const admin = { username: FIRST_ADMIN, email: `${FIRST_ADMIN}@localhost`, role: 'admin' } as const;
+  try {
+    await accounts.insertUser(newUser(admin, await passwords.hash(password), now()));
+    return true;
+  } catch (error) {
+    if (hasCode(error, 'DUPLICATE_USERNAME')) return false;
+    throw error;
+  }
+}
+
+/**
+ * Deletes the file unless its password is that of the admin: it may have been changed on another node or by the command
+ * line, or another process made the admin, with a password of its own.
+ */
+async function forgetVoidPassword({ accounts, passwords, passwordFile }: FirstAdminOptions): Promise<void> {
+  // One that cannot be read is not looked at: it keeps no gateway from starting, and may hold the right one.
+  const written = await readSecretFile({ path: passwordFile, what: WHAT }).catch(() => undefined);
+  if (written === undefined) return;
+  const admin = await accounts.findUserByName(FIRST_ADMIN);
+  if (!(await passwords.matches(written, admin?.passwordHash))) await forgetInitialPassword(passwordFile);
+}

@@ -1,0 +1,62 @@
+// Writes behind the back of those who have something to write: soon, one writing at a time, again after a failure.
+// What is written and what a failure means is the business of its owner (audit.ts, key-use.ts).
+
+/** Longest wait of close() for a writing that is under way. */
+const CLOSE_MS = 2_000;
+
+export class Flusher {
+  readonly #delayMs: number;
+  readonly #write: () => Promise<boolean>;
+  #timer: NodeJS.Timeout | undefined;
+  #underWay: Promise<void> | undefined;
+  /** The writing behind that one. */
+  #next: Promise<void> | undefined;
+  #isClosed = false;
+
+  /** `write` writes everything there is, never rejects, and says whether something is left for later. */
+  constructor(delayMs: number, write: () => Promise<boolean>) {
+    this.#delayMs = delayMs;
+    this.#write = write;
+  }
+
+  /** There is something to write: it happens after the delay at the latest. */
+  later(): void {
+    if (this.#timer !== undefined || this.#isClosed) return;
+    this.#timer = setTimeout(() => void this.now(), this.#delayMs);
+    this.#timer.unref();
+  }
+
+  /** Writes at once; behind a writing that is under way, which may not hold all there is. Never rejects. */
+  now(): Promise<void> {
+    if (this.#underWay === undefined) return this.#begin();
+    // One for all who come during a writing, or each of them would wait for those of the others.
+    this.#next ??= this.#underWay.then(() => this.#begin());
+    return this.#next;
+  }
+
+  /** A last writing, bounded in time; nothing is written on its own afterwards. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    let timer: NodeJS.Timeout | undefined;
+    const limit = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, CLOSE_MS);
+    });
+    await Promise.race([this.now(), limit]);
+    clearTimeout(timer);
+  }
+
+  #begin(): Promise<void> {
+    this.#next = undefined;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#underWay = this.#writeOnce();
+    return this.#underWay;
+  }
+
+  async #writeOnce(): Promise<void> {
+    const isSomethingLeft = await this.#write();
+    // Those who wait for their writing have its promise; it begins in the same turn, before anybody else can ask.
+    if (this.#next === undefined) this.#underWay = undefined;
+    if (isSomethingLeft) this.later();
+  }
+}

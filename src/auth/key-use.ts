@@ -1,0 +1,54 @@
+// Remembers when API keys were used and writes it down once a minute: `last_used_at` is for people, not for decisions.
+
+import type { AccountStore } from '../persistence/store.ts';
+import { Flusher } from './flusher.ts';
+
+const FLUSH_MS = 60_000;
+/** Keys remembered between two writings. */
+const REMEMBERED_KEYS = 10_000;
+/** Keys in one writing: a database far away has to take them within the time of one operation. */
+const CHUNK_KEYS = 100;
+
+export class KeyUse {
+  readonly #accounts: Pick<AccountStore, 'touchApiKeys'>;
+  readonly #flusher = new Flusher(FLUSH_MS, () => this.#write());
+  #lastUsedMs = new Map<string, number>();
+
+  constructor(accounts: Pick<AccountStore, 'touchApiKeys'>) {
+    this.#accounts = accounts;
+  }
+
+  /** On the way of every request with a key. */
+  used(keyId: string, atMs: number): void {
+    if (this.#lastUsedMs.size === 0) this.#flusher.later();
+    if (this.#lastUsedMs.size < REMEMBERED_KEYS || this.#lastUsedMs.has(keyId))
+      this.#lastUsedMs.set(keyId, atMs);
+  }
+
+  /** Writes what is remembered. Never rejects: what cannot be written is written later. */
+  flush(): Promise<void> {
+    return this.#flusher.now();
+  }
+
+  close(): Promise<void> {
+    return this.#flusher.close();
+  }
+
+  async #write(): Promise<boolean> {
+    const writing = [...this.#lastUsedMs];
+    this.#lastUsedMs = new Map();
+    for (let first = 0; first < writing.length; first += CHUNK_KEYS) {
+      const chunk = writing.slice(first, first + CHUNK_KEYS);
+      try {
+        await this.#accounts.touchApiKeys(
+          new Map(chunk.map(([id, atMs]) => [id, new Date(atMs).toISOString()])),
+        );
+      } catch {
+        // The database is away, for the rest of them, too. What was noted meanwhile is newer and stays.
+        this.#lastUsedMs = new Map([...writing.slice(first), ...this.#lastUsedMs]);
+        break;
+      }
+    }
+    return this.#lastUsedMs.size > 0;
+  }
+}

@@ -1,0 +1,66 @@
+// Slows down those who guess passwords: failures are counted per user and address, and per address.
+// An attempt counts before it is checked, so that a thousand at once are no way around; a success gives it back.
+
+import { hash } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+import { usernameKey } from '../domain/account.ts';
+import { tooManyAttempts } from '../domain/account-errors.ts';
+import { WindowCounter } from './window-counter.ts';
+
+/** Source: decisions, "Login". */
+const WINDOW_SECONDS = 60;
+const PER_USER_AND_ADDRESS = 10;
+const PER_ADDRESS = 60;
+/** Pairs and addresses remembered at a time. */
+const REMEMBERED_KEYS = 20_000;
+
+export interface Attempt {
+  readonly username: string;
+  /** Of the client. */
+  readonly address: string;
+}
+
+export class LoginThrottle {
+  readonly #pairs = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: REMEMBERED_KEYS });
+  readonly #addresses = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: REMEMBERED_KEYS });
+
+  /** Counts the attempt, or raises TOO_MANY_ATTEMPTS; what is refused is no attempt and does not count. */
+  async admit(attempt: Attempt): Promise<void> {
+    const pair = await this.#pairs.add(pairOf(attempt));
+    const address = await this.#addresses.add(networkOf(attempt.address));
+    if (pair.count <= PER_USER_AND_ADDRESS && address.count <= PER_ADDRESS) return;
+    await this.forgive(attempt);
+    const waitMs = Math.max(
+      pair.count > PER_USER_AND_ADDRESS ? pair.endsInMs : 0,
+      address.count > PER_ADDRESS ? address.endsInMs : 0,
+    );
+    throw tooManyAttempts(Math.max(1, Math.ceil(waitMs / 1000)));
+  }
+
+  /** The attempt was no failure: it succeeded, or was never checked. */
+  async forgive(attempt: Attempt): Promise<void> {
+    await this.#pairs.remove(pairOf(attempt));
+    await this.#addresses.remove(networkOf(attempt.address));
+  }
+}
+
+/** A name may be a password typed into the wrong field, and as long as the body allows: its hash is kept. */
+function pairOf({ username, address }: Attempt): string {
+  return hash('sha256', `${networkOf(address)} ${usernameKey(username)}`);
+}
+
+/** Whoever has one IPv6 address has the 2^64 of its network. */
+function networkOf(address: string): string {
+  const [plain = ''] = address.split('%');
+  if (!isIPv6(plain)) return plain;
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1];
+  if (mapped !== undefined) return mapped;
+  const [head = '', rest] = plain.toLowerCase().split('::');
+  const first = head === '' ? [] : head.split(':');
+  const last = rest === undefined || rest === '' ? [] : rest.split(':');
+  const gap = rest === undefined ? 0 : 8 - first.length - last.length;
+  return [...first, ...Array<string>(Math.max(0, gap)).fill('0'), ...last]
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':');
+}

@@ -1,0 +1,72 @@
+// Hashes and compares passwords with bcrypt, a few at a time, and says what is wrong with a new one.
+// Who has which password is accounts.ts; how often somebody may try is login-throttle.ts.
+
+import bcrypt from 'bcrypt';
+import { tooManyPasswords } from '../domain/account-errors.ts';
+import type { ValidationItem } from '../domain/errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { type PasswordFault, passwordFault } from '../domain/password-rule.ts';
+import { NOT_UNICODE } from '../domain/text.ts';
+import { HashQueue } from './hash-queue.ts';
+
+/** 2^12 rounds: about 0.2 s. Source: decisions, "Passwords". */
+const BCRYPT_COST = 12;
+
+/** Two hashes leave the other threads of the pool to files and names; a line of 20 is two seconds. */
+const HASHES_AT_ONCE = 2;
+const HASHES_WAITING = 20;
+const RETRY_AFTER_SECONDS = 2;
+
+/** One per process, so that its bound holds for everybody. */
+export class Passwords {
+  readonly #cost: number;
+  readonly #dummyHash: string;
+  readonly #queue = new HashQueue({
+    atOnce: HASHES_AT_ONCE,
+    waitingAtMost: HASHES_WAITING,
+    refusal: () => tooManyPasswords(RETRY_AFTER_SECONDS),
+  });
+
+  /** `cost` is 4 to 31; each step doubles the time. */
+  constructor(cost: number = BCRYPT_COST) {
+    this.#cost = cost;
+    // Of no password: the work is that of a real one, and the result is not looked at.
+    this.#dummyHash = `$2b$${String(cost).padStart(2, '0')}$${'C6UzMDM.H6dfI/f/IKcEeO'}${'7ZqpfUaeImyBHWjVhDrbT1lTzc4Hvqa'}`;
+  }
+
+  /** TOO_MANY_ATTEMPTS when the line is full. The password is one without findings. */
+  hash(password: string): Promise<string> {
+    return this.#queue.run(() => bcrypt.hash(password, this.#cost));
+  }
+
+  /**
+   * True when the hash is of this password. `hash` absent = nobody has that name: false, after the same work.
+   * A password that could never have been set is false after the same work too. TOO_MANY_ATTEMPTS.
+   */
+  async matches(password: string, hash: string | undefined): Promise<boolean> {
+    const canMatch = hash !== undefined && passwordFault(password) === undefined;
+    // bcrypt would look at the first 72 bytes of a longer one only, hence the other half of the condition.
+    const isEqual = await this.#queue.run(() => this.compare(password, hash ?? this.#dummyHash));
+    return canMatch && isEqual;
+  }
+
+  /** One run of bcrypt. Open, so that a spec can see that it ran. */
+  protected compare(password: string, hash: string): Promise<boolean> {
+    return bcrypt.compare(password, hash);
+  }
+}
+
+/** What is wrong with a new password, at most one item; empty when nothing is. The password is never repeated. */
+export function passwordFindings(password: string): ValidationItem[] {
+  const fault = passwordFault(password);
+  return fault === undefined ? [] : [{ loc: ['body', 'password'], ...FINDINGS[fault] }];
+}
+
+const FINDINGS: Readonly<Record<PasswordFault, Pick<ValidationItem, 'msg' | 'type'>>> = {
+  'not text': NOT_UNICODE,
+  'too long': { msg: `String should have at most ${LIMITS.passwordBytes} bytes`, type: 'string_too_long' },
+  'too short': {
+    msg: `String should have at least ${LIMITS.passwordCharacters} characters`,
+    type: 'string_too_short',
+  },
+};

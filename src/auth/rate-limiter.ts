@@ -1,0 +1,51 @@
+// Counts the requests of principals that have an hourly limit, in memory or together with other nodes in Redis.
+// It never refuses on its own account: what cannot be counted in Redis is counted here, and served.
+
+import type { Principal } from '../domain/account.ts';
+import type { RateLimit, RateLimiter } from './auth.ts';
+import { HourlyCount } from './hourly-count.ts';
+import type { Window } from './window-counter.ts';
+
+/** Principals counted in memory at a time. */
+const REMEMBERED_PRINCIPALS = 50_000;
+
+/** Counts that other nodes see; undefined when they cannot be reached, which takes a bounded time at most. */
+export interface SharedCounter {
+  add(key: string): Promise<Window | undefined>;
+  close(): void;
+}
+
+export interface RateLimiterOptions {
+  /** Absent = this process counts for itself. */
+  readonly shared?: SharedCounter | undefined;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+export function createRateLimiter({ shared, now }: RateLimiterOptions): RateLimiter {
+  const own = new HourlyCount(REMEMBERED_PRINCIPALS);
+  const countedHere = (id: string, limit: number): RateLimit => {
+    const nowMs = now();
+    return limitOf(own.add(id, nowMs), limit, nowMs);
+  };
+  return {
+    take: ({ id, hourlyLimit: limit }: Principal) => {
+      if (limit === undefined) return limitOf(NOTHING_COUNTED, Number.POSITIVE_INFINITY, now());
+      if (shared === undefined) return countedHere(id, limit);
+      return shared
+        .add(id)
+        .then((window) => (window === undefined ? countedHere(id, limit) : limitOf(window, limit, now())));
+    },
+  };
+}
+
+const NOTHING_COUNTED: Window = { count: 0, endsInMs: 0 };
+
+function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number): RateLimit {
+  const facts = {
+    limit,
+    remaining: Math.max(0, limit - count),
+    resetAtSeconds: Math.ceil((nowMs + endsInMs) / 1000),
+  };
+  return count <= limit ? facts : { ...facts, retryAfterSeconds: Math.max(1, Math.ceil(endsInMs / 1000)) };
+}

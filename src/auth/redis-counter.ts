@@ -1,0 +1,151 @@
+// Counts in Redis. While Redis is away nobody waits for it: each call says so at once, a look in the background finds
+// out when it is back, and the log gets one warning a minute. The URL holds a password and is never repeated.
+
+import { once } from 'node:events';
+import type { Redis } from 'ioredis';
+import type { Logger } from 'pino';
+import { RateLimiterRedis } from 'rate-limiter-flexible';
+import { ConfigError } from '../config/config-error.ts';
+import { WINDOW_SECONDS } from './hourly-count.ts';
+import type { SharedCounter } from './rate-limiter.ts';
+import { BOUNDLESS, type Window } from './window-counter.ts';
+
+/** Longest wait of a request for Redis. */
+const COMMAND_MS = 250;
+/** A connection that waits so long for an answer is given up: whatever is between may have forgotten it. */
+const SILENCE_MS = 1_000;
+const CONNECT_MS = 2_000;
+const RECONNECT_LONGEST_MS = 1_000;
+/** Distance of two looks at a Redis that did not answer. */
+const LOOK_AGAIN_MS = 1_000;
+const WARNING_MS = 60_000;
+
+export interface RedisCounterOptions {
+  /** `redis://` or `rediss://`. */
+  readonly url: string;
+  readonly log: Pick<Logger, 'warn'>;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** Opens the connection and waits for it, 2 s at most; without it, a warning. ConfigError for a URL that is none. */
+export async function openRedisCounter(options: RedisCounterOptions): Promise<SharedCounter> {
+  if (!isRedisUrl(options.url))
+    throw new ConfigError('GATEWAY_REDIS_URL: must be redis://[user:password@]host[:port] or rediss://...');
+  const { Redis: Connection } = await import('ioredis');
+  const redis = new Connection(options.url, {
+    commandTimeout: COMMAND_MS,
+    socketTimeout: SILENCE_MS,
+    connectTimeout: CONNECT_MS,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (attempts) => Math.min(RECONNECT_LONGEST_MS, 50 * 2 ** Math.min(attempts, 10)),
+    disableClientInfo: true,
+  });
+  const counter = new RedisCounter(redis, options);
+  await counter.opened();
+  return counter;
+}
+
+function isRedisUrl(url: string): boolean {
+  return /^rediss?:\/\//.test(url) && URL.canParse(url);
+}
+
+class RedisCounter implements SharedCounter {
+  readonly #redis: Redis;
+  readonly #limiter: RateLimiterRedis;
+  readonly #log: Pick<Logger, 'warn'>;
+  readonly #now: () => number;
+  #isAway = false;
+  #isLooking = false;
+  #nextLookAtMs = 0;
+  #nextWarningAtMs = 0;
+
+  constructor(redis: Redis, { log, now }: RedisCounterOptions) {
+    this.#redis = redis;
+    this.#log = log;
+    this.#now = now;
+    this.#limiter = new RateLimiterRedis({
+      storeClient: redis,
+      keyPrefix: 'stagedoor:limit',
+      points: BOUNDLESS,
+      duration: WINDOW_SECONDS,
+    });
+    // A lost connection is an event here and a refused command in add(), which is where it is dealt with.
+    redis.on('error', (error: unknown) => this.#lost(error));
+    redis.on('ready', () => {
+      this.#isAway = false;
+    });
+  }
+
+  /** Resolves when Redis is there, or is known not to be. */
+  async opened(): Promise<void> {
+    const limit = AbortSignal.timeout(CONNECT_MS);
+    try {
+      await once(this.#redis, 'ready', { signal: limit });
+    } catch (error) {
+      // An event 'error' rejects too, and is dealt with by its listener.
+      if (limit.aborted) this.#lost(error);
+    }
+  }
+
+  async add(key: string): Promise<Window | undefined> {
+    if (this.#isAway) {
+      this.#lookAgain();
+      this.#warn('not back yet');
+      return undefined;
+    }
+    try {
+      const { consumedPoints, msBeforeNext } = await this.#limiter.consume(key);
+      return { count: consumedPoints, endsInMs: msBeforeNext };
+    } catch (error) {
+      this.#lost(error);
+      return undefined;
+    }
+  }
+
+  close(): void {
+    this.#redis.disconnect();
+  }
+
+  #lost(error: unknown): void {
+    if (!this.#isAway) this.#nextLookAtMs = this.#now() + LOOK_AGAIN_MS;
+    this.#isAway = true;
+    this.#warn(reasonOf(error));
+  }
+
+  #lookAgain(): void {
+    const nowMs = this.#now();
+    if (this.#isLooking || nowMs < this.#nextLookAtMs) return;
+    this.#isLooking = true;
+    this.#nextLookAtMs = nowMs + LOOK_AGAIN_MS;
+    this.#redis
+      .ping()
+      .then(
+        () => {
+          this.#isAway = false;
+        },
+        (error: unknown) => this.#warn(reasonOf(error)),
+      )
+      .finally(() => {
+        this.#isLooking = false;
+      });
+  }
+
+  #warn(reason: string): void {
+    const nowMs = this.#now();
+    if (nowMs < this.#nextWarningAtMs) return;
+    this.#nextWarningAtMs = nowMs + WARNING_MS;
+    this.#log.warn({ reason }, 'Redis does not answer: rate limits are counted by this process alone');
+  }
+}
+
+/** A word about the failure. The error itself may carry the command, and with it the password of the URL. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown';
+  const code = 'code' in error ? error.code : undefined;
+  if (typeof code === 'string') return code;
+  // The first word of a Redis error is its kind: NOAUTH, WRONGPASS, READONLY, LOADING.
+  return /^[A-Z]{3,16}\b/.exec(error.message)?.[0] ?? error.name;
+}

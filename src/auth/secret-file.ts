@@ -1,0 +1,109 @@
+// A file with one line that its owner alone may read: the signing secret beside a SQLite file, the first password. It is
+// never seen half written and never replaced: of several processes that make it at once, all get the same line.
+
+import { randomBytes } from 'node:crypto';
+import { constants, type FileHandle, link, open, unlink } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { ConfigError } from '../config/config-error.ts';
+
+/** The file is one line. */
+const LONGEST_BYTES = 4_096;
+const ROUNDS = 3;
+
+export interface SecretFile {
+  readonly path: string;
+  /** What is in it, for people: "the signing secret". */
+  readonly what: string;
+  /** What to do where it cannot be made. */
+  readonly hint: string;
+}
+
+/** The line; undefined when there is no such file. ConfigError for one that cannot be read, or that others can read. */
+export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): Promise<string | undefined> {
+  let file: FileHandle;
+  try {
+    // Of a pipe the opening would wait for a writer.
+    file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw new ConfigError(`${path}: ${what} cannot be read: ${codeOf(error)}`, error);
+  }
+  try {
+    // Of the open file, so that nobody can exchange it between the look and the reading.
+    const stats = await file.stat();
+    const { mode, size, uid } = stats;
+    if (!stats.isFile()) throw new ConfigError(`${path}: this is no file with a secret`);
+    const me = process.getuid?.();
+    if (me !== undefined && uid !== me && uid !== 0)
+      throw new ConfigError(`${path}: ${what} belongs to another user, who knows it; "chown" or delete it`);
+    if (process.platform !== 'win32' && (mode & 0o077) !== 0)
+      throw new ConfigError(
+        `${path}: ${what} can be read by other users; "chmod 600" it, or delete it to get a new one (what it encrypted cannot be read then)`,
+      );
+    if (size > LONGEST_BYTES)
+      throw new ConfigError(`${path}: this is no file with a secret: it has ${size} bytes`);
+    return (await file.readFile('utf8')).trim();
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Writes the line unless there is one, with mode 0600; gives back what is there now, whoever wrote it, when it would
+ * survive a power cut. Its folder has to be there. ConfigError.
+ */
+export async function ensureSecretFile(file: SecretFile, line: string): Promise<string> {
+  // Another round when the file that was in the way is gone: somebody found that its secret is void.
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const kept = (await readSecretFile(file)) ?? (await makeSecretFile(file, line));
+    if (kept !== undefined) return kept;
+  }
+  throw cannotBeKept(file, 'EEXIST');
+}
+
+/**
+ * Makes the file complete under another name first: of several processes one gives its own the right name. Undefined for
+ * the others.
+ */
+async function makeSecretFile(file: SecretFile, line: string): Promise<string | undefined> {
+  const { path } = file;
+  const draft = `${path}.${randomBytes(6).toString('hex')}`;
+  try {
+    const handle = await open(draft, 'wx', 0o600);
+    try {
+      await handle.writeFile(`${line}\n`);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await link(draft, path);
+    await syncFolder(dirname(path));
+    return line;
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return undefined;
+    throw cannotBeKept(file, codeOf(error), error);
+  } finally {
+    await unlink(draft).catch(() => {
+      // It was never made; what could be said about it was said above.
+    });
+  }
+}
+
+/** The name of a new file is in its folder, which has to be written, too. Windows does that by itself. */
+async function syncFolder(path: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+function cannotBeKept({ path, what, hint }: SecretFile, code: string, cause?: unknown): ConfigError {
+  return new ConfigError(`${path}: ${what} cannot be kept there (${code}); ${hint}`, cause);
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+}

@@ -1,0 +1,63 @@
+// Finds the secret that signs tokens, or makes one: the operator's, a file beside a SQLite database, a setting in a server
+// database. In two steps, because a secret outside the database also encrypts what is in it (encryption-keys.ts).
+
+import { randomBytes } from 'node:crypto';
+import { ConfigError } from '../config/config-error.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Store } from '../persistence/store.ts';
+import { ensureSecretFile } from './secret-file.ts';
+
+const SETTING_NAME = 'signing_secret';
+
+export interface SigningSecret {
+  readonly secret: Uint8Array;
+  /** `process`: it ends with this process, and so do its tokens. */
+  readonly source: 'configured' | 'file' | 'database' | 'process';
+}
+
+/**
+ * The secret that is not in the database: the configured one, else the one in `keyFile`, which is made when it is not
+ * there. Undefined when there is neither: then sharedSecret. ConfigError for a secret that is too short, and for a file
+ * that cannot be made or read or that others can read.
+ */
+export async function localSecret(sources: {
+  /** Text of GATEWAY_SECRET_KEY. */
+  readonly configured?: string | undefined;
+  /** `gateway.key` beside a SQLite file. */
+  readonly keyFile?: string | undefined;
+}): Promise<SigningSecret | undefined> {
+  const { configured, keyFile } = sources;
+  if (configured !== undefined)
+    return { secret: longEnough(configured, 'GATEWAY_SECRET_KEY'), source: 'configured' };
+  if (keyFile === undefined) return undefined;
+  const file = { path: keyFile, what: 'the signing secret', hint: 'set GATEWAY_SECRET_KEY instead' };
+  const kept = await ensureSecretFile(file, newSecret());
+  return { secret: longEnough(kept, keyFile), source: 'file' };
+}
+
+/** The secret of all gateways on a server database; of this process alone when nothing is kept. DATABASE_UNAVAILABLE. */
+export async function sharedSecret({
+  kind,
+  settings,
+}: Pick<Store, 'kind' | 'settings'>): Promise<SigningSecret> {
+  if (kind === 'memory') return { secret: Buffer.from(newSecret()), source: 'process' };
+  const kept = await settings.ensure(SETTING_NAME, newSecret());
+  return { secret: longEnough(kept, `the setting ${SETTING_NAME} of the database`), source: 'database' };
+}
+
+/** What to say at start when whoever can read the database can sign tokens; undefined otherwise. */
+export function secretWarning({ source }: SigningSecret): string | undefined {
+  if (source !== 'database') return undefined;
+  return 'the signing secret is kept in the database: whoever can read it can sign tokens; set GATEWAY_SECRET_KEY';
+}
+
+/** 256 random bits as text, so that a file and a setting hold the same. */
+function newSecret(): string {
+  return randomBytes(LIMITS.secretBytes).toString('base64url');
+}
+
+function longEnough(text: string, source: string): Uint8Array {
+  const secret = Buffer.from(text);
+  if (secret.byteLength >= LIMITS.secretBytes) return secret;
+  throw new ConfigError(`${source}: the signing secret needs at least ${LIMITS.secretBytes} bytes`);
+}

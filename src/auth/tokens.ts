@@ -1,0 +1,88 @@
+// Signs and reads the tokens that a login gives out: JWT, HS256, nothing else.
+// Whether the user still exists and has changed nothing is authenticator.ts.
+
+import { createSecretKey, type KeyObject, randomUUID } from 'node:crypto';
+import { errors, jwtVerify, SignJWT } from 'jose';
+import { ROLE_SCOPES, type User } from '../domain/account.ts';
+import { invalidCredentials, tokenExpired } from '../domain/account-errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+
+const ALGORITHM = 'HS256';
+const ISSUER = 'stagedoor';
+
+/** What a token says that we rely on. */
+export interface TokenFacts {
+  readonly userId: string;
+  /**
+   * Claim `credentials_at`: the moment, in ms since 1970, of the user's last change of credentials when the token was
+   * issued. It must still be that moment. `iat` has whole seconds of one node's clock and could not tell a token issued
+   * just before a change from one just after it; this can, to the change.
+   */
+  readonly credentialsAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+export interface Tokens {
+  issue(user: User): Promise<{ readonly accessToken: string; readonly expiresInSeconds: number }>;
+  /** TOKEN_EXPIRED for a token of ours that is over, INVALID_CREDENTIALS for everything else. */
+  read(token: string): Promise<TokenFacts>;
+}
+
+export interface TokenOptions {
+  /** At least LIMITS.secretBytes. */
+  readonly secret: Uint8Array;
+  readonly lifetimeMs: number;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** Imports the secret once; what comes back keeps it to itself. */
+export function createTokens({ secret, lifetimeMs, now }: TokenOptions): Tokens {
+  if (secret.byteLength < LIMITS.secretBytes)
+    throw new RangeError(`The signing secret has fewer than ${LIMITS.secretBytes} bytes.`);
+  const key = createSecretKey(secret);
+  const lifetimeSeconds = Math.floor(lifetimeMs / 1000);
+  return {
+    issue: async (user) => {
+      const issuedAt = Math.floor(now() / 1000);
+      const accessToken = await new SignJWT({
+        role: user.role,
+        scope: ROLE_SCOPES[user.role].join(' '),
+        credentials_at: Date.parse(user.credentialsChangedAt),
+      })
+        .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
+        .setSubject(user.id)
+        .setIssuer(ISSUER)
+        .setJti(randomUUID())
+        .setIssuedAt(issuedAt)
+        .setExpirationTime(issuedAt + lifetimeSeconds)
+        .sign(key);
+      return { accessToken, expiresInSeconds: lifetimeSeconds };
+    },
+    read: async (token) => {
+      const { sub, exp, credentials_at: credentialsAt } = await verified(token, key, now());
+      if (typeof sub !== 'string' || typeof exp !== 'number' || typeof credentialsAt !== 'number')
+        throw invalidCredentials();
+      return { userId: sub, credentialsAtMs: credentialsAt, expiresAtMs: exp * 1000 };
+    },
+  };
+}
+
+async function verified(
+  token: string,
+  key: KeyObject,
+  nowMs: number,
+): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    const { payload } = await jwtVerify(token, key, {
+      algorithms: [ALGORITHM],
+      issuer: ISSUER,
+      requiredClaims: ['sub', 'iat', 'exp', 'jti'],
+      currentDate: new Date(nowMs),
+    });
+    return payload;
+  } catch (error) {
+    // No cause: some errors of the library carry the claims.
+    throw error instanceof errors.JWTExpired ? tokenExpired() : invalidCredentials();
+  }
+}

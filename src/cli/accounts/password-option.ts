@@ -1,0 +1,82 @@
+// Where a command gets a password from: the hidden prompt, or standard input. A value on the command line works, too,
+// but every user of the machine can read it there.
+
+import { LIMITS } from '../../domain/limits.ts';
+import { type PasswordFault, passwordFault } from '../../domain/password-rule.ts';
+import type { OptionDefinition } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
+import type { Terminal } from '../terminal.ts';
+
+export const PASSWORD_OPTION: OptionDefinition = {
+  flags: '--password <value>',
+  description:
+    '"-" reads it from standard input; default a hidden prompt. A value here can be seen by others',
+};
+
+export interface PasswordQuestion {
+  /** `Password of ada`; a colon is added. */
+  readonly question: string;
+  /** For a new password: it is asked twice, and has to be one that the gateway takes. */
+  readonly isNew: boolean;
+}
+
+/** The password. Throws UsageError when there is no way to get one or it cannot be used, CommandFailure when cancelled. */
+export async function readPassword(
+  input: CommandInput,
+  terminal: Terminal,
+  { question, isNew }: PasswordQuestion,
+): Promise<string> {
+  const written = input.text('password');
+  const password =
+    written === undefined ? await asked(terminal, question, isNew) : await given(written, terminal);
+  if (password === '') throw new UsageError('the password is empty');
+  if (isNew) refuseUnusable(password);
+  return password;
+}
+
+async function given(written: string, terminal: Terminal): Promise<string> {
+  if (written !== '-') {
+    terminal.complain(
+      'warning: every user of this machine can read a command line; --password - reads standard input',
+    );
+    return written;
+  }
+  const line = await terminal.readLine();
+  if (line === undefined) throw new UsageError('standard input holds no password: one line of UTF-8 text');
+  return line;
+}
+
+async function asked(terminal: Terminal, question: string, isNew: boolean): Promise<string> {
+  if (!terminal.canAsk) {
+    throw new UsageError(
+      'nobody can be asked for a password here: --password - reads it from standard input',
+    );
+  }
+  const password = await answered(terminal, `${question}: `);
+  if (isNew) {
+    refuseUnusable(password); // before it is typed a second time
+    if ((await answered(terminal, 'Once more: ')) !== password) {
+      throw new CommandFailure('the two passwords differ; nothing was changed');
+    }
+  }
+  return password;
+}
+
+async function answered(terminal: Terminal, question: string): Promise<string> {
+  const answer = await terminal.askHidden(question);
+  if (answer === undefined) throw new CommandFailure('cancelled');
+  return answer;
+}
+
+/** The rule of the gateway, told before anything is sent. */
+function refuseUnusable(password: string): void {
+  const fault = passwordFault(password);
+  if (fault !== undefined) throw new UsageError(`a password has ${RULES[fault]}`);
+}
+
+const RULES: Readonly<Record<PasswordFault, string>> = {
+  'not text': 'no NUL characters and no halves of surrogate pairs',
+  'too long': `at most ${LIMITS.passwordBytes} bytes of UTF-8`,
+  'too short': `at least ${LIMITS.passwordCharacters} characters`,
+};

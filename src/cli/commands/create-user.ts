@@ -1,0 +1,46 @@
+// `stagedoor gateway create-user`: a new user, at a running gateway or in its database.
+
+import { DESK_OPTIONS, withDesk } from '../accounts/account-desk.ts';
+import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
+import { warnOfUnknownTemplates } from '../accounts/unknown-templates.ts';
+import type { CommandDefinition } from '../command.ts';
+
+/** Row of the command table. */
+export const createUser: CommandDefinition = {
+  name: 'gateway create-user',
+  positionals: '<username>',
+  summary: 'Create a user who can log in',
+  options: [
+    PASSWORD_OPTION,
+    { flags: '--role <word>', description: 'admin or user; default user' },
+    { flags: '--email <address>', description: 'Default <username>@localhost' },
+    { flags: '--templates <list>', description: 'Templates the user may use; default all' },
+    ...DESK_OPTIONS,
+  ],
+  examples: [
+    'gateway create-user ada --role admin',
+    'gateway create-user ci --password - --templates search,files < password.txt',
+  ],
+  run: async (input, terminal) => {
+    const { emailOf, roleOf, templatesOf, usernameOf } = await import('../accounts/account-options.ts');
+    const username = usernameOf(input);
+    const facts = {
+      username,
+      email: emailOf(input, username),
+      role: roleOf(input) ?? 'user',
+      templates: templatesOf(input),
+    };
+    return withDesk(input, terminal, async (desk) => {
+      const password = await readPassword(input, terminal, {
+        question: `Password of ${username}`,
+        isNew: true,
+      });
+      const user = await desk.createUser({ ...facts, password });
+      await warnOfUnknownTemplates(desk, facts.templates, terminal);
+      const { json } = await import('../output.ts');
+      const article = facts.role === 'admin' ? 'an admin' : 'a user';
+      terminal.print(input.switch('json') ? json(user) : `${user.username} is ${article} now`);
+      return 0;
+    });
+  },
+};

@@ -1,0 +1,25 @@
+// `stagedoor gateway delete-user`: removes a user; tokens and API keys of that user are void.
+
+import { DESK_OPTIONS, findUser, withDesk } from '../accounts/account-desk.ts';
+import type { CommandDefinition } from '../command.ts';
+
+/** Row of the command table. */
+export const deleteUser: CommandDefinition = {
+  name: 'gateway delete-user',
+  positionals: '<username>',
+  summary: 'Delete a user together with the API keys they made',
+  options: DESK_OPTIONS,
+  run: async (input, terminal) => {
+    const { usernameOf } = await import('../accounts/account-options.ts');
+    const username = usernameOf(input);
+    const user = await withDesk(input, terminal, async (desk) => {
+      const found = await findUser(desk, username);
+      await desk.deleteUser(found.id);
+      return found;
+    });
+    const { json } = await import('../output.ts');
+    const done = { id: user.id, username: user.username, deleted: true };
+    terminal.print(input.switch('json') ? json(done) : `${user.username} is deleted`);
+    return 0;
+  },
+};

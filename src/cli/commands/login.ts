@@ -1,0 +1,63 @@
+// `stagedoor gateway login`: gets a token from a running gateway and keeps it for the commands that talk to it.
+// The token is never printed; where it is kept is accounts/credentials-file.ts.
+
+import { isLoopback } from '../../config/listeners.ts';
+import { ownCommand } from '../../domain/own-command.ts';
+import { CredentialsFile, credentialsPath } from '../accounts/credentials-file.ts';
+import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
+import { fields } from '../answers.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import type { CommandDefinition } from '../command.ts';
+import { CommandFailure, Refused } from '../failures.ts';
+
+/** Row of the command table. */
+export const login: CommandDefinition = {
+  name: 'gateway login',
+  positionals: '<username>',
+  summary: 'Log in at a gateway; the token is kept for the commands that talk to it',
+  options: [PASSWORD_OPTION, ...CLIENT_OPTIONS],
+  examples: ['gateway login admin', 'gateway login admin --password - < password.txt'],
+  run: async (input, terminal) => {
+    const { usernameOf } = await import('../accounts/account-options.ts');
+    const username = usernameOf(input);
+    // Found before anybody types a password.
+    const gateway = await gatewayOf(input, terminal);
+    const { protocol, hostname } = new URL(gateway.url);
+    const isHere = isLoopback(hostname.replace(/[[\]]/g, ''));
+    if (protocol === 'http:' && !isHere) {
+      terminal.complain(`warning: the password travels to ${hostname} without encryption; use https there`);
+    }
+    const question = `Password of ${username} at ${gateway.url}`;
+    const password = await readPassword(input, terminal, { question, isNew: false });
+    const attempt = gateway.request('/auth/login', { method: 'POST', form: { username, password } });
+    const answer = fields(await attempt.catch((error: unknown) => fail(error, username, isHere)));
+    const { access_token: token, expires_in: seconds } = answer;
+    if (typeof token !== 'string' || typeof seconds !== 'number' || !(seconds > 0)) {
+      throw new CommandFailure(`${gateway.url} answered the login, but not with a token`);
+    }
+
+    const expiresAt = new Date(Date.now() + seconds * 1000).toISOString();
+    const file = new CredentialsFile(credentialsPath(terminal.env));
+    file.keep(gateway.url, { username, access_token: token, expires_at: expiresAt });
+    const { duration, json } = await import('../output.ts');
+    const done = { url: gateway.url, username, expires_at: expiresAt };
+    terminal.print(
+      input.switch('json')
+        ? json(done)
+        : `${username} is logged in at ${gateway.url} for ${duration(seconds)}; the token is in ${file.path}`,
+    );
+    const variable = ['STAGEDOOR_TOKEN', 'STAGEDOOR_API_KEY'].find((name) => terminal.env[name]);
+    if (variable !== undefined) terminal.complain(`warning: ${variable} is set and goes before this login`);
+    return 0;
+  },
+};
+
+/** A password can be replaced where the database is, and that is most likely here when the gateway is. */
+function fail(error: unknown, username: string, isHere: boolean): never {
+  if (!(error instanceof Refused) || error.code !== 'INVALID_CREDENTIALS' || !isHere) throw error;
+  const replace = ownCommand(`gateway set-password ${username}`);
+  throw new CommandFailure(error.message, {
+    cause: error,
+    details: [`A lost password is replaced, in the folder the gateway is started in, by "${replace}".`],
+  });
+}

@@ -1,0 +1,28 @@
+// `stagedoor gateway revoke`: ends an API key, at once on the gateway that is asked.
+
+import { DESK_OPTIONS, findApiKey, withDesk } from '../accounts/account-desk.ts';
+import type { CommandDefinition } from '../command.ts';
+
+/** Row of the command table. */
+export const revoke: CommandDefinition = {
+  name: 'gateway revoke',
+  positionals: '<key>',
+  summary: 'Revoke an API key, by its id or its name',
+  options: DESK_OPTIONS,
+  run: async (input, terminal) => {
+    const key = await withDesk(input, terminal, async (desk) => {
+      const found = await findApiKey(desk, idOf(input.positional(0)));
+      await desk.revokeApiKey(found.id);
+      return found;
+    });
+    const { json } = await import('../output.ts');
+    const done = { id: key.id, name: key.name, revoked: true };
+    terminal.print(input.switch('json') ? json(done) : `the key "${key.name}" (${key.id}) is revoked`);
+    return 0;
+  },
+};
+
+/** Whoever has the key at hand may paste it: its id is in it, and its secret part goes no further. */
+function idOf(written: string): string {
+  return /^sd_([0-9a-f]{16})_/.exec(written)?.[1] ?? written;
+}

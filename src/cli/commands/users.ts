@@ -1,0 +1,22 @@
+// `stagedoor gateway users`: every user.
+
+import { DESK_OPTIONS, withDesk } from '../accounts/account-desk.ts';
+import { USER_HEADINGS, userRow } from '../accounts/records.ts';
+import type { CommandDefinition } from '../command.ts';
+
+/** Row of the command table. */
+export const users: CommandDefinition = {
+  name: 'gateway users',
+  positionals: '',
+  summary: 'List the users',
+  options: DESK_OPTIONS,
+  run: async (input, terminal) => {
+    const found = await withDesk(input, terminal, (desk) => desk.users());
+    const { json, table } = await import('../output.ts');
+    if (input.switch('json')) terminal.print(json(found));
+    else if (found.length === 0)
+      terminal.print('There is no user. The first start of a gateway makes an admin.');
+    else terminal.print(table(terminal, USER_HEADINGS, found.map(userRow)));
+    return 0;
+  },
+};

@@ -1,0 +1,98 @@
+// What is true of a database, and bringing it up to date: the work of `db status` and `db migrate`.
+
+import type { Config } from '../../config.ts';
+import { ownCommand } from '../../domain/own-command.ts';
+import type { MigrationStatus } from '../../persistence/migrate.ts';
+import { migrationStatus } from '../../persistence/open.ts';
+import type { Store } from '../../persistence/store.ts';
+import { openStorage } from '../../storage.ts';
+import { CommandFailure } from '../failures.ts';
+import type { Terminal } from '../terminal.ts';
+import { databaseFailure, describeStored, withDatabase } from './open-database.ts';
+
+/** As `db status --json` prints it. */
+export interface DatabaseState {
+  /** Without a password, with an absolute path. */
+  readonly database: string;
+  readonly kind: string;
+  readonly is_reachable: boolean;
+  /** A gateway of this version starts on it without a migration. */
+  readonly is_usable: boolean;
+  /** Why it is not; null when it is. */
+  readonly reason: string | null;
+  /** Names in the order in which they are applied; null when nobody answered. */
+  readonly migrations: MigrationStatus | null;
+  /** Rows; null while the tables are not those of this version. */
+  readonly counts: Readonly<Record<'templates' | 'instances' | 'users' | 'api_keys', number>> | null;
+}
+
+/** Looks, and changes nothing. Throws for `memory://` and for what is no URL of a database. */
+export async function databaseState(config: Config, terminal: Terminal): Promise<DatabaseState> {
+  const { kind, printable } = describeStored(config, terminal.folder);
+  const away = {
+    ...{ database: printable, kind, is_reachable: false, is_usable: false, reason: null },
+    ...{ migrations: null, counts: null },
+  };
+  const found = await told(() => migrationStatus(config.databaseUrl, { cwd: terminal.folder }));
+  if ('reason' in found) return { ...away, reason: found.reason };
+  const state = { ...away, is_reachable: true, migrations: found.value };
+  const reason = reasonAgainst(found.value);
+  if (reason !== undefined) return { ...state, reason };
+  const counted = await told(() => withDatabase(config, terminal, ({ store }) => countsOf(store)));
+  if ('reason' in counted) return { ...state, reason: counted.reason };
+  return { ...state, is_usable: true, counts: counted.value };
+}
+
+/** Makes the database when there is none and applies what is pending. */
+export async function migrateDatabase(
+  config: Config,
+  terminal: Terminal,
+): Promise<{ readonly name: string; readonly applied: readonly string[] }> {
+  const { folder, env } = terminal;
+  const { printable: name } = describeStored(config, folder);
+  const before = await told(() => migrationStatus(config.databaseUrl, { cwd: folder }));
+  try {
+    terminal.complain(`migrating ${name}`);
+    const { store } = await openStorage(config, { folder, env, migrations: 'apply' });
+    await store.close();
+    const { applied } = await migrationStatus(config.databaseUrl, { cwd: folder });
+    // Nobody answered before when there was no such database yet.
+    const known = 'value' in before ? before.value.applied : [];
+    return { name, applied: applied.filter((each) => !known.includes(each)) };
+  } catch (error) {
+    throw databaseFailure(error);
+  }
+}
+
+/** The result, or in one line why there is none; throws a defect of ours. */
+async function told<T>(work: () => Promise<T>): Promise<{ readonly value: T } | { readonly reason: string }> {
+  try {
+    return { value: await work() };
+  } catch (thrown) {
+    const error = databaseFailure(thrown);
+    if (error instanceof CommandFailure) return { reason: error.message };
+    throw error;
+  }
+}
+
+function reasonAgainst({ pending, unknown }: MigrationStatus): string | undefined {
+  if (unknown.length > 0) return 'it was changed by a newer version';
+  if (pending.length > 0)
+    return `migrations are pending: run "${ownCommand('db migrate')}", or start the gateway once`;
+  return undefined;
+}
+
+async function countsOf(store: Store) {
+  const [templates, instances, users, keys] = await Promise.all([
+    store.listTemplates(),
+    store.listInstances(),
+    store.accounts.listUsers(),
+    store.accounts.listApiKeys(),
+  ]);
+  return {
+    templates: templates.length,
+    instances: instances.length,
+    users: users.length,
+    api_keys: keys.length,
+  };
+}

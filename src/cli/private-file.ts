@@ -1,0 +1,40 @@
+// Files that hold secrets of one person: tokens, exports. Readable by their owner alone, and never seen half written.
+
+import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+const OWNER_ALONE = 0o600;
+const OWNERS_FOLDER = 0o700;
+
+/**
+ * Writes a file with mode 0600 in place of what is there; its folder is made with mode 0700 when there is none. A reader
+ * sees the old text or the new one. Throws what the file system says; then the old file is as it was. `isStillRight` is
+ * asked right before the replacement; when it says no, nothing is replaced and the answer is false.
+ */
+export function writePrivateFile(
+  path: string,
+  text: string,
+  isStillRight: () => boolean = () => true,
+): boolean {
+  mkdirSync(dirname(path), { recursive: true, mode: OWNERS_FOLDER });
+  const draft = `${path}.${process.pid}.tmp`;
+  rmSync(draft, { force: true }); // of a process with the same number that was killed in between
+  try {
+    // `wx`: never through a link that somebody else put there.
+    const file = openSync(draft, 'wx', OWNER_ALONE);
+    try {
+      writeSync(file, text);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    chmodSync(draft, OWNER_ALONE); // the umask may have taken even the owner's bits
+    const isRight = isStillRight();
+    if (isRight) renameSync(draft, path);
+    else rmSync(draft);
+    return isRight;
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,30 @@
+// Tells the log when the database goes away and when it is back: once each, and why. What follows from it is said where it
+// happens: refusals in answers, the registry in its events.
+
+import type { Logger } from 'pino';
+import { distinctUntilChanged, type Observable, pairwise, type Subscription, startWith } from 'rxjs';
+import type { RevisionNews } from './persistence/revision-watch.ts';
+
+/** Listens until it is unsubscribed. */
+export function logDatabase(
+  news$: Observable<RevisionNews>,
+  log: Pick<Logger, 'info' | 'error'>,
+): Subscription {
+  return news$
+    .pipe(
+      startWith(HERE),
+      distinctUntilChanged((one, other) => isAway(one) === isAway(other)),
+      pairwise(),
+    )
+    .subscribe(([, news]) => {
+      if (news.kind === 'away')
+        log.error({ reason: news.reason }, 'the database is away; known callers and instances are served');
+      else log.info('the database is back');
+    });
+}
+
+const HERE: RevisionNews = { kind: 'answered' };
+
+function isAway({ kind }: RevisionNews): boolean {
+  return kind === 'away';
+}

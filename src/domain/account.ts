@@ -1,0 +1,151 @@
+// Who may use a gateway: users, API keys, roles and scopes, and the principal that a verified request belongs to.
+// Verifying is src/auth; keeping is src/persistence.
+
+import Type from 'typebox';
+import { TemplateId } from './template.ts';
+
+/** Permission scopes. Source: spec, "Authentication" 4. */
+export const SCOPES = ['gateway:read', 'gateway:write', 'tools:call', 'admin'] as const;
+export type Scope = (typeof SCOPES)[number];
+
+export const ROLES = ['admin', 'user'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** What each role may do. Source: decisions, "Roles -> scopes". */
+export const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
+  admin: SCOPES,
+  user: ['gateway:read', 'tools:call'],
+};
+
+/** Names are told apart without regard to case: `Ada` and `ada` are one user. */
+export const Username = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$' });
+/** A host without a dot is fine: `admin@localhost`. */
+export const Email = Type.String({ pattern: '^[^\\s@]{1,64}@[^\\s@]{1,189}$' });
+/** No control characters, and none that hide or reorder what stands beside them. */
+export const KeyName = Type.String({
+  minLength: 1,
+  maxLength: 128,
+  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]*$',
+});
+/** Templates a principal may use; absent = all. */
+export const TemplateList = Type.Array(TemplateId, { maxItems: 1_000, uniqueItems: true });
+
+/** A user as stored. */
+export interface User {
+  /** UUID. */
+  readonly id: string;
+  readonly username: string;
+  readonly email: string;
+  readonly role: Role;
+  /** Absent = all. */
+  readonly templates?: readonly string[];
+  readonly isActive: boolean;
+  /** Bcrypt; never leaves the process. */
+  readonly passwordHash: string;
+  /** ISO 8601; tokens issued before are void. */
+  readonly credentialsChangedAt: string;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+/** By what names are compared: `Ada` and `ada` are one user. */
+export function usernameKey(username: string): string {
+  return username.toLowerCase();
+}
+
+/** True for a user of whom the last one must stay. */
+export function isActiveAdmin({ role, isActive }: Pick<User, 'role' | 'isActive'>): boolean {
+  return role === 'admin' && isActive;
+}
+
+/** What may be changed of a user; a field that is there replaces. `templates: null` lifts the restriction. */
+export interface UserChange {
+  readonly email?: string;
+  readonly role?: Role;
+  readonly templates?: readonly string[] | null;
+  readonly isActive?: boolean;
+  readonly passwordHash?: string;
+  readonly credentialsChangedAt?: string;
+  readonly updatedAt: string;
+}
+
+/** An API key as stored: its secret is not. */
+export interface ApiKey {
+  /** The public part of the key: 16 lower-case hexadecimal digits. */
+  readonly id: string;
+  readonly name: string;
+  /** At least one. What it may really do is cut down to its owner's present role. */
+  readonly permissions: readonly Scope[];
+  readonly templates?: readonly string[];
+  /** ISO 8601; absent = never. */
+  readonly expiresAt?: string;
+  /** Id of the user who made it; absent when the operator did, without an account. It dies with its owner. */
+  readonly ownerId?: string;
+  /** SHA-256 of the secret part, hexadecimal. */
+  readonly secretHash: string;
+  readonly createdAt: string;
+  readonly lastUsedAt?: string;
+}
+
+/** Who makes a request, verified. Made once and shared by all requests with the same credentials. */
+export interface Principal {
+  /** `anonymous`, `user:<id>` or `key:<id>`: limits are counted by it. */
+  readonly id: string;
+  readonly kind: 'anonymous' | 'user' | 'api-key';
+  /** For people and the audit log: the user name, or the name of the key. */
+  readonly name: string;
+  /** The user, or the owner of the key. */
+  readonly userId?: string;
+  readonly scopes: ReadonlySet<Scope>;
+  /** Absent = all. */
+  readonly templates?: ReadonlySet<string>;
+  /** Requests per hour; absent = no limit. */
+  readonly hourlyLimit?: number;
+}
+
+/** Every caller while authentication is off. */
+export const ANONYMOUS: Principal = {
+  id: 'anonymous',
+  kind: 'anonymous',
+  name: 'anonymous',
+  scopes: new Set(SCOPES),
+};
+
+/** Whoever calls what is open to all: may do nothing, and see no template. */
+export const NOBODY: Principal = {
+  id: 'nobody',
+  kind: 'anonymous',
+  name: 'nobody',
+  scopes: new Set(),
+  templates: new Set(),
+};
+
+/** True when the principal has one of the scopes; `admin` implies the others. */
+export function mayDo({ scopes }: Principal, anyOf: readonly Scope[]): boolean {
+  return scopes.has('admin') || anyOf.some((scope) => scopes.has(scope));
+}
+
+/** True when the principal may use the template; otherwise it is to be told that there is none. */
+export function mayUse({ templates }: Principal, template: string): boolean {
+  return templates === undefined || templates.has(template);
+}
+
+/** One line of the audit log: who did what to what, and how it ended. */
+export interface AuditEntry {
+  /** Sorts by time. */
+  readonly id: string;
+  /** ISO 8601. */
+  readonly at: string;
+  /** `Principal.id`, `local` for the command line on the database, or `unknown` before a login. */
+  readonly actor: string;
+  readonly actorName: string;
+  /** Method and path pattern; what a command does on the database is recorded as the request that would do it. */
+  readonly action: string;
+  /** What it was done to: a path of the API. */
+  readonly subject: string;
+  /** HTTP status of the answer; 0 without HTTP. */
+  readonly status: number;
+  /** Address of the client, when there was one. */
+  readonly address?: string;
+  readonly requestId?: string;
+}

@@ -1,0 +1,92 @@
+// The documents of one app: the API description, two pages that show it, and their files. Each is made when it is first
+// asked for and kept, so that a start pays for none of them.
+
+import { createHash } from 'node:crypto';
+import { type BytesReply, bytes, type EmptyReply } from '../reply.ts';
+import type { Route } from '../route.ts';
+import { type Asset, REDOC_ASSETS, readAsset, SWAGGER_ASSETS } from './assets.ts';
+import type { Page } from './page.ts';
+
+/** What answers the routes of routes/documents.ts. Each takes `If-None-Match` and answers 304 when that fits. */
+export interface Documents {
+  description(known: string | undefined): Promise<BytesReply | EmptyReply>;
+  page(name: PageName, known: string | undefined): Promise<BytesReply | EmptyReply>;
+  /** `name` is one of the lists of assets.ts. */
+  asset(page: PageName, name: string, known: string | undefined): Promise<BytesReply | EmptyReply>;
+}
+
+/** Also the first word of their paths. */
+export type PageName = 'docs' | 'redoc';
+
+/** Documents about these routes. Nothing is made yet. */
+export function createDocuments(routes: readonly Route[]): Documents {
+  const made = new Map<string, Promise<Document>>();
+  const once = (key: string, make: () => Promise<Document>): Promise<Document> => {
+    const document = made.get(key) ?? make();
+    made.set(key, document);
+    // What failed once may work later: a file that was missing can be installed.
+    document.catch(() => made.delete(key));
+    return document;
+  };
+  return {
+    description: async (known) => replyWith(await once('openapi.json', () => describe(routes)), known),
+    page: async (name, known) =>
+      replyWith(await once(name, async () => pageDocument(await PAGES[name]())), known),
+    asset: async (page, name, known) => {
+      const asset = Object.hasOwn(ASSETS[page], name) ? ASSETS[page][name] : undefined;
+      if (asset === undefined) throw new Error(`"${name}" is not in the list of files`);
+      return replyWith(await once(`${page}/${name}`, () => fileDocument(asset)), known);
+    },
+  };
+}
+
+interface Document {
+  readonly bytes: Buffer;
+  readonly type: string;
+  readonly etag: string;
+  /** As `[name, value, …]`. */
+  readonly headers: readonly string[];
+}
+
+const PAGES: Readonly<Record<PageName, () => Promise<Page>>> = {
+  docs: async () => (await import('./swagger-page.ts')).swaggerPage(),
+  redoc: async () => (await import('./redoc-page.ts')).redocPage(),
+};
+
+const ASSETS: Readonly<Record<PageName, Readonly<Record<string, Asset>>>> = {
+  docs: SWAGGER_ASSETS,
+  redoc: REDOC_ASSETS,
+};
+
+/** Asked for again each time, because an upgrade changes it; with the tag that costs a few bytes. */
+const REVALIDATED = ['Cache-Control', 'no-cache'];
+const KEPT_AN_HOUR = ['Cache-Control', 'public, max-age=3600'];
+
+async function describe(routes: readonly Route[]): Promise<Document> {
+  const { openApiDocument } = await import('../openapi/document.ts');
+  return documentOf(Buffer.from(JSON.stringify(openApiDocument(routes))), 'application/json', REVALIDATED);
+}
+
+function pageDocument({ html, headers }: Page): Document {
+  return documentOf(Buffer.from(html), 'text/html; charset=utf-8', [...REVALIDATED, ...headers]);
+}
+
+async function fileDocument(asset: Asset): Promise<Document> {
+  return documentOf(await readAsset(asset), asset.type, KEPT_AN_HOUR);
+}
+
+function documentOf(content: Buffer, type: string, headers: readonly string[]): Document {
+  const etag = `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
+  return { bytes: content, type, etag, headers: [...headers, 'ETag', etag] };
+}
+
+function replyWith(document: Document, known: string | undefined): BytesReply | EmptyReply {
+  const { headers, etag } = document;
+  if (known !== undefined && isKnown(etag, known)) return { kind: 'empty', status: 304, headers };
+  return { ...bytes(200, document.bytes, { headers }), type: document.type };
+}
+
+/** Weak tags are alike, too: proxies that compress make them. Source: RFC 9110 section 13.1.2. */
+function isKnown(etag: string, known: string): boolean {
+  return known.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
+}

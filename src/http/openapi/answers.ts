@@ -1,0 +1,167 @@
+// The answers of one route as the API description has them: successes and errors by status, with headers and examples.
+
+import type { TSchema } from 'typebox';
+import { ERROR_STATUS, type ErrorCode } from '../../domain/error-codes.ts';
+import type { AnswerDoc, RouteFacts } from '../route.ts';
+import { ErrorBody, errorBody } from '../views/error-body.ts';
+import { HEADERS, type HeaderName } from './components.ts';
+import { ERROR_SAMPLES } from './error-samples.ts';
+import { exampleOf } from './example.ts';
+import type { JsonSchema } from './schema.ts';
+
+/** An answer, or a pointer to one. */
+export type AnswerObject = Readonly<Record<string, unknown>>;
+
+/** Collects the error answers that many routes share. */
+export interface SharedAnswers {
+  /** By name; complete when every route was described. */
+  readonly errors: Record<string, AnswerObject>;
+  readonly describe: (schema: TSchema) => JsonSchema;
+}
+
+/** Every answer of a route, by status. */
+export function answersOf(route: RouteFacts, shared: SharedAnswers): Record<string, AnswerObject> {
+  const codesByStatus = Map.groupBy(route.errors, (code) => ERROR_STATUS[code]);
+  const headers = headersOf(route);
+  const errors = [...codesByStatus].map(([status, codes]) => {
+    const own = route.answers[status];
+    const answer =
+      own === undefined ? sharedError(codes, headers, shared) : mixed(own, codes, headers, shared);
+    return [String(status), answer] as const;
+  });
+  const successes = Object.entries(route.answers)
+    .filter(([status]) => !route.errors.some((code) => ERROR_STATUS[code] === Number(status)))
+    .map(([status, answer]) => [status, success(answer, headers, shared)] as const);
+  return Object.fromEntries([...successes, ...errors]);
+}
+
+/** Text that many answers of one kind begin with, so that nobody has to know the numbers. */
+const STATUS_MEANINGS: Readonly<Record<number, string>> = {
+  400: 'Refused',
+  401: 'Nobody is known by these credentials',
+  403: 'Not allowed',
+  404: 'Not found',
+  413: 'Too large',
+  415: 'Of the wrong media type',
+  422: 'Not valid; `detail` lists every finding',
+  429: 'Too much at once',
+  500: 'Failed',
+  503: 'Not available now',
+};
+
+type HeaderObjects = Readonly<Record<string, unknown>>;
+
+function success(answer: AnswerDoc, headers: HeaderObjects, { describe }: SharedAnswers): AnswerObject {
+  const { description, body, types = ['application/json'] } = answer;
+  const described = { description, headers: { ...headers, ...ownHeaders(answer) } };
+  if (body === undefined) return described;
+  const schema = describe(body);
+  const example = answer.example ?? exampleOf(body);
+  return {
+    ...described,
+    content: Object.fromEntries(types.map((type) => [type, contentOf(type, schema, example)])),
+  };
+}
+
+/** What is no JSON is text or bytes that no schema describes. */
+function contentOf(type: string, schema: JsonSchema, example: unknown): AnswerObject {
+  if (type === 'application/json') return { schema, example };
+  if (type === 'text/event-stream') {
+    return { schema: { type: 'string' }, example: `event: result\ndata: ${JSON.stringify(example)}\n\n` };
+  }
+  return { schema: type.startsWith('image/') ? {} : { type: 'string' } };
+}
+
+/** Named by its codes: routes with the same ones share it. */
+function sharedError(
+  codes: readonly ErrorCode[],
+  headers: HeaderObjects,
+  shared: SharedAnswers,
+): AnswerObject {
+  const limits = RATE_LIMITS.some((name) => name in headers) ? ['limited'] : [];
+  const name = [...codes.toSorted(), ...limits].join('.');
+  shared.errors[name] ??= errorAnswer(codes, headers, shared);
+  return { $ref: `#/components/responses/${name}` };
+}
+
+function errorAnswer(
+  codes: readonly ErrorCode[],
+  headers: HeaderObjects,
+  { describe }: SharedAnswers,
+): AnswerObject {
+  const [first] = codes;
+  const status = first === undefined ? 0 : ERROR_STATUS[first];
+  const further = ERROR_HEADERS[status] ?? [];
+  return {
+    description: `${STATUS_MEANINGS[status] ?? 'An error'}: ${codes.map((code) => `\`${code}\``).join(', ')}`,
+    headers: { ...headers, ...pointers(further) },
+    content: {
+      'application/json': { schema: errorSchema(codes, describe), examples: examplesOf(codes) },
+    },
+  };
+}
+
+/** An answer that says more than the error it also is: health without a database. */
+function mixed(
+  own: AnswerDoc,
+  codes: readonly ErrorCode[],
+  headers: HeaderObjects,
+  shared: SharedAnswers,
+): AnswerObject {
+  const error = errorAnswer(codes, headers, shared);
+  const ownSchema = own.body === undefined ? {} : shared.describe(own.body);
+  const schema = { allOf: [ownSchema, errorSchema(codes, shared.describe)] };
+  const examples = Object.fromEntries(
+    codes.map((code) => [
+      code,
+      { value: { ...Object(own.body === undefined ? {} : exampleOf(own.body)), ...sampleBody(code) } },
+    ]),
+  );
+  return { ...error, description: own.description, content: { 'application/json': { schema, examples } } };
+}
+
+function errorSchema(codes: readonly ErrorCode[], describe: SharedAnswers['describe']): JsonSchema {
+  return {
+    allOf: [
+      describe(ErrorBody),
+      { type: 'object', properties: { error_code: { type: 'string', enum: [...codes] } } },
+    ],
+  };
+}
+
+function examplesOf(codes: readonly ErrorCode[]): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(codes.map((code) => [code, { value: sampleBody(code) }]));
+}
+
+/** The error as a caller would get it. */
+function sampleBody(code: ErrorCode): ErrorBody {
+  return errorBody(ERROR_SAMPLES[code], HEADERS['X-Request-ID'].schema.examples[0]);
+}
+
+const RATE_LIMITS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const;
+
+/** Headers that belong to a status. */
+const ERROR_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
+  401: ['WWW-Authenticate'],
+  429: ['Retry-After'],
+  503: ['Retry-After'],
+};
+
+/** Headers of every answer of a route. */
+function headersOf({ scope, errors }: RouteFacts): HeaderObjects {
+  return pointers([
+    'X-Request-ID',
+    ...(errors.includes('NO_HEALTHY_INSTANCE') ? (['X-Instance-ID'] as const) : []),
+    ...(scope === 'open' ? [] : RATE_LIMITS),
+  ]);
+}
+
+function pointers(names: readonly HeaderName[]): HeaderObjects {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+function ownHeaders({ headers = {} }: AnswerDoc): HeaderObjects {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
+  );
+}

@@ -1,0 +1,111 @@
+// What the API description says once and points to: schemas that have a name, headers, and ways to show who one is.
+// A schema is recognised by its content: whoever uses the view of an instance in a list gets a pointer to it.
+
+import type { TSchema } from 'typebox';
+import { SCOPES, type Scope } from '../../domain/account.ts';
+import { InstanceInput } from '../../domain/instance.ts';
+import { LoadBalancerSettings } from '../../domain/template.ts';
+import { ApiKeyRecord } from '../views/api-key-record.ts';
+import { AuditRecord } from '../views/audit-record.ts';
+import { ErrorBody } from '../views/error-body.ts';
+import { GatewayHealthView, ServerHealthView } from '../views/gateway-health.ts';
+import { InstanceRecord } from '../views/instance-record.ts';
+import { LoadBalancerView } from '../views/load-balancer.ts';
+import { RegistryView } from '../views/registry.ts';
+import { StatisticsView } from '../views/statistics.ts';
+import { TemplateHealthView } from '../views/template-health.ts';
+import { ToolList } from '../views/tool-list.ts';
+import { UserRecord } from '../views/user-record.ts';
+
+/** Schemas with a name of their own in the description. */
+export const NAMED_SCHEMAS: Readonly<Record<string, TSchema>> = {
+  ApiKeyRecord,
+  AuditEntry: AuditRecord,
+  ErrorBody,
+  GatewayHealth: GatewayHealthView,
+  GatewayStatistics: StatisticsView,
+  InstanceInput,
+  InstanceRecord,
+  LoadBalancer: LoadBalancerView,
+  LoadBalancerSettings,
+  Registry: RegistryView,
+  ServerHealth: ServerHealthView,
+  TemplateHealth: TemplateHealthView,
+  ToolList,
+  UserRecord,
+};
+
+/** What each scope allows. Source: spec, "Authentication" 4. */
+const SCOPE_MEANINGS: Readonly<Record<Scope, string>> = {
+  'gateway:read': 'Read status and configuration of the gateway',
+  'gateway:write': 'Change the configuration and manage servers',
+  'tools:call': 'Execute tools on MCP servers',
+  admin: 'Everything, users and keys included',
+};
+
+/** Each is enough. `login` is what the form of an interactive page uses; its token is the one of `bearer`. */
+export const SECURITY_SCHEMES = {
+  login: {
+    type: 'oauth2',
+    description: 'User name and password; the page asks for a token with them.',
+    flows: {
+      password: {
+        tokenUrl: 'auth/login',
+        scopes: Object.fromEntries(SCOPES.map((scope) => [scope, SCOPE_MEANINGS[scope]])),
+      },
+    },
+  },
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'A token of `POST /auth/login`. An API key is taken here, too.',
+  },
+  apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'An API key.' },
+} as const;
+
+/** A header as the description has it. */
+export interface HeaderDoc {
+  readonly description: string;
+  /** True when the answer is wrong without it. */
+  readonly required?: boolean;
+  readonly schema: Readonly<Record<string, unknown>>;
+}
+
+const count = { type: 'integer', minimum: 0 } as const;
+
+/** Headers of answers, by name. */
+export const HEADERS = {
+  'X-Request-ID': {
+    description: 'Names this request in the log. A sane one of the caller is kept.',
+    required: true,
+    schema: { type: 'string', examples: ['7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'] },
+  },
+  'X-Instance-ID': {
+    description: 'The instance that answered.',
+    schema: { type: 'string', examples: ['demo-1a2b3c4d'] },
+  },
+  'X-RateLimit-Limit': {
+    description: 'Requests of one window. The three are there when the caller has a limit.',
+    schema: { ...count, examples: [1000] },
+  },
+  'X-RateLimit-Remaining': {
+    description: 'Requests left in the window.',
+    schema: { ...count, examples: [987] },
+  },
+  'X-RateLimit-Reset': {
+    description: 'When the window ends, as Unix time in seconds.',
+    schema: { ...count, examples: [1_800_000_000] },
+  },
+  'Retry-After': {
+    description: 'Seconds after which a new try makes sense. Only when nothing was done for this one.',
+    schema: { ...count, examples: [2] },
+  },
+  'WWW-Authenticate': {
+    description: 'How to say who one is.',
+    required: true,
+    schema: { type: 'string', examples: ['Bearer'] },
+  },
+} as const satisfies Readonly<Record<string, HeaderDoc>>;
+
+export type HeaderName = keyof typeof HEADERS;

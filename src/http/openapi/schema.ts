@@ -1,0 +1,69 @@
+// Schemas as the API description has them: plain JSON Schema 2020-12, with pointers to the schemas that have a name.
+
+import type { TSchema } from 'typebox';
+
+/** JSON Schema as data. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** Describes schemas for one document. */
+export interface SchemaWriter {
+  /** The schema, or a pointer to it when it has a name. */
+  describe(schema: TSchema): JsonSchema;
+  /** The schemas that have a name, each written out. */
+  readonly named: Readonly<Record<string, JsonSchema>>;
+}
+
+/** `names` are recognised by content, wherever they stand and however they were wrapped. */
+export function schemaWriter(names: Readonly<Record<string, TSchema>>): SchemaWriter {
+  const known = new Map(Object.entries(names).map(([name, schema]) => [JSON.stringify(plain(schema)), name]));
+  const write = (value: unknown): unknown => {
+    const name = isObject(value) ? known.get(JSON.stringify(value)) : undefined;
+    return name === undefined ? inside(value, write) : { $ref: `#/components/schemas/${name}` };
+  };
+  const describe = (schema: TSchema): JsonSchema => objectOf(write(plain(schema)));
+  return {
+    describe,
+    named: Object.fromEntries(
+      Object.entries(names).map(([name, schema]) => [name, objectOf(inside(plain(schema), write))]),
+    ),
+  };
+}
+
+/** Only what JSON carries: TypeBox keeps its own marks in properties that are not enumerable. */
+function plain(schema: TSchema): unknown {
+  return readable(JSON.parse(JSON.stringify(schema)));
+}
+
+/** Says the same as people and programs expect it: a record of any name, the type of an enumeration. */
+function readable(value: unknown): unknown {
+  const written = inside(value, readable);
+  if (!isObject(written)) return written;
+  const { patternProperties, ...rest } = written;
+  const patterns = isObject(patternProperties) ? Object.entries(patternProperties) : [];
+  const [pattern, valueSchema] = patterns[0] ?? [];
+  if (patterns.length === 1 && pattern === ANY_NAME && !('additionalProperties' in rest)) {
+    return { ...rest, additionalProperties: valueSchema };
+  }
+  if (!('type' in rest) && Array.isArray(rest.enum) && rest.enum.every((word) => typeof word === 'string')) {
+    return { type: 'string', ...written };
+  }
+  return written;
+}
+
+/** What TypeBox writes for `Type.Record(Type.String(), …)`. */
+const ANY_NAME = '^.*$';
+
+function inside(value: unknown, change: (value: unknown) => unknown): unknown {
+  if (Array.isArray(value)) return value.map(change);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, child]) => [key, change(child)]));
+}
+
+function objectOf(value: unknown): JsonSchema {
+  if (isObject(value)) return value;
+  throw new TypeError('a schema of a route is no object');
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

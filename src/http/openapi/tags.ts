@@ -1,0 +1,44 @@
+// How operations are grouped: by surface, and within it by what they are about. The path decides.
+
+/** One group. */
+export interface Tag {
+  readonly name: string;
+  readonly description: string;
+  /** Paths that belong to it; the first group that fits counts. */
+  readonly paths: RegExp;
+}
+
+/** In the order in which they are shown. */
+export const TAGS: readonly Tag[] = [
+  {
+    name: 'Templates',
+    description: 'Surface A: calls by template. The gateway chooses a healthy instance.',
+    paths: /^\/mcp\//,
+  },
+  {
+    name: 'Gateway',
+    description: 'Surface A: the registry, its instances, health and statistics.',
+    paths: /^\/gateway\/(?!audit(?:\/|$))/,
+  },
+  {
+    name: 'Servers',
+    description: 'Surface B: servers by id, calls to one of them, health and statistics.',
+    paths: /^\/(?:servers|tools|health|stats)(?:\/|$)/,
+  },
+  {
+    name: 'Accounts',
+    description: 'Surface B: logging in, users, API keys, and who did what.',
+    paths: /^\/(?:auth|gateway\/audit)(?:\/|$)/,
+  },
+  {
+    name: 'Documents',
+    description: 'This description and the pages that show it.',
+    paths: /^\/(?:docs|redoc|openapi\.json)(?:\/|$)/,
+  },
+  { name: 'Process', description: 'For whoever runs this process.', paths: /^/ },
+];
+
+/** The group of a path. */
+export function tagOf(path: string): string {
+  return TAGS.find(({ paths }) => paths.test(path))?.name ?? '';
+}

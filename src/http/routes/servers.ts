@@ -1,0 +1,155 @@
+// Instances as surface B knows them: servers with an id that is unique in the whole registry. They are the same instances
+// as those of surface A. Source: spec, surface B; decisions, "Surface B bodies".
+
+import Type, { type Static } from 'typebox';
+import { TemplateId } from '../../domain/template.ts';
+import { checkedCommand } from '../checked-command.ts';
+import { HTTP_LIMITS } from '../limits.ts';
+import { ServerParams } from '../path-params.ts';
+import { relocated } from '../relocated.ts';
+import { json, noContent } from '../reply.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { CLOSED, LOCATION } from '../schemas.ts';
+import { InstanceMetadata, ServerConfig, serverInput } from '../server-config.ts';
+import { InstanceRecord, instanceRecord } from '../views/instance-record.ts';
+import { InstanceHealth, instanceHealth } from '../views/template-health.ts';
+import { requireTemplate, visibleServer, visibleServers } from '../visible.ts';
+
+const NewServerBody = Type.Object(
+  {
+    template_name: TemplateId,
+    instance_metadata: InstanceMetadata,
+    config: Type.Optional(ServerConfig),
+  },
+  CLOSED,
+);
+
+const ListQuery = Type.Object(
+  {
+    include_health: Type.Optional(Type.Boolean()),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: HTTP_LIMITS.pageRecords })),
+    /** `X-Next-Cursor` of the page before. */
+    cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
+  },
+  CLOSED,
+);
+
+const ListedServer = Type.Object({ ...InstanceRecord.properties, health: Type.Optional(InstanceHealth) });
+
+export const serverRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'GET',
+    path: '/servers',
+    summary: 'List all servers, by their ids',
+    scope: 'gateway:read',
+    request: { query: ListQuery },
+    answers: {
+      200: {
+        description:
+          'All of them, or one page of `limit`; `X-Total-Count` and `X-Next-Cursor` tell of the rest',
+        body: Type.Array(ListedServer),
+        headers: {
+          'X-Total-Count': 'How many there are in all',
+          'X-Next-Cursor': 'Send it as `cursor` for the next page; absent on the last one',
+        },
+      },
+    },
+    errors: [],
+    handler: ({ query, principal }, { gateway }) => {
+      const { include_health: includesHealth = false } = query;
+      const servers = visibleServers(gateway, principal);
+      const { page, nextCursor } = pageOf(servers, query);
+      const records = page.map((server) => ({
+        ...instanceRecord(server, principal),
+        ...(includesHealth
+          ? { health: instanceHealth(server.snapshot, server.definition.transport, principal) }
+          : {}),
+      }));
+      const headers = [
+        ...['X-Total-Count', String(servers.length)],
+        ...(nextCursor === undefined ? [] : ['X-Next-Cursor', nextCursor]),
+      ];
+      return json(200, records, { headers });
+    },
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/servers',
+    summary: 'Register a server of a template',
+    scope: 'gateway:write',
+    request: { body: NewServerBody },
+    answers: {
+      201: {
+        description: 'Registered; it starts, and is healthy when `status` says so',
+        body: InstanceRecord,
+        headers: LOCATION,
+      },
+    },
+    errors: [
+      'TEMPLATE_NOT_FOUND',
+      'DUPLICATE_SERVER',
+      'CONFIG_INCOMPLETE',
+      'REGISTRY_FULL',
+      'ENDPOINT_NOT_ALLOWED',
+      'COMMAND_NOT_ALLOWED',
+      'SHUTTING_DOWN',
+    ],
+    handler: async ({ body, principal, request }, services) => {
+      const { gateway, definitions } = services;
+      const { template_name: template, instance_metadata: metadata, config = {} } = body;
+      requireTemplate(principal, template);
+      const wanted = serverInput(template, config, definitions.get(template));
+      const instance = checkedCommand({ template, instance: wanted, principal, request }, services);
+      const input = metadata === undefined ? instance : { ...instance, metadata };
+      const { definition } = await gateway.register(template, input).catch((thrown: unknown) => {
+        throw relocated(thrown, asWritten);
+      });
+      const subject = `/servers/${definition.serverId}`;
+      const record = instanceRecord(gateway.server(definition.serverId), principal);
+      return json(201, record, { headers: ['Location', subject], trail: { subject } });
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/servers/:server_id',
+    summary: 'One server, by its id',
+    scope: 'gateway:read',
+    request: { params: ServerParams },
+    answers: { 200: { description: 'The server as it is now', body: InstanceRecord } },
+    errors: ['SERVER_NOT_FOUND'],
+    handler: ({ params, principal }, { gateway }) =>
+      json(200, instanceRecord(visibleServer(gateway, principal, params.server_id), principal)),
+  }),
+  defineRoute({
+    method: 'DELETE',
+    path: '/servers/:server_id',
+    summary: 'Take a server out; its running calls may finish',
+    scope: 'gateway:write',
+    request: { params: ServerParams },
+    answers: { 204: { description: 'It gets no more calls and is not stored any more' } },
+    errors: ['SERVER_NOT_FOUND', 'SHUTTING_DOWN'],
+    handler: async ({ params, principal }, { gateway }) => {
+      const { template, id } = visibleServer(gateway, principal, params.server_id).definition;
+      await gateway.deregister(template, id);
+      return noContent();
+    },
+  }),
+];
+
+/** Servers by id, those behind the cursor, at most `limit`. */
+function pageOf<T extends { readonly definition: { readonly serverId: string } }>(
+  servers: readonly T[],
+  { limit, cursor = '' }: Static<typeof ListQuery>,
+): { readonly page: readonly T[]; readonly nextCursor: string | undefined } {
+  const idOf = ({ definition }: T): string => definition.serverId;
+  const rest = servers.filter((server) => idOf(server) > cursor).sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
+  const page = rest.slice(0, limit);
+  const last = page.at(-1);
+  return { page, nextCursor: last === undefined || page.length === rest.length ? undefined : idOf(last) };
+}
+
+/** Where the caller wrote what the registry calls `instance`. */
+function asWritten([place = '', instance, ...rest]: readonly (string | number)[]): (string | number)[] {
+  if (instance !== 'instance') return [place, ...(instance === undefined ? [] : [instance]), ...rest];
+  return rest[0] === 'metadata' ? [place, 'instance_metadata', ...rest.slice(1)] : [place, 'config', ...rest];
+}

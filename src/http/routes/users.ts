@@ -1,0 +1,116 @@
+// Users as admins manage them. Source: spec, "User" and surface B; decisions, "User record".
+
+import Type from 'typebox';
+import { Email, ROLES, type Role, TemplateList, Username } from '../../domain/account.ts';
+import { validationFailed } from '../../domain/errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { UserParams } from '../path-params.ts';
+import { json, noContent } from '../reply.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { CLOSED, LOCATION } from '../schemas.ts';
+import { UserRecord, userRecord } from '../views/user-record.ts';
+
+/** Every character has at least one byte; that there are not too many bytes is checked where it is hashed. */
+const Password = Type.String({ minLength: LIMITS.passwordCharacters, maxLength: LIMITS.passwordBytes });
+
+const rights = {
+  role: Type.Optional(Type.Enum([...ROLES])),
+  /** The same as the role `admin`. */
+  is_superuser: Type.Optional(Type.Boolean()),
+  /** null = all. */
+  templates: Type.Optional(Type.Union([TemplateList, Type.Null()])),
+};
+
+const NewUserBody = Type.Object({ username: Username, email: Email, password: Password, ...rights }, CLOSED);
+
+const UserChangeBody = Type.Object(
+  {
+    email: Type.Optional(Email),
+    password: Type.Optional(Password),
+    ...rights,
+    is_active: Type.Optional(Type.Boolean()),
+  },
+  CLOSED,
+);
+
+export const userRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'GET',
+    path: '/auth/users',
+    summary: 'List all users',
+    scope: 'admin',
+    answers: { 200: { description: 'In the order of their creation', body: Type.Array(UserRecord) } },
+    errors: [],
+    handler: async (_input, { auth }) => json(200, (await auth.accounts.users()).map(userRecord)),
+  }),
+  defineRoute({
+    method: 'POST',
+    path: '/auth/users',
+    summary: 'Create a user',
+    scope: 'admin',
+    request: { body: NewUserBody },
+    answers: { 201: { description: 'The user', body: UserRecord, headers: LOCATION } },
+    errors: ['DUPLICATE_USERNAME', 'TOO_MANY_ATTEMPTS'],
+    handler: async ({ body }, { auth }) => {
+      const { username, email, password, templates } = body;
+      const role = roleOf(body) ?? 'user';
+      const user = await auth.accounts.createUser({
+        ...{ username, email, password, role },
+        templates: templates ?? undefined,
+      });
+      const subject = `/auth/users/${user.id}`;
+      return json(201, userRecord(user), { headers: ['Location', subject], trail: { subject } });
+    },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/auth/users/:user_id',
+    summary: 'One user, by its id',
+    scope: 'admin',
+    request: { params: UserParams },
+    answers: { 200: { description: 'The user', body: UserRecord } },
+    errors: ['USER_NOT_FOUND'],
+    handler: async ({ params }, { auth }) => json(200, userRecord(await auth.accounts.user(params.user_id))),
+  }),
+  defineRoute({
+    method: 'PATCH',
+    path: '/auth/users/:user_id',
+    summary: 'Change a user; a new password voids the tokens',
+    scope: 'admin',
+    request: { params: UserParams, body: UserChangeBody },
+    answers: { 200: { description: 'The user as it is now', body: UserRecord } },
+    errors: ['USER_NOT_FOUND', 'LAST_ADMIN', 'TOO_MANY_ATTEMPTS'],
+    handler: async ({ params, body }, { auth }) => {
+      const { email, password, templates, is_active: isActive } = body;
+      const change = { email, password, templates, isActive, role: roleOf(body) };
+      return json(200, userRecord(await auth.accounts.changeUser(params.user_id, change)));
+    },
+  }),
+  defineRoute({
+    method: 'DELETE',
+    path: '/auth/users/:user_id',
+    summary: 'Delete a user and the API keys of that user',
+    scope: 'admin',
+    request: { params: UserParams },
+    answers: { 204: { description: 'It is gone; its tokens and keys are void' } },
+    errors: ['USER_NOT_FOUND', 'LAST_ADMIN'],
+    handler: async ({ params }, { auth }) => {
+      await auth.accounts.deleteUser(params.user_id);
+      return noContent();
+    },
+  }),
+];
+
+interface WrittenRights {
+  readonly role?: Role;
+  readonly is_superuser?: boolean;
+}
+
+/** The role that two fields speak about; undefined when none does. */
+function roleOf({ role, is_superuser: isSuperuser }: WrittenRights): Role | undefined {
+  if (isSuperuser === undefined) return role;
+  const meant: Role = isSuperuser ? 'admin' : 'user';
+  if (role === undefined || role === meant) return meant;
+  const msg = `Value error, it contradicts the role '${role}'`;
+  throw validationFailed([{ loc: ['body', 'is_superuser'], msg, type: 'value_error' }]);
+}

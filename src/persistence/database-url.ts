@@ -1,0 +1,140 @@
+// Reads a database URL without connecting to anything and without loading a driver. Source: decisions, "Databases".
+
+import { isAbsolute, resolve } from 'node:path';
+import type { Database, DatabaseAddress, DatabaseKind } from './database.ts';
+import { DATABASES } from './databases/index.ts';
+import { StoreOpenError } from './store-errors.ts';
+
+/** What a database URL says, for people and for what lives beside a database file. */
+export interface DatabaseDescription {
+  readonly kind: DatabaseKind | 'memory';
+  /** The URL without password and options; of a file, its absolute path. */
+  readonly printable: string;
+  /** Absolute path of the SQLite file; absent for memory and servers. */
+  readonly file?: string;
+}
+
+/** A URL that names a database of the table. */
+export interface ParsedDatabaseUrl {
+  readonly database: Database;
+  readonly address: DatabaseAddress;
+  readonly description: DatabaseDescription;
+}
+
+const MEMORY = ':memory:';
+
+/** Undefined for `memory://`, which is no database. Throws StoreOpenError. `cwd` is where relative files start. */
+export function parseDatabaseUrl(url: string, cwd: string): ParsedDatabaseUrl | undefined {
+  // `postgresql+asyncpg` names a driver of another language.
+  const scheme = /^([a-z][a-z0-9]*)(?:\+[a-z0-9_.-]+)?:\/\//i.exec(url);
+  const name = scheme?.[1]?.toLowerCase();
+  if (scheme === null || name === undefined) throw new StoreOpenError(notAUrl());
+  if (name === 'memory') return undefined;
+  const database = DATABASES.find(({ schemes }) => schemes.includes(name));
+  if (database === undefined) throw new StoreOpenError(unknownScheme(name));
+  const rest = url.slice(scheme[0].length);
+  return database.isFile ? fileOf(database, rest, cwd) : serverOf(database, name, rest);
+}
+
+/** Throws StoreOpenError. */
+export function describeDatabase(url: string, cwd: string): DatabaseDescription {
+  return parseDatabaseUrl(url, cwd)?.description ?? { kind: 'memory', printable: 'memory://' };
+}
+
+/** Absolute path of the SQLite file that the URL names; undefined for every other database. Throws StoreOpenError. */
+export function sqliteFile(url: string, cwd: string): string | undefined {
+  return describeDatabase(url, cwd).file;
+}
+
+function fileOf(database: Database, rest: string, cwd: string): ParsedDatabaseUrl {
+  const [path = '', query = ''] = splitOnce(rest, '?');
+  const options = optionsOf(database, new URLSearchParams(query));
+  if (path !== '' && !path.startsWith('/'))
+    throw new StoreOpenError(
+      `a SQLite URL has three slashes before a relative path and four before an absolute one: ` +
+        `sqlite:///gateway.db, sqlite:////var/lib/stagedoor/gateway.db`,
+    );
+  const name = decoded(path.slice(1));
+  const isMemory = name === '' || name === MEMORY;
+  const file = isMemory ? undefined : isAbsolute(name) ? name : resolve(cwd, name);
+  return {
+    database,
+    address: { host: '', port: 0, user: '', password: '', name: file ?? MEMORY, options },
+    description: {
+      kind: database.kind,
+      printable: file ?? 'SQLite in memory',
+      ...(file === undefined ? {} : { file }),
+    },
+  };
+}
+
+function serverOf(database: Database, scheme: string, rest: string): ParsedDatabaseUrl {
+  let parsed: URL;
+  try {
+    parsed = new URL(`${scheme}://${rest}`);
+  } catch (cause) {
+    throw new StoreOpenError(
+      `the database URL cannot be read: it looks like ${example(database)}; ` +
+        'special characters of a password are written as %XX',
+      cause,
+    );
+  }
+  const options = optionsOf(database, parsed.searchParams);
+  const host = parsed.hostname === '' ? 'localhost' : parsed.hostname.replace(/^\[(.*)\]$/, '$1');
+  const port = parsed.port === '' ? database.defaultPort : Number(parsed.port);
+  const user = decoded(parsed.username);
+  const name = decoded(parsed.pathname.replace(/^\//, ''));
+  if (name === '' && !options.has('service_name'))
+    throw new StoreOpenError(`the database URL names no database: it looks like ${example(database)}`);
+  const place = `${parsed.username === '' ? '' : `${parsed.username}@`}${parsed.hostname || 'localhost'}:${port}`;
+  return {
+    database,
+    address: { host: decoded(host), port, user, password: decoded(parsed.password), name, options },
+    description: {
+      kind: database.kind,
+      printable: `${scheme}://${place}/${name || options.get('service_name')}`,
+    },
+  };
+}
+
+function optionsOf({ label, urlOptions }: Database, query: URLSearchParams): ReadonlyMap<string, string> {
+  for (const name of query.keys()) {
+    if (urlOptions.includes(name)) continue;
+    const known = urlOptions.length === 0 ? 'it takes none' : `it takes ${urlOptions.join(', ')}`;
+    throw new StoreOpenError(`the URL of a ${label} database has the unknown option "${name}": ${known}`);
+  }
+  return new Map(query);
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (cause) {
+    throw new StoreOpenError(
+      'the database URL has a % that is not followed by two digits: write it as %25',
+      cause,
+    );
+  }
+}
+
+function splitOnce(text: string, separator: string): string[] {
+  const at = text.indexOf(separator);
+  return at === -1 ? [text] : [text.slice(0, at), text.slice(at + separator.length)];
+}
+
+function example({ schemes, defaultPort }: Database): string {
+  return `${schemes[0]}://user:password@host:${defaultPort}/name`;
+}
+
+function notAUrl(): string {
+  return `the database is named by a URL, such as sqlite:///gateway.db; known are ${knownSchemes()}`;
+}
+
+function unknownScheme(scheme: string): string {
+  return `no database is called "${scheme}://"; known are ${knownSchemes()}`;
+}
+
+function knownSchemes(): string {
+  const schemes = DATABASES.flatMap((database) => database.schemes);
+  return [...schemes, 'memory'].map((scheme) => `${scheme}://`).join(', ');
+}

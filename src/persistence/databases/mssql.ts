@@ -1,0 +1,95 @@
+// SQL Server 2017 and later, and Azure SQL. Definitions of tables are part of transactions here.
+
+import type { Database } from '../database.ts';
+import { correctLiterals, withoutContinuedLines } from '../literals.ts';
+import { isNetworkTrouble } from '../network-trouble.ts';
+import { flag } from '../url-flag.ts';
+
+export const mssql: Database = {
+  kind: 'mssql',
+  label: 'SQL Server',
+  schemes: ['mssql', 'sqlserver'],
+  driverPackage: '@mikro-orm/mssql',
+  urlOptions: ['encrypt', 'trustServerCertificate', 'instanceName'],
+  isFile: false,
+  defaultPort: 1433,
+  insertsRows: true,
+  driver: async () => {
+    const { MsSqlDriver } = await import('@mikro-orm/mssql');
+    return class extends MsSqlDriver {
+      constructor(...parameters: ConstructorParameters<typeof MsSqlDriver>) {
+        super(...parameters);
+        correctLiterals(this.getPlatform(), withoutContinuedLines);
+      }
+    };
+  },
+  options: ({ address, statementTimeoutMs, connectTimeoutMs, connections, sockets }) => {
+    const { host, port, user, password, name, options } = address;
+    const instanceName = options.get('instanceName');
+    const pool = {
+      min: 0,
+      max: connections,
+      idleTimeoutMillis: 60_000,
+      // Without these the pool would knock for 30 s, five times a second, also with a wrong password.
+      acquireTimeoutMillis: connectTimeoutMs,
+      propagateCreateError: true,
+    };
+    return {
+      host,
+      port,
+      user,
+      password,
+      dbName: name,
+      pool,
+      driverOptions: {
+        options: {
+          encrypt: flag(options, 'encrypt', true),
+          trustServerCertificate: flag(options, 'trustServerCertificate', false),
+          connectTimeout: connectTimeoutMs,
+          requestTimeout: statementTimeoutMs,
+          cancelTimeout: connectTimeoutMs,
+          // Another database than the named one must not be taken for it.
+          fallbackToDefaultDb: false,
+          appName: 'stagedoor',
+          ...(instanceName === undefined ? {} : { instanceName, port: undefined }),
+        },
+      },
+      onCreateConnection: async (connection) => sockets.add(connection),
+    };
+  },
+  lock: {
+    scope: 'around',
+    take: async (execute, waitMs) => {
+      await execute(
+        `declare @granted int; exec @granted = sp_getapplock @Resource = N'stagedoor', @LockMode = 'Exclusive', ` +
+          `@LockOwner = 'Transaction', @LockTimeout = ${waitMs}; ` +
+          `if @granted < 0 throw 51000, 'another process holds the migration lock', 1;`,
+      );
+    },
+  },
+  creation: { via: 'master', sql: (name) => `create database ${name}` },
+  trouble: ({ code, number, message }) => {
+    if (number === 4060 || number === 911) return 'no-database';
+    if (number === 18456 || number === 18452 || number === 18488) return 'credentials';
+    if (number === 1205 || number === 1222 || number === 3960) return 'conflict';
+    if (code === 'ELOGIN') return message.includes('Cannot open database') ? 'no-database' : 'credentials';
+    if (AWAY.has(number) || AWAY_CODES.has(code) || isNetworkTrouble(code)) return 'away';
+    return /connection lost|connection is closed|socket hang up|timeout/i.test(message) ? 'away' : undefined;
+  },
+};
+
+/** Shutting down, out of memory or connections, moved, not now (Azure). */
+const AWAY: ReadonlySet<number> = new Set([
+  596, 701, 802, 845, 924, 942, 6005, 8645, 8651, 10928, 10929, 17142, 40197, 40501, 40613, 40615, 49918,
+  49919, 49920,
+]);
+/** What tedious itself says, and the pool above it. */
+const AWAY_CODES: ReadonlySet<string> = new Set([
+  'ESOCKET',
+  'ECLOSE',
+  'ECONNCLOSED',
+  'ETIMEOUT',
+  'ECANCEL',
+  'EINVALIDSTATE',
+  'EINSTLOOKUP',
+]);

@@ -1,0 +1,97 @@
+// MySQL 8 and MariaDB 10.5 and later. Definitions of tables end a transaction here: the lock lives beside them.
+
+import type { Database } from '../database.ts';
+import { isNetworkTrouble } from '../network-trouble.ts';
+import { runOn } from '../new-connection.ts';
+import { UrlError } from '../store-errors.ts';
+
+export const mysql: Database = {
+  kind: 'mysql',
+  label: 'MySQL',
+  schemes: ['mysql', 'mariadb'],
+  driverPackage: '@mikro-orm/mysql',
+  urlOptions: ['ssl', 'socket', 'charset'],
+  isFile: false,
+  defaultPort: 3306,
+  insertsRows: true,
+  driver: async () => (await import('@mikro-orm/mysql')).MySqlDriver,
+  options: ({ address, statementTimeoutMs, connectTimeoutMs, connections }) => {
+    const { host, port, user, password, name, options } = address;
+    const socketPath = options.get('socket');
+    if (options.has('charset') && options.get('charset') !== 'utf8mb4')
+      throw new UrlError('charset is utf8mb4: nothing else holds every text');
+    return {
+      host,
+      port,
+      user,
+      password,
+      dbName: name,
+      charset: 'utf8mb4',
+      // Ids are told apart by case, and audit ids sorted by code points.
+      collate: 'utf8mb4_bin',
+      pool: { min: 0, max: connections, idleTimeoutMillis: 60_000 },
+      driverOptions: {
+        connectTimeout: connectTimeoutMs,
+        enableKeepAlive: true,
+        ...(socketPath === undefined ? {} : { socketPath }),
+        ...sslOf(options.get('ssl')),
+      },
+      onCreateConnection: async (connection) => {
+        const seconds = Math.max(1, Math.ceil(statementTimeoutMs / 1000));
+        // Values are written into statements with escaping backslashes: a server that was told NO_BACKSLASH_ESCAPES would
+        // read them as SQL. MariaDB alone reads what is between /*M! and */.
+        await runOn(
+          connection,
+          `set session sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', ` +
+            `time_zone = '+00:00', innodb_lock_wait_timeout = ${seconds}, lock_wait_timeout = ${seconds} ` +
+            `/*M!100100 , max_statement_time = ${seconds} */`,
+        );
+        await runOn(connection, 'set session transaction isolation level read committed');
+      },
+    };
+  },
+  prepare: async (_execute, pool, { sockets }) => sockets.watch(pool, 'connection'),
+  lock: {
+    scope: 'beside',
+    take: async (execute, waitMs, database) => {
+      const [row] = await execute(
+        `select get_lock(${lockName(database)}, ${Math.ceil(waitMs / 1000)}) as granted`,
+      );
+      if (Number(row?.granted) !== 1) throw new Error('another process holds the migration lock');
+    },
+    release: async (execute, database) => {
+      await execute(`select release_lock(${lockName(database)})`);
+    },
+  },
+  creation: { via: 'information_schema', sql: (name) => `create database ${name}` },
+  trouble: ({ code, number, message, isFatal }) => {
+    if (number === 1049) return 'no-database';
+    if (number === 1044 || number === 1045 || number === 1698) return 'credentials';
+    if (number === 1205 || number === 1213 || number === 1020) return 'conflict';
+    if (isFatal || AWAY.has(number) || isNetworkTrouble(code) || code.startsWith('PROTOCOL_')) return 'away';
+    return /connection lost|closed state|pool is closed|timeout/i.test(message) ? 'away' : undefined;
+  },
+};
+
+/** Too many connections, shutting down, gone, killed, read only, out of something, took too long. */
+const AWAY: ReadonlySet<number> = new Set([
+  1021, 1037, 1038, 1040, 1041, 1053, 1077, 1079, 1080, 1129, 1130, 1152, 1158, 1159, 1160, 1161, 1184, 1203,
+  1226, 1290, 1317, 1836, 1927, 1969, 2002, 2003, 2006, 2013, 3024, 4031,
+]);
+
+/** Names of locks belong to the whole server and have at most 64 characters. */
+function lockName(database: string): string {
+  return `concat('stagedoor.', sha1(${textLiteral(database)}))`;
+}
+
+/** Hexadecimal, so that no mode of the server can misread it. */
+function textLiteral(text: string): string {
+  return `x'${Buffer.from(text).toString('hex')}'`;
+}
+
+function sslOf(value: string | undefined): { ssl?: { rejectUnauthorized: boolean } } {
+  if (value === undefined || value === 'false') return {};
+  if (value === 'true') return { ssl: { rejectUnauthorized: true } };
+  if (value === 'no-verify') return { ssl: { rejectUnauthorized: false } };
+  throw new UrlError('ssl is one of true, no-verify, false');
+}

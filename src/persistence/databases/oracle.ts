@@ -1,0 +1,99 @@
+// Oracle 19 and later, by the thin driver: no Oracle client is needed. The tables belong to the user of the URL.
+
+import type { Database, Execute } from '../database.ts';
+import { correctLiterals, withoutVariables } from '../literals.ts';
+import { isNetworkTrouble } from '../network-trouble.ts';
+import { flag } from '../url-flag.ts';
+
+export const oracle: Database = {
+  kind: 'oracle',
+  label: 'Oracle',
+  schemes: ['oracle'],
+  driverPackage: '@mikro-orm/oracledb',
+  urlOptions: ['service_name', 'tls'],
+  isFile: false,
+  defaultPort: 1521,
+  // Before 23.
+  insertsRows: false,
+  driver: async () => {
+    const { OracleDriver } = await import('@mikro-orm/oracledb');
+    return class extends OracleDriver {
+      constructor(...parameters: ConstructorParameters<typeof OracleDriver>) {
+        super(...parameters);
+        correctLiterals(this.getPlatform(), withoutVariables);
+      }
+    };
+  },
+  options: ({ address, statementTimeoutMs, connectTimeoutMs, connections }) => {
+    const { host, port, user, password, name, options } = address;
+    const protocol = flag(options, 'tls', false) ? 'tcps' : 'tcp';
+    const seconds = Math.max(1, Math.ceil(connectTimeoutMs / 1000));
+    return {
+      clientUrl: `${protocol}://${host.includes(':') ? `[${host}]` : host}:${port}/${options.get('service_name') ?? name}?connect_timeout=${seconds}`,
+      user,
+      password,
+      // What is a schema elsewhere is a user here.
+      dbName: user,
+      pool: { min: 0, max: connections, idleTimeoutMillis: 60 },
+      driverOptions: { queueTimeout: connectTimeoutMs, queueMax: 1_000, connectTimeout: seconds },
+      onCreateConnection: async (connection) => {
+        if (!isSession(connection)) throw new TypeError('the driver handed out no session');
+        connection.callTimeout = statementTimeoutMs;
+        await connection.execute(
+          `alter session set nls_comp = binary nls_sort = binary time_zone = '+00:00'`,
+        );
+      },
+    };
+  },
+  lock: {
+    scope: 'beside',
+    // DBMS_LOCK needs a grant that few users have; a table of our own can be locked by its owner.
+    take: async (execute, waitMs) => {
+      await createLockTable(execute);
+      await execute(`lock table "stagedoor_lock" in exclusive mode wait ${Math.ceil(waitMs / 1000)}`);
+    },
+  },
+  trouble: ({ code, number, message }) => {
+    const oracleNumber = number || Number(/^ORA-(\d+)/.exec(message)?.[1] ?? 0);
+    if ([1017, 1005, 1045, 28000, 28001].includes(oracleNumber)) return 'credentials';
+    if ([12504, 12505, 12514].includes(oracleNumber)) return 'no-database';
+    if ([54, 60, 8177, 30006].includes(oracleNumber)) return 'conflict';
+    if (AWAY.has(oracleNumber) || isNetworkTrouble(code)) return 'away';
+    // The driver's own: connections, pools, timeouts.
+    return /^(?:NJS-(?:040|047|064|076|500|501|503|510|511|521|530)|DPI-1010|DPI-1080)/.test(code || message)
+      ? 'away'
+      : undefined;
+  },
+};
+
+const NAME_TAKEN = 'ORA-00955';
+
+async function createLockTable(execute: Execute): Promise<void> {
+  try {
+    await execute('create table "stagedoor_lock" ("id" number(1, 0))');
+  } catch (thrown) {
+    if (!(thrown instanceof Error && thrown.message.includes(NAME_TAKEN))) throw thrown;
+  }
+}
+
+/** Too many sessions or processes, starting or stopping, lost, killed, listener away. */
+const AWAY: ReadonlySet<number> = new Set([
+  18, 19, 20, 28, 1012, 1033, 1034, 1089, 1090, 1092, 2396, 3113, 3114, 3135, 3136, 12170, 12203, 12500,
+  12516, 12518, 12519, 12520, 12528, 12537, 12541, 12545, 12547, 12560, 12571, 25408,
+]);
+
+/** oracledb's Connection. */
+interface Session {
+  callTimeout: number;
+  execute(sql: string): Promise<unknown>;
+}
+
+function isSession(connection: unknown): connection is Session {
+  return (
+    typeof connection === 'object' &&
+    connection !== null &&
+    'callTimeout' in connection &&
+    'execute' in connection &&
+    typeof connection.execute === 'function'
+  );
+}

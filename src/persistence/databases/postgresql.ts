@@ -1,0 +1,78 @@
+// PostgreSQL 12 and later. Definitions of tables are part of transactions here, so a migration happens as a whole.
+
+import type { Database } from '../database.ts';
+import { isNetworkTrouble } from '../network-trouble.ts';
+import { runOn } from '../new-connection.ts';
+import { UrlError } from '../store-errors.ts';
+
+/** Key of the advisory lock: "stag" in ASCII. Locks of different databases of one server do not meet. */
+const LOCK_KEY = 0x73746167;
+
+export const postgresql: Database = {
+  kind: 'postgresql',
+  label: 'PostgreSQL',
+  schemes: ['postgresql', 'postgres'],
+  driverPackage: '@mikro-orm/postgresql',
+  urlOptions: ['sslmode', 'host'],
+  isFile: false,
+  defaultPort: 5432,
+  insertsRows: true,
+  driver: async () => (await import('@mikro-orm/postgresql')).PostgreSqlDriver,
+  options: ({ address, statementTimeoutMs, connectTimeoutMs, connections, sockets }) => {
+    const { host, port, user, password, name, options } = address;
+    return {
+      // A socket file is named by its folder, in the query.
+      host: options.get('host') ?? host,
+      port,
+      user,
+      password,
+      dbName: name,
+      pool: { min: 0, max: connections, idleTimeoutMillis: 60_000 },
+      driverOptions: {
+        connectionTimeoutMillis: connectTimeoutMs,
+        keepAlive: true,
+        application_name: 'stagedoor',
+        ssl: sslOf(options.get('sslmode')),
+        onPoolCreated: (pool: unknown) => sockets.watch(pool, 'connect'),
+      },
+      onCreateConnection: (connection) =>
+        // Values are written into statements: backslashes must mean what the writer took them to mean.
+        runOn(
+          connection,
+          `set standard_conforming_strings = on; set client_encoding = 'UTF8'; ` +
+            `set statement_timeout = ${statementTimeoutMs}; set lock_timeout = ${statementTimeoutMs}; ` +
+            `set idle_in_transaction_session_timeout = ${statementTimeoutMs * 4}`,
+        ),
+    };
+  },
+  lock: {
+    scope: 'around',
+    take: async (execute, waitMs) => {
+      await execute(`set local lock_timeout = ${waitMs}`);
+      await execute(`select pg_advisory_xact_lock(${LOCK_KEY})`);
+    },
+  },
+  creation: { via: 'postgres', sql: (name) => `create database ${name}` },
+  trouble: ({ code, message, isFatal }) => {
+    if (code === '3D000') return 'no-database';
+    if (code.startsWith('28')) return 'credentials';
+    if (['40001', '40P01', '55P03'].includes(code)) return 'conflict';
+    // Connection exceptions, too little of something, a database that takes no connections, an operator who stopped it, a
+    // cancelled statement. `isFatal` alone would not do: some servers translate the word.
+    if (isFatal || /^(?:08|53|55000|57|58|25P03|25006)/.test(code) || isNetworkTrouble(code)) return 'away';
+    // pg gives these no code.
+    return /connection terminated|timeout exceeded|connection ended|not queryable|timeout expired/i.test(
+      message,
+    )
+      ? 'away'
+      : undefined;
+  },
+};
+
+/** As libpq reads it; `prefer` and `allow` would mean "without, if somebody in between says so", and are refused. */
+function sslOf(mode: string | undefined): false | { rejectUnauthorized: boolean } {
+  if (mode === undefined || mode === 'disable') return false;
+  if (mode === 'require' || mode === 'no-verify') return { rejectUnauthorized: false };
+  if (mode === 'verify-ca' || mode === 'verify-full') return { rejectUnauthorized: true };
+  throw new UrlError('sslmode is one of disable, require, verify-full');
+}

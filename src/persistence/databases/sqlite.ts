@@ -1,0 +1,55 @@
+// SQLite: a file, or memory. One connection per process; other processes wait for each other at the file.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Database, Execute } from '../database.ts';
+
+/**
+ * Longest wait inside SQLite for another process, in ms. It blocks the whole event loop, so it is short; who needs to wait
+ * longer tries again.
+ */
+const BUSY_TIMEOUT_MS = 25;
+const TRY_AGAIN_MS = 10;
+
+export const sqlite: Database = {
+  kind: 'sqlite',
+  label: 'SQLite',
+  schemes: ['sqlite'],
+  driverPackage: '@mikro-orm/sqlite',
+  urlOptions: [],
+  isFile: true,
+  defaultPort: 0,
+  insertsRows: true,
+  driver: async () => (await import('@mikro-orm/sqlite')).SqliteDriver,
+  options: ({ address }) => ({ dbName: address.name, driverOptions: { timeout: BUSY_TIMEOUT_MS } }),
+  prepare: async (execute, _pool, { connectTimeoutMs }) => {
+    // Changing to WAL needs the file for itself, and fails at once when it is not: SQLite does not wait there.
+    await tryUntil(performance.now() + connectTimeoutMs, () => execute('pragma journal_mode = wal'));
+    // What was acknowledged survives a power cut.
+    await execute('pragma synchronous = full');
+    await execute('pragma foreign_keys = on');
+  },
+  lock: {
+    scope: 'alone',
+    take: (execute: Execute, waitMs) =>
+      tryUntil(performance.now() + waitMs, () => execute('begin immediate')),
+  },
+  trouble: ({ code, message }) => {
+    if (/^SQLITE_(?:BUSY|LOCKED)/.test(code) || message.includes('database is locked')) return 'conflict';
+    return /^SQLITE_(?:CANTOPEN|IOERR|FULL|READONLY|PERM|AUTH|CORRUPT|NOTADB|NOMEM)/.test(code)
+      ? 'away'
+      : undefined;
+  },
+};
+
+async function tryUntil(deadline: number, work: () => Promise<unknown>): Promise<void> {
+  for (;;) {
+    try {
+      await work();
+      return;
+    } catch (thrown) {
+      const isBusy = thrown instanceof Error && thrown.message.includes('database is locked');
+      if (!isBusy || performance.now() >= deadline) throw thrown;
+      await delay(TRY_AGAIN_MS * (1 + Math.random()));
+    }
+  }
+}

@@ -1,0 +1,103 @@
+// Brings the tables of a database up to date, one process at a time. What was applied is recorded in the database itself, by
+// name; a name that we do not know was written by a newer program.
+
+import { TableNotFoundException, type Transaction } from '@mikro-orm/core';
+import type { Database, Execute } from './database.ts';
+import { MIGRATIONS } from './migrations/index.ts';
+import { MIGRATIONS_TABLE, type Orm } from './orm.ts';
+
+/** Names of migrations, in the order in which they are applied. */
+export interface MigrationStatus {
+  readonly applied: readonly string[];
+  readonly pending: readonly string[];
+  /** Applied by a newer program. */
+  readonly unknown: readonly string[];
+}
+
+/** What was applied to a database, by one query. Throws the driver's error. */
+export async function readMigrationStatus(
+  database: Database,
+  { orm, connection }: Orm,
+): Promise<MigrationStatus> {
+  const ours = MIGRATIONS[database.kind].map(({ name }) => name);
+  const quote = (name: string) => orm.em.getPlatform().quoteIdentifier(name);
+  let applied: readonly string[];
+  try {
+    const rows = await connection.execute<{ name: string }[]>(
+      `select ${quote('name')} from ${quote(MIGRATIONS_TABLE)} order by ${quote('id')}`,
+    );
+    applied = rows.map(({ name }) => name);
+  } catch (thrown) {
+    const error =
+      thrown instanceof Error
+        ? orm.em.getPlatform().getExceptionConverter().convertException(thrown)
+        : thrown;
+    if (!(error instanceof TableNotFoundException)) throw thrown;
+    applied = [];
+  }
+  return {
+    applied,
+    pending: ours.filter((name) => !applied.includes(name)),
+    unknown: applied.filter((name) => !ours.includes(name)),
+  };
+}
+
+/**
+ * Applies what is pending, under the database's own lock; waits for it at most `waitMs`. Nothing happens when, after the
+ * wait, nothing is pending or something is unknown. Resolves with the status afterwards; throws the driver's error.
+ */
+export async function migrate(database: Database, orm: Orm, waitMs: number): Promise<MigrationStatus> {
+  const { lock } = database;
+  const { connection } = orm;
+  const name = orm.orm.config.get('dbName') ?? '';
+  const apply = async (transaction?: Transaction) => {
+    const { pending, unknown } = await readMigrationStatus(database, orm);
+    if (pending.length > 0 && unknown.length === 0) await applyPending(database, orm, transaction);
+  };
+  if (lock.scope === 'alone') {
+    const execute: Execute = (sql) => connection.execute(sql);
+    await lock.take(execute, waitMs, name);
+    try {
+      await apply();
+      await execute('commit');
+    } catch (thrown) {
+      await execute('rollback').catch(() => {
+        // What went wrong before is what there is to tell.
+      });
+      throw thrown;
+    }
+  } else {
+    await connection.transactional(async (transaction) => {
+      const execute: Execute = (sql) => connection.execute(sql, [], 'all', transaction);
+      await lock.take(execute, waitMs, name);
+      try {
+        await apply(lock.scope === 'around' ? transaction : undefined);
+      } finally {
+        await lock.release?.(execute, name);
+      }
+    });
+  }
+  return readMigrationStatus(database, orm);
+}
+
+async function applyPending(
+  { kind, lock }: Database,
+  { orm }: Orm,
+  transaction: Transaction | undefined,
+): Promise<void> {
+  const { Migrator } = await import('@mikro-orm/migrations');
+  const migrationsList = await Promise.all(
+    MIGRATIONS[kind].map(async ({ name, load }) => ({ name, class: await load() })),
+  );
+  orm.config.set('migrations', {
+    ...orm.config.get('migrations'),
+    migrationsList,
+    tableName: MIGRATIONS_TABLE,
+    snapshot: false,
+    silent: true,
+    disableForeignKeys: false,
+    // With one connection the transaction is ours already.
+    transactional: lock.scope !== 'alone',
+  });
+  await new Migrator(orm.em).up(transaction === undefined ? {} : { transaction });
+}

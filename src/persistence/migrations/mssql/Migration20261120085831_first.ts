@@ -1,0 +1,56 @@
+import { Migration } from '@mikro-orm/migrations';
+
+export class Migration20261120085831_first extends Migration {
+  override name = 'Migration20261120085831_first';
+
+  override up(): void | Promise<void> {
+    this.addSql(
+      `create table [api_keys] ([id] nvarchar(64) collate Latin1_General_BIN2 not null, [name] nvarchar(512) not null, [position] bigint not null, [permissions] varchar(max) not null, [templates] varchar(max) null, [expires_at] datetime2(3) null, [owner_id] nvarchar(64) collate Latin1_General_BIN2 null, [secret_hash] nvarchar(128) collate Latin1_General_BIN2 not null, [created_at] datetime2(3) not null, [last_used_at] datetime2(3) null, constraint [api_keys_pkey] primary key ([id]));`,
+    );
+    this.addSql(`create index [api_keys_owner_id_index] on [api_keys] ([owner_id]);`);
+
+    this.addSql(
+      `create table [audit_log] ([id] nvarchar(64) collate Latin1_General_BIN2 not null, [at] datetime2(3) not null, [actor] nvarchar(512) not null, [actor_name] nvarchar(512) null, [action] nvarchar(512) not null, [subject] nvarchar(512) null, [status] int not null, [address] nvarchar(512) null, [request_id] nvarchar(512) null, constraint [audit_log_pkey] primary key ([id]));`,
+    );
+
+    this.addSql(
+      `create table [instances] ([template] nvarchar(128) collate Latin1_General_BIN2 not null, [id] nvarchar(128) collate Latin1_General_BIN2 not null, [server_id] nvarchar(260) collate Latin1_General_BIN2 not null, [position] bigint not null, [transport] nvarchar(16) collate Latin1_General_BIN2 not null, [weight] int not null, [source] nvarchar(16) collate Latin1_General_BIN2 not null, [node_id] nvarchar(255) collate Latin1_General_BIN2 null, [fingerprint] nvarchar(128) collate Latin1_General_BIN2 null, [target] varchar(max) not null, [env] varchar(max) null, [headers] varchar(max) null, [metadata] varchar(max) not null, [created_at] datetime2(3) not null, [updated_at] datetime2(3) not null, constraint [instances_pkey] primary key ([template], [id]));`,
+    );
+    this.addSql(`create unique index [instances_server_id_unique] on [instances] ([server_id]);`);
+
+    this.addSql(
+      `create table [revision] ([name] nvarchar(16) collate Latin1_General_BIN2 not null, [counter] bigint not null, constraint [revision_pkey] primary key ([name]));`,
+    );
+
+    this.addSql(
+      `create table [settings] ([name] nvarchar(128) collate Latin1_General_BIN2 not null, [value] varchar(max) not null, constraint [settings_pkey] primary key ([name]));`,
+    );
+
+    this.addSql(
+      `create table [templates] ([name] nvarchar(128) collate Latin1_General_BIN2 not null, [load_balancer] varchar(max) not null, [position] bigint not null, constraint [templates_pkey] primary key ([name]));`,
+    );
+
+    this.addSql(
+      `create table [tombstones] ([template] nvarchar(128) collate Latin1_General_BIN2 not null, [id] nvarchar(128) collate Latin1_General_BIN2 not null, [fingerprint] nvarchar(128) collate Latin1_General_BIN2 not null, constraint [tombstones_pkey] primary key ([template], [id]));`,
+    );
+
+    this.addSql(
+      `create table [users] ([id] nvarchar(64) collate Latin1_General_BIN2 not null, [username] nvarchar(64) collate Latin1_General_BIN2 not null, [username_key] nvarchar(64) collate Latin1_General_BIN2 not null, [position] bigint not null, [email] nvarchar(512) not null, [role] nvarchar(16) collate Latin1_General_BIN2 not null, [templates] varchar(max) null, [is_active] int not null, [password_hash] nvarchar(128) collate Latin1_General_BIN2 not null, [credentials_changed_at] datetime2(3) not null, [created_at] datetime2(3) not null, [updated_at] datetime2(3) not null, constraint [users_pkey] primary key ([id]));`,
+    );
+    this.addSql(`create unique index [users_username_key_unique] on [users] ([username_key]);`);
+
+    // Added by hand: the one row of this table, there before the migration is recorded.
+    this.addSql(`insert into [revision] ([name], [counter]) values ('registry', 0);`);
+  }
+
+  override down(): void | Promise<void> {
+    this.addSql(`if object_id('[api_keys]', 'U') is not null drop table [api_keys];`);
+    this.addSql(`if object_id('[audit_log]', 'U') is not null drop table [audit_log];`);
+    this.addSql(`if object_id('[instances]', 'U') is not null drop table [instances];`);
+    this.addSql(`if object_id('[revision]', 'U') is not null drop table [revision];`);
+    this.addSql(`if object_id('[settings]', 'U') is not null drop table [settings];`);
+    this.addSql(`if object_id('[templates]', 'U') is not null drop table [templates];`);
+    this.addSql(`if object_id('[tombstones]', 'U') is not null drop table [tombstones];`);
+    this.addSql(`if object_id('[users]', 'U') is not null drop table [users];`);
+  }
+}

@@ -1,0 +1,56 @@
+import { Migration } from '@mikro-orm/migrations';
+
+export class Migration20261120085831_first extends Migration {
+  override name = 'Migration20261120085831_first';
+
+  override up(): void | Promise<void> {
+    this.addSql(
+      `create table "api_keys" ("id" varchar2(64) not null, "name" varchar2(1536) not null, "position" number(10, 0) not null, "permissions" clob not null, "templates" clob null, "expires_at" timestamp(3) with time zone null, "owner_id" varchar2(64) null, "secret_hash" varchar2(128) not null, "created_at" timestamp(3) with time zone not null, "last_used_at" timestamp(3) with time zone null, primary key ("id"));`,
+    );
+    this.addSql(`create index "api_keys_owner_id_index" on "api_keys" ("owner_id");`);
+
+    this.addSql(
+      `create table "audit_log" ("id" varchar2(64) not null, "at" timestamp(3) with time zone not null, "actor" varchar2(1536) not null, "actor_name" varchar2(1536) null, "action" varchar2(1536) not null, "subject" varchar2(1536) null, "status" number(10, 0) not null, "address" varchar2(1536) null, "request_id" varchar2(1536) null, primary key ("id"));`,
+    );
+
+    this.addSql(
+      `create table "instances" ("template" varchar2(128) not null, "id" varchar2(128) not null, "server_id" varchar2(260) not null, "position" number(10, 0) not null, "transport" varchar2(16) not null, "weight" number(10, 0) not null, "source" varchar2(16) not null, "node_id" varchar2(255) null, "fingerprint" varchar2(128) null, "target" clob not null, "env" clob null, "headers" clob null, "metadata" clob not null, "created_at" timestamp(3) with time zone not null, "updated_at" timestamp(3) with time zone not null, primary key ("template", "id"));`,
+    );
+    this.addSql(`create unique index "instances_server_id_unique" on "instances" ("server_id");`);
+
+    this.addSql(
+      `create table "revision" ("name" varchar2(16) not null, "counter" number(10, 0) not null, primary key ("name"));`,
+    );
+
+    this.addSql(
+      `create table "settings" ("name" varchar2(128) not null, "value" clob not null, primary key ("name"));`,
+    );
+
+    this.addSql(
+      `create table "templates" ("name" varchar2(128) not null, "load_balancer" clob not null, "position" number(10, 0) not null, primary key ("name"));`,
+    );
+
+    this.addSql(
+      `create table "tombstones" ("template" varchar2(128) not null, "id" varchar2(128) not null, "fingerprint" varchar2(128) not null, primary key ("template", "id"));`,
+    );
+
+    this.addSql(
+      `create table "users" ("id" varchar2(64) not null, "username" varchar2(64) not null, "username_key" varchar2(64) not null, "position" number(10, 0) not null, "email" varchar2(1536) not null, "role" varchar2(16) not null, "templates" clob null, "is_active" number(10, 0) not null, "password_hash" varchar2(128) not null, "credentials_changed_at" timestamp(3) with time zone not null, "created_at" timestamp(3) with time zone not null, "updated_at" timestamp(3) with time zone not null, primary key ("id"));`,
+    );
+    this.addSql(`create unique index "users_username_key_unique" on "users" ("username_key");`);
+
+    // Added by hand: the one row of this table, there before the migration is recorded.
+    this.addSql(`insert into "revision" ("name", "counter") values ('registry', 0);`);
+  }
+
+  override down(): void | Promise<void> {
+    this.addSql(`drop table if exists "api_keys" cascade constraint;`);
+    this.addSql(`drop table if exists "audit_log" cascade constraint;`);
+    this.addSql(`drop table if exists "instances" cascade constraint;`);
+    this.addSql(`drop table if exists "revision" cascade constraint;`);
+    this.addSql(`drop table if exists "settings" cascade constraint;`);
+    this.addSql(`drop table if exists "templates" cascade constraint;`);
+    this.addSql(`drop table if exists "tombstones" cascade constraint;`);
+    this.addSql(`drop table if exists "users" cascade constraint;`);
+  }
+}

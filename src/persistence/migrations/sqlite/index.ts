@@ -1,0 +1,10 @@
+// Written by mikro-orm.config.ts: the migrations in their order.
+
+import type { MigrationEntry } from '../entry.ts';
+
+export const migrations: readonly MigrationEntry[] = [
+  {
+    name: 'Migration20261120085831_first',
+    load: async () => (await import('./Migration20261120085831_first.ts')).Migration20261120085831_first,
+  },
+];

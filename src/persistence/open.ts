@@ -1,0 +1,248 @@
+// From a URL to a store. Nothing of any driver is loaded before a URL asks for it; what goes wrong becomes one line for the
+// person who starts the gateway.
+
+import { access, constants, open, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ownCommand } from '../domain/own-command.ts';
+import type { ConnectOptions, Database } from './database.ts';
+import { type ParsedDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
+import { driverErrorOf } from './driver-error.ts';
+import { fileIdentity } from './file-identity.ts';
+import { inTime } from './in-time.ts';
+import { MemoryStore } from './memory-store.ts';
+import type { MigrationStatus } from './migrate.ts';
+import { explain } from './open-failures.ts';
+import type { Orm } from './orm.ts';
+import type { Store } from './store.ts';
+import { StoreOpenError } from './store-errors.ts';
+import type { Vault } from './vault.ts';
+
+export { describeDatabase, sqliteFile } from './database-url.ts';
+export { StoreOpenError } from './store-errors.ts';
+
+export interface OpenStoreOptions {
+  /** Where the relative path of a SQLite file starts. */
+  readonly cwd: string;
+  /** Without one a store refuses instances with secrets. */
+  readonly vault?: Vault | undefined;
+  /** `apply` creates the database and brings its tables up to date; `require` refuses when that has not been done. */
+  readonly migrations: 'apply' | 'require';
+  /** Longest time of one operation, in ms. Default 5 000. Over it: DATABASE_UNAVAILABLE. */
+  readonly statementTimeoutMs?: number | undefined;
+  /** Is told, for people, when the database itself was made: it may have been a slip in its name. */
+  readonly onNotice?: ((line: string) => void) | undefined;
+}
+
+/** Longest wait for a connection, in ms. */
+const CONNECT_MS = 5_000;
+/** Longest wait for another process that migrates, and longest statement of a migration, in ms. */
+const MIGRATION_WAIT_MS = 60_000;
+const MIGRATION_STATEMENT_MS = 600_000;
+/** All of them together, in ms. */
+const MIGRATION_MS = MIGRATION_WAIT_MS + MIGRATION_STATEMENT_MS;
+/** Longest wait for each other answer while a database is opened, in ms. */
+const ANSWER_MS = 10_000;
+const TRY_AGAIN_MS = 20;
+const CONNECTIONS = 10;
+
+/** Opens the store that the URL names. Throws StoreOpenError; nothing is left open then. */
+export async function openStore(url: string, options: OpenStoreOptions): Promise<Store> {
+  const parsed = parseDatabaseUrl(url, options.cwd);
+  if (parsed === undefined) return new MemoryStore();
+  const timeoutMs = options.statementTimeoutMs ?? 5_000;
+  const { OrmStore, OrmSession } = await ormParts();
+  const mayCreate = options.migrations === 'apply' || isInMemory(parsed);
+  const creation: Creation = { mayCreate, onNotice: options.onNotice };
+  const orm = await connected(parsed, connectOptions(parsed, timeoutMs), creation);
+  try {
+    await upToDate(parsed, orm, creation);
+  } catch (thrown) {
+    orm.destroy();
+    throw explain(parsed, thrown);
+  }
+  const reconnect = () => connect(parsed, connectOptions(parsed, timeoutMs));
+  const { file } = parsed.description;
+  const isInPlace = file === undefined ? undefined : fileIdentity(file);
+  const session = new OrmSession({ database: parsed.database, orm, reconnect, timeoutMs, isInPlace });
+  return new OrmStore(parsed.database.kind, session, options.vault);
+}
+
+/** Which migrations a database has; creates and changes nothing. Throws StoreOpenError. */
+export async function migrationStatus(
+  url: string,
+  { cwd }: { readonly cwd: string },
+): Promise<MigrationStatus> {
+  const parsed = parseDatabaseUrl(url, cwd);
+  if (parsed === undefined) return { applied: [], pending: [], unknown: [] };
+  const orm = await connected(parsed, connectOptions(parsed, CONNECT_MS), { mayCreate: false });
+  try {
+    const { readMigrationStatus } = await import('./migrate.ts');
+    return await inTime(readMigrationStatus(parsed.database, orm), ANSWER_MS);
+  } catch (thrown) {
+    throw explain(parsed, thrown);
+  } finally {
+    orm.destroy();
+  }
+}
+
+async function ormParts() {
+  const [{ OrmStore }, { OrmSession }] = await Promise.all([
+    import('./orm-store.ts'),
+    import('./orm-session.ts'),
+  ]);
+  return { OrmStore, OrmSession };
+}
+
+type Connect = Omit<ConnectOptions, 'sockets'>;
+
+interface Creation extends Pick<OpenStoreOptions, 'onNotice'> {
+  readonly mayCreate: boolean;
+}
+
+function connectOptions({ address }: ParsedDatabaseUrl, timeoutMs: number): Connect {
+  return {
+    address,
+    // The database gives up before we do, so that it says why and keeps its connection.
+    statementTimeoutMs: Math.ceil(timeoutMs * 0.8),
+    connectTimeoutMs: CONNECT_MS,
+    connections: CONNECTIONS,
+  };
+}
+
+/** A pool that has shown that its database answers. */
+async function connected(parsed: ParsedDatabaseUrl, options: Connect, creation: Creation): Promise<Orm> {
+  await fileIsUsable(parsed, creation);
+  try {
+    return await connect(parsed, options);
+  } catch (thrown) {
+    throw explain(parsed, thrown);
+  }
+}
+
+async function connect({ database }: ParsedDatabaseUrl, options: Connect): Promise<Orm> {
+  const { connectOrm } = await import('./orm.ts');
+  return inTime(connectOrm(database, options), ANSWER_MS, (orm) => orm.destroy());
+}
+
+/** SQLite would create the file readable for everybody, and say little when it cannot. */
+async function fileIsUsable(
+  { description }: ParsedDatabaseUrl,
+  { mayCreate, onNotice }: Creation,
+): Promise<void> {
+  const { file } = description;
+  if (file === undefined) return;
+  const exists = await stat(file).catch(() => undefined);
+  if (exists?.isDirectory()) throw new StoreOpenError(`the database ${file} is a folder, not a file`);
+  try {
+    if (exists === undefined && mayCreate && (await makeFile(file))) onNotice?.(madeDatabase(file));
+    await access(file, constants.R_OK | constants.W_OK);
+    // The journal lies beside the file.
+    await access(dirname(file), constants.W_OK);
+  } catch (cause) {
+    const folder = await stat(dirname(file)).catch(() => undefined);
+    if (folder === undefined)
+      throw new StoreOpenError(`the folder of the database ${file} does not exist: create it first`, cause);
+    if (exists === undefined && !mayCreate) throw new StoreOpenError(notThere(file), cause);
+    throw new StoreOpenError(
+      `the database ${file} cannot be written: this user needs to write the file and its folder`,
+      cause,
+    );
+  }
+}
+
+/** False when another process made it meanwhile. */
+async function makeFile(file: string): Promise<boolean> {
+  try {
+    await (await open(file, 'ax', 0o600)).close();
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'EEXIST') return false;
+    throw thrown;
+  }
+}
+
+async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation): Promise<void> {
+  const { mayCreate } = creation;
+  const { readMigrationStatus } = await import('./migrate.ts');
+  const { database, description } = parsed;
+  const status = await patiently(database, () => inTime(readMigrationStatus(database, orm), ANSWER_MS)).catch(
+    async (thrown: unknown) => {
+      if (!mayCreate || !(await created(parsed, thrown, creation))) throw thrown;
+      return inTime(readMigrationStatus(database, orm), ANSWER_MS);
+    },
+  );
+  refuseNewer(description.printable, status);
+  if (status.pending.length === 0) return;
+  if (!mayCreate) throw new StoreOpenError(notUpToDate(description.printable, status));
+  refuseNewer(description.printable, await migrated(parsed, orm));
+}
+
+/** Again while another process has the database for itself: the last one to close a SQLite file tidies it up. */
+async function patiently<T>({ trouble }: Database, work: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + CONNECT_MS;
+  for (;;) {
+    try {
+      return await work();
+    } catch (thrown) {
+      const facts = driverErrorOf(thrown);
+      const isConflict = facts !== undefined && trouble(facts) === 'conflict';
+      if (!isConflict || performance.now() > deadline) throw thrown;
+      await delay(TRY_AGAIN_MS);
+    }
+  }
+}
+
+/** On connections of its own where statements have a time limit; SQLite has one connection and no limit. */
+async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationStatus> {
+  const { migrate } = await import('./migrate.ts');
+  const { database } = parsed;
+  if (database.isFile) return migrate(database, orm, MIGRATION_WAIT_MS);
+  const patient = await connect(parsed, {
+    ...connectOptions(parsed, CONNECT_MS),
+    statementTimeoutMs: MIGRATION_STATEMENT_MS,
+  });
+  try {
+    return await inTime(migrate(database, patient, MIGRATION_WAIT_MS), MIGRATION_MS);
+  } finally {
+    // Not in order: all is committed or lost by now, and a pool that lost a connection may wait for it for ever.
+    patient.destroy();
+  }
+}
+
+/** True when the database was missing and is there now. */
+async function created(parsed: ParsedDatabaseUrl, thrown: unknown, { onNotice }: Creation): Promise<boolean> {
+  const { createDatabase, isMissing } = await import('./create-database.ts');
+  if (!isMissing(parsed.database, thrown)) return false;
+  const outcome = await createDatabase(parsed, (address) =>
+    connect(parsed, { ...connectOptions(parsed, CONNECT_MS), address }),
+  );
+  if (outcome === 'made') onNotice?.(madeDatabase(parsed.address.name));
+  return outcome !== 'refused';
+}
+
+function isInMemory({ database, description }: ParsedDatabaseUrl): boolean {
+  return database.isFile && description.file === undefined;
+}
+
+function refuseNewer(printable: string, { unknown }: MigrationStatus): void {
+  if (unknown.length === 0) return;
+  throw new StoreOpenError(
+    `the database ${printable} was changed by a newer version (${unknown.at(-1)} is not known here): ` +
+      'run that version, or restore a backup from before',
+  );
+}
+
+function madeDatabase(name: string): string {
+  return `made the database "${name}"`;
+}
+
+function notUpToDate(printable: string, { applied }: MigrationStatus): string {
+  return applied.length === 0
+    ? `the database ${printable} has no tables yet: run "${ownCommand('db migrate')}", or start the gateway once`
+    : `the database ${printable} is older than this program: run "${ownCommand('db migrate')}", or start the gateway once`;
+}
+
+function notThere(file: string): string {
+  return `there is no database ${file}: start the gateway once, or run "${ownCommand('db migrate')}"`;
+}

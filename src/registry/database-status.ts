@@ -1,0 +1,45 @@
+// Whether the database answers, for everybody who asks: one question at a time, with a bounded wait, and not more often
+// than once in a while, so that a flood of health checks is none for the database.
+
+import { catchError, defer, firstValueFrom, map, of, race, timer } from 'rxjs';
+import type { Store } from '../persistence/store.ts';
+
+export type DatabaseState = 'connected' | 'disconnected';
+
+/** Longest wait for the answer, in ms. */
+const PING_MS = 2_000;
+/** How long an answer holds, in ms. */
+const FRESH_MS = 1_000;
+
+export class DatabaseStatus {
+  readonly #store: Pick<Store, 'ping'>;
+  readonly #now: () => number;
+  #asking: Promise<DatabaseState> | undefined;
+  #state: DatabaseState = 'disconnected';
+  #knownAtMs = Number.NEGATIVE_INFINITY;
+
+  /** `now`: monotonic clock in ms. */
+  constructor(store: Pick<Store, 'ping'>, now: () => number) {
+    this.#store = store;
+    this.#now = now;
+  }
+
+  /** Resolves within two seconds and never rejects. What it says may be a second old. */
+  async read(): Promise<DatabaseState> {
+    if (this.#now() - this.#knownAtMs < FRESH_MS) return this.#state;
+    this.#asking ??= this.#ask();
+    return this.#asking;
+  }
+
+  async #ask(): Promise<DatabaseState> {
+    const answer$ = defer(() => this.#store.ping()).pipe(
+      map(() => 'connected' as const),
+      catchError(() => of('disconnected' as const)), // the reason is the store's to log; callers only hear whether it answers
+    );
+    const silence$ = timer(PING_MS).pipe(map(() => 'disconnected' as const));
+    this.#state = await firstValueFrom(race(answer$, silence$));
+    this.#knownAtMs = this.#now();
+    this.#asking = undefined;
+    return this.#state;
+  }
+}

@@ -1,0 +1,37 @@
+// What the registry is made of, what goes into a registration and what comes out. Types only; the rest is registry.ts.
+
+import type { Observable } from 'rxjs';
+import type { InstanceDefinition, InstanceSource } from '../domain/instance.ts';
+import type { LoadBalancerSettings } from '../domain/template.ts';
+import type { RevisionNews } from '../persistence/revision-watch.ts';
+import type { Store } from '../persistence/store.ts';
+import type { AddressCheck } from '../transports/network-guard.ts';
+import type { InProcessHandler } from '../transports/transport.ts';
+import type { InventoryParts } from './inventory.ts';
+
+export interface RegisterOptions {
+  /** Who registers. Default `api`. */
+  readonly source?: InstanceSource;
+  /** Hash of the file entry, with source `file`. */
+  readonly fingerprint?: string;
+  /** The function that is the instance: it is neither stored nor restored. */
+  readonly handler?: InProcessHandler;
+  /** Settings for the template, laid over those it has. */
+  readonly loadBalancer?: LoadBalancerSettings;
+  /** Longest wait for the instance to become healthy, in ms. Default 0. It stays registered when it does not. */
+  readonly waitMs?: number;
+}
+
+export interface Registration {
+  readonly definition: InstanceDefinition;
+  /** True when an instance with the same id was there. */
+  readonly replaced: boolean;
+}
+
+export interface RegistryParts extends InventoryParts {
+  readonly store: Store;
+  /** Which addresses no endpoint may name. Default: none. */
+  readonly isDenied?: AddressCheck;
+  /** News of a store that others write, too. Default: nobody else does. */
+  readonly news$?: Observable<RevisionNews> | undefined;
+}

@@ -1,0 +1,89 @@
+// Authentication of a server: opens it on the storage, makes the first admin, and says what people must hear of that.
+
+import type { Logger } from 'pino';
+import type { Observable } from 'rxjs';
+import type { Auth } from './auth/auth.ts';
+import { createAuth } from './auth/create-auth.ts';
+import { ensureFirstAdmin, type FirstAdmin, forgetInitialPassword } from './auth/first-admin.ts';
+import { Passwords } from './auth/passwords.ts';
+import { secretWarning } from './auth/signing-secret.ts';
+import type { Config } from './config.ts';
+import { ownCommand } from './domain/own-command.ts';
+import type { RevisionNews } from './persistence/revision-watch.ts';
+import type { Storage } from './storage.ts';
+
+/** What a start has to say about accounts. */
+export interface Announcements {
+  /** For the log. */
+  readonly warnings: readonly string[];
+  /** For a person on a terminal, never for a log. */
+  readonly notices: readonly string[];
+}
+
+export interface ServerAuth {
+  readonly auth: Auth;
+  /** Makes the first admin where there is none; nothing while authentication is off. Throws ConfigError. */
+  welcome(): Promise<Announcements>;
+  /** Closes it. Deletes a first password that opens nothing any more, since nothing outlives this process. */
+  farewell(): Promise<void>;
+}
+
+export async function openServerAuth(
+  config: Config,
+  { store, initialPasswordFile: passwordFile, signingSecret }: Storage,
+  options: { readonly news$: Observable<RevisionNews>; readonly log: Logger; readonly isTerminal: boolean },
+): Promise<ServerAuth> {
+  const { news$, log, isTerminal } = options;
+  const passwords = new Passwords();
+  const signing = await signingSecret();
+  const auth = await createAuth({
+    enabled: config.authEnabled,
+    store,
+    secret: signing.secret,
+    tokenLifetimeMs: config.tokenLifetimeMs,
+    limits: { userPerHour: config.userHourlyLimit, apiKeyPerHour: config.apiKeyHourlyLimit },
+    redisUrl: config.redisUrl,
+    news$,
+    log,
+    passwords,
+    onAdminPasswordChanged: () =>
+      void forgetInitialPassword(passwordFile).catch((error: unknown) =>
+        log.warn({ err: error }, 'the file with the first password, which is void now, cannot be deleted'),
+      ),
+  });
+  const warnings = [secretWarning(signing)].filter((warning) => warning !== undefined);
+  const welcome = async (): Promise<Announcements> => {
+    if (!config.authEnabled) return { warnings: [], notices: [] };
+    const configuredPassword = config.adminPassword;
+    const { accounts } = store;
+    const who = { accounts, passwords, configuredPassword, isTerminal, passwordFile, now: Date.now };
+    const { notices, ...told } = announce(await ensureFirstAdmin(who));
+    return { warnings: [...warnings, ...told.warnings], notices };
+  };
+  const farewell = async (): Promise<void> => {
+    await auth.close();
+    if (store.kind === 'memory') await forgetInitialPassword(passwordFile);
+  };
+  return { auth, welcome, farewell };
+}
+
+function announce(admin: FirstAdmin): Announcements {
+  if (admin.kind === 'exists') {
+    const ignored = 'the configured admin password is not used: there is an admin already';
+    return { warnings: admin.isConfiguredIgnored ? [ignored] : [], notices: [] };
+  }
+  switch (admin.by) {
+    case 'configuration':
+      return { warnings: [], notices: ['made the user "admin" with the configured password'] };
+    case 'terminal':
+      return {
+        warnings: [],
+        notices: [
+          `made the user "admin"; its password, shown this once: ${admin.password}`,
+          `log in with "${ownCommand('gateway login admin')}"`,
+        ],
+      };
+    case 'file':
+      return { warnings: [`made the user "admin"; its password is in ${admin.path}`], notices: [] };
+  }
+}

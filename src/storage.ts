@@ -1,0 +1,77 @@
+// Opens what lasts: the signing secret, the keys that encrypt, the database. In this order, because a secret that is not
+// in the database encrypts what is. For the server, and for the command line when it works without one.
+
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { encryptionKeys } from './auth/encryption-keys.ts';
+import { localSecret, type SigningSecret, sharedSecret } from './auth/signing-secret.ts';
+import type { Config } from './config.ts';
+import type { DatabaseDescription } from './persistence/database-url.ts';
+import { describeDatabase, openStore } from './persistence/open.ts';
+import type { Store } from './persistence/store.ts';
+import { createVault } from './persistence/vault.ts';
+
+/** An open database with what belongs to it. */
+export interface Storage {
+  readonly store: Store;
+  /** Signs tokens; made in the database where there is none yet. A command signs nothing and does not ask. */
+  signingSecret(): Promise<SigningSecret>;
+  /** Absolute path of the SQLite file; undefined for servers and memory. */
+  readonly file: string | undefined;
+  /** Where the password of the first admin is written when nobody reads along; of this database alone. */
+  readonly initialPasswordFile: string;
+}
+
+export interface StorageOptions {
+  /** Where a relative SQLite path starts. */
+  readonly folder: string;
+  /** `apply` makes and migrates the database; `require` refuses one that is not there or not up to date. */
+  readonly migrations: 'apply' | 'require';
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Is told, in one line, that a database was made. */
+  readonly onNotice?: (line: string) => void;
+}
+
+/** Opens it all. Throws StoreOpenError or ConfigError, one line each, with nothing left open. */
+export async function openStorage(config: Config, options: StorageOptions): Promise<Storage> {
+  const { folder, migrations, env = process.env, onNotice } = options;
+  const description = describeDatabase(config.databaseUrl, folder);
+  const { file } = description;
+  const keyFile = file === undefined ? undefined : join(dirname(file), 'gateway.key');
+  // Where no database may be made, no secret is made for one either.
+  const mayMakeKey = keyFile !== undefined && existsSync(migrations === 'apply' ? dirname(keyFile) : keyFile);
+  const local = await localSecret({
+    configured: config.secretKey,
+    keyFile: mayMakeKey ? keyFile : undefined,
+  });
+  const keys = encryptionKeys({ configured: config.encryptionKeys, signing: local });
+  const store = await openStore(config.databaseUrl, {
+    cwd: folder,
+    migrations,
+    ...(onNotice === undefined ? {} : { onNotice }),
+    ...(keys.length === 0 ? {} : { vault: createVault(keys) }),
+  });
+  const stateFolder = config.stateFolder ?? (file === undefined ? userStateFolder(env) : dirname(file));
+  return {
+    store,
+    file,
+    initialPasswordFile: join(stateFolder, passwordFileName(description)),
+    signingSecret: async () => local ?? sharedSecret(store),
+  };
+}
+
+/** Databases that share a folder must not share the file: what is in it opens one of them. */
+function passwordFileName({ kind, file, printable }: DatabaseDescription): string {
+  const name = 'initial-admin-password';
+  if (file !== undefined) return basename(file) === 'gateway.db' ? name : `${name}-${basename(file)}`;
+  if (kind === 'memory' || kind === 'sqlite') return `${name}-${process.pid}`;
+  return `${name}-${createHash('sha256').update(printable).digest('hex').slice(0, 8)}`;
+}
+
+/** Where programs of this user keep what is worth keeping. Source: XDG Base Directory Specification. */
+function userStateFolder(env: Readonly<Record<string, string | undefined>>): string {
+  const base = env.XDG_STATE_HOME || env.LOCALAPPDATA || join(homedir(), '.local', 'state');
+  return join(base, 'stagedoor');
+}
