@@ -1,5 +1,6 @@
 // The bars the gateway has to reach, and whether it did. All but the last two compare cases of one run, at 16 connections.
 
+import type { PairResult } from './pairs.ts';
 import type { Measurement } from './rounds.ts';
 import type { Startup } from './startup.ts';
 
@@ -14,8 +15,15 @@ export interface Bar {
 
 const connections = 16;
 
+/** Decimals of a figure by its unit. */
+const digits: Readonly<Record<string, number>> = { ' x': 2, ' us': 1 };
+
 /** Checks every bar. */
-export function checkBars(measurements: readonly Measurement[], startup: Startup | undefined): Bar[] {
+export function checkBars(
+  measurements: readonly Measurement[],
+  pairs: readonly PairResult[],
+  startup: Startup | undefined,
+): Bar[] {
   const of = (letter: string): Measurement | undefined =>
     measurements.find(
       (one) => one.letter === letter && one.connections === connections && one.failures === 0,
@@ -28,6 +36,9 @@ export function checkBars(measurements: readonly Measurement[], startup: Startup
     atLeast('(c) throughput, relative to (b)', 0.5, ratio(rate('c'), rate('b')), ' x'),
     atLeast('(d) throughput, relative to (e)', 0.4, ratio(rate('d'), rate('e')), ' x'),
     atMost('(d) CPU per call', 60, cpu('d'), ' us'),
+    ...pairs.map(({ name, cost, failures }) =>
+      atMost(`${name}: CPU per call`, 8, failures === 0 ? cost.median : undefined, ' us'),
+    ),
     atMost('start to listening, without instances', 600, startup?.startToListeningMs, ' ms'),
     atMost(
       'resident memory at rest',
@@ -58,6 +69,6 @@ function bar(
   isGood: (figure: number) => boolean,
 ): Bar {
   if (figure === undefined) return { name, limit, figure: '-', verdict: 'not measured' };
-  const shown = `${figure.toFixed(unit === ' x' ? 2 : 0)}${unit}`;
+  const shown = `${figure.toFixed(digits[unit] ?? 0)}${unit}`;
   return { name, limit, figure: shown, verdict: isGood(figure) ? 'reached' : 'missed' };
 }

@@ -1,16 +1,21 @@
-// The five cases of the benchmark and the processes behind them.
+// The cases of the benchmark and the processes behind them.
 // How often and in which order they run is decided in rounds.ts.
 
 import { fileURLToPath } from 'node:url';
 import { listening, type Started, startNode } from './children.ts';
 import { type StartedGateway, startGateway } from './gateway.ts';
+import { type GuardedGateway, startGuardedGateway } from './guarded-gateway.ts';
+
+export type Letter = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h';
 
 /** One thing to measure. */
 export interface BenchmarkCase {
-  readonly letter: 'a' | 'b' | 'c' | 'd' | 'e';
+  readonly letter: Letter;
   readonly title: string;
   readonly url: string;
   readonly body: string;
+  /** Credentials, where they are asked for. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** The process whose CPU and memory are measured: whatever stands between client and backend; none in (a). */
   readonly pid: number | undefined;
 }
@@ -27,6 +32,7 @@ const parameters = { name: 'echo', arguments: { text: 'Is this the way to the st
 const call = JSON.stringify(parameters);
 const rpcCall = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: parameters });
 const callPath = '/mcp/everything/tools/call';
+const pipePath = '/mcp/pipe/tools/call';
 
 /** Starts backends, baselines and, if wanted, the gateway; they stay up for the whole benchmark, idle while others are measured. */
 export async function openStage(withGateway: boolean): Promise<Stage> {
@@ -63,12 +69,20 @@ export async function openStage(withGateway: boolean): Promise<Stage> {
     ];
     const missing: { letters: string; reason: string }[] = [];
     if (withGateway) {
+      const instances = { endpoints, stdioParameters: [pathOf('backends/stdio.ts')] };
       try {
-        const gateway = await startGateway({ endpoints, stdioParameters: [pathOf('backends/stdio.ts')] });
+        const gateway = await startGateway(instances);
         running.push(gateway);
         cases.push(...gatewayCases(gateway));
       } catch (error) {
-        missing.push({ letters: 'c, d', reason: error instanceof Error ? error.message : String(error) });
+        missing.push({ letters: 'c, d', reason: reasonOf(error) });
+      }
+      try {
+        const guarded = await startGuardedGateway(instances);
+        running.push(guarded);
+        cases.push(...guardedCases(guarded));
+      } catch (error) {
+        missing.push({ letters: 'f, g, h', reason: reasonOf(error) });
       }
     }
     return { cases: cases.toSorted((one, other) => (one.letter < other.letter ? -1 : 1)), missing, stop };
@@ -83,6 +97,22 @@ function gatewayCases({ origin, pid }: StartedGateway): BenchmarkCase[] {
   const stdio = 'stagedoor, one stdio process';
   return [
     { letter: 'c', title: http, url: `${origin}${callPath}`, body: call, pid },
-    { letter: 'd', title: stdio, url: `${origin}/mcp/pipe/tools/call`, body: call, pid },
+    { letter: 'd', title: stdio, url: `${origin}${pipePath}`, body: call, pid },
   ];
+}
+
+/** The same calls as (c) and (d), by callers who must say who they are and whose calls are counted. */
+function guardedCases({ origin, pid, apiKey, token }: GuardedGateway): BenchmarkCase[] {
+  const withKey = { 'X-API-Key': apiKey };
+  const withToken = { Authorization: `Bearer ${token}` };
+  const common = { body: call, pid };
+  return [
+    { letter: 'f', title: '(c) with an API key', url: `${origin}${callPath}`, headers: withKey, ...common },
+    { letter: 'g', title: '(d) with an API key', url: `${origin}${pipePath}`, headers: withKey, ...common },
+    { letter: 'h', title: '(c) with a token', url: `${origin}${callPath}`, headers: withToken, ...common },
+  ];
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -29,8 +29,14 @@ export const programPath = fileURLToPath(new URL('../bin/stagedoor.mjs', import.
 const announced = /https?:\/\/[\w.[\]-]+:\d+/;
 const readyTimeoutMs = 20_000;
 
-/** Starts a gateway in an empty folder of its own and waits until it listens; with instances, until all are healthy. */
-export async function startGateway(instances?: Instances): Promise<StartedGateway> {
+/**
+ * Starts a gateway in an empty folder of its own and waits until it listens; with instances, until all are healthy.
+ * Authentication is off unless `environment` turns it on; the database is the default one, in that folder.
+ */
+export async function startGateway(
+  instances?: Instances,
+  environment: Readonly<Record<string, string>> = { GATEWAY_AUTH_ENABLED: 'false' },
+): Promise<StartedGateway> {
   if (!existsSync(programPath)) throw new Error('bin/stagedoor.mjs does not exist');
   const folder = await mkdtemp(join(tmpdir(), 'stagedoor-bench-'));
   const removeFolder = (): Promise<void> => rm(folder, { recursive: true, force: true });
@@ -38,12 +44,12 @@ export async function startGateway(instances?: Instances): Promise<StartedGatewa
   const registryPath = join(folder, 'registry.json');
   await writeFile(configPath, 'host: 127.0.0.1\n');
   await writeFile(registryPath, JSON.stringify({ templates: instances ? templatesOf(instances) : {} }));
-  const switches = ['--no-auth', '--host', '127.0.0.1', '--port', '0', '--log-level', 'error'];
+  const switches = ['--host', '127.0.0.1', '--port', '0', '--log-level', 'error'];
   try {
     const parameters = [programPath, 'gateway', 'start', ...switches, '--config', configPath];
     const started = await startNode(parameters, announced, {
-      environment: { MCP_GATEWAY_REGISTRY_FILE: registryPath },
-      // The database, if one is opened by default, is made in the working folder.
+      environment: { ...environment, MCP_GATEWAY_REGISTRY_FILE: registryPath },
+      // The database is made in the working folder.
       workingFolder: folder,
     });
     const origin = started.announced[0];

@@ -26,6 +26,7 @@ const { values } = parseArgs({
   options: {
     url: { type: 'string', default: '' },
     body: { type: 'string', default: '' },
+    headers: { type: 'string', default: '{}' },
     connections: { type: 'string', default: '16' },
     seconds: { type: 'string', default: '3' },
     'warm-up-seconds': { type: 'string', default: '0.5' },
@@ -33,7 +34,7 @@ const { values } = parseArgs({
   },
 });
 
-function shotOf(target: string, body: string): Shot {
+function shotOf(target: string, body: string, headers: Readonly<Record<string, string>>): Shot {
   const { hostname, port, host, pathname } = new URL(target);
   const lines = [
     `POST ${pathname} HTTP/1.1`,
@@ -41,6 +42,7 @@ function shotOf(target: string, body: string): Shot {
     'Content-Type: application/json',
     'Accept: application/json, text/event-stream',
     `Content-Length: ${Buffer.byteLength(body)}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
   ];
   return { host: hostname, port: Number(port), request: Buffer.from(`${lines.join('\r\n')}\r\n\r\n${body}`) };
 }
@@ -50,7 +52,7 @@ let requests = 0;
 let failures = 0;
 const latencies = createHistogram();
 
-const shot = shotOf(values.url, values.body);
+const shot = shotOf(values.url, values.body, JSON.parse(values.headers));
 for (let count = 0; count < Number(values.connections); count += 1) {
   openConnection(shot, {
     answered(startedMs, finishedMs, isGood) {

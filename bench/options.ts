@@ -5,6 +5,8 @@ import { parseArgs } from 'node:util';
 /** What one run of the benchmark does. */
 export interface BenchmarkOptions {
   readonly rounds: number;
+  /** Rounds of each pair (pairs.ts); fewer than six give no interval. */
+  readonly pairRounds: number;
   /** Measured time of one case at one concurrency in one round. */
   readonly seconds: number;
   readonly warmUpSeconds: number;
@@ -22,14 +24,15 @@ export interface BenchmarkOptions {
 export const usage = `npm run bench -- [options]
   --quick              1 round of 1 s at 16 connections; writes no files
   --rounds N           rounds per case, alternating (default 5)
+  --pair-rounds N      rounds per pair, alternating (default 15; 0 for none)
   --seconds N          measured seconds per case, concurrency and round (default 3)
   --connections A,B    concurrencies (default 1,16,64,256)
-  --only a,b           cases to run: a,b,c,d,e (default all)
+  --only a,b           cases to run: a to h (default all)
   --write              write bench/results.json and docs/benchmarks.md even after a partial run
   --strict             exit 1 when a bar is missed or could not be checked
 `;
 
-const letters = ['a', 'b', 'c', 'd', 'e'];
+const letters = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
 
 /** Reads the command line; undefined when help was asked for. Throws on unknown flags and bad numbers. */
 export function readOptions(parameters: readonly string[]): BenchmarkOptions | undefined {
@@ -38,6 +41,7 @@ export function readOptions(parameters: readonly string[]): BenchmarkOptions | u
     options: {
       quick: { type: 'boolean', default: false },
       rounds: { type: 'string' },
+      'pair-rounds': { type: 'string' },
       seconds: { type: 'string' },
       connections: { type: 'string' },
       only: { type: 'string' },
@@ -53,6 +57,7 @@ export function readOptions(parameters: readonly string[]): BenchmarkOptions | u
   );
   return {
     rounds: positive('rounds', values.rounds ?? (quick ? '1' : '5')),
+    pairRounds: count('pair-rounds', values['pair-rounds'] ?? (quick ? '1' : '15')),
     seconds: positive('seconds', values.seconds ?? (quick ? '1' : '3')),
     warmUpSeconds: 0.5,
     connections: (values.connections ?? (quick ? '16' : '1,16,64,256'))
@@ -68,6 +73,12 @@ export function readOptions(parameters: readonly string[]): BenchmarkOptions | u
 function knownLetter(letter: string): string {
   if (!letters.includes(letter)) throw new Error(`--only knows ${letters.join(', ')}, not "${letter}"`);
   return letter;
+}
+
+function count(name: string, value: string): number {
+  const number = Number(value);
+  if (!(Number.isInteger(number) && number >= 0)) throw new Error(`--${name} wants a count, not "${value}"`);
+  return number;
 }
 
 function positive(name: string, value: string): number {

@@ -6,6 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Bar } from './bars.ts';
 import type { Machine } from './machine.ts';
+import type { PairResult } from './pairs.ts';
 import type { Measurement } from './rounds.ts';
 import type { Startup } from './startup.ts';
 
@@ -16,6 +17,7 @@ export interface Results {
   readonly rounds: number;
   readonly seconds: number;
   readonly measurements: readonly Measurement[];
+  readonly pairs: readonly PairResult[];
   readonly startup: Startup | null;
   readonly bars: readonly Bar[];
   /** What could not be measured. Why is printed only: messages may name folders of the machine. */
@@ -44,6 +46,20 @@ export function tableOf(measurements: readonly Measurement[]): string {
       String(one.failures),
     ]);
   return markdownTable(header, rows);
+}
+
+/** What authentication and limits cost, as a Markdown table. */
+export function pairsOf(pairs: readonly PairResult[]): string {
+  const rows = pairs.map(({ name, without, withIt, differences, cost, failures }) => [
+    name,
+    `(${withIt}) - (${without})`,
+    Number.isNaN(cost.median) ? '-' : cost.median.toFixed(1),
+    cost.interval === undefined ? '-' : cost.interval.map((end) => end.toFixed(1)).join(' to '),
+    String(differences.length),
+    String(failures),
+  ]);
+  const head = ['what is added', 'cases', 'CPU us/call', '95 % interval', 'pairs', 'failures'];
+  return markdownTable(head, rows);
 }
 
 /** The bars as a Markdown table. */
@@ -76,6 +92,7 @@ function sectionOf(results: Results): string {
       `${machine.operatingSystem}, Node ${machine.node}; load average before the run ${machine.loadBefore}. ` +
       `Medians of ${results.rounds} alternating rounds of ${results.seconds} s.`,
     tableOf(results.measurements),
+    pairsOf(results.pairs),
     barsOf(results.bars),
   ];
   if (startup !== null) {

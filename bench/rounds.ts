@@ -44,15 +44,17 @@ export async function measure(
   return measurements;
 }
 
-async function load(
-  { url, body, pid }: BenchmarkCase,
+/** One case for the time of one round. */
+export async function load(
+  { url, body, headers = {}, pid }: BenchmarkCase,
   connections: number,
-  { seconds, warmUpSeconds }: BenchmarkOptions,
+  { seconds, warmUpSeconds }: Pick<BenchmarkOptions, 'seconds' | 'warmUpSeconds'>,
 ): Promise<LoadResult> {
   const printed = await runNode([
     fileURLToPath(new URL('load.ts', import.meta.url)),
     `--url=${url}`,
     `--body=${body}`,
+    `--headers=${JSON.stringify(headers)}`,
     `--connections=${connections}`,
     `--seconds=${seconds}`,
     `--warm-up-seconds=${warmUpSeconds}`,

@@ -5,7 +5,8 @@ import { checkBars } from './bars.ts';
 import { openStage } from './cases.ts';
 import { describeMachine } from './machine.ts';
 import { type BenchmarkOptions, readOptions, usage } from './options.ts';
-import { barsOf, tableOf, writeResults } from './report.ts';
+import { measurePairs, type PairResult } from './pairs.ts';
+import { barsOf, pairsOf, tableOf, writeResults } from './report.ts';
 import { type Measurement, measure } from './rounds.ts';
 import { measureStartup, type Startup } from './startup.ts';
 
@@ -23,7 +24,7 @@ export async function runBenchmark(options: BenchmarkOptions): Promise<number> {
   };
   say(`${machine.cores} cores, ${machine.cpu}, Node ${machine.node}, load average ${machine.loadBefore}`);
 
-  const measurements = await measureCases(options, skip);
+  const { measurements, pairs } = await measureCases(options, skip);
   let startup: Startup | undefined;
   if (wantsGateway(options)) {
     try {
@@ -33,9 +34,10 @@ export async function runBenchmark(options: BenchmarkOptions): Promise<number> {
     }
   }
 
-  const bars = checkBars(measurements, startup);
-  say(`\n${tableOf(measurements)}\n\n${barsOf(bars)}\n`);
-  if (measurements.some((one) => one.failures > 0)) shout('some calls FAILED: their figures mean nothing');
+  const bars = checkBars(measurements, pairs, startup);
+  say(`\n${tableOf(measurements)}\n\n${pairsOf(pairs)}\n\n${barsOf(bars)}\n`);
+  if ([...measurements, ...pairs].some((one) => one.failures > 0))
+    shout('some calls FAILED: their figures mean nothing');
   if (options.writes) {
     const { rounds, seconds } = options;
     const date = new Date().toISOString();
@@ -45,6 +47,7 @@ export async function runBenchmark(options: BenchmarkOptions): Promise<number> {
       rounds,
       seconds,
       measurements,
+      pairs,
       startup: startup ?? null,
       bars,
       missing,
@@ -61,12 +64,12 @@ export async function runBenchmark(options: BenchmarkOptions): Promise<number> {
 async function measureCases(
   options: BenchmarkOptions,
   skip: (what: string, error: unknown) => void,
-): Promise<Measurement[]> {
+): Promise<{ measurements: Measurement[]; pairs: PairResult[] }> {
   const stage = await openStage(wantsGateway(options));
   try {
     for (const { letters, reason } of stage.missing) skip(`(${letters})`, reason);
     const cases = stage.cases.filter((one) => options.only.includes(one.letter));
-    return await measure(cases, options, (round, one, connections, result) => {
+    const measurements = await measure(cases, options, (round, one, connections, result) => {
       const rate = Math.round(result.requestsPerSecond);
       const cpu = result.cpuMicrosecondsPerCall?.toFixed(1) ?? '-';
       const failures = result.failures === 0 ? '' : `  ${result.failures} FAILED`;
@@ -74,13 +77,17 @@ async function measureCases(
         `${connections} connections, round ${round}: (${one.letter}) ${rate}/s, ${cpu} us per call${failures}`,
       );
     });
+    const pairs = await measurePairs(cases, options, (name, round, withoutIt, withIt) => {
+      say(`${name}, round ${round}: ${withoutIt.toFixed(1)} us without, ${withIt.toFixed(1)} us with`);
+    });
+    return { measurements, pairs };
   } finally {
     await stage.stop();
   }
 }
 
 function wantsGateway({ only }: BenchmarkOptions): boolean {
-  return only.includes('c') || only.includes('d');
+  return only.some((letter) => 'cdfgh'.includes(letter));
 }
 
 try {

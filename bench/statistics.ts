@@ -1,4 +1,4 @@
-// The one statistic of the benchmark.
+// The statistics of the benchmark: medians, and how sure a median is.
 
 /** The median; of an even number of values the mean of the middle two. NaN for none. */
 export function median(values: readonly number[]): number {
@@ -12,4 +12,32 @@ export function median(values: readonly number[]): number {
 export function medianOrNull(values: readonly (number | null)[]): number | null {
   const present = values.filter((value) => value !== null);
   return present.length === 0 ? null : median(present);
+}
+
+/** A median and an interval that holds the true one in at least 95 of 100 repetitions, whatever the distribution. */
+export interface SureMedian {
+  readonly median: number;
+  /** Undefined for fewer than six values: not even their whole range is that sure. */
+  readonly interval: readonly [low: number, high: number] | undefined;
+}
+
+/**
+ * The interval runs from the k-th smallest to the k-th largest value: each value lies below the true median with
+ * probability 1/2, so how many do is binomial. k is the largest for which that is sure enough.
+ */
+export function sureMedian(values: readonly number[]): SureMedian {
+  const sorted = values.toSorted((a, b) => a - b);
+  let outside = 0;
+  let probability = 0.5 ** sorted.length;
+  let rank = 0;
+  while (rank < sorted.length / 2) {
+    outside += 2 * probability;
+    if (outside > 0.05) break;
+    probability *= (sorted.length - rank) / (rank + 1);
+    rank += 1;
+  }
+  const low = sorted[rank - 1];
+  const high = sorted[sorted.length - rank];
+  const interval = low === undefined || high === undefined ? undefined : ([low, high] as const);
+  return { median: median(sorted), interval };
 }

@@ -1,0 +1,61 @@
+// What one thing costs: a case with it and the same case without it, measured in turns, and the median of the differences.
+// A slow minute hits both sides of a pair, so the difference is much surer than the two figures.
+
+import type { BenchmarkCase, Letter } from './cases.ts';
+import type { LoadResult } from './load.ts';
+import type { BenchmarkOptions } from './options.ts';
+import { load } from './rounds.ts';
+import { type SureMedian, sureMedian } from './statistics.ts';
+
+/** The difference in CPU per call, in us. */
+export interface PairResult {
+  readonly name: string;
+  readonly without: Letter;
+  readonly withIt: Letter;
+  readonly differences: readonly number[];
+  readonly cost: SureMedian;
+  readonly failures: number;
+}
+
+/** What is compared with what. */
+const PAIRS: readonly Pick<PairResult, 'name' | 'without' | 'withIt'>[] = [
+  { name: 'API key and rate limit, three HTTP instances', without: 'c', withIt: 'f' },
+  { name: 'token and rate limit, three HTTP instances', without: 'c', withIt: 'h' },
+  { name: 'API key and rate limit, one stdio process', without: 'd', withIt: 'g' },
+];
+
+const connections = 16;
+
+/** Measures every pair whose cases are there. `onPair` is told the CPU of both sides as they come. */
+export async function measurePairs(
+  cases: readonly BenchmarkCase[],
+  options: BenchmarkOptions,
+  onPair: (name: string, round: number, withoutIt: number, withIt: number) => void,
+): Promise<PairResult[]> {
+  const results: PairResult[] = [];
+  for (const { name, without, withIt } of PAIRS) {
+    const one = cases.find(({ letter }) => letter === without);
+    const other = cases.find(({ letter }) => letter === withIt);
+    if (one === undefined || other === undefined) continue;
+    const differences: number[] = [];
+    let failures = 0;
+    for (let round = 1; round <= options.pairRounds; round += 1) {
+      // Who goes first changes every round: whatever the first leaves behind for the second does not count.
+      const isFirst = round % 2 === 1;
+      const first = await load(isFirst ? one : other, connections, options);
+      const second = await load(isFirst ? other : one, connections, options);
+      const [base, more] = isFirst ? [first, second] : [second, first];
+      failures += first.failures + second.failures;
+      const [baseCpu, moreCpu] = [cpuOf(base), cpuOf(more)];
+      if (baseCpu === undefined || moreCpu === undefined) continue;
+      differences.push(moreCpu - baseCpu);
+      onPair(name, round, baseCpu, moreCpu);
+    }
+    results.push({ name, without, withIt, differences, cost: sureMedian(differences), failures });
+  }
+  return results;
+}
+
+function cpuOf({ cpuMicrosecondsPerCall }: LoadResult): number | undefined {
+  return cpuMicrosecondsPerCall ?? undefined;
+}
