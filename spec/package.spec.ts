@@ -18,9 +18,26 @@ const names = ['dependencies', 'devDependencies', 'optionalDependencies'].flatMa
   Object.entries(manifest[kind] ?? {}),
 );
 
+/** One version, of the package itself or, under a name of our own, of another one: `npm:@scope/name@1.2.3-alpha.4`. */
+const exact = /^(?:npm:(?:@[\w.-]+\/)?[\w.-]+@)?\d+\.\d+\.\d+(?:-[\w.-]+)?$/;
+
 test('pins every dependency exactly', () => {
   assert.equal(
-    names.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version)),
+    names.filter(([, version]) => !exact.test(version)),
+    [],
+  );
+  const loose = [
+    '^1.2.3',
+    '1.2',
+    '*',
+    'npm:@a/b',
+    'npm:@a/b@^1.2.3',
+    'npm:@a/b@latest',
+    'alpha.4',
+    'github:a/b',
+  ];
+  assert.equal(
+    loose.filter((version) => exact.test(version)),
     [],
   );
 });

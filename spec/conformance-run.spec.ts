@@ -1,0 +1,239 @@
+// What counts as a difference between two conformance runs, what may be accepted, and how that is counted and told.
+// The runs themselves are in `npm run conformance`.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { type Check, readChecks, scenarioOf } from './conformance-suite/checks.ts';
+import { type Allowance, compareChecks, type Difference, judge } from './conformance-suite/compare.ts';
+import { readOptions } from './conformance-suite/options.ts';
+import { comparedOutcome, directOutcome, isGood, totalOf } from './conformance-suite/outcome.ts';
+import { details, headLine, outcomeLine } from './conformance-suite/report.ts';
+import { targetsOf } from './conformance-suite/run.ts';
+import { SUITES } from './conformance-suite/suites.ts';
+import { TARGETS } from './conformance-suite/targets.ts';
+import { suite } from './helpers/suite.ts';
+
+function check(scenario: string, id: string, status = 'SUCCESS', message?: string): Check {
+  return { scenario, id, name: id, status, message };
+}
+
+function differences(direct: readonly Check[], here: readonly Check[]): Difference[] {
+  return compareChecks('2025-11-25', direct, here);
+}
+
+/** `scenario/id: direct -> here` of each difference. */
+function told(found: readonly Difference[]): string[] {
+  return found.map(({ scenario, id, direct, here }) => `${scenario}/${id}: ${direct} -> ${here}`);
+}
+
+const comparison = suite('conformance comparison');
+
+comparison('finds nothing in two runs that say the same in another order', () => {
+  const checks = [
+    check('b', '1'),
+    check('a', '1', 'WARNING'),
+    check('a', '2', 'INFO'),
+    check('a', '2', 'INFO'),
+  ];
+  assert.equal(differences(checks, checks.toReversed()), []);
+});
+
+comparison('counts every status that changes, for the better or the worse', () => {
+  const direct = [
+    check('a', '1'),
+    check('a', '2', 'WARNING'),
+    check('a', '3', 'FAILURE'),
+    check('a', '4', 'INFO'),
+  ];
+  const here = [check('a', '1', 'WARNING'), check('a', '2'), check('a', '3'), check('a', '4', 'SKIPPED')];
+  assert.equal(told(differences(direct, here)), [
+    'a/1: SUCCESS -> WARNING',
+    'a/2: WARNING -> SUCCESS',
+    'a/3: FAILURE -> SUCCESS',
+    'a/4: INFO -> SKIPPED',
+  ]);
+});
+
+comparison('counts what is missing, what is new, and one time more or less', () => {
+  const direct = [check('a', 'gone'), check('a', 'often', 'INFO'), check('a', 'mixed'), check('a', 'mixed')];
+  const here = [
+    check('b', 'new', 'INFO'),
+    check('a', 'often', 'INFO'),
+    check('a', 'often', 'INFO'),
+    check('a', 'mixed'),
+    check('a', 'mixed', 'WARNING', 'why'),
+  ];
+  const found = differences(direct, here);
+  assert.equal(told(found), [
+    'a/gone: SUCCESS -> absent',
+    'a/often: INFO -> 2 INFO',
+    'a/mixed: 2 SUCCESS -> 1 SUCCESS + 1 WARNING',
+    'b/new: absent -> INFO',
+  ]);
+  assert.equal(
+    found.map(({ message }) => message),
+    [undefined, undefined, 'why', undefined],
+  );
+});
+
+comparison('tells checks with one id apart by their names', () => {
+  const [one, two] = [check('a', '1'), { ...check('a', '1', 'FAILURE'), name: 'other' }];
+  assert.equal(
+    told(
+      differences(
+        [one, two],
+        [
+          { ...one, status: 'FAILURE' },
+          { ...two, status: 'SUCCESS' },
+        ],
+      ),
+    ),
+    ['a/1: SUCCESS -> FAILURE', 'a/1: FAILURE -> SUCCESS'],
+  );
+});
+
+comparison('accepts only what an allowance names, as exactly as it names it', () => {
+  const found = differences([check('a', '1'), check('a', '2'), check('b', '1')], []);
+  const accepted = (allowance: Omit<Allowance, 'reason'>): string[] =>
+    told(judge('2025-11-25', found, [{ ...allowance, reason: 'why' }]).allowed);
+  assert.equal(accepted({ scenario: 'a' }), ['a/1: SUCCESS -> absent', 'a/2: SUCCESS -> absent']);
+  assert.equal(accepted({ scenario: 'a', id: '2' }), ['a/2: SUCCESS -> absent']);
+  assert.equal(accepted({ scenario: 'a', id: '2', here: 'FAILURE' }), []);
+  assert.equal(accepted({ scenario: 'b', suite: '0.1.16' }), []);
+  assert.equal(accepted({ scenario: 'b', suite: '2025-11-25' }), ['b/1: SUCCESS -> absent']);
+});
+
+comparison('names allowances of its suite that nothing needs any more', () => {
+  const reason = 'why';
+  const stale: Allowance = { suite: '2025-11-25', scenario: 'a', reason };
+  const others: Allowance[] = [
+    { suite: '0.1.16', scenario: 'a', reason },
+    { scenario: 'a', reason },
+  ];
+  assert.equal(judge('2025-11-25', [], [stale, ...others]), { refused: [], allowed: [], unused: [stale] });
+});
+
+comparison.run();
+
+const outcomes = suite('conformance outcomes');
+const modern = SUITES['2025-11-25'];
+const ran = (checks: readonly Check[], problems: readonly string[] = []) => ({
+  target: 'here',
+  suite: modern,
+  checks,
+  durationMs: 1_234.5,
+  problems,
+});
+
+outcomes('count scenarios: one with both kinds of differences is different', () => {
+  const direct = ['a', 'b', 'c'].flatMap((scenario) => [check(scenario, '1'), check(scenario, '2')]);
+  const here = [check('a', '1'), check('a', '2'), check('b', '1', 'FAILURE'), check('b', '2', 'FAILURE')];
+  const allowances = [
+    { scenario: 'b', id: '2', reason: 'why' },
+    { scenario: 'c', reason: 'why' },
+  ];
+  const outcome = comparedOutcome(ran(here), direct, allowances);
+  assert.equal(outcome.scenarios, { same: 1, different: 1, accepted: 1 });
+  assert.equal([outcome.passed, outcome.failed, outcome.warnings, outcome.durationMs], [2, 2, 0, 1_235]);
+  assert.equal([isGood(outcome), totalOf([outcome, outcome])], [false, { passed: 2, failed: 2, skipped: 2 }]);
+});
+
+outcomes('fail for a problem, too', () => {
+  const outcome = comparedOutcome(ran([check('a', '1')], ['cut after 60 s']), [check('a', '1')], []);
+  assert.equal([isGood(outcome), totalOf([outcome])], [false, { passed: 1, failed: 1, skipped: 0 }]);
+});
+
+outcomes('of the direct run are good only with exactly the numbers that have to be', () => {
+  const full = Array.from({ length: modern.direct.passed }, (_, index) => check('a', String(index)));
+  assert.ok(isGood(directOutcome(ran([...full, check('a', 'x', 'WARNING')]))));
+  for (const checks of [
+    full.slice(1),
+    [...full, check('a', 'x', 'FAILURE')],
+    [...full, check('a', 'x')],
+    [],
+  ]) {
+    const outcome = directOutcome(ran(checks));
+    assert.equal([isGood(outcome), totalOf([outcome]).failed], [false, 1]);
+  }
+});
+
+outcomes('are told in a row, with what is behind it', () => {
+  const direct = [check('a', '1'), check('a', '2'), check('b', '1'), check('c', '1', 'INFO')];
+  const here = [check('a', 'error', 'FAILURE', 'it broke'), check('b', '1'), check('c', '1', 'SKIPPED')];
+  const outcome = comparedOutcome(ran(here, ['cut']), direct, [{ scenario: 'c', reason: 'why' }]);
+  assert.is(
+    [headLine(), outcomeLine(outcome)].map((line) => line.replace(/ +/g, ' ')).join('\n'),
+    ' target suite passed failed warnings different accepted seconds\nFAIL here 2025-11-25 1 1 0 1 1 1.2',
+  );
+  assert.equal(details([outcome]).split('\n'), [
+    '',
+    'here, 2025-11-25',
+    '  cut',
+    '  a: 2 checks of the direct run did not come',
+    '  a / error: FAILURE, directly absent (it broke)',
+    '  accepted: c / 1: SKIPPED, directly INFO',
+  ]);
+  assert.is(details([comparedOutcome(ran(direct), direct, [])]), '');
+});
+
+outcomes.run();
+
+const files = suite('conformance files');
+
+files('are read from the folder of each scenario', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-checks-'));
+  const write = (name: string, content?: unknown): void => {
+    mkdirSync(join(folder, name));
+    if (content !== undefined) writeFileSync(join(folder, name, 'checks.json'), JSON.stringify(content));
+  };
+  try {
+    assert.equal(await readChecks(folder), []);
+    write('server-tools-list-2026-11-20T11-55-03-317Z', [
+      { id: '1', name: 'One', status: 'WARNING', errorMessage: 'why', details: { port: 1 } },
+      { id: '2', status: 'SUCCESS' },
+    ]);
+    write('server-broken-off-2026-11-20T11-55-04-317Z');
+    write('something-else', [{ id: '3' }]);
+    assert.equal(await readChecks(folder), [
+      { scenario: 'tools-list', id: '1', name: 'One', status: 'WARNING', message: 'why' },
+      { scenario: 'tools-list', id: '2', name: '2', status: 'SUCCESS', message: undefined },
+    ]);
+    write('server-strange-2026-11-20T11-55-05-317Z', [{ id: '3' }]);
+    const failure = await readChecks(folder).catch((error: unknown) => error);
+    assert.match(String(failure), 'a check of strange has no id or no status');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+files('tell their scenario by their names', () => {
+  assert.is(scenarioOf('server-server-sse-polling-2026-11-20T11-54-59-746Z'), 'server-sse-polling');
+  assert.is(scenarioOf('server-json-schema-2020-12-2026-11-20T11-54-59-746Z'), 'json-schema-2020-12');
+  assert.is(scenarioOf('client-tools-call-2026-11-20T11-54-59-746Z'), undefined);
+});
+
+files.run();
+
+const choice = suite('conformance targets');
+
+choice('are chosen by parts of their names', () => {
+  const names = TARGETS.map(({ name }) => name);
+  const chosen = (...args: string[]): string[] => targetsOf(readOptions(args, names)).map(({ name }) => name);
+  assert.equal(chosen(), names);
+  assert.equal(chosen('--only', 'stdio'), ['three-stdio', 'crossed-legacy-stdio', 'crossed-modern-stdio']);
+  assert.equal(chosen('--only', 'one', '--only=three-http'), ['one-http', 'three-http']);
+  assert.equal([chosen('--only', 'direct'), chosen('--url', 'http://127.0.0.1:1/mcp')], [[], []]);
+  assert.throws(() => chosen('--only', 'sdtio'), /no target is called sdtio: direct, one-http/);
+  assert.throws(() => chosen('--color'), /usage: npm run conformance/);
+});
+
+choice('of one era accept nothing but the polling that a pipe cannot have', () => {
+  const accepted = TARGETS.filter(({ era }) => era === 'dual').flatMap(({ name, allowed }) =>
+    allowed.map(({ scenario }) => [name, scenario]),
+  );
+  assert.equal(accepted, [['three-stdio', 'server-sse-polling']]);
+});
+
+choice.run();

@@ -1,0 +1,50 @@
+// What a conformance run leaves behind (`-o DIR`): a folder per scenario with a checks.json. Reads them into one list.
+
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** One check as a scenario reported it. The same id and name may come several times. */
+export interface Check {
+  readonly scenario: string;
+  readonly id: string;
+  readonly name: string;
+  /** SUCCESS, FAILURE, WARNING, SKIPPED or INFO. */
+  readonly status: string;
+  /** What was wrong, in the words of the suite. */
+  readonly message: string | undefined;
+}
+
+/** Every check below the folder; a scenario that broke off has none. Throws for a file that is not as expected. */
+export async function readChecks(folder: string): Promise<Check[]> {
+  const checks: Check[] = [];
+  for (const name of (await readdir(folder)).sort()) {
+    const scenario = scenarioOf(name);
+    if (scenario === undefined) continue;
+    const file = join(folder, name, 'checks.json');
+    if (!existsSync(file)) continue;
+    const content: unknown = JSON.parse(await readFile(file, 'utf8'));
+    if (!Array.isArray(content)) throw new Error(`${name}/checks.json is no list`);
+    for (const entry of content) checks.push(checkOf(scenario, entry));
+  }
+  return checks;
+}
+
+/** `server-tools-list-2026-11-20T11-55-03-317Z` holds the checks of `tools-list`. */
+export function scenarioOf(folderName: string): string | undefined {
+  return /^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(folderName)?.[1];
+}
+
+/** How many of the checks have this status. */
+export function count(checks: readonly Check[], status: string): number {
+  return checks.filter((check) => check.status === status).length;
+}
+
+function checkOf(scenario: string, entry: unknown): Check {
+  const { id, name, status, errorMessage } = Object(entry);
+  if (typeof id !== 'string' || typeof status !== 'string') {
+    throw new Error(`a check of ${scenario} has no id or no status: ${JSON.stringify(entry).slice(0, 200)}`);
+  }
+  const message = typeof errorMessage === 'string' ? errorMessage : undefined;
+  return { scenario, id, name: String(name ?? id), status, message };
+}

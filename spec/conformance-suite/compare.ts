@@ -1,0 +1,107 @@
+// Holds the checks of one run against those of the direct run of the same suite. Everything counts: a warning that
+// appears or goes away, an INFO more or less, a scenario that did not run. Order and details (times, ids) do not.
+
+import type { Check } from './checks.ts';
+import type { SuiteName } from './suites.ts';
+
+/** One check that came out otherwise. */
+export interface Difference {
+  readonly suite: SuiteName;
+  readonly scenario: string;
+  readonly id: string;
+  readonly name: string;
+  /** The statuses of the direct run: `SUCCESS`, `2 SUCCESS + 1 WARNING`, or `absent`. */
+  readonly direct: string;
+  /** Those of this run. */
+  readonly here: string;
+  /** What the suite says about it, if it says something. */
+  readonly message: string | undefined;
+}
+
+/** A difference that is known and accepted. What is left out matches anything. */
+export interface Allowance {
+  readonly suite?: SuiteName;
+  readonly scenario: string;
+  readonly id?: string;
+  /** The statuses of the run behind the gateway. */
+  readonly here?: string;
+  /** Why nothing in between could do better. */
+  readonly reason: string;
+}
+
+/** The differences of one run, sorted. */
+export interface Verdict {
+  readonly refused: readonly Difference[];
+  readonly allowed: readonly Difference[];
+  /** Allowances that nothing made use of, although their scenario was compared: they can go. */
+  readonly unused: readonly Allowance[];
+}
+
+/** What differs, in the order of scenarios. */
+export function compareChecks(
+  suite: SuiteName,
+  direct: readonly Check[],
+  here: readonly Check[],
+): Difference[] {
+  const before = byKey(direct);
+  const after = byKey(here);
+  const differences: Difference[] = [];
+  for (const [key, sample] of [
+    ...byKeyOnce(direct),
+    ...byKeyOnce(here).filter(([key]) => !before.has(key)),
+  ]) {
+    const [was, is] = [statusesOf(before.get(key)), statusesOf(after.get(key))];
+    if (was === is) continue;
+    const message = after.get(key)?.find((check) => check.message !== undefined)?.message;
+    const { scenario, id, name } = sample;
+    differences.push({ suite, scenario, id, name, direct: was, here: is, message });
+  }
+  return differences.sort((one, other) => one.scenario.localeCompare(other.scenario));
+}
+
+/** Sorts differences by whether an allowance covers them. */
+export function judge(
+  suite: SuiteName,
+  differences: readonly Difference[],
+  allowances: readonly Allowance[],
+): Verdict {
+  const isCovered = (difference: Difference): boolean =>
+    allowances.some((allowance) => covers(allowance, difference));
+  return {
+    refused: differences.filter((difference) => !isCovered(difference)),
+    allowed: differences.filter(isCovered),
+    unused: allowances
+      .filter((allowance) => allowance.suite === suite)
+      .filter((allowance) => !differences.some((difference) => covers(allowance, difference))),
+  };
+}
+
+function covers({ suite, scenario, id, here }: Allowance, difference: Difference): boolean {
+  return (
+    scenario === difference.scenario &&
+    (suite === undefined || suite === difference.suite) &&
+    (id === undefined || id === difference.id) &&
+    (here === undefined || here === difference.here)
+  );
+}
+
+const keyOf = ({ scenario, id, name }: Check): string => JSON.stringify([scenario, id, name]);
+
+function byKey(checks: readonly Check[]): ReadonlyMap<string, readonly Check[]> {
+  return Map.groupBy(checks, keyOf);
+}
+
+/** Each key with the first check that has it. */
+function byKeyOnce(checks: readonly Check[]): (readonly [string, Check])[] {
+  return [...new Map(checks.toReversed().map((check) => [keyOf(check), check]))].toReversed();
+}
+
+function statusesOf(checks: readonly Check[] = []): string {
+  const counts = [...Map.groupBy(checks, ({ status }) => status)]
+    .map(([status, some]) => ({ status, count: some.length }))
+    .sort((one, other) => one.status.localeCompare(other.status));
+  const [first] = counts;
+  if (first === undefined) return 'absent';
+  if (counts.length === 1 && first.count === 1) return first.status;
+  return counts.map(({ status, count }) => `${count} ${status}`).join(' + ');
+}

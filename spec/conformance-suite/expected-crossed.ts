@@ -1,0 +1,50 @@
+// What crossing the eras cannot give: the differences from the direct run that are accepted when client and backend are
+// of different eras, each with the reason why nothing in between could do better. A difference that is only missing work
+// does not belong here. Filled from real runs.
+
+import type { Allowance } from './compare.ts';
+
+const NO_NAMES =
+  'a legacy server asks without a name, so the key in inputRequests cannot be the one that the suite wants';
+const NO_SUCH_ERROR =
+  'a legacy server has no error for a capability that its client lacks: its SDK answers a tool result with isError';
+
+/** A modern client, and backends that know the legacy era only. */
+export const MODERN_TO_LEGACY: readonly Allowance[] = [
+  {
+    suite: '2026-07-28',
+    scenario: 'input-required-result-basic-elicitation',
+    id: 'sep-2322-elicitation-incomplete',
+    here: 'FAILURE',
+    reason: NO_NAMES,
+  },
+  {
+    suite: '2026-07-28',
+    scenario: 'input-required-result-basic-elicitation',
+    id: 'sep-2322-elicitation-complete',
+    here: 'absent',
+    reason: NO_NAMES,
+  },
+  {
+    suite: '2026-07-28',
+    scenario: 'server-stateless',
+    id: 'sep-2575-server-rejects-undeclared-capability',
+    here: 'FAILURE',
+    reason: NO_SUCH_ERROR,
+  },
+  {
+    suite: '2026-07-28',
+    scenario: 'server-stateless',
+    id: 'sep-2575-missing-capability-http-400',
+    here: 'FAILURE',
+    reason: NO_SUCH_ERROR,
+  },
+];
+
+/** A legacy client, and backends that know the modern era only. */
+export const LEGACY_TO_MODERN: readonly Allowance[] = [
+  {
+    scenario: 'server-sse-polling',
+    reason: 'a modern server has no event ids and no retry: it cannot close its stream and be polled',
+  },
+];

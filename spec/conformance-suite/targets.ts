@@ -1,0 +1,74 @@
+// What the suites are run against, one row per target. `npm run conformance -- --only stdio` chooses by name.
+
+import type { EverythingEra } from '../fixtures/everything/http-face.ts';
+import type { Allowance } from './compare.ts';
+import { LEGACY_TO_MODERN, MODERN_TO_LEGACY } from './expected-crossed.ts';
+import type { SuiteName } from './suites.ts';
+
+/** A gateway with instances of the fixture behind it. */
+export interface Target {
+  readonly name: string;
+  /** The build of the fixture. */
+  readonly era: EverythingEra;
+  readonly transport: 'http' | 'stdio';
+  readonly instances: number;
+  readonly suites: readonly SuiteName[];
+  /** Differences from the direct run of the dual-era build that are accepted. */
+  readonly allowed: readonly Allowance[];
+}
+
+const all: readonly SuiteName[] = ['0.1.16', '2025-11-25', '2026-07-28'];
+const legacy: readonly SuiteName[] = ['0.1.16', '2025-11-25'];
+const modern: readonly SuiteName[] = ['2026-07-28'];
+
+/** The one difference that same eras may show. */
+const POLLING_NEEDS_HTTP: Allowance = {
+  scenario: 'server-sse-polling',
+  reason: 'the tool closes its event stream in the middle of the call, and over stdio it has none',
+};
+
+/** Every target behind the gateway, in the order they are run. */
+export const TARGETS: readonly Target[] = [
+  { name: 'one-http', era: 'dual', transport: 'http', instances: 1, suites: all, allowed: [] },
+  { name: 'three-http', era: 'dual', transport: 'http', instances: 3, suites: all, allowed: [] },
+  {
+    name: 'three-stdio',
+    era: 'dual',
+    transport: 'stdio',
+    instances: 3,
+    suites: all,
+    allowed: [POLLING_NEEDS_HTTP],
+  },
+  {
+    name: 'crossed-legacy-http',
+    era: 'legacy',
+    transport: 'http',
+    instances: 2,
+    suites: modern,
+    allowed: MODERN_TO_LEGACY,
+  },
+  {
+    name: 'crossed-legacy-stdio',
+    era: 'legacy',
+    transport: 'stdio',
+    instances: 2,
+    suites: modern,
+    allowed: MODERN_TO_LEGACY,
+  },
+  {
+    name: 'crossed-modern-http',
+    era: 'modern',
+    transport: 'http',
+    instances: 2,
+    suites: legacy,
+    allowed: LEGACY_TO_MODERN,
+  },
+  {
+    name: 'crossed-modern-stdio',
+    era: 'modern',
+    transport: 'stdio',
+    instances: 2,
+    suites: legacy,
+    allowed: LEGACY_TO_MODERN,
+  },
+];
