@@ -39,6 +39,7 @@ test('has the documented defaults when nothing is set', () => {
     allowedCommands: [],
     registryFile: undefined,
     defaultPolicy: DEFAULT_POLICY,
+    sessions: { max: 10_000, idleMs: 1_800_000 },
     graceMs: 25_000,
     corsOrigins: ['*'],
     allowedHosts: [],
@@ -84,6 +85,8 @@ test('reads every variable that the spec names', () => {
     probeTimeoutMs: 2_500,
     maxRetries: 0,
     callTimeoutMs: 30_000,
+    session: 'auto',
+    sessionFailover: 'auto',
   });
   assert.equal(config.corsOrigins, ['https://a.example', 'http://b.example:8080']);
 });
@@ -102,12 +105,17 @@ test('reads every key of gateway.yaml that the spec names', () => {
       'load_balancer:',
       '  strategy: health_based',
       '  health_check_interval: 1.5',
+      '  session: isolated',
+      '  session_failover: Never',
+      'sessions: { max: 500, idle_seconds: 90 }',
     ].join('\n'),
   });
   assert.equal(config.listeners, [{ host: '0.0.0.0', port: 9000, label: 'gateway' }]);
   assert.equal([config.secretKey, config.tokenLifetimeMs], ['k'.repeat(32), 300_000]);
   assert.is(config.defaultPolicy.strategy, 'health_based');
   assert.is(config.defaultPolicy.healthIntervalMs, 1_500);
+  assert.equal([config.defaultPolicy.session, config.defaultPolicy.sessionFailover], ['isolated', 'never']);
+  assert.equal(config.sessions, { max: 500, idleMs: 90_000 });
   assert.equal(config.corsOrigins, ['https://a.example']);
 });
 

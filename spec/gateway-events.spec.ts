@@ -1,5 +1,5 @@
 // What a gateway tells about itself: order, content, listeners that throw, health that follows, and no secret in any of
-// it. One test starts a real child that fails.
+// it. Two tests start real children: one that fails, and a modern server.
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -7,6 +7,7 @@ import { filter, firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { GatewayEvent } from '../src/domain/events.ts';
 import { createGateway, type Gateway } from '../src/gateway.ts';
+import { everythingProgram } from './fixtures/everything-server.ts';
 import { HeldTool, rpcError, serving, text } from './helpers/function-backend.ts';
 import { codeOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
@@ -184,6 +185,15 @@ test('tells no secret, whatever fails: no argument, result, header, variable or 
     events.filter((event) => JSON.stringify(event).includes(secret)),
     [],
   );
+});
+
+test('hears of a modern server that its lists changed, without a call in flight for it', async () => {
+  const { command, args } = everythingProgram({ era: 'modern' });
+  await gateway.register('t', { id: 'a', command, args }, WAIT);
+  const changed = firstValueFrom(gateway.on('tools.changed'));
+  await gateway.call('t', 'test_trigger_tool_change');
+  assert.is((await changed).instanceId, 'a');
+  assert.is(gateway.stats().activeConnections, 0);
 });
 
 test.run();

@@ -5,7 +5,8 @@ import { Agent, createServer, get, type IncomingMessage, type RequestListener } 
 import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
-import { ListenError, type Listeners, openListeners } from '../src/listeners.ts';
+import { ListenError, type Listeners, openListeners, type SenderPatience } from '../src/listeners.ts';
+import { openRaw, readAll } from './helpers/http-raw.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('listeners');
@@ -70,6 +71,45 @@ test('refuses headers above 64 KiB and takes those below', async () => {
   assert.equal([await statusOf(60 * 1024), await statusOf(65 * 1024)], [200, 431]);
 });
 
+test('refuses too many headers, instead of dropping what came last', async () => {
+  const { urls } = await open([0], {
+    serve: ({ headers }, response) => void response.end(String(headers['x-last'])),
+  });
+  const answerTo = async (count: number) => {
+    const names = Array.from({ length: count }, (_, index) => [`x-${index}`, '1']);
+    // fetch adds a handful of its own.
+    const headers = Object.fromEntries([...names, ['x-last', 'here']]);
+    const response = await fetch(String(urls[0]), { headers });
+    return `${response.status} ${await response.text()}`;
+  };
+  assert.equal(
+    [await answerTo(200), await answerTo(1_000), await answerTo(3_000)],
+    ['200 here', '431 ', '431 '],
+  );
+});
+
+test('cuts who sends a body by drops, and serves the others on', async () => {
+  const ends: string[] = [];
+  const listeners = await open([0], {
+    patience: { headersMs: 50, requestMs: 50, lookMs: 10 },
+    serve: (request, response) => {
+      if (request.method === 'GET') void response.end('hello');
+      request.on('error', () => ends.push('broken off')).on('end', () => ends.push('complete'));
+      request.resume();
+    },
+  });
+  const port = portOf(listeners);
+  const socket = await openRaw(port);
+  socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n');
+  const drops = setInterval(() => socket.write('x'), 5);
+  const answer = await readAll(socket);
+  clearInterval(drops);
+  // A drop that comes after the end may reset the connection before the answer was read.
+  assert.match(answer, /^(?:HTTP\/1\.1 408 |$)/);
+  assert.is(await (await fetch(String(listeners.urls[0]))).text(), 'hello');
+  assert.is(ends[0], 'broken off');
+});
+
 test('lets an answer under way arrive and closes its connection, while new ones are refused', async () => {
   const [started, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const listeners = await open([0], {
@@ -116,11 +156,16 @@ test.run();
 
 async function open(
   ports: readonly number[],
-  options: { host?: string; portsDefaulted?: boolean; serve?: RequestListener } = {},
+  options: {
+    host?: string;
+    portsDefaulted?: boolean;
+    serve?: RequestListener;
+    patience?: SenderPatience;
+  } = {},
 ): Promise<Listeners> {
-  const { host = '127.0.0.1', portsDefaulted = false, serve = hello } = options;
+  const { host = '127.0.0.1', portsDefaulted = false, serve = hello, patience } = options;
   const wanted = ports.map((port) => ({ host, port, label: 'gateway' as const }));
-  const listeners = await openListeners({ listeners: wanted, portsDefaulted }, serve);
+  const listeners = await openListeners({ listeners: wanted, portsDefaulted }, serve, patience);
   cleanups.push(() => listeners.close(0));
   return listeners;
 }

@@ -137,6 +137,37 @@ test('ends calls that outlive the grace time', async () => {
   assert.is((await answer).status, 503);
 });
 
+test('ends the MCP sessions of a caller whose key is changed with its owner, and nobody else’s', async () => {
+  const env = { ...OPEN, GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: 'a password for the specs' };
+  const { gateway, auth, urls } = await start({}, {}, env);
+  await gateway.register('demo', { handler: () => ({ tools: [] }) }, { waitMs: 5_000 });
+  const input = { email: 'a@localhost', password: 'correct horse', role: 'user' } as const;
+  const ada = await auth.accounts.createUser({ ...input, username: 'ada' });
+  const eve = await auth.accounts.createUser({ ...input, username: 'eve' });
+  const say = async (key: string, body: object, headers: Record<string, string> = {}) => {
+    const types = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+    const response = await fetch(`${urls[0]}/mcp/demo`, {
+      method: 'POST',
+      headers: { ...types, 'x-api-key': key, ...headers },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...body }),
+    });
+    await response.text();
+    return response;
+  };
+  const open = async (ownerId: string) => {
+    const { key } = await auth.accounts.createApiKey({ name: 'k', permissions: ['tools:call'], ownerId });
+    const clientInfo = { name: 'spec', version: '1' };
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+    const { headers } = await say(key, { method: 'initialize', params });
+    const session = { 'mcp-session-id': headers.get('mcp-session-id') ?? '' };
+    return async () => (await say(key, { method: 'ping' }, session)).status;
+  };
+  const [ofAda, ofEve] = [await open(ada.id), await open(eve.id)];
+  assert.equal([await ofAda(), await ofEve()], [200, 200]);
+  await auth.accounts.changeUser(ada.id, { templates: ['demo'] });
+  assert.equal([await ofAda(), await ofEve()], [404, 200]);
+});
+
 test('closes once, however often it is asked', async () => {
   const server = await start();
   assert.is(server.close(), server.close());
@@ -145,8 +176,12 @@ test('closes once, however often it is asked', async () => {
 
 test.run();
 
-async function start(flags: Record<string, string> = {}, options = {}): Promise<RunningServer> {
-  const config = loadConfig({ flags: { port: '0', host: '127.0.0.1', ...flags }, env: OPEN, cwd: folder });
+async function start(
+  flags: Record<string, string> = {},
+  options = {},
+  env: Record<string, string> = OPEN,
+): Promise<RunningServer> {
+  const config = loadConfig({ flags: { port: '0', host: '127.0.0.1', ...flags }, env, cwd: folder });
   const server = await startServer(config, options);
   cleanups.push(() => server.close());
   return server;

@@ -5,7 +5,8 @@ import { hostname } from 'node:os';
 import { ConfigError } from './config/config-error.ts';
 import { type Listener, resolveListeners } from './config/listeners.ts';
 import type { Setting } from './config/setting.ts';
-import { type LogLevel, SETTINGS } from './config/settings.ts';
+import type { LogLevel } from './config/settings/service.ts';
+import { SETTINGS } from './config/settings.ts';
 import { type Found, openSources, type SourcesInput } from './config/sources.ts';
 import { unknownVariables } from './config/unknown-variables.ts';
 import type { BalancerPolicy } from './domain/policy.ts';
@@ -44,6 +45,8 @@ export interface Config {
   readonly registryFile: string | undefined;
   /** What a template without settings of its own gets. */
   readonly defaultPolicy: BalancerPolicy;
+  /** Of MCP clients, all templates together. */
+  readonly sessions: { readonly max: number; readonly idleMs: number };
   readonly graceMs: number;
   /** Origins, or `*`. */
   readonly corsOrigins: readonly string[];
@@ -116,7 +119,10 @@ export function loadConfig(input: SourcesInput): Config {
       probeTimeoutMs: read(SETTINGS.healthTimeout),
       maxRetries: read(SETTINGS.maxRetries),
       callTimeoutMs: read(SETTINGS.callTimeout),
+      session: read(SETTINGS.session),
+      sessionFailover: read(SETTINGS.sessionFailover),
     },
+    sessions: { max: read(SETTINGS.maxSessions), idleMs: read(SETTINGS.sessionIdle) },
     graceMs: read(SETTINGS.grace),
     corsOrigins: read(SETTINGS.corsOrigins),
     allowedHosts: read(SETTINGS.allowedHosts),

@@ -30,6 +30,18 @@ export interface GatewayOptions {
   readonly deniedNetworks?: readonly string[];
   /** Ms that calls in flight have to finish when the gateway closes. Default 25 000. */
   readonly graceMs?: number;
+  /** Sessions of MCP clients: how many at a time, all templates together, and after how many ms without a message and
+   *  without an open stream one ends. Defaults LIMITS.sessions and LIMITS.sessionIdleMs. */
+  readonly sessions?: { readonly max?: number; readonly idleMs?: number };
+  /** At least 32 bytes; seals what MCP clients carry from one request to the next. Nodes that share it open what another
+   *  one sealed. Default: random. */
+  readonly sealKey?: Buffer;
+  /** Id of a principal who may not do any more what they were let in for: what they have open as an MCP client ends.
+   *  Default: nobody ever changes. */
+  readonly changedCallers$?: Observable<string> | undefined;
+  /** Hears of errors of the gateway's own that end a request of an MCP client: what the client is told is only that there
+   *  was one. What it throws is dropped. Default: nobody hears. */
+  readonly onFault?: (error: unknown) => void;
   /** Randomness in [0, 1). Default Math.random. */
   readonly random?: () => number;
 }

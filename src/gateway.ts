@@ -19,8 +19,9 @@ import { LIMITS } from './domain/limits.ts';
 import type { ListField } from './domain/mcp.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from './domain/policy.ts';
 import type { LoadBalancerSettings, TemplateSettings } from './domain/template.ts';
-import { VERSION } from './domain/version.ts';
 import { alarm } from './gateway/alarm.ts';
+import { Mcp } from './gateway/mcp.ts';
+import { GATEWAY_INFO, openerOf } from './gateway/opener.ts';
 import type {
   CallResult,
   GatewayOptions,
@@ -35,21 +36,16 @@ import type {
 } from './gateway-types.ts';
 import { MemoryStore } from './persistence/memory-store.ts';
 import type { Store } from './persistence/store.ts';
+import type { McpEndpoint } from './protocol/endpoint-types.ts';
 import { type DatabaseState, DatabaseStatus } from './registry/database-status.ts';
 import { type RegisterOptions, type Registration, Registry } from './registry.ts';
 import { type FileContents, type ImportReport, importContents } from './registry-import.ts';
-import { launchOf } from './templates/launch.ts';
 import { DENIED_NETWORKS_DEFAULT, deniedBy } from './transports/network-guard.ts';
-import { openingWith } from './transports/opening.ts';
 import type { InProcessHandler } from './transports/transport.ts';
-
-/** How the gateway introduces itself to backends. */
-const CLIENT = { name: 'stagedoor', version: VERSION };
 
 /** Makes a gateway: loads what was registered and starts it, without waiting for it to be healthy. */
 export async function createGateway(options: GatewayOptions = {}): Promise<Gateway> {
-  const store = options.store ?? new MemoryStore();
-  const gateway = new Gateway(store, options);
+  const gateway = new Gateway(options.store ?? new MemoryStore(), options);
   await gateway.load();
   return gateway;
 }
@@ -59,6 +55,8 @@ export class Gateway {
   readonly events$: Observable<GatewayEvent>;
   /** Defaults for templates without settings of their own. */
   readonly policy: BalancerPolicy;
+  /** For MCP clients of either era, at every template and at all of them together. */
+  readonly mcp: McpEndpoint;
   readonly #events = new EventStream();
   readonly #database: DatabaseStatus;
   readonly #fleet: Fleet;
@@ -66,6 +64,7 @@ export class Gateway {
   readonly #dispatcher: Dispatcher;
   readonly #requests: Requests;
   readonly #metrics: Metrics;
+  readonly #mcp: Mcp;
   readonly #graceMs: number;
   #phase: GatewayPhase = 'starting';
   #closed: Promise<void> | undefined;
@@ -74,24 +73,26 @@ export class Gateway {
     const { deniedNetworks = DENIED_NETWORKS_DEFAULT, random = Math.random, nodeId, news$ } = options;
     const now = () => performance.now();
     const emit = (event: GatewayEvent) => this.#events.emit(event);
-    this.events$ = this.#events.events$;
+    const { events$ } = this.#events;
+    this.events$ = events$;
     this.policy = { ...DEFAULT_POLICY, ...options.policy };
     this.#database = new DatabaseStatus(store, now);
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
-    this.#metrics = new Metrics(this.#events.events$);
+    this.#metrics = new Metrics(events$);
     const handlers = new Map<string, InProcessHandler>();
-    const handshakeTimeoutMs = LIMITS.handshakeMs;
-    const opening = { deniedNetworks, handshakeTimeoutMs, client: CLIENT, handlers, launch: launchOf };
-    const fleet = new Fleet({ now, random, emit, alarm, open: openingWith(opening) });
-    const budget = new RetryBudget(now);
+    const fleet = new Fleet({ now, random, emit, alarm, open: openerOf(deniedNetworks, handlers) });
     this.#fleet = fleet;
-    const isDenied = deniedBy(deniedNetworks);
     const { policy } = this;
+    const isDenied = deniedBy(deniedNetworks);
     this.#registry = new Registry({ store, fleet, policy, handlers, emit, isDenied, nodeId, news$ });
     for (const template of options.templates ?? []) fleet.govern(template, policy);
     const isAccepting = () => this.accepting;
-    this.#dispatcher = new Dispatcher({ fleet, budget, now, alarm, emit, isAccepting });
+    const parts = { fleet, budget: new RetryBudget(now), now, alarm, emit, isAccepting };
+    const dispatcher = new Dispatcher(parts);
+    this.#dispatcher = dispatcher;
     this.#requests = new Requests((...request) => this.exchange(...request));
+    this.#mcp = new Mcp({ ...parts, ...options, dispatcher, events$, serverInfo: GATEWAY_INFO });
+    this.mcp = this.#mcp.endpoint;
   }
 
   /** Starts what the store holds. Called once, by createGateway. */
@@ -170,6 +171,11 @@ export class Gateway {
   /** Names of all templates that were ever registered or set, sorted. */
   templates(): string[] {
     return this.#fleet.templates;
+  }
+
+  /** TEMPLATE_NOT_FOUND. Cheaper than looking at it. */
+  requireTemplate(template: string): void {
+    this.#fleet.group(template);
   }
 
   /** TEMPLATE_NOT_FOUND. */
@@ -263,7 +269,7 @@ export class Gateway {
     // Changes under way may finish; but a database that does not answer must not keep the children alive.
     const patienceMs = Math.min(graceMs, LIMITS.courtesyMs);
     await firstValueFrom(race(this.#registry.close(), timer(patienceMs)));
-    await this.#fleet.close(graceMs);
+    await Promise.all([this.#mcp.close(graceMs), this.#fleet.close(graceMs)]);
     this.#metrics.close();
     this.#events.close();
   }

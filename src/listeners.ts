@@ -1,7 +1,13 @@
 // The sockets of a gateway: opens them by the rules for ports, and closes them so that answers under way still arrive.
 // What is served on them is the caller's; which addresses are wanted is decided by config/listeners.ts.
 
-import { createServer, type RequestListener, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { Server as TcpServer } from 'node:net';
 import type { Config } from './config.ts';
 import { LIMITS } from './domain/limits.ts';
@@ -28,9 +34,17 @@ export interface Listeners {
   close(patienceMs: number): Promise<void>;
 }
 
-/** Longest time to receive the headers of a request, and all of it, in ms: slow senders do not hold connections. */
-const HEADERS_MS = 30_000;
-const REQUEST_MS = 120_000;
+/** How long a sender may take, in ms: slow ones do not hold connections. They are told 408 before they are cut. */
+export interface SenderPatience {
+  /** For the headers of a request. */
+  readonly headersMs: number;
+  /** For all of a request. */
+  readonly requestMs: number;
+  /** Distance of two looks at all connections: so much later, at worst, somebody is cut. */
+  readonly lookMs: number;
+}
+
+const PATIENCE: SenderPatience = { headersMs: 30_000, requestMs: 120_000, lookMs: 10_000 };
 /** Longer than the idle time of common proxies (60 s), so that it is never we who cut a connection they reuse. */
 const KEEP_ALIVE_MS = 65_000;
 /** "Every address", and the one of them that this machine always has. */
@@ -45,8 +59,9 @@ const SWEEP_MS = 20;
 export async function openListeners(
   { listeners, portsDefaulted }: Pick<Config, 'listeners' | 'portsDefaulted'>,
   serve: RequestListener,
+  patience: SenderPatience = PATIENCE,
 ): Promise<Listeners> {
-  const wanted = listeners.map(({ host, port }) => new Listener(host, port, serve));
+  const wanted = listeners.map(({ host, port }) => new Listener(host, port, serve, patience));
   await Promise.all(wanted.map((listener) => listener.open()));
   const opened = wanted.filter(({ error }) => error === undefined);
   const failed = wanted.filter(({ error }) => error !== undefined);
@@ -80,21 +95,23 @@ class Listener {
   /** Resolves when it does not listen any more and its last connection has ended. */
   readonly #gone: Promise<void>;
 
-  constructor(host: string, port: number, serve: RequestListener) {
+  constructor(host: string, port: number, serve: RequestListener, patience: SenderPatience) {
     this.host = host;
     this.port = port;
     const limits = {
-      headersTimeout: HEADERS_MS,
-      requestTimeout: REQUEST_MS,
+      maxHeaderSize: LIMITS.requestHeaderBytes,
+      headersTimeout: patience.headersMs,
+      requestTimeout: patience.requestMs,
+      connectionsCheckingInterval: patience.lookMs,
       keepAliveTimeout: KEEP_ALIVE_MS,
     };
-    const server = createServer(
-      { maxHeaderSize: LIMITS.requestHeaderBytes, ...limits },
-      (request, response) => {
-        if (!server.listening) response.setHeader('Connection', 'close');
-        serve(request, response);
-      },
-    );
+    const server = createServer(limits, (request, response) => {
+      if (!server.listening) response.setHeader('Connection', 'close');
+      if (hasTooManyHeaders(request)) refuseHeaders(response);
+      else serve(request, response);
+    });
+    // What comes after these Node drops without a word; the one too many tells that there was more.
+    server.maxHeadersCount = LIMITS.requestHeaders + 1;
     this.#server = server;
     this.#gone = new Promise((resolve) => server.once('close', resolve));
   }
@@ -141,6 +158,15 @@ class Listener {
     clearInterval(sweep);
     clearTimeout(cut);
   }
+}
+
+function hasTooManyHeaders({ rawHeaders }: IncomingMessage): boolean {
+  return rawHeaders.length > 2 * LIMITS.requestHeaders;
+}
+
+/** As Node answers headers that are too large. */
+function refuseHeaders(response: ServerResponse): void {
+  response.writeHead(431, { Connection: 'close', 'Content-Length': '0' }).end();
 }
 
 function failure(failed: readonly Listener[]): ListenError {

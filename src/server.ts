@@ -95,12 +95,17 @@ async function start(
     nodeId: config.nodeId,
     policy: config.defaultPolicy,
     graceMs: config.graceMs,
+    sealKey: Buffer.from((await storage.signingSecret()).secret),
+    sessions: config.sessions,
     deniedNetworks: config.deniedNetworks,
+    changedCallers$: auth.changed$,
+    onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   });
   onUndo(() => gateway.close({ graceMs: 0 }));
   const app = createApp(gateway, {
     ...config,
     auth,
+    mcp: gateway.mcp,
     definitions: catalogue.templates,
     isPublic: config.authEnabled && config.listeners.some(({ host }) => !isLoopback(host)),
     maxBodyBytes: config.requestBodyBytes,

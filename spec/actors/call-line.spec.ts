@@ -39,6 +39,20 @@ test('waits for a place and takes it at once', async () => {
   assert.is(await call.end, 'a');
 });
 
+test('takes the place of a call that waits for its client, which goes on without one', async () => {
+  await stage.add('a', silent);
+  fill('a');
+  const call = stage.call('write');
+  const [asking] = stage.backend('a').open;
+  asking?.ask('elicitation/create');
+  asking?.ask('roots/list');
+  assert.equal([waiting(), stage.ref('a').inFlight, stage.ref('a').carried], [0, 256, 257]);
+  stage.backend('a').last.result();
+  assert.equal([await call.end, stage.ref('a').inFlight, stage.fleet.inFlight], ['a', 255, 256]);
+  asking?.result();
+  assert.equal([stage.ref('a').inFlight, stage.ref('a').carried], [255, 255]);
+});
+
 test('serves who came first', async () => {
   await stage.add('a', silent);
   fill('a');

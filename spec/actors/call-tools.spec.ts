@@ -156,7 +156,7 @@ test('asks an instance whose tools are not known', async () => {
   await stage.add('a', answers());
   stage.rewrite('a', (exchange) => exchange.refuse(-32603));
   failsToList('a');
-  stage.backend('a').notify('notifications/tools/list_changed');
+  stage.backend('a').tell('notifications/tools/list_changed');
   await settled();
   const call = stage.call('anything');
   assert.is(await call.end, 'a');

@@ -2,15 +2,9 @@
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import {
-  type FinalAnswer,
-  type FinalEvent,
-  finalAnswer,
-  isUnknownMethod,
-  resultOf,
-} from '../../src/actors/final-answer.ts';
+import { type FinalAnswer, finalAnswer, isUnknownMethod, resultOf } from '../../src/actors/final-answer.ts';
 import { backendUnavailable, GatewayError } from '../../src/domain/errors.ts';
-import type { Answer, ExchangeEvent } from '../../src/domain/exchange.ts';
+import type { Answer, ExchangeEvent, FinalEvent } from '../../src/domain/exchange.ts';
 import { JsonText } from '../../src/domain/json.ts';
 import { told, toolCall } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';

@@ -156,11 +156,31 @@ test('gives a new policy to the instances that are there and to those that come'
   assert.ok(stage.asked('b', 'ping') >= 3, `b was probed ${stage.asked('b', 'ping')} times`);
 });
 
+test('tells which list of which template changed, and no more once it has closed', async () => {
+  const heard: unknown[] = [];
+  stage.fleet.listChanged$.subscribe({
+    next: (change) => heard.push(change),
+    complete: () => heard.push('completed'),
+  });
+  await stage.add('a', silent);
+  for (const list of ['tools', 'prompts', 'resources', 'roots']) {
+    stage.backend('a').tell(`notifications/${list}/list_changed`);
+  }
+  await stage.close();
+  assert.equal(heard, [
+    { template: 't', list: 'tools' },
+    { template: 't', list: 'prompts' },
+    { template: 't', list: 'resources' },
+    'completed',
+  ]);
+  assert.is(stage.told('tools.changed').length, 1);
+});
+
 test('tells the life of an instance in order', async () => {
   const ref = await stage.add('a', silent);
   mock.timers.tick(30_000);
   await settled();
-  stage.backend('a').notify('notifications/tools/list_changed');
+  stage.backend('a').tell('notifications/tools/list_changed');
   ref.drain();
   ref.resume();
   stage.backend('a').lose('exited with code 7');

@@ -39,14 +39,15 @@ check('tells what it says under the names of the gateway', async ({ ref }) => {
     [
       emissionFact(ref, { type: 'probed', ...probed }),
       emissionFact(ref, { type: 'restarting', ...restarting }),
-      emissionFact(ref, { type: 'toolsChanged' }),
-    ].map(timeless),
+      emissionFact(ref, { type: 'listChanged', list: 'tools' }),
+    ].map((fact) => fact && timeless(fact)),
     [
       { type: 'probe.finished', ...WHO, ...probed },
       { type: 'instance.restarting', ...WHO, ...restarting },
       { type: 'tools.changed', ...WHO },
     ],
   );
+  assert.is(emissionFact(ref, { type: 'listChanged', list: 'prompts' }), undefined);
 });
 
 test.run();

@@ -7,9 +7,11 @@ import { InstanceRef } from '../../src/actors/instance-ref.ts';
 import { backendTimeout, backendUnavailable } from '../../src/domain/errors.ts';
 import { RPC } from '../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { type Caller, onStage, type Stage, settled } from './instance-stage.ts';
 
+const PROFILE = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
 const test = suite('instance ref');
 const check = onStage(test);
 
@@ -188,13 +190,136 @@ check('asks for a probe when the gateway itself gave a call up', async (stage) =
   stage.ref
     .exchange(
       { method: 'tools/call' },
-      ({ outcome, error }) => endings.push(outcome, error),
-      () => overdue,
+      { finished: ({ outcome, error }) => endings.push(outcome, error), overdue: () => overdue },
     )
     .subscribe()
     .unsubscribe();
   assert.equal(endings, ['failed', overdue]);
   assert.equal(transport.asked, ['tools/call', 'ping']);
+});
+
+check('has a place free while a backend waits for the client of a call', async (stage) => {
+  const transport = await stage.healthy();
+  const { events, subscription } = stage.call();
+  const counts = () => [stage.ref.inFlight, stage.ref.carried, stage.ref.snapshot(0).inFlight];
+  transport.last.ask('roots/list');
+  transport.last.ask('elicitation/create');
+  assert.equal(counts(), [0, 1, 1]);
+  for (const event of events) if (event.kind === 'request') event.answer({ result: {} });
+  assert.equal(counts(), [1, 1, 1]);
+  assert.is(transport.last.replies.length, 2);
+  transport.last.ask('roots/list');
+  subscription?.unsubscribe();
+  assert.equal(counts(), [0, 0, 0]);
+  for (const event of events) if (event.kind === 'request') event.answer({ result: {} });
+  assert.equal(counts(), [0, 0, 0]);
+});
+
+check('answers for a client that too many others of its calls wait for', async (stage) => {
+  const transport = await stage.healthy();
+  const call = (caller: string) => {
+    const { events } = stage.call({ method: 'tools/call', caller });
+    transport.last.ask('roots/list');
+    return [events.length, transport.last.replies.length];
+  };
+  for (let count = 0; count < LIMITS.parkedCalls / 4; count += 1) assert.equal(call('user:ann'), [1, 0]);
+  assert.equal(
+    [call('user:ann'), call('user:bob')],
+    [
+      [0, 1],
+      [1, 0],
+    ],
+  );
+  assert.is(stage.ref.inFlight, 1);
+});
+
+check('waits for a call whose backend waits for its client before it leaves', async (stage) => {
+  const transport = await stage.healthy();
+  stage.call();
+  transport.last.ask('roots/list');
+  stage.ref.leave(1_000);
+  await settled();
+  assert.is(stage.ref.state, 'draining');
+  transport.last.result();
+  await settled();
+  assert.is(stage.ref.state, 'stopped');
+});
+
+check('goes through the conversation of one client when it is given one', async (stage) => {
+  const transport = await stage.healthy();
+  const upstream = await stage.ref.openUpstream(PROFILE, new AbortController().signal);
+  const caller = stage.call(undefined, undefined, upstream);
+  assert.equal([transport.asked, transport.upstreams[0]?.asked, stage.ref.inFlight], [[], ['tools/call'], 1]);
+  transport.upstreams[0]?.lose();
+  await stage.pass(1_000);
+  assert.equal([caller.error?.delivered, stage.ref.inFlight, stage.ref.state], ['unknown', 0, 'healthy']);
+  assert.equal([stage.probes, stage.ref.snapshot(0).errors], [0, 1]);
+});
+
+check('opens no conversation without a session, and none goes on in the next one', async (stage) => {
+  const open = () => codeOf(stage.ref.openUpstream(PROFILE, new AbortController().signal));
+  assert.is(await open(), 'BACKEND_UNAVAILABLE');
+  const transport = await stage.healthy();
+  const upstream = await stage.ref.openUpstream(PROFILE, new AbortController().signal);
+  transport.lose();
+  await settled();
+  assert.is(await open(), 'BACKEND_UNAVAILABLE');
+  await stage.pass(1_000);
+  await stage.healthy();
+  const caller = stage.call(undefined, undefined, upstream);
+  assert.equal([caller.error?.code, caller.error?.delivered], ['BACKEND_UNAVAILABLE', 'no']);
+  assert.is(stage.ref.state, 'healthy');
+});
+
+check('doubts an instance at whose address nothing answers when a conversation is opened', async (stage) => {
+  const transport = await stage.healthy();
+  transport.thrownByOpenUpstream = backendUnavailable('refused', { delivered: 'no', unreachable: true });
+  await codeOf(stage.ref.openUpstream(PROFILE, new AbortController().signal));
+  assert.is(stage.ref.state, 'unhealthy');
+});
+
+check('hears what its present session hears, also after a restart', async (stage) => {
+  const heard: string[] = [];
+  for (const listener of ['one', 'two']) {
+    stage.ref.messages$.subscribe({
+      next: ({ method }) => heard.push(`${listener} ${method}`),
+      complete: () => heard.push(`${listener} completed`),
+    });
+  }
+  (await stage.healthy()).tell('a');
+  assert.equal(heard.splice(0), ['one a', 'two a']);
+  stage.opener.transports.at(-1)?.lose();
+  await settled();
+  await stage.pass(1_000);
+  (await stage.healthy()).tell('b');
+  assert.equal(heard.splice(0), ['one b', 'two b']);
+  stage.ref.leave(0);
+  await settled();
+  assert.equal(heard.splice(0), ['one completed', 'two completed']);
+  stage.ref.messages$.subscribe({ complete: () => heard.push('late completed') });
+  assert.equal(heard, ['late completed']);
+});
+
+check('knows who is there, and who was there last', async (stage) => {
+  assert.equal([stage.ref.peer, stage.ref.lastPeer], [undefined, undefined]);
+  const transport = await stage.healthy();
+  assert.equal([stage.ref.peer, stage.ref.lastPeer], [transport.peer, transport.peer]);
+  transport.lose();
+  await settled();
+  assert.equal([stage.ref.peer, stage.ref.lastPeer], [undefined, transport.peer]);
+});
+
+check('hands subscriptions to its session, and refuses them without one', async (stage) => {
+  const refused: unknown[] = [];
+  stage.ref
+    .listen({ method: 'subscriptions/listen' })
+    .subscribe({ error: (error) => refused.push(error.delivered) });
+  assert.equal(refused, ['no']);
+  const transport = await stage.healthy();
+  const subscription = stage.ref.listen({ method: 'subscriptions/listen' }).subscribe();
+  assert.equal([transport.open.length, stage.ref.inFlight], [1, 0]);
+  subscription.unsubscribe();
+  assert.is(transport.open.length, 0);
 });
 
 check('shows what is true of the instance', async (stage) => {

@@ -69,8 +69,8 @@ check('takes a new policy and a new definition in every state', async (stage) =>
 });
 
 check('tells that tools changed', async (stage) => {
-  (await stage.healthy()).notify('notifications/tools/list_changed');
-  assert.equal(stage.emissions.slice(1), [{ type: 'toolsChanged' }]);
+  (await stage.healthy()).tell('notifications/tools/list_changed');
+  assert.equal(stage.emissions.slice(1), [{ type: 'listChanged', list: 'tools' }]);
 });
 
 test.run();

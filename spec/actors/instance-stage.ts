@@ -12,6 +12,7 @@ import { asGatewayError, type GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition, InstanceState } from '../../src/domain/instance.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../src/domain/policy.ts';
+import type { Upstream } from '../../src/transports/transport.ts';
 import { ScriptedOpener, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import type { Suite } from '../helpers/suite.ts';
 
@@ -111,7 +112,11 @@ export class Stage {
   }
 
   /** Subscribes a caller at once; `during` is called for each event, inside the emission. */
-  call(request: ExchangeRequest = { method: 'tools/call' }, during?: () => void): Caller {
+  call(
+    request: ExchangeRequest = { method: 'tools/call' },
+    during?: () => void,
+    upstream?: Upstream,
+  ): Caller {
     const caller: Caller = { events: [], endings: [], ends: 0, error: undefined, subscription: undefined };
     const end = (error?: GatewayError): void => {
       caller.ends += 1;
@@ -119,7 +124,7 @@ export class Stage {
       during?.();
     };
     caller.subscription = this.ref
-      .exchange(request, (ending) => caller.endings.push(ending))
+      .exchange(request, { finished: (ending) => caller.endings.push(ending), upstream })
       .subscribe({
         next: (event) => {
           caller.events.push(event);

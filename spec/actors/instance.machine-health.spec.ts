@@ -183,7 +183,7 @@ check('passes a probe that fails while something else is heard', async (stage) =
   await stage.pass(INTERVAL);
   const probe = transport.last;
   await stage.pass(9_000);
-  transport.notify('notifications/message');
+  transport.tell('notifications/message');
   await stage.pass(1_000);
   probe.refuse(RPC.internalError);
   await settled();

@@ -3,11 +3,9 @@
 
 import * as assert from 'uvu/assert';
 import { createActor, toPromise } from 'xstate';
-import type { FinalEvent } from '../../src/actors/final-answer.ts';
-import { type ProbeResult, probe } from '../../src/actors/probe.ts';
-import type { SessionLink } from '../../src/actors/session.ts';
-import { ToolCache } from '../../src/actors/tool-cache.ts';
+import { type ProbeInput, type ProbeResult, probe } from '../../src/actors/probe.ts';
 import { asGatewayError, backendTimeout, GatewayError } from '../../src/domain/errors.ts';
+import type { FinalEvent } from '../../src/domain/exchange.ts';
 import { JsonText } from '../../src/domain/json.ts';
 import { RPC } from '../../src/domain/jsonrpc.ts';
 import type { Era } from '../../src/domain/mcp.ts';
@@ -27,13 +25,8 @@ async function probed(era: Era, answers: readonly Answer[], heardAtMs: () => num
   const clock = { nowMs: 1_000 };
   const asked: string[] = [];
   const timeouts: number[] = [];
-  const link: SessionLink = {
+  const link: ProbeInput['link'] = {
     peer: { ...PEER, era },
-    tools: new ToolCache(
-      async () => [],
-      () => 0,
-    ),
-    facts: () => ({ pid: null, stderr: [], strayMessages: 0 }),
     heardAtMs,
     ask: async ({ method }, timeoutMs) => {
       asked.push(method);

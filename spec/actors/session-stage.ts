@@ -12,6 +12,7 @@ import {
 } from '../../src/actors/session.ts';
 import { asGatewayError, type GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../src/domain/exchange.ts';
+import type { Upstream } from '../../src/transports/transport.ts';
 import { ScriptedOpener, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { definition, settled } from './instance-stage.ts';
 
@@ -74,12 +75,12 @@ export class SessionStage {
     this.#tell({ type: 'close' });
   }
 
-  /** Asks over the session; returns what is heard, as it is heard. */
-  ask(): { heard: (string | GatewayError)[]; leave: () => void } {
+  /** Asks over the session, or over a conversation of one client; returns what is heard, as it is heard. */
+  ask(upstream?: Upstream): { heard: (string | GatewayError)[]; leave: () => void } {
     const heard: (string | GatewayError)[] = [];
     const exchange$ = new Observable<ExchangeEvent>((subscriber) => {
       const reply = new Reply(subscriber, () => this.clock.nowMs);
-      this.#tell({ type: 'request', request: { method: 'tools/call' }, reply });
+      this.#tell({ type: 'request', request: { method: 'tools/call' }, reply, upstream });
       return () => void reply.end();
     });
     const subscription = exchange$.subscribe({

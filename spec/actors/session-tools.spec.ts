@@ -19,10 +19,10 @@ test('lists the tools behind the handshake, and again when they changed', async 
   await stage.open(transport);
   assert.is(stage.link.tools.knows('tool 1'), 'yes');
   stage.clock.nowMs = LIMITS.toolListAgeMs;
-  transport.notify('notifications/tools/list_changed');
+  transport.tell('notifications/tools/list_changed');
   await settled();
   assert.equal([stage.link.tools.knows('tool 1'), stage.link.tools.knows('tool 2')], ['no', 'yes']);
-  assert.equal(stage.facts.at(-1), { type: 'tools.changed' });
+  assert.equal(stage.facts.at(-1), { type: 'list.changed', list: 'tools' });
 });
 
 test('does not ask a server for tools that offers none, but a bare one', async () => {
@@ -52,14 +52,59 @@ test('is not kept busy by a server that says after every list that it changed', 
   transport.onExchange = (exchange) => exchange.result({ tools: [] });
   await stage.open(transport);
   for (let turn = 0; turn < 100; turn += 1) {
-    transport.notify('notifications/tools/list_changed');
+    transport.tell('notifications/tools/list_changed');
     await settled();
   }
   assert.equal(transport.asked, ['tools/list']);
   stage.clock.nowMs = LIMITS.toolListAgeMs;
-  transport.notify('notifications/tools/list_changed');
+  transport.tell('notifications/tools/list_changed');
   await settled();
   assert.is(transport.asked.length, 2);
+});
+
+test('tells which list changed; only that of the tools is listed again', async () => {
+  const stage = new SessionStage();
+  const transport = new ScriptedTransport(WITH_TOOLS);
+  transport.onExchange = (exchange) => exchange.result({ tools: [] });
+  await stage.open(transport);
+  stage.clock.nowMs = LIMITS.toolListAgeMs;
+  for (const list of ['prompts', 'resources', 'roots']) transport.tell(`notifications/${list}/list_changed`);
+  await settled();
+  assert.equal(stage.facts.slice(1), [
+    { type: 'list.changed', list: 'prompts' },
+    { type: 'list.changed', list: 'resources' },
+  ]);
+  assert.equal(transport.asked, ['tools/list']);
+});
+
+test('subscribes to changes at a modern backend, and is not hurt when that fails', async () => {
+  const stage = new SessionStage();
+  const transport = new ScriptedTransport({
+    era: 'modern',
+    capabilities: { tools: { listChanged: true }, prompts: { listChanged: true } },
+  });
+  transport.onExchange = ({ request: { method } }) => {
+    if (method === 'tools/list') transport.last.result({ tools: [{ name: 'a' }] });
+  };
+  await stage.open(transport);
+  assert.equal(transport.asked, ['tools/list', 'subscriptions/listen']);
+  const listening = transport.last;
+  stage.clock.nowMs = LIMITS.toolListAgeMs;
+  listening.notify('notifications/prompts/list_changed');
+  listening.notify('notifications/tools/list_changed');
+  await settled();
+  assert.equal(stage.facts.slice(1), [
+    { type: 'list.changed', list: 'prompts' },
+    { type: 'list.changed', list: 'tools' },
+  ]);
+  assert.equal(transport.asked.slice(2), ['tools/list']);
+  listening.fail(new Error('the stream broke'));
+  await settled();
+  assert.equal(stage.told.slice(3), []);
+  assert.equal(stage.ask().heard, []);
+  stage.close();
+  await settled();
+  assert.is(stage.told.at(-1), 'closed');
 });
 
 test.run();

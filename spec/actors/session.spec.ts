@@ -60,7 +60,7 @@ test('remembers when the backend was last heard: by answers and by notifications
   transport.last.notify('notifications/progress');
   assert.is(stage.link.heardAtMs(), 10);
   stage.clock.nowMs = 20;
-  transport.notify('notifications/message');
+  transport.tell('notifications/message');
   assert.is(stage.link.heardAtMs(), 20);
   stage.clock.nowMs = 30;
   transport.last.fail(notConnected());
@@ -131,6 +131,78 @@ test('closes when its parent stops, without a word', async () => {
   stage.parent.stop();
   await settled();
   assert.equal([transport.isClosed, heard.length, stage.told], [true, 1, ['opened']]);
+});
+
+test('opens conversations for single clients, carries their requests, and ends them with itself', async () => {
+  const stage = new SessionStage();
+  const transport = await stage.open();
+  const profile = { protocolVersion: '2025-06-18', capabilities: { roots: {} }, clientInfo: { name: 'x' } };
+  const upstream = await stage.link.openUpstream(profile, new AbortController().signal);
+  assert.equal(transport.profiles, [profile]);
+  stage.clock.nowMs = 10;
+  const { heard } = stage.ask(upstream);
+  transport.upstreams[0]?.last.notify('notifications/progress');
+  assert.equal([transport.asked, heard, stage.link.heardAtMs()], [[], ['notification'], 10]);
+  stage.close();
+  await settled();
+  assert.equal([heard.length, transport.upstreams[0]?.isClosed, stage.told], [2, true, ['opened', 'closed']]);
+});
+
+test('does not take the life of another process for that of the shared one', async () => {
+  const stage = new SessionStage();
+  const transport = await stage.open();
+  transport.kind = 'stdio';
+  const profile = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} };
+  const { heard } = stage.ask(await stage.link.openUpstream(profile, new AbortController().signal));
+  stage.clock.nowMs = 10;
+  transport.upstreams[0]?.last.result();
+  assert.equal([heard, stage.link.heardAtMs()], [['result', 'completed'], 0]);
+  stage.ask();
+  transport.last.result();
+  assert.is(stage.link.heardAtMs(), 10);
+});
+
+test('goes on when a conversation of one client ends, or cannot be opened', async () => {
+  const stage = new SessionStage();
+  const transport = await stage.open();
+  const open = () =>
+    stage.link.openUpstream(
+      { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} },
+      new AbortController().signal,
+    );
+  const { heard } = stage.ask(await open());
+  transport.upstreams[0]?.lose();
+  transport.thrownByOpenUpstream = notConnected();
+  assert.is(asGatewayError(await open().catch((thrown: unknown) => thrown)).code, 'BACKEND_UNAVAILABLE');
+  await settled();
+  assert.equal([heard.length, stage.told], [1, ['opened']]);
+});
+
+test('hands the messages of its backend to whoever listens', async () => {
+  const stage = new SessionStage();
+  const transport = await stage.open();
+  const heard: string[] = [];
+  stage.link.messages$.subscribe({
+    next: ({ kind, method }) => heard.push(`${kind} ${method}`),
+    complete: () => heard.push('completed'),
+  });
+  transport.tell('notifications/resources/updated');
+  transport.lose();
+  assert.equal(heard, ['notification notifications/resources/updated', 'completed']);
+});
+
+test('keeps a subscription open that is no call: nobody times it, and it is a sign of life', async () => {
+  const stage = new SessionStage();
+  const transport = await stage.open();
+  const heard: string[] = [];
+  const subscription = stage.link
+    .listen({ method: 'subscriptions/listen' })
+    .subscribe({ next: ({ kind }) => heard.push(kind), error: () => heard.push('failed') });
+  stage.clock.nowMs = 1_000_000;
+  transport.last.notify('notifications/resources/updated');
+  assert.equal([heard, stage.link.heardAtMs()], [['notification'], 1_000_000]);
+  subscription.unsubscribe();
+  assert.is(transport.last.isCancelled, true);
 });
 
 test('asks for the gateway itself, past notifications, and gives up after the time it was given', async () => {

@@ -40,6 +40,30 @@ test('a user logs in, an admin makes a key, both call, the key is revoked', asyn
   await auth.close();
 });
 
+test('tells whose credentials are void, or good for something else, on this node', async () => {
+  const { auth, createUser } = authStage();
+  const told: string[] = [];
+  auth.changed$.subscribe({ next: (id) => told.push(id), complete: () => told.push('end') });
+  const ada = await createUser('ada');
+  const create = () =>
+    auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'], ownerId: ada.id });
+  const [used, unused] = await Promise.all([create(), create()]);
+  await auth.authenticate({ apiKey: used.key });
+  assert.equal(told, []);
+  await auth.accounts.changeUser(ada.id, { email: 'ada@example.org' });
+  assert.equal(told, []);
+  const usedId = `key:${used.apiKey.apiKey.id}`;
+  await auth.accounts.changeUser(ada.id, { templates: ['demo'] });
+  assert.equal(told.splice(0), [`user:${ada.id}`, usedId]);
+  await auth.accounts.revokeApiKey(unused.apiKey.apiKey.id);
+  assert.equal(told.splice(0), [`key:${unused.apiKey.apiKey.id}`]);
+  await auth.authenticate({ apiKey: used.key });
+  await auth.accounts.deleteUser(ada.id);
+  assert.equal(told.splice(0), [`user:${ada.id}`, usedId]);
+  await auth.close();
+  assert.equal(told, ['end']);
+});
+
 test('switched off, every caller is the anonymous admin, and accounts are managed all the same', async () => {
   const { auth, createUser } = authStage({ enabled: false });
   assert.is(auth.isEnabled, false);

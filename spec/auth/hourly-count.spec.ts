@@ -15,6 +15,15 @@ test('a window starts with the first count and ends for all of its counts at onc
   assert.equal(counts.add('a', START_MS + hourMs), { count: 1, endsInMs: hourMs });
 });
 
+test('several are added at once, and looking adds and opens nothing', () => {
+  const counts = new HourlyCount(10);
+  assert.equal(counts.look('a', START_MS), { count: 0, endsInMs: hourMs });
+  assert.equal(counts.add('a', START_MS + 5, 3), { count: 3, endsInMs: hourMs });
+  assert.equal(counts.look('a', START_MS + 6), { count: 3, endsInMs: hourMs - 1 });
+  assert.equal(counts.add('a', START_MS + 6, 2), { count: 5, endsInMs: hourMs - 1 });
+  assert.equal(counts.look('a', START_MS + 5 + hourMs), { count: 0, endsInMs: hourMs });
+});
+
 test('the key that was counted longest ago is forgotten beyond the bound', () => {
   const counts = new HourlyCount(3);
   for (const key of ['a', 'b', 'c', 'a', 'd']) counts.add(key, START_MS);

@@ -35,11 +35,24 @@ test('counts down, refuses what is too much, and starts anew after an hour from 
   assert.equal(limiter.take(ada), { limit: 3, remaining: 2, resetAtSeconds: resetAtSeconds + 3_600 });
 });
 
+test('takes several at once, all of which count when they are too many, and looks without counting', () => {
+  const limiter = createRateLimiter({ now: Date.now });
+  const ada = principal('ada', 5);
+  const resetAtSeconds = (startMs + hourMs) / 1000;
+  assert.equal(limiter.look(ada), { limit: 5, remaining: 5, resetAtSeconds });
+  assert.equal(limiter.take(ada, 3), { limit: 5, remaining: 2, resetAtSeconds });
+  assert.equal(limiter.look(ada), { limit: 5, remaining: 2, resetAtSeconds });
+  const refused = { limit: 5, remaining: 0, resetAtSeconds, retryAfterSeconds: 3_600 };
+  assert.equal(limiter.take(ada, 3), refused);
+  assert.equal(limiter.look(ada), refused);
+  assert.is(limiter.look(principal('admin')), undefined);
+});
+
 test('who has no limit is never counted', async () => {
   const asked: string[] = [];
   const shared: SharedCounter = {
-    add: async (key) => {
-      asked.push(key);
+    add: async (key, count) => {
+      asked.push(`${key} ${count}`);
       return undefined;
     },
     close: () => undefined,
@@ -53,7 +66,9 @@ test('who has no limit is never counted', async () => {
     });
   assert.equal(asked, []);
   await limiter.take(principal('ada', 5));
-  assert.equal(asked, ['ada']);
+  await limiter.take(principal('ada', 5), 4);
+  assert.is(limiter.look(principal('ada', 5)), undefined);
+  assert.equal(asked, ['ada 1', 'ada 4']);
 });
 
 test('counts here what cannot be counted together', async () => {

@@ -17,13 +17,13 @@ withRedis('two gateways count together, in a window that starts with the first r
   const one = await opened(url);
   const other = await opened(url);
   const key = randomUUID();
-  const first = await one.counter.add(key);
+  const first = await one.counter.add(key, 1);
   assert.ok(first);
   assert.is(first.count, 1);
   assert.ok(first.endsInMs > 3_590_000 && first.endsInMs <= 3_600_000);
-  const second = await other.counter.add(key);
+  const second = await other.counter.add(key, 4);
   assert.ok(second);
-  assert.is(second.count, 2);
+  assert.is(second.count, 5);
   assert.ok(second.endsInMs <= first.endsInMs);
   one.close();
   other.close();
@@ -36,21 +36,21 @@ withRedis(
     const line = await redisLine(url);
     const { counter, clock, warnings, close } = await opened(line.url());
     const key = randomUUID();
-    assert.is((await counter.add(key))?.count, 1);
+    assert.is((await counter.add(key, 1))?.count, 1);
     await line.cut();
-    assert.is(await counter.add(key), undefined);
-    for (let request = 0; request < 2_000; request += 1) assert.is(await counter.add(key), undefined);
+    assert.is(await counter.add(key, 1), undefined);
+    for (let request = 0; request < 2_000; request += 1) assert.is(await counter.add(key, 1), undefined);
     assert.equal(texts(warnings), ['Redis does not answer: rate limits are counted by this process alone']);
     clock.pass(59_999);
-    await counter.add(key);
+    await counter.add(key, 1);
     assert.is(warnings.length, 1);
     clock.pass(1);
-    await counter.add(key);
+    await counter.add(key, 1);
     assert.is(warnings.length, 2);
     await line.mend();
     const back = await eventually(() => {
       clock.pass(1_001);
-      return counter.add(key);
+      return counter.add(key, 1);
     });
     assert.is(back.count, 2, 'what was counted meanwhile stayed here');
     close();
@@ -62,17 +62,17 @@ withRedis('a Redis that takes commands and answers none holds up one request, fo
   const line = await redisLine(url);
   const { counter, clock, warnings, close } = await opened(line.url());
   const key = randomUUID();
-  assert.is((await counter.add(key))?.count, 1);
+  assert.is((await counter.add(key, 1))?.count, 1);
   line.block();
-  assert.is(await counter.add(key), undefined);
+  assert.is(await counter.add(key, 1), undefined);
   clock.pass(1_001);
-  for (let request = 0; request < 2_000; request += 1) assert.is(await counter.add(key), undefined);
+  for (let request = 0; request < 2_000; request += 1) assert.is(await counter.add(key, 1), undefined);
   assert.is(warnings.length, 1);
   await line.cut();
   await line.mend();
   await eventually(() => {
     clock.pass(1_001);
-    return counter.add(key);
+    return counter.add(key, 1);
   });
   close();
   await line.close();
@@ -83,7 +83,7 @@ test('a Redis that is not there is a warning at start, not a failure', async () 
   await line.cut();
   const { counter, warnings, close } = await opened(line.url());
   assert.is(warnings.length, 1);
-  assert.is(await counter.add('key'), undefined);
+  assert.is(await counter.add('key', 1), undefined);
   close();
   assert.is(warnings.length, 1);
 });
@@ -91,7 +91,7 @@ test('a Redis that is not there is a warning at start, not a failure', async () 
 withRedis('the password of the URL is nowhere in what is logged', async () => {
   const { counter, warnings, clock, close } = await opened(url.replace('//', '//somebody:planted-secret@'));
   for (let attempt = 0; attempt < 5; attempt += 1) {
-    assert.is(await counter.add('key'), undefined);
+    assert.is(await counter.add('key', 1), undefined);
     clock.pass(60_001);
     await new Promise((resolve) => setImmediate(resolve));
   }

@@ -3,11 +3,12 @@
 
 import type { Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
+import type { ServerMessage } from '../../src/domain/client.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
-import type { BackendNotification, Closed, OpenOptions, Transport } from '../../src/transports/transport.ts';
+import type { Closed, OpenOptions, Transport } from '../../src/transports/transport.ts';
 import type { Suite } from '../helpers/suite.ts';
 
 /** One kind of transport under test. */
@@ -163,7 +164,7 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
   });
 
   check('tells in messages$ what belongs to no exchange', async (transport) => {
-    const messages: BackendNotification[] = [];
+    const messages: ServerMessage[] = [];
     let completed = false;
     transport.messages$.subscribe({
       next: (message) => messages.push(message),
@@ -175,7 +176,7 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
     const { events } = await see(transport.exchange(callTool('notify', { method })));
     assert.is(events.length, 1);
     await until(() => messages.length > 0, 'the notification arrived');
-    assert.equal(messages, [{ method, params: {} }]);
+    assert.equal(messages, [{ kind: 'notification', method, params: {} }]);
     await transport.close();
     assert.ok(completed);
   });
@@ -303,7 +304,7 @@ export function startAndUnsubscribe(exchange: Observable<ExchangeEvent>): Promis
 }
 
 /** Ids of the requests that the backend knows to be cancelled. */
-export async function cancelledOn(transport: Transport): Promise<readonly unknown[]> {
+export async function cancelledOn(transport: Pick<Transport, 'exchange'>): Promise<readonly unknown[]> {
   const { events } = await see(transport.exchange(callTool('cancelled', {})));
   return JSON.parse(textOf(events[0]));
 }

@@ -23,6 +23,7 @@ test('adds /mcp when there is no path', () => {
   assert.is(readEndpoint('http://127.0.0.1:3001', []), 'http://127.0.0.1:3001/mcp');
   assert.is(readEndpoint(' HTTPS://Example.com ', []), 'https://example.com/mcp');
   assert.is(readEndpoint('http://[::1]:3001?key=1', []), 'http://[::1]:3001/mcp?key=1');
+  assert.is(readEndpoint('http://127.0.0.1:3001', [], '/sse'), 'http://127.0.0.1:3001/sse');
 });
 
 test('uses a path as it is given, even the bare slash', () => {

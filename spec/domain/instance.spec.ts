@@ -56,7 +56,7 @@ test('refuses fields that are unknown, empty, too long or of another type', () =
     { args: Array.from({ length: 257 }, () => 'a') },
     { working_dir: '' },
     { transport: 'in-process' },
-    { transport: 'sse' },
+    { transport: 'websocket' },
     { metadata: [] },
   ];
   assert.equal(taken(refused), []);

@@ -16,6 +16,7 @@ test('says the unit last in the name of every size and time', () => {
   const withoutUnit = Object.entries(LIMITS).filter(([name, limit]) => limit >= 5_000 && !units.test(name));
   assert.equal(withoutUnit, [
     ['listItems', LIMITS.listItems],
+    ['sessions', LIMITS.sessions],
     ['instances', LIMITS.instances],
   ]);
 });

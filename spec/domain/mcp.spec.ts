@@ -14,9 +14,9 @@ const test = suite('mcp');
 const methodsWith = (trait: 'repeatable' | 'nameField') =>
   Object.keys(METHODS).filter((method) => METHODS[method]?.[trait]);
 
-test('repeats every method it knows but the call of a tool', () => {
+test('repeats every method it knows but the call of a tool and what changes a task', () => {
   const others = Object.keys(METHODS).filter((method) => !METHODS[method]?.repeatable);
-  assert.equal(others, ['tools/call']);
+  assert.equal(others, ['tools/call', 'tasks/update', 'tasks/cancel']);
 });
 
 test('does not repeat a method it does not know', () => {
@@ -31,13 +31,16 @@ test('lists each field by a method of its own that may be repeated', () => {
   assert.ok(methods.every((method) => METHODS[method]?.repeatable));
 });
 
-test('mirrors the name of what is called, read or got', () => {
+test('mirrors the name of what is called, read or got, and the id of a task', () => {
   assert.equal(
     methodsWith('nameField').map((method) => [method, METHODS[method]?.nameField]),
     [
       ['tools/call', 'name'],
       ['resources/read', 'uri'],
       ['prompts/get', 'name'],
+      ['tasks/get', 'taskId'],
+      ['tasks/update', 'taskId'],
+      ['tasks/cancel', 'taskId'],
     ],
   );
 });

@@ -188,6 +188,17 @@ test('finds the weight in the metadata', () => {
   }
 });
 
+test('speaks the first transport for HTTP only when it is told to', () => {
+  const way = ({ transport, endpoint }: InstanceDefinition) => [transport, endpoint];
+  assert.equal(way(define({ transport: 'sse', endpoint: 'http://h' })), ['sse', 'http://h/sse']);
+  assert.equal(way(define({ transport: 'sse', endpoint: 'http://h/events' })), ['sse', 'http://h/events']);
+  assert.equal(way(define({ transport: 'sse', endpoint: 'http://h', command: 'x' })), [
+    'sse',
+    'http://h/sse',
+  ]);
+  assert.equal(way(define({ endpoint: 'http://h/sse' })), ['http', 'http://h/sse']);
+});
+
 test('names what is missing to reach a server', () => {
   assert.throws(() => define({}), /"endpoint" or "command" is missing/);
   for (const input of [
@@ -195,6 +206,7 @@ test('names what is missing to reach a server', () => {
     { weight: 2 },
     { args: ['x'] },
     { transport: 'http', command: 'x' },
+    { transport: 'sse', command: 'x' },
     { transport: 'stdio' },
     { transport: 'stdio', endpoint: 'http://h' },
     { endpoint: 'http://h', args: ['x'] },

@@ -30,6 +30,7 @@ test('takes settings that name any strategy, and their bounds', () => {
     {},
     { health_check_interval: 1, max_retries: 0, timeout: 1 },
     { health_check_interval: 3600, max_retries: 10, timeout: 3600 },
+    { session: 'isolated', session_failover: 'never' },
   ]) {
     assert.ok(Value.Check(LoadBalancerSettings, settings), JSON.stringify(settings));
   }
@@ -46,6 +47,8 @@ test('refuses settings out of bounds, in fractions, of another type or unknown',
     { timeout: 3601 },
     { timeout: 1.5 },
     { timeout: '30' },
+    { session: 'private' },
+    { session_failover: true },
     { retries: 3 },
     [],
     null,
@@ -61,6 +64,8 @@ test('has the defaults of the settings as its default policy', () => {
     probeTimeoutMs: 10_000,
     maxRetries: 3,
     callTimeoutMs: 30_000,
+    session: 'auto',
+    sessionFailover: 'auto',
   });
 });
 
@@ -69,13 +74,22 @@ test('keeps the defaults where a template sets nothing', () => {
 });
 
 test('lays all settings of a template over the defaults, in milliseconds', () => {
-  const settings = { strategy: 'weighted', health_check_interval: 5, max_retries: 0, timeout: 2 } as const;
+  const settings: LoadBalancerSettings = {
+    strategy: 'weighted',
+    health_check_interval: 5,
+    max_retries: 0,
+    timeout: 2,
+    session: 'shared',
+    session_failover: 'always',
+  };
   assert.equal(policyOf(settings, { ...DEFAULT_POLICY, probeTimeoutMs: 700 }), {
     strategy: 'weighted_round_robin',
     healthIntervalMs: 5_000,
     probeTimeoutMs: 700,
     maxRetries: 0,
     callTimeoutMs: 2_000,
+    session: 'shared',
+    sessionFailover: 'always',
   });
 });
 

@@ -7,6 +7,7 @@ import type { Auth } from '../../src/auth/auth.ts';
 import { assembleAuth } from '../../src/auth/create-auth.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import type { Role, Scope, User } from '../../src/domain/account.ts';
+import type { GatewayOptions } from '../../src/gateway-types.ts';
 import type { AppOptions } from '../../src/http/app.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { Store } from '../../src/persistence/store.ts';
@@ -37,6 +38,7 @@ const HOUR_MS = 3_600_000;
 
 export interface AccountsOptions extends Partial<AppOptions> {
   readonly limits?: { readonly userPerHour: number; readonly apiKeyPerHour: number };
+  readonly gateway?: GatewayOptions;
   readonly store?: Pick<Store, 'accounts' | 'audit'>;
   /** Of bcrypt. Default 4, the cheapest. */
   readonly passwordCost?: number;

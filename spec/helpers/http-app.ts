@@ -57,6 +57,7 @@ export async function startApp(
   const app = createApp(gateway, {
     log: pino({ level: logLevel }, lineSink(log)),
     auth,
+    mcp: gateway.mcp,
     isPublic: false,
     corsOrigins: ['*'],
     allowedCommands: [],
@@ -100,6 +101,7 @@ export function fixtureHandler(serverName: string): InProcessHandler {
     return answer({ method: request.method, params: objectOr(request.params) }, defaultOptions, {
       serverName,
       state,
+      client: { declared: {}, heard: [] },
       signal,
       progressToken: typeof token === 'string' || typeof token === 'number' ? token : undefined,
       notify: (method, params = {}) => notify(method, JSON.parse(JSON.stringify(params))),

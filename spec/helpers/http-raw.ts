@@ -23,10 +23,16 @@ export async function readAll(socket: Socket): Promise<string> {
   socket.on('data', (chunk) => {
     received += chunk.toString('latin1');
   });
-  // A reset is an end like any other here: what matters is what arrived before.
-  socket.on('error', () => socket.destroy());
-  await once(socket, 'close');
+  await untilClosed(socket);
   return received;
+}
+
+/** Resolves when the connection is over. A reset is an end like any other here: what matters is what arrived before. */
+export function untilClosed(socket: Socket): Promise<void> {
+  if (socket.closed) return Promise.resolve();
+  socket.on('error', () => socket.destroy());
+  // Not events.once, which would reject with the reset.
+  return new Promise((resolve) => socket.once('close', () => resolve()));
 }
 
 /** Resolves with what arrived so far as soon as it contains the text. */

@@ -2,17 +2,13 @@
 // records what it was asked. It honours the contract of transports/transport.ts; the fields that break it say so.
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
+import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/client.ts';
 import { backendUnavailable, type Delivered, type GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
-import type { InstanceDefinition } from '../../src/domain/instance.ts';
+import type { InstanceDefinition, TransportKind } from '../../src/domain/instance.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
-import type {
-  BackendNotification,
-  Closed,
-  Transport,
-  TransportFacts,
-} from '../../src/transports/transport.ts';
+import type { Closed, Transport, TransportFacts } from '../../src/transports/transport.ts';
 
 /** A legacy server that announces nothing, so that it is not asked for its tools. */
 export const PEER: Peer = {
@@ -21,6 +17,7 @@ export const PEER: Peer = {
   serverName: 'scripted',
   serverVersion: '1',
   capabilities: {},
+  greeting: {},
 };
 
 /** One request that reached the transport. The spec answers it. */
@@ -31,6 +28,8 @@ export class ScriptedExchange {
   isCancelled = false;
   /** False once it was answered, failed or cancelled. */
   isOpen = true;
+  /** What its client answered to what it was asked, oldest first. */
+  readonly replies: ClientReply[] = [];
 
   constructor(request: ExchangeRequest, subscriber: Subscriber<ExchangeEvent>) {
     this.request = request;
@@ -47,6 +46,11 @@ export class ScriptedExchange {
 
   result(value: unknown = {}): void {
     this.#end({ kind: 'result', result: JsonText.ofValue(value) });
+  }
+
+  /** Asks the client; what is answered is in `replies`. */
+  ask(method: string, params: JsonObject = {}): void {
+    this.#subscriber.next({ kind: 'request', method, params, answer: (reply) => this.replies.push(reply) });
   }
 
   /** Answers with a JSON-RPC error. */
@@ -79,10 +83,21 @@ export class ScriptedExchange {
 }
 
 export class ScriptedTransport implements Transport {
-  readonly kind = 'in-process';
+  kind: TransportKind = 'in-process';
   readonly peer: Peer;
   /** Every exchange that was subscribed to, oldest first. */
   readonly exchanges: ScriptedExchange[] = [];
+  /** The notifications it was sent, oldest first. */
+  readonly notified: { readonly method: string; readonly params: JsonObject }[] = [];
+  /** Every conversation that was opened for one client, and for whom; ended with this one. */
+  readonly upstreams: ScriptedTransport[] = [];
+  readonly profiles: ClientProfile[] = [];
+  /** What was answered to its own requests, oldest first. */
+  readonly replies: ClientReply[] = [];
+  /** What the backend says of itself in a conversation of one client. Default: the same; null: it keeps none. */
+  ownPeer: Partial<Peer> | null = {};
+  /** Rejects every `openUpstream`. */
+  thrownByOpenUpstream: Error | undefined;
   /** How often close() was called. */
   closings = 0;
   /** Answers at once, inside the subscription; undefined: nobody answers but the spec. */
@@ -95,7 +110,7 @@ export class ScriptedTransport implements Transport {
   thrownByFacts: Error | undefined;
   /** Breaks the contract: `close` rejects with this after it closed. */
   thrownByClose: Error | undefined;
-  readonly #messages = new Subject<BackendNotification>();
+  readonly #messages = new Subject<ServerMessage>();
   readonly #closed = new ReplaySubject<Closed>(1);
   readonly #finished = Promise.withResolvers<void>();
   #ended: Closed | undefined;
@@ -104,7 +119,7 @@ export class ScriptedTransport implements Transport {
     this.peer = { ...PEER, ...peer };
   }
 
-  get messages$(): Observable<BackendNotification> {
+  get messages$(): Observable<ServerMessage> {
     return this.#messages;
   }
   get closed$(): Observable<Closed> {
@@ -112,6 +127,10 @@ export class ScriptedTransport implements Transport {
   }
   get isClosed(): boolean {
     return this.#ended !== undefined;
+  }
+  /** How many subscribe to its messages. */
+  get listeners(): number {
+    return this.#messages.observers.length;
   }
   /** The exchanges that wait for an answer. */
   get open(): ScriptedExchange[] {
@@ -154,9 +173,30 @@ export class ScriptedTransport implements Transport {
     this.#finished.resolve();
   }
 
-  /** Says something that belongs to no exchange. */
-  notify(method: string, params: JsonObject = {}): void {
-    this.#messages.next({ method, params });
+  notify(method: string, params: JsonObject): void {
+    this.notified.push({ method, params });
+  }
+
+  async openUpstream(profile: ClientProfile, signal: AbortSignal): Promise<ScriptedTransport | undefined> {
+    if (this.#ended !== undefined || signal.aborted) throw unavailable('it opens no conversation', 'no');
+    if (this.thrownByOpenUpstream !== undefined) throw this.thrownByOpenUpstream;
+    this.profiles.push(profile);
+    if (this.ownPeer === null) return undefined;
+    const peer = { ...this.peer, protocolVersion: profile.protocolVersion, ...this.ownPeer };
+    const upstream = new ScriptedTransport(peer);
+    upstream.onExchange = this.onExchange;
+    this.upstreams.push(upstream);
+    return upstream;
+  }
+
+  /** The backend says something that belongs to no exchange. */
+  tell(method: string, params: JsonObject = {}): void {
+    this.#messages.next({ kind: 'notification', method, params });
+  }
+
+  /** The backend asks its client something outside of any exchange; what is answered is in `replies`. */
+  ask(method: string, params: JsonObject = {}): void {
+    this.#messages.next({ kind: 'request', method, params, answer: (reply) => this.replies.push(reply) });
   }
 
   /** The backend is gone: what it had not answered fails. */
@@ -179,6 +219,7 @@ export class ScriptedTransport implements Transport {
     if (this.#ended !== undefined) return;
     this.#ended = closed;
     for (const exchange of this.open) exchange.fail(unavailable(closed.reason, 'unknown'));
+    for (const upstream of this.upstreams) upstream.#end(closed);
     this.#messages.complete();
     this.#closed.next(closed);
     this.#closed.complete();

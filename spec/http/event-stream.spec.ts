@@ -1,6 +1,9 @@
 import { NEVER, Observable, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { invalidCredentials } from '../../src/domain/account-errors.ts';
 import { noHealthyInstance } from '../../src/domain/errors.ts';
+import type { Refusal } from '../../src/http/caller-check.ts';
+import type { HttpContext } from '../../src/http/context.ts';
 import { type EventStreamOptions, EventStreams, type StreamEvent } from '../../src/http/event-stream.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
@@ -24,7 +27,7 @@ test('write events in order and end', async () => {
   assert.is(text, 'event: progress\ndata: {"a":1}\n\nevent: result\ndata: {}\n\n');
   assert.equal(
     ['content-type', 'cache-control', 'x-accel-buffering', 'x-request-id'].map((name) => headers.get(name)),
-    ['text/event-stream', 'no-cache', 'no', 'r1'],
+    ['text/event-stream', 'no-cache, no-transform', 'no', 'r1'],
   );
   app.close();
 });
@@ -137,6 +140,75 @@ test('that have not begun are answered 503 when the app stops', async () => {
   app.streams.close();
   assert.is((await answer).status, 503);
   app.close();
+});
+
+/** An app whose callers are looked at again at once; they are refused from the first look on that finds a reason. */
+async function serveWatched(events$: Observable<StreamEvent>, check: () => Refusal | Promise<Refusal>) {
+  const streams = new EventStreams({ callerCheckMs: 10 });
+  return startMiddlewares((context) => {
+    context.state.check = check;
+    return streams.write(context, events$);
+  });
+}
+
+test('end with an error event when their caller may not have them any more', async () => {
+  let looks = 0;
+  let isHeard = false;
+  const source$ = new Observable<StreamEvent>((subscriber) => {
+    isHeard = true;
+    subscriber.next({ name: 'first', data: '1' });
+    return () => {
+      isHeard = false;
+    };
+  });
+  const app = await serveWatched(source$, () => {
+    looks += 1;
+    return looks === 3 ? Promise.resolve(invalidCredentials()) : undefined;
+  });
+  const { status, text } = await app.ask('GET', '/');
+  assert.is(status, 200);
+  assert.match(text, /^event: first\n[\s\S]*event: error\ndata: \{.*"INVALID_CREDENTIALS".*\}\n\n$/);
+  assert.equal([looks, isHeard], [3, false]);
+  app.close();
+});
+
+test('that have not begun are refused like a request when their caller is not who they were', async () => {
+  const app = await serveWatched(NEVER, () => invalidCredentials());
+  const { status, body } = await app.ask('GET', '/');
+  assert.equal([status, body.error_code], [401, 'INVALID_CREDENTIALS']);
+  app.close();
+});
+
+test('of other kinds are kept alive and ended with them, until they are let go', async () => {
+  const heard: string[] = [];
+  const commented = Promise.withResolvers<void>();
+  const streams = new EventStreams({ keepAliveMs: 1 });
+  assert.is(streams.unreadMs, HTTP_LIMITS.unreadAnswerMs);
+  const asked = Promise.withResolvers<HttpContext>();
+  const app = await startMiddlewares((context) => {
+    asked.resolve(context);
+    context.status = 204;
+  });
+  await app.ask('GET', '/');
+  app.close();
+  const context = await asked.promise;
+  const stream = (name: string) => ({
+    bar: () => heard.push(`${name} barred`),
+    comment: () => {
+      heard.push(name);
+      commented.resolve();
+    },
+    shutDown: () => heard.push(`${name} ended`),
+  });
+  const release = streams.keep(stream('one'), context);
+  await commented.promise;
+  release();
+  heard.length = 0;
+  streams.keep(stream('two'), context)();
+  const releaseLast = streams.keep(stream('three'), context);
+  streams.close();
+  releaseLast();
+  assert.equal(heard, ['three ended']);
 });
 
 test('leave out what a slow client does not read, but never the answer', async () => {

@@ -1,7 +1,8 @@
 import * as assert from 'uvu/assert';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
-import { limitPatience } from '../../src/http/patience.ts';
+import { limitPatience, limitReader } from '../../src/http/patience.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
+import { head, openRaw, readUntil, untilClosed } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('patience with readers');
@@ -18,6 +19,33 @@ test('is limited for what waits in memory, whether an answer or a stream, and fo
   await app.ask('GET', '/large');
   assert.is.not(patience[0], HTTP_LIMITS.unreadAnswerMs);
   assert.is(patience[1], HTTP_LIMITS.unreadAnswerMs);
+  app.close();
+});
+
+test('ends with a reader that stops, and not with a stream that is quiet', async () => {
+  const quiet = Promise.withResolvers<void>();
+  const app = await startMiddlewares(async (context) => {
+    const { res: response, path } = context;
+    context.respond = false;
+    response.writeHead(200);
+    limitReader(response, 10);
+    response.write('begin');
+    if (path === '/stopped') response.write(Buffer.alloc(50_000_000));
+    response.once('timeout', () => {
+      if (path === '/quiet') quiet.resolve();
+    });
+    await quiet.promise;
+    if (path === '/quiet') response.end('end');
+  });
+  const [stopped, heard] = await Promise.all([openRaw(app.port), openRaw(app.port)]);
+  const closed = untilClosed(stopped);
+  stopped.write(head('GET /stopped'));
+  heard.write(head('GET /quiet'));
+  assert.match(await readUntil(heard, 'end'), /begin[\s\S]*end/);
+  stopped.write('x'); // what was reset is only noticed by who writes
+  stopped.resume();
+  await closed;
+  heard.destroy();
   app.close();
 });
 

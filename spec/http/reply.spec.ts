@@ -1,6 +1,6 @@
 import { EMPTY } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { bytes, eventStream, json, noContent } from '../../src/http/reply.ts';
+import { bytes, conversation, eventStream, json, noContent } from '../../src/http/reply.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('replies');
@@ -14,6 +14,8 @@ test('are plain values', () => {
   });
   assert.equal(noContent(), { kind: 'empty', status: 204 });
   assert.equal(eventStream(EMPTY), { kind: 'stream', events$: EMPTY });
+  const talk = () => {};
+  assert.equal(conversation(talk), { kind: 'conversation', talk });
 });
 
 test('carry bytes as they are', () => {

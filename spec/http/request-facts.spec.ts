@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import * as assert from 'uvu/assert';
+import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import { createProxies } from '../../src/http/proxies.ts';
 import { json } from '../../src/http/reply.ts';
 import { RequestFacts } from '../../src/http/request-facts.ts';
@@ -65,6 +66,27 @@ test('make a signal only once and abort it when the client leaves', async () => 
   assert.not(made.aborted);
   socket.destroy();
   await once(made, 'abort');
+  app.close();
+});
+
+test('tell the headers, and count for the caller', async () => {
+  const seen = await look({ 'mcp-name': 'echo' }, (facts) => facts.headers['mcp-name']);
+  assert.is(seen, 'echo');
+  const counted: number[] = [];
+  const limiter = {
+    take: ({ hourlyLimit: limit = 0 }: Principal, count = 1) => {
+      counted.push(count);
+      return { limit, remaining: limit - count, resetAtSeconds: 1_800_000_000 };
+    },
+    look: () => undefined,
+  };
+  const app = await startMiddlewares((context) => {
+    context.state.principal = { ...ANONYMOUS, hourlyLimit: 9 };
+    new RequestFacts(context, proxies).charge(limiter, 4);
+    respond(context, json(200, {}));
+  });
+  assert.is((await app.ask('GET', '/')).headers.get('x-ratelimit-remaining'), '5');
+  assert.equal(counted, [4]);
   app.close();
 });
 

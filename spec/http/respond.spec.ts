@@ -39,6 +39,23 @@ test('sends no body and no type without content', async () => {
   app.close();
 });
 
+test('tells that nothing follows, where something might', async () => {
+  const app = await startMiddlewares((context) =>
+    respond(context, { kind: 'empty', status: Number(context.path.slice(1)) }),
+  );
+  const lengths = [];
+  for (const status of [202, 204, 304]) {
+    const { headers } = await app.ask('GET', `/${status}`);
+    lengths.push([headers.get('content-length'), headers.get('transfer-encoding')]);
+  }
+  assert.equal(lengths, [
+    ['0', null],
+    [null, null],
+    [null, null],
+  ]);
+  app.close();
+});
+
 test('keeps what earlier middlewares have set', async () => {
   const app = await startMiddlewares((context) => {
     context.res.setHeader('Vary', 'Origin');

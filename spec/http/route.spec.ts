@@ -11,6 +11,7 @@ import { RequestFacts } from '../../src/http/request-facts.ts';
 import { respond } from '../../src/http/respond.ts';
 import { defineRoute, type RawInput, type Route } from '../../src/http/route.ts';
 import { anonymousAuth } from '../helpers/anonymous-auth.ts';
+import { fakeMcp } from '../helpers/fake-mcp.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -42,7 +43,7 @@ const route = defineRoute({
 async function run(subject: Route, raw: Partial<RawInput>): Promise<unknown> {
   const services = {
     ...{ gateway: await gateway, auth: anonymousAuth(), documents: createDocuments([]), build: '1.2.3' },
-    ...{ allowedCommands: [], definitions: new Map() },
+    ...{ mcp: fakeMcp(), allowedCommands: [], definitions: new Map() },
   };
   let outcome: unknown;
   const app = await startMiddlewares(async (context) => {
@@ -105,6 +106,36 @@ test('keeps its facts as data and knows all of its errors', () => {
     'VALIDATION_ERROR',
     'INTERNAL_ERROR',
   ]);
+});
+
+test('hands bytes on unread where it speaks JSON-RPC, and leaves errors of bodies and counts to its handler', async () => {
+  const rpc = defineRoute({
+    method: 'POST',
+    path: '/x/:template',
+    summary: 'A route of the spec',
+    scope: 'tools:call',
+    speaks: 'json-rpc',
+    request: { params: TemplateParams, body: Type.Unsafe<Uint8Array>(Type.Object({ a: Type.Integer() })) },
+    answers: {},
+    errors: [],
+    handler: ({ body }) => json(200, body.byteLength),
+  });
+  assert.equal(await run(rpc, { params: { template: 'demo' }, body: Buffer.from('[') }), json(200, 1));
+  for (const code of ['MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'RATE_LIMIT_EXCEEDED'] as const) {
+    assert.not(rpc.errors.includes(code), code);
+  }
+  assert.ok(rpc.errors.includes('AUTHENTICATION_REQUIRED'));
+});
+
+test('checks its path apart from the rest', () => {
+  assert.is(route.checkPath({ template: 'demo' }), undefined);
+  assert.throws(() => route.checkPath({ template: 'Bad' }), /No template named "Bad"/);
+  assert.throws(
+    () => route.checkPath({ template: '%00' }),
+    (thrown: unknown) => {
+      return thrown instanceof GatewayError && thrown.code === 'VALIDATION_ERROR';
+    },
+  );
 });
 
 test('checks nothing that it does not declare', async () => {

@@ -5,11 +5,13 @@ import * as assert from 'uvu/assert';
 import type { Scope } from '../../src/domain/account.ts';
 import { SCOPES } from '../../src/domain/account.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
+import { fakeMcp } from '../helpers/fake-mcp.ts';
 import { type Credentials, PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('who may do what');
-const started = startWithAccounts();
+// Which sessions there are is none of the door's business.
+const started = startWithAccounts({ mcp: fakeMcp() });
 test.before(async () => (await started).serve('demo', 'one'));
 test.after(async () => (await started).close());
 
@@ -40,7 +42,18 @@ const unique = (): string => {
 };
 const nobody = { user_id: '00000000-0000-4000-8000-000000000000', key_id: '0000000000000000' };
 
+const message = () => ({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+
 const ROWS: Readonly<Record<string, Row>> = {
+  'POST /mcp': { needs: call, admitted: '200', body: message },
+  'GET /mcp': { needs: call, admitted: '200' },
+  'DELETE /mcp': { needs: call, admitted: '200' },
+  'POST /mcp/:template': { needs: call, admitted: '200', body: message, ...hidden },
+  'GET /mcp/:template': { needs: call, admitted: '200', ...hidden },
+  'DELETE /mcp/:template': { needs: call, admitted: '200', ...hidden },
+  'POST /mcp/:template/mcp': { needs: call, admitted: '200', body: message, ...hidden },
+  'GET /mcp/:template/mcp': { needs: call, admitted: '200', ...hidden },
+  'DELETE /mcp/:template/mcp': { needs: call, admitted: '200', ...hidden },
   'POST /mcp/:template/tools/call': {
     needs: call,
     admitted: '200',

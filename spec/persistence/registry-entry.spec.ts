@@ -64,7 +64,7 @@ test('takes the id from the entry, else from its key, else from its content', ()
 
 test('understands other words for the transports', () => {
   for (const [word, transport] of TRANSPORT_WORDS) {
-    const way = transport === 'http' ? { url: 'http://127.0.0.1:1' } : { command: 'run' };
+    const way = transport === 'stdio' ? { command: 'run' } : { url: 'http://127.0.0.1:1' };
     assert.is(inputOf({ type: word.toUpperCase(), ...way })?.transport, transport);
   }
 });
@@ -132,8 +132,8 @@ test('refuses an entry that cannot be used, naming the field as it was written',
     ],
     [{ command: 'run', env: { 'BAD-KEY': 'x' } }, 'here.env.BAD-KEY: is no valid name'],
     [{ command: 'run', env: { KEY: ['x'] } }, 'here.env.KEY: must be string'],
-    [{ type: 'sse', url: 'http://h/sse' }, 'here.type: must be one of http, stdio'],
-    [{ type: 'constructor', url: 'http://h' }, 'here.type: must be one of http, stdio'],
+    [{ type: 'ws', url: 'http://h/ws' }, 'here.type: must be one of http, sse, stdio'],
+    [{ type: 'constructor', url: 'http://h' }, 'here.type: must be one of http, sse, stdio'],
     [
       { command: "run 'x" },
       "here.command: The command cannot be split into words: the ' at character 5 is never closed",

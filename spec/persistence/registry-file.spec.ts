@@ -164,6 +164,8 @@ test('reports what cannot be used with its path and uses the rest', async () => 
           timeout: 1.5,
           max_retries: 2,
           pool: 1,
+          session: 'isolated',
+          session_failover: 'sometimes',
           health_check_interval: null,
         },
         instances: [{ id: 'a', command: 'run' }, 7, { id: 'a', command: 'walk' }],
@@ -178,7 +180,7 @@ test('reports what cannot be used with its path and uses the rest', async () => 
   });
   assert.equal(contents, {
     templates: [
-      { name: 'demo', loadBalancer: { max_retries: 2 } },
+      { name: 'demo', loadBalancer: { max_retries: 2, session: 'isolated' } },
       { name: 'plain', loadBalancer: {} },
     ],
     entries: [['demo', 'a', 'run']],
@@ -186,6 +188,7 @@ test('reports what cannot be used with its path and uses the rest', async () => 
       'templates.demo.load_balancer.strategy: must be one of round_robin, least_connections, weighted_round_robin, health_based, random, weighted',
       'templates.demo.load_balancer.timeout: must be integer',
       'templates.demo.load_balancer.pool: unknown field',
+      'templates.demo.load_balancer.session_failover: must be one of auto, always, never',
       'templates.demo.instances[1]: must be an object',
       'templates.demo.colour: unknown field',
       'templates.Bad: "Bad" is no name for a template',

@@ -53,7 +53,7 @@ test('lists every fault of a file, more than eight of them', () => {
     capabilities: ['read', 'fly'],
     tags: 'demo',
     args: [1],
-    transport: 'sse',
+    transport: 'websocket',
     config_schema: [],
   });
   assert.equal(faults, [
@@ -69,7 +69,7 @@ test('lists every fault of a file, more than eight of them', () => {
     'ports[1]: must be integer',
     'ports[2]: must be integer',
     'tags: must be array',
-    'transport: must be one of http, stdio',
+    'transport: must be one of http, sse, stdio',
     'version: must match pattern "^\\d+\\.\\d+\\.\\d+$"',
   ]);
 });

@@ -3,8 +3,9 @@
 import * as assert from 'uvu/assert';
 import { backendUnavailable, type GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../src/domain/exchange.ts';
-import { type JsonObject, JsonText } from '../../src/domain/json.ts';
+import { type JsonObject, JsonText, type JsonValue } from '../../src/domain/json.ts';
 import type { JsonRpcId } from '../../src/domain/jsonrpc.ts';
+import { META } from '../../src/domain/mcp.ts';
 import { Correlator } from '../../src/transports/correlator.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -137,6 +138,33 @@ test('gives a log line to an exchange only when no other can have caused it', ()
   assert.equal(one.seen, ['notifications/message {"data":"x"}']);
 });
 
+test('gives what belongs to a subscription to the exchange that opened it', () => {
+  const correlator = new Correlator();
+  const [one, two] = [caller(), caller()];
+  const first = correlator.open({ method: 'subscriptions/listen' }, one);
+  correlator.open({ method: 'subscriptions/listen' }, two);
+  const call = correlator.open({ method: 'tools/call' }, caller());
+  const changed = (id: JsonValue) =>
+    notification('notifications/tools/list_changed', { _meta: { [META.subscriptionId]: id } });
+  assert.ok(correlator.takeNotification(changed(first.id)));
+  for (const id of [77, String(first.id), call.id]) assert.not(correlator.takeNotification(changed(id)));
+  assert.equal([one.seen.length, two.seen], [1, []]);
+});
+
+test('gives a question to an exchange only when no other can have caused it; subscriptions cause none', () => {
+  const correlator = new Correlator();
+  const one = caller();
+  const asked = { kind: 'request', method: 'roots/list', params: {}, answer: () => {} } as const;
+  correlator.open({ method: 'subscriptions/listen' }, caller());
+  assert.not(correlator.takeRequest(asked));
+  correlator.open({ method: 'tools/call' }, one);
+  assert.ok(correlator.takeRequest(asked));
+  assert.ok(correlator.takeNotification(notification('notifications/message', {})));
+  assert.is(one.seen.length, 2);
+  correlator.open({ method: 'tools/call' }, caller());
+  assert.not(correlator.takeRequest(asked));
+});
+
 test('leaves other notifications to the channel', () => {
   const correlator = new Correlator();
   correlator.open({ method: 'tools/call' }, caller());
@@ -183,6 +211,7 @@ function caller() {
 function describe(event: ExchangeEvent): string {
   if (event.kind === 'result') return `result ${event.result.value}`;
   if (event.kind === 'error') return `error ${event.error.code}`;
+  if (event.kind === 'interrupted') return event.kind;
   return `${event.method} ${JSON.stringify(event.params)}`;
 }
 
@@ -197,5 +226,35 @@ function notification(method: string, params: JsonObject) {
 function progress(progressToken: JsonRpcId) {
   return notification('notifications/progress', { progressToken, progress: 1 });
 }
+
+test('keeps a log line from who called after somebody else, until a minute has passed', () => {
+  const clock = { nowMs: 0 };
+  const correlator = new Correlator(() => clock.nowMs);
+  const log = notification('notifications/message', { data: 'x' });
+  const [ada, bo] = [caller(), caller()];
+  const first = correlator.open({ method: 'a', caller: 'ada' }, ada);
+  assert.is(correlator.takeNotification(log), true);
+  correlator.takeAnswer(resultFor(first.id, 1));
+  correlator.open({ method: 'b', caller: 'bo' }, bo);
+  assert.is(correlator.takeNotification(log), false);
+  clock.nowMs = 59_999;
+  assert.is(correlator.takeNotification(log), false);
+  clock.nowMs = 60_000;
+  assert.is(correlator.takeNotification(log), true);
+  assert.equal(bo.seen, ['notifications/message {"data":"x"}']);
+});
+
+test('counts what nobody in particular asks, such as a probe, as no other caller', () => {
+  const correlator = new Correlator(() => 0);
+  const probe = correlator.open({ method: 'ping' }, caller());
+  correlator.takeAnswer(resultFor(probe.id, 1));
+  const ada = caller();
+  const first = correlator.open({ method: 'a', caller: 'ada' }, ada);
+  correlator.takeAnswer(resultFor(first.id, 1));
+  const again = correlator.open({ method: 'ping' }, caller());
+  correlator.takeAnswer(resultFor(again.id, 1));
+  correlator.open({ method: 'b', caller: 'ada' }, ada);
+  assert.is(correlator.takeNotification(notification('notifications/message', {})), true);
+});
 
 test.run();

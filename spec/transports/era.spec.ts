@@ -69,6 +69,25 @@ test('mirrors method and name of a modern request in its headers', () => {
   assert.is(headers('resources/read', { uri: 'file:///a%20b' })['mcp-name'], 'file:///a%20b');
 });
 
+test('adds the mirrored parameters of the caller in the modern era, and no other header of his', () => {
+  const headers = {
+    'mcp-param-region': 'eu',
+    'MCP-Param-A': 'b',
+    cookie: 'x',
+    'mcp-method': 'y',
+    'mcp-name': 'z',
+  };
+  const request = { method: 'tools/call', params: { name: 'echo' }, headers };
+  assert.equal(eraHeaders(dress(request, modern, client), modern), {
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': 'tools/call',
+    'mcp-name': 'echo',
+    'mcp-param-region': 'eu',
+    'MCP-Param-A': 'b',
+  });
+  assert.equal(eraHeaders(request, legacy), { 'mcp-protocol-version': '2025-11-25' });
+});
+
 test('encodes a name that is not plain ASCII, or could be taken for an encoded one', () => {
   const nameOf = (name: string) =>
     eraHeaders({ method: 'tools/call', params: { name } }, modern)['mcp-name'] ?? '';

@@ -5,7 +5,12 @@ import { backendUnavailable, GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import { JsonText } from '../../src/domain/json.ts';
 import type { Era } from '../../src/domain/mcp.ts';
-import { type HandshakeAnswer, type HandshakeChannel, shakeHands } from '../../src/transports/handshake.ts';
+import {
+  type HandshakeAnswer,
+  type HandshakeChannel,
+  isRefusal,
+  shakeHands,
+} from '../../src/transports/handshake.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('handshake');
@@ -74,6 +79,12 @@ const barePeer = {
   capabilities: { tools: {} },
 };
 
+/** What the handshake learned, without the words it was learned from. */
+async function knownAfter(...told: Parameters<typeof shakeHands>) {
+  const { greeting: _, ...known } = await shakeHands(...told);
+  return known;
+}
+
 async function failureOf(shaking: Promise<unknown>): Promise<GatewayError> {
   try {
     await shaking;
@@ -86,7 +97,7 @@ async function failureOf(shaking: Promise<unknown>): Promise<GatewayError> {
 
 test('initializes a legacy backend and tells it when that is done', async () => {
   const { channel, heard, notified } = backend({ initialize: initialized('2025-11-25') });
-  assert.equal(await shakeHands(channel, { client, first: 'legacy' }), legacyPeer('2025-11-25'));
+  assert.equal(await knownAfter(channel, { client, first: 'legacy' }), legacyPeer('2025-11-25'));
   assert.equal(heard, [
     {
       method: 'initialize',
@@ -100,7 +111,7 @@ test('initializes a legacy backend and tells it when that is done', async () => 
 test('accepts every legacy revision, the one before the first release included', async () => {
   for (const version of ['2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07']) {
     const { channel } = backend({ initialize: initialized(version) });
-    assert.equal(await shakeHands(channel, { client, first: 'legacy' }), legacyPeer(version));
+    assert.equal(await knownAfter(channel, { client, first: 'legacy' }), legacyPeer(version));
   }
 });
 
@@ -114,7 +125,7 @@ test('fails when initialize is answered with a revision nobody knows', async () 
 
 test('asks a modern backend in modern dress, and nothing else', async () => {
   const { channel, heard, notified } = backend({ 'server/discover': discovered });
-  assert.equal(await shakeHands(channel, { client, first: 'modern' }), modernPeer);
+  assert.equal(await knownAfter(channel, { client, first: 'modern' }), modernPeer);
   const _meta = {
     'io.modelcontextprotocol/clientCapabilities': {},
     'io.modelcontextprotocol/clientInfo': client,
@@ -127,21 +138,21 @@ test('asks a modern backend in modern dress, and nothing else', async () => {
 test('takes the name of a modern backend from the result too', async () => {
   const result = { supportedVersions: ['2026-07-28'], capabilities, serverInfo };
   const { channel } = backend({ 'server/discover': gives(result) });
-  assert.equal(await shakeHands(channel, { client, first: 'modern' }), modernPeer);
+  assert.equal(await knownAfter(channel, { client, first: 'modern' }), modernPeer);
 });
 
 test('falls back to initialize when discover is refused or answered without a revision of ours', async () => {
   const answers = [fails(-32000), fails(-32601), fails(-32022, { supported: ['2030-01-01'] }), gives({})];
   for (const answer of [...answers, gives({ supportedVersions: ['2025-11-25'] })]) {
     const { channel } = backend({ 'server/discover': answer, initialize: initialized('2025-11-25') });
-    assert.equal(await shakeHands(channel, { client, first: 'modern' }), legacyPeer('2025-11-25'));
+    assert.equal(await knownAfter(channel, { client, first: 'modern' }), legacyPeer('2025-11-25'));
   }
 });
 
 test('asks discover again when the refusal lists a revision of ours', async () => {
   const refused = fails(-32022, { supported: ['2026-07-28'] });
   const { channel, heard } = backend({ 'server/discover': [refused, discovered] });
-  assert.equal(await shakeHands(channel, { client, first: 'modern' }), modernPeer);
+  assert.equal(await knownAfter(channel, { client, first: 'modern' }), modernPeer);
   assert.equal(
     heard.map(({ method }) => method),
     ['server/discover', 'server/discover'],
@@ -151,7 +162,7 @@ test('asks discover again when the refusal lists a revision of ours', async () =
 test('does not ask discover a third time', async () => {
   const refused = fails(-32022, { supported: ['2026-07-28'] });
   const { channel, heard } = backend({ 'server/discover': refused, initialize: initialized('2025-11-25') });
-  assert.equal(await shakeHands(channel, { client, first: 'modern' }), legacyPeer('2025-11-25'));
+  assert.equal(await knownAfter(channel, { client, first: 'modern' }), legacyPeer('2025-11-25'));
   assert.equal(
     heard.map(({ method }) => method),
     ['server/discover', 'server/discover', 'initialize'],
@@ -161,14 +172,30 @@ test('does not ask discover a third time', async () => {
 test('discovers a modern backend behind a pipe after it refused initialize', async () => {
   const refused = fails(-32022, { supported: ['2026-07-28'] });
   const { channel } = backend({ initialize: refused, 'server/discover': discovered });
-  assert.equal(await shakeHands(channel, { client, first: 'legacy' }), modernPeer);
+  assert.equal(await knownAfter(channel, { client, first: 'legacy' }), modernPeer);
+});
+
+test('asks once more who refuses the legacy era and did not answer before', async () => {
+  const none = { kind: 'none', lack: 'it did not answer server/discover' } as const;
+  const { channel, heard } = backend({ 'server/discover': [none, discovered] });
+  assert.equal(await knownAfter(channel, { client, first: 'probe' }), modernPeer);
+  assert.equal(
+    heard.map(({ method }) => method),
+    ['server/discover', 'initialize', 'server/discover'],
+  );
+  for (const [answers, peer] of [
+    [{ 'server/discover': discovered, initialize: initialized('2025-11-25') }, modernPeer],
+    [{ 'server/discover': none, initialize: initialized('2025-11-25') }, legacyPeer('2025-11-25')],
+  ] as const) {
+    assert.equal(await knownAfter(backend(answers).channel, { client, first: 'probe' }), peer);
+  }
 });
 
 test('uses a backend bare that refuses both handshakes and answers ping or tools/list', async () => {
   for (const method of ['ping', 'tools/list']) {
     for (const first of ['legacy', 'modern'] as const) {
       const { channel, heard } = backend({ [method]: gives({ tools: [] }) });
-      assert.equal(await shakeHands(channel, { client, first }), barePeer);
+      assert.equal(await knownAfter(channel, { client, first }), barePeer);
       assert.equal(heard.at(-1), { method, era: 'bare', params: undefined });
     }
   }
@@ -179,6 +206,43 @@ test('fails when a backend refuses everything', async () => {
   assert.is(error.code, 'BACKEND_UNAVAILABLE');
   assert.is(error.delivered, 'no');
   assert.match(error.message, 'codes -32601 and -32601');
+});
+
+test('asks for the modern era on behalf of a client where that will do, and is refused by neither', async () => {
+  const profile = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} };
+  const options = { client, profile, mayBeModern: true, first: 'modern' } as const;
+  const modern = backend({ 'server/discover': discovered });
+  assert.equal(await knownAfter(modern.channel, options), modernPeer);
+  assert.equal(
+    modern.heard.map(({ method }) => method),
+    ['initialize', 'server/discover'],
+  );
+  const dual = backend({ initialize: initialized('2025-11-25'), 'server/discover': discovered });
+  assert.equal(await knownAfter(dual.channel, options), legacyPeer('2025-11-25'));
+  const { channel, heard } = backend({ ping: gives({}) });
+  assert.is(isRefusal(await failureOf(shakeHands(channel, options))), true);
+  assert.is(heard.length, 2);
+});
+
+test('tells refusals from failures', async () => {
+  const profile = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} };
+  const none = { kind: 'none', lack: 'POST /mcp was answered with HTTP 404' } as const;
+  const broken = backendUnavailable('connection refused', { delivered: 'no' });
+  for (const [initialize, expected] of [
+    [fails(-32022), true],
+    [fails(-32603), true],
+    [none, true],
+    [initialized('2026-07-28'), true],
+    [gives({ resultType: 'complete' }), true],
+    [gives('done'), false],
+    [broken, false],
+  ] as const) {
+    const { channel, heard } = backend({ initialize, 'server/discover': discovered });
+    const error = await failureOf(shakeHands(channel, { client, profile, first: 'legacy' }));
+    assert.is(isRefusal(error), expected, error.message);
+    assert.is(heard.length, 1);
+  }
+  assert.is(isRefusal(new Error('anything else')), false);
 });
 
 test('tells what was there instead when nothing was JSON-RPC', async () => {
@@ -199,7 +263,7 @@ test('tells what was there instead when nothing was JSON-RPC', async () => {
 test('goes on to the next attempt when one is not answered in JSON-RPC', async () => {
   const none = { kind: 'none', lack: 'server/discover was not answered' } as const;
   const { channel } = backend({ 'server/discover': none, initialize: initialized('2025-11-25') });
-  assert.equal(await shakeHands(channel, { client, first: 'modern' }), legacyPeer('2025-11-25'));
+  assert.equal(await knownAfter(channel, { client, first: 'modern' }), legacyPeer('2025-11-25'));
 });
 
 test('fails at once, with the same error, when the way breaks', async () => {
@@ -222,12 +286,51 @@ test('does without the name and the capabilities of a server that tells neither'
   const { channel } = backend({
     initialize: gives({ protocolVersion: '2025-11-25', serverInfo: { name: 7 } }),
   });
-  assert.equal(await shakeHands(channel, { client, first: 'legacy' }), {
+  assert.equal(await knownAfter(channel, { client, first: 'legacy' }), {
     era: 'legacy',
     protocolVersion: '2025-11-25',
     serverName: 'unnamed',
     serverVersion: '',
     capabilities: {},
+  });
+});
+
+test('keeps the whole greeting of a backend', async () => {
+  const instructions = 'Be kind.';
+  const result = { protocolVersion: '2025-11-25', capabilities, serverInfo, instructions, _meta: { a: 1 } };
+  const legacy = backend({ initialize: gives(result) });
+  assert.equal((await shakeHands(legacy.channel, { client, first: 'legacy' })).greeting, result);
+  const modern = backend({ 'server/discover': discovered });
+  const { greeting } = await shakeHands(modern.channel, { client, first: 'modern' });
+  assert.equal(greeting.supportedVersions, ['2030-01-01', '2026-07-28']);
+});
+
+test('declares the client that a conversation is for, and tries nothing but initialize', async () => {
+  const profile = {
+    protocolVersion: '2025-03-26',
+    capabilities: { elicitation: { form: {} } },
+    clientInfo: { name: 'editor', version: '1', title: 'The editor' },
+  };
+  const { channel, heard } = backend({ initialize: initialized('2025-03-26') });
+  assert.equal(await knownAfter(channel, { client, first: 'modern', profile }), legacyPeer('2025-03-26'));
+  assert.equal(heard, [{ method: 'initialize', era: 'legacy', params: profile }]);
+  const refusing = backend({ ping: gives({}) });
+  const error = await failureOf(shakeHands(refusing.channel, { client, first: 'modern', profile }));
+  assert.is(error.delivered, 'no');
+  assert.equal(
+    refusing.heard.map(({ method }) => method),
+    ['initialize'],
+  );
+});
+
+test('asks for the newest legacy revision when the client speaks none, in its own name when the client has none', async () => {
+  const profile = { protocolVersion: '2026-07-28', capabilities: { sampling: {} }, clientInfo: {} };
+  const { channel, heard } = backend({ initialize: initialized('2025-11-25') });
+  await shakeHands(channel, { client, first: 'legacy', profile });
+  assert.equal(heard[0]?.params, {
+    protocolVersion: '2025-11-25',
+    capabilities: { sampling: {} },
+    clientInfo: client,
   });
 });
 

@@ -4,6 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import * as assert from 'uvu/assert';
 import { HttpAnswer } from '../../src/transports/http-answer.ts';
 import { type Headers, HttpConnection } from '../../src/transports/http-connection.ts';
+import { until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
 import { withRawServer } from './raw-server.ts';
 
@@ -96,6 +97,69 @@ test('listens with GET for events only, and ends a session with DELETE', async (
   const ended = await seenBy((connection, answer) => connection.delete({ 'mcp-session-id': 's' }, answer));
   assert.is(ended.method, 'DELETE');
   assert.is(ended.headers['mcp-session-id'], 's');
+});
+
+test('posts to another path of its origin, and knows which are', async () => {
+  const seen = await seenBy((connection, answer) => connection.post('{}', {}, answer, '/message?s=1'));
+  assert.is(seen.url, '/message?s=1');
+  const connection = new HttpConnection({
+    endpoint: 'http://h:1/a/sse?k=v',
+    headers: {},
+    deniedNetworks: [],
+  });
+  const paths = [
+    '/m?s=1',
+    'm',
+    '?s=2',
+    'http://h:1/x#y',
+    'http://H:1/',
+    'http://h/',
+    'https://h:1/',
+    '//e/m',
+    'http://',
+  ];
+  assert.equal(
+    paths.map((path) => connection.pathOf(path)),
+    ['/m?s=1', '/a/m', '/a/sse?s=2', '/x', '/', undefined, undefined, undefined, undefined],
+  );
+  await connection.destroy();
+});
+
+test('gives every request an id of its own', async () => {
+  const connection = new HttpConnection({ endpoint: 'http://h/', headers: {}, deniedNetworks: [] });
+  assert.equal([connection.nextId(), connection.nextId(), connection.nextId()], [1, 2, 3]);
+  await connection.destroy();
+});
+
+test('ends lasting streams when it is destroyed, and leaves none behind when one ends by itself', async () => {
+  const open = new Set<unknown>();
+  await withRawServer(
+    (request, response) => {
+      open.add(response);
+      response.on('close', () => open.delete(response));
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+      if (request.method === 'POST') response.end();
+    },
+    async ({ url }) => {
+      const connection = new HttpConnection({ endpoint: url, headers: {}, deniedNetworks: [] });
+      const endings: string[] = [];
+      const sink = {
+        message: () => {},
+        stray: () => {},
+        finished: ({ kind }: { kind: string }) => endings.push(kind),
+      };
+      const withdrawn = new HttpAnswer(sink);
+      connection.listen({}, withdrawn);
+      connection.listen({}, new HttpAnswer(sink));
+      connection.subscribe('{}', {}, new HttpAnswer(sink));
+      await until(() => open.size === 2 && endings.length === 1, 'one ended');
+      withdrawn.abort();
+      await until(() => open.size === 1, 'one was withdrawn');
+      await connection.destroy();
+      await until(() => open.size === 0, 'none is left');
+      assert.equal(endings, ['complete', 'broken']);
+    },
+  );
 });
 
 test('refuses endpoints that are no http URL', () => {

@@ -19,18 +19,14 @@ const plain =
 async function withHandshake(
   listener: RequestListener,
   body: (handshake: HttpHandshake, controller: AbortController) => Promise<void>,
-  discoverMs = 5_000,
+  { discoverMs = 5_000, known }: { readonly discoverMs?: number; readonly known?: Era | undefined } = {},
 ): Promise<void> {
   await withRawServer(listener, async ({ url }) => {
     const connection = new HttpConnection({ endpoint: url, headers: {}, deniedNetworks: [] });
     const controller = new AbortController();
-    let id = 0;
-    const nextId = (): number => {
-      id += 1;
-      return id;
-    };
     try {
-      await body(new HttpHandshake(connection, nextId, controller.signal, discoverMs), controller);
+      const options = { signal: controller.signal, discoverMs, known };
+      await body(new HttpHandshake(connection, options), controller);
     } finally {
       await connection.destroy();
     }
@@ -43,11 +39,12 @@ async function failureOf(promise: Promise<unknown>): Promise<GatewayError> {
   throw new Error('it did not fail as it should');
 }
 
-async function ask(listener: RequestListener, era: Era) {
+async function ask(listener: RequestListener, era: Era, known?: Era) {
   let outcome: unknown;
-  await withHandshake(listener, async (handshake) => {
+  const asking = async (handshake: HttpHandshake): Promise<void> => {
     outcome = await handshake.request({ method: era === 'modern' ? 'server/discover' : 'initialize' }, era);
-  });
+  };
+  await withHandshake(listener, asking, { known });
   return outcome;
 }
 
@@ -84,6 +81,28 @@ test('takes nonsense for an unknown method when asking in the modern era, for a 
   });
 });
 
+test('takes nonsense of a server that is known as a modern one for an unknown method', async () => {
+  const nonsense = { kind: 'none', lack: 'POST /mcp answered 200 with an empty body' };
+  assert.equal(await ask(plain(200), 'legacy', 'modern'), nonsense);
+  assert.match((await failureOf(ask(plain(200), 'legacy', 'legacy'))).message, 'empty body');
+});
+
+test('takes a fault of a server that is known for no refusal, unless it says so', async () => {
+  const refusing =
+    (code: number): RequestListener =>
+    (_, response) =>
+      answerJson(response, 500, { jsonrpc: '2.0', id: null, error: { code, message: 'no' } });
+  for (const known of ['modern', 'legacy'] as const) {
+    for (const listener of [plain(500), plain(501), refusing(-32603)]) {
+      const error = await failureOf(ask(listener, 'legacy', known));
+      assert.match(error.message, /answered 50[01]/);
+      assert.is(error.facts.suspicious, true);
+    }
+    const unknown = { kind: 'error', id: null, error: { code: -32601, message: 'no' } };
+    assert.equal(await ask(refusing(-32601), 'legacy', known), unknown);
+  }
+});
+
 test('takes a server that never answers discover for one that does not know it', async () => {
   await withHandshake(
     () => {},
@@ -93,7 +112,7 @@ test('takes a server that never answers discover for one that does not know it',
         lack: 'server/discover was not answered',
       });
     },
-    50,
+    { discoverMs: 50 },
   );
 });
 
@@ -111,7 +130,11 @@ test('fails on a server that returns what it is sent', async () => {
 test('names the path of the endpoint without its query', async () => {
   await withRawServer(plain(404), async ({ url }) => {
     const connection = new HttpConnection({ endpoint: `${url}?key=secret`, headers: {}, deniedNetworks: [] });
-    const handshake = new HttpHandshake(connection, () => 1, new AbortController().signal, 5_000);
+    const handshake = new HttpHandshake(connection, {
+      signal: new AbortController().signal,
+      discoverMs: 5_000,
+      known: undefined,
+    });
     assert.equal(await handshake.request({ method: 'initialize' }, 'legacy'), {
       kind: 'none',
       lack: 'POST /mcp was answered with HTTP 404',

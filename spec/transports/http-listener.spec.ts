@@ -2,10 +2,10 @@
 
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
+import type { ServerMessage } from '../../src/domain/client.ts';
 import { HttpConnection } from '../../src/transports/http-connection.ts';
-import { HttpListener } from '../../src/transports/http-listener.ts';
+import { HttpListener, type Send } from '../../src/transports/http-listener.ts';
 import { HttpSession } from '../../src/transports/http-session.ts';
-import type { BackendNotification } from '../../src/transports/transport.ts';
 import { callTool, see, textOf, until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
 import { withBackend } from './open-http.ts';
@@ -40,7 +40,12 @@ async function listening(
     await session.open(new AbortController().signal);
     const heard: unknown[] = [];
     const waits = { firstMs: 5, longestMs: 20 };
-    const listener = new HttpListener(connection, session, (message) => heard.push(message), waits);
+    const send: Send = (headers, answer) => connection.listen(headers, answer);
+    const ear = {
+      heard: (message: unknown) => void heard.push(message),
+      forgotten: () => void heard.push('forgotten'),
+    };
+    const listener = new HttpListener(send, session, ear, waits);
     listener.start();
     await body({ listener, heard, gets: () => gets });
     listener.stop();
@@ -108,37 +113,81 @@ test('does not ask servers without sessions', async () => {
   );
 });
 
-test('waits as long as the server asks for, up to the bound', async () => {
+test('waits as long as the server asks for, be it longer than it would by itself', async () => {
   let last = 0;
   const gaps: number[] = [];
   await listening(
     (_, response) => {
       gaps.push(performance.now() - last);
       last = performance.now();
-      response.writeHead(200, { 'content-type': 'text/event-stream' }).end('retry: 15\n\n');
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end('retry: 45\n\n');
     },
-    ({ gets }) => until(() => gets() >= 3, 'it came back twice'),
+    ({ gets }) => until(() => gets() >= 4, 'it came back three times'),
   );
-  for (const gap of gaps.slice(1)) assert.ok(gap >= 13, `${gap}`);
+  for (const gap of gaps.slice(1)) assert.ok(gap >= 42, `${gap}`);
 });
 
-test('stays closed once it was stopped', async () => {
+test('stays closed while it is stopped, and goes on where it was left', async () => {
+  const from: unknown[] = [];
   await listening(
-    (_, response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(),
-    async ({ gets, listener }) => {
-      await until(() => gets() >= 1, 'it asked');
+    (request, response) => {
+      from.push(request.headers['last-event-id']);
+      response
+        .writeHead(200, { 'content-type': 'text/event-stream' })
+        .write(`id: e-${from.length}\n${event}`);
+    },
+    async ({ gets, listener, heard }) => {
+      await until(() => heard.length === 1, 'it listens');
+      listener.stop();
+      listener.startAnew();
+      await new Promise((resolve) => setTimeout(resolve, 40));
+      assert.is(gets(), 1);
+      listener.start();
+      listener.start();
+      await until(() => heard.length === 2, 'it listens again');
+      listener.startAnew();
+      await until(() => heard.length === 3, 'it listens in another session');
+      assert.equal(from, [undefined, undefined, undefined]);
       listener.stop();
       listener.start();
-      const asked = gets();
-      await new Promise((resolve) => setTimeout(resolve, 40));
-      assert.ok(gets() <= asked + 1);
+      await until(() => heard.length === 4, 'it listens where it was');
+      assert.equal(from, [undefined, undefined, undefined, 'e-3']);
+    },
+  );
+});
+
+test('names the last event it heard, until the server does not know it', async () => {
+  const from: unknown[] = [];
+  await listening(
+    (request, response) => {
+      from.push(request.headers['last-event-id']);
+      if (from.length === 2) return void response.writeHead(400).end();
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end(from.length < 3 ? `id: one\n${event}id: two\ndata: \n\n: unfinished\nid: three\n` : event);
+    },
+    async ({ heard }) => {
+      await until(() => heard.length === 2, 'it came back');
+      assert.equal(from.slice(0, 3), [undefined, 'two', undefined]);
+    },
+  );
+});
+
+test('says that the session is forgotten when the server says so, and not when there is nothing', async () => {
+  await listening(
+    (_, response) => {
+      const error = { code: -32001, message: 'Session not found' };
+      answerJson(response, 404, { jsonrpc: '2.0', id: null, error });
+    },
+    async ({ heard, gets }) => {
+      await until(() => heard.length === 1, 'it was told');
+      assert.equal([heard, gets()], [['forgotten'], 1]);
     },
   );
 });
 
 test('brings notifications to messages$, also those of a session that was opened again', async () => {
   await withBackend({}, async ({ transport, server }) => {
-    const messages: BackendNotification[] = [];
+    const messages: ServerMessage[] = [];
     transport.messages$.subscribe((message) => messages.push(message));
     const open = () => [...server.sessions.values()].some(({ stream }) => stream !== undefined);
     await until(open, 'it listens');
@@ -161,6 +210,41 @@ test('is no matter of the instance: calls work whatever becomes of the stream', 
     await until(() => server.requests.some(({ verb }) => verb === 'GET'), 'it asked');
     assert.is(textOf((await see(transport.exchange(callTool('echo', { text: 'x' })))).events[0]), 'x');
   });
+});
+
+test('tells when the stream is open, refused or dropped, and after a while in any case', async () => {
+  let open = (): void => {};
+  const onGet: RequestListener = (_request, response) => {
+    open = () => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+  };
+  await listening(onGet, async ({ listener, gets }) => {
+    const told: string[] = [];
+    assert.ok(listener.whenSettled(() => told.push('at last'), 1));
+    const callOff = listener.whenSettled(() => told.push('never'), 60_000);
+    listener.whenSettled(() => told.push('open'), 60_000);
+    callOff?.();
+    await until(() => told.length === 1 && gets() === 1, 'the wait is over');
+    open();
+    await until(() => told.length === 2, 'the stream is open');
+    assert.equal(told, ['at last', 'open']);
+    assert.is(
+      listener.whenSettled(() => told.push('no'), 60_000),
+      undefined,
+    );
+    listener.stop();
+    listener.start();
+    listener.whenSettled(() => told.push('dropped'), 60_000);
+    listener.stop();
+    assert.equal(told.at(-1), 'dropped');
+  });
+  await listening(
+    (_request, response) => void response.writeHead(405).end(),
+    async ({ listener }) => {
+      const told: string[] = [];
+      listener.whenSettled(() => told.push('refused'), 60_000);
+      await until(() => told.length === 1, 'the stream is refused');
+    },
+  );
 });
 
 test.run();

@@ -3,6 +3,7 @@
 
 import { http } from '../../src/transports/http.ts';
 import { transportConformance } from '../conformance/transport.ts';
+import { upstreamConformance } from '../conformance/upstream.ts';
 import type { HttpServerOptions } from '../fixtures/http-options.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
 import { suite } from '../helpers/suite.ts';
@@ -23,14 +24,16 @@ const variants: Readonly<Record<string, HttpServerOptions>> = {
 };
 
 for (const [name, options] of Object.entries(variants)) {
-  transportConformance(test, {
+  const subject = {
     name,
     open: async () => {
       const server = await startHttpServer(options);
       const transport = await http.open(httpDefinition(server.url), openOptions());
       return { transport, release: () => server.close() };
     },
-  });
+  };
+  transportConformance(test, subject);
+  if (name === 'legacy, SSE') upstreamConformance(test, subject);
 }
 
 test.run();

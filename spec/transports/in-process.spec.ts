@@ -12,9 +12,11 @@ import {
   see,
   transportConformance,
 } from '../conformance/transport.ts';
+import { openFor } from '../conformance/upstream.ts';
 import { answer, defaultOptions } from '../fixtures/mcp.ts';
 import type { ToolState } from '../fixtures/tools.ts';
 import { objectOr } from '../fixtures/wire.ts';
+import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('in-process transport');
@@ -170,6 +172,43 @@ test('counts a notification that comes after the answer', async () => {
   assert.is(transport.facts().strayMessages, 1);
 });
 
+test('opens views of its own on the same function, each with its own end', async () => {
+  let count = 0;
+  const transport = await open((_, { notify }) => {
+    count += 1;
+    notify('notifications/tools/list_changed', {});
+    return { count };
+  });
+  const profile = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: {} };
+  const { signal } = new AbortController();
+  const [one, two] = [
+    await openFor(transport, profile),
+    await openFor(transport, { ...profile, protocolVersion: '2026-07-28' }),
+  ];
+  assert.equal(
+    [one, two].map(({ peer }) => peer.protocolVersion),
+    ['2025-03-26', '2025-11-25'],
+  );
+  const heard: string[] = [];
+  for (const [name, conversation] of Object.entries({ transport, one, two })) {
+    conversation.messages$.subscribe({
+      next: () => heard.push(name),
+      complete: () => heard.push(`${name} completed`),
+    });
+  }
+  const { events } = await see(one.exchange({ method: 'ping' }));
+  assert.equal(events[0]?.kind === 'result' && events[0].result.value, { count: 1 });
+  assert.equal(heard.splice(0), ['transport', 'one', 'two']);
+  one.notify('notifications/roots/list_changed', {});
+  await one.close();
+  assert.equal(failure((await see(one.exchange({ method: 'ping' }))).end)?.delivered, 'no');
+  assert.is((await see(two.exchange({ method: 'ping' }))).end, 'completed');
+  assert.equal(heard.splice(0), ['one completed', 'transport', 'two']);
+  await transport.close();
+  assert.equal(heard, ['two completed', 'transport completed']);
+  assert.is(await codeOf(transport.openUpstream(profile, signal)), 'BACKEND_UNAVAILABLE');
+});
+
 test('does not open without a function, nor when the opening was called off', async () => {
   const definition = instanceDefinition({ transport: 'in-process' });
   const handlers = new Map([[definition.serverId, fixtureHandler()]]);
@@ -202,6 +241,7 @@ function fixtureHandler(): InProcessHandler {
     return answer({ jsonrpc: '2.0', id, method, params: params ?? {} }, defaultOptions, {
       serverName: 'function',
       state,
+      client: { declared: {}, heard: [] },
       progressToken: typeof progressToken === 'number' ? progressToken : undefined,
       signal,
       notify: (name, told) => notify(name, JSON.parse(JSON.stringify(told ?? {}))),

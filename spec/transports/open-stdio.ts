@@ -2,13 +2,15 @@
 // fixture does.
 
 import { fileURLToPath } from 'node:url';
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../src/domain/errors.ts';
 import type { Program } from '../../src/transports/child-process.ts';
-import { stdioWith } from '../../src/transports/stdio.ts';
+import { type StdioSettings, stdioWith } from '../../src/transports/stdio.ts';
 import type { OpenOptions, Transport } from '../../src/transports/transport.ts';
-import { instanceDefinition, openOptions } from '../conformance/transport.ts';
+import { failure, instanceDefinition, openOptions } from '../conformance/transport.ts';
 
 /** Stops stubborn children quickly. */
-const LADDER = { stdinEndMs: 300, terminateMs: 300 };
+export const LADDER = { stdinEndMs: 300, terminateMs: 300 };
 
 /** The fixture server with these flags. */
 export function fixture(...flags: readonly string[]): Program {
@@ -17,7 +19,7 @@ export function fixture(...flags: readonly string[]): Program {
 }
 
 /**
- * A server that shakes hands and then runs `onRequest` for each request, with `message` and `say(message)` in scope;
+ * A server of the legacy era that shakes hands and then runs `onRequest` for each request, with `message` and `say(message)` in scope;
  * `setup` runs first.
  */
 export function scripted(onRequest: string, setup = ''): Program {
@@ -30,15 +32,20 @@ export function scripted(onRequest: string, setup = ''): Program {
       if (method === 'initialize') {
         const serverInfo = { name: 'scripted', version: '1' };
         say({ result: { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo }, jsonrpc: '2.0', id });
-      } else if (id !== undefined) { ${onRequest} }
+      } else if (method === 'server/discover') say({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } });
+      else if (id !== undefined) { ${onRequest} }
     });`;
   return { command: process.execPath, args: ['-e', code], env: {} };
 }
 
 /** Opens a transport to the program. */
-export function openStdio(program: Program, options: Partial<OpenOptions> = {}): Promise<Transport> {
-  const { command, args, env } = program;
-  return stdioWith({ ladder: LADDER }).open(instanceDefinition({ command, args, env }), openOptions(options));
+export function openStdio(
+  { command, args, env }: Program,
+  options: Partial<OpenOptions> = {},
+  settings: StdioSettings = {},
+): Promise<Transport> {
+  const type = stdioWith({ ladder: LADDER, ...settings });
+  return type.open(instanceDefinition({ command, args, env }), openOptions(options));
 }
 
 /** Opens a transport, runs the body and closes it, whatever happens. */
@@ -52,4 +59,15 @@ export async function withStdio(
   } finally {
     await transport.close();
   }
+}
+
+/** The error of an opening, which fails without anything delivered. */
+export async function refusal(opening: Promise<unknown>): Promise<GatewayError> {
+  const error = await opening.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof GatewayError)) throw new Error('expected a GatewayError', { cause: error });
+  assert.equal(failure(error), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+  return error;
 }

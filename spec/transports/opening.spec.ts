@@ -1,9 +1,16 @@
+// How the table of transports is used, and what is remembered from one opening to the next.
+
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { openingWith } from '../../src/transports/opening.ts';
 import { instanceDefinition, openOptions } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
+import { fixture } from './open-stdio.ts';
 
-const test = suite('opening');
+const test = suite('opening', { timeoutMs: 30_000 });
 
 test('opens the kind of the definition, as it is really launched', async () => {
   const { signal, ...options } = openOptions({ handlers: new Map([['launched', () => ({})]]) });
@@ -12,6 +19,28 @@ test('opens the kind of the definition, as it is really launched', async () => {
   const transport = await open(definition, signal);
   assert.is(transport.kind, 'in-process');
   await transport.close();
+});
+
+test('keeps what was learned of an instance as long as its definition is there', async () => {
+  const { signal, ...options } = openOptions();
+  const folder = await mkdtemp(join(tmpdir(), 'starts-'));
+  const log = join(folder, 'log');
+  const { command, args } = fixture('--before-initialize=exit');
+  const noted = `require('fs').appendFileSync(${JSON.stringify(log)}, 'x')`;
+  const open = openingWith({
+    ...options,
+    launch: (definition) => ({ ...definition, command, env: { NODE_OPTIONS: `--require ${log}.cjs` } }),
+  });
+  await writeFile(`${log}.cjs`, noted);
+  const startsOf = async (definition: InstanceDefinition): Promise<number> => {
+    await writeFile(log, '');
+    await (await open(definition, signal)).close();
+    return (await readFile(log, 'utf8')).length;
+  };
+  const definition = instanceDefinition({ args: [...args] });
+  const starts = [await startsOf(definition), await startsOf(definition), await startsOf({ ...definition })];
+  assert.equal(starts, [2, 1, 2]);
+  await rm(folder, { recursive: true });
 });
 
 test.run();

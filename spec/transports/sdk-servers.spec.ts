@@ -56,7 +56,8 @@ const subjects: Readonly<Record<string, Subject>> = {
   'http, modern in event streams': overHttp('modern', { era: 'modern', responseMode: 'sse' }),
   'http, legacy': overHttp('legacy', { era: 'legacy' }),
   'http, legacy without sessions': overHttp('legacy', { era: 'legacy', sessions: false }),
-  'stdio, dual': overStdio('legacy', 'dual'),
+  'stdio, dual': overStdio('modern', 'dual'),
+  'stdio, legacy': overStdio('legacy', 'legacy'),
   'stdio, modern': overStdio('modern', 'modern'),
 };
 
@@ -65,7 +66,7 @@ for (const [name, subject] of Object.entries(subjects)) {
     test(`${name}: ${sentence}`, () => subject.with(body));
 
   check('finds the era and learns who the server is', async ({ peer }) => {
-    const { capabilities, ...who } = peer;
+    const { capabilities, greeting, ...who } = peer;
     const protocolVersion = subject.era === 'modern' ? '2026-07-28' : '2025-11-25';
     assert.equal(who, {
       era: subject.era,
@@ -74,6 +75,7 @@ for (const [name, subject] of Object.entries(subjects)) {
       serverVersion: '2.4.0',
     });
     assert.equal(Object.keys(capabilities).sort(), ['prompts', 'resources', 'tools']);
+    assert.equal(greeting.capabilities, capabilities);
   });
 
   check('lists and calls tools', async (transport) => {
@@ -252,7 +254,7 @@ test('a gateway serves one template from SDK servers of both eras, over both tra
     const loadBalancer = { strategy: 'round_robin', health_check_interval: 1 } as const;
     const options = { loadBalancer, waitMs: 20_000 };
     await gateway.register('sdk', { id: 'http-modern', endpoint: server.url }, options);
-    await gateway.register('sdk', { id: 'stdio-legacy', ...sdkModernProgram('dual') }, options);
+    await gateway.register('sdk', { id: 'stdio-legacy', ...sdkModernProgram('legacy') }, options);
     await gateway.register('sdk', { id: 'stdio-modern', ...sdkModernProgram('modern') }, options);
     const { instances } = gateway.health('sdk');
     assert.equal(Object.fromEntries(instances.map(({ id, era }) => [id, era])), eras);
@@ -401,7 +403,7 @@ function overHttp(era: Era, options: SdkServerOptions): Subject {
   return { era, with: (body) => withServer(options, (transport) => body(transport)) };
 }
 
-function overStdio(era: Era, served: 'dual' | 'modern'): Subject {
+function overStdio(era: Era, served: 'dual' | 'modern' | 'legacy'): Subject {
   return {
     era,
     with: async (body) => {

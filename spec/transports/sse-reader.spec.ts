@@ -67,6 +67,21 @@ test('remembers the wait before a reconnection', () => {
   assert.is(reader.retryMs, 250);
 });
 
+test('knows after which event a stream can be resumed', () => {
+  const idAfter = (text: string): string => {
+    const reader = new SseReader(10_000, () => {});
+    reader.push(Buffer.from(text, 'latin1'));
+    return reader.lastEventId;
+  };
+  assert.is(idAfter('data: none\n\n'), '');
+  assert.is(idAfter('id: a-1\ndata: \n\n'), 'a-1');
+  assert.is(idAfter('id: only-an-id\n\n'), 'only-an-id');
+  assert.is(idAfter('id: a\n\ndata: inherits it\n\nid: b\ndata: unfinished\n'), 'a');
+  assert.is(idAfter('id: a\n\nid\ndata: x\n\n'), '');
+  assert.is(idAfter('id: gr\xc3\xbc\xc3\x9fe\n\n'), 'gr\xc3\xbc\xc3\x9fe');
+  for (const odd of ['a\0b', 'a\x7f', `${'x'.repeat(1_025)}`]) assert.is(idAfter(`id: ${odd}\n\n`), '');
+});
+
 test('forwards the data of a single line without copying it', () => {
   const chunk = Buffer.from('data: {"a":1}\n\n');
   let data: Buffer | undefined;

@@ -15,8 +15,9 @@ import {
 import type { GatewayEvent } from '../domain/events.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import { atInstance } from '../domain/failures.ts';
-import { LIMITS } from '../domain/limits.ts';
 import { METHODS } from '../domain/mcp.ts';
+import type { Upstream } from '../transports/transport.ts';
+import { Deadline, type DeadlineParts } from './deadline.ts';
 import type { Fleet } from './fleet.ts';
 import type { Group } from './group.ts';
 import { factOf } from './instance-facts.ts';
@@ -25,13 +26,9 @@ import type { Ending } from './reply.ts';
 import type { RetryBudget } from './retry-budget.ts';
 import { mayComeBack, whyNobody } from './why-nobody.ts';
 
-export interface CallParts {
+export interface CallParts extends DeadlineParts {
   readonly budget: RetryBudget;
   readonly fleet: Pick<Fleet, 'members'>;
-  /** Monotonic clock in ms. */
-  readonly now: () => number;
-  /** Rings once after so many ms, unless the returned function was called before. */
-  readonly alarm: (waitMs: number, ring: () => void) => () => void;
   readonly emit: (event: GatewayEvent) => void;
   /** False while the gateway closes: nothing new is started. */
   readonly isAccepting: () => boolean;
@@ -43,7 +40,13 @@ export interface CallOrder {
   readonly request: ExchangeRequest;
   /** Only this instance may answer. */
   readonly pinned: InstanceRef | undefined;
+  /** The conversation it goes through; undefined for the instance's own. */
+  readonly upstream: Upstream | undefined;
+  /** False when the backend itself may say that it has no such tool. */
+  readonly looksUpTools: boolean;
   readonly timeoutMs: number;
+  /** The pinned instance may answer although it is drained. */
+  readonly evenDraining: boolean;
 }
 
 /** From the first choice to the end; the subscriber hears of it once. */
@@ -53,8 +56,7 @@ export class Call {
   readonly #subscriber: Subscriber<Answer>;
   /** Name of the tool, when the call is one: only an instance that has it is asked. */
   readonly #tool: string | undefined;
-  readonly #beganAtMs: number;
-  #heardAtMs: number;
+  readonly #deadline: Deadline;
   #tried: Set<string> | undefined;
   #retries = 0;
   #isAnswering = false;
@@ -63,7 +65,6 @@ export class Call {
   #asked: InstanceRef | undefined;
   #lastFailure: { readonly ref: InstanceRef; readonly error: GatewayError } | undefined;
   #overdue: GatewayError | undefined;
-  #disarm: (() => void) | undefined;
   #attempt: Subscription | undefined;
   #leaveLine: (() => void) | undefined;
 
@@ -73,17 +74,15 @@ export class Call {
     this.#order = order;
     this.#subscriber = subscriber;
     this.#tool = method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
-    this.#beganAtMs = parts.now();
-    this.#heardAtMs = this.#beganAtMs;
+    this.#deadline = new Deadline(parts, order.timeoutMs, (passedMs) => this.#late(passedMs));
   }
 
   begin(): void {
-    this.#armDeadline(Math.min(this.#order.timeoutMs, LIMITS.callLongestMs));
     this.#try();
   }
 
   end(): void {
-    this.#disarm?.();
+    this.#deadline.end();
     this.#leaveLine?.();
     this.#attempt?.unsubscribe();
   }
@@ -110,11 +109,13 @@ export class Call {
   }
 
   #mayServe(pinned: InstanceRef): boolean {
-    return pinned.state === 'healthy' && !this.#tried?.has(pinned.id);
+    const { state, id } = pinned;
+    const isOpen = state === 'healthy' || (state === 'draining' && this.#order.evenDraining);
+    return isOpen && !this.#tried?.has(id);
   }
 
   #mayLackTool({ tools }: InstanceRef): boolean {
-    return this.#tool !== undefined && tools?.knows(this.#tool) === 'no';
+    return this.#order.looksUpTools && this.#tool !== undefined && tools?.knows(this.#tool) === 'no';
   }
 
   #certainlyLacksTool(ref: InstanceRef): boolean {
@@ -150,11 +151,13 @@ export class Call {
     if (this.#subscriber.closed) return false;
     this.#asked = ref;
     const mayRepeat = this.#isRepeatableOn(ref);
-    const exchange$ = ref.exchange(
-      this.#order.request,
-      (ending) => this.#finished(ref, ending),
-      () => this.#overdue,
-    );
+    const { request, upstream } = this.#order;
+    const exchange$ = ref.exchange(request, {
+      finished: (ending) => this.#finished(ref, ending),
+      overdue: () => this.#overdue,
+      rested: () => this.#order.group.line.advance(),
+      upstream,
+    });
     // Set before subscribing: an attempt that fails at once is followed by the next one in there.
     const attempt = new Subscription();
     this.#attempt = attempt;
@@ -170,8 +173,9 @@ export class Call {
 
   #pass(ref: InstanceRef, event: ExchangeEvent): void {
     this.#isAnswering = true;
-    this.#heardAtMs = this.#parts.now();
-    this.#subscriber.next({ event, instanceId: ref.id, serverId: ref.serverId });
+    this.#deadline.heard();
+    const passed = event.kind === 'request' ? this.#deadline.standStillFor(event) : event;
+    this.#subscriber.next({ event: passed, instanceId: ref.id, serverId: ref.serverId });
   }
 
   #failed(ref: InstanceRef, error: GatewayError, mayRepeat: boolean): void {
@@ -256,21 +260,11 @@ export class Call {
     this.#order.group.line.advance();
   }
 
-  /** One timer per call: when it rings too early, because something was heard meanwhile, it is set again. */
-  #armDeadline(waitMs: number): void {
-    this.#disarm = this.#parts.alarm(waitMs, () => {
-      const now = this.#parts.now();
-      const { timeoutMs } = this.#order;
-      const endsAtMs = Math.min(this.#heardAtMs + timeoutMs, this.#beganAtMs + LIMITS.callLongestMs);
-      if (now < endsAtMs) {
-        this.#armDeadline(endsAtMs - now);
-        return;
-      }
-      const mayHaveArrived = this.#attempt !== undefined || this.#lastFailure?.error.delivered === 'unknown';
-      const overdue = backendTimeout(Math.round(now - this.#beganAtMs), mayHaveArrived ? 'unknown' : 'no');
-      this.#overdue = this.#asked === undefined ? overdue : atInstance(overdue, this.#asked.id);
-      this.#giveUp(this.#overdue);
-    });
+  #late(passedMs: number): void {
+    const mayHaveArrived = this.#attempt !== undefined || this.#lastFailure?.error.delivered === 'unknown';
+    const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
+    this.#overdue = this.#asked === undefined ? overdue : atInstance(overdue, this.#asked.id);
+    this.#giveUp(this.#overdue);
   }
 }
 

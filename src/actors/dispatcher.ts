@@ -4,14 +4,23 @@
 import { Observable } from 'rxjs';
 import { asGatewayError, shuttingDown } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
+import type { Upstream } from '../transports/transport.ts';
 import { Call, type CallOrder, type CallParts } from './call.ts';
 import type { Fleet } from './fleet.ts';
+import type { InstanceRef } from './instance-ref.ts';
 
 export interface ExchangeOptions {
   /** Ms until the first answer; each notification starts it anew. Default: the template's policy. */
   readonly timeoutMs?: number;
   /** Only this instance may answer: no balancing, no failover. */
   readonly instanceId?: string;
+  /** False: a tool that no list has is called all the same, and the backend says what it thinks of it. Default true. */
+  readonly looksUpTools?: boolean;
+}
+
+export interface WithinOptions extends Pick<ExchangeOptions, 'timeoutMs'> {
+  /** True for what belongs to a call that is under way there: it may be drained meanwhile. Default false. */
+  readonly evenDraining?: boolean;
 }
 
 export interface DispatcherParts extends CallParts {
@@ -33,13 +42,58 @@ export class Dispatcher {
    * retry budget; never after the first message. The last failure is the one that is told. Source: ADR 9.
    */
   exchange(template: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<Answer> {
+    return this.#carry(template, request, () => {
+      const { fleet } = this.#parts;
+      const { instanceId, timeoutMs, looksUpTools = true } = options;
+      const group = fleet.group(template);
+      const pinned = instanceId === undefined ? undefined : fleet.get(template, instanceId);
+      const patienceMs = timeoutMs ?? group.policy.callTimeoutMs;
+      return {
+        group,
+        request,
+        pinned,
+        upstream: undefined,
+        timeoutMs: patienceMs,
+        looksUpTools,
+        evenDraining: false,
+      };
+    });
+  }
+
+  /**
+   * Like `exchange`, on this very instance and, if given, through the conversation that one client has with it. Tools are
+   * not looked up. BACKEND_UNAVAILABLE, `delivered: 'no'`, when the instance is not healthy, or drains, or has left.
+   */
+  within(
+    ref: InstanceRef,
+    upstream: Upstream | undefined,
+    request: ExchangeRequest,
+    { timeoutMs, evenDraining = false }: WithinOptions = {},
+  ): Observable<Answer> {
+    return this.#carry(ref.template, request, () => {
+      const group = this.#parts.fleet.group(ref.template);
+      const patienceMs = timeoutMs ?? group.policy.callTimeoutMs;
+      return {
+        group,
+        request,
+        pinned: ref,
+        upstream,
+        timeoutMs: patienceMs,
+        looksUpTools: false,
+        evenDraining,
+      };
+    });
+  }
+
+  /** `orderOf` throws when it is plain from the start that nobody can take the call. */
+  #carry(template: string, { method }: ExchangeRequest, orderOf: () => CallOrder): Observable<Answer> {
     return new Observable((subscriber) => {
-      const { emit, budget } = this.#parts;
-      const { method } = request;
+      const { emit, budget, isAccepting } = this.#parts;
       emit({ type: 'exchange.started', atMs: Date.now(), template, method });
       let order: CallOrder;
       try {
-        order = this.#order(template, request, options);
+        if (!isAccepting()) throw shuttingDown();
+        order = orderOf();
       } catch (thrown) {
         const error = asGatewayError(thrown);
         emit({ type: 'exchange.refused', atMs: Date.now(), template, method, code: error.code });
@@ -51,13 +105,5 @@ export class Dispatcher {
       subscriber.add(() => call.end());
       call.begin();
     });
-  }
-
-  #order(template: string, request: ExchangeRequest, { instanceId, timeoutMs }: ExchangeOptions): CallOrder {
-    const { fleet, isAccepting } = this.#parts;
-    if (!isAccepting()) throw shuttingDown();
-    const group = fleet.group(template);
-    const pinned = instanceId === undefined ? undefined : fleet.get(template, instanceId);
-    return { group, request, pinned, timeoutMs: timeoutMs ?? group.policy.callTimeoutMs };
   }
 }

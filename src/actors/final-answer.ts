@@ -3,17 +3,15 @@
 import { filter, fromEvent, lastValueFrom, type Observable, takeUntil } from 'rxjs';
 import { errorOfAnswer } from '../domain/answer-errors.ts';
 import { backendUnavailable } from '../domain/errors.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import { type Answer, type ExchangeRequest, type FinalEvent, isFinal } from '../domain/exchange.ts';
 import { RPC } from '../domain/jsonrpc.ts';
 
-/** What ends an exchange: a result, or the backend's error. */
-export type FinalEvent = Exclude<ExchangeEvent, { kind: 'notification' }>;
 export type FinalAnswer = Omit<Answer, 'event'> & { readonly event: FinalEvent };
 
 /** Resolves with the last event. Aborting cancels on the backend and rejects with the signal's reason. */
 export async function finalAnswer(answers$: Observable<Answer>, signal?: AbortSignal): Promise<FinalAnswer> {
   signal?.throwIfAborted();
-  const final$ = answers$.pipe(filter(isFinal));
+  const final$ = answers$.pipe(filter(isFinalAnswer));
   const bounded$ = signal === undefined ? final$ : final$.pipe(takeUntil(fromEvent(signal, 'abort')));
   const answer = await lastValueFrom(bounded$, { defaultValue: undefined });
   signal?.throwIfAborted();
@@ -39,6 +37,6 @@ export function isUnknownMethod({ event }: FinalAnswer): boolean {
   return event.kind === 'error' && event.error.code === RPC.methodNotFound;
 }
 
-function isFinal(answer: Answer): answer is FinalAnswer {
-  return answer.event.kind !== 'notification';
+function isFinalAnswer(answer: Answer): answer is FinalAnswer {
+  return isFinal(answer.event);
 }

@@ -1,19 +1,20 @@
 // All instances of a gateway, by template: spawns their actors, feeds each template's pool, tells what happens to them.
 // Those of other nodes it only lists. It starts no call (dispatcher.ts) and stores nothing (registry.ts does).
 
-import { filter, firstValueFrom } from 'rxjs';
+import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import { shuttingDown, templateNotFound } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { reasonOf } from '../domain/failures.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
+import type { ListField } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import { ForeignInstance } from './foreign-instance.ts';
 import { Group } from './group.ts';
 import { emissionFact, factOf, stateFact } from './instance-facts.ts';
 import { InstanceRef } from './instance-ref.ts';
-import type { InstanceInput } from './instance-setup.ts';
+import type { InstanceEmission, InstanceInput } from './instance-setup.ts';
 import { Nursery, type Running } from './nursery.ts';
 import { type Member, Roster } from './roster.ts';
 
@@ -30,6 +31,13 @@ export interface InstanceView {
   readonly snapshot: InstanceSnapshot;
 }
 
+/** One of the lists of one instance is not what it was. */
+export interface ListChange {
+  readonly template: string;
+  /** `resources` stands for their templates, too. */
+  readonly list: ListField;
+}
+
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #nursery = new Nursery((running, error) => this.#afterCrash(running, error));
@@ -41,10 +49,16 @@ export class Fleet {
   readonly #crashed = new Map<InstanceRef, Promise<void>>();
   /** What calls off each start that is due after a crash. */
   readonly #respawns = new Set<() => void>();
+  readonly #listChanges = new Subject<ListChange>();
   #isClosing = false;
 
   constructor(options: FleetOptions) {
     this.#options = options;
+  }
+
+  /** Hot, no replay: what instances say of their lists. Completes when the fleet has closed. */
+  get listChanged$(): Observable<ListChange> {
+    return this.#listChanges;
   }
 
   /** Names of the templates that have a group, sorted. */
@@ -88,7 +102,7 @@ export class Fleet {
     const input = { definition, policy: group.policy, open, now, random };
     const ref = this.#nursery.start(input, this.#predecessors(definition));
     this.#roster.put(ref);
-    ref.onEmission((emission) => this.#hasSuccessor(ref) || emit(emissionFact(ref, emission)));
+    ref.onEmission((emission) => this.#tell(ref, emission));
     ref.state$.subscribe((state) => {
       group.observe(ref, state);
       if (!this.#hasSuccessor(ref)) emit(stateFact(ref, state));
@@ -160,7 +174,7 @@ export class Fleet {
 
   /** Exchanges under way now, those of instances that leave included. */
   get inFlight(): number {
-    return [...this.all(), ...this.#leaving.keys()].reduce((sum, ref) => sum + ref.inFlight, 0);
+    return [...this.all(), ...this.#leaving.keys()].reduce((sum, ref) => sum + ref.carried, 0);
   }
 
   snapshot(member: Member): InstanceSnapshot {
@@ -186,6 +200,16 @@ export class Fleet {
     await Promise.all([...this.#leaving.values(), ...this.#crashed.values()]);
     for (const group of this.#groups.values()) group.close();
     this.#nursery.stop();
+    this.#listChanges.complete();
+  }
+
+  #tell(ref: InstanceRef, emission: InstanceEmission): void {
+    if (this.#hasSuccessor(ref)) return;
+    const fact = emissionFact(ref, emission);
+    if (fact !== undefined) this.#options.emit(fact);
+    if (emission.type === 'listChanged') {
+      this.#listChanges.next({ template: ref.template, list: emission.list });
+    }
   }
 
   #dismissHolder(template: string, id: string): void {

@@ -18,10 +18,10 @@ export function stateFact(ref: InstanceRef, state: InstanceState): GatewayEvent 
   return { type: `instance.${state}`, ...fact };
 }
 
-/** What it said besides its states. */
-export function emissionFact(ref: InstanceRef, emission: InstanceEmission): GatewayEvent {
+/** What it said besides its states; undefined when that is nothing for the stream of facts. */
+export function emissionFact(ref: InstanceRef, emission: InstanceEmission): GatewayEvent | undefined {
   const fact = factOf(ref);
   if (emission.type === 'probed') return { ...emission, type: 'probe.finished', ...fact };
   if (emission.type === 'restarting') return { ...emission, type: 'instance.restarting', ...fact };
-  return { type: 'tools.changed', ...fact };
+  return emission.list === 'tools' ? { type: 'tools.changed', ...fact } : undefined;
 }

@@ -5,30 +5,55 @@ import {
   catchError,
   defer,
   distinctUntilChanged,
+  EMPTY,
   endWith,
   from,
   map,
   Observable,
   of,
   type Subscription,
+  share,
   shareReplay,
   startWith,
+  switchMap,
   takeWhile,
+  throwError,
 } from 'rxjs';
 import type { Candidate } from '../balancing/strategy.ts';
-import { backendUnavailable, type GatewayError } from '../domain/errors.ts';
+import { ANONYMOUS } from '../domain/account.ts';
+import type { ClientProfile, ServerMessage } from '../domain/client.ts';
+import { asGatewayError, backendUnavailable, type GatewayError } from '../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import { reasonOf } from '../domain/failures.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { Era } from '../domain/mcp.ts';
+import type { Era, Peer } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
-import type { TransportFacts } from '../transports/transport.ts';
-import type { InstanceActor, InstanceMachineSnapshot } from './instance.machine.ts';
+import { conversationShareLimit } from '../domain/session-errors.ts';
+import type { Upstream } from '../transports/transport.ts';
+import type { InstanceActor } from './instance.machine.ts';
 import type { InstanceEmission } from './instance-setup.ts';
+import { snapshotOf, stateOf, whyNot } from './instance-view.ts';
+import { OwnerShares } from './owner-shares.ts';
+import { Places } from './places.ts';
 import { type Ending, Reply } from './reply.ts';
-import type { SessionLink } from './session.ts';
+import { notConnected, type SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
+
+/** What an exchange needs besides its request. */
+export interface ExchangeHooks {
+  /** Told in the teardown how it ended. */
+  readonly finished?: (ending: Ending) => void;
+  /**
+   * Asked in the teardown for the error with which the gateway itself ends an exchange; without one, an unanswered
+   * exchange was cancelled by its caller.
+   */
+  readonly overdue?: () => GatewayError | undefined;
+  /** Told that it gave its place back, until its client has answered its backend. */
+  readonly rested?: () => void;
+  /** The conversation of one client that it goes through. Default: the instance's own. */
+  readonly upstream?: Upstream | undefined;
+}
 
 export class InstanceRef implements Candidate {
   readonly id: string;
@@ -37,10 +62,14 @@ export class InstanceRef implements Candidate {
   readonly capacity: number = LIMITS.inFlightPerInstance;
   /** Its state, replayed and then whenever it changes; ends with `stopped`. Never errors. */
   readonly state$: Observable<InstanceState>;
+  /** Hot, no replay: what its present session hears besides answers, after a restart that of the next. Completes with it. */
+  readonly messages$: Observable<ServerMessage>;
   readonly #actor: InstanceActor;
   readonly #now: () => number;
   /** Counted here, too: the actor counts a moment later when it is called from within one of its own transitions. */
-  #inFlight = 0;
+  readonly #places = new Places();
+  /** Of the processes that it runs for single clients. */
+  readonly #processShares = new OwnerShares(LIMITS.isolatedProcesses);
 
   constructor(actor: InstanceActor, now: () => number) {
     const { definition } = actor.getSnapshot().context;
@@ -49,7 +78,16 @@ export class InstanceRef implements Candidate {
     this.template = definition.template;
     this.#actor = actor;
     this.#now = now;
-    this.state$ = defer(() => from(actor).pipe(startWith(actor.getSnapshot()))).pipe(
+    const snapshots$ = defer(() => from(actor).pipe(startWith(actor.getSnapshot())));
+    // Shared: a look at every snapshot of the actor is cheap once, not once per client that listens.
+    this.messages$ = snapshots$.pipe(
+      map(({ context }) => context.link),
+      distinctUntilChanged(),
+      switchMap((link) => link?.messages$.pipe(catchError(() => EMPTY)) ?? EMPTY),
+      catchError(() => EMPTY),
+      share(),
+    );
+    this.state$ = snapshots$.pipe(
       map(stateOf),
       distinctUntilChanged(),
       catchError(() => of('stopped' as const)),
@@ -71,13 +109,26 @@ export class InstanceRef implements Candidate {
   }
   /** How its backend is spoken to; null while it has no session. */
   get era(): Era | null {
-    return this.#actor.getSnapshot().context.link?.peer.era ?? null;
+    return this.peer?.era ?? null;
+  }
+  /** Who is there; undefined while it has no session. */
+  get peer(): Peer | undefined {
+    return this.#link?.peer;
+  }
+  /** Who is, or was last, there; undefined before its first session. */
+  get lastPeer(): Peer | undefined {
+    return this.#actor.getSnapshot().context.lastPeer;
   }
   get weight(): number {
     return this.definition.weight;
   }
+  /** Exchanges that fill its places: those whose backend waits for its client do not. */
   get inFlight(): number {
-    return this.#inFlight;
+    return this.#places.working;
+  }
+  /** All exchanges under way. */
+  get carried(): number {
+    return this.#places.carried;
   }
   get successRate(): number {
     return this.#actor.getSnapshot().context.vitals.successRate;
@@ -87,36 +138,67 @@ export class InstanceRef implements Candidate {
   }
   /** What it said it can do; undefined while it has no session. */
   get tools(): ToolCache | undefined {
-    return this.#actor.getSnapshot().context.link?.tools;
+    return this.#link?.tools;
+  }
+  get #link(): SessionLink | undefined {
+    return this.#actor.getSnapshot().context.link;
   }
 
   /**
    * Cold: subscribing counts the exchange and hands it to the session in the same synchronous block; the teardown
-   * counts it down, whether it was answered, failed or was cancelled. `overdue` is asked in the teardown for the error
-   * with which the gateway itself ends an exchange; without one, an unanswered exchange was cancelled by its caller.
+   * counts it down, whether it was answered, failed or was cancelled. Whichever conversation it goes through, it is
+   * judged like any other; only that a conversation of one client is over says nothing of the instance.
    */
-  exchange(
-    request: ExchangeRequest,
-    finished?: (ending: Ending) => void,
-    overdue?: () => GatewayError | undefined,
-  ): Observable<ExchangeEvent> {
+  exchange(request: ExchangeRequest, hooks: ExchangeHooks = {}): Observable<ExchangeEvent> {
     return new Observable((subscriber) => {
       if (this.state === 'stopped') {
         subscriber.error(stopped());
         return;
       }
-      const reply = new Reply(subscriber, this.#now);
-      this.#inFlight += 1;
-      this.#actor.send({ type: 'request', request, reply });
+      const ownerId = request.caller ?? ANONYMOUS.id;
+      const reply = new Reply(subscriber, this.#now, { places: this.#places, ownerId, rested: hooks.rested });
+      this.#places.take();
+      this.#actor.send({ type: 'request', request, reply, upstream: hooks.upstream });
       if (!reply.isTaken) subscriber.add(this.#refuseIfItStops(reply));
       return () => {
-        const ending = reply.end(overdue?.());
-        this.#inFlight -= 1;
+        const ending = reply.end(hooks.overdue?.());
+        this.#places.leave();
         this.#actor.send({ type: 'released', ending });
-        this.#doubt(ending);
-        finished?.(ending);
+        this.#doubt(ending.error);
+        hooks.finished?.(ending);
       };
     });
+  }
+
+  /**
+   * Opens a conversation of its own for one client; it ends with the present session. Undefined: its backend keeps none
+   * for a single client. BACKEND_UNAVAILABLE, `delivered: 'no'`; QUEUE_FULL when the instance can have no more of them,
+   * or, where each is a process, no more for this owner. Default: for nobody in particular, which only specs do.
+   */
+  async openUpstream(
+    profile: ClientProfile,
+    signal: AbortSignal,
+    ownerId: string = ANONYMOUS.id,
+  ): Promise<Upstream | undefined> {
+    const link = this.#link;
+    if (link === undefined) throw notConnected();
+    const free = this.definition.transport === 'stdio' ? this.#takeShare(ownerId) : undefined;
+    try {
+      const upstream = await link.openUpstream(profile, signal);
+      if (upstream === undefined) free?.();
+      else if (free !== undefined) upstream.closed$.subscribe({ next: free, error: free, complete: free });
+      return upstream;
+    } catch (thrown) {
+      free?.();
+      const error = asGatewayError(thrown);
+      this.#doubt(error);
+      throw error;
+    }
+  }
+
+  /** Cold: what stays open without being a call, such as a subscription; nobody counts it. BACKEND_UNAVAILABLE. */
+  listen(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return defer(() => this.#link?.listen(request) ?? throwError(notConnected));
   }
 
   drain(): void {
@@ -148,30 +230,18 @@ export class InstanceRef implements Candidate {
 
   /** The one status source. `score` is filled in by who knows the pool. */
   snapshot(score: number): InstanceSnapshot {
-    const actor = this.#actor.getSnapshot();
-    const { definition, link, vitals } = actor.context;
-    const state = stateOf(actor);
-    const facts = link === undefined ? undefined : factsOf(link);
-    return {
-      id: this.id,
-      serverId: this.serverId,
-      template: this.template,
-      state,
-      healthy: state === 'healthy',
-      inFlight: this.#inFlight,
-      weight: definition.weight,
-      score,
-      latencyMs: vitals.latencyMs ?? null,
-      consecutiveFailures: vitals.failures,
-      lastCheck: vitals.checkedAtMs === undefined ? null : isoTime(vitals.checkedAtMs),
-      reason: whyNot(actor),
-      restarts: Math.max(0, vitals.sessions - 1),
-      requests: vitals.requests,
-      errors: vitals.errors,
-      era: link?.peer.era ?? null,
-      pid: facts?.pid ?? null,
-      stderr: facts?.stderr ?? actor.context.stderr,
-      strayMessages: facts?.strayMessages ?? 0,
+    return snapshotOf(this.#actor.getSnapshot(), { score, inFlight: this.carried });
+  }
+
+  /** One more process for that owner, until the returned function is called. */
+  #takeShare(ownerId: string): () => void {
+    const shares = this.#processShares;
+    if (shares.isFull(ownerId)) throw conversationShareLimit(shares.share);
+    shares.take(ownerId);
+    let isHeld = true;
+    return () => {
+      if (isHeld) shares.giveBack(ownerId);
+      isHeld = false;
     };
   }
 
@@ -181,42 +251,13 @@ export class InstanceRef implements Candidate {
   }
 
   /** Calls never flip health, but what they met may: a refused connection does at once, other doubts ask for a probe. */
-  #doubt({ error }: Ending): void {
+  #doubt(error: GatewayError | undefined): void {
     if (error === undefined) return;
     if (error.facts.unreachable) this.#actor.send({ type: 'unreachable', reason: reasonOf(error) });
     else if (error.facts.suspicious) this.#actor.send({ type: 'suspected' });
   }
 }
 
-function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
-  if (snapshot.status !== 'active') return 'stopped';
-  const { connection, duty } = snapshot.value;
-  if (duty !== 'serving') return 'draining';
-  if (typeof connection === 'string') return connection === 'ended' ? 'stopped' : 'unhealthy';
-  const { connected } = connection;
-  if (connected === 'connecting') return 'starting';
-  return typeof connected === 'object' && 'healthy' in connected ? 'healthy' : 'unhealthy';
-}
-
-/** One failed probe is a reason that does not count yet. */
-function whyNot(snapshot: InstanceMachineSnapshot): string | null {
-  return stateOf(snapshot) === 'healthy' ? null : snapshot.context.reason;
-}
-
-/** Transports promise facts; one that breaks the promise must not make the instance invisible. */
-function factsOf(link: SessionLink): TransportFacts | undefined {
-  try {
-    return link.facts();
-  } catch {
-    return undefined; // what it was to tell is shown as if there were no session
-  }
-}
-
 function stopped(): GatewayError {
   return backendUnavailable('it was stopped', { delivered: 'no' });
-}
-
-/** Wall-clock time of a monotonic one. */
-function isoTime(monotonicMs: number): string {
-  return new Date(performance.timeOrigin + monotonicMs).toISOString();
 }

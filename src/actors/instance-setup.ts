@@ -2,14 +2,14 @@
 // in instance.machine.ts; the arithmetic is in vitals.ts.
 
 import { assign, emit, enqueueActions, sendTo, setup } from 'xstate';
-import type { ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
+import type { ListField, Peer } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import type { Transport } from '../transports/transport.ts';
 import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
-import type { Ending, Reply } from './reply.ts';
-import { notConnected, type SessionFact, type SessionLink, session } from './session.ts';
+import type { Ending } from './reply.ts';
+import { notConnected, type RequestCommand, type SessionFact, type SessionLink, session } from './session.ts';
 import {
   afterClosing,
   afterFailedProbe,
@@ -32,6 +32,8 @@ export interface InstanceInput {
 
 export interface InstanceContext extends InstanceInput {
   readonly link: SessionLink | undefined;
+  /** Who was there last; undefined before the first session. */
+  readonly lastPeer: Peer | undefined;
   readonly vitals: Vitals;
   /** Why it is not healthy; null while it is. */
   readonly reason: string | null;
@@ -43,7 +45,7 @@ export interface InstanceContext extends InstanceInput {
 }
 
 export type InstanceEvent =
-  | { readonly type: 'request'; readonly request: ExchangeRequest; readonly reply: Reply }
+  | RequestCommand
   | { readonly type: 'released'; readonly ending: Ending }
   | { readonly type: 'suspected' }
   | { readonly type: 'unreachable'; readonly reason: string }
@@ -61,7 +63,7 @@ export type InstanceEvent =
 export type InstanceEmission =
   | { readonly type: 'probed'; readonly passed: boolean; readonly durationMs: number }
   | { readonly type: 'restarting'; readonly reason: string; readonly delayMs: number }
-  | { readonly type: 'toolsChanged' };
+  | { readonly type: 'listChanged'; readonly list: ListField };
 
 /** Everything the table in instance.machine.ts names. */
 export const instanceSetup = setup({
@@ -114,7 +116,12 @@ export const instanceSetup = setup({
     open: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'session.opened') return;
       const { link, openingMs } = event;
-      enqueue.assign({ link, vitals: afterOpening(context.vitals, context.now()), reason: null });
+      enqueue.assign({
+        link,
+        lastPeer: link.peer,
+        vitals: afterOpening(context.vitals, context.now()),
+        reason: null,
+      });
       enqueue.emit({ type: 'probed', passed: true, durationMs: openingMs });
     }),
     passHeard: assign({
@@ -174,7 +181,9 @@ export const instanceSetup = setup({
       reason: context.reason ?? 'it was restarted',
       delayMs: context.backOffMs,
     })),
-    tellToolsChanged: emit({ type: 'toolsChanged' }),
+    tellListChanged: enqueueActions(({ event, enqueue }) => {
+      if (event.type === 'list.changed') enqueue.emit({ type: 'listChanged', list: event.list });
+    }),
   },
 });
 

@@ -26,6 +26,7 @@ export const instanceMachine = instanceSetup.createMachine({
   context: ({ input }) => ({
     ...input,
     link: undefined,
+    lastPeer: undefined,
     vitals: NEWBORN,
     reason: null,
     stderr: [],
@@ -36,7 +37,7 @@ export const instanceMachine = instanceSetup.createMachine({
     released: { actions: 'release' },
     change: { actions: 'change' },
     govern: { actions: 'govern' },
-    'tools.changed': { actions: 'tellToolsChanged' },
+    'list.changed': { actions: 'tellListChanged' },
   },
   states: {
     connection: {

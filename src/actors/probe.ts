@@ -3,13 +3,13 @@
 
 import { fromPromise } from 'xstate';
 import { backendUnavailable } from '../domain/errors.ts';
+import type { FinalEvent } from '../domain/exchange.ts';
 import { RPC } from '../domain/jsonrpc.ts';
 import type { Era } from '../domain/mcp.ts';
-import type { FinalEvent } from './final-answer.ts';
 import type { SessionLink } from './session.ts';
 
 export interface ProbeInput {
-  readonly link: SessionLink;
+  readonly link: Pick<SessionLink, 'peer' | 'ask' | 'heardAtMs'>;
   readonly timeoutMs: number;
   readonly now: () => number;
 }

@@ -2,9 +2,12 @@
 // The instance actor counts; the session feeds; the dispatcher decides what a failure means.
 
 import type { Observable, Subscriber, Subscription } from 'rxjs';
+import type { ClientReply, ServerRequest } from '../domain/client.ts';
 import { asGatewayError, backendUnavailable, GatewayError } from '../domain/errors.ts';
 import type { ExchangeOutcome } from '../domain/events.ts';
-import type { ExchangeEvent } from '../domain/exchange.ts';
+import { type ExchangeEvent, isFinal } from '../domain/exchange.ts';
+import { RPC } from '../domain/jsonrpc.ts';
+import type { Places } from './places.ts';
 
 /** How an exchange ended, for the instance's statistics. */
 export interface Ending {
@@ -14,20 +17,34 @@ export interface Ending {
   readonly error: GatewayError | undefined;
 }
 
+/** What a call does while its backend waits for its client. */
+export interface Resting {
+  readonly places: Places;
+  readonly ownerId: string;
+  /** Told that it gave its place back. */
+  readonly rested?: (() => void) | undefined;
+}
+
 /** Answered exactly once: by the events of a transport, by a refusal, or not at all because the caller went away. */
 export class Reply {
   readonly #subscriber: Subscriber<ExchangeEvent>;
   readonly #now: () => number;
   readonly #startedAt: number;
+  readonly #resting: Resting | undefined;
   #source: Subscription | undefined;
   #heard: (() => void) | undefined;
   #isTaken = false;
   #outcome: ExchangeOutcome = 'cancelled';
   #error: GatewayError | undefined;
+  /** What the client was asked and has not answered. */
+  #unanswered = 0;
+  #isResting = false;
 
-  constructor(subscriber: Subscriber<ExchangeEvent>, now: () => number) {
+  /** `resting`: where it gives its place back. Default: nowhere. */
+  constructor(subscriber: Subscriber<ExchangeEvent>, now: () => number, resting?: Resting) {
     this.#subscriber = subscriber;
     this.#now = now;
+    this.#resting = resting;
     this.#startedAt = now();
   }
 
@@ -50,8 +67,9 @@ export class Reply {
   next(event: ExchangeEvent): void {
     if (this.#isAnswered) return;
     this.#heard?.();
-    if (event.kind !== 'notification') this.#outcome = event.kind;
-    this.#subscriber.next(event);
+    if (isFinal(event)) this.#outcome = event.kind;
+    if (event.kind === 'request') this.#ask(event);
+    else this.#subscriber.next(event);
   }
 
   error(thrown: unknown): void {
@@ -79,6 +97,7 @@ export class Reply {
    */
   end(overdue?: GatewayError): Ending {
     this.#source?.unsubscribe();
+    this.#goOn();
     const isOverdue = overdue !== undefined && this.#outcome === 'cancelled';
     return {
       outcome: isOverdue ? 'failed' : this.#outcome,
@@ -87,10 +106,47 @@ export class Reply {
     };
   }
 
+  #ask(request: ServerRequest): void {
+    if (this.#mayRest()) this.#passOn(request);
+    else request.answer(TOO_MANY_WAIT);
+  }
+
+  /** Passed on before others hear of the free place: it may be answered in there. */
+  #passOn(request: ServerRequest): void {
+    let isAnswered = false;
+    const answer: ServerRequest['answer'] = (reply) => {
+      if (isAnswered) return;
+      isAnswered = true;
+      this.#unanswered -= 1;
+      if (this.#unanswered === 0) this.#goOn();
+      request.answer(reply);
+    };
+    this.#unanswered += 1;
+    this.#subscriber.next({ ...request, answer });
+    if (this.#isResting) this.#resting?.rested?.();
+  }
+
+  #mayRest(): boolean {
+    if (this.#resting === undefined || this.#isResting) return true;
+    this.#isResting = this.#resting.places.rest(this.#resting.ownerId);
+    return this.#isResting;
+  }
+
+  #goOn(): void {
+    if (!this.#isResting) return;
+    this.#isResting = false;
+    this.#resting?.places.goOn(this.#resting.ownerId);
+  }
+
   get #isAnswered(): boolean {
     return this.#outcome === 'result' || this.#outcome === 'error';
   }
 }
+
+/** What a backend hears whose client has to answer too many others already. */
+const TOO_MANY_WAIT: ClientReply = {
+  error: { code: RPC.internalError, message: 'Too many calls wait for an answer of their client.' },
+};
 
 /** A failure that does not say how far the request came may have come all the way: nobody repeats it unasked. */
 function failureOf(thrown: unknown): GatewayError {

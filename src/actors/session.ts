@@ -1,17 +1,28 @@
 // The actor that owns one transport, and with it one process or one connection: opens it, carries requests over it,
 // says when it is gone. It decides nothing about health or restart (instance.machine.ts).
 
-import { filter, firstValueFrom, lastValueFrom, throwError, timeout } from 'rxjs';
+import {
+  defer,
+  filter,
+  firstValueFrom,
+  lastValueFrom,
+  type Observable,
+  takeUntil,
+  tap,
+  throwError,
+  timeout,
+} from 'rxjs';
 import { fromCallback } from 'xstate';
+import type { ClientProfile, ServerMessage } from '../domain/client.ts';
 import { backendTimeout, backendUnavailable, GatewayError } from '../domain/errors.ts';
-import type { ExchangeRequest } from '../domain/exchange.ts';
+import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../domain/exchange.ts';
 import { reasonOf } from '../domain/failures.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { Peer, Tool } from '../domain/mcp.ts';
-import type { Transport, TransportFacts } from '../transports/transport.ts';
-import type { FinalEvent } from './final-answer.ts';
+import type { ListField, Peer, Tool } from '../domain/mcp.ts';
+import type { Transport, TransportFacts, Upstream } from '../transports/transport.ts';
+import { changedList, listChanges } from './list-changes.ts';
 import { gatherPages } from './list-pages.ts';
 import type { Reply } from './reply.ts';
 import { ToolCache } from './tool-cache.ts';
@@ -20,10 +31,16 @@ import { ToolCache } from './tool-cache.ts';
 export interface SessionLink {
   readonly peer: Peer;
   readonly tools: ToolCache;
+  /** As in Transport. */
+  readonly messages$: Observable<ServerMessage>;
   facts(): TransportFacts;
   /** Sends a request of the gateway's own (a probe, a list) and resolves with its answer, at the latest after
    *  `timeoutMs`: then it rejects with BACKEND_TIMEOUT. */
   ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent>;
+  /** As Transport.exchange, for what stays open without being a call: nobody counts or times it. */
+  listen(request: ExchangeRequest): Observable<ExchangeEvent>;
+  /** As in Transport; it ends with the session. */
+  openUpstream(profile: ClientProfile, signal: AbortSignal): Promise<Upstream | undefined>;
   /** When the backend last gave a sign of life, in ms of the gateway's monotonic clock. */
   heardAtMs(): number;
 }
@@ -34,9 +51,15 @@ export interface SessionInput {
   readonly now: () => number;
 }
 
-export type SessionCommand =
-  | { readonly type: 'request'; readonly request: ExchangeRequest; readonly reply: Reply }
-  | { readonly type: 'close' };
+export type SessionCommand = RequestCommand | { readonly type: 'close' };
+
+export interface RequestCommand {
+  readonly type: 'request';
+  readonly request: ExchangeRequest;
+  readonly reply: Reply;
+  /** The conversation it goes through; undefined for the instance's own. */
+  readonly upstream?: Upstream | undefined;
+}
 
 /** Why a session ended, and what its child said last on standard error. */
 export interface SessionEnd {
@@ -52,7 +75,7 @@ export type SessionFact =
   | { readonly type: 'session.opened'; readonly link: SessionLink; readonly openingMs: number }
   | ({ readonly type: 'session.lost' } & SessionEnd)
   | ({ readonly type: 'session.closed'; readonly openingMs?: number } & SessionEnd)
-  | { readonly type: 'tools.changed' };
+  | { readonly type: 'list.changed'; readonly list: ListField };
 
 /** Callback logic: one `session.closed` is the last thing it says, however it ends. */
 export const session = fromCallback<SessionCommand, SessionInput>(({ input, sendBack, receive }) => {
@@ -68,10 +91,13 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   receive((command) => {
     if (command.type === 'close') return end();
     if (transport === undefined || ending.signal.aborted) return command.reply.error(notConnected());
+    const { request, reply, upstream } = command;
+    // Over a pipe a client's conversation is another process, whose life proves nothing of the one that all share.
+    const isOther = upstream !== undefined && transport.kind === 'stdio';
     try {
-      command.reply.follow(transport.exchange(command.request), heard);
+      reply.follow((upstream ?? transport).exchange(request), isOther ? ignored : heard);
     } catch (thrown) {
-      command.reply.error(thrown); // a fault of the transport costs one call, not the session
+      reply.error(thrown); // a fault of the transport costs one call, not the session
     }
   });
 
@@ -107,24 +133,38 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   }
 
   function begin(opened: Transport): void {
-    const ask = (request: ExchangeRequest, timeoutMs: number) => answerOf(opened, request, timeoutMs);
-    const tools = new ToolCache(() => listTools(opened), now);
+    const link = linkOf(opened);
+    const changed = (list: ListField) => {
+      if (list === 'tools') void link.tools.drop();
+      sendBack({ type: 'list.changed', list });
+    };
     heard();
     opened.messages$.subscribe({
       next: ({ method }) => {
         heard();
-        if (method !== 'notifications/tools/list_changed') return;
-        void tools.drop();
-        sendBack({ type: 'tools.changed' });
+        const list = changedList(method);
+        if (list !== undefined) changed(list);
       },
       error: () => undefined, // messages$ ends with the transport; closed$ tells why
     });
-    void tools.refresh();
-    sendBack({
-      type: 'session.opened',
-      openingMs: now() - startedAtMs,
-      link: { peer: opened.peer, tools, ask, facts: () => opened.facts(), heardAtMs: () => heardAtMs },
-    });
+    void link.tools.refresh();
+    sendBack({ type: 'session.opened', openingMs: now() - startedAtMs, link });
+    listChanges(opened.peer, { listen: link.listen, now })
+      .pipe(takeUntil(opened.closed$))
+      .subscribe({ next: changed, error: () => undefined }); // as above
+  }
+
+  function linkOf(opened: Transport): SessionLink {
+    return {
+      peer: opened.peer,
+      tools: new ToolCache(() => listTools(opened), now),
+      messages$: opened.messages$,
+      facts: () => opened.facts(),
+      ask: (request, timeoutMs) => answerOf(opened, request, timeoutMs),
+      listen: (request) => defer(() => opened.exchange(request)).pipe(tap(heard)),
+      openUpstream: (profile, signal) => opened.openUpstream(profile, signal),
+      heardAtMs: () => heardAtMs,
+    };
   }
 
   function end(): void {
@@ -132,6 +172,8 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     if (transport !== undefined) void letGo(transport);
   }
 });
+
+function ignored(): void {}
 
 /** The error of a request to an instance without a session: it was certainly not delivered. */
 export function notConnected(): GatewayError {
@@ -156,10 +198,12 @@ function isTool(item: JsonObject): item is JsonObject & Tool {
 /** One request of the gateway's own over a transport; unanswered after `timeoutMs` it is cancelled. */
 function answerOf(transport: Transport, request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent> {
   return lastValueFrom(
-    transport.exchange(request).pipe(
-      filter((event) => event.kind !== 'notification'),
-      timeout({ each: timeoutMs, with: () => throwError(() => backendTimeout(timeoutMs)) }),
-    ),
+    transport
+      .exchange(request)
+      .pipe(
+        filter(isFinal),
+        timeout({ each: timeoutMs, with: () => throwError(() => backendTimeout(timeoutMs)) }),
+      ),
   );
 }
 

@@ -31,6 +31,11 @@ export class ToolCache {
     return this.#tools.has(tool) ? 'yes' : 'no';
   }
 
+  /** The tool as it was listed last; undefined when it was not. */
+  find(tool: string): Tool | undefined {
+    return this.#tools?.get(tool);
+  }
+
   /** True when the tool's annotations say that calling it twice does no harm. */
   isRepeatable(tool: string): boolean {
     return isRepeatable(this.#tools?.get(tool));

@@ -74,7 +74,8 @@ export class ManagedAccounts implements Accounts {
       ...(isVoid ? { credentialsChangedAt: at } : {}),
       updatedAt: at,
     });
-    this.#options.onChange({ userId: id });
+    const isHarmless = [password, role, templates, isActive].every((field) => field === undefined);
+    if (!isHarmless) this.#options.onChange({ userId: id });
     if (passwordHash !== undefined) this.#adminChanged(before);
     return user;
   }

@@ -1,6 +1,7 @@
 // What the rest of the program sees of authentication: one handle, made by create-auth.ts. Types only.
 // HTTP asks it who is calling; which scope a route needs is the route's business.
 
+import type { Observable } from 'rxjs';
 import type { ApiKey, AuditEntry, Principal, Role, Scope, User } from '../domain/account.ts';
 
 export interface Auth {
@@ -15,6 +16,11 @@ export interface Auth {
    * before the database went away.
    */
   authenticate(credentials: Credentials): Principal | Promise<Principal>;
+  /**
+   * Hot: the id of a principal who may not do any more what they were let in for, or perhaps not: a key was revoked, a
+   * user was changed or deleted, on this node. Changes on other nodes are not told. Completes with `close`.
+   */
+  readonly changed$: Observable<string>;
   /** INVALID_CREDENTIALS in the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
   login(attempt: LoginAttempt): Promise<IssuedToken>;
   /** Writes what is not written yet and lets go of Redis; bounded in time. */
@@ -105,13 +111,18 @@ export interface Audit {
 
 export interface RateLimiter {
   /**
-   * Counts a request of a principal that has an `hourlyLimit`; without a promise when this process counts for itself.
-   * When counting fails the request is allowed.
+   * Counts a request, or `count` of them at once, of a principal that has an `hourlyLimit`; without a promise when this
+   * process counts for itself. When counting fails the request is allowed. What is one too many has been counted, too.
    */
-  take(principal: Principal): RateLimit | Promise<RateLimit>;
+  take(principal: Principal, count?: number): RateLimit | Promise<RateLimit>;
+  /**
+   * The window as it is, for what is free; one in which nothing was counted would begin now. Undefined without a limit,
+   * and when this process does not count for itself: nobody is to wait for it.
+   */
+  look(principal: Principal): RateLimit | undefined;
 }
 
-/** The window of one principal after its request was counted. */
+/** The window of one principal, after what was counted. */
 export interface RateLimit {
   readonly limit: number;
   readonly remaining: number;

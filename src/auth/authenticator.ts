@@ -53,13 +53,20 @@ export class Authenticator {
     return this.#samePrincipal(bearerOf(authorization), key);
   }
 
-  /** Something about accounts changed on this node: at once, what depends on it is asked anew. */
-  forget(change: AccountChange): void {
+  /**
+   * Something about accounts changed on this node: at once, what depends on it is asked anew. Returns the ids of the
+   * principals that it concerns: the user or the key itself, and keys of the user as far as they are remembered.
+   */
+  forget(change: AccountChange): ReadonlySet<string> {
     this.#moveOn();
+    const forgotten = new Set(['userId' in change ? `user:${change.userId}` : `key:${change.keyId}`]);
     for (const [digest, { principal, keyId }] of this.#remembered.entries()) {
       const isMeant = 'userId' in change ? principal.userId === change.userId : keyId === change.keyId;
-      if (isMeant) this.#remembered.delete(digest);
+      if (!isMeant) continue;
+      this.#remembered.delete(digest);
+      forgotten.add(principal.id);
     }
+    return forgotten;
   }
 
   /** What is heard of the store. */

@@ -1,7 +1,7 @@
 // Puts the parts of this room together into the one handle that the rest of the program sees.
 
 import type { Logger } from 'pino';
-import type { Observable } from 'rxjs';
+import { type Observable, Subject } from 'rxjs';
 import { ANONYMOUS } from '../domain/account.ts';
 import type { RevisionNews } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
@@ -58,11 +58,14 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
   const authenticator = new Authenticator({ verifier, now, keyUsed: (id, atMs) => keyUse.used(id, atMs) });
   const audit = new AuditLog({ store: store.audit, log, now });
   const throttle = new LoginThrottle();
+  const changed$ = new Subject<string>();
   const accounts = new ManagedAccounts({
     store: store.accounts,
     passwords,
     now,
-    onChange: (change) => authenticator.forget(change),
+    onChange: (change) => {
+      for (const id of authenticator.forget(change)) changed$.next(id);
+    },
     onAdminPasswordChanged: options.onAdminPasswordChanged,
     flushKeyUse: () => keyUse.flush(),
   });
@@ -77,9 +80,11 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
     audit,
     limiter: createRateLimiter({ shared, now }),
     authenticate: enabled ? (credentials) => authenticator.authenticate(credentials) : () => ANONYMOUS,
+    changed$,
     login: (attempt) => login(attempt, { accounts: store.accounts, passwords, tokens, throttle }),
     close: async () => {
       news.unsubscribe();
+      changed$.complete();
       shared?.close();
       await Promise.all([audit.close(), keyUse.close()]);
     },

@@ -21,16 +21,30 @@ export class HourlyCount {
     this.#windows = new LRUCache({ max: keys });
   }
 
-  /** The window after this count; it starts with its first. `nowMs`: since 1970. */
-  add(key: string, nowMs: number): Window {
-    const before = this.#windows.get(key);
-    const leftMs = before === undefined ? 0 : before.endsAtMs - nowMs;
-    // More than an hour is left when the clock was set back: nobody is to wait for it to come round again.
-    if (before !== undefined && leftMs > 0 && leftMs <= WINDOW_MS) {
-      before.count += 1;
-      return { count: before.count, endsInMs: leftMs };
+  /** The window after so many were added; it starts with its first. `nowMs`: since 1970. */
+  add(key: string, nowMs: number, count = 1): Window {
+    const open = this.#open(key, nowMs);
+    if (open !== undefined) {
+      open.count += count;
+      return { count: open.count, endsInMs: open.endsAtMs - nowMs };
     }
-    this.#windows.set(key, { count: 1, endsAtMs: nowMs + WINDOW_MS });
-    return { count: 1, endsInMs: WINDOW_MS };
+    this.#windows.set(key, { count, endsAtMs: nowMs + WINDOW_MS });
+    return { count, endsInMs: WINDOW_MS };
+  }
+
+  /** The window as it is; none is opened. */
+  look(key: string, nowMs: number): Window {
+    const open = this.#open(key, nowMs);
+    return open === undefined
+      ? { count: 0, endsInMs: WINDOW_MS }
+      : { count: open.count, endsInMs: open.endsAtMs - nowMs };
+  }
+
+  #open(key: string, nowMs: number): OpenWindow | undefined {
+    const window = this.#windows.get(key);
+    if (window === undefined) return undefined;
+    const leftMs = window.endsAtMs - nowMs;
+    // More than an hour is left when the clock was set back: nobody is to wait for it to come round again.
+    return leftMs > 0 && leftMs <= WINDOW_MS ? window : undefined;
   }
 }

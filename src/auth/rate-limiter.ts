@@ -11,7 +11,8 @@ const REMEMBERED_PRINCIPALS = 50_000;
 
 /** Counts that other nodes see; undefined when they cannot be reached, which takes a bounded time at most. */
 export interface SharedCounter {
-  add(key: string): Promise<Window | undefined>;
+  /** Adds so many. */
+  add(key: string, count: number): Promise<Window | undefined>;
   close(): void;
 }
 
@@ -24,17 +25,24 @@ export interface RateLimiterOptions {
 
 export function createRateLimiter({ shared, now }: RateLimiterOptions): RateLimiter {
   const own = new HourlyCount(REMEMBERED_PRINCIPALS);
-  const countedHere = (id: string, limit: number): RateLimit => {
+  const countedHere = (id: string, limit: number, count: number): RateLimit => {
     const nowMs = now();
-    return limitOf(own.add(id, nowMs), limit, nowMs);
+    return limitOf(own.add(id, nowMs, count), limit, nowMs);
   };
   return {
-    take: ({ id, hourlyLimit: limit }: Principal) => {
+    take: ({ id, hourlyLimit: limit }: Principal, count = 1) => {
       if (limit === undefined) return limitOf(NOTHING_COUNTED, Number.POSITIVE_INFINITY, now());
-      if (shared === undefined) return countedHere(id, limit);
+      if (shared === undefined) return countedHere(id, limit, count);
       return shared
-        .add(id)
-        .then((window) => (window === undefined ? countedHere(id, limit) : limitOf(window, limit, now())));
+        .add(id, count)
+        .then((window) =>
+          window === undefined ? countedHere(id, limit, count) : limitOf(window, limit, now()),
+        );
+    },
+    look: ({ id, hourlyLimit: limit }: Principal) => {
+      if (limit === undefined || shared !== undefined) return undefined;
+      const nowMs = now();
+      return limitOf(own.look(id, nowMs), limit, nowMs);
     },
   };
 }

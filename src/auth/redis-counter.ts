@@ -90,14 +90,14 @@ class RedisCounter implements SharedCounter {
     }
   }
 
-  async add(key: string): Promise<Window | undefined> {
+  async add(key: string, count: number): Promise<Window | undefined> {
     if (this.#isAway) {
       this.#lookAgain();
       this.#warn('not back yet');
       return undefined;
     }
     try {
-      const { consumedPoints, msBeforeNext } = await this.#limiter.consume(key);
+      const { consumedPoints, msBeforeNext } = await this.#limiter.consume(key, count);
       return { count: consumedPoints, endsInMs: msBeforeNext };
     } catch (error) {
       this.#lost(error);

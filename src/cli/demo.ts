@@ -61,6 +61,10 @@ export function openDemo(stage: DemoStage, terminal: Terminal, templates?: strin
         say(`\n${terminal.paint('dim', 'The key of the calls below, for calls of your own.')}`);
         say(`export STAGEDOOR_API_KEY=${apiKey}`);
       }
+      if (calls.length > 0) {
+        const clients = apiKey === undefined ? CLIENTS : `${CLIENTS} ${WITH_KEY}`;
+        say(`\n${terminal.paint('dim', clients)}\n${url}/mcp`);
+      }
       for (const { what, line, file } of calls) {
         if (file !== undefined) writeFileSync(file.path, file.body);
         say(`\n${terminal.paint('dim', what)}\n${line}`);
@@ -70,6 +74,9 @@ export function openDemo(stage: DemoStage, terminal: Terminal, templates?: strin
     remove: () => rmSync(scratch, { recursive: true, force: true, maxRetries: 3 }),
   };
 }
+
+const CLIENTS = 'The URL for MCP clients; /mcp/<template> is one of the servers alone.';
+const WITH_KEY = 'They send the key in the header X-API-Key.';
 
 async function mintKey({ auth }: DemoStage): Promise<string> {
   const expiresAt = new Date(Date.now() + KEY_LIFETIME_MS).toISOString();

@@ -126,7 +126,7 @@ export function mayDo({ scopes }: Principal, anyOf: readonly Scope[]): boolean {
 }
 
 /** True when the principal may use the template; otherwise it is to be told that there is none. */
-export function mayUse({ templates }: Principal, template: string): boolean {
+export function mayUse({ templates }: Pick<Principal, 'templates'>, template: string): boolean {
   return templates === undefined || templates.has(template);
 }
 

@@ -7,12 +7,16 @@ import { endpointNotAllowed, validationFailed } from './errors.ts';
 const WELL_FORMED = /^https?:\/\/(?<authority>[^\s\\/?#]+)(?<path>\/[^\s\\?#]*)?(?<query>\?[^\s\\#]*)?$/i;
 
 /**
- * The URL that requests go to. Without a path it gets `/mcp`; a path, be it only `/`, is used as it is given.
+ * The URL that requests go to. Without a path it gets `defaultPath`; a path, be it only `/`, is used as it is given.
  * Throws VALIDATION_ERROR at `loc` for what is no http or https URL or has a fragment (the text alone tells), and
  * ENDPOINT_NOT_ALLOWED for credentials in the URL (a rule of this gateway). No message repeats the URL, which may hold a
  * secret. Source: decisions, "Where requests may go" and "Surface A bodies".
  */
-export function readEndpoint(written: string, loc: readonly (string | number)[]): string {
+export function readEndpoint(
+  written: string,
+  loc: readonly (string | number)[],
+  defaultPath = '/mcp',
+): string {
   const text = written.trim();
   const refuse = (type: string, msg: string) => validationFailed([{ loc, msg, type }]);
   if (!/^https?:/i.test(text) && /^[a-z][a-z0-9+.-]*:\/\//i.test(text)) {
@@ -27,6 +31,6 @@ export function readEndpoint(written: string, loc: readonly (string | number)[])
     throw endpointNotAllowed('An endpoint must not hold credentials: put them into "headers".');
   }
   const url = new URL(text);
-  if (parts.path === undefined) url.pathname = '/mcp';
+  if (parts.path === undefined) url.pathname = defaultPath;
   return url.href;
 }

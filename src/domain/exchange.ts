@@ -1,6 +1,7 @@
 // One exchange: a request to a backend and everything that comes back for it.
 // An exchange is an Observable of these events; its errors are GatewayError (errors.ts).
 
+import type { ServerMessage } from './client.ts';
 import type { JsonObject, JsonText } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
 
@@ -8,16 +9,36 @@ import type { JsonRpcError } from './jsonrpc.ts';
 export interface ExchangeRequest {
   readonly method: string;
   readonly params?: JsonObject;
+  /** `mcp-param-*` headers in lower case, for HTTP backends of the modern era; others never see them. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Id of the principal who asks, where there is one. It is not sent: it decides who is told what a backend that several
+   *  share says to nobody in particular. */
+  readonly caller?: string;
 }
 
 /**
- * What an exchange emits: zero or more notifications, then one result or one error, then it completes.
- * `error` is an answer of the backend (it was delivered and heard), not a failure of the way there.
+ * What an exchange emits: zero or more messages on the way, then one result or one error, then it completes.
+ * `error` is an answer of the backend (it was delivered and heard), not a failure of the way there. A `request` only
+ * comes from a conversation that declared a client's capabilities. `interrupted`: the backend closed its event stream
+ * before the answer and wants to be polled, which the transport does; clients of a kind that can poll may be told.
  */
-export type ExchangeEvent =
-  | { readonly kind: 'notification'; readonly method: string; readonly params: JsonObject }
+export type ExchangeEvent = ServerMessage | Interruption | FinalEvent;
+
+/** The answer, which is the last event. */
+export type FinalEvent =
   | { readonly kind: 'result'; readonly result: JsonText }
   | { readonly kind: 'error'; readonly error: JsonRpcError };
+
+export interface Interruption {
+  readonly kind: 'interrupted';
+  /** The wait that the backend asked for. */
+  readonly retryMs: number | undefined;
+}
+
+/** True for the event that ends an exchange. */
+export function isFinal(event: ExchangeEvent): event is FinalEvent {
+  return event.kind === 'result' || event.kind === 'error';
+}
 
 /** Emitted by the dispatcher: the event and the instance that said it. */
 export interface Answer {

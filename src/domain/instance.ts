@@ -7,7 +7,7 @@ import { LoadBalancerSettings, TemplateId } from './template.ts';
 export const INSTANCE_ID_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$';
 export const InstanceId = Type.String({ pattern: INSTANCE_ID_PATTERN });
 
-export const TRANSPORT_KINDS = ['http', 'stdio', 'in-process'] as const;
+export const TRANSPORT_KINDS = ['http', 'sse', 'stdio', 'in-process'] as const;
 export type TransportKind = (typeof TRANSPORT_KINDS)[number];
 
 export const MAX_WEIGHT = 1_000;
@@ -19,7 +19,7 @@ const ONLY_THESE_NAMES = { additionalProperties: false } as const;
 export const InstanceInput = Type.Object(
   {
     id: Type.Optional(InstanceId),
-    /** URL of a Streamable HTTP server; without a path `/mcp` is added. */
+    /** URL of a Streamable HTTP server; without a path `/mcp` is added, `/sse` for the transport `sse`. */
     endpoint: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
     /** Program to start, with its words when `args` is absent; split into words, never given to a shell. */
     command: Type.Optional(Type.String({ minLength: 1, maxLength: 8192 })),
@@ -39,7 +39,7 @@ export const InstanceInput = Type.Object(
         ONLY_THESE_NAMES,
       ),
     ),
-    transport: Type.Optional(Type.Enum(['http', 'stdio'])),
+    transport: Type.Optional(Type.Enum(['http', 'sse', 'stdio'])),
     weight: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_WEIGHT })),
     metadata: Type.Optional(
       Type.Record(Type.String({ pattern: '^[\\s\\S]{0,256}$' }), Type.Unknown(), ONLY_THESE_NAMES),
@@ -70,7 +70,7 @@ export interface InstanceDefinition {
   readonly serverId: string;
   readonly template: string;
   readonly transport: TransportKind;
-  /** Set for http. Together with `command`: the gateway runs the program that serves this endpoint. */
+  /** Set for http and sse. Together with `command`: the gateway runs the program that serves this endpoint. */
   readonly endpoint?: string;
   readonly command?: string;
   readonly args: readonly string[];

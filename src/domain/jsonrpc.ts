@@ -14,10 +14,18 @@ export interface JsonRpcError {
 
 /** Codes the gateway reads or writes. Source: JSON-RPC 2.0 section 5.1; MCP 2026-07-28 basic/index#error-codes. */
 export const RPC = {
+  parseError: -32700,
+  invalidRequest: -32600,
   methodNotFound: -32601,
   invalidParams: -32602,
   internalError: -32603,
+  /** Of the legacy era; -32602 in the modern one. */
   resourceNotFound: -32002,
+  /** What the SDKs answer for a bad request and for a session that is unknown. */
+  badRequest: -32000,
+  sessionNotFound: -32001,
+  headerMismatch: -32020,
+  missingCapability: -32021,
   unsupportedVersion: -32022,
 } as const;
 
@@ -74,6 +82,7 @@ export function classify(message: unknown): BackendMessage | undefined {
   const { id, method, result, error } = message;
   if (typeof method === 'string') {
     const params = isJsonObject(message.params) ? message.params : {};
+    requireDepth(params, DEEPEST_PARAMS);
     if (id === undefined) return { kind: 'notification', method, params };
     return isId(id) ? { kind: 'request', id, method, params } : undefined;
   }
@@ -82,6 +91,15 @@ export function classify(message: unknown): BackendMessage | undefined {
   }
   if (result === undefined || !isId(id)) return undefined;
   return { kind: 'result', id, result: JsonText.ofValue(result, Buffer.from(JSON.stringify(result))) };
+}
+
+/** Deepest nesting of what a backend notifies of or asks. It is written again for clients, on whatever stack is there then. */
+const DEEPEST_PARAMS = 256;
+
+function requireDepth(value: unknown, levels: number): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (levels === 0) throw new RangeError('nested too deeply');
+  for (const field of Object.values(value)) requireDepth(field, levels - 1);
 }
 
 /** True for what may stand as the id of a request. Source: MCP basic/index#requests (never null). */

@@ -7,6 +7,8 @@ export const LIMITS = {
   requestBodyBytes: 4 * 1024 * 1024,
   /** Largest sum of request headers. Over it Node answers 431. */
   requestHeaderBytes: 64 * 1024,
+  /** Most request headers. Over it: 431. */
+  requestHeaders: 256,
   /** Largest message of a backend (one line, one SSE event, one JSON answer). Over it: BACKEND_UNAVAILABLE. */
   backendMessageBytes: 64 * 1024 * 1024,
   /** Answers up to this size are proven to be JSON before their bytes are forwarded; larger ones are recognised by shape. */
@@ -28,6 +30,30 @@ export const LIMITS = {
   toolListMs: 30_000,
   toolListAgeMs: 1_000,
   toolListRounds: 3,
+  /** Sessions of legacy MCP clients, all templates together. Over it: SESSION_LIMIT. */
+  sessions: 10_000,
+  /** A session ends after so long without a message and without an open stream; it is parked long before. */
+  sessionIdleMs: 30 * 60_000,
+  sessionParkMs: 60_000,
+  /** Processes of an instance's own for single clients, and those that wait, started, for the next one. */
+  isolatedProcesses: 64,
+  warmProcesses: 1,
+  /** Conversations with one legacy instance on behalf of clients without a session, and how long an unused one stays. */
+  guestConversations: 64,
+  guestIdleMs: 60_000,
+  /** Calls that wait for an answer of their modern client, and how long each may. */
+  parkedCalls: 1_000,
+  parkedCallMs: 10 * 60_000,
+  /** Part of what all clients share that one owner may hold: sessions, processes and conversations of an instance, calls
+   *  that wait for their client. Over it: SESSION_LIMIT, QUEUE_FULL. */
+  ownerShare: 0.25,
+  /** Messages of a backend that wait for its client to open a stream, per session, and the size of their params as JSON. */
+  undeliveredMessages: 64,
+  undeliveredBytes: 1024 * 1024,
+  /** JSON-RPC messages of one batch. Source: decisions, "Limits". */
+  batchMessages: 100,
+  /** Subscriptions (URIs) of one client. */
+  subscriptionsPerClient: 1_000,
   /** Grace for calls in flight when the gateway stops. */
   graceMs: 25_000,
   /** Grace for calls in flight when one instance is drained or deregistered. */

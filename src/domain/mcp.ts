@@ -1,6 +1,8 @@
 // The methods of the Model Context Protocol that the gateway speaks, as tables, and the protocol's constants.
 // Sources: MCP specification revisions 2024-11-05 to 2026-07-28.
 
+import type { JsonObject } from './json.ts';
+
 /** Revisions with the `initialize` handshake, newest first. */
 export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;
 /** Revisions without a handshake: every request carries its version in `_meta`. */
@@ -18,6 +20,8 @@ export interface Peer {
   readonly serverVersion: string;
   /** Capabilities as the server announced them; for a bare backend `{ tools: {} }`. */
   readonly capabilities: Readonly<Record<string, unknown>>;
+  /** The whole result of `initialize` or `server/discover`, as it came; empty for a bare backend. */
+  readonly greeting: JsonObject;
 }
 
 /** Field of a paginated list result. */
@@ -26,8 +30,8 @@ export type ListField = 'tools' | 'resources' | 'resourceTemplates' | 'prompts';
 export interface MethodTraits {
   /** May be sent again when nobody knows whether it arrived. tools/call depends on the tool's annotations. */
   readonly repeatable: boolean;
-  /** Field of `params` mirrored in the `Mcp-Name` header of the modern era. */
-  readonly nameField?: 'name' | 'uri';
+  /** Field of `params` mirrored in the `Mcp-Name` header of the modern era. Source: also SEP-2663, for tasks. */
+  readonly nameField?: 'name' | 'uri' | 'taskId';
 }
 
 /** What the gateway knows of each method; an unknown one is not repeated. */
@@ -43,6 +47,9 @@ export const METHODS: Readonly<Record<string, MethodTraits>> = {
   'prompts/list': { repeatable: true },
   'prompts/get': { repeatable: true, nameField: 'name' },
   'completion/complete': { repeatable: true },
+  'tasks/get': { repeatable: true, nameField: 'taskId' },
+  'tasks/update': { repeatable: false, nameField: 'taskId' },
+  'tasks/cancel': { repeatable: false, nameField: 'taskId' },
 };
 
 /** The method that lists each field. */
@@ -58,6 +65,9 @@ export const META = {
   protocolVersion: 'io.modelcontextprotocol/protocolVersion',
   clientCapabilities: 'io.modelcontextprotocol/clientCapabilities',
   clientInfo: 'io.modelcontextprotocol/clientInfo',
+  serverInfo: 'io.modelcontextprotocol/serverInfo',
+  logLevel: 'io.modelcontextprotocol/logLevel',
+  subscriptionId: 'io.modelcontextprotocol/subscriptionId',
   progressToken: 'progressToken',
 } as const;
 

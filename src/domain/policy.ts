@@ -10,12 +10,28 @@ export const STRATEGY_NAMES = [
 ] as const;
 export type StrategyName = (typeof STRATEGY_NAMES)[number];
 
+/**
+ * Whether MCP sessions share the processes of a template. `auto`: unless the client can be asked something or sets a log
+ * level, which nobody could attribute on a pipe that several share.
+ */
+export const SESSION_SHARING = ['auto', 'shared', 'isolated'] as const;
+export type SessionSharing = (typeof SESSION_SHARING)[number];
+
+/**
+ * Whether an MCP session goes on with another instance when its own is gone. `auto`: if it made only reads, and calls of
+ * tools that say repeating them does no harm.
+ */
+export const SESSION_FAILOVER = ['auto', 'always', 'never'] as const;
+export type SessionFailover = (typeof SESSION_FAILOVER)[number];
+
 export interface BalancerPolicy {
   readonly strategy: StrategyName;
   readonly healthIntervalMs: number;
   readonly probeTimeoutMs: number;
   readonly maxRetries: number;
   readonly callTimeoutMs: number;
+  readonly session: SessionSharing;
+  readonly sessionFailover: SessionFailover;
 }
 
 /** Source: spec "Configuration", decisions "Units". */
@@ -25,6 +41,8 @@ export const DEFAULT_POLICY: BalancerPolicy = {
   probeTimeoutMs: 10_000,
   maxRetries: 3,
   callTimeoutMs: 30_000,
+  session: 'auto',
+  sessionFailover: 'auto',
 };
 
 /** The strategy meant by a written name; `weighted` is the spec's short form. */

@@ -45,8 +45,8 @@ const ID_ATTEMPTS = 16;
  *
  * - Without `id` it becomes `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; it and
  *   `createdAt` stay when an instance is replaced. Source: decisions, "Identity".
- * - `transport` follows from the fields: an endpoint means http, a command alone stdio, both http with a program that the
- *   gateway runs.
+ * - `transport` follows from the fields: an endpoint means http unless it says `sse`, a command alone stdio, both an
+ *   endpoint with a program that the gateway runs.
  * - `command` is split into words only when `args` is absent.
  * - `weight` may stand in `metadata.weight`; default 1. Metadata is JSON: it is kept as a database would hand it back.
  * - A program belongs to the node of the context; an endpoint without one belongs to nobody.
@@ -65,7 +65,9 @@ export function defineInstance(
   refuseBadHeaders(input, loc);
   refuseTooMuch(input, loc);
   const endpoint =
-    input.endpoint === undefined ? undefined : readEndpoint(input.endpoint, [...loc, 'endpoint']);
+    input.endpoint === undefined
+      ? undefined
+      : readEndpoint(input.endpoint, [...loc, 'endpoint'], DEFAULT_PATHS[transport]);
   const program = readProgram(input, loc);
   const weight = readWeight(input, loc);
 
@@ -109,6 +111,9 @@ export function checkedChange({ weight, metadata }: InstanceChange): InstanceCha
   };
 }
 
+/** Paths of endpoints that are given without one. */
+const DEFAULT_PATHS: Partial<Record<TransportKind, string>> = { sse: '/sse' };
+
 const TEMPLATE_NAME = new RegExp(TEMPLATE_ID_PATTERN);
 const INSTANCE_NAME = new RegExp(INSTANCE_ID_PATTERN);
 
@@ -118,8 +123,8 @@ function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Lo
   if (endpoint === undefined && command === undefined) {
     throw configIncomplete('Nothing says how to reach the server: "endpoint" or "command" is missing.');
   }
-  if (transport === 'http' && endpoint === undefined) {
-    throw configIncomplete('The transport "http" needs an "endpoint".');
+  if ((transport === 'http' || transport === 'sse') && endpoint === undefined) {
+    throw configIncomplete(`The transport "${transport}" needs an "endpoint".`);
   }
   if (transport === 'stdio' && command === undefined) {
     throw configIncomplete('The transport "stdio" needs a "command".');
@@ -127,7 +132,8 @@ function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Lo
   if (transport === 'stdio' && endpoint !== undefined) {
     throw invalid([...loc, 'endpoint'], 'An instance with the transport "stdio" has no endpoint');
   }
-  return endpoint === undefined ? 'stdio' : 'http';
+  if (endpoint === undefined) return 'stdio';
+  return transport ?? 'http';
 }
 
 /** A field that would have no effect is a mistake of the caller, who believes that it has one. */

@@ -3,7 +3,13 @@
 // read in src/templates.
 
 import Type, { type Static } from 'typebox';
-import { type BalancerPolicy, STRATEGY_NAMES, strategyName } from './policy.ts';
+import {
+  type BalancerPolicy,
+  SESSION_FAILOVER,
+  SESSION_SHARING,
+  STRATEGY_NAMES,
+  strategyName,
+} from './policy.ts';
 
 /** Template names are used in URLs and commands. Source: spec, "Template definition". */
 export const TEMPLATE_ID_PATTERN = '^[a-z][a-z0-9-]*$';
@@ -19,6 +25,10 @@ export const LoadBalancerSettings = Type.Object(
     max_retries: Type.Optional(Type.Integer({ minimum: 0, maximum: 10 })),
     /** Seconds until the first answer of a call. */
     timeout: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
+    /** Whether MCP sessions share processes. */
+    session: Type.Optional(Type.Enum([...SESSION_SHARING])),
+    /** Whether an MCP session moves to another instance when its own is gone. */
+    session_failover: Type.Optional(Type.Enum([...SESSION_FAILOVER])),
   },
   { additionalProperties: false },
 );
@@ -32,7 +42,7 @@ export interface TemplateSettings {
 
 /** Lays a template's own settings over the gateway's defaults. */
 export function policyOf(settings: LoadBalancerSettings, defaults: BalancerPolicy): BalancerPolicy {
-  const { strategy, health_check_interval, max_retries, timeout } = settings;
+  const { strategy, health_check_interval, max_retries, timeout, session, session_failover } = settings;
   return {
     strategy: strategy === undefined ? defaults.strategy : strategyName(strategy),
     healthIntervalMs:
@@ -40,5 +50,7 @@ export function policyOf(settings: LoadBalancerSettings, defaults: BalancerPolic
     probeTimeoutMs: defaults.probeTimeoutMs,
     maxRetries: max_retries ?? defaults.maxRetries,
     callTimeoutMs: timeout === undefined ? defaults.callTimeoutMs : timeout * 1000,
+    session: session ?? defaults.session,
+    sessionFailover: session_failover ?? defaults.sessionFailover,
   };
 }

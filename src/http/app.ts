@@ -10,6 +10,7 @@ import type { Auth } from '../auth/auth.ts';
 import type { AllowedCommand } from '../domain/command-policy.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Gateway } from '../gateway.ts';
+import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { readDirect } from './body/read-direct.ts';
 import { readKoaBody } from './body/read-koa-body.ts';
@@ -24,8 +25,10 @@ import { body } from './middleware/body.ts';
 import { errors } from './middleware/errors.ts';
 import { guard } from './middleware/guard.ts';
 import { handle } from './middleware/handle.ts';
+import { knownPath } from './middleware/known-path.ts';
 import { localAccounts } from './middleware/local-accounts.ts';
 import { requestId } from './middleware/request-id.ts';
+import { rpcErrors } from './middleware/rpc-errors.ts';
 import { unmatched } from './middleware/unmatched.ts';
 import { createProxies } from './proxies.ts';
 import type { Route, Services } from './route.ts';
@@ -35,6 +38,8 @@ import { ROUTES } from './routes/index.ts';
 export interface AppOptions {
   readonly log: Logger;
   readonly auth: Auth;
+  /** Speaks MCP; ended by its owner. */
+  readonly mcp: McpEndpoint;
   /**
    * True when this gateway is meant for callers from elsewhere: authentication is on and it listens on more than
    * loopback. Then any Host is fine, and `corsOrigins` say which pages may call.
@@ -58,13 +63,15 @@ export interface AppOptions {
   readonly maxBodyBytes?: number;
   /** Distance of the comments that keep an event stream alive. Default 15 000 ms. */
   readonly keepAliveMs?: number;
+  /** About how often it is looked at again whether a caller may still have an event stream. Default 5 000 ms. */
+  readonly callerCheckMs?: number;
 }
 
 /** What a listener needs. */
 export interface HttpApp {
   /** For http.createServer. */
   callback(): RequestListener;
-  /** Ends every open event stream with an error event: they would hold the server open for ever. */
+  /** Ends every open event stream, those of REST calls with an error event: they would hold the server open for ever. */
   closeStreams(): void;
 }
 
@@ -73,32 +80,36 @@ const arrivals = channel('stagedoor:request');
 
 /** Builds the application around a gateway. Nothing is shared between two apps. */
 export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
-  const { log, auth, allowedCommands, build, maxBodyBytes = LIMITS.requestBodyBytes } = options;
+  const { log, auth, mcp, allowedCommands, build, maxBodyBytes = LIMITS.requestBodyBytes } = options;
   const proxies = createProxies(options.trustedProxies);
-  const streams = new EventStreams(
-    options.keepAliveMs === undefined ? {} : { keepAliveMs: options.keepAliveMs },
-  );
+  const streams = new EventStreams(options);
   const formBytes = Math.min(maxBodyBytes, HTTP_LIMITS.formBytes);
   const readers = {
     direct: body(readDirect(maxBodyBytes), maxBodyBytes),
     'koa-body': body(readKoaBody(maxBodyBytes), maxBodyBytes),
-    form: body(readKoaBody(formBytes), formBytes, true),
+    form: body(readKoaBody(formBytes), formBytes, 'form'),
+    bytes: body(readDirect(maxBodyBytes), maxBodyBytes, 'bytes'),
   };
   const definitions = new Map(options.definitions.map((definition) => [definition.id, definition]));
   const documents = createDocuments(ROUTES);
   const trail = auditTrail(auth.audit, proxies);
-  const services: Services = { gateway, auth, allowedCommands, definitions, documents, build };
+  const services: Services = { gateway, auth, mcp, allowedCommands, definitions, documents, build };
 
   // Per route, after the list below. Nobody's body is read before it is known who sends it.
   const stepsOf = (route: Route): RouteMiddleware[] => [
     ...trail(route),
     ...localAccounts(route, auth.isEnabled, proxies),
     admit(route, auth),
-    ...(route.request.body === undefined ? [] : [readers[route.reader ?? 'koa-body']]),
+    ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
+    ...(route.request.body === undefined ? [] : [readers[readerOf(route)]]),
     handle(route, services, proxies, streams),
   ];
   const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
-  for (const route of ROUTES) router.register(route.path, [route.method], stepsOf(route));
+  for (const route of ROUTES) {
+    const row = router.register(route.path, [route.method], stepsOf(route));
+    // The router lets HEAD in wherever GET is: here it would open a stream that nobody hears.
+    if (route.speaks === 'json-rpc') row.methods = row.methods.filter((method) => method !== 'HEAD');
+  }
 
   const app = new Koa<RequestState, Record<never, never>>();
   app.use(requestId());
@@ -118,4 +129,8 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     },
     closeStreams: () => streams.close(),
   };
+}
+
+function readerOf({ speaks, reader = 'koa-body' }: Route): NonNullable<Route['reader']> | 'bytes' {
+  return speaks === 'json-rpc' ? 'bytes' : reader;
 }

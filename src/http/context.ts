@@ -4,6 +4,7 @@
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { RateLimit } from '../auth/auth.ts';
 import type { Principal } from '../domain/account.ts';
+import type { CallerCheck } from './caller-check.ts';
 
 /** Set on the way in, read by the log line and the error body. */
 export interface RequestState {
@@ -11,6 +12,8 @@ export interface RequestState {
   requestId: string;
   /** Who asks; set by middleware/admit.ts on every matched route, absent while nobody is known. */
   principal?: Principal;
+  /** Whether they still may; set by middleware/admit.ts where somebody is asked who they are. */
+  check?: CallerCheck;
   /** Their window, when they have one; set by middleware/admit.ts, written with the headers of every answer. */
   rateLimit?: RateLimit;
   /** What a successful answer says for the audit log; set by middleware/handle.ts. */

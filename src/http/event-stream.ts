@@ -4,11 +4,14 @@
 import type { ServerResponse } from 'node:http';
 import type { Observable, Subscription } from 'rxjs';
 import { asGatewayError, type GatewayError, shuttingDown } from '../domain/errors.ts';
+import type { Refusal } from './caller-check.ts';
+import { CallerWatch } from './caller-watch.ts';
 import { ClientGone } from './client-gone.ts';
 import { commonHeaders } from './common-headers.ts';
 import type { HttpContext } from './context.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { limitPatience } from './patience.ts';
+import { commentText, EVENT_STREAM_HEADERS, inLines } from './server-sent-events.ts';
 import { errorBody } from './views/error-body.ts';
 
 /** One event. */
@@ -28,17 +31,48 @@ export interface EventStreamOptions {
   readonly keepAliveMs?: number;
   /** Unsent bytes at which events that are not essential are left out. Default 1 MiB. */
   readonly bufferBytes?: number;
+  /** Longest time in which a client takes nothing of what waits for it. Default 30 000 ms; then it is cut. */
+  readonly unreadMs?: number;
+  /** About how often it is looked at again whether a caller may still have a stream. Default 5 000 ms. */
+  readonly callerCheckMs?: number;
+}
+
+/** An event stream that is open: it is kept alive, and ended with the app, or when its caller may not have it any more. */
+export interface KeptStream {
+  /** Writes what nobody reads. */
+  comment(text: string): void;
+  /** Ends it: the app stops. */
+  shutDown(): void;
+  /** Ends it: its caller would not be let in any more. */
+  bar(refusal: GatewayError): void;
 }
 
 /** Every open event stream of one app. */
 export class EventStreams {
-  readonly #open = new Set<OpenStream>();
+  /** Patience with a client that does not read. */
+  readonly unreadMs: number;
+  readonly #open = new Set<KeptStream>();
+  readonly #callers: CallerWatch;
   readonly #keepAliveMs: number;
   readonly #bufferBytes: number;
 
   constructor(options: EventStreamOptions = {}) {
     this.#keepAliveMs = options.keepAliveMs ?? HTTP_LIMITS.keepAliveMs;
     this.#bufferBytes = options.bufferBytes ?? HTTP_LIMITS.streamBufferBytes;
+    this.unreadMs = options.unreadMs ?? HTTP_LIMITS.unreadAnswerMs;
+    this.#callers = new CallerWatch(options.callerCheckMs ?? HTTP_LIMITS.callerCheckMs);
+  }
+
+  /** Keeps the stream of a request alive and ends it in time, until the returned function is called. */
+  keep(stream: KeptStream, context: HttpContext): () => void {
+    const keepAlive = setInterval(() => stream.comment('still here'), this.#keepAliveMs);
+    this.#open.add(stream);
+    const unwatch = this.#watch(stream, context);
+    return () => {
+      unwatch();
+      clearInterval(keepAlive);
+      this.#open.delete(stream);
+    };
   }
 
   /**
@@ -50,42 +84,51 @@ export class EventStreams {
     context.respond = false;
     if (context.res.closed) return Promise.reject(new ClientGone());
     return new Promise((resolve, reject) => {
-      const stream = new OpenStream(context, this.#bufferBytes);
-      const keepAlive = setInterval(() => stream.comment('still here'), this.#keepAliveMs);
+      const stream = new OpenStream(context, this.#bufferBytes, this.unreadMs);
+      const release = this.keep(stream, context);
       const settle = (reason?: Error): void => {
-        clearInterval(keepAlive);
+        release();
         context.res.off('close', onClose);
-        this.#open.delete(stream);
         stream.stop();
         if (reason === undefined) resolve();
         else reject(reason);
       };
       const onClose = (): void => settle(new ClientGone());
-      this.#open.add(stream);
       context.res.once('close', onClose);
       stream.start(events$, settle);
     });
   }
 
-  /** Ends every open stream with the event `error` (SHUTTING_DOWN) and unsubscribes from its source. */
+  /** Ends every open stream. Those of `write` end with the event `error` (SHUTTING_DOWN) and leave their source. */
   close(): void {
-    for (const stream of this.#open) stream.fail(shuttingDown());
+    for (const stream of this.#open) stream.shutDown();
+  }
+
+  #watch(stream: KeptStream, context: HttpContext): () => void {
+    const { check } = context.state;
+    if (check === undefined) return () => {};
+    return this.#callers.watch({
+      check: (): Refusal | Promise<Refusal> => check(context),
+      bar: (refusal) => stream.bar(refusal),
+    });
   }
 }
 
 /** One response that is, or will be, an event stream. */
-class OpenStream {
+class OpenStream implements KeptStream {
   readonly #context: HttpContext;
   readonly #response: ServerResponse;
   readonly #bufferBytes: number;
+  readonly #unreadMs: number;
   #subscription: Subscription | undefined;
   #settle: (reason?: Error) => void = () => {};
   #leftOut = 0;
 
-  constructor(context: HttpContext, bufferBytes: number) {
+  constructor(context: HttpContext, bufferBytes: number, unreadMs: number) {
     this.#context = context;
     this.#response = context.res;
     this.#bufferBytes = bufferBytes;
+    this.#unreadMs = unreadMs;
   }
 
   start(events$: Observable<StreamEvent>, settle: (reason?: Error) => void): void {
@@ -104,6 +147,14 @@ class OpenStream {
     this.#subscription?.unsubscribe();
   }
 
+  shutDown(): void {
+    this.fail(shuttingDown());
+  }
+
+  bar(refusal: GatewayError): void {
+    this.fail(refusal);
+  }
+
   fail(error: GatewayError): void {
     if (!this.#response.headersSent) {
       this.#settle(error);
@@ -117,12 +168,12 @@ class OpenStream {
 
   comment(text: string): void {
     this.#begin();
-    if (this.#response.writableLength <= this.#bufferBytes) this.#response.write(`: ${text}\n\n`);
+    if (this.#response.writableLength <= this.#bufferBytes) this.#response.write(commentText(text));
   }
 
   #end(): void {
     this.#response.end();
-    limitPatience(this.#response);
+    limitPatience(this.#response, this.#unreadMs);
     this.#settle();
   }
 
@@ -133,7 +184,7 @@ class OpenStream {
       return;
     }
     this.#response.cork();
-    if (this.#leftOut > 0) this.#response.write(`: ${this.#leftOut} events left out, read faster\n\n`);
+    if (this.#leftOut > 0) this.#response.write(commentText(`${this.#leftOut} events left out, read faster`));
     this.#leftOut = 0;
     this.#response.write(`event: ${name}\ndata: `);
     this.#response.write(inLines(data));
@@ -143,26 +194,11 @@ class OpenStream {
 
   #begin(instanceId?: string): void {
     if (this.#response.headersSent) return;
-    const headers = [
-      ...['Content-Type', 'text/event-stream', 'Cache-Control', 'no-cache', 'X-Accel-Buffering', 'no'],
-      ...commonHeaders(this.#context.state),
-    ];
+    const headers = [...EVENT_STREAM_HEADERS, ...commonHeaders(this.#context.state)];
     if (instanceId !== undefined) {
       this.#context.state.instanceId = instanceId;
       headers.push('X-Instance-ID', instanceId);
     }
     this.#response.writeHead(200, headers);
   }
-}
-
-const LINE_FEED = 0x0a;
-const CARRIAGE_RETURN = 0x0d;
-
-/** A line break may only stand between the tokens of a JSON text, so that the reader may join the lines again. */
-function inLines(data: Uint8Array | string): Uint8Array | string {
-  if (typeof data !== 'string') {
-    if (!data.includes(LINE_FEED) && !data.includes(CARRIAGE_RETURN)) return data;
-    return inLines(Buffer.from(data).toString('utf8'));
-  }
-  return data.replaceAll(/\r\n|\r|\n/g, '\ndata: ');
 }

@@ -1,9 +1,9 @@
 // One exchange with a backend as one reply: the result's bytes as they came, or an event stream of everything.
 // This is the hot path: one subscription, no operators, and the result is never parsed.
 
-import { concatMap, from, type Observable, of, throwError } from 'rxjs';
+import { concatMap, filter, from, type Observable, of, throwError } from 'rxjs';
 import { backendUnavailable, type GatewayError } from '../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import { type Answer, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
 import type { Gateway } from '../gateway.ts';
 import { ClientGone } from './client-gone.ts';
 import type { StreamEvent } from './event-stream.ts';
@@ -27,11 +27,14 @@ export function exchangeReply(
   request: ExchangeRequest,
   facts: RequestFacts,
 ): Reply | Promise<Reply> {
-  if (!facts.wantsEventStream) return resultReply(gateway, template, request, facts);
-  const answers$ = gateway.exchange(template, request);
+  const { callerId } = facts;
+  const asked = callerId === undefined ? request : { ...request, caller: callerId };
+  if (!facts.wantsEventStream) return resultReply(gateway, template, asked, facts);
+  const answers$ = gateway.exchange(template, asked);
   // concatMap for order: what came before the error is told before it.
   return eventStream(
     answers$.pipe(
+      filter(isForHttp),
       concatMap((answer) => {
         if (answer.event.kind !== 'error') return of(eventOf(answer.event, answer.instanceId));
         const { instanceId, event } = answer;
@@ -51,7 +54,7 @@ function resultReply(
     let isAnswered = false;
     const subscription = gateway.exchange(template, request).subscribe({
       next: ({ event, instanceId }) => {
-        if (event.kind === 'notification') return;
+        if (!isFinal(event)) return;
         isAnswered = true;
         if (event.kind === 'result') resolve(bytes(200, event.result.bytes, { instanceId }));
         else
@@ -75,7 +78,15 @@ function failing(error: Promise<GatewayError>): Observable<never> {
   return from(error).pipe(concatMap((known) => throwError(() => known)));
 }
 
-function eventOf(event: Exclude<ExchangeEvent, { kind: 'error' }>, instanceId: string): StreamEvent {
+/** Servers ask nothing of a caller who declared no capabilities, and are polled by the transport. */
+type HttpEvent = Extract<ExchangeEvent, { kind: 'notification' | 'result' | 'error' }>;
+type HttpAnswer = Answer & { readonly event: HttpEvent };
+
+function isForHttp(answer: Answer): answer is HttpAnswer {
+  return answer.event.kind !== 'request' && answer.event.kind !== 'interrupted';
+}
+
+function eventOf(event: Exclude<HttpEvent, { kind: 'error' }>, instanceId: string): StreamEvent {
   if (event.kind === 'result') {
     return { name: 'result', data: event.result.bytes, instanceId, essential: true };
   }

@@ -25,6 +25,8 @@ export const HTTP_LIMITS = {
   streamBufferBytes: 1024 * 1024,
   /** Longest time in which a client takes nothing of an answer that waits for it; then the connection is cut. */
   unreadAnswerMs: 30_000,
+  /** The caller of an open event stream is looked at again about so often, in ms. */
+  callerCheckMs: 5_000,
   /** Distance of the comments that keep an event stream alive, so that nothing on the way gives up. */
   keepAliveMs: 15_000,
   /** Seconds a browser may remember the answer to a preflight. */

@@ -1,6 +1,7 @@
 // What a handler gives back: a value that says how to answer. Writing it to the socket is respond.ts.
 
 import type { Observable } from 'rxjs';
+import type { McpReply } from '../protocol/endpoint-types.ts';
 import type { Trail } from './context.ts';
 import type { StreamEvent } from './event-stream.ts';
 
@@ -33,7 +34,13 @@ export interface StreamReply {
   readonly events$: Observable<StreamEvent>;
 }
 
-export type Reply = BytesReply | EmptyReply | StreamReply;
+export interface ConversationReply {
+  readonly kind: 'conversation';
+  /** Answers by itself, now or later. What it throws, or rejects with, before it answered is answered for it. */
+  readonly talk: (reply: McpReply) => void | Promise<void>;
+}
+
+export type Reply = BytesReply | EmptyReply | StreamReply | ConversationReply;
 
 /** Answers with a value as JSON. */
 export function json(status: number, value: unknown, facts: ReplyFacts = {}): BytesReply {
@@ -56,4 +63,9 @@ export function noContent(facts: ReplyFacts = {}): EmptyReply {
  */
 export function eventStream(events$: Observable<StreamEvent>): StreamReply {
   return { kind: 'stream', events$ };
+}
+
+/** Lets the handler answer by itself: one body, none, or an event stream that it keeps. For the MCP endpoint. */
+export function conversation(talk: ConversationReply['talk']): ConversationReply {
+  return { kind: 'conversation', talk };
 }

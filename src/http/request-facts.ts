@@ -1,6 +1,10 @@
 // What a handler may know of the request besides its input: id, caller, what is accepted, and when the client leaves.
 // Everything is worked out on demand, because the hot path asks for almost none of it.
 
+import type { IncomingHttpHeaders } from 'node:http';
+import type { RateLimiter } from '../auth/auth.ts';
+import { charge } from './charge.ts';
+import { whenGone } from './client-gone.ts';
 import type { HttpContext } from './context.ts';
 import type { Proxies } from './proxies.ts';
 
@@ -20,6 +24,11 @@ export class RequestFacts {
     return this.#context.state.requestId;
   }
 
+  /** Id of the principal; undefined before anybody is known. */
+  get callerId(): string | undefined {
+    return this.#context.state.principal?.id;
+  }
+
   /** Address of the client; undefined when the socket is gone. */
   get address(): string | undefined {
     return this.#proxies.address(this.#context.req);
@@ -28,6 +37,11 @@ export class RequestFacts {
   /** True when the caller runs on this machine and no untrusted proxy stands between. */
   get isLocal(): boolean {
     return this.#proxies.isLocal(this.#context.req);
+  }
+
+  /** All headers as Node gives them, credentials included: for those who hand none of them on. */
+  get headers(): IncomingHttpHeaders {
+    return this.#context.req.headers;
   }
 
   /** The `Origin` header: only browsers send it. */
@@ -56,6 +70,11 @@ export class RequestFacts {
     return this.#context.accepts('application/json', 'text/event-stream') === 'text/event-stream';
   }
 
+  /** Counts so many requests of the caller, where admit.ts did not; see charge.ts. */
+  charge(limiter: RateLimiter, count: number): void | Promise<void> {
+    return charge(this.#context.state, limiter, count);
+  }
+
   /** Aborts when the client goes away before the answer is complete. Made on first use. */
   get signal(): AbortSignal {
     if (this.#leaving === undefined) {
@@ -68,11 +87,6 @@ export class RequestFacts {
 
   /** Calls back when the client goes away before the answer is complete; cheaper than `signal`. */
   onGone(listener: () => void): void {
-    const { res: response } = this.#context;
-    if (response.closed) listener();
-    else
-      response.once('close', () => {
-        if (!response.writableFinished) listener();
-      });
+    whenGone(this.#context.res, listener);
   }
 }

@@ -2,6 +2,7 @@
 // It bypasses koa's own response (`ctx.respond = false`): one writeHead and one end cost 19.5 us per call of an empty
 // gateway, koa's setters and its look at the body 23. Event streams are written by event-stream.ts.
 
+import { latin1Of, SMALL_BYTES } from './bytes-as-text.ts';
 import { commonHeaders } from './common-headers.ts';
 import type { HttpContext } from './context.ts';
 import { limitPatience } from './patience.ts';
@@ -19,6 +20,8 @@ export function respond(context: HttpContext, reply: BytesReply | EmptyReply): v
   }
   if (reply.headers !== undefined) headers.push(...reply.headers);
   if (reply.kind === 'empty') {
+    // Node cannot know yet that nothing follows, and would begin a body of pieces.
+    if (!BODYLESS.includes(reply.status)) headers.push('Content-Length', '0');
     response.writeHead(reply.status, headers).end();
     return;
   }
@@ -31,10 +34,5 @@ export function respond(context: HttpContext, reply: BytesReply | EmptyReply): v
   limitPatience(response);
 }
 
-/** Up to this size bytes are sent as text, which Node joins with the head into one write: 14.0 us per request, not 15.7. */
-const SMALL_BYTES = 16 * 1024;
-
-/** One character per byte, whatever the bytes mean. */
-function latin1Of(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
-}
+/** Statuses without a body in any case. */
+const BODYLESS: readonly number[] = [204, 304];

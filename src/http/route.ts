@@ -7,6 +7,7 @@ import type { Principal, Scope } from '../domain/account.ts';
 import type { AllowedCommand } from '../domain/command-policy.ts';
 import { type ErrorCode, validationFailed } from '../domain/errors.ts';
 import type { Gateway } from '../gateway.ts';
+import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import type { Documents } from './docs/documents.ts';
 import { pathRefused } from './path-params.ts';
@@ -22,6 +23,8 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 export interface Services {
   readonly gateway: Gateway;
   readonly auth: Auth;
+  /** MCP for those who speak it. */
+  readonly mcp: McpEndpoint;
   /** Commands that may be registered without the scope `admin`. */
   readonly allowedCommands: readonly AllowedCommand[];
   /** What is known of templates from their definition files, by id. */
@@ -43,6 +46,10 @@ export interface AnswerDoc {
   readonly example?: unknown;
   /** Headers of its own: what each tells, by name. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Name of the event of a stream that holds the example. Default `result`. */
+  readonly event?: string;
+  /** True when an error of the same status has the body of an error instead of being a part of this one. */
+  readonly isApart?: boolean;
 }
 
 /** The part of a route that is data. */
@@ -63,6 +70,13 @@ export interface RouteFacts {
    * takes a form, too.
    */
   readonly reader?: 'direct' | 'koa-body' | 'form';
+  /**
+   * `json-rpc`: the handler gets the bytes of the body, counts the requests in it (`request.charge`) and answers errors in
+   * the words of that protocol; those of the door stay as they are. HEAD is not answered. Default: none of this.
+   */
+  readonly speaks?: 'json-rpc';
+  /** Headers that the request may carry, for the API description: what each is for, by name. */
+  readonly requestHeaders?: Readonly<Record<string, string>>;
   /** A request body as one would send it, for the API description. Default: made from the schema. */
   readonly example?: unknown;
 }
@@ -98,6 +112,8 @@ export interface RawInput {
 /** A finished row: schemas to describe it, `run` to answer a request. */
 export interface Route extends RouteFacts {
   readonly request: { readonly params?: TSchema; readonly query?: TSchema; readonly body?: TSchema };
+  /** Throws for names of the path that cannot be: 404, or 422 for what is no text. `run` does it, too. */
+  checkPath(params: RawInput['params']): void;
   /** Validates, then asks the handler. Throws GatewayError; 404 for a bad path name, 422 for the rest. */
   run(raw: RawInput, services: Services): Reply | Promise<Reply>;
 }
@@ -111,7 +127,8 @@ export function defineRoute<
   const { handler, request = {}, errors, ...facts } = definition;
   const paramsShape = shapeOf(request.params, 'path');
   const queryShape = shapeOf(request.query, 'query');
-  const bodyShape = shapeOf(request.body, 'body');
+  const isRpc = facts.speaks === 'json-rpc';
+  const bodyShape = shapeOf(isRpc ? undefined : request.body, 'body');
   const readQuery = queryReader(request.query);
   return {
     ...facts,
@@ -119,11 +136,14 @@ export function defineRoute<
     errors: [
       ...new Set([
         ...errors,
-        ...(request.body === undefined ? [] : WITH_BODY),
-        ...(facts.scope === 'open' ? [] : WITH_CREDENTIALS),
+        ...(request.body === undefined || isRpc ? [] : WITH_BODY),
+        ...(facts.scope === 'open' ? [] : WITH_CREDENTIALS.filter((code) => !isRpc || code !== COUNTED)),
         ...EVERY_ROUTE,
       ]),
     ],
+    checkPath: (params) => {
+      if (!paramsShape.accepts(params)) throw pathRefused(params, paramsShape);
+    },
     run: (raw, services) => {
       const { params, body } = raw;
       if (!paramsShape.accepts(params)) throw pathRefused(raw.params, paramsShape);
@@ -135,6 +155,9 @@ export function defineRoute<
     },
   };
 }
+
+/** What the handler raises where it counts. */
+const COUNTED: ErrorCode = 'RATE_LIMIT_EXCEEDED';
 
 function shapeOf<S extends TSchema>(schema: S | undefined, place: Place): Shape<StaticEncode<S>> {
   return schema === undefined ? anything() : compileShape(schema, place);

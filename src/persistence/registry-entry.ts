@@ -42,12 +42,13 @@ export const FIELD_NAMES: Readonly<Record<keyof InstanceInput, readonly string[]
 };
 
 /** Words for the transport and what they mean here. */
-export const TRANSPORT_WORDS: ReadonlyMap<string, 'http' | 'stdio'> = new Map([
+export const TRANSPORT_WORDS: ReadonlyMap<string, 'http' | 'sse' | 'stdio'> = new Map([
   ['http', 'http'],
   ['https', 'http'],
   ['streamable-http', 'http'],
   ['streamable_http', 'http'],
   ['streamablehttp', 'http'],
+  ['sse', 'sse'],
   ['stdio', 'stdio'],
 ]);
 

@@ -37,7 +37,7 @@ export const TemplateFile = Type.Object({
   /** Program to start, with its words when `args` is absent. */
   command: Type.Optional(Text),
   args: Type.Optional(Texts),
-  transport: Type.Optional(Type.Enum(['http', 'stdio'])),
+  transport: Type.Optional(Type.Enum(['http', 'sse', 'stdio'])),
   endpoint: Type.Optional(Text),
   /** JSON Schema of the settings an instance takes; kept as it is. */
   config_schema: Type.Optional(Type.Record(Type.String(), Type.Unknown())),

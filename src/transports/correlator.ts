@@ -3,10 +3,12 @@
 // It does not send, and does not know what carries the messages. Source: MCP basic/index#requests.
 
 import type { Observer } from 'rxjs';
+import type { ServerRequest } from '../domain/client.ts';
 import { backendUnavailable, type Delivered, type GatewayError } from '../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
-import type { JsonObject, JsonValue } from '../domain/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import type { BackendMessage } from '../domain/jsonrpc.ts';
+import { META } from '../domain/mcp.ts';
 import { ECHOES, isEcho } from './echo.ts';
 import { callerTokenOf, paramsForCaller, paramsWithToken } from './progress-token.ts';
 
@@ -31,11 +33,26 @@ export interface PendingExchange {
   delivered: Delivered;
 }
 
+const LISTEN = 'subscriptions/listen';
+const LOG = 'notifications/message';
+
+/** For so long after somebody else began to call, a log line may still be about what came before. */
+const MIXED_MS = 60_000;
+
 /** The exchanges of one channel that wait for their answer. Each is ended once: answered, failed or forgotten. */
 export class Correlator {
   readonly #pending = new Map<number, PendingExchange>();
+  readonly #now: () => number;
   #lastId = 0;
   #strayMessages = 0;
+  /** Who called last, and until when a log line may be about somebody before. */
+  #caller: string | undefined;
+  #mixedUntilMs = Number.NEGATIVE_INFINITY;
+
+  /** `now` is a monotonic clock in ms. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
 
   /** Messages that were about no exchange: late, duplicate and unknown ids, and what `countStray` was told. */
   get strayMessages(): number {
@@ -50,6 +67,7 @@ export class Correlator {
   open(request: ExchangeRequest, observer: ExchangeObserver): PendingExchange {
     this.#lastId += 1;
     const id = this.#lastId;
+    this.#noteCaller(request.caller);
     const params = paramsWithToken(request, id);
     const exchange: PendingExchange = {
       id,
@@ -94,9 +112,15 @@ export class Correlator {
       this.#takeProgress(method, params);
       return true;
     }
-    // Log lines carry no id. With one exchange under way there is no doubt whose they are; with more there is.
-    const exchange = method === 'notifications/message' ? this.#onlyOne() : undefined;
+    const exchange = method === LOG ? this.#ownerOfLog() : this.#subscriptionOf(params);
     exchange?.observer.next({ kind: 'notification', method, params });
+    return exchange !== undefined;
+  }
+
+  /** Hands a request of the backend to the only exchange there is. False when it may be about another, or about none. */
+  takeRequest(request: ServerRequest): boolean {
+    const exchange = this.#onlyOne();
+    exchange?.observer.next(request);
     return exchange !== undefined;
   }
 
@@ -131,8 +155,36 @@ export class Correlator {
     return kind === 'error' && id === null ? this.#onlyOne() : undefined;
   }
 
+  /**
+   * Log lines carry no id. They are about the only exchange that is under way, or about one that has ended: then they
+   * must not reach anybody but who called before, too.
+   */
+  #ownerOfLog(): PendingExchange | undefined {
+    return this.#now() < this.#mixedUntilMs ? undefined : this.#onlyOne();
+  }
+
+  #noteCaller(caller: string | undefined): void {
+    if (caller === undefined || caller === this.#caller) return;
+    if (this.#caller !== undefined) this.#mixedUntilMs = this.#now() + MIXED_MS;
+    this.#caller = caller;
+  }
+
+  /** Subscriptions stay open and ask for nothing: they are not counted. */
   #onlyOne(): PendingExchange | undefined {
-    return this.#pending.size === 1 ? this.#pending.values().next().value : undefined;
+    let found: PendingExchange | undefined;
+    for (const exchange of this.#pending.values()) {
+      if (exchange.method === LISTEN) continue;
+      if (found !== undefined) return undefined;
+      found = exchange;
+    }
+    return found;
+  }
+
+  /** What belongs to a subscription names the request that opened it. Source: MCP 2026-07-28 basic/patterns/subscriptions. */
+  #subscriptionOf({ _meta: meta }: JsonObject): PendingExchange | undefined {
+    const id = isJsonObject(meta) ? meta[META.subscriptionId] : undefined;
+    const exchange = typeof id === 'number' ? this.#pending.get(id) : undefined;
+    return exchange?.method === LISTEN ? exchange : undefined;
   }
 
   #takeProgress(method: string, params: JsonObject): void {

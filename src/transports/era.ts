@@ -27,11 +27,13 @@ export function dress(request: ExchangeRequest, peer: Spoken, client: ClientInfo
     ...(isJsonObject(own) ? own : {}),
     [META.protocolVersion]: peer.protocolVersion,
   };
-  return { method: request.method, params: { ...request.params, _meta: meta } };
+  const params = { ...request.params, _meta: meta };
+  return { ...request, params };
 }
 
 /**
- * Headers of one HTTP request. Modern: revision, method and, where the method has one, the name or uri it is about.
+ * Headers of one HTTP request. Modern: revision, method and, where the method has one, the name or uri it is about;
+ * besides them the `mcp-param-*` of the caller, and nothing else of his.
  * Legacy: the negotiated revision, none before the handshake. Bare: none.
  * Sources: MCP 2026-07-28 basic/transports/streamable-http#request-metadata; 2025-11-25 #protocol-version-header.
  */
@@ -45,7 +47,17 @@ export function eraHeaders(request: ExchangeRequest, peer: Spoken): Record<strin
   const field = METHODS[request.method]?.nameField;
   const name = field === undefined ? undefined : request.params?.[field];
   if (typeof name === 'string') headers['mcp-name'] = headerValue(name);
+  if (request.headers !== undefined) addMirrored(headers, request.headers);
   return headers;
+}
+
+/** Parameters of a tool that are mirrored in headers. Source: MCP 2026-07-28, custom headers from tool parameters. */
+const MIRRORED = /^mcp-param-/i;
+
+function addMirrored(headers: Record<string, string>, given: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(given)) {
+    if (MIRRORED.test(name)) headers[name] = value;
+  }
 }
 
 const PLAIN = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;

@@ -1,11 +1,12 @@
 // Finds out in which era a backend speaks, and agrees on a revision: `initialize`, `server/discover`, or neither.
 // It owns the order of attempts and what counts as evidence; how messages travel is the channel's matter.
 
-import { backendUnavailable, type GatewayError } from '../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import type { ClientProfile } from '../domain/client.ts';
+import { backendUnavailable, GatewayError } from '../domain/errors.ts';
+import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
 import { isJsonObject, type JsonObject, type JsonText } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
-import { type Era, LEGACY_VERSIONS, MODERN_VERSIONS, type Peer } from '../domain/mcp.ts';
+import { type Era, LEGACY_VERSIONS, META, MODERN_VERSIONS, type Peer } from '../domain/mcp.ts';
 import { type ClientInfo, dress } from './era.ts';
 
 /** What the handshake needs of a transport that has not shaken hands yet. */
@@ -22,7 +23,7 @@ export interface HandshakeChannel {
  * A result, or the error a backend refused with. `none`: there was no JSON-RPC in the answer, which refuses the method,
  * too; `lack` says what there was, as a sentence without its full stop.
  */
-export type HandshakeAnswer = Exclude<ExchangeEvent, { kind: 'notification' }> | NoAnswer;
+export type HandshakeAnswer = FinalEvent | NoAnswer;
 
 interface NoAnswer {
   readonly kind: 'none';
@@ -34,12 +35,23 @@ type Refusal = NoAnswer | { readonly kind: 'error'; readonly error: JsonRpcError
 
 /** What the handshake is told. */
 export interface HandshakeOptions {
+  /** The gateway itself, which declares no capabilities. */
   readonly client: ClientInfo;
-  /** The era tried first: a pipe asks `initialize` (some servers exit on anything else), HTTP `server/discover`. */
-  readonly first: 'legacy' | 'modern';
+  /**
+   * The era tried first. `probe`: the modern one, and once more after the legacy one was refused, too; for a channel
+   * that does not wait long for the first answer, because the backend may be starting.
+   */
+  readonly first: 'legacy' | 'modern' | 'probe';
+  /**
+   * The client that the conversation is for: its capabilities, name and revision are declared instead of the gateway's.
+   * Only in the legacy era anything is declared once and for all, so `initialize` is the only attempt.
+   */
+  readonly profile?: ClientProfile | undefined;
+  /** With a profile: a conversation of the modern era will do, too, if `initialize` is refused. Default: no. */
+  readonly mayBeModern?: boolean | undefined;
 }
 
-type Attempt = (channel: HandshakeChannel, client: ClientInfo) => Promise<Peer | Refusal>;
+type Attempt = (channel: HandshakeChannel, options: HandshakeOptions) => Promise<Peer | Refusal>;
 
 /**
  * Shakes hands and resolves with what was learned. Each refusal leads to the next attempt; a backend that
@@ -48,16 +60,23 @@ type Attempt = (channel: HandshakeChannel, client: ClientInfo) => Promise<Peer |
  * Sources: MCP 2025-11-25 basic/lifecycle; 2026-07-28 basic/versioning; decisions page, "Probe".
  */
 export async function shakeHands(channel: HandshakeChannel, options: HandshakeOptions): Promise<Peer> {
-  const attempts = options.first === 'modern' ? [discover, initialize] : [initialize, discover];
+  const attempts = attemptsOf(options);
   const refusals: Refusal[] = [];
   for (const attempt of attempts) {
-    const outcome = await attempt(channel, options.client);
+    const outcome = await attempt(channel, options);
     if ('era' in outcome) return outcome;
     refusals.push(outcome);
   }
-  if (await answersPlainMethods(channel)) return BARE;
+  if (options.profile === undefined && (await answersPlainMethods(channel))) return BARE;
   throw refused(refusals);
 }
+
+/** True for what `shakeHands` rejects with when the backend answered, but to no handshake. */
+export function isRefusal(thrown: unknown): boolean {
+  return thrown instanceof GatewayError && thrown.facts.cause instanceof HandshakeRefused;
+}
+
+class HandshakeRefused extends Error {}
 
 /** Stands for the name of a server that does not tell it. */
 const UNNAMED = 'unnamed';
@@ -68,27 +87,41 @@ const BARE: Peer = {
   serverName: UNNAMED,
   serverVersion: '',
   capabilities: { tools: {} },
+  greeting: {},
 };
 
 /** Accepted besides our own: the revision before the first release lives on as a string in the SDKs. */
 const ACCEPTED_LEGACY: readonly string[] = [...LEGACY_VERSIONS, '2024-10-07'];
 
-const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
+function attemptsOf({ first, profile, mayBeModern }: HandshakeOptions): readonly Attempt[] {
+  if (profile === undefined) return ATTEMPTS[first];
+  return mayBeModern === true ? ATTEMPTS.legacy : [initialize];
+}
 
-const initialize: Attempt = async (channel, client) => {
-  const params = { protocolVersion: LEGACY_VERSIONS[0], capabilities: {}, clientInfo: { ...client } };
+/** Params of `initialize`. A client of the modern era may have no name; and its revision is not one to ask for here. */
+function declaration({ client, profile }: HandshakeOptions): JsonObject {
+  const { protocolVersion = '', capabilities = {}, clientInfo = {} } = profile ?? {};
+  return {
+    protocolVersion: ACCEPTED_LEGACY.includes(protocolVersion) ? protocolVersion : LEGACY_VERSIONS[0],
+    capabilities,
+    clientInfo: typeof clientInfo.name === 'string' ? clientInfo : { ...client },
+  };
+}
+
+const initialize: Attempt = async (channel, options) => {
+  const params = declaration(options);
   const answer = await channel.request({ method: 'initialize', params }, 'legacy');
   if (answer.kind !== 'result') return answer;
   const result = readResult(answer.result);
   const { protocolVersion } = result;
   if (typeof protocolVersion !== 'string' || !ACCEPTED_LEGACY.includes(protocolVersion)) {
-    throw handshakeFailed('answered initialize with a revision the gateway does not speak');
+    throw handshakeRefused('it answered initialize with a revision the gateway does not speak');
   }
   await channel.notify('notifications/initialized', {});
   return peerOf('legacy', protocolVersion, result, result.serverInfo);
 };
 
-const discover: Attempt = async (channel, client) => {
+const discover: Attempt = async (channel, { client }) => {
   let protocolVersion: string = MODERN_VERSIONS[0];
   let answer = await askDiscover(channel, client, protocolVersion);
   if (answer.kind === 'none') return answer;
@@ -104,13 +137,19 @@ const discover: Attempt = async (channel, client) => {
   const version = sharedVersion(result.supportedVersions);
   if (version === undefined) return NOT_MODERN;
   const meta = isJsonObject(result._meta) ? result._meta : {};
-  return peerOf('modern', version, result, meta[SERVER_INFO] ?? result.serverInfo);
+  return peerOf('modern', version, result, meta[META.serverInfo] ?? result.serverInfo);
 };
 
 /** Stands for a discover result without a revision of ours: perhaps a server that answers anything. */
 const NOT_MODERN: Refusal = {
   kind: 'error',
   error: { code: RPC.unsupportedVersion, message: 'no shared modern revision' },
+};
+
+const ATTEMPTS: Readonly<Record<HandshakeOptions['first'], readonly Attempt[]>> = {
+  legacy: [initialize, discover],
+  modern: [discover, initialize],
+  probe: [discover, initialize, discover],
 };
 
 function askDiscover(channel: HandshakeChannel, client: ClientInfo, protocolVersion: string) {
@@ -142,6 +181,7 @@ function peerOf(era: Era, protocolVersion: string, result: JsonObject, serverInf
     serverName: typeof info.name === 'string' && info.name !== '' ? info.name : UNNAMED,
     serverVersion: typeof info.version === 'string' ? info.version : '',
     capabilities: isJsonObject(result.capabilities) ? result.capabilities : {},
+    greeting: result,
   };
 }
 
@@ -160,10 +200,14 @@ function readResult(text: JsonText): JsonObject {
 function refused(refusals: readonly Refusal[]): GatewayError {
   const codes = refusals.flatMap((refusal) => (refusal.kind === 'error' ? [refusal.error.code] : []));
   const lack = refusals.findLast((refusal) => refusal.kind === 'none')?.lack ?? '';
-  if (codes.length === 0) return backendUnavailable(`${lack}: no MCP server`, { delivered: 'no' });
+  if (codes.length === 0) return handshakeRefused(`${lack}: no MCP server`);
   if (codes.length === refusals.length)
-    return handshakeFailed(`refused the handshake (codes ${codes.join(' and ')})`);
-  return handshakeFailed(`refused the handshake (code ${codes.join(' and ')}); ${lack}`);
+    return handshakeRefused(`it refused the handshake (codes ${codes.join(' and ')})`);
+  return handshakeRefused(`it refused the handshake (code ${codes.join(' and ')}); ${lack}`);
+}
+
+function handshakeRefused(reason: string): GatewayError {
+  return backendUnavailable(reason, { delivered: 'no', cause: new HandshakeRefused(reason) });
 }
 
 function handshakeFailed(what: string, cause?: unknown): GatewayError {

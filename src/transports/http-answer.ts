@@ -20,10 +20,14 @@ export type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
 
 /** Who wants the answer. */
 export interface AnswerSink {
+  /** The head of the answer is here, whatever it says. */
+  began?(): void;
   /** A message of a success, in order of arrival. */
   message(message: BackendMessage): void;
   /** Something that was no JSON-RPC message. */
   stray(): void;
+  /** An event of another type than `message`; such are not MCP, but for the first transport over HTTP. */
+  event?(type: string, data: Buffer): void;
   /** Exactly once and last, unless the answer was aborted by its owner. */
   finished(ending: Ending): void;
 }
@@ -59,6 +63,11 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     return this.#reader?.retryMs;
   }
 
+  /** What the stream can be resumed after; '' when it cannot. */
+  get lastEventId(): string {
+    return this.#reader?.lastEventId ?? '';
+  }
+
   /** Ends the request at once; the sink hears nothing more. A request that waits for a connection is never written. */
   abort(): void {
     if (this.#over) return;
@@ -91,6 +100,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     if (isSuccess(status) && typeof type === 'string' && EVENT_STREAM.test(type)) {
       this.#reader = new SseReader(LIMITS.backendMessageBytes, this.#event);
     }
+    if (!this.#over) this.#sink.began?.();
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -130,8 +140,12 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   }
 
   readonly #event = (data: Buffer, type: string): void => {
-    // Empty data primes a stream for resumption (2025-11-25); other types of event are not MCP.
-    if (this.#over || data.length === 0 || type !== 'message') return;
+    // Empty data primes a stream for resumption (2025-11-25).
+    if (this.#over || data.length === 0) return;
+    if (type !== 'message') {
+      this.#sink.event?.(type, data);
+      return;
+    }
     const message = readMessage(data);
     if (message === undefined) this.#sink.stray();
     else this.#sink.message(message);
@@ -144,6 +158,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
 
   #refuseSize(): void {
     this.abort();
+    this.#reader = undefined; // what was too large once would be so again: the stream is not resumed
     this.#sink.finished({ kind: 'broken', failure: answerTooLarge() });
   }
 

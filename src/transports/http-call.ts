@@ -1,5 +1,6 @@
 // One exchange over HTTP, from the POST to the answer: gives it an id and a progress token, sorts what comes back,
-// repeats it once when the backend had forgotten the session, and cancels it when its caller goes.
+// repeats it once when the backend had forgotten the session, has the rest of an interrupted stream asked for
+// (http-polling.ts), and cancels it when its caller goes.
 
 import type { Subscriber } from 'rxjs';
 import { asGatewayError, backendUnavailable, type GatewayError, notWritable } from '../domain/errors.ts';
@@ -9,22 +10,31 @@ import type { BackendMessage } from '../domain/jsonrpc.ts';
 import { type AnswerSink, type Ending, HttpAnswer } from './http-answer.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
+import { HttpPolling } from './http-polling.ts';
 import type { HttpSession } from './http-session.ts';
 import { callerTokenOf, paramsForCaller, paramsWithToken } from './progress-token.ts';
 
 export type Notification = Extract<BackendMessage, { kind: 'notification' }>;
 
-/** The transport a call belongs to. */
+/** The conversation a call belongs to. */
 export interface CallHost {
   readonly connection: HttpConnection;
   readonly session: HttpSession;
   /** Calls under way by request id, which is also their progress token. */
   readonly calls: Map<number, HttpCall>;
-  /** Takes a notification that is not about this call alone. */
-  notified(message: Notification): void;
+  /** Takes a notification that came on the stream of a call and need not be about it. */
+  notified(message: Notification, call: HttpCall): void;
+  /** Takes a request of the backend that came on the stream of a call. */
+  asked(message: Question, call: HttpCall): void;
+  /** Whether a session that the backend forgot is opened anew; else the conversation is over. */
+  readonly reopens: boolean;
+  /** Told that the backend forgot the session of a conversation that ends with it. */
+  forgotten(): void;
   /** Counts a message that is about nothing. */
   stray(): void;
 }
+
+export type Question = Extract<BackendMessage, { kind: 'request' }>;
 
 /** A call under way. `request` is dressed for its era already. */
 export class HttpCall implements AnswerSink {
@@ -34,6 +44,7 @@ export class HttpCall implements AnswerSink {
   readonly #id: number;
   readonly #token: JsonValue | undefined;
   #answer: HttpAnswer | undefined;
+  #polling: HttpPolling | undefined;
   #epoch = 0;
   #repeated = false;
   #settled = false;
@@ -42,8 +53,13 @@ export class HttpCall implements AnswerSink {
     this.#host = host;
     this.#request = request;
     this.#subscriber = subscriber;
-    this.#id = host.session.nextId();
+    this.#id = host.connection.nextId();
     this.#token = callerTokenOf(request);
+  }
+
+  /** Whether it was answered, failed, or lost its caller. */
+  get isOver(): boolean {
+    return this.#settled;
   }
 
   /** Sends the request. */
@@ -61,7 +77,9 @@ export class HttpCall implements AnswerSink {
     calls.set(this.#id, this);
     this.#epoch = session.epoch;
     this.#answer = new HttpAnswer(this);
-    connection.post(body, session.headers(this.#request), this.#answer);
+    const headers = session.headers(this.#request);
+    if (this.#request.method === LISTEN) connection.subscribe(body, headers, this.#answer);
+    else connection.post(body, headers, this.#answer);
   }
 
   /** The caller went away. */
@@ -73,8 +91,7 @@ export class HttpCall implements AnswerSink {
 
   /** The transport ends: tells the caller why. Resolves when the backend was told, as far as it listens. */
   async abandon(reason: string): Promise<void> {
-    const sent = this.#answer?.sent === true;
-    this.#fail(connectionClosed(reason, sent));
+    this.#fail(connectionClosed(reason, this.#wasSent));
     await this.#withdraw();
   }
 
@@ -82,6 +99,11 @@ export class HttpCall implements AnswerSink {
   hear({ method, params }: Notification): void {
     const heard = method === PROGRESS ? paramsForCaller(params, this.#token) : params;
     this.#subscriber.next({ kind: 'notification', method, params: heard });
+  }
+
+  /** Something else that its caller is to see. */
+  tell(event: ExchangeEvent): void {
+    this.#subscriber.next(event);
   }
 
   message(message: BackendMessage): void {
@@ -98,12 +120,14 @@ export class HttpCall implements AnswerSink {
         else this.#host.stray();
         return;
       case 'request':
-        void this.#host.session.reply(message);
+        this.#host.asked(message, this);
         return;
       case 'notification':
+        // It names a request by an id of this leg, which the caller could only take for another one.
+        if (message.method === CANCELLED) return;
         // Log lines carry no id, but on the stream of a call there is no doubt whose they are.
-        if (message.method === 'notifications/message') this.hear(message);
-        else this.#host.notified(message);
+        if (message.method === LOG || this.#request.method === LISTEN) this.hear(message);
+        else this.#host.notified(message, this);
     }
   }
 
@@ -113,18 +137,38 @@ export class HttpCall implements AnswerSink {
 
   finished(ending: Ending): void {
     if (this.#settled) return;
-    if (ending.kind === 'broken') this.#fail(ending.failure);
-    else if (ending.kind === 'complete') this.#fail(answerMissing(ending.lack));
-    else this.#refused(ending);
+    if (ending.kind === 'refused') this.#refused(ending);
+    else this.#pollOrFail(ending.kind === 'broken' ? ending.failure : answerMissing(ending.lack));
+  }
+
+  /** A stream that gave its events ids can be resumed; only the legacy era knows that. */
+  #pollOrFail(failure: GatewayError): void {
+    const { lastEventId = '', retryMs } = this.#answer ?? {};
+    const { connection, session } = this.#host;
+    if (lastEventId === '' || session.peer.era !== 'legacy') {
+      this.#fail(failure);
+      return;
+    }
+    const sink = {
+      message: (message: BackendMessage) => this.message(message),
+      stray: () => this.stray(),
+      interrupted: (waitMs: number | undefined) => this.tell({ kind: 'interrupted', retryMs: waitMs }),
+      finished: (ending: Ending) => {
+        if (ending.kind === 'refused' && session.isLost(ending, this.#id)) this.#forgotten(failure);
+        else this.#fail(failure);
+      },
+    };
+    this.#polling = new HttpPolling(connection, session, sink, { lastEventId, retryMs });
+    this.#polling.start();
   }
 
   #refused(ending: Extract<Ending, { kind: 'refused' }>): void {
     const { status, error } = ending;
     if (!this.#repeated && this.#host.session.isLost(ending, this.#id)) {
-      // The server refused before it did anything, so the call may be made again in a new session.
       this.#repeated = true;
       this.#answer = undefined;
-      this.#repeat();
+      if (this.#host.reopens) this.#repeat();
+      else this.#forgotten(connectionClosed(FORGOTTEN, false));
     } else if (error !== undefined && error.id === this.#id && !PROXY_STATUS.has(status)) {
       this.#answered({ kind: 'error', error: error.error });
     } else {
@@ -132,6 +176,15 @@ export class HttpCall implements AnswerSink {
     }
   }
 
+  /** Whoever owns the session learns that it is over before he learns what became of this call. */
+  #forgotten(error: GatewayError): void {
+    if (this.#settled) return;
+    this.#settle();
+    if (!this.#host.reopens) this.#host.forgotten();
+    this.#subscriber.error(error);
+  }
+
+  /** The server refused before it did anything, so the call may be made again in a new session. */
   #repeat(): void {
     this.#host.session.reopen(this.#epoch).then(
       () => {
@@ -144,6 +197,7 @@ export class HttpCall implements AnswerSink {
   #answered(event: ExchangeEvent): void {
     this.#settle();
     this.#answer?.dismiss();
+    this.#polling?.dismiss();
     this.#subscriber.next(event);
     this.#subscriber.complete();
   }
@@ -157,9 +211,14 @@ export class HttpCall implements AnswerSink {
   /** Closing the stream is the cancel of the modern era; the others want to be told, and go on working otherwise. */
   async #withdraw(): Promise<void> {
     const { session } = this.#host;
-    const sent = this.#answer?.sent === true;
+    const sent = this.#wasSent;
     this.#answer?.abort();
+    this.#polling?.abort();
     if (sent && session.peer.era !== 'modern') await session.cancel(this.#id);
+  }
+
+  get #wasSent(): boolean {
+    return this.#answer?.sent === true;
   }
 
   #settle(): void {
@@ -169,6 +228,12 @@ export class HttpCall implements AnswerSink {
 }
 
 export const PROGRESS = 'notifications/progress';
+export const LOG = 'notifications/message';
+export const CANCELLED = 'notifications/cancelled';
+/** Why a conversation ended whose session its backend does not know any more. */
+export const FORGOTTEN = 'it forgot the session';
+/** Its answer is a stream that lasts, and all that comes on it is its own. */
+const LISTEN = 'subscriptions/listen';
 
 /** Statuses of something that stands before the backend: even a JSON-RPC body does not prove that it was asked. */
 const PROXY_STATUS: ReadonlySet<number> = new Set([502, 503, 504]);

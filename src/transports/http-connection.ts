@@ -1,7 +1,8 @@
-// The connections to one HTTP backend: a bounded pool, the endpoint, and the headers every request carries.
-// Nothing of a client is ever among them. What is said over the connections is decided by session, calls and listener.
+// The connections to one HTTP backend: a bounded pool for what is answered, a connection each for streams that stay
+// open, the endpoint, and the headers every request carries. Nothing of a client is ever among them. What is said over
+// the connections is decided by session, calls and listener.
 
-import { Pool } from 'undici';
+import { Client, type Dispatcher, Pool } from 'undici';
 import { LIMITS } from '../domain/limits.ts';
 import type { HttpAnswer } from './http-answer.ts';
 import { guardedConnector } from './network-guard.ts';
@@ -21,14 +22,20 @@ export class HttpConnection {
   /** Path of the endpoint without its query, for messages. */
   readonly path: string;
   readonly #pool: Pool;
+  readonly #origin: string;
   readonly #target: string;
   readonly #headers: Headers;
+  readonly #connect: ReturnType<typeof guardedConnector>;
+  readonly #streams = new Set<Client>();
+  #lastId = 0;
 
   /** Throws TypeError for an endpoint that is no http(s) URL, RangeError for a denied network that is none. */
   constructor(options: ConnectionOptions) {
     const url = new URL(options.endpoint);
     if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('not an http(s) URL');
     this.path = url.pathname;
+    this.#origin = url.origin;
+    this.#connect = guardedConnector(options.deniedNetworks, LIMITS.connectMs);
     this.#target = `${url.pathname}${url.search}`;
     this.#headers = {
       ...ownHeaders(options.headers),
@@ -37,24 +44,50 @@ export class HttpConnection {
     };
     // The dispatcher owns deadlines; undici's only see to it that nothing waits for ever.
     this.#pool = new Pool(url.origin, {
-      connections: LIMITS.inFlightPerInstance + LIMITS.spareConnections,
-      connect: guardedConnector(options.deniedNetworks, LIMITS.connectMs),
+      connections: LIMITS.inFlightPerInstance + LIMITS.parkedCalls + LIMITS.spareConnections,
+      connect: this.#connect,
       pipelining: 1,
       headersTimeout: LIMITS.callLongestMs,
       bodyTimeout: LIMITS.callLongestMs,
     });
   }
 
-  /** POSTs one message. Failures of any kind reach the answer, never the caller. */
-  post(body: string, headers: Headers, answer: HttpAnswer): void {
-    const all = { ...this.#headers, ...headers };
-    this.#pool.dispatch({ path: this.#target, method: 'POST', headers: all, body }, answer);
+  /** Request ids are never reused, whatever session they are used in: not every backend tells sessions apart. */
+  nextId(): number {
+    this.#lastId += 1;
+    return this.#lastId;
   }
 
-  /** Opens the stream of notifications that belong to no request. */
+  /**
+   * POSTs one message. Failures of any kind reach the answer, never the caller. `path`: another one of the same origin.
+   */
+  post(body: string, headers: Headers, answer: HttpAnswer, path: string = this.#target): void {
+    const all = { ...this.#headers, ...headers };
+    this.#pool.dispatch({ path, method: 'POST', headers: all, body }, answer);
+  }
+
+  /** POSTs one message whose answer is a stream that may stay open for ever. */
+  subscribe(body: string, headers: Headers, answer: HttpAnswer): void {
+    const all = { ...this.#headers, ...headers };
+    this.#stream({ path: this.#target, method: 'POST', headers: all, body }, answer);
+  }
+
+  /** Asks for a stream: of what belongs to no request, or what is left of one. */
+  get(headers: Headers, answer: HttpAnswer): void {
+    this.#pool.dispatch(this.#request(headers), answer);
+  }
+
+  /** The same, for one of many streams that stay open. */
   listen(headers: Headers, answer: HttpAnswer): void {
-    const all = { ...this.#headers, accept: 'text/event-stream', ...headers };
-    this.#pool.dispatch({ path: this.#target, method: 'GET', headers: all }, answer);
+    this.#stream(this.#request(headers), answer);
+  }
+
+  /** The path of a URL that a backend names, when it is of the same origin; undefined for others. */
+  pathOf(written: string): string | undefined {
+    const base = `${this.#origin}${this.#target}`;
+    if (!URL.canParse(written, base)) return undefined;
+    const { origin, pathname, search } = new URL(written, base);
+    return origin === this.#origin ? `${pathname}${search}` : undefined;
   }
 
   /** Ends a session. */
@@ -65,7 +98,29 @@ export class HttpConnection {
 
   /** Closes every connection; requests that are left break. Idempotent. */
   async destroy(): Promise<void> {
-    await this.#pool.destroy();
+    const streams = [...this.#streams].map((client) => client.destroy());
+    await Promise.all([...streams, this.#pool.destroy()]);
+  }
+
+  #request(headers: Headers): Dispatcher.DispatchOptions {
+    const all = { ...this.#headers, accept: 'text/event-stream', ...headers };
+    return { path: this.#target, method: 'GET', headers: all };
+  }
+
+  /**
+   * A stream takes no connection of the pool away from the calls, and leaves nothing behind when it ends. It may be
+   * silent for as long as it likes: a peer that is gone is noticed by TCP.
+   */
+  #stream(request: Dispatcher.DispatchOptions, answer: HttpAnswer): void {
+    const client = new Client(this.#origin, {
+      connect: this.#connect,
+      headersTimeout: LIMITS.callLongestMs,
+      bodyTimeout: 0,
+    });
+    this.#streams.add(client);
+    client.dispatch(request, answer);
+    const forget = (): boolean => this.#streams.delete(client);
+    void client.close().then(forget, forget);
   }
 }
 

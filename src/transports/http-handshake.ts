@@ -3,6 +3,7 @@
 
 import type { ExchangeRequest } from '../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { RPC } from '../domain/jsonrpc.ts';
 import { type Era, META, type Peer } from '../domain/mcp.ts';
 import { eraHeaders } from './era.ts';
 import type { HandshakeAnswer, HandshakeChannel } from './handshake.ts';
@@ -11,21 +12,31 @@ import { ask } from './http-ask.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing } from './http-failures.ts';
 
+type Refused = Extract<Ending, { kind: 'refused' }>;
+
+export interface HttpHandshakeOptions {
+  /** Ends the waiting. */
+  readonly signal: AbortSignal;
+  /** A server that never answers `server/discover` counts as one that does not know it. */
+  readonly discoverMs: number;
+  /** The era in which the backend is known to speak; what it fails of is then no sign of another. */
+  readonly known: Era | undefined;
+}
+
 /** One attempt to shake hands; make a new one for the next. */
 export class HttpHandshake implements HandshakeChannel {
   readonly #connection: HttpConnection;
-  readonly #nextId: () => number;
   readonly #signal: AbortSignal;
   readonly #discoverMs: number;
+  readonly #known: Era | undefined;
   #sessionId: string | undefined;
   #legacyVersion = '';
 
-  /** `discoverMs`: a server that never answers `server/discover` counts as one that does not know it. */
-  constructor(connection: HttpConnection, nextId: () => number, signal: AbortSignal, discoverMs: number) {
+  constructor(connection: HttpConnection, { signal, discoverMs, known }: HttpHandshakeOptions) {
     this.#connection = connection;
-    this.#nextId = nextId;
     this.#signal = signal;
     this.#discoverMs = discoverMs;
+    this.#known = known;
   }
 
   /** Session id given with the answer to `initialize`, if any. */
@@ -34,7 +45,7 @@ export class HttpHandshake implements HandshakeChannel {
   }
 
   async request(request: ExchangeRequest, era: Era): Promise<HandshakeAnswer> {
-    const id = this.#nextId();
+    const id = this.#connection.nextId();
     const body = JSON.stringify({ jsonrpc: '2.0', id, method: request.method, params: request.params });
     const headers = this.#headers(request, era);
     const patience = era === 'modern' ? AbortSignal.timeout(this.#discoverMs) : undefined;
@@ -80,6 +91,7 @@ export class HttpHandshake implements HandshakeChannel {
     const version = isJsonObject(meta) ? meta[META.protocolVersion] : undefined;
     return typeof version === 'string' ? version : '';
   }
+
   /**
    * What an HTTP answer without the JSON-RPC answer says about the method: that it is not known here, or nothing.
    * Missing authorization and broken proxies are no evidence of an era, so they fail.
@@ -88,12 +100,20 @@ export class HttpHandshake implements HandshakeChannel {
   #explain(ending: Ending, era: Era): HandshakeAnswer {
     if (ending.kind === 'broken') throw ending.failure;
     if (ending.kind === 'refused') {
-      if (NO_EVIDENCE.has(ending.status) || ending.status < 400) throw answeredStatus(ending.status);
-      return ending.error ?? none(`POST ${this.#connection.path} was answered with HTTP ${ending.status}`);
+      const { status, error } = ending;
+      if (this.#isFailure(ending)) throw answeredStatus(status);
+      return error ?? none(`POST ${this.#connection.path} was answered with HTTP ${status}`);
     }
     // Whatever a server says to a method of another era, asking in its own era may still succeed.
-    if (era === 'modern') return none(`POST ${this.#connection.path} ${ending.lack}`);
+    if (era === 'modern' || this.#known === 'modern')
+      return none(`POST ${this.#connection.path} ${ending.lack}`);
     throw answerMissing(ending.lack);
+  }
+
+  /** A server that is known has no reason to fail of a method that it does not know, and says so if it does. */
+  #isFailure({ status, error }: Refused): boolean {
+    if (NO_EVIDENCE.has(status) || status < 400) return true;
+    return this.#known !== undefined && status >= 500 && error?.error.code !== RPC.methodNotFound;
   }
 }
 

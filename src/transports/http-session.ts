@@ -1,12 +1,14 @@
-// The conversation with one HTTP backend: what the handshake agreed on, the session id, and the ids of requests.
-// It notices that a backend forgot the session and opens a new one; which call asks for that is decided in
-// http-call.ts.
+// The session with one HTTP backend: what the handshake agreed on and the session id. There is one for the transport
+// itself and one for each client with a conversation of its own, so an idle one has to be small.
+// It notices that a backend forgot the session; what follows from that is decided in http-conversation.ts.
 
+import type { ClientProfile, ClientReply } from '../domain/client.ts';
 import { backendUnavailable } from '../domain/errors.ts';
 import type { ExchangeRequest } from '../domain/exchange.ts';
-import { type BackendMessage, RPC } from '../domain/jsonrpc.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { JsonRpcId } from '../domain/jsonrpc.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { Peer } from '../domain/mcp.ts';
+import type { Era, Peer } from '../domain/mcp.ts';
 import { type ClientInfo, eraHeaders } from './era.ts';
 import { shakeHands } from './handshake.ts';
 import type { Ending, HttpAnswer } from './http-answer.ts';
@@ -18,6 +20,12 @@ import { HttpHandshake } from './http-handshake.ts';
 export interface SessionOptions {
   readonly client: ClientInfo;
   readonly handshakeTimeoutMs: number;
+  /** The client it is for; absent for the transport's own. */
+  readonly profile?: ClientProfile;
+  /** The era in which the backend is known to speak. Default: that of the session that was lost. */
+  readonly known?: Era;
+  /** Gives one and the same object for equal peers, so that they are kept once. */
+  readonly intern?: (peer: Peer) => Peer;
 }
 
 /** What was agreed on by one handshake; replaced as a whole by the next. */
@@ -29,19 +37,19 @@ interface Agreement {
 }
 
 type Refused = Extract<Ending, { kind: 'refused' }>;
-type ServerRequest = Extract<BackendMessage, { kind: 'request' }>;
 
 /** A session, or what stands for it with backends that have none. */
 export class HttpSession {
   readonly #connection: HttpConnection;
   readonly #options: SessionOptions;
-  readonly #closing = new AbortController();
   #agreement: Agreement = NOTHING_AGREED;
   #epoch = 0;
-  #lastId = 0;
-  #repliesUnderWay = 0;
+  #courtesies = 0;
+  #isClosed = false;
+  /** Ends the handshake that is under way. */
+  #opening: AbortController | undefined;
   #reopening: Promise<void> | undefined;
-  #reopened: () => void = () => undefined;
+  #reopened: (() => void) | undefined;
 
   constructor(connection: HttpConnection, options: SessionOptions) {
     this.#connection = connection;
@@ -63,12 +71,6 @@ export class HttpSession {
     return this.#epoch;
   }
 
-  /** Request ids are never reused on a connection, whatever session they were used in. */
-  nextId(): number {
-    this.#lastId += 1;
-    return this.#lastId;
-  }
-
   /** Headers of one request in the present session. */
   headers(request: ExchangeRequest): Headers {
     const { peer, headers } = this.#agreement;
@@ -77,26 +79,25 @@ export class HttpSession {
 
   /** Shakes hands. Rejects with GatewayError; `signal` ends the wait. */
   async open(signal: AbortSignal): Promise<void> {
-    const { client, handshakeTimeoutMs } = this.#options;
-    const both = AbortSignal.any([signal, this.#closing.signal]);
-    const channel = new HttpHandshake(
-      this.#connection,
-      () => this.nextId(),
-      both,
-      Math.ceil(handshakeTimeoutMs / 2),
-    );
-    const known = this.#agreement === NOTHING_AGREED ? undefined : this.peer.era;
-    const first = known === undefined || known === 'modern' ? 'modern' : 'legacy';
-    const peer = await shakeHands(channel, { client, first });
-    if (known !== undefined && known !== peer.era) {
-      const reason = `it speaks the ${peer.era} era now, it spoke the ${known} era before`;
-      throw backendUnavailable(reason, { delivered: 'no', suspicious: true });
+    const opening = new AbortController();
+    const stop = (): void => opening.abort();
+    if (this.#isClosed || signal.aborted) stop();
+    // Let go of afterwards: a signal may live as long as the gateway.
+    signal.addEventListener('abort', stop);
+    this.#opening = opening;
+    const discoverMs = Math.ceil(this.#options.handshakeTimeoutMs / 2);
+    const { known } = this.#options;
+    const channel = new HttpHandshake(this.#connection, { signal: opening.signal, discoverMs, known });
+    try {
+      this.#agree(await this.#shakeHands(channel), channel.sessionId);
+    } catch (thrown) {
+      // The backend keeps a session that nobody will use.
+      if (channel.sessionId !== undefined) void this.#endSession({ 'mcp-session-id': channel.sessionId });
+      throw thrown;
+    } finally {
+      signal.removeEventListener('abort', stop);
+      this.#opening = undefined;
     }
-    const sessionId = peer.era === 'legacy' ? channel.sessionId : undefined;
-    const session: Headers = sessionId === undefined ? {} : { 'mcp-session-id': sessionId };
-    const headers = { ...eraHeaders({ method: 'ping' }, peer), ...session };
-    this.#agreement = { peer, sessionId, headers };
-    this.#epoch += 1;
   }
 
   /**
@@ -127,31 +128,48 @@ export class HttpSession {
   async cancel(requestId: number): Promise<void> {
     const method = 'notifications/cancelled';
     const params = { requestId, reason: 'nobody waits for the answer' };
-    const body = JSON.stringify({ jsonrpc: '2.0', method, params });
-    await this.#briefly((answer) => this.#connection.post(body, this.headers({ method }), answer));
+    await this.#post({ jsonrpc: '2.0', method, params }, method);
   }
 
-  /** Answers what a backend asked: it is alive to `ping`, and able to nothing else. Never rejects, waits briefly. */
-  async reply({ id, method }: ServerRequest): Promise<void> {
-    if (this.#repliesUnderWay >= LIMITS.repliesUnderWay) return;
-    this.#repliesUnderWay += 1;
-    // No capability was declared in the handshake, so a server has nothing else to ask for.
-    const outcome = method === 'ping' ? { result: {} } : { error: UNKNOWN_METHOD };
-    const body = JSON.stringify({ jsonrpc: '2.0', id, ...outcome });
-    await this.#briefly((answer) => this.#connection.post(body, this.headers({ method: '' }), answer));
-    this.#repliesUnderWay -= 1;
+  /** Sends a notification, unless too many are under way. Never rejects, waits briefly. */
+  async notify(method: string, params: JsonObject): Promise<void> {
+    await this.#bounded({ jsonrpc: '2.0', method, params }, method);
+  }
+
+  /** Answers a request of the backend, unless too many answers are under way. Never rejects, waits briefly. */
+  async reply(id: JsonRpcId, reply: ClientReply): Promise<void> {
+    await this.#bounded({ jsonrpc: '2.0', id, ...reply }, '');
   }
 
   /** Ends a handshake that is under way; there will be no other. */
   close(): void {
-    this.#closing.abort();
+    this.#isClosed = true;
+    this.#opening?.abort();
   }
 
   /** Ends the session on the backend, as far as it listens. Never rejects. */
   async end(): Promise<void> {
-    if (!this.hasSession) return;
-    const headers = this.#agreement.headers;
-    await this.#briefly((answer) => this.#connection.delete(headers, answer));
+    if (this.hasSession) await this.#endSession(this.#agreement.headers);
+  }
+
+  async #shakeHands(channel: HttpHandshake): Promise<Peer> {
+    const { client, profile } = this.#options;
+    const known = this.#agreement === NOTHING_AGREED ? undefined : this.peer.era;
+    const first = known === undefined || known === 'modern' ? 'modern' : 'legacy';
+    const peer = await shakeHands(channel, { client, first, profile });
+    if (known !== undefined && known !== peer.era) {
+      const reason = `it speaks the ${peer.era} era now, it spoke the ${known} era before`;
+      throw backendUnavailable(reason, { delivered: 'no', suspicious: true });
+    }
+    return this.#options.intern?.(peer) ?? peer;
+  }
+
+  #agree(peer: Peer, givenId: string | undefined): void {
+    const sessionId = peer.era === 'legacy' ? givenId : undefined;
+    const session: Headers = sessionId === undefined ? {} : { 'mcp-session-id': sessionId };
+    const headers = { ...eraHeaders({ method: 'ping' }, peer), ...session };
+    this.#agreement = { peer, sessionId, headers };
+    this.#epoch += 1;
   }
 
   async #openAgain(): Promise<void> {
@@ -160,7 +178,23 @@ export class HttpSession {
     } finally {
       this.#reopening = undefined;
     }
-    this.#reopened();
+    this.#reopened?.();
+  }
+
+  async #bounded(message: object, method: string): Promise<void> {
+    if (this.#courtesies >= LIMITS.repliesUnderWay) return;
+    this.#courtesies += 1;
+    await this.#post(message, method);
+    this.#courtesies -= 1;
+  }
+
+  async #post(message: object, method: string): Promise<void> {
+    const body = JSON.stringify(message);
+    await this.#briefly((answer) => this.#connection.post(body, this.headers({ method }), answer));
+  }
+
+  async #endSession(headers: Headers): Promise<void> {
+    await this.#briefly((answer) => this.#connection.delete(headers, answer));
   }
 
   async #briefly(send: (answer: HttpAnswer) => void): Promise<void> {
@@ -169,10 +203,16 @@ export class HttpSession {
 }
 
 const NOTHING_AGREED: Agreement = {
-  peer: { era: 'bare', protocolVersion: '', serverName: '', serverVersion: '', capabilities: {} },
+  peer: {
+    era: 'bare',
+    protocolVersion: '',
+    serverName: '',
+    serverVersion: '',
+    capabilities: {},
+    greeting: {},
+  },
   sessionId: undefined,
   headers: {},
 };
 
 const SESSION_CODES: ReadonlySet<number> = new Set([-32000, -32001]);
-const UNKNOWN_METHOD = { code: RPC.methodNotFound, message: 'Method not found' };

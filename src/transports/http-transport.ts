@@ -1,87 +1,115 @@
-// The way to one Streamable HTTP backend: joins connections, session, calls and the listening stream to a Transport.
-// Each of them has its own file (http-*.ts); the program behind an endpoint is started in managed-http.ts.
+// The way to one Streamable HTTP backend: the connections, the conversation of the transport itself, and those of single
+// clients. What a conversation is made of is in http-conversation.ts and its neighbours; the program behind an endpoint is
+// started in managed-http.ts.
 
-import { Observable, ReplaySubject, Subject } from 'rxjs';
+import type { Observable } from 'rxjs';
+import type { ClientProfile, ServerMessage } from '../domain/client.ts';
 import { backendUnavailable, GatewayError } from '../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
-import type { BackendMessage } from '../domain/jsonrpc.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { LIMITS } from '../domain/limits.ts';
 import type { Peer } from '../domain/mcp.ts';
-import { type ClientInfo, dress } from './era.ts';
-import { type CallHost, HttpCall, type Notification, PROGRESS } from './http-call.ts';
+import type { ClientInfo } from './era.ts';
+import { Goodbyes } from './goodbyes.ts';
+import { isRefusal } from './handshake.ts';
 import { HttpConnection } from './http-connection.ts';
+import { type HttpBackend, HttpConversation } from './http-conversation.ts';
 import { connectionClosed, openingCalledOff } from './http-failures.ts';
-import { HttpListener } from './http-listener.ts';
 import { HttpSession } from './http-session.ts';
-import type { BackendNotification, Closed, OpenOptions, Transport, TransportFacts } from './transport.ts';
+import { PeerMemory } from './peer-memory.ts';
+import type { Closed, OpenOptions, Transport, TransportFacts, Upstream } from './transport.ts';
+
+type Options = Pick<OpenOptions, 'client' | 'handshakeTimeoutMs'>;
 
 /**
  * Connects to the endpoint of a definition and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`;
  * nothing is left open after a rejection.
  */
 export async function openHttp(definition: InstanceDefinition, options: OpenOptions): Promise<HttpTransport> {
-  const { client, deniedNetworks } = options;
-  const handshakeTimeoutMs = Math.ceil(options.handshakeTimeoutMs);
-  const timeLimit = AbortSignal.timeout(handshakeTimeoutMs);
+  const { client, deniedNetworks, handshakeTimeoutMs } = options;
+  const { endpoint = '', headers } = definition;
   let connection: HttpConnection | undefined;
   try {
-    const { endpoint = '', headers } = definition;
     connection = new HttpConnection({ endpoint, headers, deniedNetworks });
     const session = new HttpSession(connection, { client, handshakeTimeoutMs });
-    await session.open(AbortSignal.any([options.signal, timeLimit]));
-    return new HttpTransport(connection, session, client);
+    await openSession(session, options.signal, handshakeTimeoutMs);
+    return new HttpTransport(connection, session, { client, handshakeTimeoutMs });
   } catch (thrown) {
     await connection?.destroy();
     if (options.signal.aborted) throw openingCalledOff(thrown);
-    if (timeLimit.aborted) throw undelivered(`no handshake within ${handshakeTimeoutMs / 1000} s`, thrown);
-    throw thrown instanceof GatewayError
-      ? new GatewayError(thrown.code, thrown.message, { ...thrown.facts, delivered: 'no' })
-      : undelivered('its endpoint cannot be used', thrown);
+    throw thrown instanceof GatewayError ? thrown : undelivered('its endpoint cannot be used', thrown);
   }
 }
 
 /** An open way to an HTTP backend. Made by `openHttp`. */
-export class HttpTransport implements Transport, CallHost {
+export class HttpTransport implements Transport, HttpBackend {
   readonly kind = 'http';
-  readonly peer: Peer;
   readonly connection: HttpConnection;
-  readonly session: HttpSession;
-  readonly calls = new Map<number, HttpCall>();
-  readonly #client: ClientInfo;
-  readonly #listener: HttpListener;
-  readonly #messages$ = new Subject<BackendNotification>();
-  readonly #closed$ = new ReplaySubject<Closed>(1);
+  readonly client: ClientInfo;
+  readonly goodbyes = new Goodbyes();
+  readonly #handshakeTimeoutMs: number;
+  readonly #own: HttpConversation;
+  readonly #upstreams = new Set<HttpConversation>();
+  /** Sessions of upstreams whose handshake is under way. */
+  readonly #openings = new Set<HttpSession>();
+  readonly #peers = new PeerMemory();
+  /** It was asked for a conversation of a single client, and does not know what that is. */
+  #isModernOnly = false;
   #strayMessages = 0;
   #closing: Promise<void> | undefined;
 
-  constructor(connection: HttpConnection, session: HttpSession, client: ClientInfo) {
+  constructor(connection: HttpConnection, session: HttpSession, { client, handshakeTimeoutMs }: Options) {
     this.connection = connection;
-    this.session = session;
-    this.peer = session.peer;
-    this.#client = client;
-    this.#listener = new HttpListener(connection, session, (message) => this.#heard(message));
-    this.#listener.start();
-    session.onReopened(() => this.#listener.start());
+    this.client = client;
+    this.#handshakeTimeoutMs = handshakeTimeoutMs;
+    this.#own = new HttpConversation(this, session, undefined);
   }
 
-  get messages$(): Observable<BackendNotification> {
-    return this.#messages$;
+  get peer(): Peer {
+    return this.#own.peer;
+  }
+
+  get messages$(): Observable<ServerMessage> {
+    return this.#own.messages$;
   }
 
   get closed$(): Observable<Closed> {
-    return this.#closed$;
+    return this.#own.closed$;
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
-    return new Observable((subscriber) => {
-      if (this.#closing !== undefined) {
-        subscriber.error(connectionClosed('closed by the gateway', false));
-        return undefined;
-      }
-      const call = new HttpCall(this, dress(request, this.peer, this.#client), subscriber);
-      call.start();
-      return () => call.cancel();
-    });
+    return this.#own.exchange(request);
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.#own.notify(method, params);
+  }
+
+  async openUpstream(profile: ClientProfile, signal: AbortSignal): Promise<Upstream | undefined> {
+    if (this.#closing !== undefined) throw connectionClosed('closed by the gateway', false);
+    if (signal.aborted) throw openingCalledOff();
+    const { era } = this.peer;
+    if (era === 'bare' || this.#isModernOnly) return undefined;
+    if (this.#upstreams.size + this.#openings.size >= LIMITS.sessions) throw undelivered(NO_ROOM);
+    const { client, connection } = this;
+    const handshakeTimeoutMs = this.#handshakeTimeoutMs;
+    const intern = this.#peers.intern;
+    const options = { client, handshakeTimeoutMs, profile, intern, known: era };
+    const session = new HttpSession(connection, options);
+    this.#openings.add(session);
+    try {
+      await openSession(session, signal, handshakeTimeoutMs);
+    } catch (thrown) {
+      if (era !== 'modern' || !isRefusal(thrown)) throw thrown;
+      this.#isModernOnly = true;
+      return undefined;
+    } finally {
+      this.#openings.delete(session);
+    }
+    const upstream = new HttpConversation(this, session, profile);
+    this.#upstreams.add(upstream);
+    return upstream;
   }
 
   facts(): TransportFacts {
@@ -98,47 +126,45 @@ export class HttpTransport implements Transport, CallHost {
     return this.#closing;
   }
 
-  notified(message: Notification): void {
-    // Log lines carry no id. With one call under way there is no doubt whose they are; with more there is.
-    const [only] = message.method === LOG && this.calls.size === 1 ? this.calls.values() : [];
-    if (only !== undefined) {
-      only.hear(message);
-      return;
-    }
-    if (message.method !== PROGRESS) {
-      this.#messages$.next({ method: message.method, params: message.params });
-      return;
-    }
-    const token = message.params.progressToken;
-    const call = typeof token === 'number' ? this.calls.get(token) : undefined;
-    if (call === undefined) this.stray();
-    else call.hear(message);
-  }
-
   stray(): void {
     this.#strayMessages += 1;
   }
 
-  #heard(message: BackendMessage): void {
-    if (message.kind === 'notification') this.notified(message);
-    else if (message.kind === 'request') void this.session.reply(message);
-    else this.stray();
+  ended(conversation: HttpConversation): void {
+    this.#upstreams.delete(conversation);
   }
 
-  async #end(closed: Closed): Promise<void> {
-    this.#listener.stop();
-    this.session.close();
-    await Promise.all([...this.calls.values()].map((call) => call.abandon(closed.reason)));
-    if (closed.expected) await this.session.end();
-    await this.connection.destroy();
-    this.#messages$.complete();
-    this.#closed$.next(closed);
-    this.#closed$.complete();
+  #end(closed: Closed): Promise<void> {
+    for (const session of this.#openings) session.close();
+    const upstreams = [...this.#upstreams].map((upstream) => upstream.end(closed));
+    return this.#own.end(closed, async () => {
+      await Promise.all(upstreams);
+      await this.connection.destroy();
+    });
   }
 }
 
-const LOG = 'notifications/message';
+const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;
 
-function undelivered(reason: string, cause: unknown): GatewayError {
+/** Shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`. */
+async function openSession(session: HttpSession, signal: AbortSignal, timeoutMs: number): Promise<void> {
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    session.close();
+  }, timeoutMs);
+  try {
+    await session.open(signal);
+  } catch (thrown) {
+    if (signal.aborted) throw openingCalledOff(thrown);
+    if (isLate) throw undelivered(`no handshake within ${Math.ceil(timeoutMs) / 1000} s`, thrown);
+    if (!(thrown instanceof GatewayError)) throw undelivered('its endpoint cannot be used', thrown);
+    throw new GatewayError(thrown.code, thrown.message, { ...thrown.facts, delivered: 'no' });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function undelivered(reason: string, cause?: unknown): GatewayError {
   return backendUnavailable(reason, { delivered: 'no', cause });
 }

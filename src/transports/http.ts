@@ -9,5 +9,7 @@ import type { TransportType } from './transport.ts';
 export const http: TransportType = {
   kind: 'http',
   open: (definition, options) =>
-    definition.command === undefined ? openHttp(definition, options) : openManaged(definition, options),
+    definition.command === undefined
+      ? openHttp(definition, options)
+      : openManaged(definition, options, openHttp),
 };

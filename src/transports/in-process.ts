@@ -1,9 +1,11 @@
 // Transport to a backend that is a function of this process: for specs, and for embedders that serve tools themselves.
 // It does what the other kinds do, without bytes: progress tokens, cancellation, answers on closing. There is no
-// handshake: the peer counts as a legacy server that offers tools, resources and prompts.
+// handshake: the peer counts as a legacy server that offers tools, resources and prompts. A function does not tell its
+// callers apart, so a conversation for one client is another view on the same one.
 
 import { inspect } from 'node:util';
-import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
+import { Observable, ReplaySubject, Subject, type Subscriber, takeUntil } from 'rxjs';
+import type { ClientProfile, ServerMessage } from '../domain/client.ts';
 import { backendUnavailable } from '../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
@@ -12,12 +14,12 @@ import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 import { LEGACY_VERSIONS, type Peer } from '../domain/mcp.ts';
 import { callerTokenOf, paramsForCaller, paramsWithToken } from './progress-token.ts';
 import type {
-  BackendNotification,
   Closed,
   InProcessHandler,
   Transport,
   TransportFacts,
   TransportType,
+  Upstream,
 } from './transport.ts';
 
 /** The in-process row of the table. The function is `options.handlers.get(definition.serverId)`. */
@@ -29,7 +31,7 @@ export const inProcess: TransportType = {
     if (handler === undefined) {
       throw backendUnavailable(`no function serves "${definition.serverId}"`, { delivered: 'no' });
     }
-    return new InProcessTransport(definition, handler);
+    return new InProcessTransport(handler, peerOf(definition), new Subject());
   },
 };
 
@@ -47,25 +49,22 @@ class InProcessTransport implements Transport {
   readonly peer: Peer;
   readonly #handler: InProcessHandler;
   readonly #running = new Set<Call>();
-  readonly #messages = new Subject<BackendNotification>();
+  /** Shared by all conversations with the function: what is about no call is for everybody. */
+  readonly #messages: Subject<ServerMessage>;
+  readonly #upstreams = new Set<InProcessTransport>();
   readonly #closed = new ReplaySubject<Closed>(1);
   #ended: Closed | undefined;
   #lastToken = 0;
   #strayMessages = 0;
 
-  constructor(definition: InstanceDefinition, handler: InProcessHandler) {
+  constructor(handler: InProcessHandler, peer: Peer, messages: Subject<ServerMessage>) {
     this.#handler = handler;
-    this.peer = {
-      era: 'legacy',
-      protocolVersion: LEGACY_VERSIONS[0],
-      serverName: definition.id,
-      serverVersion: '',
-      capabilities: { tools: {}, resources: {}, prompts: {} },
-    };
+    this.peer = peer;
+    this.#messages = messages;
   }
 
-  get messages$(): Observable<BackendNotification> {
-    return this.#messages;
+  get messages$(): Observable<ServerMessage> {
+    return this.#messages.pipe(takeUntil(this.#closed));
   }
 
   get closed$(): Observable<Closed> {
@@ -80,6 +79,21 @@ class InProcessTransport implements Transport {
     return { pid: null, stderr: [], strayMessages: this.#strayMessages };
   }
 
+  /** A function has no use for what its client announces. */
+  notify(): void {}
+
+  async openUpstream({ protocolVersion }: ClientProfile, signal: AbortSignal): Promise<Upstream> {
+    if (this.#ended !== undefined || signal.aborted) {
+      throw backendUnavailable(this.#ended?.reason ?? 'its start was called off', { delivered: 'no' });
+    }
+    const spoken = LEGACY_VERSIONS.find((version) => version === protocolVersion);
+    const peer = { ...this.peer, protocolVersion: spoken ?? this.peer.protocolVersion };
+    const upstream = new InProcessTransport(this.#handler, peer, this.#messages);
+    this.#upstreams.add(upstream);
+    upstream.closed$.subscribe(() => this.#upstreams.delete(upstream));
+    return upstream;
+  }
+
   async close(): Promise<void> {
     if (this.#ended !== undefined) return;
     const closed = { reason: 'closed by the gateway', expected: true };
@@ -87,7 +101,7 @@ class InProcessTransport implements Transport {
     for (const { subscriber, started } of [...this.#running]) {
       subscriber.error(backendUnavailable(closed.reason, { delivered: started ? 'unknown' : 'no' }));
     }
-    this.#messages.complete();
+    for (const upstream of [...this.#upstreams]) void upstream.close();
     this.#closed.next(closed);
     this.#closed.complete();
   }
@@ -135,7 +149,7 @@ class InProcessTransport implements Transport {
 
   #notify(call: Call, method: string, params: JsonObject): void {
     if (!ABOUT_THE_CALL.has(method)) {
-      this.#messages.next({ method, params });
+      this.#messages.next({ kind: 'notification', method, params });
     } else if (!this.#running.has(call)) {
       this.#strayMessages += 1;
     } else {
@@ -150,6 +164,18 @@ class InProcessTransport implements Transport {
     const params = paramsWithToken(request, this.#lastToken);
     return params === undefined ? request : { method: request.method, params };
   }
+}
+
+function peerOf({ id }: InstanceDefinition): Peer {
+  const capabilities = { tools: {}, resources: {}, prompts: {} };
+  return {
+    era: 'legacy',
+    protocolVersion: LEGACY_VERSIONS[0],
+    serverName: id,
+    serverVersion: '',
+    capabilities,
+    greeting: { capabilities, serverInfo: { name: id, version: '' } },
+  };
 }
 
 const ABOUT_THE_CALL: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message']);

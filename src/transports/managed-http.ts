@@ -1,18 +1,29 @@
-// A Streamable HTTP backend whose program the gateway runs itself: starts it, waits until it answers, and ends with it.
-// The way to the endpoint is http-transport.ts, the process is child-process.ts; here they are joined.
+// A backend with an endpoint whose program the gateway runs itself: starts it, waits until it answers, and ends with it.
+// The way to the endpoint is http-transport.ts or sse.ts, the process is child-process.ts; here they are joined.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Observable } from 'rxjs';
+import { AsyncSubject, type Observable } from 'rxjs';
+import type { ClientProfile, ServerMessage } from '../domain/client.ts';
 import { asGatewayError, backendUnavailable } from '../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import { openingFailed } from '../domain/failures.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
+import type { InstanceDefinition, TransportKind } from '../domain/instance.ts';
+import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Peer } from '../domain/mcp.ts';
 import { Child, type KillLadder, type Program } from './child-process.ts';
 import { mayBeStarting, openingCalledOff } from './http-failures.ts';
-import { type HttpTransport, openHttp } from './http-transport.ts';
-import type { BackendNotification, Closed, OpenOptions, Transport, TransportFacts } from './transport.ts';
+import type { Closed, OpenOptions, Transport, TransportFacts, Upstream } from './transport.ts';
+
+/** The way to an endpoint, which can be told that the program behind it is gone. */
+export interface EndpointTransport extends Transport {
+  end(closed: Closed): Promise<void>;
+}
+
+export type OpenEndpoint = (
+  definition: InstanceDefinition,
+  options: OpenOptions,
+) => Promise<EndpointTransport>;
 
 /** Programs that serve HTTP do not read stdin, so SIGTERM comes at once. */
 const LADDER: KillLadder = { stdinEndMs: 0, terminateMs: LIMITS.terminateMs };
@@ -22,7 +33,11 @@ const LADDER: KillLadder = { stdinEndMs: 0, terminateMs: LIMITS.terminateMs };
  * The program is told its port in PORT unless the definition sets that. Rejects with BACKEND_UNAVAILABLE, `delivered:
  * 'no'`, with the last lines of stderr, and the program stopped.
  */
-export async function openManaged(definition: InstanceDefinition, options: OpenOptions): Promise<Transport> {
+export async function openManaged(
+  definition: InstanceDefinition,
+  options: OpenOptions,
+  openEndpoint: OpenEndpoint,
+): Promise<Transport> {
   if (options.signal.aborted) throw openingCalledOff();
   const child = new Child(programOf(definition), { ladder: LADDER });
   const over = new AbortController();
@@ -32,7 +47,7 @@ export async function openManaged(definition: InstanceDefinition, options: OpenO
     over.abort();
   });
   try {
-    return new ManagedHttp(await openWhenListening(definition, options, over.signal), child);
+    return new ManagedHttp(await openWhenListening(definition, options, over.signal, openEndpoint), child);
   } catch (thrown) {
     const exitedBySelf = exit;
     await child.stop();
@@ -46,28 +61,43 @@ export async function openManaged(definition: InstanceDefinition, options: OpenO
 }
 
 class ManagedHttp implements Transport {
-  readonly kind = 'http';
+  readonly kind: TransportKind;
   readonly peer: Peer;
-  readonly #inner: HttpTransport;
+  readonly #inner: EndpointTransport;
   readonly #child: Child;
+  readonly #closed$ = new AsyncSubject<Closed>();
+  #exit: string | undefined;
 
-  constructor(inner: HttpTransport, child: Child) {
+  constructor(inner: EndpointTransport, child: Child) {
+    this.kind = inner.kind;
     this.peer = inner.peer;
     this.#inner = inner;
     this.#child = child;
-    void child.exited.then((reason) => inner.end({ reason, expected: false }));
+    void child.exited.then((reason) => {
+      this.#exit = reason;
+      return inner.end({ reason, expected: false });
+    });
+    inner.closed$.subscribe((closed) => void this.#afterwards(closed));
   }
 
-  get messages$(): Observable<BackendNotification> {
+  get messages$(): Observable<ServerMessage> {
     return this.#inner.messages$;
   }
 
   get closed$(): Observable<Closed> {
-    return this.#inner.closed$;
+    return this.#closed$;
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
     return this.#inner.exchange(request);
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.#inner.notify(method, params);
+  }
+
+  openUpstream(profile: ClientProfile, signal: AbortSignal): Promise<Upstream | undefined> {
+    return this.#inner.openUpstream(profile, signal);
   }
 
   facts(): TransportFacts {
@@ -77,6 +107,15 @@ class ManagedHttp implements Transport {
   async close(): Promise<void> {
     await this.#inner.close();
     await this.#child.stop();
+  }
+
+  /** A way that is lost leaves nothing behind: the program ends as well, and if it did by itself, that is why. */
+  async #afterwards(closed: Closed): Promise<void> {
+    if (!closed.expected) await Promise.race([this.#child.exited, delay(LAST_BREATH_MS)]);
+    const reason = this.#exit ?? closed.reason;
+    await this.#child.stop();
+    this.#closed$.next(closed.expected ? closed : { reason, expected: false });
+    this.#closed$.complete();
   }
 }
 
@@ -90,13 +129,14 @@ async function openWhenListening(
   definition: InstanceDefinition,
   options: OpenOptions,
   over: AbortSignal,
-): Promise<HttpTransport> {
+  openEndpoint: OpenEndpoint,
+): Promise<EndpointTransport> {
   const giveUpAt = performance.now() + options.handshakeTimeoutMs;
   const signal = AbortSignal.any([options.signal, over]);
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
     try {
       const handshakeTimeoutMs = Math.max(1, giveUpAt - performance.now());
-      return await openHttp(definition, { ...options, signal, handshakeTimeoutMs });
+      return await openEndpoint(definition, { ...options, signal, handshakeTimeoutMs });
     } catch (error) {
       if (signal.aborted || !mayBeStarting(error) || performance.now() + waitMs > giveUpAt) throw error;
       await delay(waitMs);
@@ -104,5 +144,7 @@ async function openWhenListening(
   }
 }
 
+/** A stream may break a moment before the program that held it is gone. */
+const LAST_BREATH_MS = 250;
 const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 250;

@@ -18,8 +18,14 @@ export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
 export function paramsWithToken({ method, params }: ExchangeRequest, token: number): JsonObject | undefined {
   const meta = isJsonObject(params?._meta) ? params._meta : undefined;
   const isAsked = meta?.[META.progressToken] !== undefined;
-  if (!isAsked && METHODS[method]?.nameField === undefined) return params;
+  if (!isAsked && !mayRunLong(method)) return params;
   return { ...params, _meta: { ...meta, [META.progressToken]: token } };
+}
+
+/** A question about a task is answered at once, whatever the task does. */
+function mayRunLong(method: string): boolean {
+  const field = METHODS[method]?.nameField;
+  return field !== undefined && field !== 'taskId';
 }
 
 /** Params of a progress notification as the caller expects them: with his token, or with none if he gave none. */

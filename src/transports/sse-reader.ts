@@ -13,6 +13,8 @@ const LONGEST_NAME = 'event'.length;
 /** Charged for each piece held besides its bytes, so that a million empty lines are not free. */
 const PIECE_BYTES = 64;
 
+const HEADER_VALUE = /^[\x21-\x7e\x80-\xff]([\x20-\x7e\x80-\xff]{0,1022}[\x21-\x7e\x80-\xff])?$/;
+
 /** Gets every event that carries data. `type` is 'message' unless the stream says otherwise. */
 export type EventListener = (data: Buffer, type: string) => void;
 
@@ -28,6 +30,9 @@ export class SseReader {
   #started = false;
   #endedByReturn = false;
   #retryMs: number | undefined;
+  /** Id of the event that is being read, which the following events inherit. */
+  #eventId = '';
+  #lastEventId = '';
 
   constructor(limitBytes: number, onEvent: EventListener) {
     this.#limitBytes = limitBytes;
@@ -37,6 +42,11 @@ export class SseReader {
   /** Wait before a reconnection that the server asked for, in ms. */
   get retryMs(): number | undefined {
     return this.#retryMs;
+  }
+
+  /** Id of the last complete event that the stream can be resumed after; '' when there is none. */
+  get lastEventId(): string {
+    return this.#lastEventId;
   }
 
   /** Takes the next bytes and reports the events they complete. Returns false once an event is over the limit. */
@@ -100,6 +110,10 @@ export class SseReader {
     } else if (name === 'retry') {
       const digits = line.toString('latin1', from);
       if (/^\d{1,9}$/.test(digits)) this.#retryMs = Number(digits);
+    } else if (name === 'id') {
+      // Sent back in a header, byte by byte; one that a header cannot hold is as good as none.
+      const id = line.toString('latin1', from);
+      this.#eventId = HEADER_VALUE.test(id) ? id : '';
     }
   }
 
@@ -107,6 +121,7 @@ export class SseReader {
     const [first, second] = this.#data;
     const type = this.#type === '' ? 'message' : this.#type;
     this.#type = '';
+    this.#lastEventId = this.#eventId;
     if (first === undefined) return;
     const data = second === undefined ? first : joinLines(this.#data);
     this.#data = [];

@@ -3,6 +3,7 @@
 // stdio.ts's; which message is about which exchange is correlator.ts's. Source: MCP basic/transports#stdio.
 
 import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
+import type { ClientReply, ServerMessage, ServerRequest } from '../domain/client.ts';
 import { backendUnavailable, notWritable } from '../domain/errors.ts';
 import type { ExchangeRequest } from '../domain/exchange.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -12,20 +13,33 @@ import { Child, type KillLadder, type Program } from './child-process.ts';
 import { Correlator, type ExchangeObserver, type PendingExchange } from './correlator.ts';
 import { LineDecoder, type OversizeLine } from './line-decoder.ts';
 import { Outbox, type OutgoingLine } from './outbox.ts';
-import type { BackendNotification, Closed, TransportFacts } from './transport.ts';
+import type { Closed, TransportFacts } from './transport.ts';
+
+export interface ChannelOptions {
+  readonly ladder?: KillLadder | undefined;
+  /** The program runs for a single client and may ask it something. Default: whatever it asks is refused. */
+  readonly mayAsk?: boolean;
+}
+
+type Request = Extract<BackendMessage, { kind: 'request' }>;
+
+/** Longest notification of a client: a few of them must not fill what calls have to go through. */
+const MOST_NOTICE_CHARACTERS = 1024 * 1024;
 
 /** The pipe to one program. Starts it at once; whether that worked shows in `closed$`. */
 export class StdioChannel {
   readonly #child: Child;
   readonly #outbox: Outbox;
   readonly #correlator = new Correlator();
-  readonly #messages = new Subject<BackendNotification>();
+  readonly #messages = new Subject<ServerMessage>();
   readonly #closed = new ReplaySubject<Closed>(1);
+  readonly #mayAsk: boolean;
   #ended: Closed | undefined;
   /** Why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
 
-  constructor(program: Program, ladder?: KillLadder) {
+  constructor(program: Program, { ladder, mayAsk = false }: ChannelOptions = {}) {
+    this.#mayAsk = mayAsk;
     const decoder = new LineDecoder({
       onLine: (line) => this.#receive(line),
       onOversize: (line) => this.#receiveOversize(line),
@@ -40,13 +54,23 @@ export class StdioChannel {
   }
 
   /** As in Transport. */
-  get messages$(): Observable<BackendNotification> {
+  get messages$(): Observable<ServerMessage> {
     return this.#messages;
   }
 
   /** As in Transport. */
   get closed$(): Observable<Closed> {
     return this.#closed;
+  }
+
+  /** False when nothing more can be sent. */
+  get isUsable(): boolean {
+    return this.#ended === undefined && this.#fault === undefined;
+  }
+
+  /** True when that is the program's doing: it exited, or closed a pipe. */
+  get hasFailed(): boolean {
+    return this.#fault !== undefined || this.#ended?.expected === false;
   }
 
   /** Queues the request; unsubscribing what is returned cancels it. */
@@ -75,9 +99,10 @@ export class StdioChannel {
     }
   }
 
-  /** Queues a notification. One that finds no room is dropped: nobody waits for it. */
+  /** Queues a notification. One that is very long, or finds no room, is dropped: nobody waits for it. */
   notify(method: string, params: JsonObject): void {
-    this.#outbox.add(lineOf({ jsonrpc: '2.0', method, params }));
+    const line = lineOf({ jsonrpc: '2.0', method, params });
+    if (line.line.length <= MOST_NOTICE_CHARACTERS) this.#outbox.add(line);
   }
 
   facts(): TransportFacts {
@@ -104,15 +129,38 @@ export class StdioChannel {
         return;
       case 'notification':
         if (this.#correlator.takeNotification(message)) return;
-        this.#messages.next({ method: message.method, params: message.params });
+        this.#messages.next(message);
         return;
       case 'request':
-        if (!this.#correlator.takeEcho(message)) this.#outbox.add(lineOf(replyTo(message)));
+        if (!this.#correlator.takeEcho(message)) this.#receiveRequest(message);
         return;
       case undefined:
         this.#receiveUnusable(line);
         return;
     }
+  }
+
+  /** With one exchange under way there is no doubt what a request is about; with more it is the client's, at large. */
+  #receiveRequest(message: Request): void {
+    if (this.#mayAsk && message.method !== 'ping') {
+      const request = this.#requestOf(message);
+      if (this.#correlator.takeRequest(request)) return;
+      if (this.#messages.observed) {
+        this.#messages.next(request);
+        return;
+      }
+    }
+    this.#outbox.add(lineOf(replyTo(message)));
+  }
+
+  /** The answer goes out while the pipe is open, even if the exchange that it came with has ended: it may be about none. */
+  #requestOf({ id, method, params }: Request): ServerRequest {
+    let isAnswered = false;
+    const answer = (reply: ClientReply): void => {
+      if (!isAnswered) this.#outbox.add(lineOf({ jsonrpc: '2.0', id, ...reply }));
+      isAnswered = true;
+    };
+    return { kind: 'request', method, params, answer };
   }
 
   #receiveUnusable(line: Buffer): void {
@@ -191,13 +239,13 @@ class Call implements OutgoingLine, Unsubscribable {
   }
 }
 
-/** The gateway declares no capabilities, so a server may ask it for nothing but a sign of life. */
-function replyTo({ id, method }: Extract<BackendMessage, { kind: 'request' }>): JsonObject {
+/** Where no capabilities are declared, or nobody listens, a server may ask for nothing but a sign of life. */
+function replyTo({ id, method }: Request): JsonObject {
   if (method === 'ping') return { jsonrpc: '2.0', id, result: {} };
   const error = { code: RPC.methodNotFound, message: `The client does not offer ${method}.` };
   return { jsonrpc: '2.0', id, error };
 }
 
-function lineOf(message: JsonObject): OutgoingLine {
+function lineOf(message: object): OutgoingLine {
   return { line: JSON.stringify(message), onHandedOver: () => {} };
 }

@@ -1,37 +1,53 @@
-// Transport to a program that speaks MCP on its standard input and output.
-// It owns the opening (start, handshake, and stopping when that fails); the pipe is stdio-channel.ts's, the process
-// child-process.ts's.
+// Transport to a program that speaks MCP on its standard input and output, and the conversations with programs of their
+// own that single clients of the same instance have.
+// The pipe is stdio-channel.ts's, the handshake stdio-handshake.ts's, the process child-process.ts's.
 
 import { Observable } from 'rxjs';
-import { asGatewayError, backendUnavailable, type GatewayError } from '../domain/errors.ts';
+import type { ClientProfile, ServerMessage } from '../domain/client.ts';
+import { backendUnavailable } from '../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
-import { openingFailed } from '../domain/failures.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer } from '../domain/mcp.ts';
 import type { KillLadder } from './child-process.ts';
 import { type ClientInfo, dress } from './era.ts';
-import { type HandshakeAnswer, type HandshakeChannel, shakeHands } from './handshake.ts';
 import { StdioChannel } from './stdio-channel.ts';
-import type {
-  BackendNotification,
-  Closed,
-  OpenOptions,
-  Transport,
-  TransportFacts,
-  TransportType,
-} from './transport.ts';
+import { openingStopped, openShared, shakeHandsOnPipe } from './stdio-handshake.ts';
+import type { Closed, OpenOptions, Transport, TransportFacts, TransportType, Upstream } from './transport.ts';
+import { WarmProcesses } from './warm-processes.ts';
 
 /** The stdio row of the table, with the stop ladder of LIMITS. */
 export const stdio: TransportType = stdioWith({});
 
-/** A stdio transport type with other waits between stdin end, SIGTERM and SIGKILL. */
-export function stdioWith(settings: { readonly ladder?: KillLadder }): TransportType {
-  return { kind: 'stdio', open: (definition, options) => open(definition, options, settings.ladder) };
+export interface StdioSettings {
+  /** Waits between stdin end, SIGTERM and SIGKILL. */
+  readonly ladder?: KillLadder;
+  /** Longest wait for the answer to the probe for the modern era. Default PROBE_PATIENCE_MS. */
+  readonly patienceMs?: number;
 }
 
-class StdioTransport implements Transport {
-  readonly kind = 'stdio';
+/** A stdio transport type with waits of its own. */
+export function stdioWith(settings: StdioSettings): TransportType {
+  return { kind: 'stdio', open: (definition, options) => open(definition, options, settings) };
+}
+
+async function open(
+  { command, args, workingDir, env }: InstanceDefinition,
+  options: OpenOptions,
+  { ladder, patienceMs }: StdioSettings,
+): Promise<Transport> {
+  if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
+  if (options.signal.aborted) throw openingStopped();
+  const program = { command, args, workingDir, env };
+  const start = () => new StdioChannel(program, { ladder });
+  const { channel, peer } = await openShared(start, { ...options, patienceMs });
+  const startOwn = () => new StdioChannel(program, { ladder, mayAsk: true });
+  const processes = new WarmProcesses(startOwn, { patienceMs: options.handshakeTimeoutMs });
+  return new StdioTransport({ channel, peer, options, processes });
+}
+
+/** What is said to one program after the handshake. */
+class StdioConversation implements Upstream {
   readonly peer: Peer;
   readonly #channel: StdioChannel;
   readonly #client: ClientInfo;
@@ -48,7 +64,11 @@ class StdioTransport implements Transport {
     );
   }
 
-  get messages$(): Observable<BackendNotification> {
+  notify(method: string, params: JsonObject): void {
+    this.#channel.notify(method, params);
+  }
+
+  get messages$(): Observable<ServerMessage> {
     return this.#channel.messages$;
   }
 
@@ -56,87 +76,74 @@ class StdioTransport implements Transport {
     return this.#channel.closed$;
   }
 
-  facts(): TransportFacts {
-    return this.#channel.facts();
-  }
-
   close(): Promise<void> {
     return this.#channel.close();
   }
 }
 
-async function open(
-  { command, args, workingDir, env }: InstanceDefinition,
-  { client, handshakeTimeoutMs, signal }: OpenOptions,
-  ladder: KillLadder | undefined,
-): Promise<Transport> {
-  if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
-  if (signal.aborted) throw openingStopped();
-  const channel = new StdioChannel({ command, args, workingDir, env }, ladder);
-  const handshakeChannel = new StdioHandshake(channel);
-  const limit = limitOpening(signal, handshakeTimeoutMs, () => handshakeChannel.lack);
-  try {
-    const handshake = shakeHands(handshakeChannel, { client, first: 'legacy' });
-    return new StdioTransport(channel, await Promise.race([handshake, limit.passed]), client);
-  } catch (error) {
-    await channel.close();
-    throw openingFailed(asGatewayError(error), channel.facts().stderr);
-  } finally {
-    limit.forget();
-  }
+interface Opened {
+  readonly channel: StdioChannel;
+  readonly peer: Peer;
+  readonly options: OpenOptions;
+  readonly processes: WarmProcesses<StdioChannel>;
 }
 
-/** The channel a handshake runs over; it remembers what was asked last. */
-class StdioHandshake implements HandshakeChannel {
+class StdioTransport implements Transport {
+  readonly kind = 'stdio';
+  readonly peer: Peer;
   readonly #channel: StdioChannel;
-  #asked = '';
+  readonly #options: OpenOptions;
+  readonly #processes: WarmProcesses<StdioChannel>;
+  /** What is said in the process that all clients share. */
+  readonly #shared: StdioConversation;
 
-  constructor(channel: StdioChannel) {
+  constructor({ channel, peer, options, processes }: Opened) {
+    this.peer = peer;
     this.#channel = channel;
+    this.#options = options;
+    this.#processes = processes;
+    this.#shared = new StdioConversation(channel, peer, options.client);
   }
 
-  /** What the program does instead of answering, as a clause; undefined when it keeps silent. */
-  get lack(): string | undefined {
-    const { strayMessages: count } = this.#channel.facts();
-    if (count === 0) return undefined;
-    const lines = count === 1 ? '1 line that is' : `${count} lines that are`;
-    return `it wrote ${lines} no JSON-RPC, and did not answer ${this.#asked}`;
-  }
-
-  request(request: ExchangeRequest): Promise<HandshakeAnswer> {
-    this.#asked = request.method;
-    return new Promise((resolve, reject) => {
-      this.#channel.send(request, {
-        next: (event) => {
-          if (event.kind !== 'notification') resolve(event);
-        },
-        error: reject,
-        complete: () => {},
-      });
-    });
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return this.#shared.exchange(request);
   }
 
   notify(method: string, params: JsonObject): void {
-    this.#channel.notify(method, params);
+    this.#shared.notify(method, params);
   }
-}
 
-function limitOpening(signal: AbortSignal, timeoutMs: number, lack: () => string | undefined) {
-  const { promise: passed, reject } = Promise.withResolvers<never>();
-  const stop = (): void => reject(openingStopped());
-  const giveUp = (): void => {
-    const reason = lack() ?? `it did not finish the handshake within ${timeoutMs / 1000} s`;
-    reject(backendUnavailable(reason, { delivered: 'no' }));
-  };
-  const timer = setTimeout(giveUp, timeoutMs);
-  signal.addEventListener('abort', stop);
-  const forget = (): void => {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', stop);
-  };
-  return { passed, forget };
-}
+  get messages$(): Observable<ServerMessage> {
+    return this.#shared.messages$;
+  }
 
-function openingStopped(): GatewayError {
-  return backendUnavailable('its start was called off', { delivered: 'no' });
+  get closed$(): Observable<Closed> {
+    return this.#shared.closed$;
+  }
+
+  facts(): TransportFacts {
+    return this.#channel.facts();
+  }
+
+  /**
+   * In the legacy era where the program speaks it, which one of both eras does when it is addressed so; else in the modern
+   * one. QUEUE_FULL when there are too many of them already.
+   */
+  async openUpstream(profile: ClientProfile, signal: AbortSignal): Promise<Upstream | undefined> {
+    const { era } = this.peer;
+    if (era === 'bare') return undefined;
+    if (signal.aborted) throw openingStopped();
+    const { client, handshakeTimeoutMs } = this.#options;
+    const greet = async (channel: StdioChannel) => {
+      const mayBeModern = era === 'modern';
+      const options = { client, profile, mayBeModern, signal, handshakeTimeoutMs };
+      const peer = await shakeHandsOnPipe(channel, options);
+      return new StdioConversation(channel, peer, client);
+    };
+    return this.#processes.open({ signal, calledOff: openingStopped, greet });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#shared.close(), this.#processes.close()]);
+  }
 }

@@ -2,6 +2,7 @@
 // conformance suite (spec/conformance/transport.ts). A transport knows no actors, no health and no balancing.
 
 import type { Observable } from 'rxjs';
+import type { ClientProfile, ServerMessage } from '../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceDefinition, TransportKind } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -14,12 +15,6 @@ export interface Closed {
   readonly expected: boolean;
 }
 
-/** Something the backend said that answers nothing: list_changed, a log line that no exchange owns. */
-export interface BackendNotification {
-  readonly method: string;
-  readonly params: JsonObject;
-}
-
 /** Facts for the instance's snapshot. */
 export interface TransportFacts {
   readonly pid: number | null;
@@ -27,9 +22,12 @@ export interface TransportFacts {
   readonly strayMessages: number;
 }
 
-export interface Transport {
-  readonly kind: TransportKind;
-  /** What the handshake learned; fixed for the life of the transport. */
+/**
+ * One conversation with a backend. A transport is the one of the instance itself, in which no client's capabilities are
+ * declared; `openUpstream` opens others, each on behalf of one client and in that client's era where it can.
+ */
+export interface Upstream {
+  /** What the handshake learned; fixed for the life of the conversation. */
   readonly peer: Peer;
   /**
    * Cold: subscribing sends the request, unsubscribing before the answer cancels it on the backend. Emits
@@ -38,14 +36,37 @@ export interface Transport {
    * transport's own buffer. It sets no deadline: the dispatcher does.
    */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
-  /** Hot, no replay: notifications that belong to no exchange. Completes when the transport has closed. */
-  readonly messages$: Observable<BackendNotification>;
+  /** Sends a notification of the client. One that finds no room, or no backend, is dropped. */
+  notify(method: string, params: JsonObject): void;
+  /**
+   * Hot, no replay: what belongs to no exchange. Completes when the conversation has closed. Requests only come in one
+   * that declared a client's capabilities; there, over HTTP, the stream of the backend is open while somebody
+   * subscribes.
+   */
+  readonly messages$: Observable<ServerMessage>;
+  /**
+   * Where messages come on a stream that is being opened: resolves when it is open or will not be, after a quarter of a
+   * second at the latest. Undefined, or absent, when there is nothing to wait for.
+   */
+  readonly opening?: Promise<void> | undefined;
   /** Replays: emits once when the backend is gone or the transport was closed, then completes. Never errors. */
   readonly closed$: Observable<Closed>;
-  facts(): TransportFacts;
-  /** Ends every exchange that is left (BACKEND_UNAVAILABLE), then the backend's session or process. Idempotent.
-   *  Resolves when nothing is left behind, and never rejects. */
+  /** Ends every exchange that is left (BACKEND_UNAVAILABLE), then the backend's session or process, and for a
+   *  transport every upstream. Idempotent. Resolves when nothing is left behind, and never rejects. */
   close(): Promise<void>;
+}
+
+export interface Transport extends Upstream {
+  readonly kind: TransportKind;
+  facts(): TransportFacts;
+  /**
+   * Opens a conversation of its own for one client, with its capabilities, revision and name: over HTTP a session of
+   * its own, over stdio a process of its own. Undefined when the backend keeps none for a single client, because it tells
+   * its callers apart by request: a bare one, and over HTTP a modern one that refuses `initialize`, which is asked once.
+   * The peer of what is opened is legacy where the backend speaks that era at all, whatever that of the transport is.
+   * Rejects like opening the transport does. Ends with the transport.
+   */
+  openUpstream(profile: ClientProfile, signal: AbortSignal): Promise<Upstream | undefined>;
 }
 
 /** What opening needs besides the definition. */
@@ -60,6 +81,14 @@ export interface OpenOptions {
   readonly deniedNetworks: readonly string[];
   /** Functions that serve `in-process` instances, by the instance's `serverId`. */
   readonly handlers: ReadonlyMap<string, InProcessHandler>;
+  /** What earlier openings of the same instance left for this one, which changes it for the next. Default: nothing. */
+  readonly memory?: OpeningMemory | undefined;
+}
+
+/** Kept by whoever opens an instance again and again, as long as its definition stays. */
+export interface OpeningMemory {
+  /** Over a pipe: its program leaves a probe for the modern era unanswered, or ends. Undefined: not known. */
+  isProbeUnanswered?: boolean;
 }
 
 /** A backend that is a function: gets method and params, returns the result or throws a `JsonRpcError`-shaped value. */

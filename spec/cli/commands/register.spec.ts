@@ -69,6 +69,13 @@ test('registers a program together with the endpoint that it serves', async () =
   assert.equal({ transport, endpoint, command, env: { ...env } }, asked);
 });
 
+test('passes on how an endpoint is spoken to', async () => {
+  const { out } = await gateway.run(
+    ...['gateway', 'register', 'old', '--endpoint', 'http://127.0.0.1:9/sse', '--transport', 'sse', '--json'],
+  );
+  assert.is(JSON.parse(out).transport, 'sse');
+});
+
 test('prints the record as JSON', async () => {
   const { out } = await gateway.run(
     ...['gateway', 'register', 'json', '--endpoint', 'http://127.0.0.1:9/x', '--id', 'one', '--json'],
@@ -79,14 +86,15 @@ test('prints the record as JSON', async () => {
 
 test('fails with the reason when it is not healthy in time, and leaves it registered', async () => {
   const { code, err } = await gateway.run(
-    ...['gateway', 'register', 'broken', '--id', 'one', '--wait', '1'],
+    // A program that ends at once is started a second time, with another first question.
+    ...['gateway', 'register', 'broken', '--id', 'one', '--wait', '3'],
     ...['--command', `"${process.execPath}" "${stdioServerPath}" --refuse-start`],
   );
   assert.is(code, 1);
   const [line = '', ...details] = err.split('\n');
   assert.match(
     line,
-    /^stagedoor: one is not healthy after 1 s: .*exited with code 3[^.]*; it stays registered$/,
+    /^stagedoor: one is not healthy after 3 s: .*exited with code 3[^.]*; it stays registered$/,
   );
   assert.is(details[0], 'It wrote last:');
   assert.match(String(details.at(-1)), /^ {2}refusing to start: /);

@@ -7,7 +7,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('the documents of an app');
 
 const etagOf = (reply: Reply): string => {
-  const { headers = [] } = reply.kind === 'stream' ? {} : reply;
+  const { headers = [] } = 'status' in reply ? reply : {};
   return headers[headers.indexOf('ETag') + 1] ?? '';
 };
 

@@ -40,6 +40,11 @@ function authOf(principal: Principal | undefined, isSlow = false) {
         };
         return soon(taken > limit ? { ...window, retryAfterSeconds: 99 } : window);
       },
+      look: ({ hourlyLimit: limit = 0 }) => ({
+        limit,
+        remaining: limit - taken,
+        resetAtSeconds: 1_800_000_000,
+      }),
     },
   };
   return { auth, taken: () => taken };
@@ -106,6 +111,39 @@ test('goes on before it returns, when the caller is known and this process count
   );
   const answer = await app.ask('GET', '/demo');
   assert.equal([answer.status, answer.headers.get('x-ratelimit-remaining')], [200, '1']);
+  app.close();
+});
+
+test('leaves behind how to ask again whether they still may', async () => {
+  const { auth } = authOf(ADA);
+  let now = ADA;
+  const said: unknown[] = [];
+  const app = await startRoute(
+    '/:template',
+    admit({ scope: 'tools:call' }, { ...auth, authenticate: () => now }),
+    (context) => {
+      context.state.template = context.params.template;
+      said.push(context.state.check?.(context));
+      now = { ...ADA, templates: new Set(['other']) };
+      said.push(Object(context.state.check?.(context)).code);
+      respond(context, json(200, {}));
+    },
+  );
+  await app.ask('GET', '/demo');
+  assert.equal(said, [undefined, 'TEMPLATE_NOT_FOUND']);
+  app.close();
+});
+
+test('only looks at the window where the handler counts', async () => {
+  const { auth, taken } = authOf(ADA);
+  const route = { scope: 'tools:call', speaks: 'json-rpc' } as const;
+  const app = await startRoute('/:template', admit(route, auth), (context) =>
+    respond(context, json(200, {})),
+  );
+  for (let time = 0; time < 3; time += 1) {
+    assert.equal(windowOf(await app.ask('GET', '/demo')), ['2', '2', '1800000000']);
+  }
+  assert.is(taken(), 0);
   app.close();
 });
 

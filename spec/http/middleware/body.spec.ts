@@ -88,3 +88,29 @@ for (const [name, read] of Object.entries(readers)) {
 
   test.run();
 }
+
+const bytes = suite('the body middleware, leaving bytes as they are');
+
+bytes('reads nothing into them, and checks what the headers promise', async () => {
+  const app = await startMiddlewares(
+    body(readDirect(SPEC_BODY_BYTES), SPEC_BODY_BYTES, 'bytes'),
+    (context) => {
+      const { body: read } = context.state;
+      respond(context, json(200, read instanceof Uint8Array ? [...read] : 'no bytes'));
+    },
+  );
+  const type = { 'content-type': 'application/json; charset=utf-8' };
+  const answers = [
+    await app.ask('POST', '/', { body: Buffer.from([0x7b, 0x00, 0xff]), headers: type }),
+    await app.ask('POST', '/'),
+    await app.ask('POST', '/', { body: '{}', headers: { 'content-type': 'text/plain' } }),
+    await app.ask('POST', '/', { body: 'x'.repeat(SPEC_BODY_BYTES + 1), headers: type }),
+  ];
+  assert.equal(
+    answers.map(({ status, text }) => (status === 200 ? text : status)),
+    ['[123,0,255]', '[]', 415, 413],
+  );
+  app.close();
+});
+
+bytes.run();

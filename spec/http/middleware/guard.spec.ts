@@ -128,6 +128,23 @@ test('answers the preflight of an allowed origin', async () => {
   assert.match(text, /^Access-Control-Allow-Headers: .*Content-Type/m);
 });
 
+test('lets a page send what MCP asks for, with the headers that a tool names, and read its session', async () => {
+  const { text } = await ask(
+    {
+      Origin: 'https://console.example',
+      'Access-Control-Request-Method': 'POST',
+      'Access-Control-Request-Headers': 'mcp-param-region, cookie, mcp-param-, Mcp-Param-Id',
+    },
+    'OPTIONS /mcp/demo',
+  );
+  const [, allowed = ''] = /^Access-Control-Allow-Headers: (.*)\r$/m.exec(text) ?? [];
+  assert.equal(allowed.split(', ').slice(5), [
+    ...['Last-Event-ID', 'Mcp-Session-Id', 'MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name'],
+    ...['mcp-param-region', 'Mcp-Param-Id'],
+  ]);
+  assert.match(text, /^Access-Control-Expose-Headers: .*Mcp-Session-Id\r$/m);
+});
+
 test('refuses the preflight of another origin', async () => {
   const headers = { Origin: 'https://evil.example', 'Access-Control-Request-Method': 'POST' };
   assert.is((await ask(headers, 'OPTIONS /')).status, 403);

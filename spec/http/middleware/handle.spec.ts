@@ -1,9 +1,10 @@
 import * as assert from 'uvu/assert';
+import { fakeMcp } from '../../helpers/fake-mcp.ts';
 import { startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('handling a matched request');
-const started = startApp();
+const started = startApp({ mcp: fakeMcp() });
 test.before(async () => (await started).serve('demo', 'one'));
 test.after(async () => (await started).close());
 
@@ -34,6 +35,11 @@ test('writes an event stream when the reply is one', async () => {
   });
   assert.is(answer.headers.get('content-type'), 'text/event-stream');
   assert.match(answer.text, /^event: result\ndata: \{.*\}\n\n$/);
+});
+
+test('lets the handler answer by itself when the reply is a conversation', async () => {
+  const answer = await (await started).ask('POST', '/mcp/demo', { body: {} });
+  assert.equal([answer.status, answer.body], [200, { jsonrpc: '2.0', id: 1, result: {} }]);
 });
 
 test.run();

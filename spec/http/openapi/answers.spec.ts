@@ -83,6 +83,34 @@ test('tell both when an answer is an error and more', () => {
   assert.equal(shared.errors, {});
 });
 
+test('tell one or the other when a refusal has words of its own', () => {
+  const body = Type.Object({ error: Type.Literal(-32_000) });
+  const own = { description: 'Not now', body, example: { error: -32_000 }, isApart: true };
+  const { 503: answer } = answersOf({ ...facts, answers: { 503: own }, errors: ['SHUTTING_DOWN'] }, start());
+  const { description, content, headers } = Object(answer);
+  assert.is(description, 'Not now');
+  const { schema, examples } = content['application/json'];
+  assert.equal(schema.anyOf[0].properties.error, { type: 'number', const: -32_000 });
+  assert.equal(schema.anyOf[1].allOf[1].properties.error_code.enum, ['SHUTTING_DOWN']);
+  assert.equal(examples.own.value, { error: -32_000 });
+  assert.is(examples.SHUTTING_DOWN.value.error_code, 'SHUTTING_DOWN');
+  assert.ok('Retry-After' in headers);
+});
+
+test('name the instance, and the event, where MCP is spoken', () => {
+  const types = ['application/json', 'text/event-stream'];
+  const answers = { 200: { description: 'Any', body: Type.Object({}), types, event: 'message' } };
+  const { headers, content } = Object(answersOf({ ...facts, speaks: 'json-rpc', answers }, start())[200]);
+  assert.ok('X-Instance-ID' in headers);
+  assert.is(content['text/event-stream'].example, 'event: message\ndata: {}\n\n');
+});
+
+test('show no sample of an event stream that is the only answer: ReDoc would break the policy of its page', () => {
+  const answers = { 200: { description: 'Any', body: Type.Object({}), types: ['text/event-stream'] } };
+  const { content } = Object(answersOf({ ...facts, answers }, start())[200]);
+  assert.equal(content, { 'text/event-stream': {} });
+});
+
 test('show an event stream as text, and files by their types', () => {
   const types = ['application/json', 'text/event-stream', 'text/html', 'image/png'];
   const answers = { 200: { description: 'Any', body: Type.Object({ a: Type.Literal(1) }), types } };

@@ -37,6 +37,7 @@ test('has every path of the spec, on both surfaces', () => {
     ],
     ...['delete /servers/{server_id}', 'post /tools/call', 'get /stats'],
     ...['get /openapi.json', 'get /docs', 'get /redoc'],
+    ...['post /mcp', 'get /mcp/{template}', 'delete /mcp/{template}/mcp'],
   ];
   for (const operation of operations) {
     const [method = '', path = ''] = operation.split(' ');

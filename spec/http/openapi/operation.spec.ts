@@ -78,6 +78,17 @@ test('prefers the example that the route gives', () => {
   );
 });
 
+test('lists the headers that a request may carry', () => {
+  const requestHeaders = { 'Mcp-Session-Id': 'The session' };
+  const route = defineRoute({ ...facts, path: '/x', requestHeaders, handler: () => noContent() });
+  assert.equal(operationOf(route, shared()).parameters, [
+    {
+      ...{ name: 'Mcp-Session-Id', in: 'header', required: false, description: 'The session' },
+      schema: { type: 'string' },
+    },
+  ]);
+});
+
 test('writes parameters of a path as OpenAPI does', () => {
   assert.is(pathTemplate('/mcp/:template/x/:instance_id'), '/mcp/{template}/x/{instance_id}');
   assert.is(pathTemplate('/openapi.json'), '/openapi.json');

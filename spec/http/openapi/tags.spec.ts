@@ -6,7 +6,11 @@ const test = suite('the groups of operations');
 
 test('follow the surfaces', () => {
   const cases = [
+    ['/mcp', 'MCP'],
+    ['/mcp/:template', 'MCP'],
+    ['/mcp/:template/mcp', 'MCP'],
     ['/mcp/:template/tools/call', 'Templates'],
+    ['/mcp/:template/health', 'Templates'],
     ['/gateway/registry', 'Gateway'],
     ['/servers', 'Servers'],
     ['/servers/:server_id', 'Servers'],

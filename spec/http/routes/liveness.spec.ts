@@ -6,6 +6,7 @@ import { Gateway } from '../../../src/gateway.ts';
 import { createApp } from '../../../src/http/app.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import { anonymousAuth } from '../../helpers/anonymous-auth.ts';
+import { fakeMcp } from '../../helpers/fake-mcp.ts';
 import { portOf, send, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -37,6 +38,7 @@ test('say that it starts while it loads what was registered', async () => {
   const app = createApp(gateway, {
     log: pino({ level: 'silent' }),
     auth: anonymousAuth(),
+    mcp: fakeMcp(),
     isPublic: false,
     corsOrigins: [],
     allowedCommands: [],

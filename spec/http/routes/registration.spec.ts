@@ -65,7 +65,12 @@ test('replace the same id in place with 200', async () => {
 });
 
 test('set the load balancer of the template on the way', async () => {
-  const loadBalancer = { strategy: 'random', max_retries: 1 };
+  const loadBalancer = {
+    strategy: 'random',
+    max_retries: 1,
+    session: 'isolated',
+    session_failover: 'always',
+  };
   await register({
     template_name: 'set',
     instance: { endpoint: 'http://127.0.0.1:1' },
@@ -73,6 +78,7 @@ test('set the load balancer of the template on the way', async () => {
   });
   const { policy } = (await started).gateway.template('set');
   assert.equal([policy.strategy, policy.maxRetries], ['random', 1]);
+  assert.equal([policy.session, policy.sessionFailover], ['isolated', 'always']);
 });
 
 test('wait for healthy when they are asked to', async () => {

@@ -44,14 +44,19 @@ test('change the load balancer, nested or flat, field by field', async () => {
       health_check_interval: 15,
       max_retries: 3,
       timeout: 30,
+      session: 'auto',
+      session_failover: 'auto',
     },
   });
-  const second = await ask('PATCH', '/gateway/templates/alpha', { body: { max_retries: 2, timeout: 30 } });
+  const change = { max_retries: 2, timeout: 30, session: 'isolated', session_failover: 'never' };
+  const second = await ask('PATCH', '/gateway/templates/alpha', { body: change });
   assert.equal(second.body.load_balancer, {
     strategy: 'weighted_round_robin',
     health_check_interval: 15,
     max_retries: 2,
     timeout: 30,
+    session: 'isolated',
+    session_failover: 'never',
   });
   assert.is((await ask('GET', '/mcp/alpha/health')).body.strategy, 'weighted_round_robin');
 });
@@ -62,6 +67,8 @@ for (const [body, loc, type] of [
   [{ timeout: 0 }, ['body', 'timeout'], 'greater_than_equal'],
   [{ timeout: 1.5 }, ['body', 'timeout'], 'int_from_float'],
   [{ timeout: '30' }, ['body', 'timeout'], 'int_type'],
+  [{ session: 'private' }, ['body', 'session'], 'enum'],
+  [{ session_failover: true }, ['body', 'session_failover'], 'enum'],
   [{ max_retries: 11 }, ['body', 'max_retries'], 'less_than_equal'],
   [{ load_balancer: null }, ['body', 'load_balancer'], 'dict_type'],
   [{ load_balancer: {}, timeout: 3 }, ['body', 'timeout'], 'extra_forbidden'],

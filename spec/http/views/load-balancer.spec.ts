@@ -11,6 +11,8 @@ test('shows seconds, and every setting', () => {
     health_check_interval: 30,
     max_retries: 3,
     timeout: 1.5,
+    session: 'auto',
+    session_failover: 'auto',
   });
 });
 

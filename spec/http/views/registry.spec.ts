@@ -24,7 +24,14 @@ test('shows every template with its instances and settings, empty ones included'
   );
   assert.equal(view.templates.beta, {
     instances: [],
-    load_balancer: { strategy: 'round_robin', health_check_interval: 30, max_retries: 3, timeout: 7 },
+    load_balancer: {
+      strategy: 'round_robin',
+      health_check_interval: 30,
+      max_retries: 3,
+      timeout: 7,
+      session: 'auto',
+      session_failover: 'auto',
+    },
   });
   assert.equal(view.stats, {
     total_templates: 2,

@@ -22,6 +22,10 @@ export const register: CommandDefinition = {
       description: 'URL of a Streamable HTTP server; without a path /mcp is added',
     },
     {
+      flags: '--transport <kind>',
+      description: 'How the endpoint is spoken to: http, or sse for the older HTTP+SSE; default http',
+    },
+    {
       flags: '--header <NAME=VALUE>',
       description: 'Header sent to the endpoint; NAME=@file takes the value from a file; repeatable',
       repeatable: true,
@@ -89,6 +93,7 @@ function instanceOf(input: CommandInput, { folder }: Terminal): Record<string, u
   const fields = {
     id: input.text('id'),
     endpoint,
+    transport: input.text('transport'),
     command,
     // Relative to where the user is, not to where the gateway was started.
     working_dir: workingDir === undefined ? undefined : resolve(folder, workingDir),

@@ -9,20 +9,21 @@ import type { ReadBody } from '../body/read-direct.ts';
 import type { HttpMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
-/**
- * Makes the middleware around one reader. 413 over `maxBytes`, 415 for anything but plain UTF-8 JSON; with `takesForms`
- * a form is taken, too.
- */
-export function body(read: ReadBody, maxBytes: number, takesForms = false): HttpMiddleware {
+/** What a route takes: JSON; a form, too; JSON that is left as the bytes it came in. */
+export type BodyKind = 'json' | 'form' | 'bytes';
+
+/** Makes the middleware around one reader. 413 over `maxBytes`, 415 for anything but plain UTF-8 JSON, or a form. */
+export function body(read: ReadBody, maxBytes: number, kind: BodyKind = 'json'): HttpMiddleware {
+  const parseJson = kind === 'bytes' ? asItIs : parseJsonBody;
   return async (context, next) => {
     const { headers } = context.req;
     if (hasBody(headers)) {
-      const parse = parserFor(headers, takesForms);
+      const parse = parserFor(headers, parseJson, kind === 'form');
       // Known before a byte is read: an honest client is told at once.
       if (Number(headers['content-length']) > maxBytes) throw payloadTooLarge(maxBytes);
       context.state.body = parse(await read(context));
     } else {
-      context.state.body = parseJsonBody(NO_BYTES);
+      context.state.body = parseJson(NO_BYTES);
     }
     return next();
   };
@@ -43,14 +44,18 @@ const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(;\s*charset\s*=\s*"?ut
 
 type ParseBody = (bytes: Buffer) => unknown;
 
-function parserFor(headers: IncomingHttpHeaders, takesForms: boolean): ParseBody {
+function asItIs(bytes: Buffer): Buffer {
+  return bytes;
+}
+
+function parserFor(headers: IncomingHttpHeaders, parseJson: ParseBody, takesForms: boolean): ParseBody {
   const type = headers['content-type'] ?? '';
   const accepted = takesForms ? 'a form or application/json' : 'application/json';
   const encoding = headers['content-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     throw unsupportedMediaType(`${clip(type)} with content-encoding ${clip(encoding)}`, accepted);
   }
-  if (type === 'application/json' || matches(JSON_TYPE, type)) return parseJsonBody;
+  if (type === 'application/json' || matches(JSON_TYPE, type)) return parseJson;
   if (takesForms && matches(FORM_TYPE, type)) return parseFormBody;
   throw unsupportedMediaType(clip(type), accepted);
 }

@@ -5,7 +5,7 @@ import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import { drain } from '../body/drain.ts';
 import { ClientGone } from '../client-gone.ts';
 import type { HttpContext, HttpMiddleware } from '../context.ts';
-import { json } from '../reply.ts';
+import { type BytesReply, json } from '../reply.ts';
 import { respond } from '../respond.ts';
 import { errorBody } from '../views/error-body.ts';
 
@@ -22,18 +22,24 @@ export function errors(log: Logger): HttpMiddleware {
 }
 
 function answer(context: HttpContext, error: GatewayError, log: Logger): void {
-  const { req: request, res: response, state } = context;
+  const { state } = context;
   if (error.code === 'INTERNAL_ERROR')
     log.error({ err: error, request_id: state.requestId }, 'request failed');
+  const { instanceId } = error.facts;
+  const facts = { headers: headersOf(error), ...(instanceId === undefined ? {} : { instanceId }) };
+  refuse(context, json(error.status, errorBody(error, state.requestId, state.principal), facts));
+}
+
+/** Answers with a refusal, whatever was read of the request. */
+export function refuse(context: HttpContext, reply: BytesReply): void {
+  const { req: request, res: response } = context;
   if (response.headersSent) {
     // Half an answer is out: a broken connection is the only way left to say that it is not whole.
     context.respond = false;
     response.destroy();
     return;
   }
-  const { instanceId } = error.facts;
-  const facts = { headers: headersOf(error), ...(instanceId === undefined ? {} : { instanceId }) };
-  respond(context, json(error.status, errorBody(error, state.requestId, state.principal), facts));
+  respond(context, reply);
   drain(request);
 }
 

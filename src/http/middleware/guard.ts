@@ -2,6 +2,7 @@
 // name this gateway by a domain of its own (DNS rebinding: Host) nor call it from elsewhere (Origin). A public gateway
 // knows its callers by credentials that no browser sends by itself: there the list of CORS origins decides.
 
+import type { IncomingMessage } from 'node:http';
 import { originNotAllowed } from '../../domain/errors.ts';
 import type { HttpContext, HttpMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -93,20 +94,33 @@ function shareWith(
   if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) {
     return next();
   }
-  respond(context, noContent({ headers: PREFLIGHT_HEADERS }));
+  respond(context, noContent({ headers: preflightHeaders(request) }));
   return undefined;
 }
 
 const EXPOSED_HEADERS = [
   ...['X-Request-ID', 'X-Instance-ID', 'Retry-After', 'WWW-Authenticate', 'Location', 'X-Total-Count'],
-  ...['X-Next-Cursor', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+  ...['X-Next-Cursor', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'Mcp-Session-Id'],
 ].join(', ');
 
-const PREFLIGHT_HEADERS: readonly string[] = [
-  ...['Access-Control-Allow-Methods', 'GET, HEAD, POST, PATCH, DELETE'],
-  ...['Access-Control-Allow-Headers', 'Accept, Authorization, Content-Type, X-API-Key, X-Request-ID'],
-  ...['Access-Control-Max-Age', String(HTTP_LIMITS.preflightSeconds)],
+/** Headers that a page may send. */
+const ALLOWED_HEADERS: readonly string[] = [
+  ...['Accept', 'Authorization', 'Content-Type', 'X-API-Key', 'X-Request-ID', 'Last-Event-ID'],
+  ...['Mcp-Session-Id', 'MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name'],
 ];
+
+/** Headers that tools give their names to. Source: MCP 2026-07-28 basic/transports/streamable-http, custom headers. */
+const PARAMETER_HEADER = /^mcp-param-[a-z0-9_-]{1,64}$/i;
+
+function preflightHeaders({ headers }: IncomingMessage): readonly string[] {
+  const asked = (headers['access-control-request-headers'] ?? '').split(',').map((name) => name.trim());
+  const parameters = asked.filter((name) => PARAMETER_HEADER.test(name));
+  return [
+    ...['Access-Control-Allow-Methods', 'GET, HEAD, POST, PATCH, DELETE'],
+    ...['Access-Control-Allow-Headers', [...ALLOWED_HEADERS, ...parameters].join(', ')],
+    ...['Access-Control-Max-Age', String(HTTP_LIMITS.preflightSeconds)],
+  ];
+}
 
 function lowerCase(text: string): string {
   return text.toLowerCase();

@@ -3,6 +3,7 @@
 import { NOBODY } from '../../domain/account.ts';
 import type { HttpContext, RouteMiddleware } from '../context.ts';
 import type { EventStreams } from '../event-stream.ts';
+import { HttpMcpReply } from '../mcp-reply.ts';
 import type { Proxies } from '../proxies.ts';
 import type { Reply } from '../reply.ts';
 import { RequestFacts } from '../request-facts.ts';
@@ -28,6 +29,7 @@ export function handle(
 
 function write(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {
   if (reply.kind === 'stream') return streams.write(context, reply.events$);
+  if (reply.kind === 'conversation') return reply.talk(new HttpMcpReply(context, streams));
   if (reply.trail !== undefined) context.state.trail = reply.trail;
   respond(context, reply);
 }

@@ -52,22 +52,29 @@ const STATUS_MEANINGS: Readonly<Record<number, string>> = {
 type HeaderObjects = Readonly<Record<string, unknown>>;
 
 function success(answer: AnswerDoc, headers: HeaderObjects, { describe }: SharedAnswers): AnswerObject {
-  const { description, body, types = ['application/json'] } = answer;
+  const { description, body, types = ['application/json'], event = 'result' } = answer;
   const described = { description, headers: { ...headers, ...ownHeaders(answer) } };
   if (body === undefined) return described;
   const schema = describe(body);
   const example = answer.example ?? exampleOf(body);
   return {
     ...described,
-    content: Object.fromEntries(types.map((type) => [type, contentOf(type, schema, example)])),
+    content: isStreamAlone(types)
+      ? { 'text/event-stream': {} }
+      : Object.fromEntries(types.map((type) => [type, contentOf(type, schema, example, event)])),
   };
 }
 
+/** Then its description has to say what is in it: ReDoc shows a text that comes first in styles that the policy forbids. */
+function isStreamAlone(types: readonly string[]): boolean {
+  return types.length === 1 && types[0] === 'text/event-stream';
+}
+
 /** What is no JSON is text or bytes that no schema describes. */
-function contentOf(type: string, schema: JsonSchema, example: unknown): AnswerObject {
+function contentOf(type: string, schema: JsonSchema, example: unknown, event: string): AnswerObject {
   if (type === 'application/json') return { schema, example };
   if (type === 'text/event-stream') {
-    return { schema: { type: 'string' }, example: `event: result\ndata: ${JSON.stringify(example)}\n\n` };
+    return { schema: { type: 'string' }, example: `event: ${event}\ndata: ${JSON.stringify(example)}\n\n` };
   }
   return { schema: type.startsWith('image/') ? {} : { type: 'string' } };
 }
@@ -101,7 +108,10 @@ function errorAnswer(
   };
 }
 
-/** An answer that says more than the error it also is: health without a database. */
+/**
+ * An answer that says more than the error it also is: health without a database. Or, apart from it, one of two: the MCP
+ * endpoint refuses in words of its own, and its door in those of every route.
+ */
 function mixed(
   own: AnswerDoc,
   codes: readonly ErrorCode[],
@@ -109,6 +119,11 @@ function mixed(
   shared: SharedAnswers,
 ): AnswerObject {
   const error = errorAnswer(codes, headers, shared);
+  if (own.isApart === true && own.body !== undefined) {
+    const schema = { anyOf: [shared.describe(own.body), errorSchema(codes, shared.describe)] };
+    const examples = { own: { value: own.example ?? exampleOf(own.body) }, ...examplesOf(codes) };
+    return { ...error, description: own.description, content: { 'application/json': { schema, examples } } };
+  }
   const ownSchema = own.body === undefined ? {} : shared.describe(own.body);
   const schema = { allOf: [ownSchema, errorSchema(codes, shared.describe)] };
   const examples = Object.fromEntries(
@@ -148,10 +163,11 @@ const ERROR_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
 };
 
 /** Headers of every answer of a route. */
-function headersOf({ scope, errors }: RouteFacts): HeaderObjects {
+function headersOf({ scope, errors, speaks }: RouteFacts): HeaderObjects {
+  const isAnswered = errors.includes('NO_HEALTHY_INSTANCE') || speaks === 'json-rpc';
   return pointers([
     'X-Request-ID',
-    ...(errors.includes('NO_HEALTHY_INSTANCE') ? (['X-Instance-ID'] as const) : []),
+    ...(isAnswered ? (['X-Instance-ID'] as const) : []),
     ...(scope === 'open' ? [] : RATE_LIMITS),
   ]);
 }

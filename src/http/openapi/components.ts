@@ -12,6 +12,7 @@ import { GatewayHealthView, ServerHealthView } from '../views/gateway-health.ts'
 import { InstanceRecord } from '../views/instance-record.ts';
 import { LoadBalancerView } from '../views/load-balancer.ts';
 import { RegistryView } from '../views/registry.ts';
+import { RpcAnswer, RpcRefusal } from '../views/rpc-message.ts';
 import { StatisticsView } from '../views/statistics.ts';
 import { TemplateHealthView } from '../views/template-health.ts';
 import { ToolList } from '../views/tool-list.ts';
@@ -29,6 +30,8 @@ export const NAMED_SCHEMAS: Readonly<Record<string, TSchema>> = {
   LoadBalancer: LoadBalancerView,
   LoadBalancerSettings,
   Registry: RegistryView,
+  RpcAnswer,
+  RpcRefusal,
   ServerHealth: ServerHealthView,
   TemplateHealth: TemplateHealthView,
   ToolList,

@@ -60,4 +60,8 @@ default a user has 1,000 requests per hour and an API key 5,000; an admin has as
 \`X-RateLimit-*\` tell what is left.
 
 Every error has \`detail\`, \`error_code\` and \`request_id\`. \`HEAD\` is answered wherever \`GET\` is, \`OPTIONS\` lists the
-methods of a path, another method is \`405 METHOD_NOT_ALLOWED\`, and an unknown path is \`404 NOT_FOUND\`.`;
+methods of a path, another method is \`405 METHOD_NOT_ALLOWED\`, and an unknown path is \`404 NOT_FOUND\`.
+
+MCP clients connect to \`/mcp/{template}\`, or to \`/mcp\` for all templates they may use. What is wrong with their
+messages is told in the words of JSON-RPC; who may not come in at all gets the errors above. There the limit counts
+JSON-RPC requests, and \`HEAD\` is not answered.`;

@@ -45,6 +45,7 @@ import {
 } from '../../domain/errors.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { sessionLimit, sessionNotFound } from '../../domain/session-errors.ts';
 
 /** By code. */
 export const ERROR_SAMPLES: Readonly<Record<ErrorCode, GatewayError>> = {
@@ -76,6 +77,7 @@ export const ERROR_SAMPLES: Readonly<Record<ErrorCode, GatewayError>> = {
   PROMPT_NOT_FOUND: promptNotFound('greet'),
   USER_NOT_FOUND: userNotFound('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
   API_KEY_NOT_FOUND: apiKeyNotFound('00112233445566ff'),
+  SESSION_NOT_FOUND: sessionNotFound(),
   NOT_FOUND: routeNotFound('GET', '/nowhere'),
   METHOD_NOT_ALLOWED: methodNotAllowed('DELETE', '/stats', ['GET', 'HEAD', 'OPTIONS']),
   PAYLOAD_TOO_LARGE: payloadTooLarge(LIMITS.requestBodyBytes),
@@ -91,6 +93,7 @@ export const ERROR_SAMPLES: Readonly<Record<ErrorCode, GatewayError>> = {
   NO_HEALTHY_INSTANCE: noHealthyInstance('demo'),
   BACKEND_UNAVAILABLE: backendUnavailable('connection refused', { delivered: 'no' }),
   BACKEND_TIMEOUT: backendTimeout(30_000),
+  SESSION_LIMIT: sessionLimit(LIMITS.sessions),
   SHUTTING_DOWN: shuttingDown(),
   DATABASE_UNAVAILABLE: databaseUnavailable(undefined),
 };

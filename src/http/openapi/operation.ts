@@ -15,7 +15,11 @@ export type OperationObject = Readonly<Record<string, unknown>>;
 export function operationOf(route: Route, shared: SharedAnswers): OperationObject {
   const { path, summary, scope } = route;
   const scopes = scope === 'open' ? [] : [scope].flat();
-  const parameters = [...parametersOf(route, 'path', shared), ...parametersOf(route, 'query', shared)];
+  const parameters = [
+    ...parametersOf(route, 'path', shared),
+    ...parametersOf(route, 'query', shared),
+    ...headersOf(route),
+  ];
   const body = bodyOf(route, shared);
   return {
     tags: [tagOf(path)],
@@ -73,6 +77,13 @@ function parametersOf(
     required: required.includes(name),
     schema: describe(property),
     ...(name in example ? { example: example[name] } : {}),
+  }));
+}
+
+function headersOf({ requestHeaders = {} }: Route): readonly OperationObject[] {
+  return Object.entries(requestHeaders).map(([name, description]) => ({
+    ...{ name, in: 'header', required: false, description },
+    schema: { type: 'string' },
   }));
 }
 

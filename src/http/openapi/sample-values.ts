@@ -9,6 +9,7 @@ export const OWNERS: Readonly<Record<string, string>> = {
   is_superuser: 'user',
   permissions: 'key',
   actor: 'entry',
+  jsonrpc: 'rpc',
   hourly_limit: 'account',
 };
 
@@ -43,6 +44,10 @@ export const SAMPLE_VALUES: Readonly<Record<string, readonly unknown[]>> = {
     },
   ],
   properties: [{ text: { type: 'string', description: 'What to say' } }],
+  'rpc.id': [1],
+  'rpc.method': ['tools/list'],
+  'rpc.error': [{ code: -32_001, message: 'There is no such session. Initialize again.' }],
+  params: [{}],
   result: [{ content: [{ type: 'text', text: 'hello' }] }],
   execution_time_ms: [12.5],
   // Instances

@@ -11,6 +11,11 @@ export interface Tag {
 /** In the order in which they are shown. */
 export const TAGS: readonly Tag[] = [
   {
+    name: 'MCP',
+    description: 'For MCP clients: each template, and all of them, as one MCP server.',
+    paths: /^\/mcp(?:\/:template(?:\/mcp)?)?$/,
+  },
+  {
     name: 'Templates',
     description: 'Surface A: calls by template. The gateway chooses a healthy instance.',
     paths: /^\/mcp\//,

@@ -10,6 +10,7 @@ import { healthRoutes } from './health.ts';
 import { instanceRoutes } from './instances.ts';
 import { livenessRoutes } from './liveness.ts';
 import { loginRoutes } from './login.ts';
+import { mcpEndpointRoutes } from './mcp-endpoint.ts';
 import { promptRoutes } from './prompts.ts';
 import { registrationRoutes } from './registration.ts';
 import { resourceRoutes } from './resources.ts';
@@ -21,6 +22,7 @@ import { toolRoutes } from './tools.ts';
 import { userRoutes } from './users.ts';
 
 export const ROUTES: readonly Route[] = [
+  ...mcpEndpointRoutes,
   ...toolRoutes,
   ...resourceRoutes,
   ...promptRoutes,

@@ -1,0 +1,272 @@
+// What clients hear of changes, from instances of every kind, and that backends are left alone when nobody wants anything.
+
+import { mock } from 'node:test';
+import { Subject, type Subscription } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { ChangeFeed } from '../../src/actors/change-feed.ts';
+import { SharedListening } from '../../src/actors/shared-listening.ts';
+import { SharedSubscriptions } from '../../src/actors/shared-subscriptions.ts';
+import type { GatewayEvent } from '../../src/domain/events.ts';
+import type { TransportKind } from '../../src/domain/instance.ts';
+import type { ListField, Peer } from '../../src/domain/mcp.ts';
+import { answers, type Script } from '../helpers/failing-backend.ts';
+import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { suite } from '../helpers/suite.ts';
+import { ASKABLE, GuestStage, MODERN, modernCall, profile, settled } from './guest-stage.ts';
+
+const test = suite('the change feed');
+const UPDATED = 'notifications/resources/updated';
+const UPDATES = { capabilities: { resources: { subscribe: true } } };
+
+let stage = new GuestStage();
+let events$ = new Subject<GatewayEvent>();
+let lists$ = new Subject<ListField>();
+let subscriptions = new SharedSubscriptions();
+let listening = new SharedListening();
+let feed: ChangeFeed;
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  stage = new GuestStage();
+  events$ = new Subject();
+  lists$ = new Subject();
+  subscriptions = new SharedSubscriptions();
+  listening = new SharedListening();
+  const { pool, inner } = stage;
+  const listChanges = (template: string) => (template === 't' ? lists$ : new Subject<ListField>());
+  feed = new ChangeFeed({
+    fleet: inner.fleet,
+    pool,
+    subscriptions,
+    listening,
+    events$,
+    listChanges,
+    random: () => 0.5,
+  });
+});
+test.after.each(async () => {
+  await stage.close();
+  mock.timers.reset();
+});
+
+test('tells of the lists that a client opted in to, and opens nothing for that', async () => {
+  await add('a', 'http', MODERN);
+  const client = new Client({ lists: ['tools', 'resourceTemplates'] });
+  for (const list of ['tools', 'prompts', 'resources', 'resourceTemplates'] as const) lists$.next(list);
+  assert.equal(client.heard, [
+    'notifications/tools/list_changed',
+    'notifications/resources/list_changed',
+    'notifications/resources/list_changed',
+  ]);
+  assert.equal([stage.upstreams('a').length, listening.size], [0, 0]);
+});
+
+test('subscribes once at a program that clients share, and leaves it when they have gone', async () => {
+  const program = await add('a', 'stdio', UPDATES);
+  const ann = new Client({ uris: ['x:1', 'x:2'] });
+  const bob = new Client({ uris: ['x:2'], owner: 'bob' });
+  await settled();
+  assert.equal(subscribed(program), ['subscribe x:1', 'subscribe x:2']);
+  program.tell(UPDATED, { uri: 'x:1' });
+  program.tell(UPDATED, { uri: 'x:2' });
+  program.tell(UPDATED, { uri: 'x:3' });
+  assert.equal([ann.heard, bob.heard], [[`${UPDATED} x:1`, `${UPDATED} x:2`], [`${UPDATED} x:2`]]);
+  ann.leave();
+  await settled();
+  bob.leave();
+  await settled();
+  assert.equal(subscribed(program).slice(2), ['unsubscribe x:1', 'unsubscribe x:2']);
+  assert.is(subscriptions.size, 0);
+});
+
+test('subscribes over HTTP in a conversation per owner, shared by the clients of that owner', async () => {
+  const instance = await add('a', 'http', UPDATES);
+  const clients = [
+    new Client({ uris: ['x:1'] }),
+    new Client({ uris: ['x:1'] }),
+    new Client({ uris: ['x:1'], owner: 'bob' }),
+  ];
+  await settled();
+  const [ofAnn, ofBob] = instance.upstreams;
+  assert.equal([instance.upstreams.length, subscribed(instance)], [2, []]);
+  ofAnn?.tell(UPDATED, { uri: 'x:1' });
+  assert.equal(
+    clients.map(({ heard }) => heard.length),
+    [1, 1, 0],
+  );
+  for (const client of clients) client.leave();
+  await settled();
+  for (const upstream of [ofAnn, ofBob]) {
+    assert.equal(upstream === undefined ? [] : subscribed(upstream), ['subscribe x:1', 'unsubscribe x:1']);
+  }
+  mock.timers.tick(60_000);
+  await settled();
+  assert.equal([stage.pool.size, subscriptions.size], [0, 0]);
+});
+
+test('keeps the conversation of a client that listens, however quiet it is', async () => {
+  const instance = await add('a', 'http', UPDATES);
+  const client = new Client({ uris: ['x:1'] });
+  await settled();
+  mock.timers.tick(10 * 60_000);
+  instance.upstreams[0]?.tell(UPDATED, { uri: 'x:1' });
+  assert.equal([client.heard.length, stage.pool.size], [1, 1]);
+});
+
+test('opens a conversation again that ended, or could not be opened', async () => {
+  const instance = await add('a', 'http', UPDATES);
+  instance.thrownByOpenUpstream = new Error('no conversation');
+  const client = new Client({ uris: ['x:1'] });
+  await settled();
+  instance.thrownByOpenUpstream = undefined;
+  mock.timers.tick(500);
+  await settled();
+  instance.upstreams[0]?.lose();
+  await settled();
+  mock.timers.tick(500);
+  await settled();
+  instance.upstreams[1]?.tell(UPDATED, { uri: 'x:1' });
+  assert.equal([instance.upstreams.length, client.heard.length], [2, 1]);
+});
+
+test('listens at a modern instance for all clients together', async () => {
+  const instance = await add('a', 'http', { ...MODERN, ...UPDATES });
+  const clients = [new Client({ uris: ['x:1'] }), new Client({ uris: ['x:1'], owner: 'bob' })];
+  const [listen] = listens(instance);
+  listen?.notify('notifications/subscriptions/acknowledged');
+  listen?.notify(UPDATED, { uri: 'x:1' });
+  assert.equal(
+    [listens(instance).length, ...clients.map(({ heard }) => heard)],
+    [1, [`${UPDATED} x:1`], [`${UPDATED} x:1`]],
+  );
+  assert.is(stage.inner.ref('a').inFlight, 0);
+  for (const client of clients) client.leave();
+  assert.equal([listen?.isCancelled, listening.size], [true, 0]);
+});
+
+test('asks nothing of an instance that does not announce updates, or has nobody to tell', async () => {
+  const quiet = await add('a', 'stdio', { capabilities: { resources: {} } });
+  const modern = await add('b', 'http', MODERN);
+  const bare = await add('c', 'http', { era: 'bare' });
+  const client = new Client({ uris: ['x:1'] });
+  await settled();
+  assert.equal([...subscribed(quiet), ...listens(modern), ...subscribed(bare)], []);
+  client.leave();
+});
+
+test('hears what happens in a process that runs for the owner alone', async () => {
+  const program = await add('a', 'stdio', UPDATES);
+  const ann = new Client({ lists: ['tools'], uris: ['x:1'] });
+  const bob = new Client({ lists: ['tools'], uris: ['x:1'], owner: 'bob' });
+  assert.is(await stage.call(modernCall(), { profile: ASKABLE }).end, 'a');
+  const [own] = program.upstreams;
+  assert.equal(own?.asked, ['resources/subscribe', 'tools/call']);
+  own?.tell('notifications/tools/list_changed');
+  own?.tell('notifications/prompts/list_changed');
+  own?.tell(UPDATED, { uri: 'x:1' });
+  assert.equal([ann.heard, bob.heard], [['notifications/tools/list_changed', `${UPDATED} x:1`], []]);
+  ann.leave();
+  await settled();
+  assert.is(own?.asked.at(-1), 'resources/unsubscribe');
+  bob.leave();
+});
+
+test('hears all instances, those that come later included, and each only once', async () => {
+  const first = await add('a', 'stdio', UPDATES);
+  const client = new Client({ uris: ['x:1'] });
+  const second = await add('b', 'http', { ...MODERN, ...UPDATES });
+  events$.next({ type: 'instance.healthy', ...fact('a'), era: 'legacy' });
+  events$.next({ type: 'instance.healthy', ...fact('b'), era: 'modern' });
+  await settled();
+  assert.equal([subscribed(first).length, listens(second).length], [1, 1]);
+  first.tell(UPDATED, { uri: 'x:1' });
+  listens(second)[0]?.notify(UPDATED, { uri: 'x:1' });
+  assert.is(client.heard.length, 2);
+});
+
+test('subscribes again after a restart, and forgets an instance that left', async () => {
+  const first = await add('a', 'stdio', UPDATES);
+  const client = new Client({ uris: ['x:1'] });
+  await settled();
+  stage.inner.ref('a').restart();
+  await settled();
+  const second = stage.backend('a');
+  assert.is.not(second, first);
+  assert.equal(subscribed(second), ['subscribe x:1']);
+  second.tell(UPDATED, { uri: 'x:1' });
+  assert.is(client.heard.length, 1);
+  await stage.inner.fleet.remove('t', 'a', 0);
+  assert.equal([client.isOver, subscriptions.size], [false, 0]);
+});
+
+test('completes when the gateway closes, and leaves nothing behind', async () => {
+  const instance = await add('a', 'http', { ...MODERN, ...UPDATES });
+  const client = new Client({ lists: ['tools'], uris: ['x:1'] });
+  lists$.complete();
+  assert.equal([client.isOver, listens(instance)[0]?.isCancelled, events$.observed], [true, true, false]);
+});
+
+test('takes so many resources and no more', async () => {
+  const instance = await add('a', 'http', { ...MODERN, ...UPDATES });
+  new Client({ uris: Array.from({ length: 1_500 }, (_, n) => `x:${n}`) });
+  assert.is(Object(listens(instance)[0]?.request.params?.notifications).resourceSubscriptions.length, 1_000);
+});
+
+test('says nothing of a template that there is not', () => {
+  feed
+    .changes('x', { id: 'ann' }, profile(), { lists: new Set(['tools']), resources: new Set(['x:1']) })
+    .subscribe();
+  assert.is(events$.observed, true);
+});
+
+test.run();
+
+/** One client, what it heard, and whether it heard the end. */
+class Client {
+  readonly heard: string[] = [];
+  isOver = false;
+  readonly #subscription: Subscription;
+
+  constructor({
+    lists = [],
+    uris = [],
+    owner = 'ann',
+  }: { lists?: ListField[]; uris?: string[]; owner?: string }) {
+    const wanted = { lists: new Set(lists), resources: new Set(uris) };
+    this.#subscription = feed.changes('t', { id: owner }, profile(), wanted).subscribe({
+      next: ({ method, params }) =>
+        this.heard.push(params.uri === undefined ? method : `${method} ${params.uri}`),
+      complete: () => {
+        this.isOver = true;
+      },
+    });
+  }
+  leave(): void {
+    this.#subscription.unsubscribe();
+  }
+}
+
+/** Answers everything but subscriptions of the modern era, which stay open. */
+const script: Script = (exchange) => {
+  if (exchange.request.method !== 'subscriptions/listen') answers()(exchange);
+};
+
+async function add(id: string, transport: TransportKind, peer: Partial<Peer>): Promise<ScriptedTransport> {
+  await stage.add(id, transport, script, peer);
+  return stage.backend(id);
+}
+
+function subscribed({ exchanges }: ScriptedTransport): string[] {
+  return exchanges
+    .map(({ request: { method, params } }) => `${method} ${params?.uri}`)
+    .filter((line) => /^resources\/(?:un)?subscribe/.test(line))
+    .map((line) => line.slice('resources/'.length));
+}
+
+function listens({ exchanges }: ScriptedTransport) {
+  return exchanges.filter(({ request }) => request.method === 'subscriptions/listen');
+}
+
+function fact(instanceId: string) {
+  return { atMs: 0, template: 't', instanceId, serverId: instanceId };
+}

@@ -1,0 +1,272 @@
+// What happens to a session when the place where it stands is lost: it moves, waits or ends. Which calls are repeated then
+// is in client-session-call.spec.ts, what is told again in client-session-told.spec.ts.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import type { ClientSession } from '../../src/actors/client-session.ts';
+import { backendUnavailable } from '../../src/domain/errors.ts';
+import type { SessionFailover } from '../../src/domain/policy.ts';
+import { suite } from '../helpers/suite.ts';
+import {
+  ASKABLE,
+  answers,
+  ask,
+  FULL,
+  HTTP,
+  hear,
+  PLAIN,
+  resultOf,
+  SessionStage,
+  settled,
+} from './client-session-stage.ts';
+
+const test = suite('client session: place');
+let stage = new SessionStage();
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+});
+test.after.each(async () => {
+  await stage.close();
+  mock.timers.reset();
+});
+
+/** Ways to lose an instance; after each of them it may not be used. */
+const LOSSES: Readonly<Record<string, (id: string) => unknown>> = {
+  'its process dies': (id) => stage.transport(id).lose(),
+  'it is drained': (id) => stage.ref(id).drain(),
+  'it leaves': (id) => void stage.inner.fleet.remove('t', id, 0),
+};
+
+for (const [loss, lose] of Object.entries(LOSSES)) {
+  for (const [failover, tool, isKept] of [
+    ['auto', 'read', true],
+    ['auto', 'again', true],
+    ['auto', 'write', false],
+    ['always', 'read', true],
+    ['always', 'write', true],
+    ['never', 'read', false],
+    ['never', 'write', false],
+  ] as const) {
+    const outcome = isKept ? 'goes on elsewhere' : 'ends';
+    test(`with failover ${failover}, after a call of "${tool}", ${outcome} when ${loss}`, async () => {
+      const session = await openOnA(failover);
+      await resultOf(ask(session, tool));
+      lose('a');
+      await settled();
+      const call = ask(session, 'read');
+      if (isKept) {
+        assert.is(await resultOf(call), 'b');
+        assert.is(stage.sessions.find(session.id), session);
+      } else {
+        assert.is(codeOf(await call.end), 'SESSION_NOT_FOUND');
+        assert.is(stage.sessions.find(session.id), undefined);
+      }
+    });
+  }
+}
+
+test('goes on elsewhere when the conversation that was its own has ended', async () => {
+  stage = new SessionStage();
+  await stage.add('a');
+  await stage.add('b');
+  const session = await stage.open(ASKABLE);
+  stage.upstreams('a')[0]?.lose();
+  assert.is(await resultOf(ask(session, 'read')), 'b');
+  assert.is(stage.upstreams('b')[0]?.isClosed, false);
+  assert.is(stage.transport('a').isClosed, false);
+});
+
+test('has a new conversation with the same instance when there is no other', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { fields: HTTP });
+  const session = await stage.open();
+  stage.upstreams('a')[0]?.lose();
+  assert.is(await resultOf(ask(session, 'read')), 'a');
+  assert.equal(
+    stage.upstreams('a').map(({ isClosed }) => isClosed),
+    [true, false],
+  );
+});
+
+test('goes on with the process that was started in place of its own', async () => {
+  stage = new SessionStage();
+  await stage.add('a');
+  const session = await stage.open();
+  stage.transport('a').lose();
+  await settled();
+  assert.is(codeOf(await ask(session, 'read').end), 'NO_HEALTHY_INSTANCE');
+  mock.timers.tick(1_000);
+  await settled();
+  assert.is(stage.ref('a').state, 'healthy');
+  assert.is(await resultOf(ask(session, 'read')), 'a');
+});
+
+test('does not take the successor of its process for the same one', async () => {
+  stage = new SessionStage();
+  await stage.add('a');
+  const session = await stage.open();
+  await resultOf(ask(session, 'write'));
+  stage.transport('a').lose();
+  await settled();
+  mock.timers.tick(1_000);
+  await settled();
+  assert.is(stage.ref('a').state, 'healthy');
+  assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
+});
+
+test('waits, although it may not move, while its conversation stands and nobody else is there', async () => {
+  stage = new SessionStage({ policy: { sessionFailover: 'never' } });
+  await stage.add('a');
+  const session = await stage.open();
+  stage.ref('a').drain();
+  assert.is(codeOf(await ask(session, 'read').end), 'NO_HEALTHY_INSTANCE');
+  assert.is(stage.sessions.find(session.id), session);
+  stage.ref('a').resume();
+  assert.is(await resultOf(ask(session, 'read')), 'a');
+});
+
+test('moves once for all who wait for it', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { fields: HTTP });
+  const session = await stage.open();
+  await stage.add('b', { fields: HTTP });
+  stage.ref('a').drain();
+  const results = await Promise.all(Array.from({ length: 20 }, () => resultOf(ask(session, 'read'))));
+  assert.equal(new Set(results), new Set(['b']));
+  assert.is(stage.upstreams('b').length, 1);
+});
+
+test('lets calls under way finish where they are, and closes its conversation there after them', async () => {
+  const a = { fields: HTTP, script: () => undefined };
+  stage = new SessionStage();
+  await stage.add('a', a);
+  const session = await stage.open();
+  await stage.add('b', { fields: HTTP });
+  const slow = ask(session, 'read');
+  stage.ref('a').drain();
+  assert.is(await resultOf(ask(session, 'read')), 'b');
+  const [old] = stage.upstreams('a');
+  assert.is(old?.isClosed, false);
+  old?.last.result('slow');
+  assert.is(await resultOf(slow), 'slow');
+  assert.is(old?.isClosed, true);
+});
+
+test('tries the next instance when one takes no conversation, and tells of the last in the end', async () => {
+  stage = new SessionStage();
+  const ids = ['a', 'b', 'c', 'd'];
+  for (const id of ids) await stage.add(id, { fields: HTTP });
+  const session = await stage.open();
+  for (const id of ['b', 'c']) {
+    stage.transport(id).thrownByOpenUpstream = backendUnavailable('full', { delivered: 'no' });
+  }
+  stage.ref('a').drain();
+  assert.is(await resultOf(ask(session, 'read')), 'd');
+  stage.transport('d').lose();
+  await settled();
+  const end = await ask(session, 'read').end;
+  assert.is(codeOf(end), 'BACKEND_UNAVAILABLE');
+  stage.transport('c').thrownByOpenUpstream = undefined;
+  assert.is(await resultOf(ask(session, 'read')), 'c');
+});
+
+test('waits for a move no longer than for an answer, and closes what came too late', async () => {
+  stage = new SessionStage({ policy: { callTimeoutMs: 5_000 } });
+  await stage.add('a', { fields: HTTP });
+  const session = await stage.open();
+  await stage.add('b', { fields: HTTP });
+  const slow = stage.transport('b');
+  const opened = slow.openUpstream.bind(slow);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  slow.openUpstream = async (profile) => {
+    await promise;
+    return opened(profile, new AbortController().signal);
+  };
+  stage.ref('a').drain();
+  const call = ask(session, 'read');
+  mock.timers.tick(5_000);
+  assert.is(codeOf(await call.end), 'BACKEND_TIMEOUT');
+  resolve();
+  await settled();
+  assert.is(slow.upstreams[0]?.isClosed, true);
+  slow.openUpstream = opened;
+  assert.is(await resultOf(ask(session, 'read')), 'b');
+});
+
+test('moves at once while its client listens, and stays with its listener', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { peer: FULL });
+  const session = await stage.open();
+  const heard = hear(session);
+  await stage.add('b', { peer: FULL });
+  stage.transport('a').lose();
+  await settled();
+  stage.transport('b').tell('notifications/tools/list_changed');
+  assert.is(heard.messages.length, 1);
+  assert.is(session.peer, stage.transport('b').peer);
+});
+
+test('looks again and again for a place while its client listens', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { peer: FULL });
+  const session = await stage.open();
+  const heard = hear(session);
+  stage.ref('a').drain();
+  await settled();
+  await stage.add('b', { peer: FULL });
+  mock.timers.tick(5_000);
+  await settled();
+  stage.transport('b').tell('notifications/tools/list_changed');
+  assert.is(heard.messages.length, 1);
+});
+
+test('ends at once while its client listens, when it may not move', async () => {
+  const session = await openOnA('never');
+  const heard = hear(session);
+  stage.transport('a').lose();
+  await settled();
+  assert.is(heard.isOver, true);
+  assert.is(stage.sessions.size, 0);
+});
+
+test('refuses to let more than so many wait for a move', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { fields: HTTP });
+  const session = await stage.open();
+  await stage.add('b', { fields: HTTP });
+  stage.ref('a').drain();
+  const calls = Array.from({ length: 257 }, () => ask(session, 'read'));
+  assert.is(codeOf(await calls[256]?.end), 'QUEUE_FULL');
+  assert.is(await resultOf(calls[255] ?? ask(session, 'read')), 'b');
+});
+
+test('is ended while it moves without leaving anything behind', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { fields: HTTP });
+  const session = await stage.open();
+  await stage.add('b', { fields: HTTP });
+  stage.ref('a').drain();
+  const call = ask(session, 'read');
+  await session.close();
+  assert.is(codeOf(await call.end), 'SESSION_NOT_FOUND');
+  await settled();
+  for (const upstream of [...stage.upstreams('a'), ...stage.upstreams('b')]) {
+    assert.is(upstream.isClosed, true);
+  }
+});
+
+test.run();
+
+/** A session on `a`, with `b` beside it. */
+async function openOnA(sessionFailover: SessionFailover): Promise<ClientSession> {
+  stage = new SessionStage({ policy: { sessionFailover } });
+  await stage.add('a', { peer: FULL, script: answers('a') });
+  const session = await stage.open(PLAIN);
+  await stage.add('b', { peer: FULL, script: answers('b') });
+  return session;
+}
+
+function codeOf(end: string | Error | undefined): string {
+  return end instanceof Error && 'code' in end ? String(end.code) : String(end);
+}

@@ -1,0 +1,259 @@
+// What the conversations of single clients must do, whatever the kind of transport: run by the spec of each kind whose
+// backends have any. The backend behind `open` is of the legacy era and offers the tools of spec/fixtures/tools.ts.
+
+import * as assert from 'uvu/assert';
+import type { ClientProfile, ServerRequest } from '../../src/domain/client.ts';
+import type { ExchangeEvent } from '../../src/domain/exchange.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { Closed, Transport, Upstream } from '../../src/transports/transport.ts';
+import type { Suite } from '../helpers/suite.ts';
+import type { TransportSubject } from './transport.ts';
+import { callTool, failure, see, startAndUnsubscribe, textOf, until } from './transport.ts';
+
+/** A client that may be asked everything. */
+export const everyCapability: ClientProfile = {
+  protocolVersion: '2025-06-18',
+  capabilities: { sampling: {}, elicitation: {}, roots: { listChanged: true } },
+  clientInfo: { name: 'editor', version: '7.0.0', title: 'An editor' },
+};
+
+/** A client that declares nothing. */
+export const noCapability: ClientProfile = {
+  protocolVersion: '2025-11-25',
+  capabilities: {},
+  clientInfo: { name: 'script', version: '1.0.0' },
+};
+
+/** Opens a conversation for a client. */
+export async function openFor(
+  transport: Transport,
+  profile: ClientProfile = everyCapability,
+): Promise<Upstream> {
+  const upstream = await transport.openUpstream(profile, new AbortController().signal);
+  if (upstream === undefined) throw new Error('it keeps no conversation for a single client');
+  return upstream;
+}
+
+/** Declares the tests of one subject in the given suite. */
+export function upstreamConformance(test: Suite, subject: TransportSubject): void {
+  const check = (sentence: string, body: (transport: Transport) => Promise<void>): void =>
+    test(`${subject.name}: ${sentence}`, async () => {
+      const { transport, release } = await subject.open();
+      try {
+        await body(transport);
+      } finally {
+        await transport.close();
+        await release?.();
+      }
+    });
+
+  check('declares capabilities, name and revision of the client it is opened for', async (transport) => {
+    const upstream = await openFor(transport);
+    assert.is(upstream.peer.era, 'legacy');
+    assert.is(upstream.peer.protocolVersion, '2025-06-18');
+    assert.equal((await clientSide(upstream)).declared, { ...everyCapability });
+    const own = (await clientSide(transport)).declared;
+    assert.equal([own.capabilities, own.protocolVersion], [{}, '2025-11-25']);
+  });
+
+  check('asks for the newest legacy revision for a client of another era', async (transport) => {
+    const upstream = await openFor(transport, {
+      ...noCapability,
+      protocolVersion: '2026-07-28',
+      clientInfo: {},
+    });
+    const { declared } = await clientSide(upstream);
+    assert.is(declared.protocolVersion, '2025-11-25');
+    assert.equal(declared.clientInfo, (await clientSide(transport)).declared.clientInfo);
+  });
+
+  check(
+    'brings a request of the server to the exchange, and the answer of the client back',
+    async (transport) => {
+      const upstream = await openFor(transport);
+      const params = { message: 'Which one?', requestedSchema: { type: 'object', properties: {} } };
+      const result = { action: 'accept', content: { which: 'this' } };
+      const { asked, seen } = await answering(
+        upstream,
+        { method: 'elicitation/create', params },
+        ({ answer }) => {
+          answer({ result });
+          answer({ result: 'said twice' });
+        },
+      );
+      assert.equal(
+        asked.map(({ method, params }) => ({ method, params })),
+        [{ method: 'elicitation/create', params }],
+      );
+      assert.equal(JSON.parse(textOf(seen.at(-1))), { result });
+    },
+  );
+
+  check('brings an error of the client back as well', async (transport) => {
+    const upstream = await openFor(transport);
+    const error = { code: -1, message: 'User rejected sampling request' };
+    const { seen } = await answering(upstream, { method: 'sampling/createMessage' }, ({ answer }) =>
+      answer({ error }),
+    );
+    assert.equal(JSON.parse(textOf(seen.at(-1))), { error });
+  });
+
+  check('answers ping itself, and refuses what the client did not declare', async (transport) => {
+    for (const conversation of [transport, await openFor(transport, noCapability)]) {
+      const { asked, seen } = await answering(conversation, { method: 'ping' }, () => undefined);
+      assert.equal([asked, JSON.parse(textOf(seen.at(-1)))], [[], { result: {} }]);
+      const refused = await answering(conversation, { method: 'roots/list' }, () => undefined);
+      assert.is(refused.asked.length, 0);
+      assert.is(JSON.parse(textOf(refused.seen.at(-1))).error.code, -32601);
+    }
+  });
+
+  check('drops an answer that comes after the exchange is over', async (transport) => {
+    const upstream = await openFor(transport);
+    const kept: ServerRequest[] = [];
+    await new Promise<void>((resolve) => {
+      const subscription = upstream.exchange(callTool('ask', { method: 'roots/list' })).subscribe((event) => {
+        if (event.kind !== 'request') return;
+        kept.push(event);
+        queueMicrotask(() => subscription.unsubscribe());
+        resolve();
+      });
+    });
+    await until(async () => kept.length === 1, 'it was asked');
+    kept[0]?.answer({ result: { roots: [] } });
+    const { events } = await see(upstream.exchange(callTool('echo', { text: 'unharmed' })));
+    assert.is(textOf(events[0]), 'unharmed');
+  });
+
+  check('never mixes two clients up, whose ids and tokens are the same', async (transport) => {
+    const upstreams = await Promise.all(Array.from({ length: 5 }, () => openFor(transport)));
+    const all = await Promise.all(
+      upstreams.map(async (upstream, number) => {
+        const { seen } = await answering(upstream, { method: 'roots/list' }, ({ answer }) =>
+          answer({ result: number }),
+        );
+        const stepping = callTool('progress', { steps: number, ms: 1 }, { progressToken: 1 });
+        const { events } = await see(upstream.exchange(stepping));
+        return [JSON.parse(textOf(seen.at(-1))).result, events.length - 1];
+      }),
+    );
+    assert.equal(
+      all,
+      upstreams.map((_, number) => [number, number]),
+    );
+  });
+
+  check('keeps the state of one client away from another', async (transport) => {
+    const [one, other] = await Promise.all([openFor(transport), openFor(transport, noCapability)]);
+    one.notify('notifications/roots/list_changed', {});
+    await until(
+      async () => (await clientSide(one)).heard.includes('notifications/roots/list_changed'),
+      'it was told',
+    );
+    assert.not.ok((await clientSide(other)).heard.includes('notifications/roots/list_changed'));
+    assert.equal((await clientSide(other)).declared, { ...noCapability });
+  });
+
+  check('tells in the exchange, or in messages$, what nobody else would hear', async (transport) => {
+    const upstream = await openFor(transport);
+    const method = 'notifications/resources/updated';
+    const params = { uri: 'test://one' };
+    const saw: (ExchangeEvent | { kind: string })[] = [];
+    const subscription = upstream.messages$.subscribe((message) => saw.push(message));
+    const { events } = await see(upstream.exchange(callTool('notify', { method, params })));
+    saw.push(...events.slice(0, -1));
+    await until(() => saw.length === 1, 'somebody heard it');
+    assert.equal(saw, [{ kind: 'notification', method, params }]);
+    subscription.unsubscribe();
+  });
+
+  check('cancels on the backend when the caller unsubscribes', async (transport) => {
+    const upstream = await openFor(transport);
+    await startAndUnsubscribe(upstream.exchange(callTool('progress', { steps: 100_000, ms: 1 })));
+    await until(async () => {
+      const { events } = await see(upstream.exchange(callTool('cancelled', {})));
+      return JSON.parse(textOf(events[0])).length === 1;
+    }, 'the backend heard of the cancellation');
+  });
+
+  check('leaves the others alone when one is closed', async (transport) => {
+    const [one, other] = await Promise.all([openFor(transport), openFor(transport)]);
+    const left = see(one.exchange(callTool('sleep', { ms: 60_000 })));
+    await see(one.exchange(callTool('echo', { text: 'the other one has been sent by now' })));
+    const [closed] = await Promise.all([closings(one), one.close(), one.close()]);
+    assert.equal(closed, [{ reason: 'closed by the gateway', expected: true }]);
+    assert.equal(await closings(one), closed);
+    assert.equal(failure((await left).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+    const late = await see(one.exchange(callTool('echo', { text: 'late' })));
+    assert.equal(failure(late.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+    for (const conversation of [other, transport]) {
+      const { events } = await see(conversation.exchange(callTool('echo', { text: 'still here' })));
+      assert.is(textOf(events[0]), 'still here');
+    }
+  });
+
+  check('ends with the transport', async (transport) => {
+    const [one, other] = await Promise.all([openFor(transport), openFor(transport)]);
+    let completed = 0;
+    for (const { messages$ } of [one, other]) messages$.subscribe({ complete: () => (completed += 1) });
+    const left = see(one.exchange(callTool('sleep', { ms: 60_000 })));
+    await see(one.exchange(callTool('echo', { text: 'the other one has been sent by now' })));
+    const all = Promise.all([closings(one), closings(other)]);
+    await transport.close();
+    assert.equal((await all).flat().length, 2);
+    assert.is(completed, 2);
+    assert.is(failure((await left).end)?.code, 'BACKEND_UNAVAILABLE');
+    const opening = await openFor(transport).then(
+      () => 'opened',
+      ({ code, delivered }) => ({ code, delivered }),
+    );
+    assert.equal(opening, { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+  });
+
+  check('opens nothing for whoever changed their mind', async (transport) => {
+    const opening = transport.openUpstream(everyCapability, AbortSignal.abort());
+    const outcome = await opening.then(
+      () => 'opened',
+      ({ code, delivered }) => ({ code, delivered }),
+    );
+    assert.equal(outcome, { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+  });
+}
+
+/** What the backend knows of the client of a conversation. */
+export async function clientSide(
+  upstream: Upstream,
+): Promise<{ declared: JsonObject; heard: readonly string[] }> {
+  const { events } = await see(upstream.exchange(callTool('client', {})));
+  return JSON.parse(textOf(events[0]));
+}
+
+/** Lets the backend ask its client, and answers each request as told. */
+export async function answering(
+  upstream: Upstream,
+  question: { readonly method: string; readonly params?: JsonObject },
+  answer: (request: ServerRequest) => void,
+): Promise<{ readonly asked: readonly ServerRequest[]; readonly seen: readonly ExchangeEvent[] }> {
+  const asked: ServerRequest[] = [];
+  const seen: ExchangeEvent[] = [];
+  await new Promise<void>((resolve, reject) => {
+    upstream.exchange(callTool('ask', { ...question })).subscribe({
+      next: (event) => {
+        seen.push(event);
+        if (event.kind !== 'request') return;
+        asked.push(event);
+        answer(event);
+      },
+      error: reject,
+      complete: resolve,
+    });
+  });
+  return { asked, seen };
+}
+
+function closings({ closed$ }: Upstream): Promise<readonly Closed[]> {
+  return new Promise((resolve, reject) => {
+    const seen: Closed[] = [];
+    closed$.subscribe({ next: (closed) => seen.push(closed), error: reject, complete: () => resolve(seen) });
+  });
+}

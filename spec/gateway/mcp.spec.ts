@@ -1,0 +1,213 @@
+// The endpoint as a gateway puts it together, over functions as backends: one template, all of them, sessions and their
+// end. What clients of each era see in detail is in spec/protocol and in the journeys.
+
+import { setImmediate as turn } from 'node:timers/promises';
+import { Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { ANONYMOUS } from '../../src/domain/account.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { createGateway, type Gateway } from '../../src/gateway.ts';
+import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
+import { failureOf } from '../../src/protocol/rpc-failure.ts';
+import { serving, text } from '../helpers/function-backend.ts';
+import { suite } from '../helpers/suite.ts';
+import { parsed, RecordedReply } from '../protocol/recorded-reply.ts';
+
+const test = suite('mcp endpoint of a gateway');
+let gateway: Gateway;
+let faults: unknown[];
+let changedCallers$: Subject<string>;
+/** Ends the calls of `wait`. */
+let released: PromiseWithResolvers<void>;
+test.before.each(async () => {
+  faults = [];
+  changedCallers$ = new Subject();
+  released = Promise.withResolvers();
+  const onFault = (error: unknown) => faults.push(error);
+  gateway = await createGateway({ sessions: { max: 2 }, onFault, changedCallers$ });
+  for (const template of ['a', 'b']) {
+    const handler = serving({
+      read: () => text(`read by ${template}`),
+      wait: async () => {
+        await released.promise;
+        return text('waited');
+      },
+      sayTooDeep: (_, { notify }) => notify('notifications/message', tooDeep()),
+    });
+    await gateway.register(template, { handler, id: 'one' }, { waitMs: 5_000 });
+  }
+});
+test.after.each(() => gateway.close({ graceMs: 0 }));
+
+const initialize = {
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'spec', version: '1' } },
+};
+
+/** One POST, and the message that answers it, however it is framed. */
+async function post(template: string | undefined, message: JsonObject, headers: Record<string, string> = {}) {
+  const reply = new RecordedReply();
+  const request: McpRequest = {
+    method: 'POST',
+    headers: {
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+      ...headers,
+    },
+    body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, ...message })),
+    template,
+    principal: ANONYMOUS,
+    charge: () => {},
+  };
+  try {
+    await gateway.mcp.handle(request, reply);
+  } catch (thrown) {
+    const { status, body } = failureOf(thrown);
+    reply.json(status, body);
+  }
+  while (!reply.isAnswered) await turn();
+  const body = reply.body ?? reply.opened?.events.at(-1)?.data ?? '{}';
+  const at = reply.headers.indexOf('Mcp-Session-Id');
+  return { status: reply.status, session: reply.headers[at + 1] ?? '', answer: parsed(body) };
+}
+
+async function openSession(template: string | undefined) {
+  const { status, session } = await post(template, initialize);
+  assert.is(status, 200);
+  return { 'mcp-session-id': session };
+}
+
+/** What no JSON can be made of. */
+function tooDeep(): JsonObject {
+  let deep: JsonObject = {};
+  for (let level = 0; level < 20_000; level += 1) deep = { deep };
+  return deep;
+}
+
+const call = (name: string) => ({ method: 'tools/call', params: { name } });
+const modern = (name: string) => ({
+  message: {
+    method: 'tools/call',
+    params: {
+      name,
+      _meta: {
+        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+        'io.modelcontextprotocol/clientCapabilities': {},
+        'io.modelcontextprotocol/clientInfo': { name: 'spec', version: '1' },
+      },
+    },
+  },
+  headers: { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': name },
+});
+
+test('serves a template to clients of both eras', async () => {
+  const { answer } = await post('a', call('read'), await openSession('a'));
+  assert.equal(answer.result, text('read by a'));
+  const { message, headers } = modern('read');
+  const result = Object((await post('a', message, headers)).answer.result);
+  assert.equal([result.resultType, result.content], ['complete', text('read by a').content]);
+});
+
+test('serves all templates as one', async () => {
+  const session = await openSession(undefined);
+  const list = Object((await post(undefined, { method: 'tools/list' }, session)).answer.result);
+  assert.equal(
+    list.tools.map(({ name }: { name: string }) => name),
+    ['a', 'b'].flatMap((template) => ['read', 'wait', 'sayTooDeep'].map((name) => `${template}__${name}`)),
+  );
+  assert.equal((await post(undefined, call('b__read'), session)).answer.result, text('read by b'));
+  const { message, headers } = modern('a__read');
+  assert.match(JSON.stringify((await post(undefined, message, headers)).answer), 'read by a');
+});
+
+test('knows no session under another path, and no template that was never registered', async () => {
+  const session = await openSession('a');
+  assert.is((await post('b', call('read'), session)).status, 404);
+  assert.is((await post(undefined, call('a__read'), session)).status, 404);
+  assert.is((await post('nobody', initialize)).status, 404);
+});
+
+test('has room for as many sessions as it was told', async () => {
+  await openSession('a');
+  await openSession('b');
+  const { status, answer } = await post('a', initialize);
+  assert.is(status, 503);
+  assert.match(JSON.stringify(answer), 'SESSION_LIMIT');
+});
+
+test('tells of an error of its own what no client is told', async () => {
+  const { answer } = await post('a', call('sayTooDeep'), await openSession('a'));
+  assert.is(Object(answer.error).code, -32603);
+  assert.equal(
+    faults.map((fault) => Object(fault).cause instanceof RangeError),
+    [true],
+  );
+});
+
+test('hears of a new tool when the template has another instance', async () => {
+  const session = await openSession(undefined);
+  await post(undefined, { method: 'tools/list' }, session);
+  const handler = serving({ other: () => text('new') });
+  await gateway.register('c', { handler }, { waitMs: 5_000 });
+  const { answer } = await post(undefined, { method: 'tools/list' }, session);
+  assert.match(JSON.stringify(answer), 'c__other');
+});
+
+test('ends sessions and refuses new ones when the gateway closes', async () => {
+  const session = await openSession('a');
+  await gateway.close({ graceMs: 0 });
+  assert.is.not((await post('a', call('read'), session)).status, 200);
+  assert.is((await post('a', initialize)).status, 503);
+});
+
+/** Until a call is under way. */
+async function busy() {
+  while (gateway.stats().activeConnections === 0) await turn();
+}
+
+for (const [what, template, name] of [
+  ['a session with a template', 'a', 'wait'],
+  ['a session with all of them', undefined, 'a__wait'],
+] as const) {
+  test(`lets a call of ${what} finish when the gateway closes`, async () => {
+    const answer = post(template, call(name), await openSession(template));
+    await busy();
+    const closed = gateway.close({ graceMs: 5_000 });
+    await turn();
+    assert.is((await post(template, initialize)).status, 503);
+    released.resolve();
+    assert.equal((await answer).answer.result, text('waited'));
+    await closed;
+  });
+}
+
+test('lets a call without a session finish when the gateway closes', async () => {
+  const { message, headers } = modern('wait');
+  const answer = post('a', message, headers);
+  await busy();
+  const closed = gateway.close({ graceMs: 5_000 });
+  await turn();
+  released.resolve();
+  assert.equal(Object((await answer).answer.result).content, text('waited').content);
+  await closed;
+});
+
+test('waits no longer than the grace', async () => {
+  const answer = post(undefined, call('a__wait'), await openSession(undefined));
+  await busy();
+  await gateway.close({ graceMs: 20 });
+  assert.ok(Object((await answer).answer).error);
+});
+
+test('ends what a caller has open who may not have it any more, and what nobody else has', async () => {
+  const [one, joined] = [await openSession('a'), await openSession(undefined)];
+  changedCallers$.next('user:another');
+  assert.is((await post('a', call('read'), one)).status, 200);
+  changedCallers$.next(ANONYMOUS.id);
+  await turn();
+  assert.is((await post('a', call('read'), one)).status, 404);
+  assert.is((await post(undefined, call('a__read'), joined)).status, 404);
+  assert.equal(faults, []);
+});
+
+test.run();

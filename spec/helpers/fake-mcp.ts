@@ -1,0 +1,34 @@
+// An MCP endpoint that says what a spec tells it to, for the specs of what stands around the endpoint.
+
+import type { McpEndpoint, McpReply, McpRequest } from '../../src/protocol/endpoint-types.ts';
+
+/** An endpoint and what it was asked. */
+export interface FakeMcp extends McpEndpoint {
+  readonly requests: readonly McpRequest[];
+  /** How it answers from now on. */
+  answer: (request: McpRequest, reply: McpReply) => void | Promise<void>;
+}
+
+/** Answers every POST and DELETE with an empty result, and GET with a stream that ends at once. */
+export function fakeMcp(answer: FakeMcp['answer'] = politely): FakeMcp {
+  const requests: McpRequest[] = [];
+  const fake: FakeMcp = {
+    requests,
+    answer,
+    handle: (request, reply) => {
+      requests.push(request);
+      return fake.answer(request, reply);
+    },
+    close: () => {},
+  };
+  return fake;
+}
+
+async function politely({ method, charge }: McpRequest, reply: McpReply): Promise<void> {
+  if (method === 'GET') reply.stream().end();
+  else if (method === 'DELETE') reply.empty(200);
+  else {
+    await charge(1);
+    reply.json(200, '{"jsonrpc":"2.0","id":1,"result":{}}');
+  }
+}

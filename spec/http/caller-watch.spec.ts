@@ -1,0 +1,92 @@
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { invalidCredentials } from '../../src/domain/account-errors.ts';
+import type { Refusal } from '../../src/http/caller-check.ts';
+import { CallerWatch } from '../../src/http/caller-watch.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('watch over callers');
+test.before.each(() => mock.timers.enable({ apis: ['setInterval'] }));
+test.after.each(() => mock.timers.reset());
+
+const ROUND_MS = 1_000;
+
+function staged() {
+  const watch = new CallerWatch(ROUND_MS);
+  const log: string[] = [];
+  const add = (name: string, check: () => Refusal | Promise<Refusal> = () => undefined) => {
+    const release = watch.watch({
+      check: () => {
+        log.push(name);
+        return check();
+      },
+      bar: ({ code }) => {
+        log.push(`${name}: ${code}`);
+        release();
+      },
+    });
+    return release;
+  };
+  return { add, log };
+}
+
+test('asks about everybody once a round', () => {
+  const { add, log } = staged();
+  for (const name of ['a', 'b', 'c']) add(name);
+  mock.timers.tick(ROUND_MS);
+  assert.equal(log, ['a', 'b', 'c']);
+  mock.timers.tick(ROUND_MS);
+  assert.equal(log, ['a', 'b', 'c', 'a', 'b', 'c']);
+});
+
+test('asks about a part of many at a time', () => {
+  const { add, log } = staged();
+  for (let count = 0; count < 1_000; count += 1) add(`${count}`);
+  mock.timers.tick(ROUND_MS / 10);
+  assert.is(log.length, 100);
+  mock.timers.tick((ROUND_MS * 9) / 10);
+  assert.equal([log.length, new Set(log).size], [1_000, 1_000]);
+});
+
+test('ends what a caller may not have any longer, and asks no more', () => {
+  const { add, log } = staged();
+  add('a', () => invalidCredentials());
+  mock.timers.tick(ROUND_MS * 3);
+  assert.equal(log, ['a', 'a: INVALID_CREDENTIALS']);
+});
+
+test('waits for one answer at a time', async () => {
+  const { add, log } = staged();
+  const answer = Promise.withResolvers<Refusal>();
+  add('a', () => answer.promise);
+  mock.timers.tick(ROUND_MS * 3);
+  assert.equal(log, ['a']);
+  answer.resolve(undefined);
+  await turn();
+  mock.timers.tick(ROUND_MS);
+  assert.equal(log, ['a', 'a']);
+});
+
+test('leaves alone what was let go meanwhile', async () => {
+  const { add, log } = staged();
+  const answer = Promise.withResolvers<Refusal>();
+  const release = add('a', () => answer.promise);
+  mock.timers.tick(ROUND_MS);
+  release();
+  answer.resolve(invalidCredentials());
+  await turn();
+  mock.timers.tick(ROUND_MS * 2);
+  assert.equal(log, ['a']);
+});
+
+test('begins anew after nobody was left', () => {
+  const { add, log } = staged();
+  add('a')();
+  mock.timers.tick(ROUND_MS * 2);
+  add('b');
+  mock.timers.tick(ROUND_MS);
+  assert.equal(log, ['b']);
+});
+
+test.run();

@@ -1,0 +1,247 @@
+// Bad input to the MCP endpoint, over a real port, with real instances behind it: the status and the JSON-RPC code that the
+// specification asks for, and the session goes on as if nothing had happened. Slow senders and too many headers are cut by
+// the listeners: spec/listeners.spec.ts.
+
+import * as assert from 'uvu/assert';
+import { startWithAccounts } from '../helpers/http-accounts.ts';
+import type { Answer, Ask } from '../helpers/http-app.ts';
+import { head, openRaw, readUntil } from '../helpers/http-raw.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('bad input to the MCP endpoint');
+const BODY_BYTES = 64 * 1024;
+const started = startWithAccounts({ maxBodyBytes: BODY_BYTES });
+test.before(async () => {
+  const app = await started;
+  await app.serve('demo', 'one');
+  await app.serve('other', 'two');
+});
+test.after(async () => (await started).close());
+
+type Headers = Readonly<Record<string, string>>;
+
+const VERSION = '2025-06-18';
+const MODERN = '2026-07-28';
+const TYPES: Headers = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
+const initialize = (protocolVersion: string) => ({
+  ...{ jsonrpc: '2.0', id: 0, method: 'initialize' },
+  params: { protocolVersion, capabilities: {}, clientInfo: { name: 'spec', version: '1' } },
+});
+const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
+
+/** Opens a session of `ada` and returns the headers that belong to it. */
+async function open(version = VERSION): Promise<Headers> {
+  const app = await started;
+  const answer = await app.as(app.user, 'POST', '/mcp/demo', { body: initialize(version), headers: TYPES });
+  assert.is(answer.status, 200, answer.text);
+  const id = answer.headers.get('mcp-session-id') ?? '';
+  return { 'mcp-session-id': id, 'mcp-protocol-version': version };
+}
+
+/** Whether the session still does what it is for. */
+async function assertUnharmed(session: Headers, what: string): Promise<void> {
+  const app = await started;
+  const call = { jsonrpc: '2.0', id: 'x', method: 'tools/call', params: { name: 'name', arguments: {} } };
+  const answer = await app.as(app.user, 'POST', '/mcp/demo', {
+    body: call,
+    headers: { ...TYPES, ...session },
+  });
+  const ids = messagesOf(answer).map((message) => Object(message).id);
+  assert.equal([answer.status, ids], [200, ['x']], `after ${what}: ${answer.text}`);
+}
+
+/** What was answered, as one body or as an event stream: the endpoint may choose. */
+function messagesOf({ headers, text }: Answer): unknown[] {
+  const isStream = headers.get('content-type') === 'text/event-stream';
+  const bodies = isStream ? [...text.matchAll(/^data: (.+)$/gm)].map(([, data = '']) => data) : [text];
+  return bodies.flatMap((body) => JSON.parse(body));
+}
+
+function codeOf({ status, body }: Answer): string {
+  return [status, Object(body.error).code].filter((part) => part !== undefined).join(' ');
+}
+
+interface Row {
+  readonly expected: string;
+  readonly method?: string;
+  readonly path?: string;
+  readonly body?: Ask['body'];
+  /** Laid over those of the session; an empty one is not sent. */
+  readonly headers?: Headers;
+}
+
+const deep = `${'['.repeat(200)}${']'.repeat(200)}`;
+const withId = (id: unknown) => ({ body: { ...ping, id } });
+
+/** What a client with a session of revision 2025-06-18 may get wrong. */
+const LEGACY: Readonly<Record<string, Row>> = {
+  'nothing at all': { expected: '400 -32700', body: '' },
+  'broken JSON': { expected: '400 -32700', body: '{"jsonrpc":"2.0",' },
+  'bytes that are no UTF-8': { expected: '400 -32700', body: Buffer.from([0x22, 0xff, 0x22]) },
+  'a text': { expected: '400 -32600', body: '"ping"' },
+  'JSON that is nested too deeply': { expected: '400 -32600', body: `{"jsonrpc":"2.0","x":${deep}}` },
+  'an object that is no message': { expected: '400 -32600', body: {} },
+  'a message of another version of JSON-RPC': { expected: '400 -32600', body: { ...ping, jsonrpc: '1.0' } },
+  'a method that is no text': { expected: '400 -32600', body: { ...ping, method: 7 } },
+  'an id that is null': { expected: '400 -32600', ...withId(null) },
+  'an id that is an object': { expected: '400 -32600', ...withId({}) },
+  'an id that is a fraction': { expected: '400 -32600', ...withId(1.5) },
+  'a list of messages, which this revision does not have': { expected: '400 -32600', body: [ping] },
+  'an empty list': { expected: '400 -32600', body: [] },
+  'an answer to nothing': { expected: '202', body: { jsonrpc: '2.0', id: 99, result: {} } },
+  'no revision, which the session knows': { expected: '200', headers: { 'mcp-protocol-version': '' } },
+  'a revision that nobody knows': {
+    expected: '400 -32000',
+    headers: { 'mcp-protocol-version': '1999-01-01' },
+  },
+  'no session': { expected: '400 -32000', headers: { 'mcp-session-id': '' } },
+  'an unknown session': { expected: '404 -32001', headers: { 'mcp-session-id': 'nobody' } },
+  'the session of another template': { expected: '404 -32001', path: '/mcp/other' },
+  'the session of one template for all of them': { expected: '404 -32001', path: '/mcp' },
+  'an Accept without event streams': { expected: '406 -32000', headers: { accept: 'application/json' } },
+  'another content type': { expected: '415 -32000', headers: { 'content-type': 'text/plain' } },
+  'a compressed body': { expected: '415 -32000', headers: { 'content-encoding': 'gzip' } },
+  'a body that is too large': { expected: '413 -32000', body: 'x'.repeat(BODY_BYTES + 1) },
+  'a GET that takes no event stream': {
+    ...{ expected: '406 -32000', method: 'GET' },
+    headers: { accept: 'application/json' },
+  },
+  'a GET without a session': { expected: '400 -32000', method: 'GET', headers: { 'mcp-session-id': '' } },
+  'a GET after an event that never was': {
+    ...{ expected: '400 -32000', method: 'GET' },
+    headers: { 'last-event-id': 'nonsense' },
+  },
+  'a DELETE of an unknown session': {
+    ...{ expected: '404 -32001', method: 'DELETE' },
+    headers: { 'mcp-session-id': 'nobody' },
+  },
+};
+
+for (const [what, row] of Object.entries(LEGACY)) {
+  test(`${what}: ${row.expected}, and the session is unharmed`, async () => {
+    const app = await started;
+    const session = await open();
+    const { method = 'POST', path = '/mcp/demo', body = method === 'POST' ? ping : undefined } = row;
+    const all = Object.entries({ ...TYPES, ...session, ...row.headers }).filter(([, value]) => value !== '');
+    const ask = { headers: Object.fromEntries(all), ...(body === undefined ? {} : { body }) };
+    const answer = await app.as(app.user, method, path, ask);
+    assert.is(codeOf(answer), row.expected, answer.text);
+    await assertUnharmed(session, what);
+  });
+}
+
+test('a session of somebody else: 404, as if there were none, and it is unharmed', async () => {
+  const app = await started;
+  const session = await open();
+  const stranger = await app.key(['admin']);
+  for (const method of ['POST', 'GET', 'DELETE']) {
+    const headers = { ...TYPES, ...session };
+    const ask = method === 'POST' ? { body: ping, headers } : { headers };
+    const answer = await app.as(stranger, method, '/mcp/demo', ask);
+    const unknown = await app.as(stranger, method, '/mcp/demo', {
+      ...ask,
+      headers: { ...headers, 'mcp-session-id': 'nobody' },
+    });
+    assert.equal([answer.status, answer.text], [404, unknown.text], method);
+  }
+  await assertUnharmed(session, 'the visit of a stranger');
+});
+
+test('a second stream of one session: 409, and the first one goes on', async () => {
+  const app = await started;
+  const session = await open();
+  const headers = { ...session, ...app.user, accept: 'text/event-stream' };
+  const socket = await openRaw(app.port);
+  socket.write(head('GET /mcp/demo', headers));
+  await readUntil(socket, 'text/event-stream');
+  assert.is(codeOf(await app.ask('GET', '/mcp/demo', { headers })), '409 -32000');
+  assert.not.ok(socket.closed);
+  socket.destroy();
+  await assertUnharmed(session, 'a second stream');
+});
+
+test('a body that breaks off: nothing happens, and the session is unharmed', async () => {
+  const app = await started;
+  const session = await open();
+  const socket = await openRaw(app.port);
+  socket.write(
+    `${head('POST /mcp/demo', { ...TYPES, ...session, ...app.user, 'Content-Length': '99' })}{"id":`,
+  );
+  socket.destroy();
+  await assertUnharmed(session, 'half a body');
+});
+
+test('lists of messages where a revision has them: more than may be is 400, the rest is answered', async () => {
+  const app = await started;
+  const session = await open('2025-03-26');
+  const post = (body: unknown) =>
+    app.as(app.user, 'POST', '/mcp/demo', { body, headers: { ...TYPES, ...session } });
+  const many = Array.from({ length: 101 }, (_, id) => ({ ...ping, id }));
+  assert.is(codeOf(await post(many)), '400 -32600');
+  const few = await post(many.slice(0, 2));
+  assert.equal([few.status, messagesOf(few).length], [200, 2]);
+  await assertUnharmed(session, 'a list');
+});
+
+const META = {
+  'io.modelcontextprotocol/protocolVersion': MODERN,
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
+const listing = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta: META } };
+const calling = {
+  ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
+  params: { name: 'name', arguments: {}, _meta: META },
+};
+const named = { 'mcp-protocol-version': MODERN, 'mcp-method': 'tools/list' };
+
+/** What a client without sessions may get wrong. */
+const STATELESS: Readonly<Record<string, Row>> = {
+  nothing: { expected: '200', body: listing, headers: named },
+  'no Mcp-Method': { expected: '400 -32020', body: listing, headers: { 'mcp-protocol-version': MODERN } },
+  'another Mcp-Method than in the body': {
+    expected: '400 -32020',
+    body: listing,
+    headers: { ...named, 'mcp-method': 'prompts/list' },
+  },
+  'another revision in the header than in the body': {
+    expected: '400 -32020',
+    body: listing,
+    headers: { ...named, 'mcp-protocol-version': VERSION },
+  },
+  'no Mcp-Name': { expected: '400 -32020', body: calling, headers: { ...named, 'mcp-method': 'tools/call' } },
+  'another Mcp-Name than in the body': {
+    expected: '400 -32020',
+    body: calling,
+    headers: { ...named, 'mcp-method': 'tools/call', 'mcp-name': 'other' },
+  },
+  'no envelope': { expected: '400 -32602', body: { ...listing, params: {} }, headers: named },
+  'a revision that nobody knows': {
+    expected: '400 -32022',
+    body: {
+      ...listing,
+      params: { _meta: { ...META, 'io.modelcontextprotocol/protocolVersion': '2099-01-01' } },
+    },
+    headers: { ...named, 'mcp-protocol-version': '2099-01-01' },
+  },
+  'a method that nobody knows': {
+    expected: '404 -32601',
+    body: { ...listing, method: 'no/such' },
+    headers: { ...named, 'mcp-method': 'no/such' },
+  },
+  'a list of messages': { expected: '400 -32600', body: [listing], headers: named },
+  GET: { expected: '405 -32000', method: 'GET', headers: { 'mcp-protocol-version': MODERN } },
+  DELETE: { expected: '405 -32000', method: 'DELETE', headers: { 'mcp-protocol-version': MODERN } },
+};
+
+for (const [what, { method = 'POST', body, headers = {}, expected }] of Object.entries(STATELESS)) {
+  test(`without sessions, ${what}: ${expected}`, async () => {
+    const app = await started;
+    const ask = { headers: { ...TYPES, ...headers }, ...(body === undefined ? {} : { body }) };
+    const answer = await app.as(app.user, method, '/mcp/demo', ask);
+    assert.is(codeOf(answer), expected, answer.text);
+    assert.is(answer.headers.get('mcp-session-id'), null);
+    if (answer.status === 405) assert.is(answer.headers.get('allow'), 'POST');
+  });
+}
+
+test.run();

@@ -1,0 +1,348 @@
+// What stands around the MCP endpoint: paths, door, body, counting, errors, sockets. The endpoint itself is a fake one
+// that says what each test needs; what a real one says is in spec/protocol and in the journeys.
+
+import * as assert from 'uvu/assert';
+import { rateLimitExceeded } from '../../../src/domain/account-errors.ts';
+import { sessionNotFound } from '../../../src/domain/session-errors.ts';
+import type { McpReply, McpRequest, McpStream } from '../../../src/protocol/endpoint-types.ts';
+import { type FakeMcp, fakeMcp } from '../../helpers/fake-mcp.ts';
+import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { type Ask, startApp } from '../../helpers/http-app.ts';
+import { head, openRaw, readAll, readUntil, sendRaw } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the way to the MCP endpoint');
+
+const PATHS = ['/mcp/demo', '/mcp/demo/mcp', '/mcp'];
+const MESSAGE = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+const windowOf = ({ headers }: { headers: Headers }) =>
+  ['limit', 'remaining'].map((name) => headers.get(`x-ratelimit-${name}`));
+
+/** An app without authentication, with the template `demo`. */
+async function start(answer?: FakeMcp['answer'], options: Parameters<typeof startApp>[0] = {}) {
+  const mcp = fakeMcp(answer);
+  const app = await startApp({ mcp, gateway: { templates: ['demo', 'mcp', 'tools'] }, ...options });
+  return { ...app, mcp };
+}
+
+test('is the same on every path, with every method', async () => {
+  const app = await start();
+  const statuses = [];
+  for (const path of PATHS) {
+    for (const method of ['POST', 'GET', 'DELETE']) {
+      const ask = { ...(method === 'POST' ? { body: MESSAGE } : {}), headers: { 'Mcp-Session-Id': path } };
+      statuses.push((await app.ask(method, path, ask)).status);
+    }
+  }
+  await app.close();
+  assert.equal(statuses, [200, 200, 200, 200, 200, 200, 200, 200, 200]);
+  const text = JSON.stringify(MESSAGE);
+  assert.equal(
+    app.mcp.requests.map(({ method, template, headers, body, principal }) => [
+      ...[method, template, headers['mcp-session-id'], Buffer.from(body).toString(), principal.name],
+    ]),
+    PATHS.flatMap((path) => {
+      const template = path === '/mcp' ? undefined : 'demo';
+      return [
+        ['POST', template, path, text, 'anonymous'],
+        ['GET', template, path, '', 'anonymous'],
+        ['DELETE', template, path, '', 'anonymous'],
+      ];
+    }),
+  );
+});
+
+test('neither hides the operations of a template nor is hidden by them, whatever a template is called', async () => {
+  const app = await start();
+  await app.serve('mcp', 'one');
+  const seen = async (method: string, path: string, ask: Ask = {}) => {
+    const before = app.mcp.requests.length;
+    const { status } = await app.ask(method, path, ask);
+    const [asked] = app.mcp.requests.slice(before);
+    return [status, asked === undefined ? 'elsewhere' : (asked.template ?? 'all')];
+  };
+  const body = { name: 'name' };
+  assert.equal(await seen('GET', '/mcp/mcp/health'), [200, 'elsewhere']);
+  assert.equal(await seen('GET', '/mcp/mcp/tools/list'), [200, 'elsewhere']);
+  assert.equal(await seen('POST', '/mcp/mcp/tools/call', { body }), [200, 'elsewhere']);
+  assert.equal(await seen('POST', '/mcp/mcp', { body: MESSAGE }), [200, 'mcp']);
+  assert.equal(await seen('POST', '/mcp/mcp/mcp', { body: MESSAGE }), [200, 'mcp']);
+  assert.equal(await seen('POST', '/mcp/tools', { body: MESSAGE }), [200, 'tools']);
+  assert.equal(await seen('POST', '/mcp/', { body: MESSAGE }), [200, 'all']);
+  assert.equal(await seen('POST', '/mcp/demo/mcp/mcp', { body: MESSAGE }), [404, 'elsewhere']);
+  assert.equal(await seen('POST', '/mcp/demo/tools', { body: MESSAGE }), [404, 'elsewhere']);
+  await app.close();
+});
+
+test('lists its methods, and is not taken by any other', async () => {
+  const app = await start();
+  for (const path of PATHS) {
+    const options = await app.ask('OPTIONS', path);
+    assert.equal([options.status, options.headers.get('allow')], [204, 'DELETE, GET, OPTIONS, POST'], path);
+    for (const method of ['HEAD', 'PUT', 'PATCH']) {
+      const { status, headers } = await app.ask(method, path);
+      assert.equal([status, headers.get('allow')], [405, 'DELETE, GET, OPTIONS, POST'], `${method} ${path}`);
+    }
+  }
+  await app.close();
+  assert.equal(app.mcp.requests, []);
+});
+
+test('has the door of every route, which is asked before a body is read', async () => {
+  const mcp = fakeMcp();
+  const app = await startWithAccounts({ mcp, gateway: { templates: ['demo'] } });
+  const wrong = { body: '{', headers: { 'content-type': 'text/plain' } };
+  const elsewhere = await app.key(['tools:call'], ['other']);
+  const reader = await app.key(['gateway:read']);
+  for (const path of PATHS) {
+    const unknown = await app.ask('POST', path, wrong);
+    assert.equal([unknown.status, unknown.body.error_code], [401, 'AUTHENTICATION_REQUIRED'], path);
+    assert.is(unknown.headers.get('www-authenticate'), 'Bearer');
+    const other = await app.as(reader, 'POST', path, wrong);
+    assert.equal([other.status, other.body.error_code], [403, 'INSUFFICIENT_PERMISSIONS'], path);
+  }
+  for (const [who, path] of [
+    [elsewhere, '/mcp/demo'],
+    [app.admin, '/mcp/none'],
+    [app.admin, '/mcp/Not_A_Name/mcp'],
+  ] as const) {
+    const { status, body } = await app.as(who, 'POST', path, wrong);
+    assert.equal(
+      [status, body.error_code, typeof body.request_id],
+      [404, 'TEMPLATE_NOT_FOUND', 'string'],
+      path,
+    );
+  }
+  assert.is((await app.as(app.admin, 'GET', '/mcp/a%00b')).status, 422);
+  assert.equal(mcp.requests, []);
+  assert.is((await app.as(app.user, 'POST', '/mcp/demo', { body: MESSAGE })).status, 200);
+  assert.is(mcp.requests[0]?.principal.name, 'ada');
+  await app.close();
+});
+
+test('is guarded like every route, before anything else', async () => {
+  const app = await start();
+  for (const [name, value] of [
+    ['Host', 'evil.example'],
+    ['Origin', 'https://evil.example'],
+  ] as const) {
+    const request = head('POST /mcp/demo', { [name]: value, Connection: 'close', 'Content-Length': '2' });
+    assert.match(await sendRaw(app.port, request, '{}'), /^HTTP\/1\.1 403 [\s\S]*ORIGIN_NOT_ALLOWED/);
+  }
+  await app.close();
+  assert.equal(app.mcp.requests, []);
+});
+
+test('counts requests, not posts: what is free is free, and a list counts for all in it', async () => {
+  const mcp = fakeMcp(async ({ method, body, charge }, reply) => {
+    if (method === 'GET') {
+      reply.stream().end();
+      return;
+    }
+    const messages: unknown = JSON.parse(Buffer.from(body).toString() || '[]');
+    const count = Array.isArray(messages) ? messages.length : 1;
+    await charge(count);
+    executed += count;
+    if (count === 0) reply.empty(method === 'DELETE' ? 200 : 202);
+    else reply.json(200, '[]');
+  });
+  let executed = 0;
+  const limits = { userPerHour: 8, apiKeyPerHour: 8 };
+  const app = await startWithAccounts({ mcp, limits, gateway: { templates: ['demo'] } });
+  const post = (body: unknown) => app.as(app.user, 'POST', '/mcp/demo', { body });
+  const outcomes = [];
+  for (const answer of [
+    await post([]),
+    await app.as(app.user, 'GET', '/mcp/demo'),
+    await post(MESSAGE),
+    await post([1, 2, 3, 4, 5]),
+    await app.as(app.user, 'DELETE', '/mcp/demo'),
+  ]) {
+    outcomes.push([answer.status, ...windowOf(answer)]);
+  }
+  assert.equal(outcomes, [
+    [202, '8', '8'],
+    [200, '8', '8'],
+    [200, '8', '7'],
+    [200, '8', '2'],
+    [200, '8', '2'],
+  ]);
+  const over = await post([1, 2, 3]);
+  assert.equal([over.status, ...windowOf(over), executed], [429, '8', '0', 6]);
+  assert.equal([over.body.jsonrpc, over.body.id], ['2.0', null]);
+  const retryAfter = Number(over.headers.get('retry-after'));
+  assert.ok(retryAfter > 3_500 && retryAfter <= 3_600);
+  // Who is over the limit may still listen, and end what is open.
+  assert.equal((await app.as(app.user, 'DELETE', '/mcp/demo')).status, 200);
+  await app.close();
+});
+
+test('hands the bytes of a body on as they are, an empty one, too', async () => {
+  const app = await start();
+  const bytes = Buffer.from([0x7b, 0xff, 0x00, 0x7d]);
+  const headers = { 'content-type': 'application/json; charset=utf-8' };
+  await app.ask('POST', '/mcp/demo', { body: bytes, headers });
+  await sendRaw(app.port, head('POST /mcp/demo', { Connection: 'close' }));
+  await app.close();
+  assert.equal(
+    app.mcp.requests.map(({ body }) => Buffer.from(body)),
+    [bytes, Buffer.alloc(0)],
+  );
+});
+
+test('refuses bodies that are too large, of another kind or in another coding, in the words of JSON-RPC', async () => {
+  const app = await start(undefined, { maxBodyBytes: 1_024 });
+  const json = { 'content-type': 'application/json' };
+  const chunked = { ...json, 'Transfer-Encoding': 'chunked', Connection: 'close' };
+  const large = `800\r\n${'x'.repeat(2_048)}\r\n0\r\n\r\n`;
+  assert.match(
+    await sendRaw(app.port, head('POST /mcp/demo', chunked), large),
+    /^HTTP\/1\.1 413 [\s\S]*"jsonrpc":"2\.0"[\s\S]*"code":-32000/,
+  );
+  for (const [status, ask] of [
+    [413, { body: 'x'.repeat(2_048), headers: json }],
+    [415, { body: '{}', headers: { 'content-type': 'text/plain' } }],
+    [415, { body: '{}', headers: { ...json, 'content-encoding': 'gzip' } }],
+    [415, { body: 'a=1', headers: { 'content-type': 'application/x-www-form-urlencoded' } }],
+  ] as const) {
+    const { body, headers, ...answer } = await app.ask('POST', '/mcp/demo', ask);
+    assert.equal([answer.status, body.jsonrpc, Object(body.error).code], [status, '2.0', -32_000]);
+    assert.ok(headers.get('x-request-id'));
+  }
+  await app.close();
+  assert.equal(app.mcp.requests, []);
+});
+
+test('asks nothing for a client that breaks off within its body, and serves the next one', async () => {
+  const app = await start();
+  const socket = await openRaw(app.port);
+  socket.write(`${head('POST /mcp/demo', { 'Content-Type': 'application/json', 'Content-Length': '99' })}{`);
+  socket.destroy();
+  assert.is((await app.ask('POST', '/mcp/demo', { body: MESSAGE })).status, 200);
+  await app.close();
+  assert.is(app.mcp.requests.length, 1);
+});
+
+test('answers what the endpoint throws, at once or later, without what nobody should read', async () => {
+  const thrown: unknown[] = [sessionNotFound(), rateLimitExceeded(5, 99), new TypeError('a secret')];
+  for (const fail of [
+    (error: unknown) => {
+      throw error;
+    },
+    (error: unknown) => Promise.reject(error),
+  ]) {
+    let next = 0;
+    const app = await start(
+      () => {
+        const error = thrown[next];
+        next += 1;
+        return fail(error);
+      },
+      { logLevel: 'error' },
+    );
+    const answers = [];
+    for (const _ of thrown) answers.push(await app.ask('POST', '/mcp', { body: MESSAGE }));
+    assert.equal(
+      answers.map(({ status, body }) => [status, Object(body.error).code]),
+      [
+        [404, -32_001],
+        [429, 429],
+        [500, -32_603],
+      ],
+    );
+    assert.not.match(String(answers[2]?.text), /secret/);
+    assert.equal(
+      app.log.map(({ msg }) => msg),
+      ['request failed'],
+    );
+    await app.close();
+  }
+});
+
+test('tells the endpoint of clients that leave, while they wait and while they listen', async () => {
+  const gone: string[] = [];
+  const left = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const app = await start(({ method }, reply) => {
+    reply.onGone(() => left[gone.push(method) - 1]?.resolve());
+    if (method === 'GET') reply.stream().send({ data: '{}' });
+    else asked.resolve();
+  });
+  const asked = Promise.withResolvers<void>();
+  const waiting = await openRaw(app.port);
+  waiting.write(head('POST /mcp/demo'));
+  await asked.promise;
+  waiting.destroy();
+  await left[0]?.promise;
+  const listening = await openRaw(app.port);
+  listening.write(head('GET /mcp/demo'));
+  await readUntil(listening, 'data: {}');
+  listening.destroy();
+  await left[1]?.promise;
+  await app.close();
+  assert.equal(gone, ['POST', 'GET']);
+});
+
+test('ends its streams when the app stops', async () => {
+  const streams: McpStream[] = [];
+  const app = await start((_request: McpRequest, reply: McpReply) => {
+    const stream = reply.stream();
+    streams.push(stream);
+    stream.send({ data: '{}' });
+  });
+  const sockets = await Promise.all(PATHS.map(() => openRaw(app.port)));
+  for (const [index, socket] of sockets.entries()) {
+    socket.write(head(`GET ${PATHS[index]}`, { Connection: 'close' }));
+  }
+  const ends = sockets.map(readAll);
+  while (streams.length < PATHS.length) await new Promise(setImmediate);
+  app.app.closeStreams();
+  for (const end of await Promise.all(ends)) assert.match(end, /data: \{\}\n\n\r\n0\r\n\r\n$/);
+  await app.close();
+});
+
+test('logs one line for each answer, when it is over, with template and instance', async () => {
+  const app = await start(
+    ({ method }, reply) => {
+      reply.from('one');
+      if (method === 'GET') reply.stream().end();
+      else reply.empty(202);
+    },
+    { logLevel: 'info' },
+  );
+  await app.ask('POST', '/mcp/demo/mcp', { body: MESSAGE });
+  await app.ask('GET', '/mcp');
+  while (app.log.length < 2) await new Promise(setImmediate);
+  await app.close();
+  assert.equal(
+    app.log.map(({ method, path, status, template, instance_id }) => [
+      method,
+      path,
+      status,
+      template,
+      instance_id,
+    ]),
+    [
+      ['POST', '/mcp/demo/mcp', 202, 'demo', 'one'],
+      ['GET', '/mcp', 200, undefined, 'one'],
+    ],
+  );
+});
+
+test('sends clients that look for an OAuth server away, in JSON', async () => {
+  const app = await startWithAccounts({ gateway: { templates: ['demo'] } });
+  for (const path of [
+    ...['/.well-known/oauth-protected-resource', '/.well-known/oauth-protected-resource/mcp/demo'],
+    ...['/.well-known/oauth-authorization-server', '/.well-known/oauth-authorization-server/mcp/demo'],
+    ...['/.well-known/openid-configuration', '/.well-known/openid-configuration/mcp/demo'],
+    '/mcp/demo/.well-known/openid-configuration',
+  ]) {
+    const { status, body, headers } = await app.ask('GET', path);
+    assert.equal([status, body.error_code], [404, 'NOT_FOUND'], path);
+    assert.is(headers.get('content-type'), 'application/json');
+  }
+  const register = await app.ask('POST', '/register', { body: { redirect_uris: [] } });
+  assert.equal([register.status, register.body.error_code], [404, 'NOT_FOUND']);
+  await app.close();
+});
+
+test.run();

@@ -1,0 +1,112 @@
+// Backends and sessions for specs of what stands in front of them: they list what they are given, call nothing, and
+// record what they were asked. Answers come when the spec says so, or at once.
+
+import { NEVER, type Observable, of, ReplaySubject, Subject } from 'rxjs';
+import type { ClientProfile, ServerMessage, ServerNotification } from '../../src/domain/client.ts';
+import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
+import { type JsonObject, JsonText } from '../../src/domain/json.ts';
+import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp.ts';
+import type { Backends, Client, Owner, Session, SessionlessOptions } from '../../src/protocol/ports.ts';
+import { PEER } from '../helpers/scripted-transport.ts';
+
+export const PROFILE: ClientProfile = { protocolVersion: '2026-07-28', capabilities: {}, clientInfo: {} };
+export const ADA: Owner = { id: 'user:ada' };
+export const CLIENT: Client = { owner: ADA, profile: PROFILE };
+
+export type Lists = Partial<Record<ListField, readonly JsonObject[]>>;
+
+/** A result as an instance answers it. */
+export function answered(result: JsonObject, instanceId = 'one'): Answer {
+  return { event: { kind: 'result', result: JsonText.ofValue(result) }, instanceId, serverId: instanceId };
+}
+
+export class ListingBackends implements Backends {
+  readonly listChanged$ = new Subject<ListField>();
+  readonly asked: (ExchangeRequest & Pick<SessionlessOptions, 'instanceId'>)[] = [];
+  readonly sessions: ListingSession[] = [];
+  lists: Lists;
+  /** What every exchange is, in place of an answer. */
+  instead: Observable<Answer> | undefined;
+  peer: Peer = { ...PEER, capabilities: { tools: {}, resources: {} } };
+
+  constructor(lists: Lists) {
+    this.lists = lists;
+  }
+
+  peers(): readonly Peer[] {
+    return [this.peer];
+  }
+
+  tool(name: string) {
+    return this.lists.tools?.find((tool) => tool.name === name) === undefined ? undefined : { name };
+  }
+
+  changes(): Observable<ServerNotification> {
+    return NEVER;
+  }
+
+  async openSession(owner: Owner, profile: ClientProfile): Promise<Session> {
+    const session = new ListingSession(this, owner.id, profile);
+    this.sessions.push(session);
+    return session;
+  }
+
+  session(id: string): Session | undefined {
+    return this.sessions.find((session) => session.id === id);
+  }
+
+  exchange(request: ExchangeRequest, { instanceId }: Partial<SessionlessOptions> = {}): Observable<Answer> {
+    this.asked.push({ ...request, instanceId });
+    if (this.instead !== undefined) return this.instead;
+    const [list] = Object.entries(LIST_METHODS).find(([, method]) => method === request.method) ?? [];
+    if (list === undefined) return of(answered({ called: request.params ?? {} }));
+    const [, items = []] = Object.entries(this.lists).find(([name]) => name === list) ?? [];
+    return of(answered({ [list]: [...items] }));
+  }
+}
+
+export class ListingSession implements Session {
+  readonly id: string;
+  readonly ownerId: string;
+  readonly profile: ClientProfile;
+  readonly messages$ = new Subject<ServerMessage>();
+  readonly ended$ = new ReplaySubject<string>(1);
+  readonly logLevel = undefined;
+  isShared = true;
+  holds = 0;
+  opening: Promise<void> | undefined;
+  readonly #backends: ListingBackends;
+
+  constructor(backends: ListingBackends, ownerId: string, profile: ClientProfile) {
+    this.id = `session-${backends.sessions.length}`;
+    this.ownerId = ownerId;
+    this.profile = profile;
+    this.#backends = backends;
+  }
+
+  get peer(): Peer {
+    return this.#backends.peer;
+  }
+
+  exchange(request: ExchangeRequest): Observable<Answer> {
+    return this.#backends.exchange(request);
+  }
+
+  notify(): void {}
+
+  stay() {
+    return { exchange: (request: ExchangeRequest) => this.exchange(request), leave: this.hold() };
+  }
+
+  hold() {
+    this.holds += 1;
+    return () => {
+      this.holds -= 1;
+    };
+  }
+
+  async close(): Promise<void> {
+    this.ended$.next('closed');
+    this.ended$.complete();
+  }
+}

@@ -1,0 +1,88 @@
+import * as assert from 'uvu/assert';
+import { readBody } from '../../src/protocol/read-body.ts';
+import { RpcFailure } from '../../src/protocol/rpc-failure.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('read body');
+
+/** Status and code of the refusal. */
+function refusal(body: string | Buffer): string {
+  try {
+    readBody(Buffer.from(body));
+  } catch (thrown) {
+    if (!(thrown instanceof RpcFailure)) throw thrown;
+    assert.is(thrown.id, null);
+    return `${thrown.status} ${thrown.error.code}`;
+  }
+  return 'read';
+}
+
+const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+
+test('reads JSON of any kind', () => {
+  assert.equal(readBody(Buffer.from('{"jsonrpc":"2.0","method":"grüße"}')), {
+    jsonrpc: '2.0',
+    method: 'grüße',
+  });
+  assert.equal(readBody(Buffer.from(' [1, null] ')), [1, null]);
+  assert.is(readBody(new Uint8Array([0x31])), 1);
+});
+
+test('refuses what is not JSON', () => {
+  for (const body of ['', ' ', '{', '{"a":1}x', "{'a':1}", 'undefined', '\ufeff{}']) {
+    assert.is(refusal(body), '400 -32700', body);
+  }
+});
+
+test('refuses what is not UTF-8 instead of replacing it', () => {
+  assert.is(refusal(Buffer.from([0x22, 0xff, 0x22])), '400 -32700');
+  assert.is(refusal(Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])), '400 -32700');
+});
+
+test('does not repeat the body in what it says', () => {
+  try {
+    readBody(Buffer.from('{"token":"s3cret" oops'));
+    assert.unreachable();
+  } catch (thrown) {
+    assert.not.match(String(thrown), /s3cret/);
+  }
+});
+
+test('refuses more than 128 levels', () => {
+  assert.is(refusal(nested(128)), 'read');
+  assert.is(refusal(nested(129)), '400 -32600');
+  assert.is(refusal('[{"a":'.repeat(100_000)), '400 -32600');
+});
+
+test('counts no brackets in strings, whatever is escaped there', () => {
+  const brackets = '['.repeat(200);
+  for (const text of [brackets, `\\"${brackets}`, `\\\\\\"${brackets}`, `${brackets}\\\\`]) {
+    assert.is(refusal(`{"a":"${text}","b":"${text}"}`), 'read', text);
+  }
+  assert.is(refusal(`{"a":"\\\\","b":${nested(200)}}`), '400 -32600');
+});
+
+test('ends at a string that does not', () => {
+  assert.is(refusal(`{"a":"${'x'.repeat(300)}`), '400 -32700');
+  assert.is(refusal(`{"a":"${'x'.repeat(300)}\\"`), '400 -32700');
+});
+
+test('refuses NUL characters and lone surrogates, however deep, and lets what only looks like them pass', () => {
+  for (const bad of ['{"a":["\\u0000"]}', '{"\\ud800":1}', '["\\uDFFFx"]', '"\\ud83d\\ud83d"']) {
+    assert.throws(
+      () => readBody(Buffer.from(bad)),
+      (error: RpcFailure) => error.status === 400 && error.error.code === -32600,
+      bad,
+    );
+  }
+  for (const good of ['"\\ud83d\\ude00"', '"\\\\u0000"', '{"a":"\\u0001"}']) {
+    assert.equal(readBody(Buffer.from(good)), JSON.parse(good));
+  }
+});
+
+test('refuses a batch of more than 100 messages', () => {
+  assert.is(refusal(JSON.stringify(Array(100).fill({}))), 'read');
+  assert.is(refusal(JSON.stringify(Array(101).fill({}))), '400 -32600');
+});
+
+test.run();

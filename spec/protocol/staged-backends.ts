@@ -1,0 +1,194 @@
+// Backends for the specs of the legacy endpoint: their sessions answer when the spec says so, and record what they were
+// asked. They honour the contracts of protocol/ports.ts.
+
+import { NEVER, Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
+import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/client.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
+import { type JsonObject, JsonText } from '../../src/domain/json.ts';
+import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
+import type { Peer, Tool } from '../../src/domain/mcp.ts';
+import type { Backends, Owner, Session } from '../../src/protocol/ports.ts';
+
+export const PEER: Peer = {
+  era: 'legacy',
+  protocolVersion: '2025-11-25',
+  serverName: 'scripted',
+  serverVersion: '1',
+  capabilities: { tools: {} },
+  greeting: {
+    protocolVersion: '2025-11-25',
+    capabilities: { tools: {} },
+    serverInfo: { name: 'scripted', version: '1' },
+    instructions: 'be kind',
+  },
+};
+
+/** One request that reached a session. */
+export class StagedExchange {
+  readonly request: ExchangeRequest;
+  readonly #subscriber: Subscriber<Answer>;
+  isCancelled = false;
+  isOpen = true;
+  readonly replies: ClientReply[] = [];
+
+  constructor(request: ExchangeRequest, subscriber: Subscriber<Answer>) {
+    this.request = request;
+    this.#subscriber = subscriber;
+    subscriber.add(() => {
+      this.isCancelled = this.isOpen;
+      this.isOpen = false;
+    });
+  }
+
+  notify(method: string, params: JsonObject = {}): void {
+    this.#emit({ kind: 'notification', method, params });
+  }
+
+  ask(method: string, params: JsonObject = {}): void {
+    this.#emit({ kind: 'request', method, params, answer: (reply) => this.replies.push(reply) });
+  }
+
+  interrupt(retryMs?: number): void {
+    this.#emit({ kind: 'interrupted', retryMs });
+  }
+
+  /** A result in its bytes. */
+  result(text = '{}'): void {
+    this.#end({ kind: 'result', result: JsonText.ofBytes(Buffer.from(text)) });
+  }
+
+  refuse(error: JsonRpcError): void {
+    this.#end({ kind: 'error', error });
+  }
+
+  fail(error: Error): void {
+    this.isOpen = false;
+    this.#subscriber.error(error);
+  }
+
+  complete(): void {
+    this.isOpen = false;
+    this.#subscriber.complete();
+  }
+
+  #end(event: ExchangeEvent): void {
+    this.isOpen = false;
+    this.#emit(event);
+    this.#subscriber.complete();
+  }
+
+  #emit(event: ExchangeEvent): void {
+    this.#subscriber.next({ event, instanceId: 'one', serverId: 't.one' });
+  }
+}
+
+export class StagedSession implements Session {
+  readonly id: string;
+  readonly ownerId: string;
+  readonly profile: ClientProfile;
+  peer: Peer;
+  isShared = true;
+  logLevel: string | undefined;
+  readonly exchanges: StagedExchange[] = [];
+  readonly notes: [method: string, params: JsonObject][] = [];
+  readonly messages = new Subject<ServerMessage>();
+  readonly ended$ = new ReplaySubject<string>(1);
+  holds = 0;
+  opening: Promise<void> | undefined;
+  /** The instances at which places are kept now. */
+  readonly stays: string[] = [];
+  isClosed = false;
+
+  constructor(id: string, ownerId: string, profile: ClientProfile, peer: Peer) {
+    this.id = id;
+    this.ownerId = ownerId;
+    this.profile = profile;
+    this.peer = peer;
+  }
+
+  get messages$(): Observable<ServerMessage> {
+    return this.messages;
+  }
+
+  /** The latest request. */
+  get last(): StagedExchange {
+    const exchange = this.exchanges.at(-1);
+    if (exchange === undefined) throw new Error('nothing was asked');
+    return exchange;
+  }
+
+  exchange(request: ExchangeRequest): Observable<Answer> {
+    return new Observable((subscriber) => {
+      this.exchanges.push(new StagedExchange(request, subscriber));
+    });
+  }
+
+  stay(instanceId: string) {
+    this.stays.push(instanceId);
+    return { exchange: (request: ExchangeRequest) => this.exchange(request), leave: () => this.stays.pop() };
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.notes.push([method, params]);
+  }
+
+  hold(): () => void {
+    this.holds += 1;
+    return () => {
+      this.holds -= 1;
+    };
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    this.ended$.next('closed');
+    this.messages.complete();
+  }
+}
+
+export class StagedBackends implements Backends {
+  readonly sessions = new Map<string, StagedSession>();
+  readonly tools = new Map<string, Tool>();
+  readonly listChanged$ = NEVER;
+  peer: Peer = PEER;
+  /** What opening a session waits for, or fails with. */
+  opening: () => Promise<void> = async () => {};
+  opened: ClientProfile[] = [];
+  /** What would have called off each of them. */
+  signals: (AbortSignal | undefined)[] = [];
+
+  peers(): readonly Peer[] {
+    return [this.peer];
+  }
+
+  async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<Session> {
+    this.opened.push(profile);
+    this.signals.push(signal);
+    await this.opening();
+    return this.add(`session-${this.sessions.size + 1}`, owner.id, profile);
+  }
+
+  add(id: string, ownerId: string, profile: Partial<ClientProfile> = {}): StagedSession {
+    const whole = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {}, ...profile };
+    const session = new StagedSession(id, ownerId, whole, this.peer);
+    this.sessions.set(id, session);
+    return session;
+  }
+
+  session(id: string): StagedSession | undefined {
+    const session = this.sessions.get(id);
+    return session?.isClosed ? undefined : session;
+  }
+
+  exchange(): Observable<Answer> {
+    return NEVER;
+  }
+
+  changes() {
+    return NEVER;
+  }
+
+  tool(name: string): Tool | undefined {
+    return this.tools.get(name);
+  }
+}

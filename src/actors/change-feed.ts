@@ -1,0 +1,203 @@
+// What changes on the instances of a template, for clients that opted in to it: list changes as the fleet tells them, and
+// updates of resources, for which the backends are subscribed to as long as somebody wants them. Who may hear what is the
+// endpoint's business.
+
+import {
+  catchError,
+  defer,
+  distinctUntilChanged,
+  EMPTY,
+  endWith,
+  filter,
+  finalize,
+  from,
+  ignoreElements,
+  map,
+  merge,
+  mergeMap,
+  type Observable,
+  repeat,
+  share,
+  startWith,
+  switchMap,
+  takeUntil,
+  timer,
+} from 'rxjs';
+import type { ClientProfile, ServerNotification } from '../domain/client.ts';
+import type { GatewayEvent } from '../domain/events.ts';
+import { isJsonObject } from '../domain/json.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { ListField, Peer } from '../domain/mcp.ts';
+import type { Fleet } from './fleet.ts';
+import type { Guest, GuestPool } from './guest-pool.ts';
+import { isNetworked } from './guest-way.ts';
+import type { InstanceRef } from './instance-ref.ts';
+import { changedList } from './list-changes.ts';
+import { resourceUpdates } from './resource-updates.ts';
+import type { SharedListening } from './shared-listening.ts';
+import type { SharedSubscriptions } from './shared-subscriptions.ts';
+import { backOffMs } from './vitals.ts';
+
+export interface ChangeFeedParts {
+  readonly fleet: Pick<Fleet, 'has' | 'refs'>;
+  readonly pool: GuestPool;
+  readonly subscriptions: SharedSubscriptions;
+  readonly listening: SharedListening;
+  /** The facts of the gateway, hot: an instance that is healthy may be a new one. */
+  readonly events$: Observable<GatewayEvent>;
+  /** Hot: lists of the template that changed; `resources` stands for their templates, too. Completes with the gateway. */
+  readonly listChanges: (template: string) => Observable<ListField>;
+  /** Returns [0, 1): clients whose backend came back do not all come back at the same moment. */
+  readonly random: () => number;
+}
+
+/** What a client opts in to. The same shape as in the ports of the endpoint. */
+export interface Wanted {
+  readonly lists: ReadonlySet<ListField>;
+  /** URIs; those above LIMITS.subscriptionsPerClient are not subscribed to. */
+  readonly resources: ReadonlySet<string>;
+}
+
+/** One client, and what it wants. */
+interface Listener extends Guest {
+  readonly lists: ReadonlySet<ListField>;
+  readonly uris: ReadonlySet<string>;
+}
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+export class ChangeFeed {
+  readonly #parts: ChangeFeedParts;
+  /** Names of templates that may have a new instance. Shared: every call is a fact, too, and there may be many listeners. */
+  readonly #arrivals$: Observable<string>;
+
+  constructor(parts: ChangeFeedParts) {
+    this.#parts = parts;
+    this.#arrivals$ = parts.events$.pipe(
+      filter((event) => event.type === 'instance.healthy'),
+      map((event) => event.template),
+      share(),
+    );
+  }
+
+  /**
+   * List changes and updates of the named resources, of every instance of the template, those that come later included.
+   * Cold: backends are subscribed to while somebody subscribes here. Never errors; completes when the gateway closes.
+   */
+  changes(
+    template: string,
+    owner: { readonly id: string },
+    profile: ClientProfile,
+    { lists, resources }: Wanted,
+  ): Observable<ServerNotification> {
+    return defer(() => {
+      const changed$ = this.#parts.listChanges(template).pipe(share());
+      const closed$ = changed$.pipe(ignoreElements(), endWith(true));
+      const uris = new Set([...resources].slice(0, LIMITS.subscriptionsPerClient));
+      const said$ = this.#said(template, { owner, profile, lists, uris });
+      return merge(changed$.pipe(filter(isOneOf(lists)), map(listChanged)), said$).pipe(takeUntil(closed$));
+    });
+  }
+
+  /** What single instances say. */
+  #said(template: string, listener: Listener): Observable<ServerNotification> {
+    return this.#instances(template).pipe(
+      mergeMap((ref) =>
+        ref.state$.pipe(
+          map(() => ref.peer),
+          distinctUntilChanged(),
+          // The session is another one: what was subscribed to in the last one went with it.
+          switchMap((peer) => (peer === undefined ? EMPTY : this.#saidBy(ref, peer, listener))),
+        ),
+      ),
+    );
+  }
+
+  /** Each instance once: those that are there, and those that come. */
+  #instances(template: string): Observable<InstanceRef> {
+    const { fleet } = this.#parts;
+    const seen = new WeakSet<InstanceRef>();
+    const isNew = (ref: InstanceRef): boolean => !seen.has(ref) && seen.add(ref).has(ref);
+    return this.#arrivals$.pipe(
+      filter((arrived) => arrived === template),
+      startWith(undefined),
+      mergeMap(() => (fleet.has(template) ? fleet.refs(template).filter(isNew) : [])),
+    );
+  }
+
+  #saidBy(ref: InstanceRef, peer: Peer, listener: Listener): Observable<ServerNotification> {
+    const { subscriptions, listening } = this.#parts;
+    const { uris } = listener;
+    const isTelling = uris.size > 0 && announcesUpdates(peer);
+    if (peer.era === 'modern') return isTelling ? listening.updates(ref, uris) : EMPTY;
+    if (isNetworked(ref.definition)) return isTelling ? this.#updatesForGuest(ref, listener) : EMPTY;
+    const told = isTelling ? uris : NOTHING;
+    const shared$ = resourceUpdates({ conversation: ref, messages$: ref.messages$ }, told, subscriptions);
+    return merge(shared$, this.#saidByProcesses(ref, listener, told));
+  }
+
+  /** What happens in the processes that run for this owner alone, no other process knows of. */
+  #saidByProcesses(
+    ref: InstanceRef,
+    { owner, lists }: Listener,
+    uris: ReadonlySet<string>,
+  ): Observable<ServerNotification> {
+    const { pool, subscriptions } = this.#parts;
+    return pool.ofOwner(ref, owner).pipe(
+      mergeMap(({ upstream, shared }) => {
+        if (upstream === undefined || shared === undefined) return EMPTY;
+        const { messages$ } = upstream;
+        const changed$ = messages$.pipe(
+          map(({ method }) => changedList(method)),
+          filter((list) => list !== undefined),
+          filter(isOneOf(lists)),
+          map(listChanged),
+          catchError(() => EMPTY), // they end with the conversation
+        );
+        return merge(changed$, resourceUpdates({ conversation: shared, messages$ }, uris, subscriptions));
+      }),
+    );
+  }
+
+  /** In a conversation of the owner's own, which is opened again, with a back-off, when it ended before the session. */
+  #updatesForGuest(ref: InstanceRef, listener: Listener): Observable<ServerNotification> {
+    const { pool, subscriptions, random } = this.#parts;
+    const { uris } = listener;
+    let tries = 0;
+    return defer(() => {
+      const { conversation, release } = pool.lease(ref, listener);
+      return from(conversation.opened).pipe(
+        switchMap(({ messages$ }) => {
+          const { shared } = conversation;
+          tries = 0;
+          return shared === undefined
+            ? EMPTY
+            : resourceUpdates({ conversation: shared, messages$ }, uris, subscriptions);
+        }),
+        finalize(release),
+      );
+    }).pipe(
+      catchError(() => EMPTY), // calls tell what is wrong with the instance
+      repeat({
+        delay: () => {
+          tries += 1;
+          return timer(backOffMs(tries, LIMITS.restartLongestMs, random()));
+        },
+      }),
+    );
+  }
+}
+
+function announcesUpdates({ capabilities }: Peer): boolean {
+  const { resources } = capabilities;
+  return isJsonObject(resources) && resources.subscribe === true;
+}
+
+function isOneOf(lists: ReadonlySet<ListField>): (list: ListField) => boolean {
+  return (list) => lists.has(list) || (list === 'resources' && lists.has('resourceTemplates'));
+}
+
+function listChanged(list: ListField): ServerNotification {
+  const noun = list === 'resourceTemplates' ? 'resources' : list;
+  return { kind: 'notification', method: `notifications/${noun}/list_changed`, params: {} };
+}

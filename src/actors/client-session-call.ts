@@ -1,0 +1,185 @@
+// One request of a session's client, from the moment it comes until it is answered: at the session's pin, or after the
+// session has moved. A call that broke off is made again, where the session is then, if that is safe: when it certainly
+// did not arrive, or, once, when it may be made twice.
+
+import { type Observable, type Subscriber, Subscription } from 'rxjs';
+import { asGatewayError, type GatewayError } from '../domain/errors.ts';
+import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
+import type { InstanceState } from '../domain/instance.ts';
+import { METHODS } from '../domain/mcp.ts';
+import type { Pin, SessionInstance, SessionParts, Waiter } from './client-session-parts.ts';
+import { asksForLog, isTelling } from './client-session-told.ts';
+import { factOf } from './instance-facts.ts';
+import { isAboutTask, NO_TASKS } from './task-requests.ts';
+
+/**
+ * Wait before a call that broke off is made again, in ms, each time that much longer, and how often: by then it is known
+ * whether its instance broke, too, and the session goes elsewhere.
+ */
+const FIRST_WAIT_MS = 5;
+const WAIT_FACTOR = 5;
+const MOST_REPEATS = 3;
+
+/** States of an instance in which a call that is under way there may go on. */
+const OPEN: ReadonlySet<InstanceState> = new Set(['healthy', 'draining']);
+
+/** What a call needs of its session. */
+export interface CallHost {
+  readonly parts: Pick<SessionParts, 'alarm' | 'budget' | 'emit'>;
+  /** The pin, if it may be used now. */
+  readonly usablePin: Pin | undefined;
+  /** False when the template wants clients to share a conversation, whatever that cannot do. */
+  readonly mayUpgrade: boolean;
+  /** Waits for a pin; the returned function ends the waiting. */
+  wait(waiter: Waiter): () => void;
+  /** `isStaying`: it goes on with a call, wherever that is. */
+  answers(request: ExchangeRequest, pin: Pin, isStaying: boolean): Observable<Answer>;
+  /** Calls that are not safe to repeat have been sent, or were certainly not delivered. */
+  countUnsafe(difference: 1 | -1): void;
+}
+
+/** True when a request may be made twice, and binds a session to no instance. */
+export function isSafe({ method, params }: ExchangeRequest, { tools }: SessionInstance): boolean {
+  if (isTelling(method)) return true;
+  if (method !== 'tools/call') return METHODS[method]?.repeatable ?? false;
+  return typeof params?.name === 'string' && tools?.isRepeatable(params.name) === true;
+}
+
+export class ClientCall implements Waiter {
+  readonly #host: CallHost;
+  readonly #request: ExchangeRequest;
+  readonly #subscriber: Subscriber<Answer>;
+  readonly #stay: Pin | undefined;
+  #needsOwn = false;
+  #isAnswering = false;
+  #isSafe = true;
+  #pin: Pin | undefined;
+  /** The last instance it was sent to. */
+  #asked: SessionInstance | undefined;
+  #attempt: Subscription | undefined;
+  /** Ends what it waits for. */
+  #leave: (() => void) | undefined;
+  #repeats = 0;
+  /** The last failure; once one left open whether the call arrived, that one. */
+  #failure: GatewayError | undefined;
+
+  /** `stay`: where it belongs, for as long as that lasts, even if nothing new is taken there. */
+  constructor(host: CallHost, request: ExchangeRequest, subscriber: Subscriber<Answer>, stay?: Pin) {
+    this.#stay = stay;
+    this.#host = host;
+    this.#request = request;
+    this.#subscriber = subscriber;
+  }
+
+  get needsOwn(): boolean {
+    return this.#needsOwn;
+  }
+
+  /** Where it is made; undefined while it waits for a place, and once it has ended. */
+  get pin(): Pin | undefined {
+    return this.#pin;
+  }
+
+  begin(): void {
+    this.#leave = undefined;
+    const pin = this.#isStaying ? this.#stay : this.#host.usablePin;
+    if (pin === undefined) this.#leave = this.#host.wait(this);
+    else this.pinned(pin);
+  }
+
+  end(): void {
+    this.#leave?.();
+    this.#leave = undefined;
+    this.#attempt?.unsubscribe();
+    this.#release();
+  }
+
+  pinned(pin: Pin): void {
+    if (this.#subscriber.closed) return;
+    this.#leave = undefined;
+    const isTask = isAboutTask(this.#request) && isMixed(pin);
+    if (!this.#needsOwn && this.#host.mayUpgrade && (isTask || asksForLog(this.#request, pin))) {
+      this.#needsOwn = true; // once: it may have one, or will be refused
+      this.#leave = this.#host.wait(this);
+    } else if (isTask) {
+      this.#subscriber.next({ event: NO_TASKS, instanceId: pin.ref.id, serverId: pin.ref.serverId });
+      this.#subscriber.complete();
+    } else this.#send(pin);
+  }
+
+  /** What its first instance did to it says more than that there is no second one. */
+  refused(error: GatewayError): void {
+    this.#leave?.();
+    this.#leave = undefined;
+    this.#subscriber.error(this.#failure ?? error);
+  }
+
+  next(answer: Answer): void {
+    this.#isAnswering = true;
+    this.#subscriber.next(answer);
+  }
+
+  complete(): void {
+    this.#release();
+    this.#subscriber.complete();
+  }
+
+  error(thrown: unknown): void {
+    const error = asGatewayError(thrown);
+    if (!this.#isSafe && error.delivered === 'no') this.#host.countUnsafe(-1);
+    this.#release();
+    if (this.#mayRepeat(error)) this.#repeatSoon(error);
+    else this.#subscriber.error(this.#isUncertain ? this.#failure : error);
+  }
+
+  #send(pin: Pin): void {
+    this.#isSafe = isSafe(this.#request, pin.ref); // before: afterwards nobody may know the tool
+    if (!this.#isSafe) this.#host.countUnsafe(1);
+    if (this.#failure !== undefined && this.#asked !== undefined)
+      this.#tellRepeat(this.#asked, this.#failure);
+    pin.take();
+    this.#pin = pin;
+    this.#asked = pin.ref;
+    const attempt = new Subscription();
+    this.#attempt = attempt; // before subscribing: it may fail in there, and be followed by the next
+    attempt.add(this.#host.answers(this.#request, pin, pin === this.#stay).subscribe(this));
+  }
+
+  get #isStaying(): boolean {
+    return this.#stay?.isIntact === true && OPEN.has(this.#stay.ref.state);
+  }
+
+  #release(): void {
+    const pin = this.#pin;
+    this.#pin = undefined;
+    pin?.release();
+  }
+
+  get #isUncertain(): boolean {
+    return this.#failure?.delivered === 'unknown';
+  }
+
+  #mayRepeat({ code, delivered }: GatewayError): boolean {
+    if (this.#isAnswering || code !== 'BACKEND_UNAVAILABLE' || this.#repeats >= MOST_REPEATS) return false;
+    if (delivered === 'no') return true;
+    return delivered === 'unknown' && this.#isSafe && !this.#isUncertain && this.#host.parts.budget.take();
+  }
+
+  #repeatSoon(error: GatewayError): void {
+    if (!this.#isUncertain) this.#failure = error;
+    const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** this.#repeats;
+    this.#repeats += 1;
+    this.#leave = this.#host.parts.alarm(waitMs, () => this.begin());
+  }
+
+  /** Tells of the instance that failed it. */
+  #tellRepeat(ref: SessionInstance, { code }: GatewayError): void {
+    const { method } = this.#request;
+    this.#host.parts.emit({ type: 'exchange.retried', ...factOf(ref), method, code });
+  }
+}
+
+/** True where the backend takes all clients for one. */
+function isMixed({ upstream, peer }: Pin): boolean {
+  return upstream === undefined && peer.era === 'legacy';
+}

@@ -1,0 +1,165 @@
+// The life of one session of a legacy client: where it stands with its instance, and what may follow. What it has there,
+// and what is done in each state, is client-session.ts's; a parked session has no actor (client-sessions.ts parks).
+//
+//   entering ─┬─ pinned ─► serving ── lost ──► moving ── settled ──► serving
+//             └─ new ────► opening ── settled ──► serving      └─ failed ──► adrift ── wanted, patience ──► moving
+//
+//   lost:    its conversation is over, or its instance may not be used: it moves; or stays, when it may not move and nobody
+//            else could take its client over either; or is finishing, while calls are under way there; or ends
+//   rested:  from finishing to serving, when its instance may be used again, or to ended
+//   upgrade: from serving to moving and back: it needs a conversation of its own
+//   end:     from everywhere to ended; so does a failed opening
+
+import { type Actor, fromPromise, setup } from 'xstate';
+
+/**
+ * Where a session stands. `serving`: requests may go to its pin, if that is usable. `adrift`: nobody could take it.
+ * `finishing`: it may not move; its calls go on where they are, and nothing new is taken.
+ */
+export type SessionPhase = 'opening' | 'serving' | 'moving' | 'adrift' | 'finishing' | 'ended';
+
+export type ClientSessionEvent =
+  | { readonly type: 'lost' }
+  | { readonly type: 'wanted' }
+  | { readonly type: 'upgrade' }
+  | { readonly type: 'rested' }
+  | { readonly type: 'end' };
+
+/** What the machine has done by the session whose life it is. All but `settle` are synchronous and do not throw. */
+export interface SessionDuties {
+  /** Finds an instance, opens what is needed there and takes it. Rejects with why not; aborting calls it off. */
+  settle(signal: AbortSignal): Promise<void>;
+  /** Longest time for that, in ms. */
+  settleMs(): number;
+  /** It has a pin already. */
+  isPinned(): boolean;
+  /** Its pin may be used, now. */
+  isServed(): boolean;
+  /** It may go on with another instance. */
+  readonly mayMove: boolean;
+  /** Ending it would help nobody. */
+  readonly mayWait: boolean;
+  /** Its conversation stands, and calls are under way there. */
+  readonly mayFinish: boolean;
+  /** Its client waits for messages of the backend. */
+  readonly isListened: boolean;
+  /** It stands there now; told again when those who wait are to look again. */
+  enter(phase: SessionPhase): void;
+  /** Why it does not get on, before the state that follows is entered: `settle` rejected, or took too long. */
+  fail(why: { readonly error: unknown } | 'late'): void;
+  /** Nobody is healthy, and it stays: those who wait are told so. */
+  refuse(): void;
+}
+
+/** Wait between two attempts to find a place for a session whose client listens. */
+const PATIENCE_MS = 5_000;
+
+export type ClientSessionActor = Actor<typeof clientSessionMachine>;
+
+export const clientSessionMachine = setup({
+  types: {
+    context: {} as { readonly duties: SessionDuties },
+    input: {} as SessionDuties,
+    events: {} as ClientSessionEvent,
+  },
+  actors: {
+    settling: fromPromise<void, SessionDuties>(({ input, signal }) => input.settle(signal)),
+  },
+  delays: {
+    longest: ({ context }) => context.duties.settleMs(),
+    patience: PATIENCE_MS,
+  },
+  guards: {
+    isPinned: ({ context }) => context.duties.isPinned(),
+    isServed: ({ context }) => context.duties.isServed(),
+    isListened: ({ context }) => context.duties.isListened,
+    mayMove: ({ context }) => context.duties.mayMove,
+    mayWait: ({ context }) => context.duties.mayWait,
+    mayFinish: ({ context }) => context.duties.mayFinish,
+  },
+  actions: {
+    enter: ({ context }, { phase }: { phase: SessionPhase }) => context.duties.enter(phase),
+    fail: ({ context }, { error }: { error: unknown }) => context.duties.fail({ error }),
+    failLate: ({ context }) => context.duties.fail('late'),
+    refuse: ({ context }) => context.duties.refuse(),
+  },
+}).createMachine({
+  id: 'client-session',
+  context: ({ input }) => ({ duties: input }),
+  initial: 'entering',
+  on: { end: '.ended' },
+  states: {
+    entering: {
+      always: [{ guard: 'isPinned', target: 'serving' }, { target: 'opening' }],
+    },
+    opening: {
+      entry: { type: 'enter', params: { phase: 'opening' } },
+      invoke: {
+        src: 'settling',
+        input: ({ context }) => context.duties,
+        onDone: 'serving',
+        onError: {
+          target: 'ended',
+          actions: { type: 'fail', params: ({ event }) => ({ error: event.error }) },
+        },
+      },
+      after: { longest: { target: 'ended', actions: 'failLate' } },
+    },
+    serving: {
+      entry: { type: 'enter', params: { phase: 'serving' } },
+      on: {
+        lost: [
+          { guard: 'isServed', actions: { type: 'enter', params: { phase: 'serving' } } },
+          { guard: 'mayMove', target: 'moving' },
+          { guard: 'mayWait', actions: 'refuse' },
+          { guard: 'mayFinish', target: 'finishing' },
+          { target: 'ended' },
+        ],
+        upgrade: 'moving',
+      },
+    },
+    moving: {
+      entry: { type: 'enter', params: { phase: 'moving' } },
+      invoke: {
+        src: 'settling',
+        input: ({ context }) => context.duties,
+        onDone: 'serving',
+        onError: [
+          {
+            guard: 'isServed',
+            target: 'serving',
+            actions: { type: 'fail', params: ({ event }) => ({ error: event.error }) },
+          },
+          {
+            target: 'adrift',
+            actions: { type: 'fail', params: ({ event }) => ({ error: event.error }) },
+          },
+        ],
+      },
+      after: { longest: { target: 'adrift', actions: 'failLate' } },
+    },
+    adrift: {
+      entry: { type: 'enter', params: { phase: 'adrift' } },
+      on: {
+        wanted: [
+          { guard: 'isServed', target: 'serving' },
+          { guard: 'mayMove', target: 'moving' },
+          { guard: 'mayFinish', target: 'finishing' },
+          { target: 'ended' },
+        ],
+      },
+      after: { patience: { guard: 'isListened', target: 'moving' } },
+    },
+    finishing: {
+      entry: { type: 'enter', params: { phase: 'finishing' } },
+      on: {
+        rested: [
+          { guard: 'isServed', target: 'serving' },
+          { guard: 'mayFinish', actions: { type: 'enter', params: { phase: 'finishing' } } },
+          { target: 'ended' },
+        ],
+      },
+    },
+    ended: { type: 'final', entry: { type: 'enter', params: { phase: 'ended' } } },
+  },
+});

@@ -1,0 +1,138 @@
+// The conversations with legacy instances on behalf of clients without a session: who may use which, how many there are.
+// Never shared between owners, nor between clients that declare different capabilities. What one of them is, and when it
+// ends, is guest-conversation.ts.
+
+import { defer, filter, from, map, merge, type Observable, Subject } from 'rxjs';
+import { type ClientProfile, capabilitiesKey, mayBeAsked } from '../domain/client.ts';
+import { backendUnavailable, shuttingDown } from '../domain/errors.ts';
+import { LEGACY_VERSIONS } from '../domain/mcp.ts';
+import { type GuestClock, GuestConversation } from './guest-conversation.ts';
+import { GuestRoom } from './guest-room.ts';
+import { isNetworked } from './guest-way.ts';
+import type { InstanceRef } from './instance-ref.ts';
+
+/** On whose behalf a conversation is opened. */
+export interface Guest {
+  readonly owner: { readonly id: string };
+  readonly profile: ClientProfile;
+}
+
+/** What the pool needs of an instance. */
+export type GuestHost = Pick<InstanceRef, 'template' | 'definition' | 'openUpstream'>;
+
+/** The use of a conversation, until `release`, which is idempotent. */
+export interface Lease {
+  readonly conversation: GuestConversation;
+  /** True when it was opened for this lease. */
+  readonly isNew: boolean;
+  readonly release: () => void;
+}
+
+export class GuestPool {
+  readonly #clock: GuestClock;
+  readonly #rooms = new Map<GuestHost, GuestRoom>();
+  readonly #opened = new Subject<{ readonly host: GuestHost; readonly conversation: GuestConversation }>();
+  #isClosed = false;
+
+  constructor(clock: GuestClock) {
+    this.#clock = clock;
+  }
+
+  /** Conversations that are there, of all instances, those that end included. */
+  get size(): number {
+    return [...this.#rooms.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  /**
+   * The use of a conversation with that instance: over HTTP one that others of the same guest use at the same time, over
+   * stdio one that nobody else uses meanwhile. Opened when there is none. QUEUE_FULL when too many are in use, or have not
+   * ended yet: LIMITS.guestConversations of them where each is a process, or the owner's share of those. SHUTTING_DOWN once
+   * the pool was closed.
+   */
+  lease(host: GuestHost, guest: Guest): Lease {
+    if (this.#isClosed) throw shuttingDown();
+    const { owner, profile } = guest;
+    const key = capabilitiesKey([owner.id, profile.capabilities]);
+    const room = this.#room(host);
+    const known = room.free(key);
+    const conversation = known ?? this.#open(host, room, key, guest);
+    conversation.take();
+    let isHeld = true;
+    const release = (): void => {
+      if (isHeld) conversation.giveBack();
+      isHeld = false;
+    };
+    return { conversation, isNew: known === undefined, release };
+  }
+
+  /** Cold: the conversations of that owner with the instance, those that are open and those that will be. */
+  ofOwner(host: GuestHost, owner: Guest['owner']): Observable<GuestConversation> {
+    return defer(() => {
+      const open = this.#rooms.get(host)?.open ?? [];
+      const later$ = this.#opened.pipe(
+        filter((opened) => opened.host === host),
+        map(({ conversation }) => conversation),
+      );
+      const now = open.filter(({ upstream }) => upstream !== undefined);
+      return merge(from(now), later$).pipe(filter(({ ownerId }) => ownerId === owner.id));
+    });
+  }
+
+  /** Ends all conversations of an owner, and what is under way in them. Resolves when nothing is left of them. */
+  async endOf(ownerId: string): Promise<void> {
+    const theirs = this.#all().filter((conversation) => conversation.ownerId === ownerId);
+    await Promise.all(theirs.map((conversation) => conversation.close()));
+  }
+
+  /** Ends all of them, for good. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all(this.#all().map((conversation) => conversation.close()));
+  }
+
+  #all(): GuestConversation[] {
+    return [...this.#rooms.values()].flatMap((room) => room.all);
+  }
+
+  #room(host: GuestHost): GuestRoom {
+    const known = this.#rooms.get(host);
+    if (known !== undefined) return known;
+    const room = new GuestRoom(isNetworked(host.definition));
+    this.#rooms.set(host, room);
+    return room;
+  }
+
+  #open(host: GuestHost, room: GuestRoom, key: string, guest: Guest): GuestConversation {
+    room.makeRoom(guest.owner.id, host.template);
+    const isExclusive = !isNetworked(host.definition);
+    const { owner, profile } = guest;
+    const legacy = { ...profile, protocolVersion: LEGACY_VERSIONS[0] };
+    const conversation: GuestConversation = new GuestConversation(this.#clock, {
+      key,
+      ownerId: owner.id,
+      isExclusive,
+      isHeard: isExclusive || mayBeAsked(profile),
+      open: async (signal) => (await host.openUpstream(legacy, signal, owner.id)) ?? refuse(),
+      onRetired: (gone) => this.#retire(host, room, conversation, gone),
+    });
+    room.add(conversation);
+    conversation.opened.then(
+      () => this.#opened.next({ host, conversation }),
+      () => undefined, // who waits for it hears why
+    );
+    return conversation;
+  }
+
+  #retire(host: GuestHost, room: GuestRoom, conversation: GuestConversation, gone: Promise<void>): void {
+    room.retire(conversation);
+    void gone.then(() => {
+      room.forget(conversation);
+      if (room.size === 0) this.#rooms.delete(host);
+    });
+  }
+}
+
+/** Only legacy backends are asked for conversations; one that keeps none has been replaced meanwhile by another. */
+function refuse(): never {
+  throw backendUnavailable('it is of another era now', { delivered: 'no' });
+}

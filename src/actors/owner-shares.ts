@@ -1,0 +1,36 @@
+// How much of something bounded each owner holds: no one of them may hold all of it, so that the others are served.
+// What is counted, and what a refusal says, is the business of whoever counts.
+
+import { ANONYMOUS } from '../domain/account.ts';
+import { LIMITS } from '../domain/limits.ts';
+
+export class OwnerShares {
+  /** What one owner may hold. */
+  readonly share: number;
+  readonly #held = new Map<string, number>();
+
+  /** Of `most` in all, each owner may hold LIMITS.ownerShare, at least one. */
+  constructor(most: number) {
+    this.share = Math.max(1, Math.floor(most * LIMITS.ownerShare));
+  }
+
+  /** Owners that hold something; for specs that look for leaks. */
+  get size(): number {
+    return this.#held.size;
+  }
+
+  /** True when this owner may hold no more. While authentication is off all callers are one owner, who has no share. */
+  isFull(ownerId: string): boolean {
+    return ownerId !== ANONYMOUS.id && (this.#held.get(ownerId) ?? 0) >= this.share;
+  }
+
+  take(ownerId: string): void {
+    this.#held.set(ownerId, (this.#held.get(ownerId) ?? 0) + 1);
+  }
+
+  giveBack(ownerId: string): void {
+    const left = (this.#held.get(ownerId) ?? 0) - 1;
+    if (left > 0) this.#held.set(ownerId, left);
+    else this.#held.delete(ownerId);
+  }
+}

@@ -1,0 +1,20 @@
+// Requests about tasks of the legacy era: a backend keeps its tasks by conversation, so that in one which several clients
+// share each of them could see, read and cancel those of the others. Who carries such a request where is decided elsewhere.
+
+import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
+import { RPC } from '../domain/jsonrpc.ts';
+
+/** True when a request begins a task or asks for one. Source: MCP 2025-11-25 basic/utilities/tasks. */
+export function isAboutTask({ method, params }: ExchangeRequest): boolean {
+  if (method === 'tools/call') return params?.task !== undefined;
+  return method.startsWith('tasks/');
+}
+
+/** What is answered where clients share a conversation all the same. */
+export const NO_TASKS: FinalEvent = {
+  kind: 'error',
+  error: {
+    code: RPC.methodNotFound,
+    message: 'Tasks need a process of their own, which the template does not allow.',
+  },
+};

@@ -1,0 +1,43 @@
+// Rows of the table of settings (../settings.ts): where the process listens, what it logs, what it reads at its start.
+
+import { choice, hostName, integer, path } from '../kinds.ts';
+import { setting } from '../setting.ts';
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export const SERVICE_SETTINGS = {
+  host: setting({
+    key: 'host',
+    flag: 'host',
+    variable: 'HOST',
+    kind: hostName,
+    default: '0.0.0.0',
+    doc: 'Address to listen on. Each HOST variable belongs to the listener of its own PORT variable.',
+  }),
+  port: setting<number | undefined>({
+    key: 'port',
+    flag: 'port',
+    variable: 'PORT',
+    kind: integer(0, 65_535, 'a port'),
+    default: undefined,
+    defaultText: '8080 and 8000',
+    doc: 'Port to listen on; 0 takes a free one. When any port is set, exactly the ports that are set are used.',
+  }),
+  logLevel: setting<LogLevel>({
+    key: 'log_level',
+    flag: 'log-level',
+    variable: 'LOG_LEVEL',
+    kind: choice(LOG_LEVELS, { warning: 'warn' }),
+    default: 'info',
+    doc: 'Least serious messages that are logged.',
+  }),
+  registryFile: setting({
+    key: 'registry_file',
+    flag: 'registry-file',
+    variable: 'REGISTRY_FILE',
+    kind: path,
+    default: undefined,
+    doc: 'Registry document (JSON or YAML) read at start; `gateway sync` comes later. See registry-file.md.',
+  }),
+} as const;

@@ -1,0 +1,54 @@
+// What an MCP client is to a gateway: what it declared, and what it says when a server asks it something.
+// Who may call at all is account.ts.
+
+import type { JsonObject, JsonValue } from './json.ts';
+import type { JsonRpcError } from './jsonrpc.ts';
+
+/** What a client declared of itself: in `initialize`, or in the `_meta` of every request. */
+export interface ClientProfile {
+  /** The revision it speaks. */
+  readonly protocolVersion: string;
+  /** Declared to backends on its behalf: they may ask for nothing else. */
+  readonly capabilities: JsonObject;
+  /** `name`, `version` and whatever else it tells. */
+  readonly clientInfo: JsonObject;
+}
+
+/** What a client answered to a request of a server. */
+export type ClientReply = { readonly result: JsonValue } | { readonly error: JsonRpcError };
+
+/**
+ * A request that a legacy server makes of its client: `sampling/createMessage`, `elicitation/create`, `roots/list`.
+ * `answer` works once; what is said after that, or after the exchange or the conversation ended, is dropped.
+ */
+export interface ServerRequest {
+  readonly kind: 'request';
+  readonly method: string;
+  readonly params: JsonObject;
+  readonly answer: (reply: ClientReply) => void;
+}
+
+/** What a server says outside of any exchange. */
+export type ServerMessage = ServerNotification | ServerRequest;
+
+export interface ServerNotification {
+  readonly kind: 'notification';
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+/** Capabilities that let a server ask its client; each needs a conversation that carries no other client's messages. */
+const ASKABLE = ['sampling', 'elicitation', 'roots'] as const;
+
+/** True when a server may ask this client something, which nobody could attribute on a pipe that several share. */
+export function mayBeAsked({ capabilities }: Pick<ClientProfile, 'capabilities'>): boolean {
+  return ASKABLE.some((name) => capabilities[name] !== undefined);
+}
+
+/** The same text for equal capabilities, whatever the order of their keys. */
+export function capabilitiesKey(value: JsonValue | undefined): string {
+  if (Array.isArray(value)) return `[${value.map(capabilitiesKey).join()}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
+  const keys = Object.keys(value).sort();
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${capabilitiesKey(value[key])}`).join()}}`;
+}

@@ -1,0 +1,51 @@
+// What can go wrong with the session of an MCP client. The catalogue of the other errors is errors.ts.
+
+import { GatewayError } from './errors.ts';
+
+/** The session is unknown, over, or somebody else's: nobody is told which. The client has to open a new one. */
+export function sessionNotFound(): GatewayError {
+  return new GatewayError('SESSION_NOT_FOUND', 'There is no such session. Initialize again.');
+}
+
+/** The session was there, but its instance is gone and it may not go on with another one. */
+export function sessionLost(reason: string): GatewayError {
+  return new GatewayError('SESSION_NOT_FOUND', `The session ended: ${reason}. Initialize again.`, {
+    delivered: 'no',
+    reason,
+  });
+}
+
+/** No room for one more session. */
+export function sessionLimit(most: number): GatewayError {
+  return new GatewayError('SESSION_LIMIT', `All ${most} sessions are taken.`, { retryAfterSeconds: 60 });
+}
+
+/** The caller has as many sessions as one owner may have. */
+export function sessionShareLimit(most: number): GatewayError {
+  const message = `You have ${most} sessions already, which is the most that one caller may have.`;
+  return new GatewayError('SESSION_LIMIT', message, { retryAfterSeconds: 60 });
+}
+
+/** The caller has as many processes, or conversations, of one instance as one owner may have. */
+export function conversationShareLimit(most: number): GatewayError {
+  const message = `You use ${most} processes or conversations of the instance, which is the most that one caller may use.`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
+}
+
+/** As parkedCallsFull, of the calls of one caller. */
+export function parkedShareLimit(most: number): GatewayError {
+  const message = `${most} of your calls wait for your answer already, which is the most that one caller may have.`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
+}
+
+/** Every process that an instance may run for single clients is taken. */
+export function processLimit(most: number): GatewayError {
+  const message = `All ${most} processes that the instance may run for single clients are taken.`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
+}
+
+/** A backend asks its client something in the middle of a call, and too many calls wait for such an answer already. */
+export function parkedCallsFull(most: number): GatewayError {
+  const message = `${most} calls wait for an answer of their client already, which is the most there may be.`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
+}

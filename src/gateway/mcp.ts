@@ -1,0 +1,155 @@
+// Puts the MCP endpoint of a gateway together: the endpoint in front (src/protocol), the actors that own sessions,
+// conversations and parked calls behind it, and between them the backends of each template and of all.
+
+import { randomBytes } from 'node:crypto';
+import { NEVER, type Observable, type Subscription } from 'rxjs';
+import { ChangeFeed } from '../actors/change-feed.ts';
+import { ClientSessions } from '../actors/client-sessions.ts';
+import type { Dispatcher } from '../actors/dispatcher.ts';
+import type { Fleet } from '../actors/fleet.ts';
+import { GuestPool } from '../actors/guest-pool.ts';
+import { Guests } from '../actors/guests.ts';
+import { ParkedCalls } from '../actors/parked-calls.ts';
+import type { RetryBudget } from '../actors/retry-budget.ts';
+import { SharedListening } from '../actors/shared-listening.ts';
+import { SharedSubscriptions } from '../actors/shared-subscriptions.ts';
+import { templateNotFound } from '../domain/errors.ts';
+import type { GatewayEvent } from '../domain/events.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { CachedBackends } from '../protocol/cached-backends.ts';
+import { createEndpoint, type EndpointOptions } from '../protocol/endpoint.ts';
+import type { McpEndpoint } from '../protocol/endpoint-types.ts';
+import { type FaultListener, guarded } from '../protocol/fault-listener.ts';
+import { JoinedBackends } from '../protocol/joined-backends.ts';
+import { ListMemory } from '../protocol/list-memory.ts';
+import type { Backends } from '../protocol/ports.ts';
+import { type BackendParts, listChangesOf, TemplateBackends } from './template-backends.ts';
+
+/** How often a gateway that closes looks whether calls are under way. */
+const CALM_LOOK_MS = 50;
+
+/** What the endpoint and its actors are made from. */
+export interface McpParts {
+  readonly fleet: Fleet;
+  readonly dispatcher: Dispatcher;
+  readonly budget: RetryBudget;
+  readonly emit: (event: GatewayEvent) => void;
+  /** Monotonic clock in ms. */
+  readonly now: () => number;
+  /** Rings once after so many ms, unless the returned function was called before. */
+  readonly alarm: (waitMs: number, ring: () => void) => () => void;
+  readonly isAccepting: () => boolean;
+  /** The facts of the gateway. Hot. */
+  readonly events$: Observable<GatewayEvent>;
+  /** Id of an owner who may not do any more what they were let in for. Default: none ever. */
+  readonly changedCallers$?: Observable<string> | undefined;
+  /** Default: random. */
+  readonly sealKey?: Buffer;
+  /** Name and version of the gateway, told where it answers for several servers. */
+  readonly serverInfo: EndpointOptions['serverInfo'];
+  /** Defaults LIMITS.sessions and LIMITS.sessionIdleMs. */
+  readonly sessions?: { readonly max?: number; readonly idleMs?: number };
+  /** Hears of errors of our own that no answer tells. What it throws is dropped. Default: nobody hears. */
+  readonly onFault?: FaultListener;
+  /** Randomness in [0, 1). Default Math.random. */
+  readonly random?: () => number;
+}
+
+/** The endpoint, with everything that clients have open through it. Whoever makes it closes it. */
+export class Mcp {
+  readonly endpoint: McpEndpoint;
+  readonly #parts: McpParts;
+  readonly #actors: BackendParts;
+  readonly #parked = new ParkedCalls();
+  readonly #pool: GuestPool;
+  readonly #memory = new ListMemory();
+  readonly #joined: JoinedBackends;
+  readonly #backends = new Map<string, CachedBackends>();
+  readonly #changes: Subscription;
+
+  constructor(parts: McpParts) {
+    const { fleet, events$, serverInfo, now, alarm, changedCallers$ = NEVER } = parts;
+    const { sessions = {}, random = Math.random, sealKey = randomBytes(32) } = parts;
+    const onFault = guarded(parts.onFault);
+    const { max: maxSessions = LIMITS.sessions, idleMs = LIMITS.sessionIdleMs } = sessions;
+    const limits = { maxSessions, idleMs, now, alarm };
+    this.#parts = parts;
+    const pool = new GuestPool(parts);
+    this.#pool = pool;
+    const subscriptions = new SharedSubscriptions();
+    const listening = new SharedListening();
+    const listChanges = (template: string) => listChangesOf(fleet, template);
+    this.#actors = {
+      fleet,
+      sessions: new ClientSessions({ ...parts, ...limits, subscriptions }),
+      guests: new Guests({ ...parts, pool }),
+      feed: new ChangeFeed({ fleet, pool, subscriptions, listening, events$, listChanges, random }),
+    };
+    this.#joined = new JoinedBackends({
+      ...limits,
+      templates: () => fleet.templates,
+      of: (template) => this.#of(template),
+      memory: this.#memory,
+      listChanges$: fleet.listChanged$,
+      serverInfo,
+    });
+    this.endpoint = createEndpoint({
+      backends: (template) => (template === undefined ? this.#joined : this.#of(template)),
+      parked: this.#parked,
+      sealKey,
+      serverInfo,
+      onFault,
+    });
+    this.#changes = changedCallers$.subscribe((ownerId) => void this.#endOf(ownerId).catch(onFault));
+  }
+
+  /** Ends what clients have open: calls under way have the grace, streams end. Resolves when nothing is left. */
+  async close(graceMs: number): Promise<void> {
+    this.#changes.unsubscribe();
+    // Who could answer for a parked call comes to a gateway that takes no requests any more.
+    this.#parked.dismiss();
+    const { sessions } = this.#actors;
+    const closing = this.#calm(graceMs).then(() => {
+      this.#parked.close();
+      // Does not wait for the rest: a program that does not want to end is no reason to keep a client.
+      this.endpoint.close();
+      return this.#pool.close();
+    });
+    await Promise.all([sessions.closeAll(graceMs), this.#joined.close(graceMs), closing]);
+    for (const backends of this.#backends.values()) backends.close();
+  }
+
+  /** Ends what one owner has open. Event streams without a session are ended by who knows the caller. */
+  async #endOf(ownerId: string): Promise<void> {
+    this.#parked.endOf(ownerId);
+    const { sessions } = this.#actors;
+    await Promise.all([sessions.endOf(ownerId), this.#joined.endOf(ownerId), this.#pool.endOf(ownerId)]);
+  }
+
+  /** Resolves when no call is under way, those of clients without a session included, or the grace is over. */
+  #calm(graceMs: number): Promise<void> {
+    const { fleet, now, alarm } = this.#parts;
+    const untilMs = now() + graceMs;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const look = (): void => {
+      if (fleet.inFlight === 0 || now() >= untilMs) resolve();
+      else alarm(CALM_LOOK_MS, look);
+    };
+    look();
+    return promise;
+  }
+
+  /** TEMPLATE_NOT_FOUND. */
+  #of(template: string): Backends {
+    const known = this.#backends.get(template);
+    if (known !== undefined) return known;
+    if (!this.#parts.fleet.has(template)) throw templateNotFound(template);
+    const backends = new CachedBackends(
+      new TemplateBackends(template, this.#actors),
+      this.#parts.now,
+      this.#memory,
+    );
+    this.#backends.set(template, backends);
+    return backends;
+  }
+}

@@ -1,0 +1,24 @@
+// How a gateway opens its instances: what it calls itself, where it may not go, how long it waits, what a command means.
+
+import { LIMITS } from '../domain/limits.ts';
+import { VERSION } from '../domain/version.ts';
+import { launchOf } from '../templates/launch.ts';
+import { type Open, openingWith } from '../transports/opening.ts';
+import type { InProcessHandler } from '../transports/transport.ts';
+
+/** How the gateway introduces itself, to backends and to clients. */
+export const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
+
+/** Makes the function that opens instances. `handlers` are looked up when one is opened, so later ones count, too. */
+export function openerOf(
+  deniedNetworks: readonly string[],
+  handlers: ReadonlyMap<string, InProcessHandler>,
+): Open {
+  return openingWith({
+    deniedNetworks,
+    handlers,
+    handshakeTimeoutMs: LIMITS.handshakeMs,
+    client: GATEWAY_INFO,
+    launch: launchOf,
+  });
+}

@@ -1,0 +1,73 @@
+// The instances of one template as the MCP endpoint sees them. It only translates: sessions, guests and changes are kept by
+// actors.
+
+import { filter, map, type Observable } from 'rxjs';
+import type { ChangeFeed } from '../actors/change-feed.ts';
+import type { ClientSessions } from '../actors/client-sessions.ts';
+import type { Fleet } from '../actors/fleet.ts';
+import type { Guests } from '../actors/guests.ts';
+import type { ClientProfile, ServerNotification } from '../domain/client.ts';
+import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
+import type { ListField, Peer, Tool } from '../domain/mcp.ts';
+import type { Backends, Owner, Session, SessionlessOptions, WantedChanges } from '../protocol/ports.ts';
+
+/** The actors behind the endpoint; those of all templates together. */
+export interface BackendParts {
+  readonly fleet: Fleet;
+  readonly sessions: ClientSessions;
+  readonly guests: Guests;
+  readonly feed: ChangeFeed;
+}
+
+/** Backends of one template; the actors are others'. */
+export class TemplateBackends implements Backends {
+  readonly listChanged$: Observable<ListField>;
+  readonly #template: string;
+  readonly #parts: BackendParts;
+
+  constructor(template: string, parts: BackendParts) {
+    this.#template = template;
+    this.#parts = parts;
+    this.listChanged$ = listChangesOf(parts.fleet, template);
+  }
+
+  peers(): readonly Peer[] {
+    const refs = this.#parts.fleet.refs(this.#template);
+    const healthy = refs.filter(({ state }) => state === 'healthy').flatMap(({ peer }) => peer ?? []);
+    return healthy.length > 0 ? healthy : refs.flatMap(({ lastPeer }) => lastPeer ?? []);
+  }
+
+  async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<Session> {
+    return this.#parts.sessions.open(this.#template, owner.id, profile, signal);
+  }
+
+  session(id: string): Session | undefined {
+    const session = this.#parts.sessions.find(id);
+    return session?.template === this.#template ? session : undefined;
+  }
+
+  exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
+    const asked = { ...request, caller: options.owner.id };
+    return this.#parts.guests.exchange(this.#template, asked, options);
+  }
+
+  changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
+    return this.#parts.feed.changes(this.#template, owner, profile, wanted);
+  }
+
+  tool(name: string): Tool | undefined {
+    for (const { tools } of this.#parts.fleet.refs(this.#template)) {
+      const tool = tools?.find(name);
+      if (tool !== undefined) return tool;
+    }
+    return undefined;
+  }
+}
+
+/** Hot: which list of a template changed; `resources` stands for their templates, too. */
+export function listChangesOf(fleet: Fleet, template: string): Observable<ListField> {
+  return fleet.listChanged$.pipe(
+    filter((change) => change.template === template),
+    map(({ list }) => list),
+  );
+}

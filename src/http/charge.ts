@@ -1,0 +1,28 @@
+// Counts requests of a known caller and refuses what is one too many. How counting works is src/auth.
+
+import type { RateLimit, RateLimiter } from '../auth/auth.ts';
+import { rateLimitExceeded } from '../domain/account-errors.ts';
+import type { RequestState } from './context.ts';
+
+/**
+ * Counts so many requests of `state.principal` at once and leaves the window in the state, for the headers of the
+ * answer. Throws, or rejects with, RATE_LIMIT_EXCEEDED; without a promise when this process counts for itself. A caller
+ * without a limit is not counted.
+ */
+export function charge(
+  state: RequestState,
+  limiter: Pick<RateLimiter, 'take'>,
+  count: number,
+): void | Promise<void> {
+  const { principal } = state;
+  if (count === 0 || principal?.hourlyLimit === undefined) return;
+  const window = limiter.take(principal, count);
+  if (window instanceof Promise) return window.then((counted) => weigh(counted, state));
+  weigh(window, state);
+}
+
+function weigh(window: RateLimit, state: RequestState): void {
+  state.rateLimit = window;
+  const { limit, retryAfterSeconds } = window;
+  if (retryAfterSeconds !== undefined) throw rateLimitExceeded(limit, retryAfterSeconds);
+}

@@ -1,0 +1,152 @@
+// The MCP endpoint: of each template, under two paths, and of all templates a caller may use. What is said there is
+// src/protocol; here it is only reached. Source: MCP basic/transports; decisions, "Limits"; docs/mcp-endpoint.md.
+
+import type { TSchema } from 'typebox';
+import type { McpRequest } from '../../protocol/endpoint-types.ts';
+import { TemplateParams } from '../path-params.ts';
+import { conversation, type Reply } from '../reply.ts';
+import {
+  type AnswerDoc,
+  defineRoute,
+  type Method,
+  type Route,
+  type RouteFacts,
+  type RouteInput,
+  type Services,
+} from '../route.ts';
+import { RpcAnswers, RpcMessages, RpcRefusal } from '../views/rpc-message.ts';
+
+/** Path, the names in it, and what it is the endpoint of. */
+const ENDPOINTS: readonly (readonly [path: string, named: { readonly params?: TSchema }, what: string])[] = [
+  ['/mcp/:template', { params: TemplateParams }, 'a template'],
+  // What several other gateways and their documents call it.
+  ['/mcp/:template/mcp', { params: TemplateParams }, 'a template, under another path'],
+  ['/mcp', {}, 'all templates of the caller'],
+];
+
+const SESSION_HEADERS = {
+  'Mcp-Session-Id': 'The session, as the answer to `initialize` named it. Not in revision 2026-07-28.',
+  'MCP-Protocol-Version': 'The revision that the client speaks.',
+} as const;
+const POST_HEADERS = {
+  ...SESSION_HEADERS,
+  'Mcp-Method': 'From revision 2026-07-28 on: the method of the request.',
+  'Mcp-Name': 'From revision 2026-07-28 on: name of the tool or prompt, or URI of the resource.',
+} as const;
+const GET_HEADERS = {
+  ...SESSION_HEADERS,
+  'Last-Event-ID': 'The last event that was read of a stream which broke off: what followed comes again.',
+} as const;
+
+const ANSWER_HEADERS = { 'Mcp-Session-Id': 'Name of the session that `initialize` opened' } as const;
+const MESSAGE = { event: 'message', example: { jsonrpc: '2.0', id: 1, result: { tools: [] } } } as const;
+const EMPTY = { description: 'Taken; there is nothing to answer' } as const;
+
+/** What the endpoint refuses, and the code of JSON-RPC that says so. */
+const REFUSALS: Readonly<Record<number, readonly [description: string, code: number, message: string]>> = {
+  400: ['Not a message, or not one of this revision or session', -32700, 'Parse error'],
+  404: ['No such session, or no such method', -32001, 'Session not found'],
+  405: ['Not in the revision that the client speaks', -32000, 'Method not allowed.'],
+  406: ['`Accept` names too little', -32000, 'Not Acceptable: Client must accept text/event-stream'],
+  409: ['The session has such a stream already', -32000, 'Conflict: Only one SSE stream'],
+  413: ['Too large', -32000, 'The request body is too large.'],
+  415: ['Not JSON', -32000, 'Unsupported Media Type: Content-Type must be application/json'],
+  422: ['A value that cannot be', -32602, 'Invalid params'],
+  429: ['Too much at once', 429, 'Too many requests'],
+  500: ['Failed', -32603, 'Internal error'],
+  503: ['Not available now', 503, 'No instance is healthy'],
+};
+
+/** By status, as the API description has them. */
+function refusals(...statuses: readonly number[]): Record<number, AnswerDoc> {
+  const row = (status: number): AnswerDoc => {
+    const [description = '', code = 0, message = ''] = REFUSALS[status] ?? [];
+    const headers = [429, 503].includes(status) ? { 'Retry-After': 'Seconds after which to try again' } : {};
+    const example = { jsonrpc: '2.0', id: null, error: { code, message } };
+    return { description, body: RpcRefusal, example, headers, isApart: true };
+  };
+  return Object.fromEntries(statuses.map((status) => [status, row(status)]));
+}
+
+export const mcpEndpointRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what]) => {
+  const common = {
+    path,
+    scope: 'tools:call',
+    speaks: 'json-rpc',
+    errors: path === '/mcp' ? [] : ['TEMPLATE_NOT_FOUND'],
+  } as const satisfies Partial<RouteFacts>;
+  return [
+    defineRoute({
+      ...common,
+      method: 'POST',
+      summary: `Send an MCP message to ${what}`,
+      request: { ...named, body: RpcMessages },
+      requestHeaders: POST_HEADERS,
+      example: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
+      answers: {
+        200: {
+          description: 'The answers, or an event stream that ends with them',
+          body: RpcAnswers,
+          types: ['application/json', 'text/event-stream'],
+          headers: ANSWER_HEADERS,
+          ...MESSAGE,
+        },
+        202: EMPTY,
+        ...refusals(400, 404, 405, 406, 409, 413, 415, 422, 429, 500, 503),
+      },
+      handler: (input, services) => talk('POST', input, services),
+    }),
+    defineRoute({
+      ...common,
+      method: 'GET',
+      summary: `Listen to ${what}`,
+      request: named,
+      requestHeaders: GET_HEADERS,
+      answers: {
+        200: {
+          description:
+            'What the server says by itself, or what follows an event: events named `message`, each with one JSON-RPC message',
+          body: RpcAnswers,
+          types: ['text/event-stream'],
+        },
+        ...refusals(400, 404, 405, 406, 409, 429, 500, 503),
+      },
+      handler: (input, services) => talk('GET', input, services),
+    }),
+    defineRoute({
+      ...common,
+      method: 'DELETE',
+      summary: `End a session with ${what}`,
+      request: named,
+      requestHeaders: SESSION_HEADERS,
+      answers: {
+        200: { description: 'Ended' },
+        ...refusals(400, 404, 405, 500, 503),
+      },
+      handler: (input, services) => talk('DELETE', input, services),
+    }),
+  ];
+});
+
+const NO_BYTES = new Uint8Array(0);
+
+function talk(
+  method: Extract<Method, McpRequest['method']>,
+  { params, body, request, principal }: RouteInput<unknown, unknown, unknown>,
+  { mcp, auth }: Services,
+): Reply {
+  const { template }: { readonly template?: unknown } = Object(params);
+  return conversation((reply) =>
+    mcp.handle(
+      {
+        method,
+        headers: request.headers,
+        body: body instanceof Uint8Array ? body : NO_BYTES,
+        template: typeof template === 'string' ? template : undefined,
+        principal,
+        charge: (requests) => request.charge(auth.limiter, requests),
+      },
+      reply,
+    ),
+  );
+}

@@ -1,0 +1,41 @@
+// Bounds of what clients say that is kept, or that something is looked up by: what they say of themselves, cursors, URIs
+// of resources. How a refusal looks is the business of each era.
+
+import { createHash } from 'node:crypto';
+import type { JsonObject } from '../domain/json.ts';
+
+/** What a client says of itself is kept as long as its session, or as the answers it got. UTF-16 units of JSON. */
+export const MOST_PROFILE_UNITS = 32 * 1024;
+/** Longest cursor, and longest URI. UTF-8. */
+export const MOST_REFERENCE_BYTES = 8 * 1024;
+
+/** True when capabilities and client info have together more than MOST_PROFILE_UNITS. */
+export function isProfileTooLarge(capabilities: JsonObject, clientInfo: JsonObject): boolean {
+  return JSON.stringify([capabilities, clientInfo]).length > MOST_PROFILE_UNITS;
+}
+
+/** True for a cursor or a URI of more than MOST_REFERENCE_BYTES. */
+export function isTooLong(text: string): boolean {
+  if (text.length > MOST_REFERENCE_BYTES) return true;
+  // A unit has at most three bytes: most texts need not be counted.
+  return text.length * 3 > MOST_REFERENCE_BYTES && Buffer.byteLength(text) > MOST_REFERENCE_BYTES;
+}
+
+/** The field of a request that is too long; undefined when none is. */
+export function tooLongIn(method: string, params: JsonObject | undefined): 'cursor' | 'uri' | undefined {
+  if (params === undefined) return undefined;
+  const { cursor, uri } = params;
+  if (typeof cursor === 'string' && isTooLong(cursor)) return 'cursor';
+  return typeof uri === 'string' && ABOUT_RESOURCES.has(method) && isTooLong(uri) ? 'uri' : undefined;
+}
+
+/** Stands for texts of any length, as part of a key. */
+export function shortKey(...texts: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(texts)).digest('base64url');
+}
+
+const ABOUT_RESOURCES: ReadonlySet<string> = new Set([
+  'resources/read',
+  'resources/subscribe',
+  'resources/unsubscribe',
+]);

@@ -1,0 +1,82 @@
+// Reads what a client may say in one POST: requests, notifications and answers, one by one or in an array. What a method
+// means, and which of it has a place in which era, is not known here.
+
+import type { ClientReply } from '../domain/client.ts';
+import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import type { JsonRpcId } from '../domain/jsonrpc.ts';
+import { invalidRequest } from './rpc-failure.ts';
+
+/** One message of a client. */
+export type ClientMessage = ClientRequest | ClientNotification | ClientAnswer;
+
+/** What wants an answer. */
+export interface ClientRequest {
+  readonly kind: 'request';
+  readonly id: JsonRpcId;
+  readonly method: string;
+  readonly params: JsonObject | undefined;
+}
+
+/** What wants none. `params` is empty when none came. */
+export interface ClientNotification {
+  readonly kind: 'notification';
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+/** The answer to a request of a server. */
+export interface ClientAnswer {
+  readonly kind: 'answer';
+  readonly id: JsonRpcId;
+  readonly reply: ClientReply;
+}
+
+/** Reads one message. Throws RpcFailure (400, -32600) for what is none. */
+export function readClientMessage(parsed: unknown): ClientMessage {
+  if (!isJsonObject(parsed)) throw invalidRequest('it is no object');
+  const { jsonrpc, id, method, params } = parsed;
+  if (jsonrpc !== '2.0') throw invalidRequest('`jsonrpc` must be "2.0"');
+  if (method === undefined) return readAnswer(parsed);
+  if (typeof method !== 'string') throw invalidRequest('`method` must be a string');
+  if (params !== undefined && !isJsonObject(params)) throw invalidRequest('`params` must be an object');
+  if (id === undefined) return { kind: 'notification', method, params: params ?? {} };
+  if (!isClientId(id)) throw invalidRequest('`id` must be a string or a whole number');
+  return { kind: 'request', id, method, params };
+}
+
+/**
+ * Reads the messages of an array; too many were refused before (read-body.ts). Throws RpcFailure (400, -32600) when one
+ * is invalid, there are none, one is an `initialize`, or two requests have the same id.
+ * Source: MCP 2025-03-26 basic/index#batching, basic/lifecycle.
+ */
+export function readBatch(parsed: readonly unknown[]): readonly ClientMessage[] {
+  if (parsed.length === 0) throw invalidRequest('a batch holds at least one message');
+  const messages = parsed.map(readClientMessage);
+  const requests = requestsOf(messages);
+  if (requests.some(({ method }) => method === 'initialize')) {
+    throw invalidRequest('only one initialization request is allowed, and not in a batch');
+  }
+  if (new Set(requests.map(({ id }) => id)).size < requests.length)
+    throw invalidRequest('two requests have one id');
+  return messages;
+}
+
+/** Those that want an answer. */
+export function requestsOf(messages: readonly ClientMessage[]): ClientRequest[] {
+  return messages.filter((message) => message.kind === 'request');
+}
+
+/** Numbers beyond the safe ones would come back as others. Source: MCP basic/index#requests: string or integer. */
+function isClientId(id: unknown): id is JsonRpcId {
+  return typeof id === 'string' || Number.isSafeInteger(id);
+}
+
+function readAnswer({ id, result, error }: JsonObject): ClientAnswer {
+  if (!isClientId(id)) throw invalidRequest('`id` must be a string or a whole number');
+  if (result !== undefined && error === undefined) return { kind: 'answer', id, reply: { result } };
+  if (!isJsonObject(error) || result !== undefined) throw invalidRequest('it is neither request nor answer');
+  const { code, message, data } = error;
+  if (typeof code !== 'number' || typeof message !== 'string')
+    throw invalidRequest('`error` needs code and message');
+  return { kind: 'answer', id, reply: { error: { code, message, ...(data === undefined ? {} : { data }) } } };
+}

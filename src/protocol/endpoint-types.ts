@@ -1,0 +1,65 @@
+// What goes into the MCP endpoint and what comes out of it, without HTTP library and sockets: src/http writes it.
+
+import type { Principal } from '../domain/account.ts';
+
+/** One HTTP request to the endpoint. Guard, credentials, scope and template were checked before. */
+export interface McpRequest {
+  readonly method: 'POST' | 'GET' | 'DELETE';
+  /** Lower-case names, as Node gives them. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Bytes of the body; empty for GET and DELETE. At most LIMITS.requestBodyBytes. */
+  readonly body: Uint8Array;
+  /** The template of the path; undefined for all templates of the caller. */
+  readonly template: string | undefined;
+  readonly principal: Principal;
+  /**
+   * Counts so many JSON-RPC requests against the caller's limit. Throws, or rejects with, RATE_LIMIT_EXCEEDED. Without
+   * a promise when this process counts for itself.
+   */
+  charge(requests: number): void | Promise<void>;
+}
+
+/**
+ * Where an answer goes. One of the first four is called, once; none only when the client left before. After it left they do
+ * nothing: what is sent on a stream then is dropped.
+ */
+export interface McpReply {
+  /** One JSON body. Headers are names and values in turn. */
+  json(status: number, body: Uint8Array | string, headers?: readonly string[]): void;
+  /** An event stream with one event, complete, with status 200. `data` is JSON text. As cheap as `json`. */
+  event(data: Uint8Array | string, headers?: readonly string[]): void;
+  /** No body: 202, 204. */
+  empty(status: number, headers?: readonly string[]): void;
+  /** Begins an event stream with status 200. */
+  stream(headers?: readonly string[]): McpStream;
+  /** Calls back when the client goes away before the answer is complete; at once if it has. */
+  onGone(listener: () => void): void;
+  /** Tells who answers: the log, and the `X-Instance-ID` header if the answer has not begun. */
+  from(instanceId: string): void;
+}
+
+/** An event stream towards a client. */
+export interface McpStream {
+  /** Writes one event. `data` is JSON text, or empty for an event that only carries an id. */
+  send(event: McpEvent): void;
+  /** Ends it; nothing may be sent after. */
+  end(): void;
+  /** Bytes that the client has not taken yet. */
+  readonly unsentBytes: number;
+}
+
+/** One event of a stream. */
+export interface McpEvent {
+  readonly data: Uint8Array | string;
+  /** For clients that may resume. */
+  readonly id?: string;
+  /** Ms a client is to wait before it comes back. */
+  readonly retryMs?: number;
+}
+
+/** The endpoint of one gateway. Throws, or rejects, only before anything was answered: GatewayError or RpcFailure. */
+export interface McpEndpoint {
+  handle(request: McpRequest, reply: McpReply): void | Promise<void>;
+  /** Ends every open stream. */
+  close(): void;
+}

@@ -1,0 +1,73 @@
+// The MCP endpoint of one gateway: reads what a POST holds, decides which era it is of, and hands it to that one's half.
+
+import { classify, namesModern } from './classify.ts';
+import type { McpEndpoint, McpReply, McpRequest } from './endpoint-types.ts';
+import { type FaultListener, guarded } from './fault-listener.ts';
+import { LegacyEndpoint } from './legacy-endpoint.ts';
+import { checkPostTypes } from './media-types.ts';
+import type { ServerInfo } from './modern-discover.ts';
+import { ModernEndpoint } from './modern-endpoint.ts';
+import type { Backends, ParkedCalls } from './ports.ts';
+import { readBody } from './read-body.ts';
+import { RpcFailure, refused } from './rpc-failure.ts';
+
+/** What stands behind the endpoint. */
+export interface EndpointOptions {
+  /** What is behind a path: one template, or all of them when it names none. Throws GatewayError when there is nothing. */
+  readonly backends: (template: string | undefined) => Backends;
+  readonly parked: ParkedCalls;
+  /** At least 32 random bytes; nodes that share it open what another one sealed. */
+  readonly sealKey: Buffer;
+  /** The gateway's own name, for several servers behind one path. */
+  readonly serverInfo: ServerInfo;
+  /**
+   * Hears of errors of our own that end a request under way, or keep a message from being written, of which no answer
+   * tells; those before it are thrown. What it throws itself is dropped. Default: nobody hears.
+   */
+  readonly onFault?: FaultListener;
+}
+
+/** Makes the endpoint. Whoever makes it closes it. */
+export function createEndpoint(options: EndpointOptions): McpEndpoint {
+  return new Endpoint(options);
+}
+
+class Endpoint implements McpEndpoint {
+  readonly #backends: EndpointOptions['backends'];
+  readonly #legacy: LegacyEndpoint;
+  readonly #modern: ModernEndpoint;
+
+  constructor({ backends, ...options }: EndpointOptions) {
+    this.#backends = backends;
+    const onFault = guarded(options.onFault);
+    this.#legacy = new LegacyEndpoint(onFault);
+    this.#modern = new ModernEndpoint({ ...options, onFault });
+  }
+
+  handle(request: McpRequest, reply: McpReply): void | Promise<void> {
+    const backends = this.#backends(request.template);
+    if (request.method === 'POST') return this.#post(request, reply, backends);
+    if (request.headers['mcp-session-id'] === undefined && namesModern(request.headers)) throw onlyPost();
+    if (request.method === 'GET') return this.#legacy.get(request, reply, backends);
+    return this.#legacy.delete(request, reply, backends);
+  }
+
+  close(): void {
+    this.#legacy.close();
+    this.#modern.close();
+  }
+
+  #post(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
+    checkPostTypes(request.headers);
+    const parsed = readBody(request.body);
+    const classified = classify(parsed, request.headers);
+    if (classified.era === 'legacy') return this.#legacy.post(parsed, request, reply, backends);
+    return this.#modern.post(classified.message, request, reply, backends);
+  }
+}
+
+/** The modern era has no streams and sessions to GET and DELETE. */
+function onlyPost(): RpcFailure {
+  const { error } = refused(405, 'Method not allowed.');
+  return new RpcFailure(405, error, null, ['Allow', 'POST']);
+}

@@ -1,0 +1,133 @@
+// Who owns what when all templates are served as one server: which template a joined name or a resource belongs to.
+// Learned from the lists; what is not known is looked up in them once more.
+
+import type { JsonObject } from '../domain/json.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { ListField } from '../domain/mcp.ts';
+import { isTooLong } from './client-bounds.ts';
+import type { JoinedLists, ListItems } from './joined-lists.ts';
+import { joinedName, mayBeCut, type OwnName, splitName } from './joined-names.ts';
+import type { Client, Owner } from './ports.ts';
+import { RecentMap } from './recent-map.ts';
+
+/** Cut names, and resources, that are remembered. */
+const MOST_REMEMBERED = 50_000;
+/** URI templates remembered of one template: each is tried for a resource that nobody lists. */
+const MOST_PATTERNS = 1_000;
+/** Longest URI template that is turned into a pattern. */
+const MOST_PATTERN_CHARACTERS = 2_048;
+
+/** Where the directory learns, and whom it looks for. */
+export interface DirectoryParts {
+  readonly lists: JoinedLists;
+  readonly templates: (owner: Owner) => readonly string[];
+}
+
+/** Knows what was listed, to whomever. Who may use it is looked at in every answer. */
+export class JoinedDirectory {
+  readonly #parts: DirectoryParts;
+  readonly #cut = new RecentMap<OwnName>(MOST_REMEMBERED);
+  /** By URI, the templates that list it. */
+  readonly #resources = new RecentMap<Set<string>>(MOST_REMEMBERED);
+  /** By template, the literals of the URI templates it lists. */
+  readonly #patterns = new RecentMap<RecentMap<readonly string[]>>(LIMITS.templates);
+
+  constructor(parts: DirectoryParts) {
+    this.#parts = parts;
+  }
+
+  /** One list over all templates of the owner, with joined names. */
+  async list(list: ListField, client: Client): Promise<JsonObject[]> {
+    const { lists, templates } = this.#parts;
+    const gathered = await lists.gather(list, templates(client.owner), client);
+    for (const listed of gathered) this.#learn(list, listed);
+    return gathered.flatMap(({ template, items }) => items.map((item) => renamed(list, template, item)));
+  }
+
+  /** Whose tool or prompt it is. Undefined when no template of the owner can be meant. */
+  async ownerOfName(joined: string, list: 'tools' | 'prompts', client: Client): Promise<OwnName | undefined> {
+    if (mayBeCut(joined) && this.#cut.get(joined) === undefined) await this.list(list, client);
+    const meant = this.#cut.get(joined) ?? splitName(joined);
+    return meant !== undefined && this.#parts.templates(client.owner).includes(meant.template)
+      ? meant
+      : undefined;
+  }
+
+  /** Whose resource it is: who lists it, whose URI template fits, or the only template there is. */
+  async ownerOfResource(uri: string, client: Client): Promise<string | undefined> {
+    const [template] = (await this.ownersOfResources([uri], client)).keys();
+    return template;
+  }
+
+  /** By template, which of these resources are its own. Those of nobody are left out. Looks them up once at most. */
+  async ownersOfResources(uris: Iterable<string>, client: Client): Promise<Map<string, Set<string>>> {
+    const templates = this.#parts.templates(client.owner);
+    const owners = new Map<string, Set<string>>();
+    const assign = (uri: string, template: string | undefined): boolean => {
+      if (template === undefined) return false;
+      owners.set(template, (owners.get(template) ?? new Set<string>()).add(uri));
+      return true;
+    };
+    const unknown = [...uris].filter((uri) => !assign(uri, this.#knownOwner(uri, templates)));
+    if (unknown.length === 0) return owners;
+    await Promise.all([this.list('resources', client), this.list('resourceTemplates', client)]);
+    const only = templates.length === 1 ? templates[0] : undefined;
+    for (const uri of unknown) assign(uri, this.#knownOwner(uri, templates) ?? only);
+    return owners;
+  }
+
+  #knownOwner(uri: string, templates: readonly string[]): string | undefined {
+    const listing = this.#resources.get(uri);
+    const fits = (template: string) =>
+      [...(this.#patterns.get(template)?.values() ?? [])].some((literals) => fitsBetween(literals, uri));
+    return templates.find((template) => listing?.has(template)) ?? templates.find(fits);
+  }
+
+  #learn(list: ListField, { template, items }: ListItems): void {
+    for (const { name, uri, uriTemplate } of items) {
+      if ((list === 'tools' || list === 'prompts') && typeof name === 'string')
+        this.#learnName({ template, name });
+      if (list === 'resources' && typeof uri === 'string' && !isTooLong(uri)) {
+        this.#resources.set(uri, (this.#resources.get(uri) ?? new Set()).add(template));
+      }
+      if (list === 'resourceTemplates' && typeof uriTemplate === 'string')
+        this.#learnPattern(template, uriTemplate);
+    }
+  }
+
+  #learnName(own: OwnName): void {
+    const joined = joinedName(own);
+    if (joined !== `${own.template}__${own.name}` && !isTooLong(own.name)) this.#cut.set(joined, own);
+  }
+
+  #learnPattern(template: string, uriTemplate: string): void {
+    if (uriTemplate.length > MOST_PATTERN_CHARACTERS) return;
+    const patterns = this.#patterns.get(template) ?? new RecentMap(MOST_PATTERNS);
+    if (patterns.get(uriTemplate) === undefined) patterns.set(uriTemplate, uriTemplate.split(EXPRESSION));
+    this.#patterns.set(template, patterns);
+  }
+}
+
+function renamed(list: ListField, template: string, item: JsonObject): JsonObject {
+  const { name } = item;
+  if ((list !== 'tools' && list !== 'prompts') || typeof name !== 'string') return item;
+  return { ...item, name: joinedName({ template, name }) };
+}
+
+/** One expression of a URI template. Source: RFC 6570 section 2.2. */
+const EXPRESSION = /\{[^{}]*\}/;
+
+/** True when the literals stand in the text in this order, the first at its begin, the last at its end. */
+function fitsBetween(literals: readonly string[], text: string): boolean {
+  const [first = '', ...others] = literals;
+  const last = others.pop();
+  if (last === undefined) return text === first;
+  if (!text.startsWith(first)) return false;
+  let at = first.length;
+  for (const literal of others) {
+    const found = text.indexOf(literal, at);
+    if (found === -1) return false;
+    at = found + literal.length;
+  }
+  return text.length - last.length >= at && text.endsWith(last);
+}

@@ -1,0 +1,71 @@
+// Reads the body of a POST as JSON, within bounds. What the JSON says is not looked at here (classify.ts).
+
+import { isUtf8 } from 'node:buffer';
+import { RPC } from '../domain/jsonrpc.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { isCleanText } from '../domain/text.ts';
+import { asBuffer, endOfString } from './json-bytes.ts';
+import { invalidRequest, type RpcFailure, refused } from './rpc-failure.ts';
+
+/** Deepest nesting of arrays and objects that is taken from anybody. What is deeper can be read, but not written again. */
+export const DEEPEST = 128;
+
+const QUOTE = 0x22;
+
+/**
+ * The value of the body. Throws RpcFailure: 400 with -32700 for what is not JSON in UTF-8, with -32600 for what is
+ * nested too deeply, for a batch of too many messages, and for NUL characters and lone surrogates.
+ */
+export function readBody(bytes: Uint8Array): unknown {
+  const buffer = asBuffer(bytes);
+  if (!isUtf8(buffer)) throw parseError('the body is not UTF-8');
+  // Nothing shorter can be deep.
+  if (buffer.length > 2 * DEEPEST && isDeep(buffer)) {
+    throw invalidRequest(`the body is nested deeper than ${DEEPEST} levels`);
+  }
+  const text = buffer.toString('utf8');
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw parseError('the body is not valid JSON'); // what the parser says of it may repeat the body
+  }
+  if (Array.isArray(value) && value.length > LIMITS.batchMessages) {
+    throw invalidRequest(`a batch has at most ${LIMITS.batchMessages} messages`);
+  }
+  if (SUSPICIOUS.test(text) && !isClean(value)) {
+    throw invalidRequest('the body holds a NUL character or half of a surrogate pair');
+  }
+  return value;
+}
+
+/** The only ways to write what no backend, log or database should get. */
+const SUSPICIOUS = /\\u(?:0000|d[89a-f])/i;
+
+/** Recursion ends with the depth of the body. */
+function isClean(value: unknown): boolean {
+  if (typeof value === 'string') return isCleanText(value);
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.entries(value).every(([key, field]) => isCleanText(key) && isClean(field));
+}
+
+function parseError(what: string): RpcFailure {
+  return refused(400, `Parse error: ${what}`, RPC.parseError);
+}
+
+/** Counts brackets outside of strings. For JSON that is right; of everything else the parser says that it is none. */
+function isDeep(bytes: Buffer): boolean {
+  let depth = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === QUOTE) {
+      at = endOfString(bytes, at);
+    } else if (byte === 0x7b || byte === 0x5b) {
+      depth += 1;
+      if (depth > DEEPEST) return true;
+    } else if (byte === 0x7d || byte === 0x5d) {
+      depth -= 1;
+    }
+  }
+  return false;
+}

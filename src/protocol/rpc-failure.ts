@@ -1,0 +1,107 @@
+// What goes wrong in the MCP endpoint, as a JSON-RPC error with an HTTP status. Errors of the gateway become one here;
+// errors that a backend answered are no failures and travel as they are.
+
+import { asGatewayError, type ErrorCode, GatewayError } from '../domain/errors.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { type JsonRpcError, type JsonRpcId, RPC } from '../domain/jsonrpc.ts';
+import { errorMessage } from './envelope.ts';
+
+/** A refusal: thrown before anything was answered, or written where an answer was awaited. */
+export class RpcFailure extends Error {
+  /** HTTP status of an answer that did not begin yet. */
+  readonly status: number;
+  readonly error: JsonRpcError;
+  /** The request it answers; null when it answers none, or may not be taken for the answer to one. */
+  readonly id: JsonRpcId | null;
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
+
+  constructor(
+    status: number,
+    error: JsonRpcError,
+    id: JsonRpcId | null = null,
+    headers: readonly string[] = [],
+    cause?: unknown,
+  ) {
+    super(error.message, cause === undefined ? undefined : { cause });
+    this.name = 'RpcFailure';
+    this.status = status;
+    this.error = error;
+    this.id = id;
+    this.headers = headers;
+  }
+
+  /** The body that tells it. */
+  get body(): string {
+    return errorMessage(this.id, this.error);
+  }
+}
+
+/** Errors of the catalogue whose meaning JSON-RPC, MCP or its SDKs have a code for. */
+const CODES: Partial<Record<ErrorCode, number>> = {
+  MALFORMED_JSON: RPC.parseError,
+  VALIDATION_ERROR: RPC.invalidParams,
+  INVALID_TOOL_ARGUMENTS: RPC.invalidParams,
+  TOOL_NOT_FOUND: RPC.invalidParams,
+  PROMPT_NOT_FOUND: RPC.invalidParams,
+  RESOURCE_NOT_FOUND: RPC.invalidParams,
+  PAYLOAD_TOO_LARGE: RPC.badRequest,
+  UNSUPPORTED_MEDIA_TYPE: RPC.badRequest,
+  METHOD_NOT_ALLOWED: RPC.badRequest,
+  SESSION_NOT_FOUND: RPC.sessionNotFound,
+  INTERNAL_ERROR: RPC.internalError,
+};
+
+/**
+ * Makes a failure of anything thrown; one that is a failure already stays as it is, except that an id it lacks is added.
+ * The code is that of JSON-RPC where there is one, else the HTTP status: no error of the gateway is in the range
+ * -32768..-32000 that others may take for theirs. `data`: `error_code`, and where known `instance_id`,
+ * `retry_after_seconds`, `delivered` (`unknown`: it may have happened). Nothing of it tells how instances are run.
+ * Source: MCP 2026-07-28 basic/index#error-codes; decisions, "Errors".
+ */
+export function failureOf(thrown: unknown, id: JsonRpcId | null = null): RpcFailure {
+  if (thrown instanceof RpcFailure) {
+    if (id === null || thrown.id !== null) return thrown;
+    return new RpcFailure(thrown.status, thrown.error, id, thrown.headers, thrown.cause);
+  }
+  const error = asGatewayError(thrown);
+  return new RpcFailure(error.status, errorOf(error), id, headersOf(error), error);
+}
+
+/** The error behind a failure that is a fault of ours, of which its answer tells nothing. Undefined for any other. */
+export function faultOf({ cause }: RpcFailure): GatewayError | undefined {
+  return cause instanceof GatewayError && cause.code === 'INTERNAL_ERROR' ? cause : undefined;
+}
+
+/** A request that cannot be accepted, in the words of the SDKs: `code` -32000 unless said otherwise. */
+export function refused(status: number, message: string, code: number = RPC.badRequest): RpcFailure {
+  return new RpcFailure(status, { code, message });
+}
+
+/** What is no message, or has no place here: 400, -32600. It names no id, which may be that of a request under way. */
+export function invalidRequest(why: string): RpcFailure {
+  return refused(400, `Invalid Request: ${why}`, RPC.invalidRequest);
+}
+
+function errorOf(error: GatewayError): JsonRpcError {
+  const { backendError, instanceId, retryAfterSeconds } = error.facts;
+  if (backendError !== undefined) return backendError;
+  const data: JsonObject = { error_code: error.code };
+  if (instanceId !== undefined) data.instance_id = instanceId;
+  if (retryAfterSeconds !== undefined) data.retry_after_seconds = retryAfterSeconds;
+  if (error.delivered === 'unknown') data.delivered = 'unknown';
+  return { code: CODES[error.code] ?? error.status, message: messageOf(error), data };
+}
+
+/** What a caller may read who may not see how instances are run, with the findings about his input. */
+function messageOf({ message, facts: { plainMessage, items } }: GatewayError): string {
+  const text = plainMessage ?? message;
+  return items === undefined ? text : [text, ...items.map((item) => item.msg)].join(' ');
+}
+
+/** Retry-After only when the call certainly did not happen. Source: decisions, "Errors". */
+function headersOf({ delivered, facts: { retryAfterSeconds } }: GatewayError): readonly string[] {
+  return retryAfterSeconds === undefined || delivered !== 'no'
+    ? []
+    : ['Retry-After', String(retryAfterSeconds)];
+}

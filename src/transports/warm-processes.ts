@@ -1,0 +1,129 @@
+// The programs that one instance runs for single clients: how many there may be, how many of them start at a time, and the
+// few that are started before anybody needs them. It starts and ends them; the handshake, and what is said over them, is
+// stdio.ts's.
+
+import type { Observable } from 'rxjs';
+import { backendUnavailable, type GatewayError } from '../domain/errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { processLimit } from '../domain/session-errors.ts';
+import { StartLine } from './start-line.ts';
+import type { Closed } from './transport.ts';
+
+/** A program that was started, as far as this file looks at it. */
+export interface OwnProcess {
+  readonly closed$: Observable<Closed>;
+  /** Resolves when nothing is left of it. Idempotent, never rejects. */
+  close(): Promise<void>;
+}
+
+/** A program that nobody came for ends after so long: templates whose sessions are rare do not keep one for ever. */
+export const WARM_IDLE_MS = 5 * 60_000;
+
+/** Programs of one instance that start at the same time; the next ones wait. Most of a start is work for the processor. */
+export const STARTS_AT_ONCE = 4;
+
+/** How a client comes to its program. */
+export interface Opening<P, T> {
+  /** Ends the wait for its turn; what happens after that is up to `greet`. */
+  readonly signal: AbortSignal;
+  /** What the wait then fails with. */
+  readonly calledOff: () => GatewayError;
+  /** Speaks to the program first. It counts as starting until this settles; on a rejection it is to be closed. */
+  readonly greet: (process: P) => Promise<T>;
+}
+
+/** Those of one instance. Nothing is started before the first is opened: most instances never need one. */
+export class WarmProcesses<P extends OwnProcess> {
+  readonly #start: () => P;
+  readonly #line: StartLine;
+  /** Of clients that have not come to their turn. */
+  readonly #claims = new Set<symbol>();
+  /** Taken and not gone yet. */
+  readonly #taken = new Set<P>();
+  /** Started and not taken, each with the end of its wait. */
+  readonly #warm = new Map<P, NodeJS.Timeout>();
+  /** Not taken, and on their way out. */
+  readonly #ending = new Set<Promise<void>>();
+  #isClosed = false;
+
+  /** `patienceMs`: longest wait of a client for its turn. */
+  constructor(start: () => P, { patienceMs }: { readonly patienceMs: number }) {
+    this.#start = start;
+    this.#line = new StartLine({ atOnce: STARTS_AT_ONCE, patienceMs });
+  }
+
+  /** Processes there are now: taken and waiting. */
+  get size(): number {
+    return this.#taken.size + this.#warm.size;
+  }
+
+  /**
+   * Gives one that nobody has spoken to yet to `greet`, when it is its turn, and settles as that does; it is counted until
+   * nothing is left of it. Rejects with QUEUE_FULL when LIMITS.isolatedProcesses are taken or waited for, with
+   * BACKEND_UNAVAILABLE after `close` or too long a wait.
+   */
+  async open<T>({ signal, calledOff, greet }: Opening<P, T>): Promise<T> {
+    if (this.#taken.size + this.#claims.size >= LIMITS.isolatedProcesses)
+      throw processLimit(LIMITS.isolatedProcesses);
+    const claim = Symbol();
+    this.#claims.add(claim);
+    const start = (): Promise<T> => {
+      this.#claims.delete(claim);
+      return greet(this.#take());
+    };
+    try {
+      const opened = await this.#line.take(signal, calledOff, start);
+      this.#refill();
+      return opened;
+    } finally {
+      this.#claims.delete(claim);
+    }
+  }
+
+  /** Ends all of them, taken or not. Resolves when nothing is left; none is started after. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const process of this.#warm.keys()) this.#drop(process);
+    await Promise.all([...this.#ending, ...[...this.#taken].map((process) => process.close())]);
+  }
+
+  #take(): P {
+    if (this.#isClosed) throw backendUnavailable('closed by the gateway', { delivered: 'no' });
+    const [waiting] = this.#warm.keys();
+    if (waiting !== undefined) this.#forget(waiting);
+    const process = waiting ?? this.#start();
+    this.#taken.add(process);
+    process.closed$.subscribe(() => void process.close().then(() => this.#taken.delete(process)));
+    return process;
+  }
+
+  /** Starts those that are to wait for the next clients, once nobody is starting who needs the processor more. */
+  #refill(): void {
+    while (
+      !this.#isClosed &&
+      this.#line.starting === 0 &&
+      this.#warm.size < LIMITS.warmProcesses &&
+      this.#taken.size + this.#claims.size + this.#warm.size < LIMITS.isolatedProcesses
+    ) {
+      const process = this.#start();
+      const idle = setTimeout(() => this.#drop(process), WARM_IDLE_MS);
+      this.#warm.set(process, idle);
+      process.closed$.subscribe(() => this.#drop(process));
+    }
+  }
+
+  #forget(process: P): void {
+    clearTimeout(this.#warm.get(process));
+    this.#warm.delete(process);
+  }
+
+  /** Ends one that waits. One that was taken is not ours to end. */
+  #drop(process: P): void {
+    if (!this.#warm.has(process)) return;
+    this.#forget(process);
+    const end = process.close().then(() => {
+      this.#ending.delete(end);
+    });
+    this.#ending.add(end);
+  }
+}
