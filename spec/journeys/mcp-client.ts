@@ -1,0 +1,241 @@
+// Raw MCP clients of both eras, without an SDK: they send what a spec tells them to, under ids that a spec chooses, so that
+// those of different clients collide on purpose, and they answer what a server asks.
+// Sources: MCP 2025-11-25 basic/transports; MCP 2026-07-28 basic/patterns/mrtr, basic/patterns/subscriptions.
+
+import { META } from '../../src/domain/mcp.ts';
+import { type Json, objectOr } from '../fixtures/wire.ts';
+import type { Message, OpenStream, Received, Wire } from './mcp-wire.ts';
+
+export const LEGACY_VERSION = '2025-11-25';
+export const MODERN_VERSION = '2026-07-28';
+
+/** What every POST carries in both eras. */
+export const POST_HEADERS = {
+  'Content-Type': 'application/json',
+  Accept: 'application/json, text/event-stream',
+} as const;
+
+/** Most rounds of one call; more are a server that asks for ever. */
+const mostRounds = 8;
+
+/** What a client says to each thing that a server may ask, by method. */
+export type Replies = Readonly<Record<string, (params: Json) => Json>>;
+
+export interface ClientOptions {
+  readonly capabilities?: Json;
+  /** Of every request: credentials. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly replies?: Replies;
+  readonly withinMs?: number;
+}
+
+export interface AskOptions {
+  /** Default: counted from 0, as every SDK does. */
+  readonly id?: string | number;
+  readonly meta?: Json;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** How one request ended. */
+export interface Outcome {
+  readonly status: number;
+  readonly instanceId: string | undefined;
+  readonly result: Json | undefined;
+  readonly error: Message['error'];
+  /** Notifications that came before the answer. */
+  readonly heard: readonly Message[];
+  /** What it was asked meanwhile, in order. */
+  readonly asked: readonly string[];
+}
+
+/** One session of the legacy era. */
+export class LegacyClient {
+  readonly wire: Wire;
+  readonly path: string;
+  readonly sessionId: string;
+  /** The result of `initialize`. */
+  readonly greeting: Json;
+  readonly #options: ClientOptions;
+  #lastId = 0;
+
+  private constructor(wire: Wire, path: string, options: ClientOptions, opened: Received) {
+    this.wire = wire;
+    this.path = path;
+    this.#options = options;
+    this.sessionId = String(opened.headers['mcp-session-id']);
+    this.greeting = objectOr(opened.messages[0]?.result);
+  }
+
+  /** Initializes; rejects with what was answered instead when that is refused. */
+  static async open(wire: Wire, path: string, options: ClientOptions = {}): Promise<LegacyClient> {
+    const { capabilities = {}, headers, withinMs } = options;
+    const clientInfo = { name: 'raw', version: '1' };
+    const params = { protocolVersion: LEGACY_VERSION, capabilities, clientInfo };
+    const body = requestText(0, 'initialize', params);
+    const opened = await wire.exchange(path, { headers: { ...POST_HEADERS, ...headers }, body, withinMs });
+    if (opened.status !== 200 || opened.headers['mcp-session-id'] === undefined) {
+      throw new Error(`no session at ${path}: ${opened.status} ${opened.text}`);
+    }
+    const client = new LegacyClient(wire, path, options, opened);
+    await client.notify('notifications/initialized');
+    return client;
+  }
+
+  /** Headers of everything in this session. */
+  get headers(): Readonly<Record<string, string>> {
+    const session = { 'Mcp-Session-Id': this.sessionId, 'MCP-Protocol-Version': LEGACY_VERSION };
+    return { ...POST_HEADERS, ...session, ...this.#options.headers };
+  }
+
+  /** One request; what the server asks meanwhile is answered. */
+  async ask(method: string, params: Json = {}, { id, meta, headers }: AskOptions = {}): Promise<Outcome> {
+    this.#lastId += 1;
+    const ownId = id ?? this.#lastId;
+    const answering: Promise<unknown>[] = [];
+    const received = await this.wire.exchange(this.path, {
+      headers: { ...this.headers, ...headers },
+      body: requestText(ownId, method, meta === undefined ? params : { ...params, _meta: meta }),
+      withinMs: this.#options.withinMs,
+      hear: (message) => isQuestion(message) && answering.push(this.answer(message)),
+    });
+    await Promise.all(answering);
+    return outcomeOf(received, ownId);
+  }
+
+  call(name: string, args: Json = {}, options: AskOptions = {}): Promise<Outcome> {
+    return this.ask('tools/call', { name, arguments: args }, options);
+  }
+
+  notify(method: string, params: Json = {}): Promise<Received> {
+    return this.send(JSON.stringify({ jsonrpc: '2.0', method, params }));
+  }
+
+  /** Answers what the server asked. */
+  answer({ id, method = '', params = {} }: Message): Promise<Received> {
+    const reply = this.#options.replies?.[method];
+    const said = reply ? { result: reply(params) } : { error: { code: -32601, message: 'not here' } };
+    return this.send(JSON.stringify({ jsonrpc: '2.0', id, ...said }));
+  }
+
+  /** Any body, with the headers of this session and others over them; undefined leaves one out. */
+  send(body: string, headers: Readonly<Record<string, string | undefined>> = {}): Promise<Received> {
+    const { withinMs } = this.#options;
+    return this.wire.exchange(this.path, { headers: { ...this.headers, ...headers }, body, withinMs });
+  }
+
+  /** Opens the stream of what the server says by itself; questions on it are answered. */
+  listen(lastEventId?: string): Promise<OpenStream> {
+    const headers = { ...this.headers, 'Content-Type': undefined, 'Last-Event-ID': lastEventId };
+    const hear = (message: Message) => isQuestion(message) && void this.answer(message);
+    return this.wire.stream(this.path, { method: 'GET', headers, hear });
+  }
+
+  /** Ends the session. */
+  async close(): Promise<number> {
+    const { status } = await this.wire.exchange(this.path, { method: 'DELETE', headers: this.headers });
+    return status;
+  }
+}
+
+/** A client of the modern era: every request stands for itself. */
+export class ModernClient {
+  readonly wire: Wire;
+  readonly path: string;
+  readonly #options: ClientOptions;
+  #lastId = 0;
+
+  constructor(wire: Wire, path: string, options: ClientOptions = {}) {
+    this.wire = wire;
+    this.path = path;
+    this.#options = options;
+  }
+
+  /** One request, with as many rounds as it takes; each has an id of its own. */
+  async ask(method: string, params: Json = {}, options: AskOptions = {}): Promise<Outcome> {
+    const asked: string[] = [];
+    let heard: readonly Message[] = [];
+    let carried: Json = {};
+    for (let round = 0; round < mostRounds; round += 1) {
+      const outcome = await this.#once(method, { ...params, ...carried }, options);
+      heard = [...heard, ...outcome.heard];
+      const { resultType, requestState, inputRequests } = outcome.result ?? {};
+      if (resultType !== 'input_required') return { ...outcome, heard, asked };
+      const inputResponses: Json = {};
+      for (const [key, question] of Object.entries(objectOr(inputRequests))) {
+        const { method: wanted = '', params: about } = objectOr(question);
+        asked.push(String(wanted));
+        inputResponses[key] = this.#options.replies?.[String(wanted)]?.(objectOr(about));
+      }
+      carried = { inputResponses, ...(requestState === undefined ? {} : { requestState }) };
+    }
+    throw new Error(`${method} still asked after ${mostRounds} rounds`);
+  }
+
+  call(name: string, args: Json = {}, options: AskOptions = {}): Promise<Outcome> {
+    return this.ask('tools/call', { name, arguments: args }, options);
+  }
+
+  /** Listens to changes, as `subscriptions/listen` takes them. */
+  listen(notifications: Json): Promise<OpenStream> {
+    return this.wire.stream(this.path, this.request('subscriptions/listen', { notifications }));
+  }
+
+  /** Headers and body of a correct request. */
+  request(method: string, params: Json = {}, { id, meta, headers }: AskOptions = {}) {
+    this.#lastId += 1;
+    const { name, uri = name } = params;
+    const named = typeof uri === 'string' ? { 'Mcp-Name': uri } : {};
+    const mirrored = { 'MCP-Protocol-Version': MODERN_VERSION, 'Mcp-Method': method, ...named };
+    const _meta = { ...envelope(this.#options.capabilities), ...meta };
+    return {
+      headers: { ...POST_HEADERS, ...mirrored, ...this.#options.headers, ...headers },
+      body: requestText(id ?? this.#lastId, method, { ...params, _meta }),
+      id: id ?? this.#lastId,
+    };
+  }
+
+  async #once(method: string, params: Json, options: AskOptions): Promise<Outcome> {
+    const { id, ...sent } = this.request(method, params, options);
+    const { withinMs } = this.#options;
+    return outcomeOf(await this.wire.exchange(this.path, { ...sent, withinMs }), id);
+  }
+}
+
+/** The text of a tool's result, or of the first message of a prompt. */
+export function textOf({ result }: { readonly result?: Json | undefined }): string {
+  const { content, messages } = result ?? {};
+  const [first] = Array.isArray(content) ? content : [];
+  const [message] = Array.isArray(messages) ? messages : [];
+  return String(objectOr(first ?? objectOr(message).content).text);
+}
+
+/** What a modern client says of itself with every request. */
+export function envelope(capabilities: Json = {}): Json {
+  return { [META.protocolVersion]: MODERN_VERSION, [META.clientCapabilities]: capabilities };
+}
+
+export function requestText(id: unknown, method: string, params: Json = {}): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, method, params });
+}
+
+function isQuestion({ id, method }: Message): boolean {
+  return id !== undefined && method !== undefined;
+}
+
+/** Fails when an answer is not to this request, which is what it is all about. */
+function outcomeOf({ status, headers, messages }: Received, id: string | number): Outcome {
+  const answers = messages.filter(({ method }) => method === undefined);
+  const stray = answers.find((answer) => answer.id !== id && answer.id !== null);
+  if (stray !== undefined)
+    throw new Error(`asked with id ${JSON.stringify(id)}, got ${JSON.stringify(stray)}`);
+  const [answer] = answers;
+  const instanceId = headers['x-instance-id'];
+  return {
+    status,
+    instanceId: typeof instanceId === 'string' ? instanceId : undefined,
+    result: answer?.result,
+    error: answer?.error,
+    heard: messages.filter((message) => message.method !== undefined && message.id === undefined),
+    asked: messages.filter(isQuestion).map(({ method = '' }) => method),
+  };
+}

@@ -1,0 +1,128 @@
+// Event streams of callers who may not have them any more, over a real port: each of them ends, and nobody else's.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { InProcessHandler } from '../../src/transports/transport.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
+import type { Answer } from '../helpers/http-app.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('event streams of lost callers');
+const started = startWithAccounts({ callerCheckMs: 40 });
+let cancelled = 0;
+
+/** A tool that says how far it is, and never comes to its end. */
+const endless: InProcessHandler = ({ method, params }, { signal, notify }) => {
+  if (method === 'tools/list') return { tools: [{ name: 'endless', inputSchema: { type: 'object' } }] };
+  if (method !== 'tools/call') return {};
+  signal.addEventListener('abort', () => {
+    cancelled += 1;
+  });
+  notify('notifications/progress', { progressToken: Object(params?._meta).progressToken, progress: 1 });
+  return new Promise(() => {});
+};
+test.before(async () => {
+  for (const template of ['demo', 'other']) await (await started).serve(template, 'one', endless);
+});
+test.after(async () => (await started).close());
+
+const TYPES = { accept: 'application/json, text/event-stream' };
+const _meta = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientCapabilities': {},
+  progressToken: 'p',
+};
+
+/** A stream of each kind, by name; each resolves when it has ended. */
+async function streamsOf(who: Credentials): Promise<ReadonlyMap<string, Promise<Answer>>> {
+  const app = await started;
+  const get = async (path: string): Promise<Promise<Answer>[]> => {
+    const params = {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 's', version: '1' },
+    };
+    const body = { jsonrpc: '2.0', id: 0, method: 'initialize', params };
+    const opened = await app.as(who, 'POST', path, { body, headers: TYPES });
+    const headers = { ...TYPES, 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
+    return [app.as(who, 'GET', path, { headers })];
+  };
+  const modern = (path: string, method: string, own: JsonObject, name?: string) => {
+    const headers = {
+      ...{ ...TYPES, 'mcp-protocol-version': '2026-07-28', 'mcp-method': method },
+      ...(name === undefined ? {} : { 'mcp-name': name }),
+    };
+    const body = { jsonrpc: '2.0', id: 1, method, params: { ...own, _meta } };
+    return app.as(who, 'POST', path, { body, headers });
+  };
+  const listen = { notifications: { toolsListChanged: true } };
+  const [[session = never()], [joined = never()]] = [await get('/mcp/demo'), await get('/mcp')];
+  return new Map([
+    ['session', session],
+    ['joined session', joined],
+    ['listen', modern('/mcp', 'subscriptions/listen', listen)],
+    ['call', modern('/mcp/demo', 'tools/call', { name: 'endless' }, 'endless')],
+    [
+      'rest',
+      app.as(who, 'POST', '/mcp/demo/tools/call', {
+        ...{ body: { name: 'endless' }, headers: { accept: 'text/event-stream' } },
+      }),
+    ],
+  ]);
+}
+
+function never(): Promise<Answer> {
+  return new Promise(() => {});
+}
+
+/** Names of those that ended within some rounds of looking. */
+async function ended(streams: ReadonlyMap<string, Promise<Answer>>): Promise<string[]> {
+  const over: string[] = [];
+  for (const [name, stream] of streams) void stream.then(() => over.push(name));
+  await sleep(300);
+  return over.toSorted();
+}
+
+async function revokeAll(): Promise<void> {
+  const { auth } = await started;
+  for (const { apiKey } of await auth.accounts.apiKeys()) await auth.accounts.revokeApiKey(apiKey.id);
+}
+
+test('end when their key is revoked, with their calls, and whoever comes back is told why', async () => {
+  const app = await started;
+  const key = await app.key(['tools:call']);
+  const streams = await streamsOf(key);
+  assert.equal(await ended(streams), []);
+  cancelled = 0;
+  await revokeAll();
+  assert.equal(await ended(streams), [...streams.keys()].toSorted());
+  assert.is(cancelled, 2);
+  const { text } = (await streams.get('rest')) ?? { text: '' };
+  assert.match(text, /event: error\ndata: \{.*"INVALID_CREDENTIALS".*\}\n\n$/);
+  assert.is((await app.as(key, 'GET', '/mcp/demo', { headers: TYPES })).status, 401);
+});
+
+test('of all templates end when the caller may use others, those of one when it is not among them', async () => {
+  const app = await started;
+  const bob = await app.createUser('bob', 'user', ['demo']);
+  const streams = await streamsOf(await app.login('bob'));
+  assert.equal(await ended(streams), []);
+  await app.auth.accounts.changeUser(bob.id, { templates: ['demo', 'other'] });
+  assert.equal(await ended(streams), ['joined session', 'listen']);
+  await app.auth.accounts.changeUser(bob.id, { templates: ['other'] });
+  assert.is((await ended(streams)).length, streams.size);
+});
+
+test('stay when somebody else is changed', async () => {
+  const app = await started;
+  const eve = await app.createUser('eve');
+  const key = await app.key(['tools:call']);
+  const streams = await streamsOf(key);
+  await app.auth.accounts.deleteUser(eve.id);
+  assert.equal(await ended(streams), []);
+  await revokeAll();
+  await Promise.all(streams.values());
+});
+
+test.run();
