@@ -1,5 +1,6 @@
 // The bars the gateway has to reach, and whether it did. All but the last two compare cases of one run, at 16 connections.
 
+import type { IdleSessions } from './idle-sessions.ts';
 import type { PairResult } from './pairs.ts';
 import type { Measurement } from './rounds.ts';
 import type { Startup } from './startup.ts';
@@ -16,13 +17,14 @@ export interface Bar {
 const connections = 16;
 
 /** Decimals of a figure by its unit. */
-const digits: Readonly<Record<string, number>> = { ' x': 2, ' us': 1 };
+const digits: Readonly<Record<string, number>> = { ' x': 2, ' us': 1, ' kB': 1 };
 
 /** Checks every bar. */
 export function checkBars(
   measurements: readonly Measurement[],
   pairs: readonly PairResult[],
   startup: Startup | undefined,
+  sessions: IdleSessions | undefined,
 ): Bar[] {
   const of = (letter: string): Measurement | undefined =>
     measurements.find(
@@ -36,6 +38,12 @@ export function checkBars(
     atLeast('(c) throughput, relative to (b)', 0.5, ratio(rate('c'), rate('b')), ' x'),
     atLeast('(d) throughput, relative to (e)', 0.4, ratio(rate('d'), rate('e')), ' x'),
     atMost('(d) CPU per call', 60, cpu('d'), ' us'),
+    atMost('(i) CPU per call, legacy session to HTTP', 90, cpu('i'), ' us'),
+    atMost('(j) CPU per call, legacy session to stdio', 70, cpu('j'), ' us'),
+    atMost('(k) CPU per call, modern client to HTTP', 90, cpu('k'), ' us'),
+    atMost('(l) CPU per call, modern client to stdio', 70, cpu('l'), ' us'),
+    atLeast('(m) new legacy sessions a second', 3000, rate('m'), ''),
+    atMost('memory of an idle session', 8, kilobytes(sessions?.bytesPerSession), ' kB'),
     ...pairs.map(({ name, cost, failures }) =>
       atMost(`${name}: CPU per call`, 8, failures === 0 ? cost.median : undefined, ' us'),
     ),
@@ -47,6 +55,10 @@ export function checkBars(
       ' MB',
     ),
   ];
+}
+
+function kilobytes(bytes: number | undefined): number | undefined {
+  return bytes === undefined ? undefined : bytes / 1000;
 }
 
 function ratio(one: number | undefined, other: number | undefined): number | undefined {

@@ -5,8 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { listening, type Started, startNode } from './children.ts';
 import { type StartedGateway, startGateway } from './gateway.ts';
 import { type GuardedGateway, startGuardedGateway } from './guarded-gateway.ts';
+import { SESSION_ENVIRONMENT, sessionCases } from './session-cases.ts';
 
-export type Letter = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h';
+export type Letter = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'j' | 'k' | 'l' | 'm';
 
 /** One thing to measure. */
 export interface BenchmarkCase {
@@ -14,8 +15,10 @@ export interface BenchmarkCase {
   readonly title: string;
   readonly url: string;
   readonly body: string;
-  /** Credentials, where they are asked for. */
+  /** Credentials, or what the protocol wants. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Opens a session on each connection before it is measured: the body of that request. */
+  readonly sessionBody?: string;
   /** The process whose CPU and memory are measured: whatever stands between client and backend; none in (a). */
   readonly pid: number | undefined;
 }
@@ -46,8 +49,8 @@ export async function openStage(withGateway: boolean): Promise<Stage> {
     for (const started of running.reverse()) await started.stop();
   };
   try {
-    const backends = await start('backends/http.ts', '--ports=3');
-    const endpoints = backends.ports.map((port) => `http://127.0.0.1:${port}/mcp`);
+    const urlsOf = ({ ports }: { ports: string[] }) => ports.map((port) => `http://127.0.0.1:${port}/mcp`);
+    const endpoints = urlsOf(await start('backends/http.ts', '--ports=3'));
     const httpProxy = await start('baseline/http-proxy.ts', `--backends=${endpoints.join(',')}`);
     const stdioProxy = await start('baseline/stdio-proxy.ts');
     const cases: BenchmarkCase[] = [
@@ -69,7 +72,8 @@ export async function openStage(withGateway: boolean): Promise<Stage> {
     ];
     const missing: { letters: string; reason: string }[] = [];
     if (withGateway) {
-      const instances = { endpoints, stdioParameters: [pathOf('backends/stdio.ts')] };
+      const pipe = pathOf('backends/stdio.ts');
+      const instances = { http: { everything: endpoints }, stdio: { pipe: [pipe] } };
       try {
         const gateway = await startGateway(instances);
         running.push(gateway);
@@ -83,6 +87,18 @@ export async function openStage(withGateway: boolean): Promise<Stage> {
         cases.push(...guardedCases(guarded));
       } catch (error) {
         missing.push({ letters: 'f, g, h', reason: reasonOf(error) });
+      }
+      try {
+        const modern = urlsOf(await start('backends/http.ts', '--ports=3', '--era=modern'));
+        const both = {
+          http: { ...instances.http, modern },
+          stdio: { ...instances.stdio, 'modern-pipe': [pipe, '--era=modern'] },
+        };
+        const sessions = await startGateway(both, SESSION_ENVIRONMENT);
+        running.push(sessions);
+        cases.push(...sessionCases(sessions, parameters));
+      } catch (error) {
+        missing.push({ letters: 'i, j, k, l, m', reason: reasonOf(error) });
       }
     }
     return { cases: cases.toSorted((one, other) => (one.letter < other.letter ? -1 : 1)), missing, stop };

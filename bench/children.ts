@@ -19,6 +19,8 @@ export interface Started {
   readonly announced: RegExpExecArray;
   /** From just before the process was created to the announcement. */
   readonly startedMs: number;
+  /** What it printed last. */
+  output(): string;
   stop(): Promise<void>;
 }
 
@@ -44,10 +46,11 @@ export async function startNode(
   process.on('exit', kill);
   child.on('exit', () => process.off('exit', kill));
   try {
-    const announced = await announcement(child, pattern, timeoutMs);
+    const output = { text: '' };
+    const announced = await announcement(child, pattern, timeoutMs, output);
     const startedMs = performance.now() - startMs;
     // `spawn` succeeded, or there would be no announcement.
-    return { pid: child.pid ?? 0, announced, startedMs, stop: () => stop(child) };
+    return { pid: child.pid ?? 0, announced, startedMs, output: () => output.text, stop: () => stop(child) };
   } catch (error) {
     kill();
     throw error;
@@ -66,16 +69,21 @@ export async function runNode(parameters: readonly string[]): Promise<string> {
   return printed;
 }
 
-function announcement(child: ChildProcess, pattern: RegExp, timeoutMs: number): Promise<RegExpExecArray> {
-  let output = '';
+function announcement(
+  child: ChildProcess,
+  pattern: RegExp,
+  timeoutMs: number,
+  output: { text: string },
+): Promise<RegExpExecArray> {
   return new Promise((resolve, reject) => {
-    const fail = (why: string): void => reject(new Error(`${why}; it said: ${output.trim() || 'nothing'}`));
+    const fail = (why: string): void =>
+      reject(new Error(`${why}; it said: ${output.text.trim() || 'nothing'}`));
     const timer = setTimeout(() => fail(`no announcement within ${timeoutMs} ms`), timeoutMs);
     for (const stream of [child.stdout, child.stderr]) {
       // Keeps reading after the announcement, or a talkative process would block on a full pipe.
       stream?.on('data', (chunk: Buffer) => {
-        output = (output + chunk.toString()).slice(-outputBytes);
-        const match = pattern.exec(output);
+        output.text = (output.text + chunk.toString()).slice(-outputBytes);
+        const match = pattern.exec(output.text);
         if (match !== null) {
           clearTimeout(timer);
           resolve(match);

@@ -15,12 +15,12 @@ export interface StartedGateway extends Started {
   readonly origin: string;
 }
 
-/** What is registered in a gateway before it is measured. */
+/** What is registered in a gateway before it is measured: templates, balanced round robin. */
 export interface Instances {
-  /** HTTP endpoints of the template `everything`, balanced round robin. */
-  readonly endpoints: readonly string[];
-  /** Node parameters of the one stdio process of the template `pipe`. */
-  readonly stdioParameters: readonly string[];
+  /** HTTP endpoints by template. */
+  readonly http: Readonly<Record<string, readonly string[]>>;
+  /** Node parameters of one stdio process, by template. */
+  readonly stdio: Readonly<Record<string, readonly string[]>>;
 }
 
 /** The program, whether or not it exists yet. */
@@ -58,7 +58,7 @@ export async function startGateway(
       await removeFolder();
     };
     try {
-      await ready(origin, instances === undefined ? 0 : instances.endpoints.length + 1);
+      await ready(origin, instances === undefined ? 0 : countOf(instances));
     } catch (error) {
       await stop();
       throw error;
@@ -70,14 +70,19 @@ export async function startGateway(
   }
 }
 
-function templatesOf({ endpoints, stdioParameters }: Instances): unknown {
-  return {
-    everything: {
-      instances: endpoints.map((endpoint, index) => ({ id: `http-${index + 1}`, endpoint })),
-      load_balancer: { strategy: 'round_robin' },
-    },
-    pipe: { instances: [{ id: 'stdio-1', command: process.execPath, args: stdioParameters }] },
-  };
+function templatesOf({ http, stdio }: Instances): unknown {
+  const ofHttp = Object.entries(http).map(([template, endpoints]) => {
+    const instances = endpoints.map((endpoint, index) => ({ id: `http-${index + 1}`, endpoint }));
+    return [template, { instances, load_balancer: { strategy: 'round_robin' } }];
+  });
+  const ofStdio = Object.entries(stdio).map(([template, args]) => {
+    return [template, { instances: [{ id: 'stdio-1', command: process.execPath, args }] }];
+  });
+  return Object.fromEntries([...ofHttp, ...ofStdio]);
+}
+
+function countOf({ http, stdio }: Instances): number {
+  return Object.values(http).flat().length + Object.keys(stdio).length;
 }
 
 async function ready(origin: string, healthyInstances: number): Promise<void> {

@@ -1,11 +1,12 @@
 // The load generator, a process of its own: N connections, each with one request in flight, for a fixed time.
 // `node bench/load.ts --url=… --body=… --connections=16 --seconds=3 --warm-up-seconds=0.5 --pid=123` prints one line
-// of JSON (`LoadResult`). It reads the CPU of `--pid` at both ends of the measured time, so that warm-up is not counted.
+// of JSON (`LoadResult`). With `--session-body=…` each connection opens an MCP session first. It reads the CPU of `--pid` at both ends of the measured time, so that warm-up is not counted.
 
 import { createHistogram } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { openConnection, type Shot } from './load-connection.ts';
+import { openSession } from './open-session.ts';
 import { cpuMicroseconds, residentBytes } from './process-usage.ts';
 
 /** What one run of the generator measured. CPU and memory belong to the process under `--pid`. */
@@ -27,6 +28,7 @@ const { values } = parseArgs({
     url: { type: 'string', default: '' },
     body: { type: 'string', default: '' },
     headers: { type: 'string', default: '{}' },
+    'session-body': { type: 'string', default: '' },
     connections: { type: 'string', default: '16' },
     seconds: { type: 'string', default: '3' },
     'warm-up-seconds': { type: 'string', default: '0.5' },
@@ -52,9 +54,17 @@ let requests = 0;
 let failures = 0;
 const latencies = createHistogram();
 
-const shot = shotOf(values.url, values.body, JSON.parse(values.headers));
+/** What one connection sends: in a session of its own, where the case wants one. */
+async function ownShot(): Promise<Shot> {
+  const headers: Readonly<Record<string, string>> = JSON.parse(values.headers);
+  const sessionBody = values['session-body'];
+  if (sessionBody === '') return shotOf(values.url, values.body, headers);
+  const session = await openSession(values.url, sessionBody, headers);
+  return shotOf(values.url, values.body, { ...headers, ...session });
+}
+
 for (let count = 0; count < Number(values.connections); count += 1) {
-  openConnection(shot, {
+  openConnection(await ownShot(), {
     answered(startedMs, finishedMs, isGood) {
       if (!isGood) failures += 1;
       if (phase !== 'measured') return;

@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Bar } from './bars.ts';
+import type { IdleSessions } from './idle-sessions.ts';
 import type { Machine } from './machine.ts';
 import type { PairResult } from './pairs.ts';
 import type { Measurement } from './rounds.ts';
@@ -19,6 +20,7 @@ export interface Results {
   readonly measurements: readonly Measurement[];
   readonly pairs: readonly PairResult[];
   readonly startup: Startup | null;
+  readonly sessions: IdleSessions | null;
   readonly bars: readonly Bar[];
   /** What could not be measured. Why is printed only: messages may name folders of the machine. */
   readonly missing: readonly string[];

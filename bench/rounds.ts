@@ -46,7 +46,7 @@ export async function measure(
 
 /** One case for the time of one round. */
 export async function load(
-  { url, body, headers = {}, pid }: BenchmarkCase,
+  { url, body, headers = {}, sessionBody = '', pid }: BenchmarkCase,
   connections: number,
   { seconds, warmUpSeconds }: Pick<BenchmarkOptions, 'seconds' | 'warmUpSeconds'>,
 ): Promise<LoadResult> {
@@ -55,6 +55,7 @@ export async function load(
     `--url=${url}`,
     `--body=${body}`,
     `--headers=${JSON.stringify(headers)}`,
+    `--session-body=${sessionBody}`,
     `--connections=${connections}`,
     `--seconds=${seconds}`,
     `--warm-up-seconds=${warmUpSeconds}`,

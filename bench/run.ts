@@ -3,6 +3,7 @@
 
 import { checkBars } from './bars.ts';
 import { openStage } from './cases.ts';
+import { type IdleSessions, measureIdleSessions } from './idle-sessions.ts';
 import { describeMachine } from './machine.ts';
 import { type BenchmarkOptions, readOptions, usage } from './options.ts';
 import { measurePairs, type PairResult } from './pairs.ts';
@@ -33,8 +34,16 @@ export async function runBenchmark(options: BenchmarkOptions): Promise<number> {
       skip('start to listening, resident memory at rest', error);
     }
   }
+  let sessions: IdleSessions | undefined;
+  if (options.only.includes('m')) {
+    try {
+      sessions = await measureIdleSessions();
+    } catch (error) {
+      skip('memory of idle sessions', error);
+    }
+  }
 
-  const bars = checkBars(measurements, pairs, startup);
+  const bars = checkBars(measurements, pairs, startup, sessions);
   say(`\n${tableOf(measurements)}\n\n${pairsOf(pairs)}\n\n${barsOf(bars)}\n`);
   if ([...measurements, ...pairs].some((one) => one.failures > 0))
     shout('some calls FAILED: their figures mean nothing');
@@ -49,6 +58,7 @@ export async function runBenchmark(options: BenchmarkOptions): Promise<number> {
       measurements,
       pairs,
       startup: startup ?? null,
+      sessions: sessions ?? null,
       bars,
       missing,
     });
@@ -87,7 +97,7 @@ async function measureCases(
 }
 
 function wantsGateway({ only }: BenchmarkOptions): boolean {
-  return only.some((letter) => 'cdfgh'.includes(letter));
+  return only.some((letter) => 'cdfghijklm'.includes(letter));
 }
 
 try {

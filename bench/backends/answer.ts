@@ -15,7 +15,19 @@ const results: Readonly<Record<string, unknown>> = {
   ping: {},
 };
 
-const callHead = `{"result":{"content":[{"type":"text","text":"${'The quick brown fox jumps. '.repeat(5)}"}]},"jsonrpc":"2.0","id":`;
+const content = `"content":[{"type":"text","text":"${'The quick brown fox jumps. '.repeat(5)}"}]`;
+const callHead: Readonly<Record<Era, string>> = {
+  legacy: `{"result":{${content}},"jsonrpc":"2.0","id":`,
+  modern: `{"result":{${content},"resultType":"complete"},"jsonrpc":"2.0","id":`,
+};
+const discovered = {
+  supportedVersions: ['2026-07-28'],
+  capabilities: { tools: {} },
+  serverInfo: { name: 'bench', version: '1.0.0' },
+  resultType: 'complete',
+  ttlMs: 0,
+  cacheScope: 'private',
+};
 
 /** A parsed message as far as the backends care. */
 export interface Incoming {
@@ -24,15 +36,24 @@ export interface Incoming {
   readonly params?: { readonly protocolVersion?: string };
 }
 
+/** Which era a backend speaks: with a handshake, or without. */
+export type Era = 'legacy' | 'modern';
+
 /** The text of the answer in the key order of the TypeScript SDK, or undefined when nothing was asked. */
-export function answerTo({ id, method, params }: Incoming): string | undefined {
+export function answerTo({ id, method, params }: Incoming, era: Era = 'legacy'): string | undefined {
   if (id === undefined || method === undefined) return undefined;
   const idText = JSON.stringify(id);
-  if (method === 'tools/call') return `${callHead}${idText}}`;
-  const result = method === 'initialize' ? initialized(params?.protocolVersion) : results[method];
+  if (method === 'tools/call') return `${callHead[era]}${idText}}`;
+  const result = greetingTo(method, params?.protocolVersion, era) ?? results[method];
   return result === undefined
     ? `{"jsonrpc":"2.0","id":${idText},"error":{"code":-32601,"message":"Method not found"}}`
     : `{"result":${JSON.stringify(result)},"jsonrpc":"2.0","id":${idText}}`;
+}
+
+/** A server of one era does not know the greeting of the other. */
+function greetingTo(method: string, protocolVersion: string | undefined, era: Era): unknown {
+  if (era === 'modern') return method === 'server/discover' ? discovered : undefined;
+  return method === 'initialize' ? initialized(protocolVersion) : undefined;
 }
 
 function initialized(protocolVersion = '2025-11-25'): unknown {

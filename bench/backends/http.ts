@@ -1,4 +1,4 @@
-// A fast fake MCP server over Streamable HTTP with JSON answers: `node bench/backends/http.ts --ports=3`.
+// A fast fake MCP server over Streamable HTTP with JSON answers: `node bench/backends/http.ts --ports=3 --era=legacy`.
 // One process listens on several ports, one per instance, so that the machine is not busy switching between backends.
 // Prints `listening <port> <port> …`. It starts a session at initialize and, being a fake, never asks for its id again.
 
@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { parseArgs } from 'node:util';
 import { portOf } from '../port.ts';
-import { answerTo, type Incoming } from './answer.ts';
+import { answerTo, type Era, type Incoming } from './answer.ts';
 
 function serve(request: IncomingMessage, response: ServerResponse): void {
   if (request.method !== 'POST') {
@@ -21,7 +21,7 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
   });
   request.on('end', () => {
     const message: Incoming = JSON.parse(body);
-    const text = answerTo(message);
+    const text = answerTo(message, era);
     if (text === undefined) {
       response.writeHead(202).end();
       return;
@@ -33,7 +33,10 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
   });
 }
 
-const { values } = parseArgs({ options: { ports: { type: 'string', default: '1' } } });
+const { values } = parseArgs({
+  options: { ports: { type: 'string', default: '1' }, era: { type: 'string', default: 'legacy' } },
+});
+const era: Era = values.era === 'modern' ? 'modern' : 'legacy';
 const ports = Array.from({ length: Number(values.ports) }, async () => {
   const server = createServer({ keepAliveTimeout: 120_000 }, serve);
   return portOf(server.listen(0, '127.0.0.1'));

@@ -1,8 +1,9 @@
 // A fast fake MCP server over stdio: all requests that arrive in one chunk are answered in one write.
 // It ends with its stdin.
 
-import { answerTo, type Incoming } from './answer.ts';
+import { answerTo, type Era, type Incoming } from './answer.ts';
 
+const era: Era = process.argv.includes('--era=modern') ? 'modern' : 'legacy';
 let rest = '';
 process.stdin.setEncoding('utf8');
 process.stdin.on('data', (chunk: string) => {
@@ -12,7 +13,7 @@ process.stdin.on('data', (chunk: string) => {
   for (const line of lines) {
     if (line === '') continue;
     const message: Incoming = JSON.parse(line);
-    const text = answerTo(message);
+    const text = answerTo(message, era);
     if (text !== undefined) output += `${text}\n`;
   }
   if (output !== '') process.stdout.write(output);
