@@ -234,4 +234,21 @@ test('gives a log line of the listening stream to the only call there is, and to
   });
 });
 
+test('gives no log line to a caller who follows another one: it may be about what that one did', async () => {
+  await withBackend({ answers: 'json' }, async ({ transport, server }) => {
+    await until(() => [...server.sessions.values()].some(({ stream }) => stream !== undefined), 'it listens');
+    const unowned: string[] = [];
+    const kinds: string[] = [];
+    transport.messages$.subscribe(({ method }) => unowned.push(method));
+    await see(transport.exchange({ ...callTool('echo', { text: 'x' }), caller: 'ada' }));
+    const call = transport
+      .exchange({ ...callTool('sleep', { ms: 60_000 }), caller: 'bo' })
+      .subscribe(({ kind }) => kinds.push(kind));
+    server.notify('notifications/message', { level: 'info', data: 'about ada' });
+    await until(() => unowned.length > 0, 'the line arrived');
+    assert.equal([kinds, unowned], [[], ['notifications/message']]);
+    call.unsubscribe();
+  });
+});
+
 test.run();

@@ -10,6 +10,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts
 import type { BackendMessage } from '../domain/jsonrpc.ts';
 import { META } from '../domain/mcp.ts';
 import { ECHOES, isEcho } from './echo.ts';
+import { LoneCaller } from './lone-caller.ts';
 import { callerTokenOf, paramsForCaller, paramsWithToken } from './progress-token.ts';
 
 type Answer = Extract<BackendMessage, { kind: 'result' | 'error' }>;
@@ -36,22 +37,16 @@ export interface PendingExchange {
 const LISTEN = 'subscriptions/listen';
 const LOG = 'notifications/message';
 
-/** For so long after somebody else began to call, a log line may still be about what came before. */
-const MIXED_MS = 60_000;
-
 /** The exchanges of one channel that wait for their answer. Each is ended once: answered, failed or forgotten. */
 export class Correlator {
   readonly #pending = new Map<number, PendingExchange>();
-  readonly #now: () => number;
   #lastId = 0;
   #strayMessages = 0;
-  /** Who called last, and until when a log line may be about somebody before. */
-  #caller: string | undefined;
-  #mixedUntilMs = Number.NEGATIVE_INFINITY;
+  readonly #lone: LoneCaller;
 
   /** `now` is a monotonic clock in ms. */
   constructor(now: () => number = () => performance.now()) {
-    this.#now = now;
+    this.#lone = new LoneCaller(now);
   }
 
   /** Messages that were about no exchange: late, duplicate and unknown ids, and what `countStray` was told. */
@@ -67,7 +62,7 @@ export class Correlator {
   open(request: ExchangeRequest, observer: ExchangeObserver): PendingExchange {
     this.#lastId += 1;
     const id = this.#lastId;
-    this.#noteCaller(request.caller);
+    this.#lone.note(request.caller);
     const params = paramsWithToken(request, id);
     const exchange: PendingExchange = {
       id,
@@ -160,13 +155,7 @@ export class Correlator {
    * must not reach anybody but who called before, too.
    */
   #ownerOfLog(): PendingExchange | undefined {
-    return this.#now() < this.#mixedUntilMs ? undefined : this.#onlyOne();
-  }
-
-  #noteCaller(caller: string | undefined): void {
-    if (caller === undefined || caller === this.#caller) return;
-    if (this.#caller !== undefined) this.#mixedUntilMs = this.#now() + MIXED_MS;
-    this.#caller = caller;
+    return this.#lone.isAlone ? this.#onlyOne() : undefined;
   }
 
   /** Subscriptions stay open and ask for nothing: they are not counted. */

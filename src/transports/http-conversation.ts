@@ -24,6 +24,7 @@ import type { HttpConnection } from './http-connection.ts';
 import { connectionClosed } from './http-failures.ts';
 import { HttpListener, type Send } from './http-listener.ts';
 import type { HttpSession } from './http-session.ts';
+import { LoneCaller } from './lone-caller.ts';
 import { outcomeOf } from './server-question.ts';
 import type { Closed, Upstream } from './transport.ts';
 
@@ -48,6 +49,8 @@ export class HttpConversation implements Upstream, CallHost {
   readonly session: HttpSession;
   readonly #backend: HttpBackend;
   readonly #profile: ClientProfile | undefined;
+  /** Of the transport itself, which several callers share. */
+  readonly #lone: LoneCaller | undefined;
   #calls: Map<number, HttpCall> | undefined;
   #listener: HttpListener | undefined;
   #messages$: Subject<ServerMessage> | undefined;
@@ -64,6 +67,7 @@ export class HttpConversation implements Upstream, CallHost {
     this.#backend = backend;
     this.#profile = profile;
     if (profile !== undefined) return;
+    this.#lone = new LoneCaller(() => performance.now());
     this.#listen();
     session.onReopened(() => this.#listener?.startAnew());
   }
@@ -115,6 +119,7 @@ export class HttpConversation implements Upstream, CallHost {
         return undefined;
       }
       const call = new HttpCall(this, dress(request, this.peer, this.#backend.client), subscriber);
+      this.#lone?.note(request.caller);
       // What the backend says on its stream because of this call must find the stream open.
       const wait = this.#profile === undefined ? undefined : this.#listener;
       const callOff = wait?.whenSettled(() => call.start(), STREAM_OPENS_MS);
@@ -189,9 +194,10 @@ export class HttpConversation implements Upstream, CallHost {
     else this.notified(message);
   }
 
-  /** Log lines carry no id. With one call under way there is no doubt whose they are; with more there is. */
+  /** Log lines carry no id. They are about the only call under way, or about one that has ended: see LoneCaller. */
   #logged(message: Notification): void {
-    const [only] = this.#calls?.size === 1 ? this.#calls.values() : [];
+    const isSure = this.#calls?.size === 1 && this.#lone?.isAlone !== false;
+    const [only] = isSure ? (this.#calls?.values() ?? []) : [];
     if (only === undefined) this.notified(message);
     else only.hear(message);
   }
