@@ -1,0 +1,57 @@
+// Serves the modules of the official client to pages, as a bundler would give them to a browser: an import map names the
+// builds that are meant for one.
+
+import { readFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { fileURLToPath } from 'node:url';
+import { portOf } from './http-app.ts';
+
+/** A place of its own in the eyes of a browser. */
+export interface ModuleServer {
+  /** Of pages that can `import('@modelcontextprotocol/client')`. */
+  readonly origin: string;
+  close(): Promise<void>;
+}
+
+const root = new URL('../../node_modules/', import.meta.url);
+const sdk = '@modelcontextprotocol/client';
+
+/** What the client imports by name, and where it is under node_modules. */
+const IMPORTS: Readonly<Record<string, string>> = {
+  [sdk]: `${sdk}/dist/index.mjs`,
+  [`${sdk}/_shims`]: `${sdk}/dist/shimsBrowser.mjs`,
+  '@modelcontextprotocol/core/internal': '@modelcontextprotocol/core/dist/internal.mjs',
+  'eventsource-parser/stream': `${sdk}/node_modules/eventsource-parser/dist/stream.js`,
+  eventsource: 'eventsource/dist/index.js',
+  'eventsource-parser': 'eventsource-parser/dist/index.js',
+  jose: 'jose/dist/webapi/index.js',
+  'pkce-challenge': 'pkce-challenge/dist/index.browser.js',
+  'zod/v4': 'zod/v4/index.js',
+};
+
+/** Starts it on a free port. */
+export async function serveModules(): Promise<ModuleServer> {
+  const server = createServer(async ({ url = '/' }, response) => {
+    if (url === '/') {
+      response.writeHead(200, { 'content-type': 'text/html' }).end(page());
+      return;
+    }
+    const file = new URL(`.${url}`, root);
+    const isModule = file.href.startsWith(root.href) && /\.m?js$/.test(file.pathname);
+    const text = isModule ? await readFile(fileURLToPath(file)).catch(() => undefined) : undefined;
+    response.writeHead(text === undefined ? 404 : 200, { 'content-type': 'text/javascript' }).end(text);
+  });
+  server.listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  return { origin: `http://127.0.0.1:${portOf(server)}`, close: () => closed(server) };
+}
+
+function page(): string {
+  const imports = Object.fromEntries(Object.entries(IMPORTS).map(([name, path]) => [name, `/${path}`]));
+  return `<!doctype html><link rel="icon" href="data:,"><script type="importmap">${JSON.stringify({ imports })}</script>`;
+}
+
+function closed(server: Server): Promise<void> {
+  server.closeAllConnections();
+  return new Promise((resolve) => server.close(() => resolve()));
+}
