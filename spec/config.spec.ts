@@ -39,7 +39,7 @@ test('has the documented defaults when nothing is set', () => {
     allowedCommands: [],
     registryFile: undefined,
     defaultPolicy: DEFAULT_POLICY,
-    sessions: { max: 10_000, idleMs: 1_800_000 },
+    sessions: { max: 10_000, idleMs: 1_800_000, processes: 64, share: 0.25 },
     graceMs: 25_000,
     corsOrigins: ['*'],
     allowedHosts: [],
@@ -107,7 +107,7 @@ test('reads every key of gateway.yaml that the spec names', () => {
       '  health_check_interval: 1.5',
       '  session: isolated',
       '  session_failover: Never',
-      'sessions: { max: 500, idle_seconds: 90 }',
+      'sessions: { max: 500, idle_seconds: 90, max_processes: 7, share: 100 }',
     ].join('\n'),
   });
   assert.equal(config.listeners, [{ host: '0.0.0.0', port: 9000, label: 'gateway' }]);
@@ -115,7 +115,7 @@ test('reads every key of gateway.yaml that the spec names', () => {
   assert.is(config.defaultPolicy.strategy, 'health_based');
   assert.is(config.defaultPolicy.healthIntervalMs, 1_500);
   assert.equal([config.defaultPolicy.session, config.defaultPolicy.sessionFailover], ['isolated', 'never']);
-  assert.equal(config.sessions, { max: 500, idleMs: 90_000 });
+  assert.equal(config.sessions, { max: 500, idleMs: 90_000, processes: 7, share: 1 });
   assert.equal(config.corsOrigins, ['https://a.example']);
 });
 

@@ -1,18 +1,16 @@
 // What counts as a difference between two conformance runs, what may be accepted, and how that is counted and told.
-// The runs themselves are in `npm run conformance`.
+// What a run leaves behind is read in conformance-files.spec.ts; the runs themselves are in `npm run conformance`.
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { type Check, readChecks, scenarioOf } from './conformance-suite/checks.ts';
+import type { Check } from './conformance-suite/checks.ts';
+import { PLAYS } from './conformance-suite/client-plays.ts';
 import { type Allowance, compareChecks, type Difference, judge } from './conformance-suite/compare.ts';
 import { readOptions } from './conformance-suite/options.ts';
 import { comparedOutcome, directOutcome, isGood, totalOf } from './conformance-suite/outcome.ts';
 import { details, headLine, outcomeLine } from './conformance-suite/report.ts';
-import { targetsOf } from './conformance-suite/run.ts';
-import { SUITES } from './conformance-suite/suites.ts';
-import { TARGETS } from './conformance-suite/targets.ts';
+import { clientTargetsOf, targetsOf } from './conformance-suite/run.ts';
+import { CLIENT_SUITES, SUITES } from './conformance-suite/suites.ts';
+import { CLIENT_TARGETS, TARGETS } from './conformance-suite/targets.ts';
 import { suite } from './helpers/suite.ts';
 
 function check(scenario: string, id: string, status = 'SUCCESS', message?: string): Check {
@@ -101,6 +99,8 @@ comparison('accepts only what an allowance names, as exactly as it names it', ()
   assert.equal(accepted({ scenario: 'a' }), ['a/1: SUCCESS -> absent', 'a/2: SUCCESS -> absent']);
   assert.equal(accepted({ scenario: 'a', id: '2' }), ['a/2: SUCCESS -> absent']);
   assert.equal(accepted({ scenario: 'a', id: '2', here: 'FAILURE' }), []);
+  assert.equal(accepted({ scenario: 'a', id: '2', name: '2' }), ['a/2: SUCCESS -> absent']);
+  assert.equal(accepted({ scenario: 'a', id: '2', name: 'other' }), []);
   assert.equal(accepted({ scenario: 'b', suite: '0.1.16' }), []);
   assert.equal(accepted({ scenario: 'b', suite: '2025-11-25' }), ['b/1: SUCCESS -> absent']);
 });
@@ -180,53 +180,34 @@ outcomes('are told in a row, with what is behind it', () => {
 
 outcomes.run();
 
-const files = suite('conformance files');
-
-files('are read from the folder of each scenario', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-checks-'));
-  const write = (name: string, content?: unknown): void => {
-    mkdirSync(join(folder, name));
-    if (content !== undefined) writeFileSync(join(folder, name, 'checks.json'), JSON.stringify(content));
-  };
-  try {
-    assert.equal(await readChecks(folder), []);
-    write('server-tools-list-2026-11-20T11-55-03-317Z', [
-      { id: '1', name: 'One', status: 'WARNING', errorMessage: 'why', details: { port: 1 } },
-      { id: '2', status: 'SUCCESS' },
-    ]);
-    write('server-broken-off-2026-11-20T11-55-04-317Z');
-    write('something-else', [{ id: '3' }]);
-    assert.equal(await readChecks(folder), [
-      { scenario: 'tools-list', id: '1', name: 'One', status: 'WARNING', message: 'why' },
-      { scenario: 'tools-list', id: '2', name: '2', status: 'SUCCESS', message: undefined },
-    ]);
-    write('server-strange-2026-11-20T11-55-05-317Z', [{ id: '3' }]);
-    const failure = await readChecks(folder).catch((error: unknown) => error);
-    assert.match(String(failure), 'a check of strange has no id or no status');
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
-
-files('tell their scenario by their names', () => {
-  assert.is(scenarioOf('server-server-sse-polling-2026-11-20T11-54-59-746Z'), 'server-sse-polling');
-  assert.is(scenarioOf('server-json-schema-2020-12-2026-11-20T11-54-59-746Z'), 'json-schema-2020-12');
-  assert.is(scenarioOf('client-tools-call-2026-11-20T11-54-59-746Z'), undefined);
-});
-
-files.run();
-
 const choice = suite('conformance targets');
 
 choice('are chosen by parts of their names', () => {
   const names = TARGETS.map(({ name }) => name);
-  const chosen = (...args: string[]): string[] => targetsOf(readOptions(args, names)).map(({ name }) => name);
-  assert.equal(chosen(), names);
+  const all = [...names, ...CLIENT_TARGETS.map(({ name }) => name)];
+  const chosen = (...args: string[]): string[] => {
+    const options = readOptions(args, all);
+    return [...targetsOf(options), ...clientTargetsOf(options)].map(({ name }) => name);
+  };
+  assert.equal(chosen(), all);
   assert.equal(chosen('--only', 'stdio'), ['three-stdio', 'crossed-legacy-stdio', 'crossed-modern-stdio']);
   assert.equal(chosen('--only', 'one', '--only=three-http'), ['one-http', 'three-http']);
+  assert.equal(chosen('--only', 'client'), ['client', 'crossed-client', 'api-client']);
   assert.equal([chosen('--only', 'direct'), chosen('--url', 'http://127.0.0.1:1/mcp')], [[], []]);
   assert.throws(() => chosen('--only', 'sdtio'), /no target is called sdtio: direct, one-http/);
   assert.throws(() => chosen('--color'), /usage: npm run conformance/);
+});
+
+choice('know what a client does in each of its scenarios', () => {
+  const scenarios = CLIENT_SUITES.flatMap((one) => one.scenarios);
+  assert.equal(
+    scenarios.filter((scenario) => PLAYS[scenario] === undefined),
+    [],
+  );
+  assert.equal(
+    Object.keys(PLAYS).filter((scenario) => !scenarios.includes(scenario)),
+    [],
+  );
 });
 
 choice('of one era accept nothing but the polling that a pipe cannot have', () => {
@@ -234,6 +215,8 @@ choice('of one era accept nothing but the polling that a pipe cannot have', () =
     allowed.map(({ scenario }) => [name, scenario]),
   );
   assert.equal(accepted, [['three-stdio', 'server-sse-polling']]);
+  const [client] = CLIENT_TARGETS.filter(({ speaks }) => speaks === 'same');
+  assert.equal(client?.allowed, []);
 });
 
 choice.run();

@@ -1,18 +1,18 @@
-// `npm run conformance`: the official MCP conformance suites against the everything fixture directly and through the
-// gateway, compared check by check; see conformance-suite/targets.ts for the targets. Ends with status 1 when anything
-// differs that is not on an explicit list, and closes with `N passed, N failed, N skipped`, counted in scenarios.
+// `npm run conformance`: the official MCP conformance suites against the everything fixture and the SDK's client, directly
+// and through the gateway, compared check by check; see conformance-suite/targets.ts for the targets. Ends with status 1
+// when anything differs that is not on an explicit list, and closes with `N passed, N failed, N skipped`, in scenarios.
 
 import { type ConformanceOptions, readOptions } from './conformance-suite/options.ts';
 import { type Outcome, totalOf } from './conformance-suite/outcome.ts';
 import { details, headLine, outcomeLine } from './conformance-suite/report.ts';
 import { runConformance } from './conformance-suite/run.ts';
-import { TARGETS } from './conformance-suite/targets.ts';
+import { CLIENT_TARGETS, TARGETS } from './conformance-suite/targets.ts';
 import { isSuccess, printClosingLine } from './runner/run-specs.ts';
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
 try {
-  const names = TARGETS.map(({ name }) => name);
+  const names = [...TARGETS, ...CLIENT_TARGETS].map(({ name }) => name);
   process.exitCode = await main(readOptions(process.argv.slice(2), names));
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);

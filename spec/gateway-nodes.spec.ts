@@ -63,8 +63,9 @@ test('runs a program on its own node, lists it on the others and says there wher
   await a.register('t', { id: 'x', ...child }, WAIT);
   await listed;
   const { definition, snapshot } = b.instance('t', 'x');
-  assert.equal(b.server('x'), { definition, snapshot });
-  assert.equal(b.servers(), [{ definition, snapshot }]);
+  const clients = { sessions: 0, ownProcesses: 0 };
+  assert.equal(b.server('x'), { definition, snapshot, clients });
+  assert.equal(b.servers(), [{ definition, snapshot, clients }]);
   assert.equal(b.template('t').instances, [definition]);
   assert.equal(definition, a.instance('t', 'x').definition);
   assert.equal(

@@ -32,6 +32,7 @@ test('starts with zeros', () => {
     p95Ms: 0,
     p99Ms: 0,
     instances: {},
+    clients: { parkedSessions: 0, maxSessions: 10_000, templates: new Map() },
     probes: { total: 0, passed: 0, lastAtMs: null },
   });
 });

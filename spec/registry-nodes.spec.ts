@@ -198,6 +198,24 @@ test('finds what was registered elsewhere a moment ago when it is to be changed'
   assert.is(await codeOf(b.registry.changeTemplate('z', {})), 'TEMPLATE_NOT_FOUND');
 });
 
+test('forgets a template that was deleted elsewhere, unless something is registered under it here', async () => {
+  await a.registry.settle('r', { timeout: 5 });
+  await a.registry.settle('s', { timeout: 5 });
+  await heard(b);
+  await b.registry.register('s', {}, { handler: () => ({}) });
+  for (const template of ['r', 's']) await a.registry.deleteTemplate(template);
+  await heard(b);
+  const left = ({ stage: { fleet } }: typeof a) => ['r', 's'].filter((template) => fleet.has(template));
+  assert.equal([left(a), left(b)], [[], ['s']]);
+  assert.equal(await database.listTemplates(), []);
+});
+
+test('deletes no template that another node has just registered something under', async () => {
+  await a.registry.settle('r', {});
+  await b.registry.register('r', { ...ENDPOINT, id: 'x' });
+  assert.is(await codeOf(a.registry.deleteTemplate('r')), 'VALIDATION_ERROR');
+});
+
 test('does not undo a change of another node by one of its own', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' });
   await heard(b);

@@ -3,6 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { backendUnavailable } from '../src/domain/errors.ts';
 import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { Registry } from '../src/registry.ts';
@@ -53,6 +54,62 @@ test('stores an instance and starts it', async () => {
   assert.equal(await store.listTemplates(), [{ name: 'r', loadBalancer: {} }]);
   assert.equal(registry.definitions(), [definition]);
   assert.equal(stage.fleet.get('r', 'a').definition, definition);
+});
+
+test('says how the instance is when it was waited for, and when it was not', async () => {
+  const { state, healthy } = await registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 1_000 });
+  assert.equal([state, healthy], ['healthy', true]);
+  stage.open = startsForEver;
+  const unwaited = await registry.register('r', { ...ENDPOINT, id: 'b' });
+  assert.equal([unwaited.state, unwaited.healthy, unwaited.reason], ['starting', false, null]);
+  stage.open = async () => {
+    throw backendUnavailable('connection refused', { delivered: 'no' });
+  };
+  const waiting = registry.register('r', { ...ENDPOINT, id: 'c' }, { waitMs: 1_000 });
+  await settled();
+  mock.timers.tick(1_000);
+  const { state: late, healthy: isHealthy, reason } = await waiting;
+  assert.equal([late, isHealthy, reason], ['unhealthy', false, 'connection refused']);
+});
+
+test('refuses settings that nobody could follow, before anything is stored', async () => {
+  await registry.settle('r', {});
+  const bogus = Object({ strategy: 'bogus' });
+  for (const refused of [
+    registry.changeTemplate('r', bogus),
+    registry.settle('r', bogus),
+    registry.register('r', ENDPOINT, { loadBalancer: bogus }),
+  ]) {
+    const error = await refused.catch((reason: unknown) => reason);
+    assert.match(
+      String(error),
+      /The request is not valid: load_balancer: strategy: must be one of round_robin, /,
+    );
+    assert.is(await codeOf(refused), 'VALIDATION_ERROR');
+  }
+  assert.equal(await store.listTemplates(), [{ name: 'r', loadBalancer: {} }]);
+  assert.equal(await store.listInstances(), []);
+});
+
+test('takes a setting away that is changed to null, and stores nothing of it', async () => {
+  await registry.settle('r', { timeout: 7, session: 'shared' });
+  const { loadBalancer } = await registry.changeTemplate('r', { timeout: null, max_retries: null });
+  assert.equal(loadBalancer, { session: 'shared' });
+  assert.equal(await store.listTemplates(), [{ name: 'r', loadBalancer: { session: 'shared' } }]);
+});
+
+test('deletes a template that nothing is registered under, with its settings', async () => {
+  await registry.register('r', { ...ENDPOINT, id: 'a' }, { loadBalancer: { timeout: 7 } });
+  const refused = await registry.deleteTemplate('r').catch((thrown: unknown) => thrown);
+  assert.match(String(refused), 'template: 1 instance is registered: deregister it first');
+  await registry.deregister('r', 'a');
+  await registry.deleteTemplate('r');
+  assert.equal([await store.listTemplates(), stage.fleet.has('r')], [[], false]);
+  assert.not.ok(stage.fleet.templates.includes('r'));
+  assert.is(await codeOf(registry.deleteTemplate('r')), 'TEMPLATE_NOT_FOUND');
+  assert.is(await codeOf(registry.changeTemplate('r', {})), 'TEMPLATE_NOT_FOUND');
+  await registry.register('r', { ...ENDPOINT, id: 'a' });
+  assert.equal([registry.settings('r').loadBalancer, stage.fleet.has('r')], [{}, true]);
 });
 
 test('refuses an endpoint whose address is denied, and keeps nothing of it', async () => {

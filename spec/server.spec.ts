@@ -8,9 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
+import type { Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { fields } from '../src/cli/answers.ts';
 import { loadConfig } from '../src/config.ts';
+import type { GatewayEvent } from '../src/domain/events.ts';
 import { ListenError } from '../src/listeners.ts';
 import { RegistryFileError } from '../src/persistence/registry-file.ts';
 import { type RunningServer, startServer } from '../src/server.ts';
@@ -63,6 +65,23 @@ test('takes in the registry file and tells what it could not use', async () => {
   );
   assert.is(warnings.length, 1);
   assert.match(String(warnings[0]), 'templates.demo.instances[1]');
+});
+
+test('tells everything from the first fact on, and how many instances the database had', async () => {
+  const env = { ...OPEN, GATEWAY_DATABASE_URL: `sqlite:///${join(folder, 'restored.db')}` };
+  const first = await start({}, {}, env);
+  await first.gateway.register('demo', { id: 'one', endpoint: 'http://127.0.0.1:9/mcp' });
+  await first.close();
+  const logged: string[] = [];
+  const log = pino({ base: null, timestamp: false }, { write: (line: string) => void logged.push(line) });
+  const heard: string[] = [];
+  const onFacts = (facts$: Observable<GatewayEvent>) => void facts$.subscribe(({ type }) => heard.push(type));
+  await start({}, { log, onFacts }, env);
+  assert.equal(heard.slice(0, 2), ['instance.starting', 'gateway.started']);
+  assert.equal(
+    logged.map((line) => JSON.parse(line)).filter(({ instances }) => instances !== undefined),
+    [{ level: 30, instances: 1, msg: '1 instance restored from the database' }],
+  );
 });
 
 test('does not start with a registry file that cannot be read', async () => {

@@ -9,6 +9,7 @@ import type { LogLevel } from './config/settings/service.ts';
 import { SETTINGS } from './config/settings.ts';
 import { type Found, openSources, type SourcesInput } from './config/sources.ts';
 import { unknownVariables } from './config/unknown-variables.ts';
+import type { OwnBounds } from './domain/limits.ts';
 import type { BalancerPolicy } from './domain/policy.ts';
 
 /** The settings of one gateway: complete, checked, times in milliseconds. */
@@ -46,7 +47,7 @@ export interface Config {
   /** What a template without settings of its own gets. */
   readonly defaultPolicy: BalancerPolicy;
   /** Of MCP clients, all templates together. */
-  readonly sessions: { readonly max: number; readonly idleMs: number };
+  readonly sessions: { readonly max: number; readonly idleMs: number } & OwnBounds;
   readonly graceMs: number;
   /** Origins, or `*`. */
   readonly corsOrigins: readonly string[];
@@ -122,7 +123,12 @@ export function loadConfig(input: SourcesInput): Config {
       session: read(SETTINGS.session),
       sessionFailover: read(SETTINGS.sessionFailover),
     },
-    sessions: { max: read(SETTINGS.maxSessions), idleMs: read(SETTINGS.sessionIdle) },
+    sessions: {
+      max: read(SETTINGS.maxSessions),
+      idleMs: read(SETTINGS.sessionIdle),
+      processes: read(SETTINGS.maxProcesses),
+      share: read(SETTINGS.sessionShare) / 100,
+    },
     graceMs: read(SETTINGS.grace),
     corsOrigins: read(SETTINGS.corsOrigins),
     allowedHosts: read(SETTINGS.allowedHosts),

@@ -1,8 +1,10 @@
 // What goes into the facade and what comes out of it. Types only; the facade itself is gateway.ts.
 
 import type { Observable } from 'rxjs';
+import type { ClientCounts, InstanceClients } from './actors/client-metrics.ts';
 import type { MetricsSummary } from './actors/metrics.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';
+import type { OwnBounds } from './domain/limits.ts';
 import type { BalancerPolicy } from './domain/policy.ts';
 import type { TemplateSettings } from './domain/template.ts';
 import type { RevisionNews } from './persistence/revision-watch.ts';
@@ -31,8 +33,9 @@ export interface GatewayOptions {
   /** Ms that calls in flight have to finish when the gateway closes. Default 25 000. */
   readonly graceMs?: number;
   /** Sessions of MCP clients: how many at a time, all templates together, and after how many ms without a message and
-   *  without an open stream one ends. Defaults LIMITS.sessions and LIMITS.sessionIdleMs. */
-  readonly sessions?: { readonly max?: number; readonly idleMs?: number };
+   *  without an open stream one ends; and what of these, and of programs of their own, they may have. Defaults
+   *  LIMITS.sessions, LIMITS.sessionIdleMs and OWN_BOUNDS. */
+  readonly sessions?: { readonly max?: number; readonly idleMs?: number } & Partial<OwnBounds>;
   /** At least 32 bytes; seals what MCP clients carry from one request to the next. Nodes that share it open what another
    *  one sealed. Default: random. */
   readonly sealKey?: Buffer;
@@ -56,15 +59,28 @@ export interface InProcessInput {
   readonly metadata?: Record<string, unknown>;
 }
 
+/** What MCP clients have open, in numbers. */
+export interface ClientStats {
+  /** Of those that are open: they rest, and cost little. */
+  readonly parkedSessions: number;
+  readonly maxSessions: number;
+  /** By template; absent where no client ever came. */
+  readonly templates: ReadonlyMap<string, ClientCounts>;
+}
+
 export interface GatewayStats extends MetricsSummary {
   /** Exchanges under way now. */
   readonly activeConnections: number;
+  /** What MCP clients have open. */
+  readonly clients: ClientStats;
 }
 
 /** An instance as registered, and as it is now. */
 export interface Server {
   readonly definition: InstanceDefinition;
   readonly snapshot: InstanceSnapshot;
+  /** What MCP clients have there now. */
+  readonly clients: InstanceClients;
 }
 
 export interface TemplateView {

@@ -1,27 +1,27 @@
 // The facade: everything that HTTP routes, the command line and embedders do with a gateway. It puts the parts together
 // and translates; what is registered is kept by registry.ts, calls are carried by src/actors.
 
-import { filter, firstValueFrom, map, type Observable, race, startWith, timer } from 'rxjs';
+import { firstValueFrom, type Observable, race, timer } from 'rxjs';
 import { Dispatcher, type ExchangeOptions } from './actors/dispatcher.ts';
-import { EventStream, guarded } from './actors/event-stream.ts';
+import { EventStream } from './actors/event-stream.ts';
 import { Fleet } from './actors/fleet.ts';
-import { Metrics } from './actors/metrics.ts';
 import { Requests } from './actors/requests.ts';
 import { RetryBudget } from './actors/retry-budget.ts';
-import type { Member } from './actors/roster.ts';
-import { changesHealthOf, healthOf, type TemplateHealth } from './actors/template-health.ts';
+import type { TemplateHealth } from './actors/template-health.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { EventName, GatewayEvent } from './domain/events.ts';
 import type { Answer, ExchangeRequest } from './domain/exchange.ts';
 import type { InstanceDefinition, InstanceInput } from './domain/instance.ts';
 import type { JsonObject } from './domain/json.ts';
-import { LIMITS } from './domain/limits.ts';
+import { LIMITS, ownBounds } from './domain/limits.ts';
 import type { ListField } from './domain/mcp.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from './domain/policy.ts';
-import type { LoadBalancerSettings, TemplateSettings } from './domain/template.ts';
+import type { LoadBalancerChange, TemplateSettings } from './domain/template.ts';
 import { alarm } from './gateway/alarm.ts';
+import { checkedOptions } from './gateway/checked-options.ts';
 import { Mcp } from './gateway/mcp.ts';
 import { GATEWAY_INFO, openerOf } from './gateway/opener.ts';
+import { Status } from './gateway/status.ts';
 import type {
   CallResult,
   GatewayOptions,
@@ -43,28 +43,29 @@ import { type FileContents, type ImportReport, importContents } from './registry
 import { DENIED_NETWORKS_DEFAULT, deniedBy } from './transports/network-guard.ts';
 import type { InProcessHandler } from './transports/transport.ts';
 
-/** Makes a gateway: loads what was registered and starts it, without waiting for it to be healthy. */
+/** Loads what was registered and starts it, without waiting for it to be healthy. VALIDATION_ERROR: see checkedOptions. */
 export async function createGateway(options: GatewayOptions = {}): Promise<Gateway> {
-  const gateway = new Gateway(options.store ?? new MemoryStore(), options);
+  const checked = checkedOptions(options);
+  const gateway = new Gateway(checked.store ?? new MemoryStore(), checked);
   await gateway.load();
   return gateway;
 }
 
 export class Gateway {
+  readonly #events = new EventStream();
   /** Hot, no replay: every fact, from all templates. Completes when the gateway is closed. */
-  readonly events$: Observable<GatewayEvent>;
+  readonly events$: Observable<GatewayEvent> = this.#events.events$;
   /** Defaults for templates without settings of their own. */
   readonly policy: BalancerPolicy;
   /** For MCP clients of either era, at every template and at all of them together. */
   readonly mcp: McpEndpoint;
-  readonly #events = new EventStream();
   readonly #database: DatabaseStatus;
   readonly #fleet: Fleet;
   readonly #registry: Registry;
   readonly #dispatcher: Dispatcher;
-  readonly #requests: Requests;
-  readonly #metrics: Metrics;
+  readonly #requests = new Requests((...request) => this.exchange(...request));
   readonly #mcp: Mcp;
+  readonly #status: Status;
   readonly #graceMs: number;
   #phase: GatewayPhase = 'starting';
   #closed: Promise<void> | undefined;
@@ -73,26 +74,25 @@ export class Gateway {
     const { deniedNetworks = DENIED_NETWORKS_DEFAULT, random = Math.random, nodeId, news$ } = options;
     const now = () => performance.now();
     const emit = (event: GatewayEvent) => this.#events.emit(event);
-    const { events$ } = this.#events;
-    this.events$ = events$;
     this.policy = { ...DEFAULT_POLICY, ...options.policy };
     this.#database = new DatabaseStatus(store, now);
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
-    this.#metrics = new Metrics(events$);
     const handlers = new Map<string, InProcessHandler>();
-    const fleet = new Fleet({ now, random, emit, alarm, open: openerOf(deniedNetworks, handlers) });
+    const own = ownBounds(options.sessions);
+    const open = openerOf(deniedNetworks, handlers, own.processes);
+    const fleet = new Fleet({ now, random, emit, alarm, open, own });
     this.#fleet = fleet;
-    const { policy } = this;
+    const { policy, events$ } = this;
     const isDenied = deniedBy(deniedNetworks);
-    this.#registry = new Registry({ store, fleet, policy, handlers, emit, isDenied, nodeId, news$ });
-    for (const template of options.templates ?? []) fleet.govern(template, policy);
+    const defined = new Set(options.templates);
+    this.#registry = new Registry({ store, fleet, policy, defined, handlers, emit, isDenied, nodeId, news$ });
     const isAccepting = () => this.accepting;
     const parts = { fleet, budget: new RetryBudget(now), now, alarm, emit, isAccepting };
     const dispatcher = new Dispatcher(parts);
     this.#dispatcher = dispatcher;
-    this.#requests = new Requests((...request) => this.exchange(...request));
     this.#mcp = new Mcp({ ...parts, ...options, dispatcher, events$, serverInfo: GATEWAY_INFO });
     this.mcp = this.#mcp.endpoint;
+    this.#status = new Status({ fleet, mcp: this.#mcp, events$ });
   }
 
   /** Starts what the store holds. Called once, by createGateway. */
@@ -121,7 +121,8 @@ export class Gateway {
 
   /**
    * Registers an instance and starts it; one with the same id in the template is replaced in place. Resolves when it is
-   * stored, or healthy if `waitMs` is given. Errors: CONFIG_INCOMPLETE, VALIDATION_ERROR, ENDPOINT_NOT_ALLOWED.
+   * stored; with `waitMs` when it is healthy or the time is over, and `healthy` says which. Errors: CONFIG_INCOMPLETE,
+   * VALIDATION_ERROR, ENDPOINT_NOT_ALLOWED.
    */
   register(
     template: string,
@@ -148,15 +149,18 @@ export class Gateway {
     return this.#registry.changeInstance(template, id, change);
   }
 
-  /** Lays settings over those of a template; they hold from the next call on. TEMPLATE_NOT_FOUND. */
-  changeTemplate(template: string, settings: LoadBalancerSettings): Promise<TemplateSettings> {
-    return this.#registry.changeTemplate(template, settings);
+  /** Lays settings over those of a template; null takes one away. They hold from the next call on. TEMPLATE_NOT_FOUND. */
+  changeTemplate(template: string, change: LoadBalancerChange): Promise<TemplateSettings> {
+    return this.#registry.changeTemplate(template, change);
   }
 
-  /**
-   * No new calls for the instance until `resume`; its session stays. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, and, as for
-   * the two below, NO_HEALTHY_INSTANCE when it is another node's.
-   */
+  /** With its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while something is registered under its name. */
+  deleteTemplate(template: string): Promise<void> {
+    return this.#registry.deleteTemplate(template);
+  }
+
+  /** No new calls for the instance until `resume`; its session stays. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, and, as for
+   *  the two below, NO_HEALTHY_INSTANCE when it is another node's. */
   drain(template: string, id: string): void {
     this.#fleet.get(template, id).drain();
   }
@@ -168,35 +172,35 @@ export class Gateway {
     this.#fleet.get(template, id).restart();
   }
 
-  /** Names of all templates that were ever registered or set, sorted. */
+  /** Names of all templates, sorted: those that were registered or set, and not deleted. */
   templates(): string[] {
     return this.#fleet.templates;
   }
 
   /** TEMPLATE_NOT_FOUND. Cheaper than looking at it. */
   requireTemplate(template: string): void {
-    this.#fleet.group(template);
+    this.#fleet.groups.require(template);
   }
 
   /** TEMPLATE_NOT_FOUND. */
   template(template: string): TemplateView {
-    const { policy } = this.#fleet.group(template);
+    const { policy } = this.#fleet.groups.require(template);
     const instances = this.#fleet.members(template).map(({ definition }) => definition);
     return { settings: this.#registry.settings(template), policy, instances };
   }
 
   /** TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   instance(template: string, id: string): Server {
-    return this.#view(this.#fleet.member(template, id));
+    return this.#status.server(this.#fleet.member(template, id));
   }
 
   /** SERVER_NOT_FOUND. */
   server(serverId: string): Server {
-    return this.#view(this.#fleet.byServerId(serverId));
+    return this.#status.server(this.#fleet.byServerId(serverId));
   }
 
   servers(): Server[] {
-    return this.#fleet.templates.flatMap((template) => this.#fleet.views(template));
+    return this.#status.servers();
   }
 
   // --- traffic ----------------------------------------------------------------------------------------------------
@@ -234,19 +238,16 @@ export class Gateway {
 
   /** TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
-    const { policy } = this.#fleet.group(template);
-    const snapshots = this.#fleet.views(template).map(({ snapshot }) => snapshot);
-    return healthOf(template, policy.strategy, snapshots);
+    return this.#status.health(template);
   }
 
   /** The health of a template now, and again whenever one of its instances changes. TEMPLATE_NOT_FOUND. */
   health$(template: string): Observable<TemplateHealth> {
-    const changes$ = this.events$.pipe(filter(changesHealthOf(template)), startWith(undefined));
-    return guarded(changes$.pipe(map(() => this.health(template))));
+    return this.#status.health$(template);
   }
 
   stats(): GatewayStats {
-    return { ...this.#metrics.summary(), activeConnections: this.#fleet.inFlight };
+    return this.#status.stats();
   }
 
   /** Whether the database answers. Resolves within 2 s and never rejects; what it says may be a second old. */
@@ -265,16 +266,14 @@ export class Gateway {
 
   async #shutDown(graceMs: number): Promise<void> {
     this.#phase = 'closing';
-    this.#events.emit({ type: 'gateway.closing', atMs: Date.now() });
+    const { inFlight: calls, unanswered } = this.#fleet;
+    const outstanding = { calls, unanswered, sessions: this.#mcp.callingSessions, graceMs };
+    this.#events.emit({ type: 'gateway.closing', atMs: Date.now(), ...outstanding });
     // Changes under way may finish; but a database that does not answer must not keep the children alive.
     const patienceMs = Math.min(graceMs, LIMITS.courtesyMs);
     await firstValueFrom(race(this.#registry.close(), timer(patienceMs)));
     await Promise.all([this.#mcp.close(graceMs), this.#fleet.close(graceMs)]);
-    this.#metrics.close();
+    this.#status.close();
     this.#events.close();
-  }
-
-  #view(member: Member): Server {
-    return { definition: member.definition, snapshot: this.#fleet.snapshot(member) };
   }
 }

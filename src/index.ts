@@ -4,6 +4,7 @@
 // First, so that a Node that is too old is refused before anything else is evaluated.
 import './domain/required-node.ts';
 
+export type { ClientCounts, InstanceClients } from './actors/client-metrics.ts';
 export type { ExchangeOptions } from './actors/dispatcher.ts';
 export type { InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
 export type { TemplateHealth } from './actors/template-health.ts';
@@ -21,10 +22,11 @@ export type { JsonObject, JsonText, JsonValue } from './domain/json.ts';
 export type { JsonRpcError } from './domain/jsonrpc.ts';
 export type { ListField } from './domain/mcp.ts';
 export type { BalancerPolicy, StrategyName } from './domain/policy.ts';
-export type { LoadBalancerSettings, TemplateSettings } from './domain/template.ts';
+export type { LoadBalancerChange, LoadBalancerSettings, TemplateSettings } from './domain/template.ts';
 export { createGateway, type Gateway } from './gateway.ts';
 export type {
   CallResult,
+  ClientStats,
   GatewayOptions,
   GatewayPhase,
   GatewayStats,

@@ -6,8 +6,14 @@ import { randomBytes } from 'node:crypto';
 import { duplicateServer, endpointNotAllowed, hasCode, shuttingDown } from './domain/errors.ts';
 import type { InstanceDefinition, InstanceInput } from './domain/instance.ts';
 import { checkedChange, defineInstance, type InstanceChange } from './domain/registration.ts';
-import type { LoadBalancerSettings, TemplateSettings } from './domain/template.ts';
+import {
+  changedSettings,
+  type LoadBalancerChange,
+  type LoadBalancerSettings,
+  type TemplateSettings,
+} from './domain/template.ts';
 import type { Store } from './persistence/store.ts';
+import { checkSettings } from './registry/checked-settings.ts';
 import { Follower } from './registry/follower.ts';
 import { Inventory, type StoredRegistry } from './registry/inventory.ts';
 import type { RegisterOptions, Registration, RegistryParts } from './registry/registry-types.ts';
@@ -44,7 +50,7 @@ export class Registry {
     if (this.#parts.news$ !== undefined) this.#follower.follow(this.#parts.news$);
   }
 
-  /** TEMPLATE_NOT_FOUND when nothing was ever registered or set under the name. */
+  /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
   settings(template: string): TemplateSettings {
     return this.#inventory.settings(template);
   }
@@ -68,7 +74,8 @@ export class Registry {
       return { member, replaced: before !== undefined };
     });
     if (options.waitMs) await untilHealthy(member, options.waitMs);
-    return { definition: member.definition, replaced };
+    const { definition, state, reason } = member;
+    return { definition, replaced, state, healthy: state === 'healthy', reason };
   }
 
   /**
@@ -125,18 +132,31 @@ export class Registry {
     );
   }
 
-  /** Makes sure a template exists, with these settings laid over those it has. */
+  /** Makes sure a template exists, with these settings laid over those it has. VALIDATION_ERROR. */
   settle(template: string, settings: LoadBalancerSettings): Promise<void> {
     return this.#change(() => this.#settle(template, settings));
   }
 
-  /** Lays settings over those of a template. TEMPLATE_NOT_FOUND. */
-  changeTemplate(template: string, change: LoadBalancerSettings): Promise<TemplateSettings> {
+  /** Lays settings over those of a template; null takes one away. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
+  changeTemplate(template: string, change: LoadBalancerChange): Promise<TemplateSettings> {
     return this.#change(async () => {
       if (!this.#inventory.has(template)) await this.#refresh();
       this.settings(template);
       await this.#settle(template, change);
       return this.settings(template);
+    });
+  }
+
+  /**
+   * Deletes a template and its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while something is registered under its name, on
+   * any node. One that has a definition stays, with the defaults.
+   */
+  deleteTemplate(template: string): Promise<void> {
+    return this.#change(async () => {
+      await this.#refresh();
+      this.#inventory.refuseHeld(template);
+      await this.#within(this.#store.deleteTemplate(template));
+      this.#inventory.forget(template);
     });
   }
 
@@ -171,7 +191,7 @@ export class Registry {
   async #reload(takeIn = (stored: StoredRegistry) => this.#inventory.takeIn(stored)): Promise<void> {
     const revision = await this.#within(this.#store.revision());
     if (revision === this.#revision) return;
-    // In this order: a template is stored before its instances, and never deleted.
+    // In this order: a template is stored before its instances.
     const instances = await this.#within(this.#store.listInstances());
     const templates = await this.#within(this.#store.listTemplates());
     takeIn({ templates, instances });
@@ -238,12 +258,13 @@ export class Registry {
     this.#follower.doubt();
   }
 
-  async #settle(template: string, change: LoadBalancerSettings): Promise<void> {
+  async #settle(template: string, change: LoadBalancerChange): Promise<void> {
+    checkSettings(changedSettings({}, change));
     if (this.#inventory.hasSettings(template, change)) return;
     await this.#refresh();
     if (this.#inventory.hasSettings(template, change)) return;
     const before = this.#inventory.has(template) ? this.settings(template).loadBalancer : {};
-    const loadBalancer = { ...before, ...change };
+    const loadBalancer = changedSettings(before, change);
     await this.#within(this.#store.saveTemplate({ name: template, loadBalancer }));
     this.#inventory.govern(template, loadBalancer);
   }

@@ -2,11 +2,12 @@
 // What each part does is its own business; signals and exit codes are the command line's.
 
 import { type Logger, pino } from 'pino';
-import { NEVER, share } from 'rxjs';
+import { NEVER, type Observable, share } from 'rxjs';
 import type { Auth } from './auth/auth.ts';
 import { isLoopback } from './config/listeners.ts';
 import type { Config } from './config.ts';
 import { logDatabase } from './database-log.ts';
+import type { GatewayEvent } from './domain/events.ts';
 import { Gateway } from './gateway.ts';
 import { createApp } from './http/app.ts';
 import { openListeners } from './listeners.ts';
@@ -39,6 +40,9 @@ export interface RunningServer {
 export interface ServerOptions {
   /** Default: silent. */
   readonly log?: Logger;
+  /** Is handed the facts once the ports are ours, before the first of them is told. They complete when the gateway has
+   *  closed. Default: nobody hears. */
+  readonly onFacts?: (facts$: Observable<GatewayEvent>) => void;
   /** Version of the package, shown as `build`. Default `unknown`. */
   readonly build?: string;
   /** Where a relative SQLite path starts. Default: the working folder. */
@@ -117,7 +121,9 @@ async function start(
   const claim = storage.file === undefined ? undefined : await claimNode(storage.file, config.nodeId);
   onUndo(async () => claim?.release());
   // After the ports are ours: a second start by mistake must not start every child a second time.
-  const [announced] = await Promise.all([welcome(), gateway.load()]);
+  options.onFacts?.(gateway.events$);
+  const loaded = gateway.load().then(() => tellRestored(gateway, log));
+  const [announced] = await Promise.all([welcome(), loaded]);
   const problems = document === undefined ? [] : await takeIn(document, gateway, log);
 
   const close = async (): Promise<void> => {
@@ -154,6 +160,13 @@ async function start(
       return closed;
     },
   };
+}
+
+/** Before anything becomes of them. */
+function tellRestored(gateway: Gateway, log: Logger): void {
+  const { length: instances } = gateway.servers();
+  const what = instances === 1 ? '1 instance' : `${instances} instances`;
+  if (instances > 0) log.info({ instances }, `${what} restored from the database`);
 }
 
 /** One part that cannot be closed must not leave the others open. */

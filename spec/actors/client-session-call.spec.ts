@@ -3,12 +3,11 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { isSafe } from '../../src/actors/client-session-call.ts';
 import { backendUnavailable } from '../../src/domain/errors.ts';
 import type { SessionFailover } from '../../src/domain/policy.ts';
 import type { ScriptedExchange } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { ask, fails, resultOf, SessionStage, settled, silent, told } from './client-session-stage.ts';
+import { ask, fails, MODERN, resultOf, SessionStage, settled, silent, told } from './client-session-stage.ts';
 
 const test = suite('client session: call');
 let stage = new SessionStage();
@@ -64,6 +63,21 @@ test('a task is refused where clients share a process all the same', async () =>
   stage = new SessionStage();
   await stage.add('a', { own: null });
   assert.is(await resultOf(ask(await stage.open(), { method: 'tasks/get' })), -32601);
+});
+
+test('a request that says so is refused at its instance, and nothing is asked there', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { peer: MODERN });
+  const session = await stage.open();
+  const refusedAt = (instanceId: string) =>
+    instanceId === 'a'
+      ? ({ kind: 'error', error: { code: -32602, message: 'Unknown task' } } as const)
+      : undefined;
+  const request = { method: 'tasks/cancel', params: { taskId: '1' } };
+  assert.is(await resultOf(ask(session, { ...request, refusedAt })), -32602);
+  assert.is(stage.transport('a').asked.includes('tasks/cancel'), false);
+  await resultOf(ask(session, { ...request, refusedAt: () => undefined }));
+  assert.is(stage.transport('a').asked.includes('tasks/cancel'), true);
 });
 
 test('a call that certainly did not arrive is made again, whatever it does', async () => {
@@ -174,21 +188,6 @@ test('a repeat takes from the budget of the gateway', async () => {
   await judged();
   const ends = await Promise.all(calls.map(({ end }) => end));
   assert.is(ends.filter((end) => end === 'b').length, 10); // the allowance; its traffic is counted elsewhere
-});
-
-test('knows by its method and by its tool what may be made twice', async () => {
-  stage = new SessionStage();
-  const ref = await stage.add('a');
-  const safe = ['tools/list', 'resources/read', 'ping', 'completion/complete', 'logging/setLevel'];
-  const unsafe = ['tasks/cancel', 'tools/call', 'constructor'];
-  assert.equal(
-    safe.map((method) => isSafe({ method }, ref)),
-    safe.map(() => true),
-  );
-  assert.equal(
-    unsafe.map((method) => isSafe({ method }, ref)),
-    unsafe.map(() => false),
-  );
 });
 
 test.run();

@@ -126,7 +126,9 @@ test.run();
 
 /** Keeps a place when an answer comes, as a call does that is to go on. */
 function betweenRounds(session: ClientSession): Promise<Stay> {
-  const place$ = session.exchange(toolCall('write')).pipe(map((answer) => session.stay(answer.instanceId)));
+  const place$ = session
+    .exchange(toolCall('write'))
+    .pipe(map((answer) => session.stay(answer, () => undefined)));
   return firstValueFrom(place$);
 }
 

@@ -1,5 +1,5 @@
-// What happens to a session when the place where it stands is lost: it moves, waits or ends. Which calls are repeated then
-// is in client-session-call.spec.ts, what is told again in client-session-told.spec.ts.
+// What happens to a session when the place where it stands is lost, and how it comes to the next one. Whether it may go
+// there is in client-session-failover.spec.ts, which calls are repeated then in client-session-call.spec.ts.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -30,41 +30,6 @@ test.after.each(async () => {
   await stage.close();
   mock.timers.reset();
 });
-
-/** Ways to lose an instance; after each of them it may not be used. */
-const LOSSES: Readonly<Record<string, (id: string) => unknown>> = {
-  'its process dies': (id) => stage.transport(id).lose(),
-  'it is drained': (id) => stage.ref(id).drain(),
-  'it leaves': (id) => void stage.inner.fleet.remove('t', id, 0),
-};
-
-for (const [loss, lose] of Object.entries(LOSSES)) {
-  for (const [failover, tool, isKept] of [
-    ['auto', 'read', true],
-    ['auto', 'again', true],
-    ['auto', 'write', false],
-    ['always', 'read', true],
-    ['always', 'write', true],
-    ['never', 'read', false],
-    ['never', 'write', false],
-  ] as const) {
-    const outcome = isKept ? 'goes on elsewhere' : 'ends';
-    test(`with failover ${failover}, after a call of "${tool}", ${outcome} when ${loss}`, async () => {
-      const session = await openOnA(failover);
-      await resultOf(ask(session, tool));
-      lose('a');
-      await settled();
-      const call = ask(session, 'read');
-      if (isKept) {
-        assert.is(await resultOf(call), 'b');
-        assert.is(stage.sessions.find(session.id), session);
-      } else {
-        assert.is(codeOf(await call.end), 'SESSION_NOT_FOUND');
-        assert.is(stage.sessions.find(session.id), undefined);
-      }
-    });
-  }
-}
 
 test('goes on elsewhere when the conversation that was its own has ended', async () => {
   stage = new SessionStage();
@@ -102,19 +67,6 @@ test('goes on with the process that was started in place of its own', async () =
   assert.is(await resultOf(ask(session, 'read')), 'a');
 });
 
-test('does not take the successor of its process for the same one', async () => {
-  stage = new SessionStage();
-  await stage.add('a');
-  const session = await stage.open();
-  await resultOf(ask(session, 'write'));
-  stage.transport('a').lose();
-  await settled();
-  mock.timers.tick(1_000);
-  await settled();
-  assert.is(stage.ref('a').state, 'healthy');
-  assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
-});
-
 test('waits, although it may not move, while its conversation stands and nobody else is there', async () => {
   stage = new SessionStage({ policy: { sessionFailover: 'never' } });
   await stage.add('a');
@@ -124,6 +76,35 @@ test('waits, although it may not move, while its conversation stands and nobody 
   assert.is(stage.sessions.find(session.id), session);
   stage.ref('a').resume();
   assert.is(await resultOf(ask(session, 'read')), 'a');
+});
+
+test('says of a gateway that stops that it does, and nothing of its instances', async () => {
+  for (const sessionFailover of ['auto', 'never'] as const) {
+    stage = new SessionStage({ policy: { sessionFailover } });
+    await stage.add('a', { script: () => undefined });
+    const session = await stage.open();
+    const slow = ask(session, 'write');
+    stage.inner.isAccepting = false;
+    stage.ref('a').leave(25_000);
+    assert.is(codeOf(await ask(session, 'read').end), 'SHUTTING_DOWN');
+    stage.transport('a').last.result('slow');
+    assert.is(await resultOf(slow), 'slow');
+    await stage.close();
+  }
+});
+
+test('tells those who wait for a place when the gateway stops that it does', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { fields: HTTP });
+  const session = await stage.open();
+  await stage.add('b', { fields: HTTP });
+  stage.transport('b').openUpstream = () => new Promise(() => {});
+  stage.ref('a').drain();
+  const waiting = ask(session, 'read');
+  stage.inner.isAccepting = false;
+  void stage.sessions.closeAll(0);
+  mock.timers.tick(1);
+  assert.is(codeOf(await waiting.end), 'SHUTTING_DOWN');
 });
 
 test('moves once for all who wait for it', async () => {

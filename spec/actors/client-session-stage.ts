@@ -10,6 +10,7 @@ import { SharedSubscriptions } from '../../src/actors/shared-subscriptions.ts';
 import type { ClientProfile, ServerMessage } from '../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
+import type { OwnBounds } from '../../src/domain/limits.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
 import type { BalancerPolicy } from '../../src/domain/policy.ts';
 import { alarm } from '../../src/gateway/alarm.ts';
@@ -53,6 +54,7 @@ export interface InstanceOptions {
 export interface SessionStageOptions {
   readonly policy?: Partial<BalancerPolicy>;
   readonly maxSessions?: number;
+  readonly own?: OwnBounds;
 }
 
 /** A legacy server with everything. */
@@ -73,8 +75,8 @@ export class SessionStage {
   alarms = 0;
   readonly #options = new Map<string, InstanceOptions>();
 
-  constructor({ policy = {}, ...options }: SessionStageOptions = {}) {
-    this.inner = new Stage(policy);
+  constructor({ policy = {}, own, ...options }: SessionStageOptions = {}) {
+    this.inner = new Stage(policy, own);
     const { fleet, dispatcher, emit } = this.inner;
     this.inner.open = async ({ id }) => this.#openTransport(id);
     this.sessions = new ClientSessions({
@@ -90,6 +92,7 @@ export class SessionStage {
       },
       isAccepting: () => this.inner.isAccepting,
       ...options,
+      ...(own && { share: own.share }),
     });
   }
 

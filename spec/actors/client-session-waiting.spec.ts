@@ -31,7 +31,8 @@ test('refuses only those who need what was not to be had', () => {
   waiting.add(waiter(heard, 'one', true));
   waiting.add(waiter(heard, 'two'));
   assert.is(waiting.needsOwn, true);
-  waiting.tell(pin(), queueFull('t'));
+  waiting.fail(queueFull('t'));
+  waiting.tell(pin());
   assert.equal(heard, ['one QUEUE_FULL', 'two a']);
   assert.is(waiting.needsOwn, false);
 });
@@ -53,9 +54,9 @@ test('lets who comes while others are answered wait for what happens next', () =
   const heard: string[] = [];
   const late = waiter(heard, 'late');
   waiting.add({ ...waiter(heard, 'first'), pinned: () => waiting.add(late) });
-  waiting.tell(pin(), undefined);
+  waiting.tell(pin());
   assert.equal(heard, []);
-  waiting.tell(pin(), undefined);
+  waiting.tell(pin());
   assert.equal(heard, ['late a']);
 });
 

@@ -13,7 +13,7 @@ let stage = new SessionStage();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new SessionStage({ maxSessions: 8 });
+  stage = new SessionStage({ maxSessions: 40 });
 });
 test.after.each(async () => {
   await stage.close();
@@ -22,20 +22,39 @@ test.after.each(async () => {
 
 test('gives nobody more than a quarter of all sessions, and says whose limit it is', async () => {
   await stage.add('a');
-  const [first] = [await stage.open(PLAIN, 'ann'), await stage.open(PLAIN, 'ann')];
+  const first = await stage.open(PLAIN, 'ann');
+  for (let count = 1; count < 10; count += 1) await stage.open(PLAIN, 'ann');
   const refusal = await stage.open(PLAIN, 'ann').catch((thrown: unknown) => thrown);
   assert.ok(refusal instanceof Error && 'code' in refusal);
   assert.is(refusal.code, 'SESSION_LIMIT');
-  assert.match(refusal.message, 'You have 2 sessions already');
+  assert.match(refusal.message, 'You have 10 sessions already');
   await stage.open(PLAIN, 'bob');
-  await first?.close();
+  await first.close();
   await stage.open(PLAIN, 'ann');
 });
 
 test('gives callers that cannot be told apart all of them', async () => {
   await stage.add('a');
-  for (let count = 0; count < 8; count += 1) await stage.open(PLAIN, 'anonymous');
+  for (let count = 0; count < 40; count += 1) await stage.open(PLAIN, 'anonymous');
   assert.is(await codeOf(stage.open(PLAIN, 'anonymous')), 'SESSION_LIMIT');
+});
+
+test('gives one caller the share that was set, of sessions and of processes', async () => {
+  await stage.close();
+  stage = new SessionStage({ maxSessions: 40, own: { processes: 20, share: 0.5 } });
+  await stage.add('a', { fields: { transport: 'stdio', command: 'serve' } });
+  for (let count = 0; count < 10; count += 1) await stage.open(ASKABLE, 'ann');
+  assert.is(await codeOf(stage.open(ASKABLE, 'ann')), 'QUEUE_FULL');
+  for (let count = 0; count < 10; count += 1) await stage.open(PLAIN, 'ann');
+  assert.is(await codeOf(stage.open(PLAIN, 'ann')), 'SESSION_LIMIT');
+});
+
+test('gives one caller all of a few', async () => {
+  await stage.close();
+  stage = new SessionStage({ maxSessions: 6 });
+  await stage.add('a');
+  for (let count = 0; count < 6; count += 1) await stage.open(PLAIN, 'ann');
+  assert.is(await codeOf(stage.open(PLAIN, 'ann')), 'SESSION_LIMIT');
 });
 
 test('counts no session that could not be opened', async () => {

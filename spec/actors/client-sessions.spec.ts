@@ -220,6 +220,7 @@ test('lets calls finish within the grace when it closes, and ends the others at 
   const [busy, idle, slow] = await openAll(3);
   if (busy === undefined || idle === undefined || slow === undefined) throw new Error('not opened');
   const calls = [ask(busy, 'read'), ask(slow, 'read')];
+  assert.is(stage.sessions.calling, 2);
   const closed = stage.sessions.closeAll(10_000);
   assert.is(stage.sessions.size, 2);
   assert.is(await codeOf(stage.open()), 'SHUTTING_DOWN');

@@ -74,8 +74,7 @@ test('is refused, as not delivered, where the instance is not there for it', asy
 
 test('what belongs to a call there is carried while the instance is drained, not when it is gone', async () => {
   const { ref, upstream } = await opened();
-  const call = () =>
-    listen(stage.dispatcher.within(ref, upstream, toolCall('write'), { evenDraining: true }));
+  const call = () => listen(stage.dispatcher.within(ref, upstream, toolCall('write'), { goesOn: true }));
   ref.drain();
   const carried = call();
   upstream.last.result();

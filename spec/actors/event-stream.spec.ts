@@ -9,7 +9,8 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('event stream');
 const STARTED: GatewayEvent = { type: 'gateway.started', atMs: 1 };
-const CLOSING: GatewayEvent = { type: 'gateway.closing', atMs: 2 };
+const NOTHING = { calls: 0, unanswered: 0, sessions: 0, graceMs: 0 };
+const CLOSING: GatewayEvent = { type: 'gateway.closing', atMs: 2, ...NOTHING };
 const CHANGED: GatewayEvent = { type: 'template.changed', atMs: 3, template: 't' };
 
 test('tells what happens from now on, to everybody', () => {

@@ -34,6 +34,27 @@ test('finds instances by template and id, by server id, and all of them in order
   assert.equal([stage.fleet.isServerIdTaken('a'), stage.fleet.isServerIdTaken('s.b')], [true, false]);
 });
 
+test('tells what becomes of conversations of single clients, of one that was replaced, too', async () => {
+  const old = await stage.add('a', silent);
+  const profile = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} };
+  await old.openUpstream(profile, new AbortController().signal, 'user:1');
+  await stage.add('a', silent, { fields: { serverId: 'a.2' } });
+  const about = {
+    template: 't',
+    instanceId: 'a',
+    serverId: 'a',
+    transport: 'in-process',
+    principal: 'user:1',
+  };
+  assert.equal(
+    [...stage.told('upstream.opened'), ...stage.told('upstream.ended')].map(({ atMs, ...fact }) => fact),
+    [
+      { type: 'upstream.opened', ...about },
+      { type: 'upstream.ended', ...about, reason: 'closed by the gateway', isLost: false },
+    ],
+  );
+});
+
 test('says which of the two it does not know, the template or the instance', async () => {
   await stage.add('a', silent);
   assert.is(
@@ -130,6 +151,18 @@ test('takes an instance out at once and lets its calls finish', async () => {
   assert.equal([ref.state, stage.fleet.inFlight, stage.backend('a').isClosed], ['stopped', 0, true]);
 });
 
+test('counts the calls whose client was asked something, those at an instance that leaves, too', async () => {
+  await stage.add('a', silent);
+  await stage.add('b', silent);
+  const calls = [stage.call('write'), stage.call('write'), stage.call('write')];
+  for (const id of ['a', 'b']) stage.backend(id).last.ask('elicitation/create');
+  void stage.fleet.remove('t', 'a', 30_000);
+  assert.equal([stage.fleet.inFlight, stage.fleet.unanswered], [3, 2]);
+  for (const id of ['a', 'b']) for (const exchange of [...stage.backend(id).open]) exchange.result();
+  await Promise.all(calls.map(({ end }) => end));
+  assert.equal([stage.fleet.inFlight, stage.fleet.unanswered], [0, 0]);
+});
+
 test('can add an id again while the one that had it still leaves', async () => {
   await stage.add('a', silent);
   const running = stage.call('write');
@@ -215,6 +248,7 @@ test('tells the life of an instance in order', async () => {
     instanceId: 'a',
     serverId: 'a',
     reason: 'exited with code 7',
+    isPlanned: false,
   });
   assert.is(stage.told('instance.healthy')[0]?.era, 'legacy');
   assert.equal(

@@ -40,6 +40,7 @@ test('refuses commands with the reason', () => {
     [code, status, delivered, message, facts.retryAfterSeconds],
     ['NO_HEALTHY_INSTANCE', 503, 'no', '"a" cannot be used here: it runs on the node "b:8080".', undefined],
   );
+  assert.is(facts.plainMessage, '"a" cannot be used here.', 'names of machines are not for every caller');
 });
 
 test('says why it is locked, whichever node it belongs to', () => {

@@ -13,7 +13,7 @@ import { ASKABLE, alarm, profile, settled } from './guest-stage.ts';
 import { definition } from './instance-stage.ts';
 
 const test = suite('the pool of guests');
-const MOST = LIMITS.guestConversations;
+const MOST = LIMITS.isolatedProcesses;
 
 let pool = new GuestPool({ now: () => Date.now(), alarm });
 

@@ -38,12 +38,19 @@ test('has no room when all are in use', () => {
 test('has no room for an owner whose share is in use, until he leaves one of them idle', () => {
   const room = new GuestRoom(false);
   const [first] = Array.from({ length: 16 }, (_, n) => occupy(room, 'ann', `k${n}`));
-  assert.throws(() => room.makeRoom('ann', 't'), /You use 16 processes/);
+  assert.throws(() => room.makeRoom('ann', 't'), /You use 16 conversations/);
   occupy(room, 'bob').giveBack();
-  assert.throws(() => room.makeRoom('ann', 't'), /You use 16 processes/);
+  assert.throws(() => room.makeRoom('ann', 't'), /You use 16 conversations/);
   first?.giveBack();
   room.makeRoom('ann', 't');
   assert.equal([first?.isFree, room.free('k of bob')?.ownerId], [false, 'bob']);
+});
+
+test('has as many on a pipe as its instance may run processes', () => {
+  const room = new GuestRoom(false, { processes: 3, share: 1 });
+  for (let n = 0; n < 3; n += 1) occupy(room, 'ann', `k${n}`);
+  assert.throws(() => room.makeRoom('ann', 't'), /You use 3 conversations/);
+  assert.throws(() => room.makeRoom('bob', 't'), /Every instance of "t" is busy/);
 });
 
 test.run();

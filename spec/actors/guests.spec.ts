@@ -198,6 +198,23 @@ test('asks only the instance that is named', async () => {
   });
 });
 
+for (const [transport, peer] of [
+  ['http', {}],
+  ['stdio', {}],
+  ['http', MODERN],
+] as const) {
+  test(`goes on at the ${peer.era ?? 'legacy'} instance over ${transport} that is named while it is drained`, async () => {
+    await stage.add('a', transport, answers(), peer);
+    stage.inner.ref('a').drain();
+    assert.is(await stage.call(modernCall(), { instanceId: 'a' }).end, 'a');
+    assert.equal(told(await stage.call(modernCall()).end), {
+      code: 'NO_HEALTHY_INSTANCE',
+      delivered: 'no',
+      retryAfterSeconds: 2,
+    });
+  });
+}
+
 test('fails like any other call where nobody can answer', async () => {
   assert.equal(told(await stage.call(modernCall()).end), {
     code: 'NO_HEALTHY_INSTANCE',

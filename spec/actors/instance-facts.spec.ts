@@ -28,13 +28,21 @@ check(
     transport.lose('exited with code 7');
     await settled();
     const reason = 'exited with code 7';
-    assert.equal(timeless(stateFact(stage.ref, 'unhealthy')), { type: 'instance.unhealthy', ...WHO, reason });
+    const fact = { type: 'instance.unhealthy', ...WHO, reason, isPlanned: false };
+    assert.equal(timeless(stateFact(stage.ref, 'unhealthy')), fact);
   },
 );
 
+check('tells of an unhealthy one that it is to be: it was told to restart', async (stage) => {
+  await stage.healthy();
+  stage.ref.restart();
+  const fact = { type: 'instance.unhealthy', ...WHO, reason: 'it is restarted', isPlanned: true };
+  assert.equal(timeless(stateFact(stage.ref, stage.ref.state)), fact);
+});
+
 check('tells what it says under the names of the gateway', async ({ ref }) => {
   const probed = { passed: true, durationMs: 3 };
-  const restarting = { reason: 'exited', delayMs: 500 };
+  const restarting = { reason: 'exited', delayMs: 500, isPlanned: false };
   assert.equal(
     [
       emissionFact(ref, { type: 'probed', ...probed }),
@@ -43,7 +51,7 @@ check('tells what it says under the names of the gateway', async ({ ref }) => {
     ].map((fact) => fact && timeless(fact)),
     [
       { type: 'probe.finished', ...WHO, ...probed },
-      { type: 'instance.restarting', ...WHO, ...restarting },
+      { type: 'instance.restarting', ...WHO, ...restarting, isProgram: false },
       { type: 'tools.changed', ...WHO },
     ],
   );

@@ -256,6 +256,14 @@ check('goes through the conversation of one client when it is given one', async 
   assert.equal([stage.probes, stage.ref.snapshot(0).errors], [0, 1]);
 });
 
+check('says whose the conversation is that is opened', async (stage) => {
+  const transport = await stage.healthy();
+  const owners: unknown[] = [];
+  transport.openUpstream = async (...[, , ownerId]: readonly unknown[]) => void owners.push(ownerId);
+  await stage.ref.openUpstream(PROFILE, new AbortController().signal, 'ada');
+  assert.equal(owners, ['ada']);
+});
+
 check('opens no conversation without a session, and none goes on in the next one', async (stage) => {
   const open = () => codeOf(stage.ref.openUpstream(PROFILE, new AbortController().signal));
   assert.is(await open(), 'BACKEND_UNAVAILABLE');

@@ -66,7 +66,8 @@ check('restarts an idle instance at once: closes the session, opens a new one', 
   await settled();
   assert.equal([transport.isClosed, stage.opener.openings.length], [true, 2]);
   assert.is(stage.ref.state, 'starting');
-  assert.equal(stage.emissions.at(-1), { type: 'restarting', reason: 'it is restarted', delayMs: 0 });
+  const told = { type: 'restarting', reason: 'it is restarted', delayMs: 0, isPlanned: true };
+  assert.equal(stage.emissions.at(-1), told);
   await stage.healthy();
   assert.equal([stage.ref.state, stage.ref.snapshot(0).restarts], ['healthy', 1]);
 });
@@ -228,5 +229,50 @@ check('does not open a lost session again once it has left', async (stage) => {
   await stage.pass(60_000);
   assert.equal([stage.ref.state, stage.opener.openings.length], ['stopped', 1]);
 });
+
+check('waits for a call between two rounds before it leaves, as long as it was given', async (stage) => {
+  const transport = await stage.healthy();
+  const stays = [stage.ref.stay('ann').subscribe(), stage.ref.stay('ann').subscribe()];
+  stage.ref.leave(30_000);
+  stays[0]?.unsubscribe();
+  await stage.pass(29_999);
+  assert.equal([stage.ref.state, transport.isClosed], ['draining', false]);
+  const caller = stage.call();
+  stays[1]?.unsubscribe();
+  assert.is(transport.isClosed, false, 'it is in flight by now');
+  transport.last.result();
+  assert.equal([caller.ends, transport.isClosed], [1, true]);
+});
+
+check('leaves without a call whose client does not answer', async (stage) => {
+  const transport = await stage.healthy();
+  let isOver = false;
+  stage.ref.stay('ann').subscribe({ complete: () => (isOver = true) });
+  stage.ref.leave(1_000);
+  await stage.pass(999);
+  assert.equal([isOver, transport.isClosed], [false, false]);
+  await stage.pass(1);
+  assert.equal([isOver, transport.isClosed, stage.ref.state], [true, true, 'stopped']);
+});
+
+check(
+  'waits with a restart for a call between two rounds, and no longer than for one in flight',
+  async (stage) => {
+    await stage.healthy();
+    const stay = stage.ref.stay('ann').subscribe();
+    stage.ref.restart();
+    assert.is(stage.ref.state, 'draining');
+    stay.unsubscribe();
+    await settled();
+    const transport = await stage.healthy();
+    stage.ref.stay('ann').subscribe();
+    stage.ref.drain();
+    stage.ref.restart();
+    await stage.pass(LIMITS.drainMs - 1);
+    assert.is(transport.isClosed, false);
+    await stage.pass(1);
+    assert.is(transport.isClosed, true);
+  },
+);
 
 test.run();

@@ -39,7 +39,12 @@ check('says that the probes were the reason, not its own closing', async (stage)
   assert.match(stage.ref.reason ?? '', 'its probe was answered with error -32603');
   const restarts = stage.emissions.filter(({ type }) => type === 'restarting');
   assert.equal(restarts, [
-    { type: 'restarting', reason: 'its probe was answered with error -32603', delayMs: 500 },
+    {
+      type: 'restarting',
+      reason: 'its probe was answered with error -32603',
+      delayMs: 500,
+      isPlanned: false,
+    },
   ]);
 });
 

@@ -73,7 +73,7 @@ check(
     assert.equal([stage.ref.snapshot(0).consecutiveFailures, stage.ref.successRate], [0, ewma(0.8, 1)]);
     assert.equal(stage.emissions, [
       { type: 'probed', passed: false, durationMs: 40 },
-      { type: 'restarting', reason: 'connection refused', delayMs: 500 },
+      { type: 'restarting', reason: 'connection refused', delayMs: 500, isPlanned: false },
       { type: 'probed', passed: true, durationMs: 10 },
     ]);
   },
@@ -111,7 +111,9 @@ check(
 check('says why and when it opens again', async (stage) => {
   (await stage.healthy()).lose('exited with code 7');
   await settled();
-  const expected: InstanceEmission[] = [{ type: 'restarting', reason: 'exited with code 7', delayMs: 500 }];
+  const expected: InstanceEmission[] = [
+    { type: 'restarting', reason: 'exited with code 7', delayMs: 500, isPlanned: false },
+  ];
   assert.equal(stage.emissions.slice(1), expected);
 });
 
@@ -165,7 +167,12 @@ check('forgives when a session lived for 60 s', async (stage) => {
   await stage.pass(30_000);
   transport.lose();
   await settled();
-  assert.equal(stage.emissions.at(-1), { type: 'restarting', reason: 'exited with code 7', delayMs: 500 });
+  assert.equal(stage.emissions.at(-1), {
+    type: 'restarting',
+    reason: 'exited with code 7',
+    delayMs: 500,
+    isPlanned: false,
+  });
   assert.ok(await stage.happensAfter(500, openings(stage)));
   assert.equal(await waits(stage, 3), [1_000, 2_000, 4_000]);
 });

@@ -7,23 +7,25 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('owner shares');
 
 test('are a quarter for each owner, and free again when given back', () => {
-  const shares = new OwnerShares(9);
-  for (const _ of [1, 2]) shares.take('user:ann');
-  assert.equal([shares.share, shares.isFull('user:ann'), shares.isFull('user:bob')], [2, true, false]);
+  const shares = new OwnerShares(40);
+  for (let count = 0; count < 10; count += 1) shares.take('user:ann');
+  assert.equal([shares.share, shares.isFull('user:ann'), shares.isFull('user:bob')], [10, true, false]);
   shares.giveBack('user:ann');
   assert.not.ok(shares.isFull('user:ann'));
-  shares.giveBack('user:ann');
+  for (let count = 0; count < 9; count += 1) shares.giveBack('user:ann');
   assert.is(shares.size, 0);
 });
 
-test('are never less than one', () => {
-  const shares = new OwnerShares(1);
-  assert.equal([shares.share, shares.isFull('user:ann')], [1, false]);
+test('are what was said, and of little what one client needs', () => {
+  const sharesOf = (most: number, share?: number) => new OwnerShares(most, share).share;
+  assert.equal([sharesOf(100, 0.5), sharesOf(100, 1), sharesOf(64), sharesOf(100, 0.07)], [50, 100, 16, 8]);
+  assert.equal([sharesOf(1), sharesOf(6), sharesOf(8), sharesOf(31), sharesOf(40)], [1, 6, 8, 8, 10]);
+  assert.equal([sharesOf(100, 0.29), sharesOf(1_000, 0.57)], [29, 570], 'not a hair less than was said');
 });
 
 test('do not bound those who cannot be told apart', () => {
-  const shares = new OwnerShares(4);
-  for (let count = 0; count < 4; count += 1) shares.take('anonymous');
+  const shares = new OwnerShares(40);
+  for (let count = 0; count < 40; count += 1) shares.take('anonymous');
   assert.not.ok(shares.isFull('anonymous'));
 });
 

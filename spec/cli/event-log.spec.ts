@@ -8,13 +8,14 @@ const test = suite('event log');
 
 const instance = { atMs: 0, template: 't', instanceId: 'i', serverId: 's' };
 const who = { template: 't', instance_id: 'i', server_id: 's' };
+const trouble = { isPlanned: false, isProgram: true };
 
 test('writes what an operator wants to know, and the rest for debugging', () => {
   const { events, lines } = open();
-  events.next({ type: 'instance.unhealthy', ...instance, reason: 'exited' });
+  events.next({ type: 'instance.unhealthy', ...instance, reason: 'exited', isPlanned: false });
   events.next({ type: 'probe.finished', ...instance, passed: true, durationMs: 1 });
   assert.equal(lines, [
-    ['warn', 'instance is unhealthy', { ...who, reason: 'exited' }],
+    ['warn', 'instance is unhealthy', { ...who, reason: 'exited', is_planned: false }],
     ['debug', 'probe.finished', { ...who, passed: true, duration_ms: 1 }],
   ]);
 });
@@ -23,26 +24,109 @@ test('writes one line for each start that fails', () => {
   const { events, lines } = open();
   const fail = (reason: string, delayMs: number) => {
     events.next({ type: 'instance.starting', ...instance });
-    events.next({ type: 'instance.restarting', ...instance, reason, delayMs });
-    events.next({ type: 'instance.unhealthy', ...instance, reason });
+    events.next({ type: 'instance.restarting', ...instance, ...trouble, reason, delayMs });
+    events.next({ type: 'instance.unhealthy', ...instance, reason, isPlanned: false });
   };
+  const told = { ...who, reason: 'exited', is_planned: false, is_program: true };
   fail('exited', 500);
   fail('exited', 1_000);
   assert.equal(
     lines.filter(([level]) => level === 'warn'),
     [
-      ['warn', 'instance will be restarted', { ...who, reason: 'exited', delay_ms: 500 }],
-      ['warn', 'instance will be restarted', { ...who, reason: 'exited', delay_ms: 1_000 }],
+      ['warn', 'instance will be restarted', { ...told, delay_ms: 500 }],
+      ['warn', 'instance will be restarted', { ...told, delay_ms: 1_000 }],
     ],
   );
 });
 
 test('writes that an instance is unhealthy for another reason than its last restart', () => {
   const { events, lines } = open();
-  events.next({ type: 'instance.restarting', ...instance, reason: 'exited', delayMs: 1 });
+  events.next({ type: 'instance.restarting', ...instance, ...trouble, reason: 'exited', delayMs: 1 });
   events.next({ type: 'instance.healthy', ...instance, era: 'legacy' });
-  events.next({ type: 'instance.unhealthy', ...instance, reason: 'exited' });
-  assert.equal(lines.at(-1), ['warn', 'instance is unhealthy', { ...who, reason: 'exited' }]);
+  events.next({ type: 'instance.unhealthy', ...instance, reason: 'exited', isPlanned: false });
+  const told = { ...who, reason: 'exited', is_planned: false };
+  assert.equal(lines.at(-1), ['warn', 'instance is unhealthy', told]);
+});
+
+test('does not warn of a restart that somebody asked for, nor say of a server elsewhere that it is restarted', () => {
+  const { events, lines } = open();
+  const reason = 'it is restarted';
+  for (const isProgram of [true, false]) {
+    events.next({ type: 'instance.unhealthy', ...instance, reason, isPlanned: true });
+    events.next({ type: 'instance.restarting', ...instance, reason, delayMs: 0, isPlanned: true, isProgram });
+    events.next({ type: 'instance.starting', ...instance });
+  }
+  const refused = { reason: 'connection refused', delayMs: 500, isPlanned: false, isProgram: false };
+  events.next({ type: 'instance.restarting', ...instance, ...refused });
+  assert.equal(
+    lines.filter(([level]) => level !== 'debug').map(([level, message]) => [level, message]),
+    [
+      ['info', 'instance is down for a restart'],
+      ['info', 'instance is started again'],
+      ['info', 'instance is down for a restart'],
+      ['info', 'instance is connected again'],
+      ['warn', 'instance will be tried again'],
+    ],
+  );
+});
+
+test('says at the stop what it waits for', () => {
+  const { events, lines } = open();
+  const stop = { type: 'gateway.closing', atMs: 0, graceMs: 25_000 } as const;
+  events.next({ ...stop, calls: 0, unanswered: 0, sessions: 0 });
+  events.next({ ...stop, calls: 1, unanswered: 0, sessions: 0 });
+  events.next({ ...stop, calls: 3, unanswered: 1, sessions: 2 });
+  assert.equal(
+    lines.map(([level, message]) => [level, message]),
+    [
+      ['info', 'the gateway is stopping'],
+      ['info', 'the gateway is stopping: 1 call in flight has 25 s to finish'],
+      [
+        'info',
+        'the gateway is stopping: 3 calls in flight have 25 s to finish; 1 of them waits until its client answers',
+      ],
+    ],
+  );
+  assert.equal(lines[2]?.[2], { calls: 3, unanswered: 1, sessions: 2, grace_ms: 25_000 });
+});
+
+test('writes what clients lost, louder where it was a process', () => {
+  const { events, lines } = open();
+  const owned = { ...instance, principal: 'user:1' };
+  const session = { ...owned, session: 'f00' };
+  const lost = { reason: 'exited with code 1', isLost: true };
+  const ended = { reason: 'it was closed', isLost: false };
+  const failed = { code: 'BACKEND_UNAVAILABLE', reason: 'exited with code 1' } as const;
+  events.next({ type: 'session.opened', ...session });
+  events.next({ type: 'session.moved', ...session, fromInstanceId: 'h', fromServerId: 'h' });
+  events.next({ type: 'session.ended', ...session, ...ended });
+  events.next({ type: 'session.ended', ...session, ...lost });
+  for (const transport of ['stdio', 'http'] as const) {
+    events.next({ type: 'upstream.opened', ...owned, transport });
+    events.next({ type: 'upstream.ended', ...owned, transport, ...ended });
+    events.next({ type: 'upstream.ended', ...owned, transport, ...lost });
+    events.next({ type: 'upstream.failed', ...owned, transport, ...failed });
+  }
+  assert.equal(
+    lines.map(([level, message]) => [level, message]),
+    [
+      ['debug', 'session.opened'],
+      ['info', 'session goes on with another instance'],
+      ['debug', 'session.ended'],
+      ['info', 'session ended: it can go on nowhere'],
+      ['debug', 'upstream.opened'],
+      ['debug', 'upstream.ended'],
+      ['warn', 'process of a client ended by itself'],
+      ['warn', 'process for a client could not be started'],
+      ['debug', 'upstream.opened'],
+      ['debug', 'upstream.ended'],
+      ['info', 'session of a client was ended by its backend'],
+      ['info', 'session for a client could not be opened at its backend'],
+    ],
+  );
+  const [, , fields] = lines[6] ?? [];
+  const told = { transport: 'stdio', reason: 'exited with code 1', is_lost: true };
+  assert.equal(fields, { ...who, principal: 'user:1', ...told });
 });
 
 test.run();

@@ -26,4 +26,16 @@ test('shows usage, options and examples of each command', () => {
   }
 });
 
+test('names the variables for a gateway where a command talks to one', () => {
+  assert.match(overview(COMMANDS), '  STAGEDOOR_URL ');
+  for (const name of ['STAGEDOOR_API_KEY', 'STAGEDOOR_TOKEN']) {
+    for (const text of [overview(COMMANDS), overview(COMMANDS, 'gateway')]) assert.match(text, `  ${name} `);
+    assert.not.match(overview(COMMANDS, 'db'), name);
+    for (const command of COMMANDS.filter(({ notYet }) => !notYet)) {
+      const talks = command.options.some(({ flags }) => flags === '--url <url>');
+      assert.is(commandHelp(command).includes(`  ${name} `), talks, command.name);
+    }
+  }
+});
+
 test.run();

@@ -195,7 +195,7 @@ test('says how to log in when it has to', async () => {
     request_id: 'r',
   };
   const url = await serveJson(401, body);
-  const line = `not logged in at ${url}; run "npx stagedoor gateway login <name>"`;
+  const line = `not logged in at ${url}; run "npx stagedoor gateway login <name>", or set STAGEDOOR_API_KEY`;
   await fails((await findGateway(url, nobody)).request('/servers'), CommandFailure, line);
   const login = (await findGateway(url, nobody)).request('/auth/login', { method: 'POST', form: { a: 'b' } });
   await fails(login, CommandFailure, 'Authentication is required (AUTHENTICATION_REQUIRED)');

@@ -18,7 +18,7 @@ import { type RecordingOptions, type RecordingTerminal, recordingTerminal } from
 const test = suite('run gateway');
 
 test('says where it listens, serves, and ends in order after a signal', async () => {
-  const { ended, terminal, signals, listening } = run({ port: '0' });
+  const { ended, terminal, logged, signals, listening } = run({ port: '0' });
   const url = await listening;
   assert.is((await fetch(`${url}/readyz`)).status, 200);
   signals.emit('SIGTERM', 'SIGTERM');
@@ -29,6 +29,27 @@ test('says where it listens, serves, and ends in order after a signal', async ()
     'stopping after SIGTERM: calls in flight have 25 s; a second signal stops at once',
   ]);
   assert.equal(terminal.complaints, []);
+  const said = logged.map((line) => JSON.parse(line)).filter(({ level }) => level === 30);
+  const [stopping, stopped] = said.slice(-2);
+  assert.equal([stopping.msg, stopping.calls, stopping.grace_ms], ['the gateway is stopping', 0, 25_000]);
+  assert.equal([stopped.msg, typeof stopped.duration_ms], ['stopped', 'number']);
+});
+
+test('logs what becomes of stored instances from their first start on', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-stored-'));
+  const flags = { port: '0', database: 'sqlite:///gateway.db' };
+  for (const time of [1, 2]) {
+    const { ended, logged, signals, listening } = run(flags, { folder });
+    const body = JSON.stringify({ template_name: 't', id: 'a', endpoint: 'http://127.0.0.1:9/mcp' });
+    const headers = { 'Content-Type': 'application/json' };
+    if (time === 1) await fetch(`${await listening}/gateway/register`, { method: 'POST', headers, body });
+    else await listening;
+    signals.emit('SIGTERM', 'SIGTERM');
+    assert.is(await ended, 0);
+    const [first] = logged.map((line) => JSON.parse(line)).filter((line) => line.instance_id === 'a');
+    assert.is(first.msg, time === 1 ? 'instance registered' : 'instance.starting');
+  }
+  rmSync(folder, { recursive: true });
 });
 
 test('ends with exit code 1 after a defect', async () => {
@@ -117,7 +138,7 @@ function run(flags: Record<string, string | boolean>, options: RecordingOptions 
   };
   const signals = new EventEmitter();
   const logged: string[] = [];
-  const log = pino({}, { write: (line: string) => void logged.push(line) });
+  const log = pino({ level: 'debug' }, { write: (line: string) => void logged.push(line) });
   const ended = runGateway(config, {
     isDemo: false,
     terminal: watched,

@@ -1,4 +1,5 @@
-// What a conformance run leaves behind (`-o DIR`): a folder per scenario with a checks.json. Reads them into one list.
+// What a conformance run leaves behind (`-o DIR`): a folder per scenario with a checks.json, and what the client said if
+// there was one. Reads them into one list.
 
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
@@ -23,6 +24,8 @@ export async function readChecks(folder: string): Promise<Check[]> {
     if (scenario === undefined) continue;
     const file = join(folder, name, 'checks.json');
     if (!existsSync(file)) continue;
+    const said = join(folder, name, 'stdout.txt');
+    if (existsSync(said)) checks.push(clientCheck(scenario, await readFile(said, 'utf8')));
     const content: unknown = JSON.parse(await readFile(file, 'utf8'));
     if (!Array.isArray(content)) throw new Error(`${name}/checks.json is no list`);
     for (const entry of content) checks.push(checkOf(scenario, entry));
@@ -30,9 +33,26 @@ export async function readChecks(folder: string): Promise<Check[]> {
   return checks;
 }
 
-/** `server-tools-list-2026-11-20T11-55-03-317Z` holds the checks of `tools-list`. */
+/** The last line of a client that got what it wanted. */
+export const DONE = 'done';
+
+/** Scenarios look at the server's side only: what the client made of the answers is a check, too. */
+function clientCheck(scenario: string, said: string): Check {
+  const last = said.trim().split('\n').at(-1) ?? '';
+  const isDone = last === DONE;
+  const result = { status: isDone ? 'SUCCESS' : 'FAILURE', message: isDone ? undefined : last };
+  return { scenario, id: 'client', name: 'client', ...result };
+}
+
+/** Each check of one status once: how often it comes depends on how many requests there are. */
+export function eachOnce(checks: readonly Check[]): Check[] {
+  const keyOf = ({ scenario, id, name, status }: Check) => JSON.stringify([scenario, id, name, status]);
+  return [...new Map(checks.map((check) => [keyOf(check), check])).values()];
+}
+
+/** `server-tools-list-2026-11-20T11-55-03-317Z` holds the checks of `tools-list`; those of clients have no prefix. */
 export function scenarioOf(folderName: string): string | undefined {
-  return /^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(folderName)?.[1];
+  return /^(?:server-)?(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(folderName)?.[1];
 }
 
 /** How many of the checks have this status. */

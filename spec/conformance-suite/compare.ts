@@ -23,6 +23,8 @@ export interface Allowance {
   readonly suite?: SuiteName;
   readonly scenario: string;
   readonly id?: string;
+  /** Where several checks have one id. */
+  readonly name?: string;
   /** The statuses of the run behind the gateway. */
   readonly here?: string;
   /** Why nothing in between could do better. */
@@ -76,11 +78,12 @@ export function judge(
   };
 }
 
-function covers({ suite, scenario, id, here }: Allowance, difference: Difference): boolean {
+function covers({ suite, scenario, id, name, here }: Allowance, difference: Difference): boolean {
   return (
     scenario === difference.scenario &&
     (suite === undefined || suite === difference.suite) &&
     (id === undefined || id === difference.id) &&
+    (name === undefined || name === difference.name) &&
     (here === undefined || here === difference.here)
   );
 }

@@ -2,7 +2,7 @@
 
 import { type Check, count } from './checks.ts';
 import { type Allowance, compareChecks, type Difference, judge } from './compare.ts';
-import type { ConformanceSuite, SuiteName } from './suites.ts';
+import type { ClientSuite, ConformanceSuite, SuiteName } from './suites.ts';
 
 /** One row of the report. */
 export interface Outcome {
@@ -24,7 +24,7 @@ export interface Outcome {
 /** The parts of an outcome that the run itself gives. */
 export interface Ran {
   readonly target: string;
-  readonly suite: ConformanceSuite;
+  readonly suite: ConformanceSuite | ClientSuite;
   readonly checks: readonly Check[];
   readonly durationMs: number;
   readonly problems: readonly string[];

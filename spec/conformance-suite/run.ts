@@ -1,14 +1,15 @@
-// One conformance run: the suites against the fixture directly, then against each target, one after the other. Bounded
-// in time as a whole; when it is stopped, what it started is ended first.
+// One conformance run: the suites against the fixture directly, then against each target, one after the other; then the
+// clients. Bounded in time as a whole; when it is stopped, what it started is ended first.
 
 import type { Check } from './checks.ts';
 import { runSuite, startFixture } from './children.ts';
+import { runClients } from './client-run.ts';
 import type { Allowance } from './compare.ts';
 import type { ConformanceOptions } from './options.ts';
 import { comparedOutcome, directOutcome, type Outcome, type Ran } from './outcome.ts';
 import { openTarget } from './stage.ts';
 import { SUITES, type SuiteName } from './suites.ts';
-import { TARGETS, type Target } from './targets.ts';
+import { CLIENT_TARGETS, type ClientTarget, TARGETS, type Target } from './targets.ts';
 
 /** Longest the whole run may take, in ms. What was not reached then counts as a problem. */
 const runMs = 600_000;
@@ -24,6 +25,33 @@ export async function runConformance(
 ): Promise<void> {
   const stop = AbortSignal.any([interrupt, AbortSignal.timeout(runMs)]);
   const targets = targetsOf(options);
+  const clients = clientTargetsOf(options);
+  const isDirect = options.url === undefined && options.only.some((part) => 'direct'.includes(part));
+  if (targets.length > 0 || isDirect || options.url !== undefined)
+    await runServers(options, targets, tell, stop);
+  if (clients.length > 0 || isDirect) await runClients(clients, tell, stop);
+}
+
+/** The clients that are asked for. With `--url` none is. */
+export function clientTargetsOf({ only, url }: ConformanceOptions): readonly ClientTarget[] {
+  return url === undefined ? CLIENT_TARGETS.filter(({ name }) => isAskedFor(name, only)) : [];
+}
+
+/** The targets that are asked for. With `--url` none is. */
+export function targetsOf({ only, url }: ConformanceOptions): readonly Target[] {
+  return url === undefined ? TARGETS.filter(({ name }) => isAskedFor(name, only)) : [];
+}
+
+function isAskedFor(name: string, only: readonly string[]): boolean {
+  return only.length === 0 || only.some((part) => name.includes(part));
+}
+
+async function runServers(
+  options: ConformanceOptions,
+  targets: readonly Target[],
+  tell: Tell,
+  stop: AbortSignal,
+): Promise<void> {
   const suites =
     options.url === undefined && targets.length > 0
       ? new Set(targets.flatMap((target) => target.suites))
@@ -31,12 +59,6 @@ export async function runConformance(
   const direct = await runDirect(suites, tell, stop);
   if (options.url !== undefined) return runAt(options.url, 'url', [...suites], direct, [], tell, stop);
   for (const target of targets) await runTarget(target, direct, tell, stop);
-}
-
-/** The targets that are asked for. With `--url` none is. */
-export function targetsOf({ only, url }: ConformanceOptions): readonly Target[] {
-  if (url !== undefined) return [];
-  return TARGETS.filter(({ name }) => only.length === 0 || only.some((part) => name.includes(part)));
 }
 
 async function runDirect(

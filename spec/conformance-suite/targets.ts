@@ -1,7 +1,9 @@
-// What the suites are run against, one row per target. `npm run conformance -- --only stdio` chooses by name.
+// What the suites are run against, one row per target, and the clients that they look at. `npm run conformance -- --only stdio`
+// chooses by name.
 
 import type { EverythingEra } from '../fixtures/everything/http-face.ts';
 import type { Allowance } from './compare.ts';
+import { API_CLIENT, CLIENT_ACROSS } from './expected-clients.ts';
 import { LEGACY_TO_MODERN, MODERN_TO_LEGACY } from './expected-crossed.ts';
 import type { SuiteName } from './suites.ts';
 
@@ -71,4 +73,20 @@ export const TARGETS: readonly Target[] = [
     suites: legacy,
     allowed: LEGACY_TO_MODERN,
   },
+];
+
+/** A client of the gateway: the server of each scenario is an instance behind it, whose client is the gateway. */
+export interface ClientTarget {
+  readonly name: string;
+  /** The era of the server, the other one, or no MCP at all. In the latter two all that the server sees is the gateway's. */
+  readonly speaks: 'same' | 'other' | 'api';
+  /** Differences from the client that speaks to the scenario's server directly. */
+  readonly allowed: readonly Allowance[];
+}
+
+/** Every client, in the order they are run. */
+export const CLIENT_TARGETS: readonly ClientTarget[] = [
+  { name: 'client', speaks: 'same', allowed: [] },
+  { name: 'crossed-client', speaks: 'other', allowed: CLIENT_ACROSS },
+  { name: 'api-client', speaks: 'api', allowed: API_CLIENT },
 ];

@@ -43,6 +43,23 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     ]);
   });
 
+  declare('forgets a template, and nothing else, and says whether it was there', async (store) => {
+    for (const name of ['demo', 'other']) await store.saveTemplate({ name, loadBalancer: {} });
+    await store.saveInstance({ ...smallest, template: 'other' });
+    assert.equal(
+      [
+        await store.deleteTemplate('demo'),
+        await store.deleteTemplate('demo'),
+        await store.deleteTemplate('none'),
+      ],
+      [true, false, false],
+    );
+    assert.equal(await store.listTemplates(), [{ name: 'other', loadBalancer: {} }]);
+    assert.is((await store.listInstances()).length, 1);
+    await store.saveTemplate({ name: 'demo', loadBalancer: { timeout: 5 } });
+    assert.is((await store.listTemplates()).length, 2);
+  });
+
   declare('gives back every field of an instance as it was saved', async (store) => {
     for (const definition of [fullHttp, fullStdio, smallest]) await store.saveInstance(definition);
     assert.equal(
@@ -149,19 +166,21 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
         await changes(() => store.saveInstance(smallest)),
         await changes(() => store.saveInstance(smallest)),
         await changes(() => store.deleteInstance(smallest.template, smallest.id)),
+        await changes(() => store.deleteTemplate('demo')),
       ],
-      [true, true, true, true],
+      [true, true, true, true, true],
     );
     assert.equal(
       [
         await changes(() => store.deleteInstance(smallest.template, smallest.id)),
+        await changes(() => store.deleteTemplate('demo')),
         await changes(() => store.listInstances()),
         await changes(() => store.saveTombstone(tombstone)),
         await changes(() => store.deleteTombstone('demo', 'a')),
         await changes(() => store.settings.ensure('name', 'value')),
         await changes(() => store.ping()),
       ],
-      [false, false, false, false, false, false],
+      [false, false, false, false, false, false, false],
     );
   });
 

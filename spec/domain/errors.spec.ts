@@ -98,9 +98,16 @@ test('keeps the findings about bad input', () => {
     code: 'VALIDATION_ERROR',
     status: 422,
     delivered: 'no',
-    message: 'The request is not valid.',
-    facts: { items },
+    message: 'The request is not valid: weight: too small.',
+    facts: { items, plainMessage: 'The request is not valid.' },
   });
+  const several = errors.validationFailed([{ loc: ['body'], msg: 'no object', type: 'dict_type' }, ...items]);
+  assert.is(several.message, 'The request is not valid: no object (and 1 more).');
+  const options = errors.validationFailed(
+    [{ loc: ['options', 'graceMs'], msg: 'expected x', type: 'value_error' }],
+    'This',
+  );
+  assert.is(options.message, 'This is not valid: graceMs: expected x.');
 });
 
 test('keeps what the backend said, and that it was delivered', () => {

@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
-import { backendUnavailable, noHealthyInstance } from '../../src/domain/errors.ts';
-import { atInstance, openingFailed, reasonOf } from '../../src/domain/failures.ts';
+import { backendUnavailable, noHealthyInstance, shuttingDown } from '../../src/domain/errors.ts';
+import { atInstance, openingFailed, perhapsDelivered, reasonOf } from '../../src/domain/failures.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('failures');
@@ -12,6 +12,12 @@ test('keep everything when they are about an instance', () => {
   const error = atInstance(refused, 'a');
   assert.equal([error.code, error.message, error.cause], [refused.code, refused.message, cause]);
   assert.equal(error.facts, { ...refused.facts, instanceId: 'a' });
+});
+
+test('of a call that was sent promise nothing, and ask nobody to come back', () => {
+  const error = perhapsDelivered(shuttingDown());
+  assert.equal([error.code, error.message], [shuttingDown().code, shuttingDown().message]);
+  assert.equal([error.delivered, error.facts.retryAfterSeconds], ['unknown', undefined]);
 });
 
 test('of an opening were never delivered, and carry the last words', () => {

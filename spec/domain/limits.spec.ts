@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { LIMITS } from '../../src/domain/limits.ts';
+import { LIMITS, OWN_BOUNDS, ownBounds } from '../../src/domain/limits.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -40,6 +40,10 @@ test('proves answers that are smaller than the largest one', () => {
 
 test('has stopped a child before the grace of the gateway is over', () => {
   assert.ok(LIMITS.stdinEndMs + LIMITS.terminateMs < LIMITS.graceMs);
+});
+
+test('leaves what single clients may have as it is where nothing is said', () => {
+  assert.equal([ownBounds(), ownBounds({ share: 1 })], [OWN_BOUNDS, { processes: 64, share: 1 }]);
 });
 
 test('lets nobody wait in line longer than a call may take', () => {

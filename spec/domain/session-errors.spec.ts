@@ -15,7 +15,9 @@ test('has a code and a status for each', () => {
     errors.parkedCallsFull(1_000),
     errors.sessionShareLimit(10),
     errors.conversationShareLimit(16),
+    errors.processShareLimit(16),
     errors.parkedShareLimit(250),
+    errors.tooManySearches(),
   ];
   assert.equal(
     all.map(({ code, status }) => `${status} ${code}`),
@@ -26,6 +28,8 @@ test('has a code and a status for each', () => {
       '429 QUEUE_FULL',
       '429 QUEUE_FULL',
       '503 SESSION_LIMIT',
+      '429 QUEUE_FULL',
+      '429 QUEUE_FULL',
       '429 QUEUE_FULL',
       '429 QUEUE_FULL',
     ],
@@ -42,8 +46,20 @@ test('says that a lost session did not carry the request', () => {
   assert.is(lost.message, 'The session ended: its instance is gone. Initialize again.');
 });
 
-test('says when to come back where there is no room', () => {
-  assert.is(errors.sessionLimit(10).facts.retryAfterSeconds, 60);
+test('says when to come back where others make room, and nothing where only the caller can, or time', () => {
+  const { sessionLimit, sessionShareLimit, conversationShareLimit, processShareLimit, processLimit } = errors;
+  const all = [sessionLimit, conversationShareLimit, sessionShareLimit, processShareLimit, processLimit];
+  assert.equal(
+    all.map((refusal) => refusal(10).facts.retryAfterSeconds),
+    [60, 5, undefined, undefined, undefined],
+  );
+});
+
+test('names the setting that bounds it', () => {
+  assert.match(errors.sessionLimit(10).message, 'sessions.max)');
+  assert.match(errors.processLimit(10).message, 'sessions.max_processes)');
+  for (const refusal of [errors.sessionShareLimit, errors.processShareLimit, errors.conversationShareLimit])
+    assert.match(refusal(10).message, 'sessions.share)');
 });
 
 test.run();

@@ -1,10 +1,18 @@
 import { Value } from 'typebox/value';
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY, STRATEGY_NAMES } from '../../src/domain/policy.ts';
-import { LoadBalancerSettings, policyOf, TemplateId } from '../../src/domain/template.ts';
+import { changedSettings, LoadBalancerSettings, policyOf, TemplateId } from '../../src/domain/template.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('template');
+
+test('lays a change over settings, and takes away what is null', () => {
+  const settings = { timeout: 7, session: 'shared' } as const;
+  assert.equal(changedSettings(settings, { timeout: null, max_retries: 1, strategy: null }), {
+    session: 'shared',
+    max_retries: 1,
+  });
+});
 
 test('takes lower-case words with digits and hyphens for a name', () => {
   const names = ['weather', 'a', 'brave-search-2', 'a'.repeat(128)];

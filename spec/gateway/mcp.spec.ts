@@ -4,7 +4,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../src/domain/account.ts';
+import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
@@ -45,7 +45,12 @@ const initialize = {
 };
 
 /** One POST, and the message that answers it, however it is framed. */
-async function post(template: string | undefined, message: JsonObject, headers: Record<string, string> = {}) {
+async function post(
+  template: string | undefined,
+  message: JsonObject,
+  headers: Record<string, string> = {},
+  principal: Principal = ANONYMOUS,
+) {
   const reply = new RecordedReply();
   const request: McpRequest = {
     method: 'POST',
@@ -56,7 +61,7 @@ async function post(template: string | undefined, message: JsonObject, headers: 
     },
     body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, ...message })),
     template,
-    principal: ANONYMOUS,
+    principal,
     charge: () => {},
   };
   try {
@@ -133,6 +138,40 @@ test('has room for as many sessions as it was told', async () => {
   const { status, answer } = await post('a', initialize);
   assert.is(status, 503);
   assert.match(JSON.stringify(answer), 'SESSION_LIMIT');
+});
+
+test('gives one caller his share, at one template as at all of them, and the rest to the others', async () => {
+  await gateway.close({ graceMs: 0 });
+  gateway = await createGateway({ sessions: { max: 20, share: 0.45 } });
+  await gateway.register('a', { handler: serving({ read: () => text('read') }) }, { waitMs: 5_000 });
+  const open = (template: string | undefined, id: string) =>
+    post(template, initialize, {}, { ...ANONYMOUS, id });
+  for (const template of ['a', undefined]) {
+    for (let count = 0; count < 9; count += 1) assert.is((await open(template, 'user:ann')).status, 200);
+    const { status, answer } = await open(template, 'user:ann');
+    assert.is(status, 503);
+    assert.match(JSON.stringify(answer), 'You have 9 sessions');
+    assert.is((await open(template, 'user:bob')).status, 200);
+  }
+});
+
+test('finishes what is under way at a template that is deleted, and answers 404 from then on', async () => {
+  const [one, joined] = [await openSession('a'), await openSession(undefined)];
+  const under = [post('a', call('wait'), one), post(undefined, call('a__wait'), joined)];
+  for (let turns = 0; turns < 50; turns += 1) await turn();
+  await gateway.deregister('a', 'one');
+  await gateway.deleteTemplate('a');
+  assert.is((await post('a', call('read'), one)).status, 404);
+  assert.match(JSON.stringify((await post(undefined, call('a__read'), joined)).answer), 'error');
+  released.resolve();
+  for (const { answer } of await Promise.all(under)) assert.equal(answer.result, text('waited'));
+  const { answer } = await post(undefined, { method: 'tools/list' }, joined);
+  assert.not.match(JSON.stringify(answer), 'a__');
+  assert.is((await post('a', initialize)).status, 404);
+  await gateway.register('a', { handler: serving({ read: () => text('new') }) }, { waitMs: 5_000 });
+  const { message, headers } = modern('read');
+  assert.match(JSON.stringify((await post('a', message, headers)).answer), '"new"');
+  assert.equal(faults, []);
 });
 
 test('tells of an error of its own what no client is told', async () => {

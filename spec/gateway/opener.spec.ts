@@ -7,6 +7,7 @@ import { definition } from '../actors/instance-stage.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
+import { fixture } from '../transports/open-stdio.ts';
 
 const test = suite('opener');
 const { signal } = new AbortController();
@@ -29,6 +30,23 @@ test('opens nothing in a denied network', async () => {
   const transport = await openerOf([], new Map())(instance, signal);
   await transport.close();
   await server.close();
+});
+
+test('lets an instance run as many programs for single clients as was said', async () => {
+  const { command, args } = fixture();
+  const instance = definition({ transport: 'stdio', command, args });
+  const transport = await openerOf([], new Map(), 1)(instance, signal);
+  try {
+    const profile = {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'x', version: '1' },
+    };
+    await transport.openUpstream(profile, signal, 'user:ann');
+    assert.is(await codeOf(transport.openUpstream(profile, signal, 'user:bob')), 'QUEUE_FULL');
+  } finally {
+    await transport.close();
+  }
 });
 
 test.run();

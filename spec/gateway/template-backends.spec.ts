@@ -2,6 +2,7 @@
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { InstanceRef } from '../../src/actors/instance-ref.ts';
 import type { ListField } from '../../src/domain/mcp.ts';
 import { TemplateBackends } from '../../src/gateway/template-backends.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
@@ -10,15 +11,15 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('template backends');
 
 type Parts = ConstructorParameters<typeof TemplateBackends>[1];
-type Ref = { state: string; peer?: unknown; lastPeer?: unknown; tools?: unknown };
+type Ref = { id?: string; state: string; era?: string; peer?: unknown; lastPeer?: unknown; tools?: unknown };
 
 /** Backends of the template `t` over these instances; what is not asked for here is not there. */
 function over(refs: readonly Ref[], sessions: readonly object[] = []) {
-  const listChanged$ = new Subject<{ template: string; list: ListField }>();
-  const fleet = { refs: () => refs, listChanged$ };
+  const listChanges$ = new Subject<{ template: string; list: ListField }>();
+  const fleet = { refs: () => refs };
   const found = { find: () => sessions[0] };
-  const parts: Partial<Record<keyof Parts, unknown>> = { fleet, sessions: found };
-  return { backends: new TemplateBackends('t', Object(parts)), listChanged$ };
+  const parts: Partial<Record<keyof Parts, unknown>> = { fleet, sessions: found, listChanges$ };
+  return { backends: new TemplateBackends('t', Object(parts)), listChanges$ };
 }
 
 test('asks the healthy who they are, and remembers while nobody is', () => {
@@ -34,6 +35,31 @@ test('asks the healthy who they are, and remembers while nobody is', () => {
     other,
   ]);
   assert.equal(over([]).backends.peers(), []);
+});
+
+test('names the instances of the modern era that may go on with something', () => {
+  const { backends } = over([
+    { id: 'a', state: 'healthy', era: 'modern' },
+    { id: 'b', state: 'unhealthy', era: 'modern' },
+    { id: 'c', state: 'healthy', era: 'legacy' },
+    { id: 'd', state: 'draining', era: 'modern' },
+  ]);
+  assert.equal(backends.modernInstanceIds(), ['a', 'd']);
+});
+
+test('asks for pages only of who is healthy', () => {
+  const ref = (state: string) => Object.create(InstanceRef.prototype, { state: { value: state } });
+  const found = new Map([
+    ['a', ref('healthy')],
+    ['b', ref('draining')],
+    ['c', { state: 'healthy' }],
+  ]);
+  const fleet = { find: (_: string, id: string) => found.get(id) };
+  const backends = new TemplateBackends('t', Object({ fleet, listChanges$: new Subject() }));
+  assert.equal(
+    ['a', 'b', 'c', 'd'].map((id) => backends.isThere(id)),
+    [true, false, false, false],
+  );
 });
 
 test('finds a tool with whoever lists it', () => {
@@ -54,11 +80,11 @@ test('knows only sessions of its template', () => {
 });
 
 test('tells of its own lists only', () => {
-  const { backends, listChanged$ } = over([]);
+  const { backends, listChanges$ } = over([]);
   const lists: ListField[] = [];
   backends.listChanged$.subscribe((list) => lists.push(list));
-  listChanged$.next({ template: 'other', list: 'tools' });
-  listChanged$.next({ template: 't', list: 'prompts' });
+  listChanges$.next({ template: 'other', list: 'tools' });
+  listChanges$.next({ template: 't', list: 'prompts' });
   assert.equal(lists, ['prompts']);
 });
 

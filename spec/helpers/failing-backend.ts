@@ -11,6 +11,7 @@ import { backendUnavailable, type Delivered, GatewayError } from '../../src/doma
 import type { EventName, GatewayEvent } from '../../src/domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
+import type { OwnBounds } from '../../src/domain/limits.ts';
 import type { Tool } from '../../src/domain/mcp.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { type ScriptedExchange, ScriptedTransport } from './scripted-transport.ts';
@@ -81,7 +82,7 @@ export class Stage {
   /** Exact back-offs. One that throws breaks the actor that asks. */
   random = () => 0.5;
 
-  constructor(policy: Partial<BalancerPolicy> = {}) {
+  constructor(policy: Partial<BalancerPolicy> = {}, own?: OwnBounds) {
     const now = () => Date.now();
     const { emit } = this;
     // The global timer at the time of the call: specs put simulated ones in its place.
@@ -94,6 +95,7 @@ export class Stage {
       now,
       random: () => this.random(),
       emit,
+      own,
       open: (one, signal) => this.open(one, signal),
     });
     const isAccepting = () => this.isAccepting;

@@ -40,6 +40,9 @@ export class FailingStore implements Store {
   saveTemplate(settings: TemplateSettings): Promise<void> {
     return this.#run('saveTemplate', () => this.#store.saveTemplate(settings));
   }
+  deleteTemplate(name: string): Promise<boolean> {
+    return this.#run('deleteTemplate', () => this.#store.deleteTemplate(name));
+  }
   listInstances(): Promise<InstanceDefinition[]> {
     return this.#run('listInstances', () => this.#store.listInstances());
   }

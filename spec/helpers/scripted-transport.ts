@@ -8,7 +8,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.t
 import type { InstanceDefinition, TransportKind } from '../../src/domain/instance.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
-import type { Closed, Transport, TransportFacts } from '../../src/transports/transport.ts';
+import type { Closed, OnStarted, Transport, TransportFacts } from '../../src/transports/transport.ts';
 
 /** A legacy server that announces nothing, so that it is not asked for its tools. */
 export const PEER: Peer = {
@@ -233,6 +233,8 @@ export interface Opening {
   /** Resolves, by default with a new transport, and returns it. Only the first call of the two counts. */
   succeed(transport?: ScriptedTransport): ScriptedTransport;
   fail(reason?: string): void;
+  /** Says that its program was started, which has said this by now. */
+  start(facts: TransportFacts): void;
 }
 
 /** The `open` of an instance. By default it heeds the signal, as transports do. */
@@ -251,7 +253,11 @@ export class ScriptedOpener {
     return last;
   }
 
-  readonly open = (definition: InstanceDefinition, signal: AbortSignal): Promise<Transport> => {
+  readonly open = (
+    definition: InstanceDefinition,
+    signal: AbortSignal,
+    onStarted?: OnStarted,
+  ): Promise<Transport> => {
     if (this.thrownByOpen !== undefined) throw this.thrownByOpen;
     const { promise, resolve, reject } = Promise.withResolvers<Transport>();
     let isSettled = false;
@@ -268,7 +274,8 @@ export class ScriptedOpener {
     signal.addEventListener('abort', () => {
       if (this.heedsSignal) fail('its start was called off');
     });
-    this.openings.push({ definition, signal, succeed, fail });
+    const start = (facts: TransportFacts) => onStarted?.(() => facts);
+    this.openings.push({ definition, signal, succeed, fail, start });
     return promise;
   };
 }

@@ -74,6 +74,23 @@ test('are no body, of a known length', async () => {
   );
 });
 
+test('tell the log what was asked, what failed first and which session it was about', async () => {
+  let state: HttpContext['state'] | undefined;
+  const app = await serve((reply, context) => {
+    state = context.state;
+    reply.asks('tools/call');
+    reply.batches(2);
+    reply.opens('s1');
+    reply.fails(-32_602);
+    reply.fails(-32_603);
+    reply.empty(202);
+  });
+  await app.ask('POST', '/');
+  app.close();
+  const { rpcMethod, rpcMessages, rpcError, sessionId } = state ?? {};
+  assert.equal([rpcMethod, rpcMessages, rpcError, sessionId], ['tools/call', 2, -32_602, 's1']);
+});
+
 test('are an event stream that nothing on the way keeps back', async () => {
   const { status, headers, text } = await answerOf((reply) => {
     reply.from('one');

@@ -94,6 +94,9 @@ const ROWS: Readonly<Record<string, Row>> = {
     ...{ needs: write, admitted: '200', ...hidden },
     body: () => ({ max_retries: 3 }),
   },
+  'DELETE /gateway/templates/:template': {
+    ...{ needs: write, admitted: '422 VALIDATION_ERROR', ...hidden },
+  },
   'POST /gateway/register': {
     ...{ needs: write, admitted: '201', ...hidden },
     body: () => ({ template_name: 'demo', id: unique(), endpoint: 'http://127.0.0.1:1' }),

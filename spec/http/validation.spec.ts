@@ -134,6 +134,27 @@ test('takes of several forms the one that was probably meant', () => {
   assert.equal(locs(null), ['body']);
 });
 
+test('takes of several forms that are known as little the one that asks for less', () => {
+  const Flat = Type.Object({ x: Type.Optional(Type.Integer()) }, { additionalProperties: false });
+  const Nested = Type.Object({ inner: Flat }, { additionalProperties: false });
+  const shape = compileShape(Type.Union([Nested, Flat]), 'body');
+  const said = (value: unknown) => shape.findings(value).map(({ loc, type }) => `${loc.join('.')} ${type}`);
+  assert.equal(said({ y: 1 }), ['body.y extra_forbidden']);
+  assert.equal(said({ inner: {}, x: 1 }), ['body.x extra_forbidden']);
+});
+
+test('does not offer null where something else would do as well', () => {
+  const nullable = (schema: TSchema) => Type.Union([schema, Type.Null()]);
+  const shape = compileShape(
+    Type.Object({ a: nullable(Type.Enum(['x', 'y'])), b: nullable(Type.Integer({ minimum: 1 })) }),
+    'body',
+  );
+  assert.ok(shape.accepts({ a: null, b: null }));
+  const said = (value: unknown) => shape.findings(value).map(({ loc, type }) => `${loc.join('.')} ${type}`);
+  assert.equal(said({ a: 'z', b: 0 }), ['body.a enum', 'body.b greater_than_equal']);
+  assert.equal(said({ a: 1, b: 'x' }), ['body.a enum', 'body.b int_type']);
+});
+
 test('finds nothing where nothing is wrong', () => {
   assert.equal(compileShape(Type.Object({}), 'body').findings({}), []);
   assert.ok(anything().accepts(Symbol('x')));

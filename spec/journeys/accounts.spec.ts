@@ -46,7 +46,10 @@ test('from an empty folder to a revoked key, over a restart', async () => {
 
   const early = await cli(['gateway', 'list']);
   assert.equal([early.code, early.out], [1, '']);
-  assert.is(early.err, `stagedoor: not logged in at ${url}; run "npx stagedoor gateway login <name>"\n`);
+  assert.is(
+    early.err,
+    `stagedoor: not logged in at ${url}; run "npx stagedoor gateway login <name>", or set STAGEDOOR_API_KEY\n`,
+  );
 
   const wrong = await cli(['gateway', 'login', 'admin', '--password', '-'], 'not the password\n');
   assert.is(wrong.code, 1);

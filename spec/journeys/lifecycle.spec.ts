@@ -2,7 +2,8 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { stdioServerPath } from '../fixtures/drive.ts';
+import { freePort } from '../../src/cli/free-port.ts';
+import { httpServerPath, stdioServerPath } from '../fixtures/drive.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
 import { canFindDescendants, Program } from '../helpers/program.ts';
 import { suite } from '../helpers/suite.ts';
@@ -34,8 +35,8 @@ test('registers, lists, calls, deregisters and registers again', async () => {
   await register('mixed', 'near', '--name=near');
 
   const { out: listed } = await gateway.run('gateway', 'list');
-  assert.match(listed, /^mixed +far +http +healthy +2 +0 +http/m);
-  assert.match(listed, /^mixed +near +stdio +healthy +1 +0 +/m);
+  assert.match(listed, /^mixed +far +http +healthy +2 +0 +0 +0 +http/m);
+  assert.match(listed, /^mixed +near +stdio +healthy +1 +0 +0 +0 +/m);
   const registry = JSON.parse((await gateway.run('gateway', 'list', '--json')).out);
   assert.is(registry.templates.mixed.instances.length, 2);
   const { code, out: status } = await gateway.run('gateway', 'status');
@@ -159,6 +160,23 @@ needsProcesses('stops in order when a defect of its own surfaces', async () => {
   assert.equal(await gateway.end(20_000), { code: 1, signal: null });
   assert.match(gateway.err, 'a defect on purpose');
   assert.equal(await gateway.survivors(), []);
+});
+
+needsProcesses('leaves nothing behind even when it is killed', async () => {
+  await begin();
+  await gateway.url();
+  await register('stubborn', 'one', stubborn);
+  const port = await freePort();
+  const { code, err } = await gateway.run(
+    ...['gateway', 'register', 'managed', '--id', 'one', '--wait', '20'],
+    ...['--endpoint', `http://127.0.0.1:${port}/mcp`],
+    ...['--command', `'${process.execPath}' '${httpServerPath}' --port=${port}`],
+  );
+  assert.is(code, 0, err);
+  assert.is(gateway.descendants().length, 3, 'two children and a grandchild');
+  gateway.signal('SIGKILL');
+  assert.equal(await gateway.end(), { code: null, signal: 'SIGKILL' });
+  assert.equal(await gateway.survivors(15_000), []);
 });
 
 test('goes on when nobody reads what it prints any more', async () => {

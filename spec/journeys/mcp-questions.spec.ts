@@ -1,5 +1,5 @@
 // Calls that take their time, because their server asks its client something or works: what becomes of them when their
-// instance is drained, when somebody else answers, and when the client loses its connection. With accounts: whose question
+// instance is drained or restarted, when somebody else answers, and when the client loses its connection. With accounts: whose question
 // it was matters.
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -71,6 +71,19 @@ for (const template of ['far', 'near', 'modern']) {
       }
     });
   }
+
+  test(`${template}: a restart waits for a call that waits for its client`, async () => {
+    await change(admin, template, { session_failover: 'never' });
+    const client = await LegacyClient.open(stage.wire, path, { headers: own, capabilities });
+    const { instanceId } = await client.ask('prompts/get', PROMPT);
+    const call = await client.wire.stream(path, { headers: client.headers, body: ask });
+    const question = await call.sees(isQuestion);
+    await command(template, instanceId, 'restart');
+    await delay(quietMs);
+    assert.is((await reply(client, question, 'ada')).status, 202);
+    assert.match(textOf(await call.sees(isAnswer)), '"username":"ada"');
+    assert.is((await client.ask('prompts/get', PROMPT)).status, 404);
+  });
 
   test(`${template}: nobody answers the question of another session`, async () => {
     const client = await LegacyClient.open(stage.wire, path, { headers: own, capabilities });
@@ -146,6 +159,10 @@ function reply(client: LegacyClient, { id }: Message, username: string) {
   return client.send(JSON.stringify({ jsonrpc: '2.0', id, result: answerOf(username)() }));
 }
 
-async function command(template: string, id: string | undefined, verb: 'drain' | 'resume'): Promise<void> {
+async function command(
+  template: string,
+  id: string | undefined,
+  verb: 'drain' | 'resume' | 'restart',
+): Promise<void> {
   assert.is((await admin(`POST /gateway/instances/${template}/${id}/${verb}`, {})).status, 200);
 }

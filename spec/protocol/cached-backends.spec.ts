@@ -1,17 +1,21 @@
 // Which requests are answered from memory: lists without a conversation of one's own, per capabilities and caller.
 
-import { firstValueFrom } from 'rxjs';
+import { mock } from 'node:test';
+import { firstValueFrom, of, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
+import type { ServerMessage } from '../../src/domain/client.ts';
+import { noHealthyInstance } from '../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import { CachedBackends } from '../../src/protocol/cached-backends.ts';
+import type { Session } from '../../src/protocol/ports.ts';
 import { suite } from '../helpers/suite.ts';
-import { ADA, ListingBackends, PROFILE } from './listing-backends.ts';
+import { ADA, answered, ListingBackends, PROFILE } from './listing-backends.ts';
 
 const test = suite('cached backends');
 
 function staged() {
   const inner = new ListingBackends({ tools: [{ name: 'a' }] });
-  const cached = new CachedBackends(inner, () => 0);
+  const cached = new CachedBackends(inner, { now: () => 0 });
   const ask = (request: ExchangeRequest, options = {}) =>
     firstValueFrom(cached.exchange(request, { owner: ADA, profile: PROFILE, ...options }));
   return { inner, cached, ask };
@@ -44,6 +48,13 @@ test('passes everything else on, and lists with parameters that it does not know
   assert.is(inner.asked.length, 4);
 });
 
+test('names the instances of the others, if they do', () => {
+  const { inner, cached } = staged();
+  assert.equal(cached.modernInstanceIds(), []);
+  Object.assign(inner, { modernInstanceIds: () => ['one'] });
+  assert.equal(cached.modernInstanceIds(), ['one']);
+});
+
 test('asks again after a change, until it is closed', async () => {
   const { inner, cached, ask } = staged();
   await ask({ method: 'tools/list' });
@@ -71,6 +82,72 @@ test('serves sessions that share a conversation, and lets the others ask', async
   assert.is(session.isShared, false);
 });
 
+test('lets nothing stand in when nobody is, or ever was, there', async () => {
+  const { inner, ask } = staged();
+  await ask({ method: 'tools/list' });
+  inner.instead = throwError(() => noHealthyInstance('t', 'none'));
+  inner.listChanged$.next('tools');
+  assert.is((await ask({ method: 'tools/list' })).isRemembered, true);
+  inner.peers = () => [];
+  const code = await ask({ method: 'tools/list' }).then(
+    () => 'answered',
+    (error: { code: string }) => error.code,
+  );
+  assert.is(code, 'NO_HEALTHY_INSTANCE');
+});
+
+test('tells sessions when the template lists something else, as far as they were told that they would hear', async () => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  try {
+    const { inner, cached } = staged();
+    inner.peer = { ...inner.peer, capabilities: { tools: { listChanged: true }, prompts: {} } };
+    const session = await cached.openSession(ADA, PROFILE);
+    const heard: string[] = [];
+    let isOver = false;
+    session.messages$.subscribe({
+      next: ({ method }) => heard.push(method),
+      complete: () => {
+        isOver = true;
+      },
+    });
+    const said: ServerMessage = {
+      kind: 'notification',
+      method: 'notifications/tools/list_changed',
+      params: {},
+    };
+    inner.sessions[0]?.messages$.next(said);
+    for (const list of ['tools', 'prompts', 'tools'] as const) inner.listChanged$.next(list);
+    mock.timers.tick(5_000);
+    assert.equal(heard, ['notifications/tools/list_changed'], 'once, whoever says it');
+    inner.sessions[0]?.messages$.complete();
+    assert.is(isOver, true);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('shows a session what its own instance lists, also when that is for everybody', async () => {
+  const { inner, cached } = staged();
+  const listed = async (session: Session) => {
+    const { event } = await firstValueFrom(session.exchange({ method: 'tools/list' }));
+    return event.kind === 'result' ? Object(event.result.value).tools : event;
+  };
+  const [one, same, other] = [
+    await cached.openSession(ADA, PROFILE),
+    await cached.openSession(ADA, PROFILE),
+    await cached.openSession(ADA, PROFILE),
+  ];
+  const answer = (name: string) => answered({ tools: [{ name }], ttlMs: 60_000, cacheScope: 'public' });
+  inner.instead = of(answer('old'));
+  assert.equal([await listed(one), await listed(same)], [[{ name: 'old' }], [{ name: 'old' }]]);
+  assert.is(inner.asked.length, 1);
+  const [, , moved] = inner.sessions;
+  assert.ok(moved);
+  Object.defineProperty(moved, 'peer', { value: { ...inner.peer } });
+  inner.instead = of(answer('new'));
+  assert.equal([await listed(other), await listed(one)], [[{ name: 'new' }], [{ name: 'old' }]]);
+});
+
 test('shows the session as it is', async () => {
   const { inner, cached } = staged();
   const session = await cached.openSession(ADA, PROFILE);
@@ -80,7 +157,6 @@ test('shows the session as it is', async () => {
     [session.id, session.ownerId, session.profile, session.peer, session.logLevel],
     [own.id, 'user:ada', PROFILE, own.peer, undefined],
   );
-  assert.is(session.messages$, own.messages$);
   session.hold()();
   session.notify('notifications/roots/list_changed', {});
   await session.close();

@@ -1,5 +1,6 @@
 // All templates as one server, for clients without a session; the same for sessions is in joined-session.spec.ts.
 
+import { mock } from 'node:test';
 import { firstValueFrom, Observable, of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ServerNotification } from '../../src/domain/client.ts';
@@ -9,9 +10,11 @@ import { JoinedBackends } from '../../src/protocol/joined-backends.ts';
 import type { TemplateListChange } from '../../src/protocol/joined-lists.ts';
 import type { Owner, WantedChanges } from '../../src/protocol/ports.ts';
 import { suite } from '../helpers/suite.ts';
-import { ADA, ListingBackends, PROFILE } from './listing-backends.ts';
+import { ADA, ListingBackends, PROFILE, shownTool } from './listing-backends.ts';
 
 const test = suite('joined backends');
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
+test.after.each(() => mock.timers.reset());
 const serverInfo = { name: 'stagedoor', version: '1' };
 
 /** Notifies of what it was subscribed to, and tells for how long. */
@@ -32,8 +35,9 @@ function staged() {
   a.peer = { ...a.peer, capabilities: { tools: {}, resources: {}, logging: {} } };
   b.peer = { ...b.peer, capabilities: { tools: {}, prompts: {} } };
   const listChanges$ = new Subject<TemplateListChange>();
+  const templates = ['a', 'b'];
   const joined = new JoinedBackends({
-    templates: () => ['a', 'b'],
+    templates: () => templates,
     of: (template) => (template === 'a' ? a : b),
     listChanges$,
     serverInfo,
@@ -48,21 +52,22 @@ function staged() {
     );
     return { ...from, said: event.kind === 'result' ? event.result.value : event };
   };
-  return { a, b, joined, ask, listChanges$ };
+  return { a, b, joined, ask, listChanges$, templates };
 }
 
-test('offers what any of them offers, to who may use it', () => {
+test('always has lists, and offers what any of them offers to who may use it', () => {
   const { joined } = staged();
   const capabilitiesFor = (owner: Owner) =>
     joined.peers(owner).map(({ capabilities }) => Object.keys(capabilities));
-  assert.equal(capabilitiesFor(ADA), [['tools', 'prompts', 'resources', 'logging']]);
-  assert.equal(capabilitiesFor({ id: 'key:1', templates: new Set(['b']) }), [['tools', 'prompts']]);
+  const lists = ['tools', 'prompts', 'resources'];
+  assert.equal(capabilitiesFor(ADA), [[...lists, 'logging']]);
+  assert.equal(capabilitiesFor({ id: 'key:1', templates: new Set(['b']) }), [lists]);
   assert.equal(joined.peers(ADA)[0]?.greeting.serverInfo, serverInfo);
 });
 
 test('lists all, calls the owner, and names the instance with its template', async () => {
   const { ask, b } = staged();
-  assert.equal((await ask({ method: 'tools/list' })).said, { tools: [{ name: 'a__x' }, { name: 'b__x' }] });
+  assert.equal((await ask({ method: 'tools/list' })).said, { tools: [shownTool('a__x'), shownTool('b__x')] });
   assert.equal(await ask({ method: 'tools/call', params: { name: 'b__x' } }, ADA, 'b/two'), {
     said: { called: { name: 'x' } },
     instanceId: 'b/one',
@@ -86,7 +91,7 @@ test('refuses what is outside of a caller’s templates in the words for what is
   const owner = { id: 'key:1', templates: new Set(['b']) };
   const call = (name: string) => ask({ method: 'tools/call', params: { name } }, owner);
   assert.equal(await call('a__x'), await call('nobody__x'));
-  assert.equal((await ask({ method: 'tools/list' }, owner)).said, { tools: [{ name: 'b__x' }] });
+  assert.equal((await ask({ method: 'tools/list' }, owner)).said, { tools: [shownTool('b__x')] });
 });
 
 test('waits for changes of all, and for updates of the owner of a resource only', async () => {
@@ -110,6 +115,56 @@ test('waits for changes of all, and for updates of the owner of a resource only'
   assert.equal([a.told.observed, b.told.observed], [false, false]);
 });
 
+test('tells of a template that comes later, to who may use it, once, and hears it from then on', () => {
+  const { joined, b, listChanges$, templates } = staged();
+  templates.pop();
+  const tools = new Set<ListField>(['tools']);
+  const listen = (owner: Owner) => {
+    const heard: string[] = [];
+    const wanted = { lists: tools, resources: new Set<string>() };
+    let isOver = false;
+    joined.changes(owner, PROFILE, wanted).subscribe({
+      next: ({ method }) => heard.push(method),
+      complete: () => {
+        isOver = true;
+      },
+    });
+    return { heard, isOver: () => isOver };
+  };
+  const [ada, key] = [listen(ADA), listen({ id: 'key:1', templates: new Set(['a', 'c']) })];
+  templates.push('b');
+  for (let turn = 0; turn < 3; turn += 1) listChanges$.next({ template: 'b', list: 'tools' });
+  listChanges$.next({ template: 'b', list: 'prompts' });
+  mock.timers.tick(5_000);
+  assert.equal([ada.heard, key.heard], [['notifications/tools/list_changed'], []]);
+  assert.equal(b.wanted, [{ lists: tools, resources: new Set() }]);
+  b.told.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
+  mock.timers.tick(5_000);
+  assert.equal([ada.heard.length, key.heard.length], [2, 0]);
+  listChanges$.complete();
+  assert.equal([ada.isOver(), key.isOver()], [false, false], 'templates complete by themselves');
+});
+
+test('subscribes to a resource when its template is there', async () => {
+  const { joined, b, listChanges$ } = staged();
+  const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'b:1']) };
+  const subscription = joined.changes(ADA, PROFILE, wanted).subscribe();
+  await new Promise(setImmediate);
+  const wantedOfB = () => b.wanted.map(({ resources }) => [...resources]);
+  assert.equal(wantedOfB(), [[]]);
+  b.lists = { resources: [{ uri: 'b:1' }] };
+  b.peer = { ...b.peer, capabilities: { resources: {} } };
+  for (const list of ['tools', 'resources', 'resources'] as const) listChanges$.next({ template: 'b', list });
+  await new Promise(setImmediate);
+  assert.equal(wantedOfB(), [[], ['b:1']]);
+  mock.timers.tick(1_000);
+  listChanges$.next({ template: 'b', list: 'resources' });
+  await new Promise(setImmediate);
+  assert.equal(wantedOfB(), [[], ['b:1']]);
+  subscription.unsubscribe();
+  assert.is(listChanges$.observed, false);
+});
+
 test('looks up who owns what once, however much is listened to', async () => {
   const { joined, a, b } = staged();
   const uris = Array.from({ length: 100 }, (_, number) => `nobody:${number}`);
@@ -117,7 +172,7 @@ test('looks up who owns what once, however much is listened to', async () => {
   a.lists = { resources: [{ uri: 'a:1' }, { uri: 'a:2' }] };
   const subscription = joined.changes(ADA, PROFILE, wanted).subscribe();
   await new Promise(setImmediate);
-  assert.equal([a.asked.length, b.asked.length], [2, 2]);
+  assert.equal([a.asked.length, b.asked.length], [2, 0], 'b announces no resources');
   assert.equal(
     a.wanted.map(({ resources }) => [...resources]),
     [[], ['a:1', 'a:2']],

@@ -5,7 +5,7 @@ import { JoinedDirectory } from '../../src/protocol/joined-directory.ts';
 import { JoinedLists } from '../../src/protocol/joined-lists.ts';
 import { joinedName } from '../../src/protocol/joined-names.ts';
 import { suite } from '../helpers/suite.ts';
-import { CLIENT, ListingBackends } from './listing-backends.ts';
+import { CLIENT, ListingBackends, shownTool } from './listing-backends.ts';
 
 const test = suite('joined directory');
 
@@ -40,15 +40,14 @@ function staged(visible = ['a', 'b']) {
 test('lists everything under joined names', async () => {
   const { directory } = staged();
   assert.equal(await directory.list('tools', CLIENT), [
-    { name: 'a__read', title: 'A' },
-    { name: joinedName({ template: 'a', name: LONG }) },
-    { name: 'b__read' },
+    { ...shownTool('a__read'), title: 'A' },
+    shownTool(joinedName({ template: 'a', name: LONG })),
+    shownTool('b__read'),
   ]);
   assert.equal(await directory.list('prompts', CLIENT), [{ name: 'a__ask' }]);
   assert.equal(await directory.list('resources', CLIENT), [
     { uri: 'file:///both', name: 'both' },
-    { uri: 'file:///both' },
-    { uri: 'b:1' },
+    { uri: 'b:1', name: 'b:1' },
   ]);
 });
 
@@ -64,6 +63,51 @@ test('looks up a name that may be a cut one', async () => {
   assert.equal(await named(joinedName({ template: 'a', name: LONG })), { template: 'a', name: LONG });
   const whole = `b__${'t'.repeat(40)}_0123abcd`;
   assert.equal(await named(whole), { template: 'b', name: whole.slice(3) });
+});
+
+test('looks a name up once that only looks like a cut one', async () => {
+  const { named, all } = staged();
+  const name = `${'t'.repeat(40)}_0123abcd`;
+  const b = all.get('b');
+  assert.ok(b);
+  b.lists = { tools: [{ name }] };
+  assert.equal(await named(`b__${name}`), { template: 'b', name });
+  const { length } = b.asked;
+  await named(`b__${name}`);
+  assert.is(b.asked.length, length);
+});
+
+test('lists a name once, and means the first who has it', async () => {
+  const { directory, named, all } = staged();
+  const a = all.get('a');
+  assert.ok(a);
+  const cut = joinedName({ template: 'a', name: LONG });
+  a.lists = {
+    tools: [
+      { name: LONG, title: '1' },
+      { name: LONG, title: '2' },
+      { name: cut.slice(3), title: '3' },
+    ],
+  };
+  const listed = await directory.list('tools', CLIENT);
+  assert.equal(
+    listed.map(({ name, title }) => [name, title]),
+    [
+      [cut, '1'],
+      ['b__read', undefined],
+    ],
+  );
+  assert.equal(await named(cut), { template: 'a', name: LONG });
+});
+
+test('gives no resource to a template where nobody is any more', async () => {
+  const { resource, all } = staged();
+  assert.is(await resource('file:///both'), 'a');
+  const a = all.get('a');
+  assert.ok(a);
+  a.peers = () => [];
+  assert.is(await resource('file:///both'), 'b');
+  assert.is(await resource('a://7/data'), undefined);
 });
 
 test('knows nothing of templates that the caller may not use', async () => {

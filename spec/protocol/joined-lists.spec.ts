@@ -4,6 +4,7 @@ import { mock } from 'node:test';
 import { NEVER, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { Answer } from '../../src/domain/exchange.ts';
+import type { ListField } from '../../src/domain/mcp.ts';
 import { JoinedLists, type TemplateListChange } from '../../src/protocol/joined-lists.ts';
 import { settled } from '../actors/instance-stage.ts';
 import { suite } from '../helpers/suite.ts';
@@ -45,6 +46,55 @@ test('waits a second for a slow one, and tells when it answers after all', async
   answer.next(answered({ tools: [{ name: 's' }] }));
   await settled();
   assert.equal(late, [{ template: 'slow', list: 'tools' }]);
+});
+
+test('waits once for one that hangs, whoever asks, and again for the next answer', async () => {
+  const { slow, gather } = staged();
+  const answer = new Subject<Answer>();
+  slow.instead = answer;
+  const first = gather();
+  await settled();
+  mock.timers.tick(1_000);
+  await first;
+  assert.equal(names(await gather()), ['fast: f', 'slow: '], 'without any wait');
+  answer.next(answered({ tools: [{ name: 's' }] }));
+  await settled();
+  slow.instead = new Subject<Answer>();
+  let isThere = false;
+  const second = gather().then((gathered) => {
+    isThere = true;
+    return gathered;
+  });
+  mock.timers.tick(999);
+  await settled();
+  assert.is(isThere, false);
+  mock.timers.tick(1);
+  assert.equal(names(await second), ['fast: f', 'slow: s']);
+});
+
+test('asks nobody for what nobody announced, nor where nobody is', async () => {
+  const { fast, slow, lists } = staged();
+  fast.peer = { ...fast.peer, capabilities: { resources: {} } };
+  slow.peer = { ...slow.peer, era: 'bare', capabilities: {} };
+  const gather = (list: ListField) => lists.gather(list, ['fast', 'slow'], CLIENT);
+  await gather('tools');
+  await gather('resourceTemplates');
+  assert.equal(
+    [fast.asked, slow.asked].map((asked) => asked.map(({ method }) => method)),
+    [['resources/templates/list'], ['tools/list', 'resources/templates/list']],
+  );
+  fast.peers = () => [];
+  assert.is(lists.offers('resources', 'fast', CLIENT.owner), false);
+});
+
+test('leaves no timer behind', async () => {
+  const { gather } = staged();
+  const before = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  mock.timers.reset();
+  for (let turn = 0; turn < 10; turn += 1) await gather();
+  const after = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  assert.is(after, before);
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
 });
 
 test('says nothing when the late answer is the known one', async () => {

@@ -2,8 +2,16 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { joinedName, MOST_NAME_CHARACTERS, mayBeCut, splitName } from '../../src/protocol/joined-names.ts';
+import {
+  joinedName,
+  MOST_NAME_CHARACTERS,
+  mayBeCut,
+  seenFrom,
+  splitInstance,
+  splitName,
+} from '../../src/protocol/joined-names.ts';
 import { suite } from '../helpers/suite.ts';
+import { answered } from './listing-backends.ts';
 
 const test = suite('joined names');
 
@@ -48,6 +56,13 @@ test('never leaves half a character', () => {
   const joined = joinedName({ template: 'a', name: `x${'😀'.repeat(60)}` });
   assert.is(joined.isWellFormed(), true);
   assert.ok(joined.length <= MOST_NAME_CHARACTERS);
+});
+
+test('names an instance with its template, and tells the two apart', () => {
+  const seen = seenFrom('t')({ ...answered({}, 'a/b'), isRemembered: true });
+  assert.equal([seen.instanceId, seen.isRemembered], ['t/a/b', true]);
+  assert.equal(splitInstance('t/a/b'), { template: 't', instanceId: 'a/b' });
+  assert.is(splitInstance('one'), undefined);
 });
 
 test.run();

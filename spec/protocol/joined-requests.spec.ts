@@ -70,7 +70,8 @@ test('refuses what is nobody’s, with the code of its kind', async () => {
     [{ method: 'completion/complete', params: { ref: 'p' } }, -32602],
     [{ method: 'resources/read', params: { uri: 'z:1' } }, -32002],
     [{ method: 'resources/read' }, -32002],
-    [{ method: 'tasks/get', params: { taskId: '1' } }, -32601],
+    [{ method: 'tasks/get', params: { taskId: '1' } }, -32602],
+    [{ method: 'tasks/list' }, -32601],
   ];
   for (const [request, code] of cases) {
     const found = await find(request);
@@ -80,6 +81,19 @@ test('refuses what is nobody’s, with the code of its kind', async () => {
       request.method,
     );
   }
+});
+
+test('sends what goes on with an instance to its template, and knows no other task', async () => {
+  for (const method of ['tasks/get', 'tasks/cancel', 'vendor/x']) {
+    const request = { method, params: { taskId: '1' } };
+    assert.equal(await destinationOf(request, directory, CLIENT, 'b'), {
+      kind: 'template',
+      template: 'b',
+      request,
+    });
+  }
+  const error = { code: -32602, message: 'Unknown task' };
+  assert.equal(await find({ method: 'tasks/get', params: { taskId: '1' } }), { kind: 'refused', error });
 });
 
 test.run();

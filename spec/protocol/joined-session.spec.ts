@@ -1,5 +1,6 @@
 // One client's session with all templates: which inner sessions it opens, what it hears of them, and how it ends.
 
+import { mock } from 'node:test';
 import { firstValueFrom, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { mayUse } from '../../src/domain/account.ts';
@@ -12,9 +13,11 @@ import type { Owner } from '../../src/protocol/ports.ts';
 import { settled } from '../actors/instance-stage.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { ADA, ListingBackends, PROFILE } from './listing-backends.ts';
+import { ADA, ListingBackends, PROFILE, shownTool } from './listing-backends.ts';
 
 const test = suite('joined session');
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
+test.after.each(() => mock.timers.reset());
 
 function staged(owner: Owner = ADA) {
   const a = new ListingBackends({ tools: [{ name: 'x' }] });
@@ -44,13 +47,19 @@ function staged(owner: Owner = ADA) {
 
 test('opens a session with a template when it is first used, once', async () => {
   const { a, b, ask, call } = staged();
-  assert.equal(await ask({ method: 'tools/list' }), { tools: [{ name: 'a__x' }, { name: 'b__y' }] });
+  assert.equal(await ask({ method: 'tools/list' }), { tools: [shownTool('a__x'), shownTool('b__y')] });
   assert.equal([a.sessions.length, b.sessions.length], [0, 0]);
   assert.equal(await Promise.all([call('a__x'), call('a__x')]), [
     { called: { name: 'x' } },
     { called: { name: 'x' } },
   ]);
   assert.equal([a.sessions.length, b.sessions.length], [1, 0]);
+});
+
+test('names who answered with the template', async () => {
+  const { session } = staged();
+  const request = { method: 'tools/call', params: { name: 'a__x' } };
+  assert.is((await firstValueFrom(session.exchange(request))).instanceId, 'a/one');
 });
 
 test('opens another when an inner session has ended', async () => {
@@ -100,6 +109,8 @@ test('hears its inner sessions, those opened later too, and the lists of its tem
   b.sessions[0]?.messages$.next(message('of b'));
   listChanges$.next({ template: 'b', list: 'resourceTemplates' });
   listChanges$.next({ template: 'not theirs', list: 'tools' });
+  a.sessions[0]?.messages$.next(message('notifications/resources/list_changed'));
+  mock.timers.tick(5_000);
   assert.equal(
     heard.map((one) => one.method),
     ['of a', 'of b', 'notifications/resources/list_changed'],
@@ -112,6 +123,25 @@ test('hears its inner sessions, those opened later too, and the lists of its tem
   assert.is(isOver, true);
   assert.equal([a.sessions[0]?.holds, b.sessions[0]?.holds], [0, 0]);
   assert.equal([a.sessions[0]?.messages$.observed, listChanges$.observed], [false, false]);
+});
+
+test('tells that its lists are others when its owner may use other templates, also who listens later', async () => {
+  const { session } = staged({ id: 'key:1', templates: new Set(['a']) });
+  const heard: string[] = [];
+  const listen = () => session.messages$.subscribe(({ method }) => heard.push(method));
+  session.servesAs({ id: 'key:1', templates: new Set(['a']) });
+  const first = listen();
+  mock.timers.tick(5_000);
+  assert.equal(heard, [], 'they are the same ones, however often they are read');
+  session.servesAs({ id: 'key:1', templates: new Set(['b']) });
+  mock.timers.tick(50);
+  const all = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
+  assert.equal(heard.splice(0), all);
+  first.unsubscribe();
+  session.servesAs({ id: 'key:1', templates: new Set(['a', 'b']) });
+  listen();
+  mock.timers.tick(50);
+  assert.equal(heard, all);
 });
 
 test('is held while a call runs', async () => {
@@ -174,11 +204,14 @@ test('ends what its owner may use no longer, and offers it no more', async () =>
   await settled();
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
   a.sessions[0]?.messages$.next({ kind: 'notification', method: 'x', params: {} });
+  mock.timers.tick(5_000);
+  heard.length = 0;
   listChanges$.next({ template: 'a', list: 'tools' });
+  mock.timers.tick(5_000);
   assert.equal(heard, []);
   const unknown = { kind: 'error', error: { code: -32602, message: 'Unknown tool.' } };
   assert.equal(await call('a__x'), unknown);
-  assert.equal(await ask({ method: 'tools/list' }), { tools: [{ name: 'b__y' }] });
+  assert.equal(await ask({ method: 'tools/list' }), { tools: [shownTool('b__y')] });
   assert.equal([a.sessions.length, b.sessions.length, session.ownerId], [1, 1, ADA.id]);
   session.servesAs(ADA);
   assert.equal(await call('a__x'), { called: { name: 'x' } });

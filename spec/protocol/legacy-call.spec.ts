@@ -39,6 +39,13 @@ test('is over before its answer is written', () => {
   assert.equal(log, ['ended', 'answered']);
 });
 
+test('names who answered, unless it comes from memory', () => {
+  const [asked, remembered] = [begun(), begun()];
+  asked.answers.next(RESULT);
+  remembered.answers.next({ ...RESULT, isRemembered: true });
+  assert.equal([asked.reply.instanceId, remembered.reply.instanceId], ['one', undefined]);
+});
+
 test('an answer that is there at once is one', () => {
   const { reply, log } = begun(
     new Observable((subscriber) => {

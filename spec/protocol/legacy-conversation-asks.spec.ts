@@ -180,13 +180,66 @@ test('what waits is bounded, and questions push notifications out', () => {
 });
 
 test('a question that nobody answers is given up', () => {
-  const { call, session } = staged(ASKABLE);
-  call(0);
+  const { call, listen, session } = staged(ASKABLE);
+  const open = listen();
+  const { reply } = call(0);
   session.last.ask('elicitation/create');
+  const { asked, replies } = question();
+  session.messages.next(asked);
   pass(9 * 60_000);
-  assert.equal(session.last.replies, []);
+  assert.equal([session.last.replies, replies], [[], []]);
   pass(2 * 60_000);
-  assert.is(session.last.replies.length, 1);
+  assert.equal([session.last.replies.length, replies.length], [1, 1]);
+  for (const { messages } of [reply.events, open.reply.events]) {
+    const [{ id } = {}, takenBack] = messages;
+    assert.equal([takenBack?.method, takenBack?.params], ['notifications/cancelled', { requestId: id }]);
+  }
+});
+
+/** A question outside of any call, and what its server hears. */
+function question() {
+  const replies: ClientReply[] = [];
+  const asked = {
+    kind: 'request',
+    method: 'roots/list',
+    params: {},
+    answer: (it: ClientReply) => void replies.push(it),
+  } as const;
+  return { asked, replies };
+}
+
+for (const [how, isDeleted] of [
+  ['is deleted', true],
+  ['ends by itself', false],
+] as const) {
+  test(`when its session ${how} a question outside of any call is answered, and nothing is left`, async () => {
+    const { call, listen, send, session, endpoint } = staged(ASKABLE);
+    session.isShared = false;
+    listen();
+    call(0);
+    const { asked, replies } = question();
+    session.messages.next(asked);
+    session.last.result();
+    if (isDeleted) await send('DELETE', undefined).done;
+    else await session.close();
+    assert.equal([replies.length, 'error' in Object(replies[0]), endpoint.conversations], [1, true, 0]);
+  });
+}
+
+test('a question that waits for a listening stream is not forgotten before it is given up', () => {
+  const { call, listen, session, endpoint } = staged(ASKABLE);
+  session.isShared = false;
+  call(0);
+  session.last.result();
+  const { asked, replies } = question();
+  session.messages.next(asked);
+  pass(5 * 60_000);
+  assert.equal(
+    listen().reply.events.messages.map(({ method }) => method),
+    ['roots/list'],
+  );
+  pass(6 * 60_000);
+  assert.equal([replies.length, endpoint.conversations], [1, 1]);
 });
 
 test('the listening stream begins at once, holds the session and carries notifications', () => {

@@ -1,6 +1,7 @@
 // Handshake, sessions, calls and goodbyes of legacy clients. Bad input is in legacy-refusals.spec.ts, streams in
 // legacy-conversation.spec.ts, arrays in legacy-batches.spec.ts, ids and cancellation in legacy-endpoint-ids.spec.ts.
 
+import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { noHealthyInstance } from '../../src/domain/errors.ts';
 import { sessionLost } from '../../src/domain/session-errors.ts';
@@ -240,6 +241,19 @@ test('DELETE ends the session, and what was open in it', async () => {
   assert.equal(await call(2).done, { status: 404, code: -32001, id: null });
   assert.equal(await listen().done, { status: 404, code: -32001, id: null });
   assert.equal(await send('DELETE', undefined).done, { status: 404, code: -32001, id: null });
+});
+
+test('DELETE waits for no backend, and a failure behind it is told', async () => {
+  const faults: unknown[] = [];
+  const { send, session } = staged({}, 'one', (fault) => faults.push(fault));
+  const closing = Promise.withResolvers<void>();
+  session.closing = () => closing.promise;
+  const { reply, done } = send('DELETE', undefined);
+  await done;
+  assert.equal([reply.status, session.isClosed, faults], [200, true, []]);
+  closing.reject('a defect');
+  await settled();
+  assert.equal(faults, ['a defect']);
 });
 
 test('closing answers what is left and ends the streams', async () => {

@@ -3,6 +3,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { ClientProfile } from '../../src/domain/client.ts';
+import { backendUnavailable } from '../../src/domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { META } from '../../src/domain/mcp.ts';
@@ -27,7 +28,7 @@ function modern(
   const events: (ExchangeEvent | 'end')[] = [];
   const failures: unknown[] = [];
   const run = (request: ExchangeRequest = CALL) =>
-    asLegacy(session, backends, request).subscribe({
+    asLegacy(session, request).subscribe({
       next: ({ event }: Answer) => events.push(event),
       error: (thrown: unknown) => failures.push(thrown),
       complete: () => events.push('end'),
@@ -63,7 +64,7 @@ const failed = (text: string) => ({ content: [{ type: 'text', text }], isError: 
 test('a legacy backend is asked as it is', () => {
   const backends = new StagedBackends();
   const session = backends.add('one', 'ann');
-  asLegacy(session, backends, CALL).subscribe();
+  asLegacy(session, CALL).subscribe();
   assert.is(session.last.request, CALL);
 });
 
@@ -82,14 +83,6 @@ test('a modern backend hears who the client is and what it can do', () => {
       },
     },
   });
-});
-
-test('arguments that a tool wants in headers are repeated there', () => {
-  const { run, session, backends } = modern();
-  const inputSchema = { type: 'object', properties: { a: { type: 'integer', 'x-mcp-header': 'A' } } };
-  backends.tools.set('add', { name: 'add', inputSchema });
-  run();
-  assert.equal(session.last.request.headers, { 'mcp-param-a': '1' });
 });
 
 test('a result that asks nothing goes through with all its fields', () => {
@@ -277,6 +270,41 @@ test('a failure in a later round is the failure of the call', () => {
   const failure = new Error('gone');
   session.last.fail(failure);
   assert.equal(failures, [failure]);
+});
+
+test('a place that is lost while the client is asked ends the call, and gives nothing more away', () => {
+  for (const inputRequests of [{ a: QUESTION }, undefined]) {
+    const { run, session, require, answer, failures } = modern();
+    run();
+    require(inputRequests, 'state');
+    const gone = backendUnavailable('it is gone', { delivered: 'unknown' });
+    session.lose(gone);
+    session.lose(gone);
+    answer(0, { result: 1 });
+    mock.timers.tick(10 * 60_000);
+    assert.equal([failures, session.exchanges.length, session.stays], [[gone], 1, []]);
+  }
+});
+
+test('a place that is lost at once ends the call before anything is asked', () => {
+  const { run, session, require, questions, failures, events } = modern();
+  const gone = backendUnavailable('it is gone', { delivered: 'unknown' });
+  session.onStay = () => session.lose(gone);
+  run();
+  require({ a: QUESTION });
+  mock.timers.tick(10 * 60_000);
+  assert.equal([failures, questions(), events], [[gone], [], []]);
+});
+
+test('a place that is lost while the backend works is the matter of that exchange', () => {
+  const { run, session, require, answer, failures, end } = modern();
+  run();
+  require({ a: QUESTION });
+  answer(0, { result: 1 });
+  session.lose(backendUnavailable('it is gone', { delivered: 'unknown' }));
+  assert.equal(failures, []);
+  session.last.result('{"resultType":"complete"}');
+  assert.equal(end(), { resultType: 'complete' });
 });
 
 test('only three methods may ask', () => {

@@ -16,7 +16,7 @@ function staged() {
     params: {},
     answer: (reply) => replies.push(reply),
   };
-  const questions = new LegacyQuestions(() => {
+  const questions = new LegacyQuestions<object>(() => {
     last += 1;
     return last;
   });
@@ -53,11 +53,30 @@ test('too many are refused', () => {
 
 test('they are given up after ten minutes', () => {
   const { questions, question, replies } = staged();
+  const asker = {};
+  questions.add(question, asker);
+  questions.add(question, asker);
+  const takenBack: unknown[] = [];
+  const takeBack = (...taken: unknown[]) => takenBack.push([...taken, replies.length]);
+  questions.expire(Date.now() + 9 * 60_000, takeBack);
+  assert.equal([questions.size, takenBack], [2, []]);
+  questions.expire(Date.now() + 11 * 60_000, takeBack);
+  assert.equal([questions.size, replies.length], [0, 2]);
+  assert.equal(takenBack, [
+    [41, asker, 0],
+    [42, asker, 0],
+  ]);
+});
+
+test('those outside of any call are answered when the session is over', () => {
+  const { questions, question, replies } = staged();
   questions.add(question, undefined);
-  questions.expire(Date.now() + 9 * 60_000);
-  assert.is(questions.size, 1);
-  questions.expire(Date.now() + 11 * 60_000);
-  assert.equal([questions.size, replies.length], [0, 1]);
+  questions.add(question, {});
+  questions.close();
+  questions.close();
+  questions.answer(41, { result: {} });
+  assert.equal([questions.has(42), questions.size, replies.length], [true, 1, 1]);
+  assert.is('error' in Object(replies[0]), true);
 });
 
 test.run();

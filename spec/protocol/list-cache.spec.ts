@@ -1,6 +1,6 @@
 // Lists in memory: when they are fresh, whose they are, when they stand in. Time is a number the spec turns.
 
-import { type Observable, Subject } from 'rxjs';
+import { firstValueFrom, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { noHealthyInstance } from '../../src/domain/errors.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
@@ -17,7 +17,8 @@ const keyOf = (who: string): ListKey => ({ list: 'tools', everybody: 'everybody'
 function staged() {
   const clock = { nowMs: 0 };
   const loads: Subject<Answer>[] = [];
-  const cache = new ListCache(() => clock.nowMs);
+  const gone = new Set<string>();
+  const cache = new ListCache({ now: () => clock.nowMs, isThere: (id) => !gone.has(id) });
   const load = (): Observable<Answer> => {
     const source = new Subject<Answer>();
     loads.push(source);
@@ -35,7 +36,7 @@ function staged() {
     loads.at(-1)?.next(answered(result));
     loads.at(-1)?.complete();
   };
-  return { clock, loads, cache, ask, answer };
+  return { clock, loads, cache, ask, answer, gone };
 }
 
 test('asks once for all who ask at the same time', () => {
@@ -119,6 +120,45 @@ test('stands in for ten minutes when nobody can list', () => {
   const refused = ask();
   loads.at(-1)?.error(new Error('gone'));
   assert.equal(refused.heard, ['gone']);
+});
+
+test('asks again when who listed it is there no more, unless nobody else can', () => {
+  const { gone, loads, ask, answer } = staged();
+  ask();
+  answer({ tools: [{ name: 'a' }], nextCursor: 'of one' });
+  gone.add('one');
+  const served = ask();
+  assert.is(loads.length, 2);
+  loads.at(-1)?.error(noHealthyInstance('t', 'none'));
+  assert.equal(served.heard, [{ tools: [{ name: 'a' }], nextCursor: 'of one' }]);
+});
+
+test('says of an answer that it comes from memory, and of a shared one that it does not', async () => {
+  const { cache, clock } = staged();
+  const source = new Subject<Answer>();
+  const ask = () => firstValueFrom(cache.serve(keyOf('ada'), () => source));
+  const both = [ask(), ask()];
+  source.next(answered({ tools: [] }));
+  const flags = (await Promise.all(both)).map(({ isRemembered }) => isRemembered);
+  assert.equal([...flags, (await ask()).isRemembered], [undefined, undefined, true]);
+  clock.nowMs = 30_000;
+  const standIn = ask();
+  source.error(noHealthyInstance('t', 'none'));
+  assert.is((await standIn).isRemembered, true);
+});
+
+test('forgets everything, also what is on its way', () => {
+  const { cache, loads, ask, answer } = staged();
+  ask();
+  answer({ tools: [{ name: 'a' }] });
+  cache.change('tools');
+  ask();
+  cache.forget();
+  answer({ tools: [{ name: 'b' }] });
+  const refused = ask();
+  loads.at(-1)?.error(noHealthyInstance('t', 'none'));
+  assert.is(refused.heard.length, 1);
+  assert.type(refused.heard[0], 'string');
 });
 
 test('keeps no error and no list that is too large', () => {

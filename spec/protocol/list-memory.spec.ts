@@ -50,4 +50,12 @@ test('gives room back for what is replaced, removed, or one too many', () => {
   assert.is(memory.bytes, 0);
 });
 
+test('forgets the lists of one cache, and gives their room back', () => {
+  const { memory, a, b } = staged();
+  for (const key of ['1', '2']) a.set(key, key, 0);
+  b.set('1', 'other', 0);
+  a.clear();
+  assert.equal([[...a.values()], [...b.values()], memory.bytes], [[], ['other'], KIB]);
+});
+
 test.run();

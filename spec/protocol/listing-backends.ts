@@ -20,6 +20,9 @@ export function answered(result: JsonObject, instanceId = 'one'): Answer {
   return { event: { kind: 'result', result: JsonText.ofValue(result) }, instanceId, serverId: instanceId };
 }
 
+/** A tool of which only the name was known, as it stands in a joined list. */
+export const shownTool = (name: string) => ({ name, inputSchema: { type: 'object' } });
+
 export class ListingBackends implements Backends {
   readonly listChanged$ = new Subject<ListField>();
   readonly asked: (ExchangeRequest & Pick<SessionlessOptions, 'instanceId'>)[] = [];
@@ -27,7 +30,7 @@ export class ListingBackends implements Backends {
   lists: Lists;
   /** What every exchange is, in place of an answer. */
   instead: Observable<Answer> | undefined;
-  peer: Peer = { ...PEER, capabilities: { tools: {}, resources: {} } };
+  peer: Peer = { ...PEER, capabilities: { tools: {}, prompts: {}, resources: {} } };
 
   constructor(lists: Lists) {
     this.lists = lists;

@@ -105,6 +105,8 @@ test('methods of the legacy era are unknown, whoever would answer them', async (
     'logging/setLevel',
     'resources/subscribe',
     'resources/unsubscribe',
+    'tasks/list',
+    'tasks/result',
   ]) {
     assert.is(outcomeOf(await send(method, { uri: 'x' })), '404 -32601', method);
   }

@@ -1,5 +1,6 @@
 import * as assert from 'uvu/assert';
 import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../src/domain/errors.ts';
+import { JsonText } from '../../src/domain/json.ts';
 import { suite } from '../helpers/suite.ts';
 import { KEY, modernStage, outcomeOf, PEER, resultOf, SERVER_INFO } from './modern-stage.ts';
 
@@ -172,6 +173,17 @@ test('an answer without an instance names none', async () => {
   const reply = await send('tools/list');
   backends.last.result({ resultType: 'complete' }, '');
   assert.is(reply.instanceId, undefined);
+});
+
+test('an answer from memory names none either, and its cursor leads to who gave it', async () => {
+  const { backends, send } = modernStage();
+  const reply = await send('tools/list');
+  const result = JsonText.ofValue({ tools: [], nextCursor: 'more', resultType: 'complete' });
+  backends.last.say({ kind: 'result', result }, 'b', { isRemembered: true });
+  assert.is(reply.instanceId, undefined);
+  const { nextCursor } = Object(resultOf(reply));
+  await send('tools/list', { cursor: nextCursor });
+  assert.equal([backends.last.params.cursor, backends.last.options.instanceId], ['more', 'b']);
 });
 
 test.run();

@@ -129,6 +129,13 @@ test('a result that only speaks of it is left alone', async () => {
 
 const capabilities = { elicitation: {}, roots: {} };
 
+/** The answer to who goes on with a call that does not wait here. */
+const NOT_HERE = {
+  code: -32602,
+  message: 'No call waits here for these answers: it went on, it has ended, or it waits on another node.',
+  data: { reason: 'call_not_here' },
+};
+
 /** A call that was parked; what the client got. */
 async function parkedRound(stage: ReturnType<typeof modernStage>): Promise<JsonObject> {
   const reply = await stage.send('tools/call', call, { capabilities });
@@ -215,7 +222,21 @@ test('a parked call is forgotten after ten minutes', async () => {
   mock.timers.tick(10 * 60_000);
   assert.is(stage.backends.last.isCancelled, true);
   const retry = { ...call, requestState: requestState ?? '', inputResponses: {} };
-  assert.is(outcomeOf(await stage.send('tools/call', retry, { capabilities })), '200 -32602');
+  assert.equal((await stage.send('tools/call', retry, { capabilities })).message.error, NOT_HERE);
+});
+
+test('a parked call is not at another node, which says so, and goes on where it is', async () => {
+  const stage = modernStage();
+  const { requestState } = await parkedRound(stage);
+  const answers = { 'request-1': { action: 'accept' }, 'request-2': { roots: [] } };
+  const retry = { ...call, requestState: requestState ?? '', inputResponses: answers };
+  const other = modernStage();
+  const elsewhere = await other.send('tools/call', retry, { capabilities });
+  assert.equal([outcomeOf(elsewhere), elsewhere.message.error], ['200 -32602', NOT_HERE]);
+  assert.is(other.backends.exchanges.length, 0);
+  const reply = await stage.send('tools/call', retry, { capabilities });
+  stage.backends.last.result({ content: [] });
+  assert.is(resultOf(reply).resultType, 'complete');
 });
 
 test('leaving after the question keeps the call, leaving during the retry cancels it', async () => {

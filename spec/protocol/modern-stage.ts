@@ -7,11 +7,11 @@ import { ANONYMOUS } from '../../src/domain/account.ts';
 import type { ClientProfile, ClientReply, ServerNotification } from '../../src/domain/client.ts';
 import { serverNotFound } from '../../src/domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
+import { encodeHeader } from '../../src/domain/header-text.ts';
 import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../src/domain/json.ts';
 import type { ListField, Peer, Tool } from '../../src/domain/mcp.ts';
 import { createEndpoint } from '../../src/protocol/endpoint.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
-import { encodeHeader } from '../../src/protocol/mirrored-headers.ts';
 import type {
   Backends,
   Owner,
@@ -66,10 +66,10 @@ export class ModernStagedExchange {
   }
 
   /** Emits an event, as said by an instance. The last one ends the exchange. */
-  say(event: ExchangeEvent, instanceId = 'a'): void {
+  say(event: ExchangeEvent, instanceId = 'a', memory: Pick<Answer, 'isRemembered'> = {}): void {
     const isLast = event.kind === 'result' || event.kind === 'error';
     if (isLast) this.isOpen = false;
-    this.#subscriber.next({ event, instanceId, serverId: `t.${instanceId}` });
+    this.#subscriber.next({ event, instanceId, serverId: `t.${instanceId}`, ...memory });
     if (isLast) this.#subscriber.complete();
   }
 
@@ -122,6 +122,10 @@ export class ModernStagedBackends implements Backends {
 
   peers(): readonly Peer[] {
     return this.known;
+  }
+
+  modernInstanceIds(): readonly string[] {
+    return [...(this.instances ?? [])];
   }
 
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Tool } from '../../src/domain/mcp.ts';
-import { ParamHeaders, paramHeaders, paramHeadersIn } from '../../src/protocol/param-headers.ts';
+import { ParamHeaders, paramHeadersIn } from '../../src/protocol/param-headers.ts';
 import { RpcFailure } from '../../src/protocol/rpc-failure.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -44,18 +44,6 @@ function outcome(
   }
   return 'passes';
 }
-
-test('are written for the arguments that the schema names', () => {
-  assert.equal(paramHeaders(tool, args), written);
-});
-
-test('are not written without a value, or one that has no exact text', () => {
-  assert.is(paramHeaders(tool, undefined), undefined);
-  assert.is(paramHeaders(tool, { region: null, size: 2 ** 60, dry: {}, deep: 7 }), undefined);
-  assert.is(paramHeaders(undefined, args), undefined);
-  assert.is(paramHeaders({ name: 'bare' }, args), undefined);
-  assert.is(paramHeaders(toolWith({ toString: { type: 'string', 'x-mcp-header': 'A' } }), {}), undefined);
-});
 
 test('are found among others', () => {
   assert.equal(paramHeadersIn({ accept: 'x', ...written, 'mcp-name': 'y' }), written);
@@ -106,15 +94,8 @@ test('are not asked for by a schema that breaks the rules', () => {
     toolWith({ a: declared }, { $defs: { b: { type: 'string', 'x-mcp-header': 'B' } } }),
   ];
   for (const one of invalid) {
-    assert.is(paramHeaders(one, { a: 'x' }), undefined, JSON.stringify(one));
     assert.is(outcome({}, { a: 'x' }, one), 'passes');
   }
-});
-
-test('survive a schema without end', () => {
-  const schema: JsonObject = { type: 'object' };
-  schema.properties = { self: schema };
-  assert.is(paramHeaders({ name: 'loop', inputSchema: schema }, {}), undefined);
 });
 
 test.run();

@@ -27,6 +27,14 @@ test('keeps what is read or put in again', () => {
   }
 });
 
+test('forgets the oldest when it is told to, and says so', () => {
+  const forgotten: string[] = [];
+  const map = new RecentMap<string>(3, (value) => forgotten.push(value));
+  for (const key of ['a', 'b']) map.set(key, key);
+  for (let time = 0; time < 3; time += 1) map.forgetOldest();
+  assert.equal([map.size, forgotten], [0, ['a', 'b']]);
+});
+
 test('does not take a look at all of them for use', () => {
   const map = filled(2, 'a', 'b');
   assert.equal([...map.values()], ['a', 'b']);

@@ -14,6 +14,8 @@ export class RecordedReply implements McpReply {
   opened: RecordedStream | undefined;
   instanceId: string | undefined;
   isGone = false;
+  /** What is told for the log: by name, in the order in which it was told. */
+  readonly facts: (readonly [string, string | number])[] = [];
   readonly #listeners: (() => void)[] = [];
 
   json(status: number, body: Uint8Array | string, headers: readonly string[] = []): void {
@@ -43,6 +45,22 @@ export class RecordedReply implements McpReply {
 
   from(instanceId: string): void {
     this.instanceId = instanceId;
+  }
+
+  asks(method: string): void {
+    this.facts.push(['asks', method]);
+  }
+
+  batches(messages: number): void {
+    this.facts.push(['batches', messages]);
+  }
+
+  fails(code: number): void {
+    this.facts.push(['fails', code]);
+  }
+
+  opens(sessionId: string): void {
+    this.facts.push(['opens', sessionId]);
   }
 
   /** The client loses its connection. */

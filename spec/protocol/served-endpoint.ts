@@ -143,4 +143,8 @@ class HttpReply implements McpReply {
   }
 
   from(): void {}
+  asks(): void {}
+  batches(): void {}
+  fails(): void {}
+  opens(): void {}
 }

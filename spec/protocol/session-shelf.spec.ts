@@ -2,7 +2,7 @@
 
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { SessionShelf, type Shelved } from '../../src/protocol/session-shelf.ts';
+import { SessionShelf, type Shares, type Shelved } from '../../src/protocol/session-shelf.ts';
 import { settled } from '../actors/instance-stage.ts';
 import { suite } from '../helpers/suite.ts';
 import { ListingBackends, ListingSession, PROFILE } from './listing-backends.ts';
@@ -28,12 +28,13 @@ class Held extends ListingSession implements Shelved {
   }
 }
 
-function staged() {
+function staged(shares?: Shares) {
   const backends = new ListingBackends({});
   const clock = { nowMs: 0, ring: () => {}, armed: 0 };
   const shelf = new SessionShelf<Held>({
     maxSessions: 2,
     idleMs: 1_000,
+    shares,
     now: () => clock.nowMs,
     alarm: (_waitMs, ring) => {
       clock.armed += 1;
@@ -121,6 +122,23 @@ test('ends those of one owner', async () => {
   const [theirs, another] = [put(), put('user:eve')];
   await shelf.endOf('user:ada');
   assert.equal([isThere(shelf, theirs), isThere(shelf, another)], [false, true]);
+});
+
+test('asks for a share of the owner, and gives it back with the session', async () => {
+  const held: string[] = [];
+  const shares = {
+    share: 1,
+    isFull: (ownerId: string) => held.includes(ownerId),
+    take: (ownerId: string) => held.push(ownerId),
+    giveBack: (ownerId: string) => held.splice(held.indexOf(ownerId), 1),
+  };
+  const { put } = staged(shares);
+  const session = put();
+  assert.throws(put, /You have 1 sessions already/);
+  put('user:bo');
+  await session.close();
+  assert.equal(held, ['user:bo']);
+  put();
 });
 
 test.run();

@@ -3,11 +3,12 @@
 
 import { NEVER, Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/client.ts';
+import type { GatewayError } from '../../src/domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
 import type { Peer, Tool } from '../../src/domain/mcp.ts';
-import type { Backends, Owner, Session } from '../../src/protocol/ports.ts';
+import type { Backends, Owner, Session, Stay } from '../../src/protocol/ports.ts';
 
 export const PEER: Peer = {
   era: 'legacy',
@@ -123,9 +124,23 @@ export class StagedSession implements Session {
     });
   }
 
-  stay(instanceId: string) {
+  /** The place that was kept last is lost with this error. */
+  lose: (error: GatewayError) => void = () => {};
+  /** What keeping a place does besides. */
+  onStay: () => void = () => {};
+
+  stay({ instanceId }: Answer, lost: (error: GatewayError) => void): Stay {
     this.stays.push(instanceId);
-    return { exchange: (request: ExchangeRequest) => this.exchange(request), leave: () => this.stays.pop() };
+    this.lose = lost;
+    this.onStay();
+    let isKept = true;
+    return {
+      exchange: (request) => this.exchange(request),
+      leave: () => {
+        if (isKept) this.stays.splice(this.stays.indexOf(instanceId), 1);
+        isKept = false;
+      },
+    };
   }
 
   notify(method: string, params: JsonObject): void {
@@ -139,10 +154,14 @@ export class StagedSession implements Session {
     };
   }
 
-  async close(): Promise<void> {
+  /** What its end waits for, or fails with. */
+  closing: () => Promise<void> = async () => {};
+
+  close(): Promise<void> {
     this.isClosed = true;
     this.ended$.next('closed');
     this.messages.complete();
+    return this.closing();
   }
 }
 

@@ -81,7 +81,29 @@ test('becomes what is stored, tells of it, and finds nothing to do the second ti
   assert.is(stage.events.length, length);
   inventory.takeIn({ templates: [], instances: [] });
   assert.equal(inventory.definitions(), []);
-  assert.equal(inventory.settings('r'), stored.templates[0], 'templates are never forgotten');
+  assert.is(inventory.has('r'), false);
+  inventory.takeIn({ templates: [], instances: [http] });
+  assert.equal(inventory.settings('r').loadBalancer, {}, 'nothing is left of what it had');
+});
+
+test('deletes a template that has nothing, and takes from one that has a definition only its settings', () => {
+  const defined = new Set(['d']);
+  const { fleet, emit } = stage;
+  inventory = new Inventory({ fleet, policy: DEFAULT_POLICY, handlers, emit, defined });
+  for (const template of ['d', 'r']) inventory.govern(template, { timeout: 5 });
+  inventory.start(http);
+  assert.throws(() => inventory.refuseHeld('r'), /1 instance is registered: deregister it first/);
+  assert.throws(() => inventory.refuseHeld('none'), /No template named/);
+  inventory.drop('r', 'a');
+  for (const template of ['d', 'r']) {
+    inventory.refuseHeld(template);
+    inventory.forget(template);
+  }
+  assert.equal(
+    [inventory.has('d'), inventory.has('r'), inventory.settings('d').loadBalancer],
+    [true, false, {}],
+  );
+  assert.is(stage.fleet.group('d').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
 });
 
 test('tells no secret of what it takes in, replaces, changes and drops', () => {
@@ -105,6 +127,7 @@ test('tells no secret of what it takes in, replaces, changes and drops', () => {
       'instance.changed',
       'instance.deregistered',
       'instance.deregistered',
+      'template.changed',
     ],
   );
   assert.not(JSON.stringify(stage.events).includes(SECRET));

@@ -7,6 +7,7 @@ import {
   childEnvironment,
   type Program,
 } from '../../src/transports/child-process.ts';
+import { Reaper } from '../../src/transports/reaper.ts';
 import { until } from '../conformance/transport.ts';
 import { isRunning } from '../helpers/is-running.ts';
 import { suite } from '../helpers/suite.ts';
@@ -54,6 +55,25 @@ test('runs in the given folder', async () => {
 test('says how a program ended', async () => {
   assert.is(await new Child(node('process.exit(7)')).exited, 'exited with code 7');
   assert.is(await new Child(node('')).exited, 'exited with code 0');
+});
+
+posix('is watched by the reaper from its start to the end of its group', async () => {
+  const told: string[] = [];
+  class Witness extends Reaper {
+    override watch(leader: number): void {
+      told.push(`watch ${leader}`);
+    }
+    override forget(leader: number): void {
+      told.push(`forget ${leader} ${isRunning(leader)}`);
+    }
+  }
+  const child = new Child(node('setInterval(() => {}, 60_000)'), { ladder: BRISK, reaper: new Witness() });
+  const { pid } = child;
+  assert.equal(told, [`watch ${pid}`]);
+  await child.stop();
+  assert.equal(told, [`watch ${pid}`, `forget ${pid} false`]);
+  await new Child({ command: '/no/such/program', args: [], env: {} }, { reaper: new Witness() }).exited;
+  assert.is(told.length, 2);
 });
 
 posix('says which signal killed a program', async () => {

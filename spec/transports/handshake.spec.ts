@@ -210,7 +210,7 @@ test('fails when a backend refuses everything', async () => {
 
 test('asks for the modern era on behalf of a client where that will do, and is refused by neither', async () => {
   const profile = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} };
-  const options = { client, profile, mayBeModern: true, first: 'modern' } as const;
+  const options = { client, profile, mayBeModern: true, first: 'legacy' } as const;
   const modern = backend({ 'server/discover': discovered });
   assert.equal(await knownAfter(modern.channel, options), modernPeer);
   assert.equal(
@@ -222,6 +222,22 @@ test('asks for the modern era on behalf of a client where that will do, and is r
   const { channel, heard } = backend({ ping: gives({}) });
   assert.is(isRefusal(await failureOf(shakeHands(channel, options))), true);
   assert.is(heard.length, 2);
+});
+
+test('asks for the era first that is known on behalf of a client, or for the legacy one again where it is not', async () => {
+  const profile = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} };
+  for (const [first, asked] of [
+    ['modern', ['server/discover', 'initialize']],
+    ['legacyProbe', ['initialize', 'server/discover', 'initialize']],
+  ] as const) {
+    const { channel, heard } = backend({});
+    const error = await failureOf(shakeHands(channel, { client, profile, mayBeModern: true, first }));
+    assert.is(isRefusal(error), true);
+    assert.equal(
+      heard.map(({ method }) => method),
+      asked,
+    );
+  }
 });
 
 test('tells refusals from failures', async () => {

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
 import type { Era } from '../../src/domain/mcp.ts';
 import { HttpConnection } from '../../src/transports/http-connection.ts';
-import { HttpHandshake } from '../../src/transports/http-handshake.ts';
+import { HttpHandshake, type HttpHandshakeOptions } from '../../src/transports/http-handshake.ts';
 import { suite } from '../helpers/suite.ts';
 import { answerJson, messageOf, withRawServer } from './raw-server.ts';
 
@@ -19,13 +19,13 @@ const plain =
 async function withHandshake(
   listener: RequestListener,
   body: (handshake: HttpHandshake, controller: AbortController) => Promise<void>,
-  { discoverMs = 5_000, known }: { readonly discoverMs?: number; readonly known?: Era | undefined } = {},
+  { discoverMs = 5_000, ...more }: Partial<Omit<HttpHandshakeOptions, 'signal'>> = {},
 ): Promise<void> {
   await withRawServer(listener, async ({ url }) => {
     const connection = new HttpConnection({ endpoint: url, headers: {}, deniedNetworks: [] });
     const controller = new AbortController();
     try {
-      const options = { signal: controller.signal, discoverMs, known };
+      const options = { signal: controller.signal, discoverMs, known: undefined, ...more };
       await body(new HttpHandshake(connection, options), controller);
     } finally {
       await connection.destroy();
@@ -116,6 +116,19 @@ test('takes a server that never answers discover for one that does not know it',
   );
 });
 
+test('takes one that never answers initialize for one that does not know it, where that is to be found out', async () => {
+  await withHandshake(
+    () => {},
+    async (handshake) => {
+      const lack = 'initialize was not answered';
+      assert.equal(await handshake.request({ method: 'initialize' }, 'legacy'), { kind: 'none', lack });
+      const error = await failureOf(handshake.request({ method: 'server/discover' }, 'modern'));
+      assert.is(error.facts.reason, 'server/discover was not answered', 'which it knows');
+    },
+    { initializeMs: 50, discoverMs: 50, known: 'modern' },
+  );
+});
+
 test('fails on a server that returns what it is sent', async () => {
   const echo: RequestListener = async (request, response) =>
     answerJson(response, 200, await messageOf(request));
@@ -140,6 +153,24 @@ test('names the path of the endpoint without its query', async () => {
       lack: 'POST /mcp was answered with HTTP 404',
     });
     await connection.destroy();
+  });
+});
+
+test('says what else may be at a path that ends as those of the older transport do', async () => {
+  await withRawServer(plain(404), async ({ url }) => {
+    for (const [endpoint, lack] of [
+      [new URL('/x/sse/?key=secret', url), 'POST /x/sse/ was answered with HTTP 404 (if it speaks the older'],
+      [new URL('/sse/mcp', url), 'POST /sse/mcp was answered with HTTP 404'],
+    ] as const) {
+      const connection = new HttpConnection({ endpoint: String(endpoint), headers: {}, deniedNetworks: [] });
+      const { signal } = new AbortController();
+      const handshake = new HttpHandshake(connection, { signal, discoverMs: 5_000, known: undefined });
+      const answer = await handshake.request({ method: 'initialize' }, 'legacy');
+      if (answer.kind !== 'none') throw new Error(`it answered: ${answer.kind}`);
+      assert.ok(answer.lack.startsWith(lack), answer.lack);
+      assert.is(answer.lack.includes('transport: "sse"'), lack.endsWith('older'));
+      await connection.destroy();
+    }
   });
 });
 

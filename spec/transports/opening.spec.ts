@@ -6,9 +6,10 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { openingWith } from '../../src/transports/opening.ts';
-import { instanceDefinition, openOptions } from '../conformance/transport.ts';
+import type { TransportFacts } from '../../src/transports/transport.ts';
+import { instanceDefinition, openOptions, until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { fixture } from './open-stdio.ts';
+import { fixture, refusal } from './open-stdio.ts';
 
 const test = suite('opening', { timeoutMs: 30_000 });
 
@@ -41,6 +42,27 @@ test('keeps what was learned of an instance as long as its definition is there',
   const starts = [await startsOf(definition), await startsOf(definition), await startsOf({ ...definition })];
   assert.equal(starts, [2, 1, 2]);
   await rm(folder, { recursive: true });
+});
+
+test('lets hear what a program says before it has answered', async () => {
+  const { signal, ...options } = openOptions();
+  const code = "console.error('loading'); console.log('hello'); setInterval(() => {}, 1000)";
+  const managed = { endpoint: 'http://127.0.0.1:9/mcp', transport: 'http' } as const;
+  for (const fields of [{}, managed]) {
+    const { command, args } = { command: process.execPath, args: ['-e', code] };
+    const open = openingWith({ ...options, launch: (definition) => definition });
+    const stop = new AbortController();
+    let facts: (() => TransportFacts) | undefined;
+    const definition = instanceDefinition({ command, args, ...fields });
+    const opening = open(definition, stop.signal, (started) => {
+      facts = started;
+    });
+    await until(() => (facts?.().stderr.length ?? 0) > 0, 'the first line');
+    assert.match(String(facts?.().stderr), 'loading');
+    assert.type(facts?.().pid, 'number');
+    stop.abort();
+    await refusal(opening);
+  }
 });
 
 test.run();

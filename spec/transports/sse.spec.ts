@@ -1,15 +1,19 @@
 // The first transport for HTTP: the conformance suites, then what only it can do. A real server is in
 // sse-everything.spec.ts.
 
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
+import { OPENINGS_PER_OWNER } from '../../src/transports/http-openings.ts';
 import { sse } from '../../src/transports/sse.ts';
 import type { Closed, OpenOptions, Transport } from '../../src/transports/transport.ts';
 import { callTool, failure, see, textOf, transportConformance, until } from '../conformance/transport.ts';
-import { openFor, upstreamConformance } from '../conformance/upstream.ts';
+import { noCapability, openFor, upstreamConformance } from '../conformance/upstream.ts';
 import { type SseFixture, type SseServerOptions, startSseServer } from '../fixtures/sse-server.ts';
+import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { httpDefinition, openOptions } from './open-http.ts';
+import { messageOf, withRawServer } from './raw-server.ts';
 
 const test = suite('sse');
 
@@ -126,6 +130,35 @@ test('ends when its stream ends, with everything that is left', async () => {
     assert.equal(closings, [closed, closed]);
     const late = await see(transport.exchange(callTool('echo', { text: 'late' })));
     assert.equal(failure(late.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+  });
+});
+
+test('opens so many streams of one owner at a time, and leaves a place to others', async () => {
+  const streams: ServerResponse[] = [];
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (request.method === 'GET') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      // All but the first wait for ever to be told where to post to.
+      response.write(streams.push(response) === 1 ? 'event: endpoint\ndata: /message\n\n' : ': silence\n\n');
+      return;
+    }
+    const { id, method } = await messageOf(request);
+    response.writeHead(202).end();
+    const result = { protocolVersion: '2024-11-05', capabilities: {} };
+    if (method === 'initialize')
+      streams[0]?.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`);
+  };
+  await withRawServer(serve, async ({ url }) => {
+    const transport = await sse.open(definition(url), openOptions());
+    const open = (owner: string) =>
+      codeOf(transport.openUpstream(noCapability, new AbortController().signal, owner));
+    const opening = Array.from({ length: 2 * OPENINGS_PER_OWNER }, () => open('ada'));
+    await until(() => streams.length === 1 + OPENINGS_PER_OWNER, 'her share is under way');
+    opening.push(open('bo'));
+    await until(() => streams.length === 2 + OPENINGS_PER_OWNER, 'his is under way, too');
+    await transport.close();
+    assert.equal(new Set(await Promise.all(opening)), new Set(['BACKEND_UNAVAILABLE']));
+    assert.is(streams.length, 2 + OPENINGS_PER_OWNER);
   });
 });
 

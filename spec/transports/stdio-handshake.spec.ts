@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import type { GatewayError } from '../../src/domain/errors.ts';
+import type { Program } from '../../src/transports/child-process.ts';
 import { StdioChannel } from '../../src/transports/stdio-channel.ts';
 import { shakeHandsOnPipe } from '../../src/transports/stdio-handshake.ts';
 import type { OpeningMemory, Transport } from '../../src/transports/transport.ts';
@@ -46,25 +47,21 @@ test('gives up a silent server in time, never cancels initialize, and leaves not
   );
 });
 
-for (const [how, isUnanswered] of [
-  ['garbage', false],
-  ['silence', true],
-  ['exit', true],
-] as const) {
+for (const how of ['garbage', 'silence', 'exit'] as const) {
   test(`speaks the legacy era with a server that answers the probe with ${how}, and remembers that`, async () => {
     const memory: OpeningMemory = {};
     const program = fixture(`--before-initialize=${how}`);
     const first = await openStdio(program, { memory }, how === 'silence' ? IMPATIENT : PATIENT);
     assert.is(first.peer.era, 'legacy');
-    assert.equal(memory, { isProbeUnanswered: isUnanswered });
+    assert.equal([memory.era, memory.failure], ['legacy', undefined]);
     await stillWorks(first);
     await first.close();
     const startedAt = performance.now();
     const again = await openStdio(program, { memory }, PATIENT);
     assert.ok(performance.now() - startedAt < LONG_MS, `${performance.now() - startedAt} ms`);
     assert.is(again.peer.era, 'legacy');
-    assert.is(again.facts().strayMessages, isUnanswered ? 0 : 1);
-    assert.equal(memory, { isProbeUnanswered: isUnanswered });
+    assert.is(again.facts().strayMessages, 0, 'it was not probed');
+    assert.is(memory.era, 'legacy');
     await again.close();
   });
 }
@@ -75,7 +72,7 @@ test('does not probe a server again that heard nothing more after the probe', as
   const error = await refusal(openStdio(program, { memory, handshakeTimeoutMs: 900 }));
   assert.match(error.message, 'did not finish the handshake');
   const transport = await openStdio(program, { memory });
-  assert.is(transport.peer.era, 'legacy');
+  assert.equal([transport.peer.era, memory.era], ['legacy', 'legacy']);
   await transport.close();
 });
 
@@ -104,18 +101,67 @@ test('forgets the probe, so that what belongs to the only exchange is known to b
   await transport.close();
 });
 
-test('starts a program twice at most, within one time, and probes it again the next time', async () => {
+test('starts a program that breaks twice at its first opening, and once at each that follows', () =>
+  withStarts(async (program, starts) => {
+    const memory: OpeningMemory = {};
+    const breaking = program("process.stdin.once('data', () => process.exit(3))");
+    const error = await refusal(openStdio(breaking, { memory }));
+    assert.is(error.message, 'The backend is unavailable: exited with code 3.');
+    assert.equal([await starts(), memory.failure], [2, 'unprobed']);
+    const failures: unknown[] = [];
+    for (let opening = 0; opening < 4; opening += 1) {
+      await refusal(openStdio(breaking, { memory }));
+      failures.push(memory.failure);
+    }
+    assert.equal([await starts(), failures], [6, ['probed', 'unprobed', 'probed', 'unprobed']]);
+  }));
+
+test('starts a program once that is known to be legacy, however it fails, and never probes it again', () =>
+  withStarts(async (program, starts) => {
+    const memory: OpeningMemory = { era: 'legacy' };
+    const breaking = program(
+      "process.stdin.once('data', (line) => { console.error(JSON.parse(line).method); process.exit(3) })",
+    );
+    for (let opening = 1; opening <= 3; opening += 1) {
+      const error = await refusal(openStdio(breaking, { memory }));
+      assert.equal(wordsOf(error), ['initialize']);
+      assert.equal([await starts(), memory], [opening, { era: 'legacy' }]);
+    }
+  }));
+
+test('starts a modern program once that breaks, and may find it to be another one afterwards', () =>
+  withStarts(async (program, starts) => {
+    const memory: OpeningMemory = {};
+    const modern = await openStdio(fixture('--era=modern'), { memory });
+    await modern.close();
+    assert.is(memory.era, 'modern');
+    await refusal(openStdio(program("process.stdin.once('data', () => process.exit(3))"), { memory }));
+    assert.equal([await starts(), memory.era], [1, undefined]);
+    const legacy = await openStdio(fixture('--before-initialize=exit'), { memory });
+    await legacy.close();
+    assert.is(memory.era, 'legacy');
+  }));
+
+test('uses a program that was broken for a while as soon as it works, and probes it at its next start', () =>
+  withStarts(async (program, starts) => {
+    const memory: OpeningMemory = {};
+    const breaking = program('process.exit(3)');
+    for (let opening = 0; opening < 3; opening += 1) await refusal(openStdio(breaking, { memory }));
+    assert.equal([await starts(), memory.failure], [4, 'unprobed']);
+    await refusal(openStdio(breaking, { memory }));
+    const repaired = await openStdio(fixture('--era=dual'), { memory });
+    assert.equal([repaired.peer.era, memory.era, memory.failure], ['legacy', undefined, undefined]);
+    await repaired.close();
+    const next = await openStdio(fixture('--era=dual'), { memory });
+    assert.is(next.peer.era, 'modern');
+    await next.close();
+  }));
+
+test('does not take a program for legacy that is only slow', async () => {
   const memory: OpeningMemory = {};
-  const folder = await mkdtemp(join(tmpdir(), 'starts-'));
-  const code = `require('fs').appendFileSync(${JSON.stringify(join(folder, 'log'))}, 'x'); process.stdin.once('data', () => process.exit(3))`;
-  const program = { command: process.execPath, args: ['-e', code], env: {} };
-  const starts = async () => (await readFile(join(folder, 'log'), 'utf8')).length;
-  const error = await refusal(openStdio(program, { memory }));
-  assert.is(error.message, 'The backend is unavailable: exited with code 3.');
-  assert.equal([await starts(), memory], [2, { isProbeUnanswered: false }]);
-  await refusal(openStdio(program, { memory: { isProbeUnanswered: true } }));
-  assert.is(await starts(), 3);
-  await rm(folder, { recursive: true });
+  const slow = await openStdio(fixture('--era=dual'), { memory }, IMPATIENT);
+  assert.equal([slow.peer.era, memory.era], ['legacy', undefined]);
+  await slow.close();
 });
 
 test('says what a program wrote instead that never answered, and keeps the words', async () => {
@@ -156,6 +202,22 @@ function silent() {
   const code =
     "console.error(process.pid); process.stdin.on('data', (data) => console.error(String(data).trim())); setInterval(() => {}, 1e6)";
   return { command: process.execPath, args: ['-e', code], env: {} };
+}
+
+/** Programs of one line that are counted when they start. */
+async function withStarts(
+  body: (program: (code: string) => Program, starts: () => Promise<number>) => Promise<void>,
+): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'starts-'));
+  const log = join(folder, 'log');
+  const note = `require('fs').appendFileSync(${JSON.stringify(log)}, 'x')`;
+  const program = (code: string) => ({
+    command: process.execPath,
+    args: ['-e', `${note}; ${code}`],
+    env: {},
+  });
+  await body(program, async () => (await readFile(log, 'utf8')).length);
+  await rm(folder, { recursive: true });
 }
 
 function wordsOf({ facts }: GatewayError): readonly string[] {

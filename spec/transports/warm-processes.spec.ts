@@ -5,12 +5,15 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { ReplaySubject } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { ANONYMOUS } from '../../src/domain/account.ts';
 import { queueFull } from '../../src/domain/errors.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { Closed } from '../../src/transports/transport.ts';
 import {
   type OwnProcess,
+  START_HELD_MS,
   STARTS_AT_ONCE,
+  STARTS_PER_OWNER,
   WARM_IDLE_MS,
   WarmProcesses,
 } from '../../src/transports/warm-processes.ts';
@@ -38,8 +41,7 @@ test('gives the one that waits away first, and has another wait then', async () 
 test('has none wait for a program that could not be opened', async () => {
   const { started, pool } = make();
   const greet = () => Promise.reject(queueFull('it is sick'));
-  const { signal } = new AbortController();
-  assert.is(await codeOf(pool.open({ signal, calledOff, greet })), 'QUEUE_FULL');
+  assert.is(await codeOf(pool.open({ ...turnOf(), greet })), 'QUEUE_FULL');
   assert.is(started.length, 1);
 });
 
@@ -74,16 +76,22 @@ test('has no more than the limit, and counts one until nothing is left of it', a
   assert.is(await open(), started.at(-1));
 });
 
+test('has as many as it is told', async () => {
+  const { started, open } = make(2);
+  await open();
+  await open();
+  assert.equal([await codeOf(open()), started.length], ['QUEUE_FULL', 2]);
+});
+
 test('starts a few of a burst at a time, and counts those that wait', async () => {
   const { started, pool } = make();
-  const { signal } = new AbortController();
   const greeted: PromiseWithResolvers<void>[] = [];
   const greet = () => {
     const greeting = Promise.withResolvers<void>();
     greeted.push(greeting);
     return greeting.promise;
   };
-  const open = () => pool.open({ signal, calledOff, greet });
+  const open = () => pool.open({ ...turnOf(), greet });
   const burst = Array.from({ length: LIMITS.isolatedProcesses }, open);
   assert.is(await codeOf(open()), 'QUEUE_FULL');
   assert.is(started.length, STARTS_AT_ONCE);
@@ -96,11 +104,21 @@ test('starts a few of a burst at a time, and counts those that wait', async () =
   assert.is(started.length, LIMITS.isolatedProcesses);
 });
 
+test('lets the programs of one owner that hang delay nobody else', async () => {
+  const { started, pool } = make();
+  const greet = () => new Promise<never>(() => undefined);
+  for (let count = 0; count < 16; count += 1) void pool.open({ ...turnOf('ada'), greet });
+  assert.is(started.length, STARTS_PER_OWNER);
+  assert.is(await pool.open({ ...turnOf('bo'), greet: async (process) => process }), started.at(-1));
+  mock.timers.tick(START_HELD_MS);
+  await turn();
+  assert.is(started.length, 1 + 2 * STARTS_PER_OWNER, 'those that hang do not hold up their own for ever');
+});
+
 test('starts none any more for those who wait when it closes', async () => {
   const { started, pool } = make();
-  const caller = new AbortController();
   const failing = Promise.withResolvers<void>();
-  const open = () => pool.open({ signal: caller.signal, calledOff, greet: () => failing.promise });
+  const open = () => pool.open({ ...turnOf(), greet: () => failing.promise });
   const burst = Array.from({ length: STARTS_AT_ONCE + 2 }, () => codeOf(open()));
   void pool.close();
   failing.reject(queueFull('it was closed'));
@@ -147,21 +165,21 @@ class Fake implements OwnProcess {
   }
 }
 
-function make() {
+function make(most?: number) {
   const started: Fake[] = [];
   const start = () => {
     const process = new Fake();
     started.push(process);
     return process;
   };
-  const pool = new WarmProcesses(start, { patienceMs: 1_000 });
-  const { signal } = new AbortController();
-  const open = () => pool.open({ signal, calledOff, greet: async (process) => process });
+  const pool = new WarmProcesses(start, { patienceMs: 30_000, most });
+  const open = () => pool.open({ ...turnOf(), greet: async (process) => process });
   return { started, pool, open };
 }
 
-function calledOff() {
-  return queueFull('nobody wants it');
+function turnOf(ownerId: string = ANONYMOUS.id) {
+  const { signal } = new AbortController();
+  return { ownerId, signal, calledOff: () => queueFull('nobody wants it') };
 }
 
 function endings(started: readonly Fake[]): number[] {

@@ -15,6 +15,7 @@ import {
 import type { GatewayEvent } from '../domain/events.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import { atInstance } from '../domain/failures.ts';
+import type { InstanceState } from '../domain/instance.ts';
 import { METHODS } from '../domain/mcp.ts';
 import type { Upstream } from '../transports/transport.ts';
 import { Deadline, type DeadlineParts } from './deadline.ts';
@@ -34,6 +35,9 @@ export interface CallParts extends DeadlineParts {
   readonly isAccepting: () => boolean;
 }
 
+/** States of an instance that takes nothing new, and may go on with what is under way there. */
+const UNDER_WAY: ReadonlySet<InstanceState> = new Set(['draining', 'unhealthy']);
+
 /** What is asked, of whom, and how long the answer may take. */
 export interface CallOrder {
   readonly group: Group;
@@ -45,8 +49,8 @@ export interface CallOrder {
   /** False when the backend itself may say that it has no such tool. */
   readonly looksUpTools: boolean;
   readonly timeoutMs: number;
-  /** The pinned instance may answer although it is drained. */
-  readonly evenDraining: boolean;
+  /** The pinned instance may answer although it takes nothing new: it goes on with what is under way there. */
+  readonly goesOn: boolean;
 }
 
 /** From the first choice to the end; the subscriber hears of it once. */
@@ -110,7 +114,7 @@ export class Call {
 
   #mayServe(pinned: InstanceRef): boolean {
     const { state, id } = pinned;
-    const isOpen = state === 'healthy' || (state === 'draining' && this.#order.evenDraining);
+    const isOpen = state === 'healthy' || (this.#order.goesOn && UNDER_WAY.has(state));
     return isOpen && !this.#tried?.has(id);
   }
 

@@ -5,10 +5,11 @@
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { asGatewayError, type GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
+import { perhapsDelivered } from '../domain/failures.ts';
 import type { InstanceState } from '../domain/instance.ts';
-import { METHODS } from '../domain/mcp.ts';
+import { isSafe } from './client-session-failover.ts';
 import type { Pin, SessionInstance, SessionParts, Waiter } from './client-session-parts.ts';
-import { asksForLog, isTelling } from './client-session-told.ts';
+import { asksForLog } from './client-session-told.ts';
 import { factOf } from './instance-facts.ts';
 import { isAboutTask, NO_TASKS } from './task-requests.ts';
 
@@ -20,7 +21,7 @@ const FIRST_WAIT_MS = 5;
 const WAIT_FACTOR = 5;
 const MOST_REPEATS = 3;
 
-/** States of an instance in which a call that is under way there may go on. */
+/** States of an instance in which a call that is under way there goes on. */
 const OPEN: ReadonlySet<InstanceState> = new Set(['healthy', 'draining']);
 
 /** What a call needs of its session. */
@@ -28,6 +29,8 @@ export interface CallHost {
   readonly parts: Pick<SessionParts, 'alarm' | 'budget' | 'emit'>;
   /** The pin, if it may be used now. */
   readonly usablePin: Pin | undefined;
+  /** The session may go on with another instance. */
+  readonly mayMove: boolean;
   /** False when the template wants clients to share a conversation, whatever that cannot do. */
   readonly mayUpgrade: boolean;
   /** Waits for a pin; the returned function ends the waiting. */
@@ -38,20 +41,13 @@ export interface CallHost {
   countUnsafe(difference: 1 | -1): void;
 }
 
-/** True when a request may be made twice, and binds a session to no instance. */
-export function isSafe({ method, params }: ExchangeRequest, { tools }: SessionInstance): boolean {
-  if (isTelling(method)) return true;
-  if (method !== 'tools/call') return METHODS[method]?.repeatable ?? false;
-  return typeof params?.name === 'string' && tools?.isRepeatable(params.name) === true;
-}
-
 export class ClientCall implements Waiter {
   readonly #host: CallHost;
   readonly #request: ExchangeRequest;
   readonly #subscriber: Subscriber<Answer>;
   readonly #stay: Pin | undefined;
   #needsOwn = false;
-  #isAnswering = false;
+  #heard: Answer | undefined;
   #isSafe = true;
   #pin: Pin | undefined;
   /** The last instance it was sent to. */
@@ -80,6 +76,11 @@ export class ClientCall implements Waiter {
     return this.#pin;
   }
 
+  /** What it was answered last. */
+  get heard(): Answer | undefined {
+    return this.#heard;
+  }
+
   begin(): void {
     this.#leave = undefined;
     const pin = this.#isStaying ? this.#stay : this.#host.usablePin;
@@ -97,25 +98,31 @@ export class ClientCall implements Waiter {
   pinned(pin: Pin): void {
     if (this.#subscriber.closed) return;
     this.#leave = undefined;
-    const isTask = isAboutTask(this.#request) && isMixed(pin);
-    if (!this.#needsOwn && this.#host.mayUpgrade && (isTask || asksForLog(this.#request, pin))) {
+    const isMixedTask = isAboutTask(this.#request) && isMixed(pin);
+    if (!this.#needsOwn && this.#host.mayUpgrade && (isMixedTask || asksForLog(this.#request, pin))) {
       this.#needsOwn = true; // once: it may have one, or will be refused
       this.#leave = this.#host.wait(this);
-    } else if (isTask) {
-      this.#subscriber.next({ event: NO_TASKS, instanceId: pin.ref.id, serverId: pin.ref.serverId });
-      this.#subscriber.complete();
-    } else this.#send(pin);
+      return;
+    }
+    const refusal = isMixedTask ? NO_TASKS : this.#request.refusedAt?.(pin.ref.id);
+    if (refusal === undefined) {
+      this.#send(pin);
+      return;
+    }
+    this.#subscriber.next({ event: refusal, instanceId: pin.ref.id, serverId: pin.ref.serverId });
+    this.#subscriber.complete();
   }
 
   /** What its first instance did to it says more than that there is no second one. */
   refused(error: GatewayError): void {
     this.#leave?.();
     this.#leave = undefined;
-    this.#subscriber.error(this.#failure ?? error);
+    const told = this.#pin === undefined ? error : perhapsDelivered(error);
+    this.#subscriber.error(this.#failure ?? told);
   }
 
   next(answer: Answer): void {
-    this.#isAnswering = true;
+    this.#heard = answer;
     this.#subscriber.next(answer);
   }
 
@@ -146,7 +153,9 @@ export class ClientCall implements Waiter {
   }
 
   get #isStaying(): boolean {
-    return this.#stay?.isIntact === true && OPEN.has(this.#stay.ref.state);
+    if (this.#stay?.isIntact !== true) return false;
+    const { state } = this.#stay.ref;
+    return OPEN.has(state) || (state === 'unhealthy' && !this.#host.mayMove); // an unhealthy one may still answer
   }
 
   #release(): void {
@@ -160,7 +169,8 @@ export class ClientCall implements Waiter {
   }
 
   #mayRepeat({ code, delivered }: GatewayError): boolean {
-    if (this.#isAnswering || code !== 'BACKEND_UNAVAILABLE' || this.#repeats >= MOST_REPEATS) return false;
+    if (this.#heard !== undefined || code !== 'BACKEND_UNAVAILABLE' || this.#repeats >= MOST_REPEATS)
+      return false;
     if (delivered === 'no') return true;
     return delivered === 'unknown' && this.#isSafe && !this.#isUncertain && this.#host.parts.budget.take();
   }

@@ -42,11 +42,8 @@ export class OwnPin implements Pin {
     this.ref = ref;
     this.upstream = upstream;
     this.#alarm = alarm;
-    upstream.closed$.subscribe({
-      next: () => this.#end(),
-      complete: () => this.#end(),
-      error: () => this.#end(),
-    });
+    const end = () => this.#end();
+    upstream.closed$.subscribe({ next: end, complete: end, error: end });
     if (keeps && this.peer.era !== 'modern') this.#kept = this.#keep();
   }
 

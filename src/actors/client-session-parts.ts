@@ -35,6 +35,8 @@ export interface SessionInstance extends Candidate {
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
   /** What stays open there without being a call; nobody counts it. */
   listen(request: ExchangeRequest): Observable<ExchangeEvent>;
+  /** While somebody subscribes a call is between two rounds there; see InstanceRef.stay. QUEUE_FULL. */
+  stay(ownerId: string, goesOn: boolean): Observable<never>;
 }
 
 /** The instances of one template; Group is one. */
@@ -61,7 +63,7 @@ export interface SessionParts {
       ref: SessionInstance,
       upstream: Upstream | undefined,
       request: ExchangeRequest,
-      options?: { readonly evenDraining: boolean },
+      options?: { readonly goesOn: boolean },
     ): Observable<Answer>;
   };
   readonly subscriptions: Pick<SharedSubscriptions, 'subscribe'>;
@@ -71,7 +73,7 @@ export interface SessionParts {
   /** Rings once after so many ms, unless the returned function was called before. */
   readonly alarm: (waitMs: number, ring: () => void) => () => void;
   readonly emit: (event: GatewayEvent) => void;
-  /** False while the gateway closes: no session is opened. */
+  /** False while the gateway closes: no session is opened, and no call of one begins. */
   readonly isAccepting: () => boolean;
 }
 

@@ -117,11 +117,6 @@ export class Pinning {
   }
 }
 
-/** True when somebody else than this one could take a session of the template. */
-export function hasOthers({ pool }: SessionGroup, than: SessionInstance): boolean {
-  return pool.candidates.some((candidate) => candidate !== than);
-}
-
 const NOBODY: ReadonlySet<string> = new Set();
 
 /**

@@ -1,30 +1,25 @@
-// Where a session stands: its pin, what its client told its backend, who waits for it to have a pin, and whether it may go
-// on elsewhere. It does what its machine (client-session.machine.ts) has it do. The actor is there while the session is in
-// use; without it the fields stay, which is all that is needed to go on.
+// Where a session stands: its pin, what its client told its backend, and who waits for it to have a pin. It does what its
+// machine (client-session.machine.ts) has it do; when that runs is client-session-life.ts.
 
 import type { Observable } from 'rxjs';
-import { createActor } from 'xstate';
 import {
   asGatewayError,
   backendTimeout,
   type GatewayError,
   noHealthyInstance,
   queueFull,
+  shuttingDown,
 } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import { sessionLost } from '../domain/session-errors.ts';
-import {
-  type ClientSessionActor,
-  type ClientSessionEvent,
-  clientSessionMachine,
-  type SessionDuties,
-  type SessionPhase,
-} from './client-session.machine.ts';
+import type { SessionDuties, SessionPhase } from './client-session.machine.ts';
 import type { CallHost } from './client-session-call.ts';
+import { hasOthers, mayMove } from './client-session-failover.ts';
+import { Life } from './client-session-life.ts';
 import type { Pin, PlaceOwner, SessionInstance, SessionParts, Uris, Waiter } from './client-session-parts.ts';
-import { hasOthers, type Pinning, type Wish } from './client-session-pin.ts';
+import type { Pinning, Wish } from './client-session-pin.ts';
 import { isTelling, Told } from './client-session-told.ts';
 import { Waiting } from './client-session-waiting.ts';
 import { whyNobody } from './why-nobody.ts';
@@ -37,17 +32,14 @@ export interface PlaceOptions extends Pick<Wish, 'template' | 'ownerId' | 'profi
 const NONE: Uris = { has: () => false, keys: () => [] };
 
 export class Place implements SessionDuties, CallHost {
+  readonly life = new Life(this);
   readonly #options: PlaceOptions;
   readonly #owner: PlaceOwner;
-  #actor: ClientSessionActor | undefined;
-  #phase: SessionPhase = 'opening';
   #pin: Pin | undefined;
   /** Chosen for the opening. */
   #first: SessionInstance | undefined;
   #told: Told | undefined;
   readonly #waiting = new Waiting();
-  /** Why it did not get on, until it is told. */
-  #failure: GatewayError | undefined;
   #unsafeCalls = 0;
   #reason = 'its instance is gone';
   #closing: Promise<void> | undefined;
@@ -63,15 +55,12 @@ export class Place implements SessionDuties, CallHost {
   get pin(): Pin | undefined {
     return this.#pin;
   }
-  get phase(): SessionPhase {
-    return this.#phase;
-  }
   get usablePin(): Pin | undefined {
-    return this.#phase === 'serving' && this.isServed() ? this.#pin : undefined;
+    return this.life.phase === 'serving' && this.isServed() ? this.#pin : undefined;
   }
   /** The pin that its client may say something to without asking anything new. */
   get heardPin(): Pin | undefined {
-    return this.#phase === 'finishing' && this.#pin?.isIntact ? this.#pin : this.usablePin;
+    return this.life.phase === 'finishing' && this.#pin?.isIntact ? this.#pin : this.usablePin;
   }
   get mayUpgrade(): boolean {
     return this.#policy.session !== 'shared';
@@ -81,10 +70,6 @@ export class Place implements SessionDuties, CallHost {
   }
   get uris(): Uris {
     return this.#told?.uris ?? NONE;
-  }
-  /** True while there is an actor, and it waits for nothing. */
-  get mayRest(): boolean {
-    return this.#actor !== undefined && (this.#phase === 'serving' || this.#phase === 'adrift');
   }
   /** Resolves when nothing is left of what was its own at the backend. */
   get closing(): Promise<void> {
@@ -97,61 +82,26 @@ export class Place implements SessionDuties, CallHost {
     const ref = pinning.choose(template);
     this.#pin = pinning.at(ref, this.#wish);
     if (this.#pin === undefined) return this.#openAt(ref);
-    this.wake();
+    this.life.wake();
     return undefined;
   }
 
-  /** Has an actor again. */
-  wake(): void {
-    if (this.#actor !== undefined || this.#phase === 'ended') return;
-    const actor = createActor(clientSessionMachine, { input: this });
-    this.#actor = actor; // before it starts: it may end in there
-    actor.start();
-  }
-
-  /** Goes on without an actor. */
-  rest(): void {
-    this.#actor?.stop();
-    this.#actor = undefined;
-  }
-
   wait(waiter: Waiter): () => void {
-    if (this.#phase === 'ended') waiter.refused(sessionLost(this.#reason));
-    else if (this.#waiting.add(waiter)) this.look(waiter.needsOwn);
+    if (!this.parts.isAccepting()) waiter.refused(shuttingDown());
+    else if (this.life.phase === 'ended') waiter.refused(sessionLost(this.#reason));
+    else if (this.#waiting.add(waiter)) this.life.look(waiter.needsOwn);
     else waiter.refused(queueFull(this.#options.template));
     return () => this.#waiting.leave(waiter);
   }
 
-  /** Somebody met a pin that may not be used, or there is none, or only one of the session's own would do. */
-  look(needsOwn = false): void {
-    this.wake();
-    if (this.#phase === 'adrift') this.#send({ type: 'wanted' });
-    else if (this.#phase === 'serving') {
-      this.#send({ type: needsOwn && this.isServed() ? 'upgrade' : 'lost' });
-    } else this.rested();
-  }
-
-  /** A call has ended. One that was left to finish may have been the last. */
-  rested(): void {
-    if (this.#phase === 'finishing') this.#send({ type: 'rested' });
-  }
-
-  /** `reason` is a clause. */
-  end(reason: string): void {
-    if (this.#phase === 'ended') return;
-    this.#reason = reason;
-    if (this.#actor === undefined) this.enter('ended');
-    else this.#send({ type: 'end' });
-  }
-
   answers(request: ExchangeRequest, pin: Pin, isStaying: boolean): Observable<Answer> {
     const { dispatcher, subscriptions } = this.parts;
-    if (isStaying) return dispatcher.within(pin.ref, pin.upstream, request, { evenDraining: true });
+    if (isStaying) return dispatcher.within(pin.ref, pin.upstream, request, { goesOn: true });
     if (!isTelling(request.method)) return dispatcher.within(pin.ref, pin.upstream, request);
     this.#told ??= new Told({
       dispatcher,
       subscriptions,
-      pin: () => (this.#phase === 'ended' ? undefined : this.#pin),
+      pin: () => (this.life.phase === 'ended' ? undefined : this.#pin),
       changed: (uri, isWanted) => this.#owner.changed(uri, isWanted),
     });
     return this.#told.exchange(request, pin);
@@ -159,6 +109,12 @@ export class Place implements SessionDuties, CallHost {
 
   countUnsafe(difference: 1 | -1): void {
     this.#unsafeCalls += difference;
+  }
+
+  /** Ends it for good. `reason` is a clause; the first one counts. */
+  end(reason: string): void {
+    if (this.life.phase !== 'ended') this.#reason = reason;
+    this.life.end();
   }
 
   // --- what the machine asks for -----------------------------------------------------------------------------------
@@ -188,8 +144,7 @@ export class Place implements SessionDuties, CallHost {
   }
 
   get mayMove(): boolean {
-    const { sessionFailover } = this.#policy;
-    return sessionFailover === 'always' || (sessionFailover === 'auto' && this.#unsafeCalls === 0);
+    return mayMove(this.#policy, this.#unsafeCalls);
   }
 
   get mayWait(): boolean {
@@ -206,25 +161,28 @@ export class Place implements SessionDuties, CallHost {
   }
 
   enter(phase: SessionPhase): void {
-    this.#phase = phase;
-    if (phase === 'serving' && this.#pin !== undefined) this.#waiting.tell(this.#pin, this.#takeFailure());
+    this.life.entered(phase);
+    if (phase === 'serving' && this.#pin !== undefined) this.#waiting.tell(this.#pin);
     else if (phase === 'adrift') this.refuse();
-    else if (phase === 'finishing') this.#waiting.refuse(() => sessionLost('its instance is drained'));
+    else if (phase === 'finishing') this.#refuse(() => sessionLost('its instance takes nothing new'));
     else if (phase === 'ended') this.#finish();
   }
 
   fail(why: { readonly error: unknown } | 'late'): void {
-    this.#failure = why === 'late' ? backendTimeout(this.settleMs(), 'no') : asGatewayError(why.error);
+    this.#waiting.fail(why === 'late' ? backendTimeout(this.settleMs(), 'no') : asGatewayError(why.error));
   }
 
   refuse(): void {
     const { parts, template } = this.#options;
-    const nobody = () => noHealthyInstance(template, whyNobody(parts.fleet.members(template)));
-    const failure = this.#takeFailure();
-    this.#waiting.refuse(() => failure ?? nobody());
+    this.#refuse(() => noHealthyInstance(template, whyNobody(parts.fleet.members(template))));
   }
 
   // -----------------------------------------------------------------------------------------------------------------
+
+  /** When the gateway stops, that is why, whatever its instances are by then. */
+  #refuse(why: () => GatewayError): void {
+    this.#waiting.refuse(() => (this.parts.isAccepting() ? why() : shuttingDown()));
+  }
 
   get #policy(): BalancerPolicy {
     return this.parts.fleet.group(this.#options.template).policy;
@@ -244,12 +202,8 @@ export class Place implements SessionDuties, CallHost {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#first = ref;
     this.#waiting.add({ needsOwn: false, pinned: () => resolve(), refused: reject });
-    this.wake();
+    this.life.wake();
     return promise;
-  }
-
-  #send(event: ClientSessionEvent): void {
-    this.#actor?.send(event);
   }
 
   #take(pin: Pin): void {
@@ -261,19 +215,11 @@ export class Place implements SessionDuties, CallHost {
     before?.retire();
   }
 
-  #takeFailure(): GatewayError | undefined {
-    const failure = this.#failure;
-    this.#failure = undefined;
-    return failure;
-  }
-
   /** Callers are answered first. */
   #finish(): void {
-    const failure = this.#takeFailure();
-    this.#waiting.refuse(() => failure ?? sessionLost(this.#reason));
+    this.#refuse(() => sessionLost(this.#reason));
     this.#owner.ended(this.#reason);
     this.#told?.forget();
     this.#closing = this.#pin?.close();
-    this.#actor = undefined;
   }
 }

@@ -7,6 +7,7 @@ import type { Pin, Waiter } from './client-session-parts.ts';
 
 export class Waiting {
   #waiters: Set<Waiter> | undefined;
+  #failure: GatewayError | undefined;
 
   /** True while somebody needs a conversation of the session's own. */
   get needsOwn(): boolean {
@@ -26,8 +27,14 @@ export class Waiting {
     this.#waiters?.delete(waiter);
   }
 
-  /** `failure`: an attempt to have a conversation of its own failed, which concerns those who need one. */
-  tell(pin: Pin, failure: GatewayError | undefined): void {
+  /** Why the session did not get on: whoever is refused the next time hears this, whatever else there is to say. */
+  fail(failure: GatewayError): void {
+    this.#failure = failure;
+  }
+
+  /** When an attempt to have a conversation of its own failed, those are refused who need one. */
+  tell(pin: Pin): void {
+    const failure = this.#takeFailure();
     for (const waiter of this.#take()) {
       if (failure !== undefined && waiter.needsOwn) waiter.refused(failure);
       else waiter.pinned(pin);
@@ -36,9 +43,10 @@ export class Waiting {
 
   /** The error is only made when somebody waits. */
   refuse(why: () => GatewayError): void {
+    const failure = this.#takeFailure();
     const waiters = [...this.#take()];
     if (waiters.length === 0) return;
-    const error = why();
+    const error = failure ?? why();
     for (const waiter of waiters) waiter.refused(error);
   }
 
@@ -47,5 +55,11 @@ export class Waiting {
     const waiters = this.#waiters ?? [];
     this.#waiters = undefined;
     return waiters;
+  }
+
+  #takeFailure(): GatewayError | undefined {
+    const failure = this.#failure;
+    this.#failure = undefined;
+    return failure;
   }
 }

@@ -1,5 +1,5 @@
 // The life of one session of a legacy client: where it stands with its instance, and what may follow. What it has there,
-// and what is done in each state, is client-session.ts's; a parked session has no actor (client-sessions.ts parks).
+// and what is done in each state, is client-session-place.ts's; a session that rests has no actor (client-session-life.ts).
 //
 //   entering ─┬─ pinned ─► serving ── lost ──► moving ── settled ──► serving
 //             └─ new ────► opening ── settled ──► serving      └─ failed ──► adrift ── wanted, patience ──► moving

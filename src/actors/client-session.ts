@@ -5,13 +5,17 @@
 import { randomBytes } from 'node:crypto';
 import { Observable } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
+import type { GatewayError } from '../domain/errors.ts';
+import type { Ending } from '../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer } from '../domain/mcp.ts';
 import { sessionLost } from '../domain/session-errors.ts';
 import { Audience } from './client-session-audience.ts';
-import { ClientCall } from './client-session-call.ts';
-import type { Pin, SessionParts, Stay } from './client-session-parts.ts';
+import { type CallsOwner, SessionCalls } from './client-session-calls.ts';
+import { SessionEnd } from './client-session-end.ts';
+import { passOn } from './client-session-notices.ts';
+import type { Pin, PlaceOwner, SessionInstance, SessionParts, Stay } from './client-session-parts.ts';
 import type { Pinning } from './client-session-pin.ts';
 import { Place } from './client-session-place.ts';
 
@@ -21,7 +25,9 @@ export interface SessionKeeper {
   readonly pinning: Pinning;
   /** A message came, or what kept the session busy has ended. */
   used(session: ClientSession): void;
-  ended(session: ClientSession): void;
+  /** It has a pin, the first or another one. */
+  pinned(session: ClientSession): void;
+  ended(session: ClientSession, ending: Ending): void;
 }
 
 export interface SessionFields {
@@ -34,18 +40,7 @@ export interface SessionFields {
 /** Randomness of an id; as base64url it is visible ASCII. */
 const ID_BYTES = 32;
 
-/** What a backend of the modern era needs no word of. */
-const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
-  'notifications/roots/list_changed',
-  'notifications/progress',
-]);
-/** The handshake is the transport's, and a call is cancelled by whoever subscribed to it. */
-const NEVER_PASSED_ON: ReadonlySet<string> = new Set([
-  'notifications/initialized',
-  'notifications/cancelled',
-]);
-
-export class ClientSession {
+export class ClientSession implements PlaceOwner, CallsOwner {
   readonly id = randomBytes(ID_BYTES).toString('base64url');
   readonly template: string;
   readonly ownerId: string;
@@ -53,15 +48,15 @@ export class ClientSession {
   /** For its keeper: when it was last used, in ms of the gateway's monotonic clock. */
   usedAtMs = 0;
   isParked = false;
+  /** For its keeper: where it was said to be; undefined before it was told of. */
+  toldAt: SessionInstance | undefined;
   readonly #keeper: SessionKeeper;
   readonly #place: Place;
-  #calls: Set<ClientCall> | undefined;
+  readonly #calls: SessionCalls;
   #audience: Audience | undefined;
   #holds = 0;
-  /** Places that are kept for calls which go on. */
-  #stays = 0;
-  #endedFor: string | undefined;
-  #endListeners: Set<() => void> | undefined;
+  readonly #end = new SessionEnd();
+  #isClosing = false;
 
   constructor(keeper: SessionKeeper, { template, ownerId, profile }: SessionFields) {
     const { parts, pinning } = keeper;
@@ -69,7 +64,8 @@ export class ClientSession {
     this.template = template;
     this.ownerId = ownerId;
     this.profile = profile;
-    this.#place = new Place({ parts, pinning, template, ownerId, profile }, this.#asOwner());
+    this.#place = new Place({ parts, pinning, template, ownerId, profile }, this);
+    this.#calls = new SessionCalls(this.#place, this);
   }
 
   /** Goes to an instance; for errors see ClientSessions.open. Without a promise when nothing has to be opened there. */
@@ -98,65 +94,36 @@ export class ClientSession {
    * tries again.
    */
   exchange(request: ExchangeRequest): Observable<Answer> {
-    return this.#exchange(request, undefined);
+    return this.#calls.exchange(request);
   }
 
   /** Keeps a place at the instance that gave an answer, for a call that goes on. See Session of protocol/ports.ts. */
-  stay(instanceId: string): Stay {
-    const pins = [...(this.#calls ?? [])].map(({ pin }) => pin);
-    const pin = [...pins, this.#place.pin].find((one) => one?.ref.id === instanceId);
-    let isKept = true;
-    pin?.take();
-    this.#stays += 1;
-    return {
-      exchange: (request) => this.#exchange(request, pin),
-      leave: () => {
-        if (!isKept) return;
-        isKept = false;
-        pin?.release();
-        this.#stays -= 1;
-        this.#rested();
-      },
-    };
+  stay(answer: Answer, lost: (error: GatewayError) => void): Stay {
+    return this.#calls.stay(answer, lost);
   }
 
-  #exchange(request: ExchangeRequest, stay: Pin | undefined): Observable<Answer> {
-    return new Observable((subscriber) => {
-      if (this.#endedFor !== undefined) {
-        subscriber.error(sessionLost(this.#endedFor));
-        return;
-      }
-      this.#use();
-      const call = new ClientCall(this.#place, request, subscriber, stay);
-      this.#calls ??= new Set();
-      this.#calls.add(call);
-      subscriber.add(() => {
-        call.end();
-        this.#calls?.delete(call);
-        this.#rested();
-      });
-      call.begin();
-    });
+  /** Ends the calls that are between two rounds: nobody will say what they wait for. */
+  dismiss(error: GatewayError): void {
+    this.#calls.dismiss(error);
   }
 
   /** Tells the backend something; dropped when nobody is there, or where it could not be told who says it. */
   notify(method: string, params: JsonObject): void {
-    if (this.#endedFor !== undefined) return;
-    this.#use();
+    if (this.endedFor !== undefined) return;
+    this.used();
     const upstream = this.#place.heardPin?.upstream;
-    if (upstream === undefined || NEVER_PASSED_ON.has(method)) return;
-    if (upstream.peer.era !== 'modern' || !OWN_NOTIFICATIONS.has(method)) upstream.notify(method, params);
+    if (upstream !== undefined) passOn(upstream, method, params);
   }
 
   /** What its backend says outside of exchanges. Hot; completes when the session has ended. Beginning to listen is using it. */
   get messages$(): Observable<ServerMessage> {
     return new Observable((subscriber) => {
-      if (this.#endedFor !== undefined) return subscriber.complete();
-      this.#use();
+      if (this.endedFor !== undefined) return subscriber.complete();
+      this.used();
       this.#audience ??= new Audience({
         uris: () => this.#place.uris,
         changed: (isListening) => this.#listen(isListening),
-        lost: () => this.#place.look(),
+        lost: () => this.#place.life.look(false),
       });
       return this.#audience.messages$.subscribe(subscriber);
     });
@@ -171,31 +138,23 @@ export class ClientSession {
   hold(): () => void {
     let isHeld = true;
     this.#holds += 1;
-    if (this.#endedFor === undefined) this.#use();
+    if (this.endedFor === undefined) this.used();
     return () => {
       if (!isHeld) return;
       isHeld = false;
       this.#holds -= 1;
-      this.#rested();
+      this.rested();
     };
   }
 
   /** Emits once when it is over, and why, as a clause; then completes. Replayed. */
   get ended$(): Observable<string> {
-    return new Observable((subscriber) => {
-      const tell = (): void => {
-        subscriber.next(this.#endedFor ?? '');
-        subscriber.complete();
-      };
-      if (this.#endedFor !== undefined) return tell();
-      this.#endListeners ??= new Set();
-      this.#endListeners.add(tell);
-      return () => this.#endListeners?.delete(tell);
-    });
+    return this.#end.told$;
   }
 
   /** Ends it for good. Its callers are answered; resolves when nothing is left at the backend. `reason` is a clause. */
   close(reason = 'it was closed'): Promise<void> {
+    this.#isClosing = true;
     this.#place.end(reason);
     return this.#place.closing;
   }
@@ -204,7 +163,12 @@ export class ClientSession {
 
   /** Calls under way, those included that are about to go on. */
   get calls(): number {
-    return this.#stays + (this.#calls?.size ?? 0);
+    return this.#calls.size;
+  }
+
+  /** Where it is, or was last. */
+  get instance(): SessionInstance | undefined {
+    return this.#place.pin?.ref;
   }
 
   /** It may neither be parked nor expire now. */
@@ -217,59 +181,65 @@ export class ClientSession {
    * on listening, which is no use of the session by itself: its client may be gone.
    */
   park(): boolean {
-    if (this.isBusy || !this.#place.mayRest) return false;
+    if (this.isBusy || !this.#place.life.mayRest) return false;
     if (this.#audience?.isListening) return true;
-    this.#place.rest();
-    this.#calls = undefined;
+    this.#place.life.rest();
+    this.#calls.rest();
     this.#audience = undefined;
     return true;
   }
 
-  // -----------------------------------------------------------------------------------------------------------------
+  // --- for its own parts: see PlaceOwner and CallsOwner --------------------------------------------------------------
 
-  #use(): void {
-    this.#place.wake();
+  get isListened(): boolean {
+    return this.#audience?.isListening === true;
+  }
+
+  get isCalling(): boolean {
+    return this.#calls.arePlaced;
+  }
+
+  get endedFor(): string | undefined {
+    return this.#end.reason;
+  }
+
+  used(): void {
+    this.#place.life.wake();
     this.#keeper.used(this);
   }
 
-  #rested(): void {
-    this.#place.rested();
-    if (this.#endedFor === undefined) this.#keeper.used(this);
+  rested(): void {
+    this.#place.life.rested();
+    if (this.endedFor === undefined) this.#keeper.used(this);
   }
 
+  moved(pin: Pin): void {
+    if (this.isListened) this.#audience?.attach(pin);
+    this.#keeper.pinned(this);
+  }
+
+  changed(uri: string, isWanted: boolean): Promise<void> | undefined {
+    return this.#audience?.wants(uri, isWanted);
+  }
+
+  ended(reason: string): void {
+    this.#end.come(reason);
+    this.#calls.end(sessionLost(reason));
+    this.#audience?.end();
+    this.#end.tell();
+    this.#keeper.ended(this, { reason, isLost: !this.#isClosing });
+  }
+
+  // -----------------------------------------------------------------------------------------------------------------
+
   #listen(isListening: boolean): void {
-    const { pin, phase } = this.#place;
+    const { pin, life } = this.#place;
     if (!isListening) {
       this.#audience?.detach();
       if (this.isParked) this.park();
     } else if (pin !== undefined) {
       this.#audience?.attach(pin);
-      if (phase === 'adrift') this.#place.look();
+      if (life.phase === 'adrift') life.look(false);
     }
-  }
-
-  #asOwner() {
-    const session = this;
-    return {
-      get isListened() {
-        return session.#audience?.isListening === true;
-      },
-      get isCalling() {
-        return session.#stays > 0 || [...(session.#calls ?? [])].some(({ pin }) => pin !== undefined);
-      },
-      moved: (pin: Parameters<Audience['attach']>[0]) => {
-        if (session.#audience?.isListening) session.#audience.attach(pin);
-      },
-      changed: (uri: string, isWanted: boolean) => session.#audience?.wants(uri, isWanted),
-      ended: (reason: string) => session.#end(reason),
-    };
-  }
-
-  #end(reason: string): void {
-    this.#endedFor = reason;
-    for (const call of [...(this.#calls ?? [])]) call.refused(sessionLost(reason));
-    this.#audience?.end();
-    for (const tell of [...(this.#endListeners ?? [])]) tell();
-    this.#keeper.ended(this);
   }
 }

@@ -3,9 +3,11 @@
 
 import type { ClientProfile } from '../domain/client.ts';
 import { shuttingDown } from '../domain/errors.ts';
+import type { Ending } from '../domain/events.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { sessionLimit, sessionLost, sessionShareLimit } from '../domain/session-errors.ts';
 import { ClientSession, type SessionKeeper } from './client-session.ts';
+import { endedFact, movedFact, openedFact } from './client-session-facts.ts';
 import type { SessionParts } from './client-session-parts.ts';
 import { Pinning } from './client-session-pin.ts';
 import { ClientProfiles } from './client-session-profiles.ts';
@@ -16,6 +18,8 @@ export interface ClientSessionsOptions extends SessionParts {
   readonly maxSessions?: number;
   /** Default LIMITS.sessionIdleMs. */
   readonly idleMs?: number;
+  /** Part of them that one owner may have, above 0 and up to 1. Default LIMITS.ownerShare. */
+  readonly share?: number;
 }
 
 /** Times of use are exact to so many ms: whoever is used all the time need not be moved at each message. */
@@ -46,12 +50,13 @@ export class ClientSessions implements SessionKeeper {
   constructor({
     maxSessions = LIMITS.sessions,
     idleMs = LIMITS.sessionIdleMs,
+    share,
     ...parts
   }: ClientSessionsOptions) {
     this.parts = parts;
     this.pinning = new Pinning(parts);
     this.#maxSessions = maxSessions;
-    this.#shares = new OwnerShares(maxSessions);
+    this.#shares = new OwnerShares(maxSessions, share);
     this.#idleMs = idleMs;
     this.#parkMs = Math.min(LIMITS.sessionParkMs, idleMs);
   }
@@ -59,6 +64,14 @@ export class ClientSessions implements SessionKeeper {
   /** How many there are, those that are being opened included. */
   get size(): number {
     return this.#opening.size + this.#awake.size + this.#parked.size;
+  }
+  /** How many there may be. */
+  get max(): number {
+    return this.#maxSessions;
+  }
+  /** How many of them have calls under way. */
+  get calling(): number {
+    return this.#all().filter(({ calls }) => calls > 0).length;
   }
   /** How many of them are parked. */
   get parked(): number {
@@ -101,6 +114,8 @@ export class ClientSessions implements SessionKeeper {
     session.usedAtMs = this.parts.now();
     this.#awake.set(session.id, session);
     this.#arm();
+    session.toldAt = session.instance;
+    if (session.toldAt !== undefined) this.parts.emit(openedFact(session, session.toldAt));
     return session;
   }
 
@@ -124,7 +139,10 @@ export class ClientSessions implements SessionKeeper {
   async closeAll(graceMs: number): Promise<void> {
     this.#isClosing = true;
     this.#disarm?.();
-    for (const session of this.#all()) if (session.calls === 0) this.#end(session, SHUT_DOWN);
+    for (const session of this.#all()) {
+      session.dismiss(shuttingDown()); // no next round is taken
+      if (session.calls === 0) this.#end(session, SHUT_DOWN);
+    }
     if (this.size > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#emptied = resolve;
@@ -151,13 +169,23 @@ export class ClientSessions implements SessionKeeper {
     this.#arm();
   }
 
-  ended(session: ClientSession): void {
-    const { id } = session;
+  pinned(session: ClientSession): void {
+    const { toldAt, instance } = session;
+    if (toldAt === undefined || instance === undefined || instance === toldAt) return;
+    session.toldAt = instance;
+    this.parts.emit(movedFact(session, toldAt, instance));
+  }
+
+  ended(session: ClientSession, ending?: Ending): void {
+    const { id, toldAt } = session;
     this.#profiles.release(session.profile);
     this.#shares.giveBack(session.ownerId);
     this.#opening.delete(session);
     this.#awake.delete(id);
     this.#parked.delete(id);
+    if (toldAt !== undefined && ending !== undefined) {
+      this.parts.emit(endedFact(session, toldAt, ending));
+    }
     if (this.size === 0) this.#emptied?.();
   }
 

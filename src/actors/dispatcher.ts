@@ -16,12 +16,11 @@ export interface ExchangeOptions {
   readonly instanceId?: string;
   /** False: a tool that no list has is called all the same, and the backend says what it thinks of it. Default true. */
   readonly looksUpTools?: boolean;
+  /** True for what goes on with something at that instance: it may be drained, or unhealthy, meanwhile. Default false. */
+  readonly goesOn?: boolean;
 }
 
-export interface WithinOptions extends Pick<ExchangeOptions, 'timeoutMs'> {
-  /** True for what belongs to a call that is under way there: it may be drained meanwhile. Default false. */
-  readonly evenDraining?: boolean;
-}
+export type WithinOptions = Pick<ExchangeOptions, 'timeoutMs' | 'goesOn'>;
 
 export interface DispatcherParts extends CallParts {
   readonly fleet: Fleet;
@@ -44,8 +43,8 @@ export class Dispatcher {
   exchange(template: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<Answer> {
     return this.#carry(template, request, () => {
       const { fleet } = this.#parts;
-      const { instanceId, timeoutMs, looksUpTools = true } = options;
-      const group = fleet.group(template);
+      const { instanceId, timeoutMs, looksUpTools = true, goesOn = false } = options;
+      const group = fleet.groups.require(template);
       const pinned = instanceId === undefined ? undefined : fleet.get(template, instanceId);
       const patienceMs = timeoutMs ?? group.policy.callTimeoutMs;
       return {
@@ -55,7 +54,7 @@ export class Dispatcher {
         upstream: undefined,
         timeoutMs: patienceMs,
         looksUpTools,
-        evenDraining: false,
+        goesOn,
       };
     });
   }
@@ -68,7 +67,7 @@ export class Dispatcher {
     ref: InstanceRef,
     upstream: Upstream | undefined,
     request: ExchangeRequest,
-    { timeoutMs, evenDraining = false }: WithinOptions = {},
+    { timeoutMs, goesOn = false }: WithinOptions = {},
   ): Observable<Answer> {
     return this.#carry(ref.template, request, () => {
       const group = this.#parts.fleet.group(ref.template);
@@ -80,7 +79,7 @@ export class Dispatcher {
         upstream,
         timeoutMs: patienceMs,
         looksUpTools: false,
-        evenDraining,
+        goesOn,
       };
     });
   }

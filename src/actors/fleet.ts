@@ -3,7 +3,7 @@
 
 import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
-import { shuttingDown, templateNotFound } from '../domain/errors.ts';
+import { shuttingDown } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { reasonOf } from '../domain/failures.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
@@ -11,7 +11,8 @@ import { LIMITS } from '../domain/limits.ts';
 import type { ListField } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import { ForeignInstance } from './foreign-instance.ts';
-import { Group } from './group.ts';
+import type { Group } from './group.ts';
+import { Groups } from './groups.ts';
 import { emissionFact, factOf, stateFact } from './instance-facts.ts';
 import { InstanceRef } from './instance-ref.ts';
 import type { InstanceEmission, InstanceInput } from './instance-setup.ts';
@@ -19,7 +20,7 @@ import { Nursery, type Running } from './nursery.ts';
 import { type Member, Roster } from './roster.ts';
 
 /** What the fleet gets from outside: how to open a transport, time, randomness, and who hears its facts. */
-export interface FleetOptions extends Pick<InstanceInput, 'open' | 'now' | 'random'> {
+export interface FleetOptions extends Pick<InstanceInput, 'open' | 'now' | 'random' | 'own'> {
   readonly emit: (event: GatewayEvent) => void;
   /** Rings once after so many ms, unless the returned function was called before. */
   readonly alarm: (waitMs: number, ring: () => void) => () => void;
@@ -41,7 +42,8 @@ export interface ListChange {
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #nursery = new Nursery((running, error) => this.#afterCrash(running, error));
-  readonly #groups = new Map<string, Group>();
+  /** Which templates there are. */
+  readonly groups: Groups;
   readonly #roster = new Roster();
   /** Those that were taken out and have calls or a process left, with the promise of their end. */
   readonly #leaving = new Map<InstanceRef, Promise<void>>();
@@ -54,6 +56,7 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
+    this.groups = new Groups(options.random);
   }
 
   /** Hot, no replay: what instances say of their lists. Completes when the fleet has closed. */
@@ -61,32 +64,24 @@ export class Fleet {
     return this.#listChanges;
   }
 
-  /** Names of the templates that have a group, sorted. */
+  /** Names of the templates, sorted. */
   get templates(): string[] {
-    return [...this.#groups.keys()].sort();
+    return this.groups.templates;
   }
 
   has(template: string): boolean {
-    return this.#groups.has(template);
+    return this.groups.has(template);
   }
 
-  /** TEMPLATE_NOT_FOUND when nothing was ever registered or set under the name. */
+  /** Also of a template that was deleted. TEMPLATE_NOT_FOUND when nothing was ever registered or set under the name. */
   group(template: string): Group {
-    const group = this.#groups.get(template);
-    if (group === undefined) throw templateNotFound(template);
-    return group;
+    return this.groups.get(template);
   }
 
-  /** Makes sure the template has a group, and that it follows `policy`. */
+  /** Makes sure the template is there, and that it follows `policy`. */
   govern(template: string, policy: BalancerPolicy): void {
-    const group = this.#groups.get(template);
-    if (group === undefined) {
-      this.#groups.set(template, new Group(template, policy, this.#options.random));
-      this.#roster.open(template);
-      return;
-    }
-    group.govern(policy);
-    for (const ref of this.refs(template)) ref.govern(policy);
+    if (this.groups.govern(template, policy)) this.#roster.open(template);
+    else for (const ref of this.refs(template)) ref.govern(policy);
   }
 
   /**
@@ -98,11 +93,12 @@ export class Fleet {
     const { template, id } = definition;
     const group = this.group(template);
     this.#dismissHolder(template, id);
-    const { emit, open, now, random } = this.#options;
-    const input = { definition, policy: group.policy, open, now, random };
+    const { emit, open, now, random, own } = this.#options;
+    const input = { definition, policy: group.policy, open, now, random, own };
     const ref = this.#nursery.start(input, this.#predecessors(definition));
     this.#roster.put(ref);
     ref.onEmission((emission) => this.#tell(ref, emission));
+    ref.upstreamFacts$.subscribe(emit); // those of one with a successor, too: what was opened is to end
     ref.state$.subscribe((state) => {
       group.observe(ref, state);
       if (!this.#hasSuccessor(ref)) emit(stateFact(ref, state));
@@ -177,6 +173,12 @@ export class Fleet {
     return [...this.all(), ...this.#leaving.keys()].reduce((sum, ref) => sum + ref.carried, 0);
   }
 
+  /** Those of them that wait until their client answers what its server asked it. */
+  get unanswered(): number {
+    const refs = [...this.all(), ...this.#leaving.keys()];
+    return refs.reduce((sum, ref) => sum + ref.carried - ref.inFlight, 0);
+  }
+
   snapshot(member: Member): InstanceSnapshot {
     return snapshotOf(member, bestLatencyMs(this.group(member.template).pool.candidates));
   }
@@ -198,7 +200,7 @@ export class Fleet {
     for (const member of this.templates.flatMap((template) => this.members(template)))
       void this.#dismiss(member, graceMs);
     await Promise.all([...this.#leaving.values(), ...this.#crashed.values()]);
-    for (const group of this.#groups.values()) group.close();
+    this.groups.close();
     this.#nursery.stop();
     this.#listChanges.complete();
   }

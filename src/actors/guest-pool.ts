@@ -5,6 +5,7 @@
 import { defer, filter, from, map, merge, type Observable, Subject } from 'rxjs';
 import { type ClientProfile, capabilitiesKey, mayBeAsked } from '../domain/client.ts';
 import { backendUnavailable, shuttingDown } from '../domain/errors.ts';
+import { OWN_BOUNDS, type OwnBounds } from '../domain/limits.ts';
 import { LEGACY_VERSIONS } from '../domain/mcp.ts';
 import { type GuestClock, GuestConversation } from './guest-conversation.ts';
 import { GuestRoom } from './guest-room.ts';
@@ -30,12 +31,14 @@ export interface Lease {
 
 export class GuestPool {
   readonly #clock: GuestClock;
+  readonly #bounds: OwnBounds;
   readonly #rooms = new Map<GuestHost, GuestRoom>();
   readonly #opened = new Subject<{ readonly host: GuestHost; readonly conversation: GuestConversation }>();
   #isClosed = false;
 
-  constructor(clock: GuestClock) {
+  constructor(clock: GuestClock, bounds: OwnBounds = OWN_BOUNDS) {
     this.#clock = clock;
+    this.#bounds = bounds;
   }
 
   /** Conversations that are there, of all instances, those that end included. */
@@ -46,7 +49,7 @@ export class GuestPool {
   /**
    * The use of a conversation with that instance: over HTTP one that others of the same guest use at the same time, over
    * stdio one that nobody else uses meanwhile. Opened when there is none. QUEUE_FULL when too many are in use, or have not
-   * ended yet: LIMITS.guestConversations of them where each is a process, or the owner's share of those. SHUTTING_DOWN once
+   * ended yet: as many as there may be processes where each is one, or the owner's share of those. SHUTTING_DOWN once
    * the pool was closed.
    */
   lease(host: GuestHost, guest: Guest): Lease {
@@ -97,7 +100,7 @@ export class GuestPool {
   #room(host: GuestHost): GuestRoom {
     const known = this.#rooms.get(host);
     if (known !== undefined) return known;
-    const room = new GuestRoom(isNetworked(host.definition));
+    const room = new GuestRoom(isNetworked(host.definition), this.#bounds);
     this.#rooms.set(host, room);
     return room;
   }

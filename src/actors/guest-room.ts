@@ -2,7 +2,7 @@
 // are is in their keys, which guest-pool.ts makes.
 
 import { queueFull } from '../domain/errors.ts';
-import { LIMITS } from '../domain/limits.ts';
+import { OWN_BOUNDS, type OwnBounds } from '../domain/limits.ts';
 import { conversationShareLimit } from '../domain/session-errors.ts';
 import type { GuestConversation } from './guest-conversation.ts';
 import { OwnerShares } from './owner-shares.ts';
@@ -19,9 +19,9 @@ export class GuestRoom {
   /** Of those that take calls. */
   readonly #shares: OwnerShares;
 
-  constructor(isNetworked: boolean) {
-    this.#mostOpen = isNetworked ? MOST_NETWORKED : LIMITS.guestConversations;
-    this.#shares = new OwnerShares(this.#mostOpen);
+  constructor(isNetworked: boolean, { processes, share }: OwnBounds = OWN_BOUNDS) {
+    this.#mostOpen = isNetworked ? MOST_NETWORKED : processes;
+    this.#shares = new OwnerShares(this.#mostOpen, share);
   }
 
   /** How many there are, those that end included. */

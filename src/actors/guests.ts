@@ -41,7 +41,7 @@ export interface GuestsParts {
 }
 
 export interface GuestOptions extends Guest {
-  /** Only this instance may answer. */
+  /** Only this instance may answer, drained, unhealthy or not: the request goes on with something there. */
   readonly instanceId?: string | undefined;
 }
 
@@ -74,7 +74,7 @@ export class Guests {
       const { owner, profile, instanceId } = options;
       const passed: ExchangeOptions = {
         looksUpTools: false,
-        ...(instanceId === undefined ? {} : { instanceId }),
+        ...(instanceId === undefined ? {} : { instanceId, goesOn: true }),
       };
       const member = instanceId === undefined ? undefined : fleet.find(template, instanceId);
       const isNobody = instanceId !== undefined && !(member instanceof InstanceRef);
@@ -145,9 +145,9 @@ export class Guests {
     const { dispatcher } = this.#parts;
     const way = wayFor(ref, order);
     if (way === 'refused') return of({ event: NO_TASKS, instanceId: ref.id, serverId: ref.serverId });
-    if (way === 'plain') return dispatcher.within(ref, undefined, order.request);
+    if (way === 'plain') return dispatcher.within(ref, undefined, order.request, order.options);
     if (way === 'guest') return this.#askAsGuest(ref, order).pipe(heardBy(order));
-    return dispatcher.within(ref, undefined, order.legacyRequest).pipe(heardBy(order));
+    return dispatcher.within(ref, undefined, order.legacyRequest, order.options).pipe(heardBy(order));
   }
 
   /** A conversation may have ended unnoticed since it was last used: then it is opened anew, once. */
@@ -172,8 +172,8 @@ export class Guests {
   }
 
   #askOver(conversation: GuestConversation, ref: InstanceRef, order: Order): Observable<Answer> {
-    const { legacyRequest, logLevel } = order;
-    const ask = (upstream: Upstream) => this.#parts.dispatcher.within(ref, upstream, legacyRequest);
+    const { legacyRequest, logLevel, options } = order;
+    const ask = (upstream: Upstream) => this.#parts.dispatcher.within(ref, upstream, legacyRequest, options);
     const { upstream } = conversation;
     const levelling = logLevel === undefined ? undefined : conversation.wantLevel(logLevel);
     if (upstream !== undefined && levelling === undefined) return ask(upstream);

@@ -14,7 +14,10 @@ export function factOf({ template, id, serverId }: Pick<InstanceDefinition, 'tem
 export function stateFact(ref: InstanceRef, state: InstanceState): GatewayEvent {
   const fact = factOf(ref);
   if (state === 'healthy') return { type: 'instance.healthy', ...fact, era: ref.era ?? 'unknown' };
-  if (state === 'unhealthy') return { type: 'instance.unhealthy', ...fact, reason: ref.reason ?? 'unknown' };
+  if (state === 'unhealthy') {
+    const { reason, isReopening: isPlanned } = ref;
+    return { type: 'instance.unhealthy', ...fact, reason: reason ?? 'unknown', isPlanned };
+  }
   return { type: `instance.${state}`, ...fact };
 }
 
@@ -22,6 +25,9 @@ export function stateFact(ref: InstanceRef, state: InstanceState): GatewayEvent 
 export function emissionFact(ref: InstanceRef, emission: InstanceEmission): GatewayEvent | undefined {
   const fact = factOf(ref);
   if (emission.type === 'probed') return { ...emission, type: 'probe.finished', ...fact };
-  if (emission.type === 'restarting') return { ...emission, type: 'instance.restarting', ...fact };
+  if (emission.type === 'restarting') {
+    const isProgram = ref.definition.command !== undefined;
+    return { ...emission, type: 'instance.restarting', ...fact, isProgram };
+  }
   return emission.list === 'tools' ? { type: 'tools.changed', ...fact } : undefined;
 }

@@ -23,18 +23,19 @@ import type { Candidate } from '../balancing/strategy.ts';
 import { ANONYMOUS } from '../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
 import { asGatewayError, backendUnavailable, type GatewayError } from '../domain/errors.ts';
+import type { GatewayEvent } from '../domain/events.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import { reasonOf } from '../domain/failures.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instance.ts';
-import { LIMITS } from '../domain/limits.ts';
+import { LIMITS, type OwnBounds } from '../domain/limits.ts';
 import type { Era, Peer } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
-import { conversationShareLimit } from '../domain/session-errors.ts';
 import type { Upstream } from '../transports/transport.ts';
 import type { InstanceActor } from './instance.machine.ts';
 import type { InstanceEmission } from './instance-setup.ts';
-import { snapshotOf, stateOf, whyNot } from './instance-view.ts';
-import { OwnerShares } from './owner-shares.ts';
+import { InstanceStays } from './instance-stay.ts';
+import { isReopening, snapshotOf, stateOf, whyNot } from './instance-view.ts';
+import { OwnUpstreams } from './own-upstreams.ts';
 import { Places } from './places.ts';
 import { type Ending, Reply } from './reply.ts';
 import { notConnected, type SessionLink } from './session.ts';
@@ -68,21 +69,27 @@ export class InstanceRef implements Candidate {
   readonly #now: () => number;
   /** Counted here, too: the actor counts a moment later when it is called from within one of its own transitions. */
   readonly #places = new Places();
-  /** Of the processes that it runs for single clients. */
-  readonly #processShares = new OwnerShares(LIMITS.isolatedProcesses);
+  /** The conversations of single clients. */
+  readonly #own: OwnUpstreams;
+  readonly #stays: InstanceStays;
 
-  constructor(actor: InstanceActor, now: () => number) {
+  constructor(actor: InstanceActor, now: () => number, own?: OwnBounds) {
     const { definition } = actor.getSnapshot().context;
     this.id = definition.id;
     this.serverId = definition.serverId;
     this.template = definition.template;
     this.#actor = actor;
     this.#now = now;
+    this.#own = new OwnUpstreams(definition, own);
     const snapshots$ = defer(() => from(actor).pipe(startWith(actor.getSnapshot())));
-    // Shared: a look at every snapshot of the actor is cheap once, not once per client that listens.
-    this.messages$ = snapshots$.pipe(
+    // Shared: a look at every snapshot of the actor is cheap once, not once per client that listens or is waited for.
+    const links$ = snapshots$.pipe(
       map(({ context }) => context.link),
       distinctUntilChanged(),
+      shareReplay({ bufferSize: 1, refCount: true }),
+    );
+    this.#stays = new InstanceStays(actor, links$);
+    this.messages$ = links$.pipe(
       switchMap((link) => link?.messages$.pipe(catchError(() => EMPTY)) ?? EMPTY),
       catchError(() => EMPTY),
       share(),
@@ -106,6 +113,10 @@ export class InstanceRef implements Candidate {
   /** Why it is not healthy; null while it is. */
   get reason(): string | null {
     return whyNot(this.#actor.getSnapshot());
+  }
+  /** True while its session is closed because somebody had it restarted. */
+  get isReopening(): boolean {
+    return isReopening(this.#actor.getSnapshot());
   }
   /** How its backend is spoken to; null while it has no session. */
   get era(): Era | null {
@@ -182,23 +193,33 @@ export class InstanceRef implements Candidate {
   ): Promise<Upstream | undefined> {
     const link = this.#link;
     if (link === undefined) throw notConnected();
-    const free = this.definition.transport === 'stdio' ? this.#takeShare(ownerId) : undefined;
+    const open = () => link.openUpstream(profile, signal, ownerId);
     try {
-      const upstream = await link.openUpstream(profile, signal);
-      if (upstream === undefined) free?.();
-      else if (free !== undefined) upstream.closed$.subscribe({ next: free, error: free, complete: free });
-      return upstream;
+      return await this.#own.open({ ownerId, signal, open });
     } catch (thrown) {
-      free?.();
       const error = asGatewayError(thrown);
       this.#doubt(error);
       throw error;
     }
   }
 
+  /** Hot, no replay: what becomes of those conversations, `upstream.*`. */
+  get upstreamFacts$(): Observable<GatewayEvent> {
+    return this.#own.facts$;
+  }
+
   /** Cold: what stays open without being a call, such as a subscription; nobody counts it. BACKEND_UNAVAILABLE. */
   listen(request: ExchangeRequest): Observable<ExchangeEvent> {
     return defer(() => this.#link?.listen(request) ?? throwError(notConnected));
+  }
+
+  /**
+   * Cold: a call of that owner is between two rounds here while somebody subscribes, and waited for. Completes when the
+   * session of the backend that is there is over, at once when there is none. QUEUE_FULL, at once, when LIMITS.parkedCalls
+   * wait here, or the owner's share of them; not where it `goesOn`: it has a place here, which it leaves for this one.
+   */
+  stay(ownerId: string, goesOn = false): Observable<never> {
+    return this.#stays.stay(ownerId, goesOn);
   }
 
   drain(): void {
@@ -231,18 +252,6 @@ export class InstanceRef implements Candidate {
   /** The one status source. `score` is filled in by who knows the pool. */
   snapshot(score: number): InstanceSnapshot {
     return snapshotOf(this.#actor.getSnapshot(), { score, inFlight: this.carried });
-  }
-
-  /** One more process for that owner, until the returned function is called. */
-  #takeShare(ownerId: string): () => void {
-    const shares = this.#processShares;
-    if (shares.isFull(ownerId)) throw conversationShareLimit(shares.share);
-    shares.take(ownerId);
-    let isHeld = true;
-    return () => {
-      if (isHeld) shares.giveBack(ownerId);
-      isHeld = false;
-    };
   }
 
   /** Sent while the actor is at work a request waits in its mailbox, which is lost with the actor. */

@@ -3,10 +3,11 @@
 
 import { assign, emit, enqueueActions, sendTo, setup } from 'xstate';
 import type { InstanceDefinition } from '../domain/instance.ts';
-import { LIMITS } from '../domain/limits.ts';
+import { LIMITS, type OwnBounds } from '../domain/limits.ts';
 import type { ListField, Peer } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
-import type { Transport } from '../transports/transport.ts';
+import type { Open } from '../transports/opening.ts';
+import type { TransportFacts } from '../transports/transport.ts';
 import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
 import type { Ending } from './reply.ts';
 import { notConnected, type RequestCommand, type SessionFact, type SessionLink, session } from './session.ts';
@@ -25,16 +26,22 @@ import {
 export interface InstanceInput {
   readonly definition: InstanceDefinition;
   readonly policy: BalancerPolicy;
-  readonly open: (definition: InstanceDefinition, signal: AbortSignal) => Promise<Transport>;
+  readonly open: Open;
   readonly now: () => number;
   readonly random: () => number;
+  /** Default OWN_BOUNDS. */
+  readonly own?: OwnBounds | undefined;
 }
 
 export interface InstanceContext extends InstanceInput {
   readonly link: SessionLink | undefined;
+  /** What the program says that is being opened; undefined while none is. */
+  readonly starting: (() => TransportFacts) | undefined;
   /** Who was there last; undefined before the first session. */
   readonly lastPeer: Peer | undefined;
   readonly vitals: Vitals;
+  /** Calls that are between two rounds and go on here. */
+  readonly stays: number;
   /** Why it is not healthy; null while it is. */
   readonly reason: string | null;
   /** What the child of the last session said last on standard error. */
@@ -47,6 +54,8 @@ export interface InstanceContext extends InstanceInput {
 export type InstanceEvent =
   | RequestCommand
   | { readonly type: 'released'; readonly ending: Ending }
+  | { readonly type: 'stay.began' }
+  | { readonly type: 'stay.ended' }
   | { readonly type: 'suspected' }
   | { readonly type: 'unreachable'; readonly reason: string }
   | { readonly type: 'change'; readonly definition: InstanceDefinition }
@@ -62,7 +71,13 @@ export type InstanceEvent =
 /** Facts that are no state: everything else is read from the snapshot. */
 export type InstanceEmission =
   | { readonly type: 'probed'; readonly passed: boolean; readonly durationMs: number }
-  | { readonly type: 'restarting'; readonly reason: string; readonly delayMs: number }
+  /** `isPlanned`: somebody asked for it. */
+  | {
+      readonly type: 'restarting';
+      readonly reason: string;
+      readonly delayMs: number;
+      readonly isPlanned: boolean;
+    }
   | { readonly type: 'listChanged'; readonly list: ListField };
 
 /** Everything the table in instance.machine.ts names. */
@@ -91,7 +106,7 @@ export const instanceSetup = setup({
     abandoned: LIMITS.drainMs,
   },
   guards: {
-    isIdle: ({ context }) => context.vitals.inFlight === 0,
+    isIdle: ({ context }) => context.vitals.inFlight === 0 && context.stays === 0,
     /** Who answers calls needs no probe; what was said before the last one proves nothing. */
     isHeard: ({ context }) =>
       context.vitals.inFlight > 0 && (context.link?.heardAtMs() ?? 0) > (context.vitals.checkedAtMs ?? 0),
@@ -112,12 +127,16 @@ export const instanceSetup = setup({
       vitals: ({ context, event }) =>
         event.type === 'released' ? afterRelease(context.vitals, event.ending) : context.vitals,
     }),
+    watch: assign({
+      starting: ({ context, event }) => (event.type === 'session.starting' ? event.facts : context.starting),
+    }),
     /** The handshake is the first probe. */
     open: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'session.opened') return;
       const { link, openingMs } = event;
       enqueue.assign({
         link,
+        starting: undefined,
         lastPeer: link.peer,
         vitals: afterOpening(context.vitals, context.now()),
         reason: null,
@@ -128,10 +147,12 @@ export const instanceSetup = setup({
       vitals: ({ context }) => afterPassedProbe(context.vitals, undefined, context.now()),
       reason: null,
     }),
+    keepPlace: assign({ stays: ({ context }) => context.stays + 1 }),
+    givePlace: assign({ stays: ({ context }) => context.stays - 1 }),
     closeSession: sendTo('session', { type: 'close' }),
     lose: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'session.lost' && event.type !== 'session.closed') return;
-      enqueue.assign({ link: undefined, reason: event.reason, stderr: event.stderr });
+      enqueue.assign({ link: undefined, starting: undefined, reason: event.reason, stderr: event.stderr });
       const openingMs = event.type === 'session.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
       enqueue.assign({ vitals: afterFailedProbe(context.vitals, context.now()) });
@@ -140,7 +161,7 @@ export const instanceSetup = setup({
     /** The gateway closed it: the reason is why, not that. */
     part: assign(({ context, event }) => {
       const { stderr } = event.type === 'session.closed' ? event : context;
-      return { link: undefined, stderr };
+      return { link: undefined, starting: undefined, stderr };
     }),
     scheduleOpening: assign(({ context }) => {
       const vitals = afterClosing(context.vitals, context.now());
@@ -176,10 +197,11 @@ export const instanceSetup = setup({
     govern: assign({
       policy: ({ context, event }) => (event.type === 'govern' ? event.policy : context.policy),
     }),
-    tellRestart: emit(({ context }) => ({
+    tellRestart: emit(({ context }, { isPlanned }: { isPlanned: boolean }) => ({
       type: 'restarting',
       reason: context.reason ?? 'it was restarted',
       delayMs: context.backOffMs,
+      isPlanned,
     })),
     tellListChanged: enqueueActions(({ event, enqueue }) => {
       if (event.type === 'list.changed') enqueue.emit({ type: 'listChanged', list: event.list });

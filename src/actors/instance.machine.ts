@@ -26,8 +26,10 @@ export const instanceMachine = instanceSetup.createMachine({
   context: ({ input }) => ({
     ...input,
     link: undefined,
+    starting: undefined,
     lastPeer: undefined,
     vitals: NEWBORN,
+    stays: 0,
     reason: null,
     stderr: [],
     backOffMs: 0,
@@ -35,6 +37,8 @@ export const instanceMachine = instanceSetup.createMachine({
   }),
   on: {
     released: { actions: 'release' },
+    'stay.began': { actions: 'keepPlace' },
+    'stay.ended': { actions: 'givePlace' },
     change: { actions: 'change' },
     govern: { actions: 'govern' },
     'list.changed': { actions: 'tellListChanged' },
@@ -59,7 +63,10 @@ export const instanceMachine = instanceSetup.createMachine({
           },
           states: {
             connecting: {
-              on: { 'session.opened': { target: 'healthy', actions: 'open' } },
+              on: {
+                'session.starting': { actions: 'watch' },
+                'session.opened': { target: 'healthy', actions: 'open' },
+              },
             },
             healthy: {
               initial: 'resting',
@@ -159,9 +166,9 @@ export const instanceMachine = instanceSetup.createMachine({
             },
           },
         },
-        again: { entry: 'tellRestart', always: 'connected' },
+        again: { entry: { type: 'tellRestart', params: { isPlanned: true } }, always: 'connected' },
         waiting: {
-          entry: ['scheduleOpening', 'tellRestart'],
+          entry: ['scheduleOpening', { type: 'tellRestart', params: { isPlanned: false } }],
           on: {
             request: { actions: ['count', 'refuse'] },
             disconnect: { target: 'connected', actions: 'forgive' },

@@ -21,11 +21,11 @@ export class Openings {
   }
 
   /** What the session opens with. Errors of the given `open`; BACKEND_UNAVAILABLE when it is called off before. */
-  readonly open: Open = (definition, signal) => {
+  readonly open: Open = (definition, signal, onStarted) => {
     const opened =
       this.#before === undefined
-        ? this.#open(definition, signal)
-        : this.#inTurn(this.#before, definition, signal);
+        ? this.#open(definition, signal, onStarted)
+        : this.#inTurn(this.#before, definition, signal, onStarted);
     this.#latest = opened;
     return opened;
   };
@@ -35,10 +35,13 @@ export class Openings {
     await firstValueFrom(race(from(this.#letGo()), timer(LIMITS.drainMs)));
   }
 
-  async #inTurn(before: Promise<unknown>, ...[definition, signal]: Parameters<Open>): Promise<Transport> {
+  async #inTurn(
+    before: Promise<unknown>,
+    ...[definition, signal, onStarted]: Parameters<Open>
+  ): Promise<Transport> {
     await Promise.race([before, endOf(signal)]);
     if (signal.aborted) throw backendUnavailable('its start was called off', { delivered: 'no' });
-    return this.#open(definition, signal);
+    return this.#open(definition, signal, onStarted);
   }
 
   async #letGo(): Promise<void> {

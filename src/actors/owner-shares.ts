@@ -9,9 +9,10 @@ export class OwnerShares {
   readonly share: number;
   readonly #held = new Map<string, number>();
 
-  /** Of `most` in all, each owner may hold LIMITS.ownerShare, at least one. */
-  constructor(most: number) {
-    this.share = Math.max(1, Math.floor(most * LIMITS.ownerShare));
+  /** Of `most` in all, each owner may hold `part`, above 0 and up to 1; LIMITS.ownerShareLeast if that is more. */
+  constructor(most: number, part: number = LIMITS.ownerShare) {
+    const share = Math.floor(Math.round(most * part * 1e6) / 1e6); // 100 * 0.29 is 28.999…
+    this.share = Math.min(most, Math.max(LIMITS.ownerShareLeast, share));
   }
 
   /** Owners that hold something; for specs that look for leaks. */

@@ -13,7 +13,7 @@ import {
   timeout,
 } from 'rxjs';
 import { fromCallback } from 'xstate';
-import type { ClientProfile, ServerMessage } from '../domain/client.ts';
+import type { ServerMessage } from '../domain/client.ts';
 import { backendTimeout, backendUnavailable, GatewayError } from '../domain/errors.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../domain/exchange.ts';
 import { reasonOf } from '../domain/failures.ts';
@@ -21,6 +21,7 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListField, Peer, Tool } from '../domain/mcp.ts';
+import type { Open } from '../transports/opening.ts';
 import type { Transport, TransportFacts, Upstream } from '../transports/transport.ts';
 import { changedList, listChanges } from './list-changes.ts';
 import { gatherPages } from './list-pages.ts';
@@ -40,14 +41,14 @@ export interface SessionLink {
   /** As Transport.exchange, for what stays open without being a call: nobody counts or times it. */
   listen(request: ExchangeRequest): Observable<ExchangeEvent>;
   /** As in Transport; it ends with the session. */
-  openUpstream(profile: ClientProfile, signal: AbortSignal): Promise<Upstream | undefined>;
+  openUpstream: Transport['openUpstream'];
   /** When the backend last gave a sign of life, in ms of the gateway's monotonic clock. */
   heardAtMs(): number;
 }
 
 export interface SessionInput {
   readonly definition: InstanceDefinition;
-  readonly open: (definition: InstanceDefinition, signal: AbortSignal) => Promise<Transport>;
+  readonly open: Open;
   readonly now: () => number;
 }
 
@@ -68,10 +69,11 @@ export interface SessionEnd {
 }
 
 /**
- * `opened`: serves from now on. `lost`: serves no more, its calls are answered. `closed`: nothing is left of it.
+ * `starting`: its program was started, which may be more than once. `opened`: serves from now on. `lost`: serves no more, its calls are answered. `closed`: nothing is left of it.
  * `openingMs` is how long opening took; of a closed session only when it could not be opened.
  */
 export type SessionFact =
+  | { readonly type: 'session.starting'; readonly facts: () => TransportFacts }
   | { readonly type: 'session.opened'; readonly link: SessionLink; readonly openingMs: number }
   | ({ readonly type: 'session.lost' } & SessionEnd)
   | ({ readonly type: 'session.closed'; readonly openingMs?: number } & SessionEnd)
@@ -108,7 +110,9 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   async function run(): Promise<void> {
     let opened: Transport;
     try {
-      opened = await input.open(definition, ending.signal);
+      opened = await input.open(definition, ending.signal, (facts) =>
+        sendBack({ type: 'session.starting', facts }),
+      );
     } catch (thrown) {
       const failed = ending.signal.aborted ? {} : { openingMs: now() - startedAtMs };
       return sendBack({ type: 'session.closed', ...endOf(thrown), ...failed });
@@ -162,7 +166,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       facts: () => opened.facts(),
       ask: (request, timeoutMs) => answerOf(opened, request, timeoutMs),
       listen: (request) => defer(() => opened.exchange(request)).pipe(tap(heard)),
-      openUpstream: (profile, signal) => opened.openUpstream(profile, signal),
+      openUpstream: (...whose) => opened.openUpstream(...whose),
       heardAtMs: () => heardAtMs,
     };
   }

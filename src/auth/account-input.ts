@@ -1,7 +1,7 @@
 // Checks what is new about an account before it is stored, in the words of the API. HTTP checks shapes by its own schemas;
 // this is the last word, also for the command line that works on the database.
 
-import { Check } from 'typebox/value';
+import { Check } from 'typebox/schema';
 import { Email, KeyName, SCOPES, type Scope, TemplateList, Username } from '../domain/account.ts';
 import { type ValidationItem, validationFailed } from '../domain/errors.ts';
 import { momentOf } from '../domain/moment.ts';

@@ -2,13 +2,13 @@
 // hash and a look-up; freshness.ts decides how long that is believed, verifier.ts asks the store.
 
 import { hash } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import type { Principal } from '../domain/account.ts';
 import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/account-errors.ts';
 import { databaseUnavailable, hasCode } from '../domain/errors.ts';
 import type { AccountChange } from './accounts.ts';
 import type { Credentials } from './auth.ts';
 import { Freshness, type StoreNews, type Verified } from './freshness.ts';
+import { recentlyUsed } from './recently-used.ts';
 import { type Identity, isKey, keyExpired, type Verifier } from './verifier.ts';
 
 /** Credentials remembered at a time. */
@@ -30,7 +30,7 @@ export interface AuthenticatorOptions {
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
   readonly #freshness: Freshness;
-  readonly #remembered = new LRUCache<string, Remembered>({ max: REMEMBERED_PRINCIPALS });
+  readonly #remembered = recentlyUsed<Remembered>(REMEMBERED_PRINCIPALS);
   /** One question to the store per credential, however many requests wait for it. */
   readonly #underWay = new Map<string, Promise<Principal>>();
   /** Moves with every change, so that an answer which was under way at that moment is not taken for news. */

@@ -15,7 +15,6 @@ import { LoginThrottle } from './login-throttle.ts';
 import { Passwords } from './passwords.ts';
 import type { HourlyLimits } from './permissions.ts';
 import { createRateLimiter, type SharedCounter } from './rate-limiter.ts';
-import { openRedisCounter } from './redis-counter.ts';
 import { createTokens } from './tokens.ts';
 import { Verifier } from './verifier.ts';
 
@@ -43,10 +42,9 @@ export interface AuthOptions {
 /** Opens authentication on a store that is open. Waits for Redis, 2 s at most. ConfigError for a URL that is none. */
 export async function createAuth(options: AuthOptions): Promise<Auth> {
   const { redisUrl, log, now = Date.now } = options;
-  return assembleAuth(
-    options,
-    redisUrl === undefined ? undefined : await openRedisCounter({ url: redisUrl, log, now }),
-  );
+  if (redisUrl === undefined) return assembleAuth(options);
+  const { openRedisCounter } = await import('./redis-counter.ts');
+  return assembleAuth(options, await openRedisCounter({ url: redisUrl, log, now }));
 }
 
 /** The same without a connection to open: `redisUrl` is not looked at. */

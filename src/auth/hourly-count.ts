@@ -1,7 +1,7 @@
 // Counts requests in windows of an hour, in this process, for a bounded number of callers. It answers at once and has no
 // timers, because every call of a limited caller passes here: a promise would cost three times as much as the counting.
 
-import { LRUCache } from 'lru-cache';
+import { type RecentlyUsed, recentlyUsed } from './recently-used.ts';
 import type { Window } from './window-counter.ts';
 
 /** Fixed window from the first request. Source: spec, "Limits" 1. */
@@ -14,11 +14,11 @@ interface OpenWindow {
 }
 
 export class HourlyCount {
-  readonly #windows: LRUCache<string, OpenWindow>;
+  readonly #windows: RecentlyUsed<OpenWindow>;
 
   /** Beyond `keys` the one that was counted longest ago is forgotten. */
   constructor(keys: number) {
-    this.#windows = new LRUCache({ max: keys });
+    this.#windows = recentlyUsed(keys);
   }
 
   /** The window after so many were added; it starts with its first. `nowMs`: since 1970. */

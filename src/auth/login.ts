@@ -1,6 +1,6 @@
 // Changes a name and a password for a token. An unknown user costs the same work as a wrong password.
 
-import { Check } from 'typebox/value';
+import { Check } from 'typebox/schema';
 import { type User, Username } from '../domain/account.ts';
 import { invalidCredentials } from '../domain/account-errors.ts';
 import { hasCode } from '../domain/errors.ts';

@@ -2,7 +2,9 @@
 // Whether the user still exists and has changed nothing is authenticator.ts.
 
 import { createSecretKey, type KeyObject, randomUUID } from 'node:crypto';
-import { errors, jwtVerify, SignJWT } from 'jose';
+import { JWTExpired } from 'jose/errors';
+import { SignJWT } from 'jose/jwt/sign';
+import { jwtVerify } from 'jose/jwt/verify';
 import { ROLE_SCOPES, type User } from '../domain/account.ts';
 import { invalidCredentials, tokenExpired } from '../domain/account-errors.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -83,6 +85,6 @@ async function verified(
     return payload;
   } catch (error) {
     // No cause: some errors of the library carry the claims.
-    throw error instanceof errors.JWTExpired ? tokenExpired() : invalidCredentials();
+    throw error instanceof JWTExpired ? tokenExpired() : invalidCredentials();
   }
 }

@@ -16,6 +16,7 @@ export function overview(commands: readonly CommandDefinition[], group?: string)
     section('Usage', [`${program} <command> [options]`]),
     section('Commands', columns(rows)),
     section('Options', columns(group === undefined ? [help, version] : [help])),
+    ...(shown.some(talksToGateway) ? [section('Environment', columns([url, ...credentials]))] : []),
     `Every command explains itself: ${ownCommand(`${shown[0]?.name ?? ''} --help`)}`,
   ].join('\n\n');
 }
@@ -29,10 +30,20 @@ export function commandHelp(command: CommandDefinition): string {
     `${command.summary}.`,
     section('Usage', [`stagedoor ${usage(command)}${shown.length > 0 ? ' [options]' : ''}`]),
     section('Options', columns([...rows, help])),
+    ...(talksToGateway(command) ? [section('Environment', columns(credentials))] : []),
     ...(examples.length > 0 ? [section('Examples', examples)] : []),
   ].join('\n\n');
 }
 
+function talksToGateway({ options }: CommandDefinition): boolean {
+  return options.some(({ flags }) => flags.startsWith('--url '));
+}
+
+const url = ['STAGEDOOR_URL', 'the gateway to talk to, where no --url says so'] as const;
+const credentials = [
+  ['STAGEDOOR_API_KEY', 'the API key that is sent to the gateway'],
+  ['STAGEDOOR_TOKEN', 'a token instead; without either, what "gateway login" has kept is sent'],
+] as const;
 const help = ['-h, --help', 'show this'] as const;
 const version = ['-v, --version', 'show the version'] as const;
 

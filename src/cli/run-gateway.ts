@@ -2,9 +2,11 @@
 // asks for it. The server itself is src/server.ts; the servers of --demo are demo.ts.
 
 import type { Logger } from 'pino';
+import type { Observable } from 'rxjs';
 import { ConfigError } from '../config/config-error.ts';
 import { isLoopback } from '../config/listeners.ts';
 import type { Config } from '../config.ts';
+import type { GatewayEvent } from '../domain/events.ts';
 import { ListenError } from '../listeners.ts';
 import { describeDatabase, StoreOpenError } from '../persistence/open.ts';
 import { RegistryFileError } from '../persistence/registry-file.ts';
@@ -51,7 +53,6 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
   });
   try {
     const server = await start(config, terminal, log);
-    logEvents(server.gateway.events$, log);
     announce(server, config, terminal, log);
     if (isDemo) demo = (await import('./demo.ts')).openDemo(server, terminal);
     try {
@@ -59,13 +60,20 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
       terminal.print(farewell(reason, config));
       return reason.kind === 'signal' ? 0 : 1;
     } finally {
-      await server.close();
+      await closeAndTell(server, log);
       demo?.remove();
     }
   } finally {
     stop.dispose();
     setTimeout(exit, LAST_RESORT_MS).unref();
   }
+}
+
+/** What it waits for is told by the gateway, see event-log.ts. */
+async function closeAndTell(server: RunningServer, log: Logger): Promise<void> {
+  const beganAtMs = performance.now();
+  await server.close();
+  log.info({ duration_ms: Math.round(performance.now() - beganAtMs) }, 'stopped');
 }
 
 async function playUntilStopped(demo: Demo | undefined, stopped: Promise<StopReason>): Promise<StopReason> {
@@ -88,7 +96,8 @@ const REFUSALS = [ListenError, RegistryFileError, StoreOpenError, VaultError, Co
 async function start(config: Config, { folder, columns }: Terminal, log: Logger): Promise<RunningServer> {
   const isTerminal = columns !== undefined;
   try {
-    return await startServer(config, { log, build: packageVersion(), folder, isTerminal });
+    const onFacts = (facts$: Observable<GatewayEvent>) => void logEvents(facts$, log);
+    return await startServer(config, { log, onFacts, build: packageVersion(), folder, isTerminal });
   } catch (error) {
     if (error instanceof Error && REFUSALS.some((kind) => error instanceof kind)) {
       const more = error instanceof ListenError && (await isNeighbour(error, config)) ? NEIGHBOUR : '';

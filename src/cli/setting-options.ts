@@ -14,6 +14,7 @@ import type { Terminal } from './terminal.ts';
 
 /** Words for kinds of values, by what config/kinds.ts calls them; the first that fits. */
 const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
+  [/^percent/, 'percent'],
   [/separated by commas$/, 'list'],
   [/^seconds/, 'seconds'],
   [/^bytes/, 'bytes'],

@@ -4,10 +4,10 @@
 import {
   type GatewayError,
   invalidToolArguments,
-  promptArgumentsRefused,
   promptNotFound,
   resourceNotFound,
   toolExecutionFailed,
+  validationFailed,
 } from './errors.ts';
 import type { ExchangeRequest } from './exchange.ts';
 import { type JsonRpcError, RPC } from './jsonrpc.ts';
@@ -43,4 +43,10 @@ export function errorOfAnswer(request: ExchangeRequest, error: JsonRpcError, isL
  */
 export function needsList({ method }: ExchangeRequest, error: JsonRpcError): boolean {
   return method === 'prompts/get' && error.code === RPC.invalidParams;
+}
+
+/** A backend knows the prompt and refused what it was given for it. */
+function promptArgumentsRefused(backendError: JsonRpcError): GatewayError {
+  const item = { loc: ['body', 'arguments'], msg: backendError.message, type: 'value_error' };
+  return validationFailed([item], undefined, { delivered: 'yes', backendError });
 }

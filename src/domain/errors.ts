@@ -117,18 +117,18 @@ export function malformedJson(reason: string, cause?: unknown): GatewayError {
   return new GatewayError('MALFORMED_JSON', `The request body is not JSON: ${reason}.`, { cause });
 }
 
-export function validationFailed(items: readonly ValidationItem[]): GatewayError {
-  return new GatewayError('VALIDATION_ERROR', 'The request is not valid.', { items });
-}
-
-/** A backend knows the prompt and refused what it was given for it. */
-export function promptArgumentsRefused(backendError: JsonRpcError): GatewayError {
-  const item = { loc: ['body', 'arguments'], msg: backendError.message, type: 'value_error' };
-  return new GatewayError('VALIDATION_ERROR', 'The request is not valid.', {
-    items: [item],
-    delivered: 'yes',
-    backendError,
-  });
+/** The message names the first finding, which is all that programs often show; beside all of them `plainMessage` does. */
+export function validationFailed(
+  items: readonly ValidationItem[],
+  what = 'The request',
+  facts: Omit<ErrorFacts, 'items'> = {},
+): GatewayError {
+  const [first, ...more] = items;
+  const finding = [first?.loc.slice(1).join('.'), first?.msg].filter(Boolean).join(': ');
+  const rest = more.length === 0 ? '' : ` (and ${more.length} more)`;
+  const plainMessage = `${what} is not valid.`;
+  const message = `${what} is not valid: ${finding}${rest}.`;
+  return new GatewayError('VALIDATION_ERROR', message, { ...facts, items, plainMessage });
 }
 
 /** A request of an embedding program that cannot be written: a BigInt, a circle, a `toJSON` that throws. No other
@@ -232,7 +232,9 @@ export function queueFull(template: string): GatewayError {
 
 /** It is registered, but no call or command reaches it from here. `why` says where it runs, as a clause. */
 export function runsElsewhere(id: string, why: string): GatewayError {
-  return new GatewayError('NO_HEALTHY_INSTANCE', `"${id}" cannot be used here: ${why}.`, { delivered: 'no' });
+  const plainMessage = `"${id}" cannot be used here.`;
+  const message = `${plainMessage.slice(0, -1)}: ${why}.`;
+  return new GatewayError('NO_HEALTHY_INSTANCE', message, { delivered: 'no', plainMessage });
 }
 
 /** No instance is healthy yet, because none was looked at. */

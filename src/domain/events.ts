@@ -2,6 +2,7 @@
 // No event carries a secret, an argument or a result.
 
 import type { ErrorCode } from './errors.ts';
+import type { TransportKind } from './instance.ts';
 
 interface InstanceFact {
   /** Wall-clock time, in ms since 1970. */
@@ -11,21 +12,63 @@ interface InstanceFact {
   readonly serverId: string;
 }
 
+/** About the session of an MCP client, and the instance that it is pinned to. */
+interface SessionFact extends InstanceFact {
+  /** Which one: see sessionFingerprint. Its id is a credential. */
+  readonly session: string;
+  /** Id of who opened it. */
+  readonly principal: string;
+}
+
+/** About a conversation of its own that one client has with an instance: over stdio a process, else a session there. */
+interface UpstreamFact extends InstanceFact {
+  readonly transport: TransportKind;
+  /** Id of whom it is for. */
+  readonly principal: string;
+}
+
 interface Plain {
   readonly atMs: number;
+}
+
+/** What a stop waits for. */
+export interface Outstanding {
+  /** Calls in flight. */
+  readonly calls: number;
+  /** Those of them that wait until their client answers what its server asked it. */
+  readonly unanswered: number;
+  /** Sessions of MCP clients with calls under way. */
+  readonly sessions: number;
+  /** How long they may take. */
+  readonly graceMs: number;
+}
+
+/** How something of a client's ended. */
+export interface Ending {
+  /** A clause: "exited with code 1". */
+  readonly reason: string;
+  /** Neither its client nor the gateway wanted it. */
+  readonly isLost: boolean;
 }
 
 /** Every event by its name. `on(name)` of the gateway narrows to one of them. */
 export interface GatewayEvents {
   'gateway.started': Plain;
-  'gateway.closing': Plain;
+  'gateway.closing': Plain & Outstanding;
   'instance.registered': InstanceFact & { readonly replaced: boolean };
   'instance.deregistered': InstanceFact;
   'instance.changed': InstanceFact;
   'instance.starting': InstanceFact;
   'instance.healthy': InstanceFact & { readonly era: string };
-  'instance.unhealthy': InstanceFact & { readonly reason: string };
-  'instance.restarting': InstanceFact & { readonly reason: string; readonly delayMs: number };
+  /** `isPlanned`: somebody had it restarted, which is no trouble. */
+  'instance.unhealthy': InstanceFact & { readonly reason: string; readonly isPlanned: boolean };
+  /** `isProgram`: it is started again; of any other only the connection is opened anew. */
+  'instance.restarting': InstanceFact & {
+    readonly reason: string;
+    readonly delayMs: number;
+    readonly isPlanned: boolean;
+    readonly isProgram: boolean;
+  };
   'instance.draining': InstanceFact;
   'instance.stopped': InstanceFact;
   /** The gateway's own part of it broke, a fault of ours: its calls are answered, and it starts anew. */
@@ -48,6 +91,18 @@ export interface GatewayEvents {
   };
   /** The call goes on to another instance after this one failed it. */
   'exchange.retried': InstanceFact & { readonly method: string; readonly code: ErrorCode };
+  /** A client has a session now. One that cannot be opened is no fact: its client is told. */
+  'session.opened': SessionFact;
+  /** It goes on at this instance, instead of the one named. What its old backend remembered of it is lost. */
+  'session.moved': SessionFact & { readonly fromInstanceId: string; readonly fromServerId: string };
+  /** Once per `session.opened`. `isLost`: nobody ended it, but it could go on nowhere. */
+  'session.ended': SessionFact & Ending;
+  /** Ends in one `upstream.ended`. The conversation that an instance has for itself is no fact of these. */
+  'upstream.opened': UpstreamFact;
+  /** It could not be opened. Not told when its client went away meanwhile. */
+  'upstream.failed': UpstreamFact & { readonly code: ErrorCode; readonly reason: string };
+  /** `isLost`: the gateway did not end it. Its process died, or its HTTP backend forgot it. */
+  'upstream.ended': UpstreamFact & Ending;
   'template.changed': Plain & { readonly template: string };
   /** What other nodes changed could not be read. It is tried again; told once, and its end by `registry.current`. */
   'registry.behind': Plain & { readonly code: ErrorCode };

@@ -14,6 +14,11 @@ export interface ExchangeRequest {
   /** Id of the principal who asks, where there is one. It is not sent: it decides who is told what a backend that several
    *  share says to nobody in particular. */
   readonly caller?: string;
+  /**
+   * What a session is to answer instead of asking that instance of its template, which is known only once the session has a
+   * place there; undefined when it may be asked. It is not sent.
+   */
+  readonly refusedAt?: (instanceId: string) => FinalEvent | undefined;
 }
 
 /**
@@ -45,4 +50,6 @@ export interface Answer {
   readonly event: ExchangeEvent;
   readonly instanceId: string;
   readonly serverId: string;
+  /** It comes from memory: nobody was asked, and the instance that said it may be gone. */
+  readonly isRemembered?: true;
 }

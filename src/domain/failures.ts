@@ -8,6 +8,12 @@ export function atInstance(error: GatewayError, instanceId: string): GatewayErro
   return new GatewayError(error.code, error.message, { ...error.facts, instanceId });
 }
 
+/** The same error about a call that was sent: nobody knows what became of it. */
+export function perhapsDelivered({ code, message, facts }: GatewayError): GatewayError {
+  const { retryAfterSeconds: _, ...others } = facts;
+  return new GatewayError(code, message, { ...others, delivered: 'unknown' });
+}
+
 /** What ended an opening, with the last words of the child it was about. Nothing was delivered. */
 export function openingFailed(error: GatewayError, stderr: readonly string[]): GatewayError {
   const { cause = error, unreachable, reason, plainMessage } = error.facts;
@@ -26,4 +32,9 @@ export function openingFailed(error: GatewayError, stderr: readonly string[]): G
 export function reasonOf(thrown: unknown): string {
   if (thrown instanceof GatewayError) return thrown.facts.reason ?? thrown.message;
   return thrown instanceof Error ? thrown.message : 'it could not be opened';
+}
+
+/** What a program wrote on standard output that nobody can read: "2 lines that are no JSON-RPC". */
+export function strayLines(count: number): string {
+  return `${count === 1 ? '1 line that is' : `${count} lines that are`} no JSON-RPC`;
 }

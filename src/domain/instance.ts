@@ -100,6 +100,7 @@ export interface InstanceSnapshot {
   readonly template: string;
   readonly state: InstanceState;
   readonly healthy: boolean;
+  /** Calls that it carries, and those between two of their rounds: a client is asked something before they go on. */
   readonly inFlight: number;
   readonly weight: number;
   /** Health score 0-100 as the health_based strategy sees it. */

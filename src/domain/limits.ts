@@ -38,15 +38,16 @@ export const LIMITS = {
   /** Processes of an instance's own for single clients, and those that wait, started, for the next one. */
   isolatedProcesses: 64,
   warmProcesses: 1,
-  /** Conversations with one legacy instance on behalf of clients without a session, and how long an unused one stays. */
-  guestConversations: 64,
+  /** How long an unused conversation on behalf of clients without a session stays. */
   guestIdleMs: 60_000,
-  /** Calls that wait for an answer of their modern client, and how long each may. */
+  /** Calls that wait for an answer of their client: of modern clients in all, of sessions at one instance; and how long each
+   *  of the former may. Over it: QUEUE_FULL. */
   parkedCalls: 1_000,
   parkedCallMs: 10 * 60_000,
   /** Part of what all clients share that one owner may hold: sessions, processes and conversations of an instance, calls
-   *  that wait for their client. Over it: SESSION_LIMIT, QUEUE_FULL. */
+   *  that wait for their client. Over it: SESSION_LIMIT, QUEUE_FULL. Of little it may hold more: what one client needs. */
   ownerShare: 0.25,
+  ownerShareLeast: 8,
   /** Messages of a backend that wait for its client to open a stream, per session, and the size of their params as JSON. */
   undeliveredMessages: 64,
   undeliveredBytes: 1024 * 1024,
@@ -64,9 +65,11 @@ export const LIMITS = {
   /** Lines, and characters per line, kept of a child's stderr. */
   stderrLines: 100,
   stderrLineCharacters: 2_048,
+  /** Conversations of single clients that are opened with one HTTP instance at the same time; the next ones wait. */
+  openingsPerInstance: 512,
   /** Longest wait for a TCP and TLS connection to a backend. After it: BACKEND_UNAVAILABLE, not delivered. */
   connectMs: 5_000,
-  /** Connections per HTTP instance besides the exchanges: the listening stream, probes, cancels and replies. */
+  /** Connections per HTTP instance besides the exchanges and the openings: the listening stream, probes, cancels and replies. */
   spareConnections: 8,
   /** Wait for what nobody waits for: the answer to a cancel or a goodbye, the end of a stream after its answer. */
   courtesyMs: 2_000,
@@ -108,3 +111,19 @@ export const LIMITS = {
   /** Two stop signals closer than this are one Ctrl-C that arrived twice (terminal and npm). */
   sameSignalMs: 500,
 } as const;
+
+/** What single clients may have of their own at one instance. */
+export interface OwnBounds {
+  /** Programs of the instance that run for single clients. Over it: QUEUE_FULL. */
+  readonly processes: number;
+  /** Part of those, and of other conversations, that one owner may hold: above 0, and 1 for all. */
+  readonly share: number;
+}
+
+/** Where nobody sets anything else. */
+export const OWN_BOUNDS: OwnBounds = { processes: LIMITS.isolatedProcesses, share: LIMITS.ownerShare };
+
+/** What is said, and the rest as it is where nobody sets anything else. */
+export function ownBounds({ processes, share }: Partial<OwnBounds> = {}): OwnBounds {
+  return { processes: processes ?? OWN_BOUNDS.processes, share: share ?? OWN_BOUNDS.share };
+}

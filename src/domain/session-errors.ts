@@ -17,18 +17,31 @@ export function sessionLost(reason: string): GatewayError {
 
 /** No room for one more session. */
 export function sessionLimit(most: number): GatewayError {
-  return new GatewayError('SESSION_LIMIT', `All ${most} sessions are taken.`, { retryAfterSeconds: 60 });
-}
-
-/** The caller has as many sessions as one owner may have. */
-export function sessionShareLimit(most: number): GatewayError {
-  const message = `You have ${most} sessions already, which is the most that one caller may have.`;
+  const message = `All ${most} sessions are taken (setting sessions.max).`;
   return new GatewayError('SESSION_LIMIT', message, { retryAfterSeconds: 60 });
 }
 
-/** The caller has as many processes, or conversations, of one instance as one owner may have. */
+/** The caller has as many sessions as one owner may have. When one of them ends is up to him: nobody says when to come back. */
+export function sessionShareLimit(most: number): GatewayError {
+  const message = `You have ${most} sessions already, which is the most that one caller may have (setting sessions.share).`;
+  return new GatewayError('SESSION_LIMIT', message);
+}
+
+/** The caller has as many processes of one instance as one owner may have. They end with his sessions. */
+export function processShareLimit(most: number): GatewayError {
+  const message = `You have ${most} processes of the instance, which is the most that one caller may have (setting sessions.share).`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no' });
+}
+
+/** The calls of a caller without a session use as many conversations with one instance as one owner may use. */
 export function conversationShareLimit(most: number): GatewayError {
-  const message = `You use ${most} processes or conversations of the instance, which is the most that one caller may use.`;
+  const message = `You use ${most} conversations with the instance, which is the most that one caller may use (setting sessions.share).`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
+}
+
+/** As many conversations of the caller wait to be opened with one instance as one owner may have waiting. */
+export function openingShareLimit(most: number): GatewayError {
+  const message = `${most} conversations of yours wait to be opened with the instance already, which is the most that one caller may have.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
 }
 
@@ -38,14 +51,22 @@ export function parkedShareLimit(most: number): GatewayError {
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }
 
-/** Every process that an instance may run for single clients is taken. */
+/** Every process that an instance may run for single clients is taken, most of them for as long as sessions last. */
 export function processLimit(most: number): GatewayError {
-  const message = `All ${most} processes that the instance may run for single clients are taken.`;
-  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 5 });
+  const message = `All ${most} processes that the instance may run for single clients are taken (setting sessions.max_processes).`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no' });
 }
 
 /** A backend asks its client something in the middle of a call, and too many calls wait for such an answer already. */
 export function parkedCallsFull(most: number): GatewayError {
   const message = `${most} calls wait for an answer of their client already, which is the most there may be.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
+}
+
+/** Nobody is asked for a task whose instance is not known here: others are being looked for already. */
+export function tooManySearches(): GatewayError {
+  return new GatewayError('QUEUE_FULL', 'Too many tasks are being looked for.', {
+    delivered: 'no',
+    retryAfterSeconds: 1,
+  });
 }

@@ -2,7 +2,7 @@
 // Settings as they are written; as the gateway works with them they are in policy.ts. The definition file template.json is
 // read in src/templates.
 
-import Type, { type Static } from 'typebox';
+import Type, { type Static, type TSchema } from 'typebox';
 import {
   type BalancerPolicy,
   SESSION_FAILOVER,
@@ -15,24 +15,48 @@ import {
 export const TEMPLATE_ID_PATTERN = '^[a-z][a-z0-9-]*$';
 export const TemplateId = Type.String({ pattern: TEMPLATE_ID_PATTERN, maxLength: 128 });
 
+const CLOSED = { additionalProperties: false } as const;
+
+const FIELDS = {
+  strategy: Type.Enum([...STRATEGY_NAMES, 'weighted']),
+  /** Seconds between two probes of one instance. */
+  health_check_interval: Type.Integer({ minimum: 1, maximum: 3600 }),
+  /** Further candidates tried after the first one failed. */
+  max_retries: Type.Integer({ minimum: 0, maximum: 10 }),
+  /** Seconds until the first answer of a call. */
+  timeout: Type.Integer({ minimum: 1, maximum: 3600 }),
+  /** Whether MCP sessions share processes. */
+  session: Type.Enum([...SESSION_SHARING]),
+  /** Whether an MCP session moves to another instance when its own is gone. */
+  session_failover: Type.Enum([...SESSION_FAILOVER]),
+};
+
 /** Settings as they are written: seconds, whole numbers; `weighted` is an alias. Source: spec "Limits" 3, ADR 4. */
-export const LoadBalancerSettings = Type.Object(
-  {
-    strategy: Type.Optional(Type.Enum([...STRATEGY_NAMES, 'weighted'])),
-    /** Seconds between two probes of one instance. */
-    health_check_interval: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
-    /** Further candidates tried after the first one failed. */
-    max_retries: Type.Optional(Type.Integer({ minimum: 0, maximum: 10 })),
-    /** Seconds until the first answer of a call. */
-    timeout: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
-    /** Whether MCP sessions share processes. */
-    session: Type.Optional(Type.Enum([...SESSION_SHARING])),
-    /** Whether an MCP session moves to another instance when its own is gone. */
-    session_failover: Type.Optional(Type.Enum([...SESSION_FAILOVER])),
-  },
-  { additionalProperties: false },
-);
+export const LoadBalancerSettings = Type.Partial(Type.Object(FIELDS), CLOSED);
 export type LoadBalancerSettings = Static<typeof LoadBalancerSettings>;
+
+/** A change of settings: null takes one away, so that the default of the gateway holds again. */
+export const LoadBalancerChange = Type.Partial(
+  Type.Object({
+    strategy: orNull(FIELDS.strategy),
+    health_check_interval: orNull(FIELDS.health_check_interval),
+    max_retries: orNull(FIELDS.max_retries),
+    timeout: orNull(FIELDS.timeout),
+    session: orNull(FIELDS.session),
+    session_failover: orNull(FIELDS.session_failover),
+  }),
+  CLOSED,
+);
+export type LoadBalancerChange = Static<typeof LoadBalancerChange>;
+
+/** Settings after a change. */
+export function changedSettings(
+  settings: LoadBalancerSettings,
+  change: LoadBalancerChange,
+): LoadBalancerSettings {
+  const entries = Object.entries({ ...settings, ...change });
+  return Object.fromEntries(entries.filter(([, value]) => value !== null));
+}
 
 /** A template as it is stored: its name and the settings that differ from the defaults. */
 export interface TemplateSettings {
@@ -53,4 +77,8 @@ export function policyOf(settings: LoadBalancerSettings, defaults: BalancerPolic
     session: session ?? defaults.session,
     sessionFailover: session_failover ?? defaults.sessionFailover,
   };
+}
+
+function orNull<S extends TSchema>(schema: S) {
+  return Type.Union([schema, Type.Null()]);
 }

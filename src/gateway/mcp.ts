@@ -4,18 +4,22 @@
 import { randomBytes } from 'node:crypto';
 import { NEVER, type Observable, type Subscription } from 'rxjs';
 import { ChangeFeed } from '../actors/change-feed.ts';
+import { ClientMetrics, type InstanceClients } from '../actors/client-metrics.ts';
 import { ClientSessions } from '../actors/client-sessions.ts';
 import type { Dispatcher } from '../actors/dispatcher.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import { GuestPool } from '../actors/guest-pool.ts';
 import { Guests } from '../actors/guests.ts';
+import { Offers } from '../actors/offers.ts';
+import { OwnerShares } from '../actors/owner-shares.ts';
 import { ParkedCalls } from '../actors/parked-calls.ts';
 import type { RetryBudget } from '../actors/retry-budget.ts';
 import { SharedListening } from '../actors/shared-listening.ts';
 import { SharedSubscriptions } from '../actors/shared-subscriptions.ts';
 import { templateNotFound } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
-import { LIMITS } from '../domain/limits.ts';
+import { LIMITS, type OwnBounds, ownBounds } from '../domain/limits.ts';
+import type { ClientStats } from '../gateway-types.ts';
 import { CachedBackends } from '../protocol/cached-backends.ts';
 import { createEndpoint, type EndpointOptions } from '../protocol/endpoint.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
@@ -47,8 +51,8 @@ export interface McpParts {
   readonly sealKey?: Buffer;
   /** Name and version of the gateway, told where it answers for several servers. */
   readonly serverInfo: EndpointOptions['serverInfo'];
-  /** Defaults LIMITS.sessions and LIMITS.sessionIdleMs. */
-  readonly sessions?: { readonly max?: number; readonly idleMs?: number };
+  /** Defaults LIMITS.sessions, LIMITS.sessionIdleMs and OWN_BOUNDS. */
+  readonly sessions?: { readonly max?: number; readonly idleMs?: number } & Partial<OwnBounds>;
   /** Hears of errors of our own that no answer tells. What it throws is dropped. Default: nobody hears. */
   readonly onFault?: FaultListener;
   /** Randomness in [0, 1). Default Math.random. */
@@ -61,6 +65,7 @@ export class Mcp {
   readonly #parts: McpParts;
   readonly #actors: BackendParts;
   readonly #parked = new ParkedCalls();
+  readonly #metrics: ClientMetrics;
   readonly #pool: GuestPool;
   readonly #memory = new ListMemory();
   readonly #joined: JoinedBackends;
@@ -72,35 +77,55 @@ export class Mcp {
     const { sessions = {}, random = Math.random, sealKey = randomBytes(32) } = parts;
     const onFault = guarded(parts.onFault);
     const { max: maxSessions = LIMITS.sessions, idleMs = LIMITS.sessionIdleMs } = sessions;
+    const own = ownBounds(sessions);
     const limits = { maxSessions, idleMs, now, alarm };
     this.#parts = parts;
-    const pool = new GuestPool(parts);
+    this.#metrics = new ClientMetrics(events$);
+    const pool = new GuestPool(parts, own);
     this.#pool = pool;
     const subscriptions = new SharedSubscriptions();
     const listening = new SharedListening();
-    const listChanges = (template: string) => listChangesOf(fleet, template);
+    const { changes$: listChanges$ } = new Offers({ fleet, events$ });
+    const listChanges = (template: string) => listChangesOf(listChanges$, template);
     this.#actors = {
       fleet,
-      sessions: new ClientSessions({ ...parts, ...limits, subscriptions }),
+      sessions: new ClientSessions({ ...parts, ...limits, share: own.share, subscriptions }),
       guests: new Guests({ ...parts, pool }),
       feed: new ChangeFeed({ fleet, pool, subscriptions, listening, events$, listChanges, random }),
+      listChanges$,
     };
     this.#joined = new JoinedBackends({
       ...limits,
+      shares: new OwnerShares(maxSessions, own.share),
       templates: () => fleet.templates,
       of: (template) => this.#of(template),
       memory: this.#memory,
-      listChanges$: fleet.listChanged$,
+      listChanges$,
       serverInfo,
     });
     this.endpoint = createEndpoint({
-      backends: (template) => (template === undefined ? this.#joined : this.#of(template)),
+      backends: (template) => (template === undefined ? this.#joined : this.#there(template)),
       parked: this.#parked,
       sealKey,
       serverInfo,
       onFault,
     });
     this.#changes = changedCallers$.subscribe((ownerId) => void this.#endOf(ownerId).catch(onFault));
+  }
+
+  get stats(): ClientStats {
+    const { parked: parkedSessions, max: maxSessions } = this.#actors.sessions;
+    return { parkedSessions, maxSessions, templates: this.#metrics.counts() };
+  }
+
+  /** Sessions with calls under way. */
+  get callingSessions(): number {
+    return this.#actors.sessions.calling;
+  }
+
+  /** What clients have at the instance of that server id. */
+  clientsAt(serverId: string): InstanceClients {
+    return this.#metrics.at(serverId);
   }
 
   /** Ends what clients have open: calls under way have the grace, streams end. Resolves when nothing is left. */
@@ -117,6 +142,7 @@ export class Mcp {
     });
     await Promise.all([sessions.closeAll(graceMs), this.#joined.close(graceMs), closing]);
     for (const backends of this.#backends.values()) backends.close();
+    this.#metrics.close();
   }
 
   /** Ends what one owner has open. Event streams without a session are ended by who knows the caller. */
@@ -139,16 +165,23 @@ export class Mcp {
     return promise;
   }
 
-  /** TEMPLATE_NOT_FOUND. */
+  /** For who names the template. TEMPLATE_NOT_FOUND, also when it was deleted since. */
+  #there(template: string): Backends {
+    this.#parts.fleet.groups.require(template);
+    return this.#of(template);
+  }
+
+  /** TEMPLATE_NOT_FOUND when there never was one of that name. */
   #of(template: string): Backends {
     const known = this.#backends.get(template);
     if (known !== undefined) return known;
     if (!this.#parts.fleet.has(template)) throw templateNotFound(template);
-    const backends = new CachedBackends(
-      new TemplateBackends(template, this.#actors),
-      this.#parts.now,
-      this.#memory,
-    );
+    const inner = new TemplateBackends(template, this.#actors);
+    const backends = new CachedBackends(inner, {
+      now: this.#parts.now,
+      isThere: (instanceId) => inner.isThere(instanceId),
+      memory: this.#memory,
+    });
     this.#backends.set(template, backends);
     return backends;
   }

@@ -4,8 +4,9 @@
 import { filter, map, type Observable } from 'rxjs';
 import type { ChangeFeed } from '../actors/change-feed.ts';
 import type { ClientSessions } from '../actors/client-sessions.ts';
-import type { Fleet } from '../actors/fleet.ts';
+import type { Fleet, ListChange } from '../actors/fleet.ts';
 import type { Guests } from '../actors/guests.ts';
+import { InstanceRef } from '../actors/instance-ref.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import type { ListField, Peer, Tool } from '../domain/mcp.ts';
@@ -17,6 +18,8 @@ export interface BackendParts {
   readonly sessions: ClientSessions;
   readonly guests: Guests;
   readonly feed: ChangeFeed;
+  /** Hot: what changed of the lists of any template. */
+  readonly listChanges$: Observable<ListChange>;
 }
 
 /** Backends of one template; the actors are others'. */
@@ -28,13 +31,19 @@ export class TemplateBackends implements Backends {
   constructor(template: string, parts: BackendParts) {
     this.#template = template;
     this.#parts = parts;
-    this.listChanged$ = listChangesOf(parts.fleet, template);
+    this.listChanged$ = listChangesOf(parts.listChanges$, template);
   }
 
   peers(): readonly Peer[] {
     const refs = this.#parts.fleet.refs(this.#template);
     const healthy = refs.filter(({ state }) => state === 'healthy').flatMap(({ peer }) => peer ?? []);
     return healthy.length > 0 ? healthy : refs.flatMap(({ lastPeer }) => lastPeer ?? []);
+  }
+
+  /** True for an instance that calls go to. */
+  isThere(instanceId: string): boolean {
+    const member = this.#parts.fleet.find(this.#template, instanceId);
+    return member instanceof InstanceRef && member.state === 'healthy';
   }
 
   async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<Session> {
@@ -51,6 +60,13 @@ export class TemplateBackends implements Backends {
     return this.#parts.guests.exchange(this.#template, asked, options);
   }
 
+  modernInstanceIds(): readonly string[] {
+    const refs = this.#parts.fleet.refs(this.#template);
+    const mayAnswer = ({ state, era }: InstanceRef) =>
+      era === 'modern' && (state === 'healthy' || state === 'draining');
+    return refs.filter(mayAnswer).map(({ id }) => id);
+  }
+
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
     return this.#parts.feed.changes(this.#template, owner, profile, wanted);
   }
@@ -65,8 +81,8 @@ export class TemplateBackends implements Backends {
 }
 
 /** Hot: which list of a template changed; `resources` stands for their templates, too. */
-export function listChangesOf(fleet: Fleet, template: string): Observable<ListField> {
-  return fleet.listChanged$.pipe(
+export function listChangesOf(changes$: Observable<ListChange>, template: string): Observable<ListField> {
+  return changes$.pipe(
     filter((change) => change.template === template),
     map(({ list }) => list),
   );

@@ -24,6 +24,12 @@ export interface RequestState {
   template?: string | undefined;
   /** Who answered, once an instance did. */
   instanceId?: string;
+  /** What was said to the MCP endpoint, as far as a log may know it; set by mcp-reply.ts and middleware/rpc-errors.ts. */
+  rpcMethod?: string;
+  rpcMessages?: number;
+  rpcError?: number;
+  /** A credential. Only its fingerprint is logged. */
+  sessionId?: string;
 }
 
 /** What only the handler knows of a request that is recorded. */

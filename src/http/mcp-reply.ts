@@ -63,6 +63,22 @@ export class HttpMcpReply implements McpReply {
     this.#context.state.instanceId = instanceId;
   }
 
+  asks(method: string): void {
+    this.#context.state.rpcMethod = method;
+  }
+
+  batches(messages: number): void {
+    this.#context.state.rpcMessages = messages;
+  }
+
+  fails(code: number): void {
+    this.#context.state.rpcError ??= code;
+  }
+
+  opens(sessionId: string): void {
+    this.#context.state.sessionId = sessionId;
+  }
+
   #leave(): void {
     const listeners = this.#leaving;
     this.#leaving = undefined;

@@ -2,8 +2,8 @@
 // The value itself is never repeated, neither in messages nor in `loc`. Source: spec "Error body"; decisions "Errors".
 
 import type { StaticEncode, TSchema } from 'typebox';
-import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError as Failure } from 'typebox/error';
+import { Compile } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import type { ValidationItem } from '../domain/errors.ts';
 import { HTTP_LIMITS } from './limits.ts';
@@ -29,7 +29,7 @@ export function anything<T>(): Shape<T> {
 
 /**
  * Compiles a schema. For a union of objects (the nested and the flat form of one body) the findings are those of the
- * variant that knows most of the given fields, the first of equals: the one the caller probably meant.
+ * variant that knows most of the given fields, of equals the one that asks for less: the one the caller probably meant.
  */
 export function compileShape<S extends TSchema>(schema: S, place: Place): Shape<StaticEncode<S>> {
   const whole = Compile(schema);
@@ -39,10 +39,12 @@ export function compileShape<S extends TSchema>(schema: S, place: Place): Shape<
     findings: (value) => {
       if (whole.Check(value)) return [];
       const meant = variants.toSorted(
-        (a, b) => knownFields(b.variant, value) - knownFields(a.variant, value),
+        (a, b) =>
+          knownFields(b.variant, value) - knownFields(a.variant, value) ||
+          missingFields(a.variant, value) - missingFields(b.variant, value),
       )[0];
-      const failures = (meant?.validator ?? whole).Errors(value);
-      const items = failures.filter(isOwn).flatMap((failure) => itemsOf(failure, place, value));
+      const [, failures] = (meant?.validator ?? whole).Errors(value);
+      const items = withoutNull(failures.filter(isOwn)).flatMap((failure) => itemsOf(failure, place, value));
       // One failure may name a hundred thousand fields.
       return items.slice(0, HTTP_LIMITS.findings);
     },
@@ -57,6 +59,20 @@ function knownFields(schema: TSchema, value: unknown): number {
   if (!isObject(value) || !('properties' in schema) || !isObject(schema.properties)) return 0;
   const { properties } = schema;
   return Object.keys(value).filter((key) => Object.hasOwn(properties, key)).length;
+}
+
+function missingFields(schema: TSchema, value: unknown): number {
+  if (!isObject(value) || !('required' in schema) || !Array.isArray(schema.required)) return 0;
+  return schema.required.filter((key) => !Object.hasOwn(value, key)).length;
+}
+
+/** Where null would do, something else was most likely meant. */
+function withoutNull(failures: readonly Failure[]): readonly Failure[] {
+  const isNull = (failure: Failure) => failure.keyword === 'type' && failure.params.type === 'null';
+  const others = new Set(
+    failures.filter((failure) => !isNull(failure)).map(({ instancePath }) => instancePath),
+  );
+  return failures.filter((failure) => !isNull(failure) || !others.has(failure.instancePath));
 }
 
 /** `additionalProperties: false` fails twice: for the object, which names the field, and as the schema `false`. */

@@ -28,6 +28,12 @@ export class MemoryStore implements Store {
     this.#changed();
   }
 
+  async deleteTemplate(name: string): Promise<boolean> {
+    const existed = this.#templates.delete(name);
+    if (existed) this.#changed();
+    return existed;
+  }
+
   async listInstances(): Promise<InstanceDefinition[]> {
     return copiesOf(this.#instances);
   }

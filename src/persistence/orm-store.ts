@@ -51,6 +51,12 @@ export class OrmStore implements Store {
     });
   }
 
+  deleteTemplate(name: string): Promise<boolean> {
+    return this.#session.changeIf(
+      async (em, { templates }) => (await em.nativeDelete(templates, { name })) > 0,
+    );
+  }
+
   listInstances(): Promise<InstanceDefinition[]> {
     return this.#session.run(async (em, { instances }) => {
       const rows = await em.findAll(instances, { orderBy: { position: 'asc' }, disableIdentityMap: true });

@@ -2,7 +2,7 @@
 // Where in a document entries are is registry-file.ts.
 
 import { createHash } from 'node:crypto';
-import { Compile } from 'typebox/compile';
+import { Compile } from 'typebox/schema';
 import { GatewayError } from '../domain/errors.ts';
 import { findingsOf, pathTo } from '../domain/findings.ts';
 import { InstanceInput } from '../domain/instance.ts';
@@ -85,7 +85,7 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
   const input: unknown = translate(fields);
   const refusals = instanceInput.Check(input)
     ? refusalsOf(template, input, path, locate)
-    : findingsOf(instanceInput.Errors(input), locate);
+    : findingsOf(instanceInput.Errors(input)[1], locate);
   if (refusals.length > 0 || !instanceInput.Check(input)) return { problems: [...problems, ...refusals] };
 
   const fingerprint = createHash('sha256').update(canonical({ template, input })).digest('hex');

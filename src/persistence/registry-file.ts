@@ -2,7 +2,7 @@
 // What one entry may say is registry-entry.ts; bringing the registry in step with the file is registry-import.ts.
 
 import { readFile } from 'node:fs/promises';
-import { Compile } from 'typebox/compile';
+import { Compile } from 'typebox/schema';
 import { findingsOf, pathTo } from '../domain/findings.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { LoadBalancerSettings, TEMPLATE_ID_PATTERN, type TemplateSettings } from '../domain/template.ts';
@@ -187,7 +187,7 @@ function readLoadBalancer(section: unknown, path: string, problems: string[]): L
   }
   const usable = Object.entries(section).filter(([field, value]) => {
     const findings =
-      value === null ? [] : findingsOf(loadBalancer.Errors({ [field]: value }), () => pathTo(path, field));
+      value === null ? [] : findingsOf(loadBalancer.Errors({ [field]: value })[1], () => pathTo(path, field));
     problems.push(...findings);
     return value !== null && findings.length === 0;
   });

@@ -18,6 +18,8 @@ export interface Store {
   listTemplates(): Promise<TemplateSettings[]>;
   /** Inserts or replaces by name. */
   saveTemplate(settings: TemplateSettings): Promise<void>;
+  /** Its instances, if any are stored, stay. False when there was none. */
+  deleteTemplate(name: string): Promise<boolean>;
   /** One whose secrets cannot be read is there without them and says so in `locked`. */
   listInstances(): Promise<InstanceDefinition[]>;
   /**

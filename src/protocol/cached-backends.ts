@@ -1,16 +1,26 @@
 // Backends whose lists come from memory while they are fresh. A session with a conversation of its own always asks its
-// backend, because what a server lists may depend on what was said there before.
+// backend, because what a server lists may depend on what was said there before. Every session hears when the lists are
+// others because the instances are.
 
-import type { Observable, Subscription } from 'rxjs';
+import { filter, type Observable, Subject, type Subscription } from 'rxjs';
 import { type ClientProfile, capabilitiesKey } from '../domain/client.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
-import type { JsonObject } from '../domain/json.ts';
-import type { ListField } from '../domain/mcp.ts';
+import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import type { ListField, Peer } from '../domain/mcp.ts';
 import { shortKey } from './client-bounds.ts';
-import { ListCache, type ListKey } from './list-cache.ts';
-import type { ListMemory } from './list-memory.ts';
+import { ListCache, type ListCacheOptions, type ListKey } from './list-cache.ts';
 import { listOf } from './list-methods.ts';
+import { withListNotices } from './list-notices.ts';
 import type { Backends, Owner, Session, SessionlessOptions, Stay, WantedChanges } from './ports.ts';
+
+/** What all sessions of one template share. */
+interface SessionHost {
+  readonly cache: ListCache;
+  /** What changes of the template's lists. */
+  readonly changes$: Observable<ListField>;
+  /** Another one for each conversation. */
+  numberOf(peer: Peer): number;
+}
 
 /** Other backends, with a memory for lists in front. Whoever makes it closes it. */
 export class CachedBackends implements Backends {
@@ -18,11 +28,14 @@ export class CachedBackends implements Backends {
   readonly #cache: ListCache;
   readonly #subscription: Subscription;
   readonly #sessions = new WeakMap<Session, CachedSession>();
+  /** The same as `listChanged$`, for all sessions together: there may be many. */
+  readonly #changes = new Subject<ListField>();
+  readonly #host: SessionHost;
 
-  /** `now` is a monotonic clock in ms; `memory` is the room for lists, which several may share. */
-  constructor(inner: Backends, now: () => number, memory?: ListMemory) {
+  constructor(inner: Backends, options: ListCacheOptions) {
     this.#inner = inner;
-    this.#cache = new ListCache(now, memory);
+    this.#cache = new ListCache(options);
+    this.#host = { cache: this.#cache, changes$: this.#changes, numberOf: numbering() };
     this.#subscription = inner.listChanged$.subscribe((list) => this.#change(list));
   }
 
@@ -32,6 +45,10 @@ export class CachedBackends implements Backends {
 
   peers(owner: Owner) {
     return this.#inner.peers(owner);
+  }
+
+  modernInstanceIds() {
+    return this.#inner.modernInstanceIds?.() ?? [];
   }
 
   tool(name: string, owner?: Owner) {
@@ -55,7 +72,10 @@ export class CachedBackends implements Backends {
     const { profile, owner, instanceId } = options;
     const load = () => this.#inner.exchange(request, options);
     const key = keyOf(request, `owner ${owner.id} at ${instanceId ?? ''}`, profile);
-    return key === undefined ? load() : this.#cache.serve(key, load);
+    if (key === undefined) return load();
+    // Nobody is or was there: nothing may stand in for those who have gone.
+    if (this.#inner.peers(owner).length === 0) this.#cache.forget();
+    return this.#cache.serve(key, load);
   }
 
   /** Lets go of the backends. */
@@ -67,25 +87,29 @@ export class CachedBackends implements Backends {
   #change(list: ListField): void {
     this.#cache.change(list);
     if (list === 'resources') this.#cache.change('resourceTemplates');
+    this.#changes.next(list);
   }
 
   #cached(session: Session): Session {
     const known = this.#sessions.get(session);
     if (known !== undefined) return known;
-    const cached = new CachedSession(session, this.#cache);
+    const cached = new CachedSession(session, this.#host);
     this.#sessions.set(session, cached);
     return cached;
   }
 }
 
-/** A session that shares its conversation, and therefore also what is listed there. */
+/** A session that shares its conversation, and therefore also what is listed there; what others list it could not call. */
 class CachedSession implements Session {
   readonly #inner: Session;
-  readonly #cache: ListCache;
+  readonly #host: SessionHost;
+  /** Of whom its client was told at the handshake. */
+  readonly #greeted: Peer;
 
-  constructor(inner: Session, cache: ListCache) {
+  constructor(inner: Session, host: SessionHost) {
     this.#inner = inner;
-    this.#cache = cache;
+    this.#host = host;
+    this.#greeted = inner.peer;
   }
 
   get id() {
@@ -107,7 +131,9 @@ class CachedSession implements Session {
     return this.#inner.logLevel;
   }
   get messages$() {
-    return this.#inner.messages$;
+    const announced = announcedLists(this.#greeted);
+    const changes$ = this.#host.changes$.pipe(filter((list) => announced.has(list)));
+    return withListNotices(this.#inner.messages$, changes$);
   }
   get opening() {
     return this.#inner.opening;
@@ -118,14 +144,14 @@ class CachedSession implements Session {
 
   exchange(request: ExchangeRequest): Observable<Answer> {
     if (listOf(request.method) === undefined || !this.#inner.isShared) return this.#inner.exchange(request);
-    const { profile, ownerId } = this.#inner;
-    const key = keyOf(request, `session of ${ownerId}`, profile);
+    const { profile, ownerId, peer } = this.#inner;
+    const key = keyOf(request, `session of ${ownerId}`, profile, ` of ${this.#host.numberOf(peer)}`);
     const load = () => this.#inner.exchange(request);
-    return key === undefined ? load() : this.#cache.serve(key, load);
+    return key === undefined ? load() : this.#host.cache.serve(key, load);
   }
 
-  stay(instanceId: string): Stay {
-    return this.#inner.stay(instanceId);
+  stay(...kept: Parameters<Session['stay']>): Stay {
+    return this.#inner.stay(...kept);
   }
 
   notify(method: string, params: JsonObject): void {
@@ -141,12 +167,40 @@ class CachedSession implements Session {
   }
 }
 
-/** Undefined for what is no list, and for a list request with parameters nobody here knows. */
-function keyOf(request: ExchangeRequest, whose: string, profile: ClientProfile): ListKey | undefined {
+function announcedLists({ capabilities }: Peer): ReadonlySet<ListField> {
+  const announces = (capability: unknown) => isJsonObject(capability) && capability.listChanged === true;
+  return new Set(NOTICED.filter((list) => announces(capabilities[list])));
+}
+
+const NOTICED = ['tools', 'prompts', 'resources'] as const;
+
+/** Numbers them in their order. */
+function numbering(): (peer: Peer) => number {
+  const numbers = new WeakMap<Peer, number>();
+  let last = 0;
+  return (peer) => {
+    const known = numbers.get(peer);
+    if (known !== undefined) return known;
+    last += 1;
+    numbers.set(peer, last);
+    return last;
+  };
+}
+
+/**
+ * Undefined for what is no list, and for a list request with parameters nobody here knows. `where`: whose list it is, when
+ * it may not be just any instance's.
+ */
+function keyOf(
+  request: ExchangeRequest,
+  whose: string,
+  profile: ClientProfile,
+  where = '',
+): ListKey | undefined {
   const list = listOf(request.method);
   if (list === undefined) return undefined;
   const { cursor = null, _meta, ...others } = request.params ?? {};
   if (Object.keys(others).length > 0) return undefined;
-  const what = `${list} ${shortKey(JSON.stringify(cursor), capabilitiesKey(profile.capabilities))}`;
+  const what = `${list}${where} ${shortKey(JSON.stringify(cursor), capabilitiesKey(profile.capabilities))}`;
   return { list, everybody: `everybody ${what}`, own: `${whose} ${what}` };
 }

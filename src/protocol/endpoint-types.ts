@@ -36,6 +36,14 @@ export interface McpReply {
   onGone(listener: () => void): void;
   /** Tells who answers: the log, and the `X-Instance-ID` header if the answer has not begun. */
   from(instanceId: string): void;
+  /** For the log, like the rest: what its client wants, as the message says it. */
+  asks(method: string): void;
+  /** How many messages came in one. */
+  batches(messages: number): void;
+  /** A request is answered with an error of that JSON-RPC code; of several, the first one counts. */
+  fails(code: number): void;
+  /** The session that it is about, where its client did not say so. */
+  opens(sessionId: string): void;
 }
 
 /** An event stream towards a client. */

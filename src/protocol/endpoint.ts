@@ -10,6 +10,7 @@ import { ModernEndpoint } from './modern-endpoint.ts';
 import type { Backends, ParkedCalls } from './ports.ts';
 import { readBody } from './read-body.ts';
 import { RpcFailure, refused } from './rpc-failure.ts';
+import { TaskMemory } from './task-memory.ts';
 
 /** What stands behind the endpoint. */
 export interface EndpointOptions {
@@ -40,8 +41,9 @@ class Endpoint implements McpEndpoint {
   constructor({ backends, ...options }: EndpointOptions) {
     this.#backends = backends;
     const onFault = guarded(options.onFault);
-    this.#legacy = new LegacyEndpoint(onFault);
-    this.#modern = new ModernEndpoint({ ...options, onFault });
+    const tasks = new TaskMemory();
+    this.#legacy = new LegacyEndpoint(onFault, tasks);
+    this.#modern = new ModernEndpoint({ ...options, onFault, tasks });
   }
 
   handle(request: McpRequest, reply: McpReply): void | Promise<void> {

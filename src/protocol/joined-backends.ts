@@ -1,7 +1,22 @@
 // All templates of a caller as if they were one server: lists are joined, calls go to the template that owns the name or
 // the resource. It knows templates only as Backends; an instance is named `{template}/{instance}` here.
 
-import { defer, from, map, merge, type Observable, switchMap } from 'rxjs';
+import {
+  concatMap,
+  defer,
+  distinct,
+  EMPTY,
+  endWith,
+  filter,
+  ignoreElements,
+  map,
+  merge,
+  mergeMap,
+  type Observable,
+  startWith,
+  takeUntil,
+  throttleTime,
+} from 'rxjs';
 import { mayUse } from '../domain/account.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
@@ -9,20 +24,24 @@ import type { JsonObject } from '../domain/json.ts';
 import { LEGACY_VERSIONS, type ListField, type Peer, type Tool } from '../domain/mcp.ts';
 import { JoinedDirectory } from './joined-directory.ts';
 import { JoinedLists, type TemplateListChange } from './joined-lists.ts';
-import { splitName } from './joined-names.ts';
+import { seenFrom, splitInstance, splitName } from './joined-names.ts';
 import { joinedExchange } from './joined-requests.ts';
 import { JoinedSession } from './joined-session.ts';
 import type { ListMemory } from './list-memory.ts';
+import { withListNotices } from './list-notices.ts';
 import type { ServerInfo } from './modern-discover.ts';
-import type { Backends, Owner, Session, SessionlessOptions, WantedChanges } from './ports.ts';
+import type { Backends, Client, Owner, Session, SessionlessOptions, WantedChanges } from './ports.ts';
 import { SessionShelf, type ShelfOptions } from './session-shelf.ts';
+
+/** Shortest time between two looks at who owns the resources that somebody wants to hear of. */
+const LOOK_MS = 1_000;
 
 /** What all templates are joined from, and the bounds of their sessions. */
 export interface JoinedOptions extends ShelfOptions {
   /** Names of all templates. */
   readonly templates: () => readonly string[];
   readonly of: (template: string) => Backends;
-  /** Hot: an instance of any template said that a list changed. */
+  /** Hot: lists of any template that are not what they were; those who come and go are among it. Completes at the end. */
   readonly listChanges$: Observable<TemplateListChange>;
   /** Name and version of the gateway, which is the server that clients see. */
   readonly serverInfo: ServerInfo;
@@ -46,7 +65,8 @@ export class JoinedBackends implements Backends {
       templates: (owner) => this.#templates(owner),
     });
     this.#sessions = new SessionShelf(options);
-    this.#changes$ = merge(options.listChanges$, this.#lists.late$);
+    const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
+    this.#changes$ = merge(options.listChanges$, this.#lists.late$).pipe(takeUntil(closed$));
   }
 
   get listChanged$(): Observable<ListField> {
@@ -79,33 +99,67 @@ export class JoinedBackends implements Backends {
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
     const { owner, profile, instanceId } = options;
     const pinned = instanceId === undefined ? undefined : splitInstance(instanceId);
-    return joinedExchange(request, this.#directory, { owner, profile }, (template, own) => {
+    const isTheirs = pinned !== undefined && this.#templates(owner).includes(pinned.template);
+    const toTemplate = (template: string, own: ExchangeRequest) => {
       const isPinned = pinned?.template === template;
       const there = { owner, profile, instanceId: isPinned ? pinned.instanceId : undefined };
       return this.#options
         .of(template)
         .exchange(own, there)
         .pipe(map(seenFrom(template)));
-    });
+    };
+    const goesOnWith = isTheirs ? pinned.template : undefined;
+    return joinedExchange(request, this.#directory, { owner, profile }, toTemplate, goesOnWith);
   }
 
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
-    const lists: WantedChanges = { lists: wanted.lists, resources: new Set() };
-    const lists$ = this.#templates(owner).map((template) =>
-      this.#options.of(template).changes(owner, profile, lists),
+    const theirs$ = this.#changes$.pipe(filter(({ template }) => mayUse(owner, template)));
+    const lists$ = theirs$.pipe(
+      map(({ list }) => list),
+      filter((list) => wanted.lists.has(list)),
     );
-    if (wanted.resources.size === 0) return merge(...lists$);
-    const owners = () => this.#directory.ownersOfResources(wanted.resources, { owner, profile });
-    const updates$ = defer(() => from(owners())).pipe(
-      switchMap((owned) =>
-        merge(
-          ...[...owned].map(([template, resources]) =>
-            this.#options.of(template).changes(owner, profile, { lists: new Set(), resources }),
-          ),
+    const own = { lists: wanted.lists, resources: new Set<string>() };
+    const told$ = theirs$.pipe(
+      map(({ template }) => template),
+      startWith(...this.#templates(owner)),
+      distinct(),
+      mergeMap((template) => this.#options.of(template).changes(owner, profile, own)),
+    );
+    return withListNotices(
+      merge(told$, this.#updates({ owner, profile }, wanted.resources, theirs$)),
+      lists$,
+    );
+  }
+
+  /** Those of resources that nobody lists now, too, when somebody does later. */
+  #updates(
+    client: Client,
+    resources: ReadonlySet<string>,
+    changes$: Observable<TemplateListChange>,
+  ): Observable<ServerNotification> {
+    const { owner, profile } = client;
+    return defer(() => {
+      const unknown = new Set(resources);
+      if (unknown.size === 0) return EMPTY;
+      const look = async () => {
+        if (unknown.size === 0) return [];
+        const owned = await this.#directory.ownersOfResources(unknown, client);
+        for (const uri of [...owned.values()].flatMap((uris) => [...uris])) unknown.delete(uri);
+        return [...owned];
+      };
+      const listed$ = changes$.pipe(
+        filter(({ list }) => list === 'resources' || list === 'resourceTemplates'),
+        throttleTime(LOOK_MS, undefined, { leading: true, trailing: true }),
+      );
+      return listed$.pipe(
+        startWith(undefined),
+        concatMap(look),
+        mergeMap((owned) => owned),
+        mergeMap(([template, uris]) =>
+          this.#options.of(template).changes(owner, profile, { lists: new Set(), resources: uris }),
         ),
-      ),
-    );
-    return merge(...lists$, updates$);
+      );
+    });
   }
 
   tool(joined: string, owner?: Owner): Tool | undefined {
@@ -129,14 +183,16 @@ export class JoinedBackends implements Backends {
     return this.#options.templates().filter((template) => mayUse(owner, template));
   }
 
-  /** It offers what one of them offers, and always tells of changed lists: those that came late are changed by that. */
+  /** It always has lists, and tells when they change: templates come and go. Else it offers what one of them offers. */
   #peer(owner: Owner): Peer {
     const { serverInfo, of: backendsOf } = this.#options;
     const peers = this.#templates(owner).flatMap((template) => backendsOf(template).peers(owner));
     const offers = (name: string) => peers.some(({ capabilities }) => capabilities[name] !== undefined);
-    const capabilities: JsonObject = { tools: { listChanged: true } };
-    if (offers('prompts')) capabilities.prompts = { listChanged: true };
-    if (offers('resources')) capabilities.resources = { subscribe: true, listChanged: true };
+    const capabilities: JsonObject = {
+      tools: { listChanged: true },
+      prompts: { listChanged: true },
+      resources: { subscribe: true, listChanged: true },
+    };
     if (offers('completions')) capabilities.completions = {};
     if (offers('logging')) capabilities.logging = {};
     return {
@@ -148,15 +204,4 @@ export class JoinedBackends implements Backends {
       greeting: { capabilities, serverInfo: { ...serverInfo } },
     };
   }
-}
-
-function seenFrom(template: string): (answer: Answer) => Answer {
-  return ({ event, instanceId, serverId }) => ({ event, instanceId: `${template}/${instanceId}`, serverId });
-}
-
-function splitInstance(
-  joined: string,
-): { readonly template: string; readonly instanceId: string } | undefined {
-  const at = joined.indexOf('/');
-  return at === -1 ? undefined : { template: joined.slice(0, at), instanceId: joined.slice(at + 1) };
 }

@@ -4,13 +4,13 @@
 import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListField } from '../domain/mcp.ts';
-import { isTooLong } from './client-bounds.ts';
-import type { JoinedLists, ListItems } from './joined-lists.ts';
-import { joinedName, mayBeCut, type OwnName, splitName } from './joined-names.ts';
+import { type JoinedItem, JoinedItems } from './joined-items.ts';
+import type { JoinedLists } from './joined-lists.ts';
+import { mayBeCut, type OwnName, splitName } from './joined-names.ts';
 import type { Client, Owner } from './ports.ts';
 import { RecentMap } from './recent-map.ts';
 
-/** Cut names, and resources, that are remembered. */
+/** Names that may have been cut, and resources, that are remembered. */
 const MOST_REMEMBERED = 50_000;
 /** URI templates remembered of one template: each is tried for a resource that nobody lists. */
 const MOST_PATTERNS = 1_000;
@@ -26,6 +26,7 @@ export interface DirectoryParts {
 /** Knows what was listed, to whomever. Who may use it is looked at in every answer. */
 export class JoinedDirectory {
   readonly #parts: DirectoryParts;
+  readonly #items = new JoinedItems();
   readonly #cut = new RecentMap<OwnName>(MOST_REMEMBERED);
   /** By URI, the templates that list it. */
   readonly #resources = new RecentMap<Set<string>>(MOST_REMEMBERED);
@@ -36,12 +37,22 @@ export class JoinedDirectory {
     this.#parts = parts;
   }
 
-  /** One list over all templates of the owner, with joined names. */
+  /** One list over all templates of the owner: with joined names, and nothing twice. What has no name is left out. */
   async list(list: ListField, client: Client): Promise<JsonObject[]> {
     const { lists, templates } = this.#parts;
     const gathered = await lists.gather(list, templates(client.owner), client);
-    for (const listed of gathered) this.#learn(list, listed);
-    return gathered.flatMap(({ template, items }) => items.map((item) => renamed(list, template, item)));
+    const keys = new Set<string>();
+    const listed: JsonObject[] = [];
+    for (const { template, items } of gathered) {
+      for (const one of items) {
+        const item = this.#items.of(list, template, one);
+        if (item === undefined) continue;
+        const isFirst = keys.size < keys.add(item.key).size;
+        if (isFirst) listed.push(item.shown);
+        this.#learn(list, item, isFirst);
+      }
+    }
+    return listed;
   }
 
   /** Whose tool or prompt it is. Undefined when no template of the owner can be meant. */
@@ -61,43 +72,43 @@ export class JoinedDirectory {
 
   /** By template, which of these resources are its own. Those of nobody are left out. Looks them up once at most. */
   async ownersOfResources(uris: Iterable<string>, client: Client): Promise<Map<string, Set<string>>> {
+    const { lists } = this.#parts;
     const templates = this.#parts.templates(client.owner);
+    const offering = (one: string) => lists.offers('resources', one, client.owner);
     const owners = new Map<string, Set<string>>();
     const assign = (uri: string, template: string | undefined): boolean => {
       if (template === undefined) return false;
       owners.set(template, (owners.get(template) ?? new Set<string>()).add(uri));
       return true;
     };
-    const unknown = [...uris].filter((uri) => !assign(uri, this.#knownOwner(uri, templates)));
+    const unknown = [...uris].filter((uri) => !assign(uri, this.#knownOwner(uri, templates, offering)));
     if (unknown.length === 0) return owners;
     await Promise.all([this.list('resources', client), this.list('resourceTemplates', client)]);
     const only = templates.length === 1 ? templates[0] : undefined;
-    for (const uri of unknown) assign(uri, this.#knownOwner(uri, templates) ?? only);
+    for (const uri of unknown) assign(uri, this.#knownOwner(uri, templates, offering) ?? only);
     return owners;
   }
 
-  #knownOwner(uri: string, templates: readonly string[]): string | undefined {
+  /** Those who are gone own nothing. */
+  #knownOwner(
+    uri: string,
+    templates: readonly string[],
+    isThere: (template: string) => boolean,
+  ): string | undefined {
     const listing = this.#resources.get(uri);
     const fits = (template: string) =>
       [...(this.#patterns.get(template)?.values() ?? [])].some((literals) => fitsBetween(literals, uri));
-    return templates.find((template) => listing?.has(template)) ?? templates.find(fits);
+    return (
+      templates.find((template) => listing?.has(template) && isThere(template)) ??
+      templates.find((template) => fits(template) && isThere(template))
+    );
   }
 
-  #learn(list: ListField, { template, items }: ListItems): void {
-    for (const { name, uri, uriTemplate } of items) {
-      if ((list === 'tools' || list === 'prompts') && typeof name === 'string')
-        this.#learnName({ template, name });
-      if (list === 'resources' && typeof uri === 'string' && !isTooLong(uri)) {
-        this.#resources.set(uri, (this.#resources.get(uri) ?? new Set()).add(template));
-      }
-      if (list === 'resourceTemplates' && typeof uriTemplate === 'string')
-        this.#learnPattern(template, uriTemplate);
-    }
-  }
-
-  #learnName(own: OwnName): void {
-    const joined = joinedName(own);
-    if (joined !== `${own.template}__${own.name}` && !isTooLong(own.name)) this.#cut.set(joined, own);
+  /** Of two with one name the first is the one that is meant. */
+  #learn(list: ListField, { template, key, own }: JoinedItem, isFirst: boolean): void {
+    if (own !== undefined && isFirst) this.#cut.set(key, own);
+    if (list === 'resources') this.#resources.set(key, (this.#resources.get(key) ?? new Set()).add(template));
+    if (list === 'resourceTemplates') this.#learnPattern(template, key);
   }
 
   #learnPattern(template: string, uriTemplate: string): void {
@@ -106,12 +117,6 @@ export class JoinedDirectory {
     if (patterns.get(uriTemplate) === undefined) patterns.set(uriTemplate, uriTemplate.split(EXPRESSION));
     this.#patterns.set(template, patterns);
   }
-}
-
-function renamed(list: ListField, template: string, item: JsonObject): JsonObject {
-  const { name } = item;
-  if ((list !== 'tools' && list !== 'prompts') || typeof name !== 'string') return item;
-  return { ...item, name: joinedName({ template, name }) };
 }
 
 /** One expression of a URI template. Source: RFC 6570 section 2.2. */

@@ -1,7 +1,8 @@
 // The lists of all templates a caller may use, as one list. A template that does not answer in time stands in with what it
-// listed last, or with nothing, and is not waited for; when it answers after all, the list has changed.
+// listed last, or with nothing, and is not waited for; when it answers after all, the list has changed. Where nobody is who
+// offers such a list there is nothing to list.
 
-import { firstValueFrom, Subject, timer } from 'rxjs';
+import { Subject, timer } from 'rxjs';
 import { capabilitiesKey } from '../domain/client.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -9,9 +10,9 @@ import type { ListField } from '../domain/mcp.ts';
 import { shortKey } from './client-bounds.ts';
 import { type Crawled, ListCrawler } from './list-crawler.ts';
 import { KeptLists, ListMemory } from './list-memory.ts';
-import type { Backends, Client } from './ports.ts';
+import type { Backends, Client, Owner } from './ports.ts';
 
-/** Longest wait for one template. */
+/** Longest wait for one template, from when it was asked. */
 const PATIENCE_MS = 1_000;
 /** Lists remembered, to stand in. */
 const MOST_REMEMBERED = 5_000;
@@ -33,8 +34,10 @@ export interface TemplateListChange {
 /** One list of one template that is being asked for. */
 interface Crawl {
   readonly listed: Promise<Crawled>;
+  /** Resolves when it took so long that nobody waits for it any more. */
+  readonly late: Promise<void>;
   /** Somebody did not wait for it any longer. */
-  isLate: boolean;
+  isMissed: boolean;
 }
 
 const NOTHING: Crawled = { items: [], bytes: 0 };
@@ -68,15 +71,23 @@ export class JoinedLists {
     });
   }
 
+  /** True when somebody of the template is, or was last, there who announced such a list. */
+  offers(list: ListField, template: string, owner: Owner): boolean {
+    const capability = list === 'resourceTemplates' ? 'resources' : list;
+    const peers = this.#of(template).peers(owner);
+    return peers.some(({ era, capabilities }) => era === 'bare' || capabilities[capability] !== undefined);
+  }
+
   async #inTime(list: ListField, template: string, client: Client): Promise<Crawled> {
     const { owner, profile } = client;
+    if (!this.offers(list, template, owner)) return NOTHING;
     const key = `${list} ${template} ${owner.id} ${shortKey(capabilitiesKey(profile.capabilities))}`;
     const crawl = this.#crawls.get(key) ?? this.#begin(key, list, template, client);
-    const patience = firstValueFrom(timer(PATIENCE_MS)).then(() => {
-      crawl.isLate = true;
+    const standingIn = crawl.late.then(() => {
+      crawl.isMissed = true;
       return this.#standIn(key);
     });
-    return Promise.race([crawl.listed, patience]);
+    return Promise.race([crawl.listed, standingIn]);
   }
 
   #begin(key: string, list: ListField, template: string, client: Client): Crawl {
@@ -88,14 +99,19 @@ export class JoinedLists {
       if (this.#crawls.get(key) !== crawl) return listed;
       const before = this.#standIn(key);
       this.#remembered.set(key, listed, listed.bytes);
-      if (crawl.isLate && JSON.stringify(before.items) !== JSON.stringify(listed.items))
+      if (crawl.isMissed && JSON.stringify(before.items) !== JSON.stringify(listed.items))
         this.late$.next({ template, list });
       return listed;
     };
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const patience = timer(PATIENCE_MS).subscribe(() => resolve());
     const listed = this.#crawl(list, template, client, forget)
       .then(take, () => this.#standIn(key))
-      .finally(forget);
-    const crawl: Crawl = { listed, isLate: false };
+      .finally(() => {
+        patience.unsubscribe();
+        forget();
+      });
+    const crawl: Crawl = { listed, late, isMissed: false };
     this.#crawls.set(key, crawl);
     return crawl;
   }

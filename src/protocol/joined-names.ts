@@ -1,7 +1,8 @@
-// Names of tools and prompts when all templates are served as one server: `{template}__{name}`. Names of templates hold no
-// underscore, so the first two tell them apart.
+// Names when all templates are served as one server: tools and prompts are `{template}__{name}`, instances
+// `{template}/{instance}`. Names of templates hold neither underscore nor slash, so the first ones tell them apart.
 
 import { createHash } from 'node:crypto';
+import type { Answer } from '../domain/exchange.ts';
 
 /** Longest name that clients accept for a tool. */
 export const MOST_NAME_CHARACTERS = 64;
@@ -38,3 +39,19 @@ export function mayBeCut(joined: string): boolean {
 }
 
 const CUT = /_[0-9a-f]{8}$/;
+
+/** An instance by the name that its own template knows it by. */
+export interface OwnInstance {
+  readonly template: string;
+  readonly instanceId: string;
+}
+
+export function splitInstance(joined: string): OwnInstance | undefined {
+  const at = joined.indexOf('/');
+  return at === -1 ? undefined : { template: joined.slice(0, at), instanceId: joined.slice(at + 1) };
+}
+
+/** Makes answers of a template's instances those of instances of all. */
+export function seenFrom(template: string): (answer: Answer) => Answer {
+  return (answer) => ({ ...answer, instanceId: `${template}/${answer.instanceId}` });
+}

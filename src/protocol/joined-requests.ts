@@ -13,14 +13,18 @@ import type { Client } from './ports.ts';
 /** Carries a request to one template. */
 export type ToTemplate = (template: string, request: ExchangeRequest) => Observable<Answer>;
 
-/** Answers a request from the lists of all templates, refuses it, or hands it to `toTemplate`. Cold. */
+/**
+ * Answers a request from the lists of all templates, refuses it, or hands it to `toTemplate`. Cold. `pinned`: the template
+ * whose instance the request goes on with.
+ */
 export function joinedExchange(
   request: ExchangeRequest,
   directory: JoinedDirectory,
   client: Client,
   toTemplate: ToTemplate,
+  pinned?: string,
 ): Observable<Answer> {
-  return defer(() => from(destinationOf(request, directory, client))).pipe(
+  return defer(() => from(destinationOf(request, directory, client, pinned))).pipe(
     switchMap((destination) => {
       switch (destination.kind) {
         case 'list':
@@ -56,6 +60,7 @@ export async function destinationOf(
   request: ExchangeRequest,
   directory: JoinedDirectory,
   client: Client,
+  pinned?: string,
 ): Promise<Destination> {
   const list = listOf(request.method);
   if (list !== undefined) return { kind: 'list', list };
@@ -71,9 +76,14 @@ export async function destinationOf(
     case 'completion/complete':
       return byReference(request, directory, client);
     default:
+      // What is about a task is for who runs it.
+      if (pinned !== undefined) return { kind: 'template', template: pinned, request };
+      if (TASK_METHODS.has(request.method)) return refused(RPC.invalidParams, 'Unknown task');
       return refused(RPC.methodNotFound, `${request.method} is not offered for all templates together.`);
   }
 }
+
+const TASK_METHODS: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/cancel']);
 
 async function byName(
   request: ExchangeRequest,

@@ -23,12 +23,15 @@ import { mayUse } from '../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import { type JsonObject, JsonText } from '../domain/json.ts';
-import type { ListField, Peer } from '../domain/mcp.ts';
+import type { Peer } from '../domain/mcp.ts';
 import { sessionLost } from '../domain/session-errors.ts';
 import type { JoinedDirectory } from './joined-directory.ts';
+import { JoinedGrant } from './joined-grant.ts';
 import type { TemplateListChange } from './joined-lists.ts';
+import { seenFrom } from './joined-names.ts';
 import { answerHere, joinedExchange } from './joined-requests.ts';
 import { asLegacy } from './legacy-over-modern.ts';
+import { withListNotices } from './list-notices.ts';
 import type { Backends, Owner, Session, Stay } from './ports.ts';
 import type { Shelved } from './session-shelf.ts';
 
@@ -50,7 +53,7 @@ export class JoinedSession implements Shelved {
   readonly peer: Peer;
   readonly isShared = false;
   readonly #parts: JoinedSessionParts;
-  #owner: Owner;
+  readonly #grant: JoinedGrant;
   readonly #inner = new Map<string, Promise<Session>>();
   readonly #ended = new ReplaySubject<string>(1);
   /** The sessions that messages come from, while somebody listens. */
@@ -64,13 +67,13 @@ export class JoinedSession implements Shelved {
 
   constructor(parts: JoinedSessionParts) {
     this.#parts = parts;
-    this.#owner = parts.owner;
+    this.#grant = new JoinedGrant(parts.owner);
     this.profile = parts.profile;
     this.peer = parts.peer;
   }
 
   get ownerId(): string {
-    return this.#owner.id;
+    return this.#grant.owner.id;
   }
 
   get logLevel(): string | undefined {
@@ -86,19 +89,15 @@ export class JoinedSession implements Shelved {
   }
 
   get messages$(): Observable<ServerMessage> {
-    const lists$ = this.#parts.listChanges$.pipe(
-      filter(({ template }) => mayUse(this.#owner, template)),
-      map(({ list }) => noticeOf(list)),
-    );
     const sessions$ = defer(() => merge(from([...this.#open]), this.#opened));
     const theirs$ = sessions$.pipe(mergeMap(heldWhileHeard));
-    return merge(lists$, theirs$).pipe(takeUntil(this.#ended));
+    const changes$ = this.#grant.changesIn(this.#parts.listChanges$);
+    return withListNotices(theirs$, changes$).pipe(takeUntil(this.#ended));
   }
 
   /** Takes note of what its owner may use by now, and ends its sessions with templates that he may not. */
   servesAs(owner: Owner): void {
-    if (owner.templates === this.#owner.templates) return;
-    this.#owner = owner;
+    if (!this.#grant.take(owner)) return;
     for (const [template, opening] of this.#inner) {
       if (mayUse(owner, template)) continue;
       this.#inner.delete(template);
@@ -165,10 +164,11 @@ export class JoinedSession implements Shelved {
   }
 
   #route(request: ExchangeRequest): Observable<Answer> {
-    const { directory, profile, of: backendsOf } = this.#parts;
-    return joinedExchange(request, directory, { owner: this.#owner, profile }, (template, own) =>
+    const { directory, profile } = this.#parts;
+    return joinedExchange(request, directory, { owner: this.#grant.owner, profile }, (template, own) =>
       from(this.#sessionWith(template)).pipe(
-        switchMap((session) => asLegacy(session, backendsOf(template), own)),
+        switchMap((session) => asLegacy(session, own)),
+        map(seenFrom(template)),
       ),
     );
   }
@@ -195,8 +195,8 @@ export class JoinedSession implements Shelved {
 
   async #openWith(template: string): Promise<Session> {
     const { of: backendsOf, profile } = this.#parts;
-    const session = await backendsOf(template).openSession(this.#owner, profile);
-    if (this.#isOver || !mayUse(this.#owner, template)) {
+    const session = await backendsOf(template).openSession(this.#grant.owner, profile);
+    if (this.#isOver || !mayUse(this.#grant.owner, template)) {
       await session.close();
       throw sessionLost('it was closed');
     }
@@ -219,15 +219,4 @@ export class JoinedSession implements Shelved {
 function heldWhileHeard(session: Session): Observable<ServerMessage> {
   const { messages$, ended$ } = session;
   return defer(() => messages$.pipe(takeUntil(ended$), finalize(session.hold())));
-}
-
-const NOTICES: Readonly<Record<ListField, string>> = {
-  tools: 'notifications/tools/list_changed',
-  prompts: 'notifications/prompts/list_changed',
-  resources: 'notifications/resources/list_changed',
-  resourceTemplates: 'notifications/resources/list_changed',
-};
-
-function noticeOf(list: ListField): ServerMessage {
-  return { kind: 'notification', method: NOTICES[list], params: {} };
 }

@@ -68,14 +68,15 @@ export class LegacyCall {
     // Only a session that is over is told by status: clients take it for the order to initialize again. What else goes
     // wrong is the answer to a request that was accepted. Source: 2025-11-25 basic/transports#session-management.
     const isSessionOver = status === 404 && error.code === RPC.sessionNotFound;
+    this.post.fails(error.code);
     this.post.answer(errorMessage(this.id, error), this.id, isSessionOver ? 404 : 200);
     this.#host.settled();
   }
 
   /** As an observer of the exchange. */
-  next({ event, instanceId }: Answer): void {
+  next({ event, instanceId, isRemembered }: Answer): void {
     if (this.#isOver) return;
-    this.post.from(instanceId);
+    if (!isRemembered) this.post.from(instanceId);
     try {
       this.#take(event);
     } catch (thrown) {
@@ -97,7 +98,7 @@ export class LegacyCall {
         this.#answer(resultMessage(this.id, event.result));
         return;
       case 'error':
-        this.#answer(errorMessage(this.id, event.error));
+        this.#answer(errorMessage(this.id, event.error), event.error.code);
         return;
       case 'notification':
         // A question that the server takes back has another id there than here; it ends with its call at the latest.
@@ -115,8 +116,9 @@ export class LegacyCall {
     }
   }
 
-  #answer(message: Uint8Array | string): void {
+  #answer(message: Uint8Array | string, errorCode?: number): void {
     if (!this.#end()) return;
+    if (errorCode !== undefined) this.post.fails(errorCode);
     this.post.answer(message, this.id);
     this.#host.settled();
   }

@@ -45,7 +45,7 @@ export class LegacyConversation implements CallHost {
   // Most calls are one question and one answer: what only the others need is made when they come.
   #streams: LegacyStreams | undefined;
   #listener: LegacyListener | undefined;
-  #questions: LegacyQuestions | undefined;
+  #questions: LegacyQuestions<LegacyCall> | undefined;
   #budget: EventBudget | undefined;
   #messages: Subscription | undefined;
   #quietSinceMs: number | undefined;
@@ -129,9 +129,7 @@ export class LegacyConversation implements CallHost {
   ended(call: LegacyCall): void {
     this.#calls.delete(call.id);
     if (this.#questions === undefined || this.#questions.size === 0) return;
-    for (const requestId of this.#questions.withdraw(call)) {
-      call.post.add(notificationMessage('notifications/cancelled', { requestId }));
-    }
+    for (const id of this.#questions.withdraw(call)) this.#takeBack(id, call);
   }
 
   /** As a CallHost. */
@@ -148,10 +146,11 @@ export class LegacyConversation implements CallHost {
   /** Lets go of what waited too long. To be called now and then. */
   sweep(nowMs: number): void {
     for (const call of this.#calls.values()) call.linger();
-    this.#questions?.expire(nowMs);
+    this.#questions?.expire(nowMs, (id, call) => this.#takeBack(id, call));
     this.#streams?.expire(nowMs);
     this.#listener?.expire(nowMs);
-    if (this.#calls.size > 0 || this.#listener?.isOpen) this.#quietSinceMs = undefined;
+    if (this.#calls.size > 0 || this.#listener?.isOpen || this.#questions?.size)
+      this.#quietSinceMs = undefined;
     else this.#quietSinceMs ??= nowMs;
     if (this.#quietSinceMs !== undefined && nowMs - this.#quietSinceMs >= HEARD_MS) this.#stopListening();
     this.settled();
@@ -160,6 +159,7 @@ export class LegacyConversation implements CallHost {
   /** Ends everything: calls that are left are answered with the error, streams end. */
   close(error: Error): void {
     for (const call of [...this.#calls.values()]) call.fail(error);
+    this.#questions?.close();
     this.#streams?.close();
     this.#stopListening();
     this.settled();
@@ -185,7 +185,7 @@ export class LegacyConversation implements CallHost {
     return this.#listener;
   }
 
-  #questionsOf(): LegacyQuestions {
+  #questionsOf(): LegacyQuestions<LegacyCall> {
     this.#questions ??= new LegacyQuestions(() => this.#host.nextNumber());
     return this.#questions;
   }
@@ -199,6 +199,13 @@ export class LegacyConversation implements CallHost {
   /** The newest call first: it is the one whose client is there most likely. */
   #askElsewhere(message: string, asker: LegacyCall | undefined): boolean {
     return [...this.#calls.values()].reverse().some((call) => call !== asker && call.post.ask(message));
+  }
+
+  /** Only who was asked hears of it. Source: basic/utilities/cancellation. */
+  #takeBack(requestId: number, call: LegacyCall | undefined): void {
+    const message = notificationMessage('notifications/cancelled', { requestId });
+    if (call !== undefined) call.post.add(message);
+    else if (this.#listener?.isOpen) this.#listener.notify(message);
   }
 
   #listen(): void {
@@ -217,6 +224,7 @@ export class LegacyConversation implements CallHost {
   }
 
   #sessionEnded(): void {
+    this.#questions?.close();
     this.#stopListening();
     this.settled();
   }

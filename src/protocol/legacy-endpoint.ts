@@ -26,10 +26,12 @@ import { openSession } from './legacy-opening.ts';
 import { asLegacy } from './legacy-over-modern.ts';
 import type { LegacyPost } from './legacy-post.ts';
 import { hasSession, revisionOf, sessionOf } from './legacy-request.ts';
+import { LegacyTasks } from './legacy-tasks.ts';
 import { hasBatches, versionOf } from './legacy-versions.ts';
 import { checkGetTypes } from './media-types.ts';
 import type { Backends, Session } from './ports.ts';
 import { failureOf, invalidRequest } from './rpc-failure.ts';
+import type { TaskMemory } from './task-memory.ts';
 
 /** Longest wait of a client for its backend's stream, in ms. */
 const OPENING_MS = 250;
@@ -38,10 +40,14 @@ const NOTHING = JsonText.ofValue({});
 /** Its sessions, of all templates. Whoever makes it closes it. */
 export class LegacyEndpoint {
   readonly #conversations: LegacyConversations;
+  readonly #onFault: FaultListener;
+  readonly #tasks: LegacyTasks;
 
-  /** `onFault`: see EndpointOptions; it never throws. */
-  constructor(onFault: FaultListener) {
+  /** `onFault`: see EndpointOptions; it never throws. `tasks` hears of those that are begun here, and knows whose they are. */
+  constructor(onFault: FaultListener, tasks?: TaskMemory) {
     this.#conversations = new LegacyConversations(onFault);
+    this.#onFault = onFault;
+    this.#tasks = new LegacyTasks(tasks);
   }
 
   /** How many sessions have something to remember. */
@@ -58,6 +64,7 @@ export class LegacyEndpoint {
   post(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     if (Array.isArray(parsed)) return this.#postBatch(parsed, request, reply, backends);
     const message = readClientMessage(parsed);
+    if (message.kind !== 'answer') reply.asks(message.method);
     if (message.kind === 'request' && message.method === 'initialize') {
       return this.#initialize(message, request, reply, backends);
     }
@@ -65,7 +72,7 @@ export class LegacyEndpoint {
     if (message.kind !== 'request') return this.#take(message, session, reply);
     if (message.method === 'ping') return reply.event(resultMessage(message.id, NOTHING));
     return after(charge(request, message), () =>
-      this.#call(message, session, revisionOf(request, session), reply, backends),
+      this.#call(message, session, revisionOf(request, session), reply, request.template),
     );
   }
 
@@ -84,10 +91,10 @@ export class LegacyEndpoint {
     return Promise.race([opening, delay(OPENING_MS, undefined, { ref: false })]).then(open);
   }
 
-  /** Ends the session. */
-  async delete(request: McpRequest, reply: McpReply, backends: Backends): Promise<void> {
+  /** Ends the session. What it had of its own ends behind the answer: a program may take its time. */
+  delete(request: McpRequest, reply: McpReply, backends: Backends): void {
     const session = sessionOf(request, backends);
-    await session.close();
+    session.close().catch(this.#onFault);
     this.#conversations.find(session.id)?.close(sessionNotFound());
     reply.empty(200);
   }
@@ -123,13 +130,14 @@ export class LegacyEndpoint {
     reply: McpReply,
     backends: Backends,
   ): void | Promise<void> {
+    reply.batches(parsed.length);
     const session = sessionOf(request, backends);
     if (!hasBatches(versionOf(session)))
       throw invalidRequest('an array; batches are for revision 2025-03-26 only');
     const messages = readBatch(parsed);
     const charged = requestsOf(messages).filter(({ method }) => method !== 'ping').length;
     return after(charged === 0 ? undefined : request.charge(charged), () =>
-      this.#callAll(messages, session, revisionOf(request, session), reply, backends),
+      this.#callAll(messages, session, revisionOf(request, session), reply, request.template),
     );
   }
 
@@ -138,7 +146,7 @@ export class LegacyEndpoint {
     session: Session,
     revision: string,
     reply: McpReply,
-    backends: Backends,
+    template: string | undefined,
   ): void {
     const requests = requestsOf(messages);
     const conversation = this.#conversations.of(session);
@@ -147,7 +155,7 @@ export class LegacyEndpoint {
       const post = conversation.post(reply, requests.length, revision);
       for (const message of messages) {
         if (message.kind !== 'request') this.#tell(message, session);
-        else begin(message, conversation, post, session, backends);
+        else this.#begin(message, conversation, post, session, template);
       }
       if (requests.length === 0) reply.empty(202);
     } finally {
@@ -161,7 +169,7 @@ export class LegacyEndpoint {
     session: Session,
     revision: string,
     reply: McpReply,
-    backends: Backends,
+    template: string | undefined,
   ): void {
     const conversation = this.#conversations.of(session);
     try {
@@ -170,7 +178,34 @@ export class LegacyEndpoint {
       conversation.settled();
       throw thrown;
     }
-    begin(message, conversation, conversation.post(reply, 1, revision), session, backends);
+    this.#begin(message, conversation, conversation.post(reply, 1, revision), session, template);
+  }
+
+  /** Starts a request; `ping`, and what asks with too long a text, is answered here. Source: MCP 2025-11-25 basic/utilities/ping. */
+  #begin(
+    { id, method, params }: ClientRequest,
+    conversation: LegacyConversation,
+    post: LegacyPost,
+    session: Session,
+    template: string | undefined,
+  ): void {
+    if (method === 'ping') {
+      post.answer(resultMessage(id, NOTHING), id);
+      return;
+    }
+    const tooLong = tooLongIn(method, params);
+    if (tooLong !== undefined) {
+      const error = { code: RPC.invalidParams, message: `Invalid params: ${tooLong} is too long` };
+      post.fails(error.code);
+      post.answer(errorMessage(id, error), id);
+      conversation.settled();
+      return;
+    }
+    const caller = session.ownerId;
+    const request = params === undefined ? { method, caller } : { method, params, caller };
+    const follow = this.#tasks.following(request, session, template);
+    const answers$ = asLegacy(session, this.#tasks.guarded(request, session, template));
+    conversation.begin(id, post, follow === undefined ? answers$ : follow(answers$));
   }
 
   #take(message: Exclude<ClientMessage, ClientRequest>, session: Session, reply: McpReply): void {
@@ -190,32 +225,6 @@ export class LegacyEndpoint {
       session.notify(message.method, message.params);
     }
   }
-}
-
-/** Starts a request; `ping`, and what asks with too long a text, is answered here. Source: MCP 2025-11-25 basic/utilities/ping. */
-function begin(
-  { id, method, params }: ClientRequest,
-  conversation: LegacyConversation,
-  post: LegacyPost,
-  session: Session,
-  backends: Backends,
-): void {
-  if (method === 'ping') {
-    post.answer(resultMessage(id, NOTHING), id);
-    return;
-  }
-  const tooLong = tooLongIn(method, params);
-  if (tooLong !== undefined) {
-    post.answer(
-      errorMessage(id, { code: RPC.invalidParams, message: `Invalid params: ${tooLong} is too long` }),
-      id,
-    );
-    conversation.settled();
-    return;
-  }
-  const caller = session.ownerId;
-  const request = params === undefined ? { method, caller } : { method, params, caller };
-  conversation.begin(id, post, asLegacy(session, backends, request));
 }
 
 /** Counts a request before anything is done for it; the refusal carries its id. */

@@ -23,6 +23,7 @@ export async function openSession(opener: Opener, reply: McpReply, backends: Bac
   const session = await backends.openSession(opener.owner, opener.profile, leaving.signal);
   try {
     const body = resultMessage(opener.id, JsonText.ofValue(initializeResult(session)));
+    reply.opens(session.id);
     if (leaving.signal.aborted) await session.close();
     else reply.event(body, ['Mcp-Session-Id', session.id]);
   } catch (thrown) {

@@ -5,7 +5,7 @@
 
 import { Observable, type Subscriber, type Subscription } from 'rxjs';
 import type { ClientReply } from '../domain/client.ts';
-import { internalError } from '../domain/errors.ts';
+import { type GatewayError, internalError } from '../domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../domain/json.ts';
 import { RPC } from '../domain/jsonrpc.ts';
@@ -13,8 +13,7 @@ import { META } from '../domain/mcp.ts';
 import { hasRounds, type InputRequired, readInputRequired } from './input-requests.ts';
 import { resultTypeOf } from './modern-over-legacy.ts';
 import { missingCapabilities } from './needed-capabilities.ts';
-import { paramHeaders } from './param-headers.ts';
-import type { Backends, Session, Stay } from './ports.ts';
+import type { Session, Stay } from './ports.ts';
 
 /** Times that a backend may ask in one call. */
 const MOST_ROUNDS = 8;
@@ -24,13 +23,9 @@ const ROUND_MS = 10 * 60_000;
 const PAUSE_MS = 250;
 
 /** One request in a session. Cold; unsubscribing cancels it, in whatever round it is. Errors: those of Session.exchange. */
-export function asLegacy(
-  session: Session,
-  backends: Pick<Backends, 'tool'>,
-  request: ExchangeRequest,
-): Observable<Answer> {
+export function asLegacy(session: Session, request: ExchangeRequest): Observable<Answer> {
   if (session.peer.era !== 'modern') return session.exchange(request);
-  const dressed = dress(request, session, backends);
+  const dressed = dress(request, session);
   if (!hasRounds(request.method)) return session.exchange(dressed);
   return new Observable((subscriber) => {
     const rounds = new Rounds(session, dressed, subscriber);
@@ -40,27 +35,15 @@ export function asLegacy(
 }
 
 /** Adds who the client is and what it can do; the revision is the transport's to say. */
-function dress(
-  request: ExchangeRequest,
-  { profile, logLevel }: Session,
-  backends: Pick<Backends, 'tool'>,
-): ExchangeRequest {
-  const { method, params } = request;
+function dress(request: ExchangeRequest, { profile, logLevel }: Session): ExchangeRequest {
+  const { params } = request;
   const meta: JsonObject = {
     ...(isJsonObject(params?._meta) ? params._meta : {}),
     [META.clientCapabilities]: profile.capabilities,
     [META.clientInfo]: profile.clientInfo,
   };
   if (logLevel !== undefined) meta[META.logLevel] = logLevel;
-  const dressed = { ...request, params: { ...params, _meta: meta } };
-  const headers = method === 'tools/call' ? headersOf(params ?? {}, backends) : undefined;
-  return headers === undefined ? dressed : { ...dressed, headers };
-}
-
-/** The arguments that a tool wants repeated beside the message, which legacy clients know nothing of. */
-function headersOf({ name, arguments: args }: JsonObject, backends: Pick<Backends, 'tool'>) {
-  const tool = typeof name === 'string' ? backends.tool(name) : undefined;
-  return paramHeaders(tool, isJsonObject(args) ? args : undefined);
+  return { ...request, params: { ...params, _meta: meta } };
 }
 
 /** One call that may take several exchanges. */
@@ -68,7 +51,7 @@ class Rounds {
   readonly #session: Session;
   readonly #request: ExchangeRequest;
   readonly #subscriber: Subscriber<Answer>;
-  /** Where its rounds go on; made with the first question. */
+  /** Where it goes on; from the first question to the end, that of the latest. */
   #stay: Stay | undefined;
   #exchange: Subscription | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -134,7 +117,7 @@ class Rounds {
     } else if (this.#round > MOST_ROUNDS) {
       this.#fail(answer, `'${method}' still required input after ${MOST_ROUNDS} rounds.`);
     } else if (required.requests.size === 0) {
-      this.#stay ??= this.#session.stay(answer.instanceId);
+      if (!this.#keepPlace(answer)) return;
       this.#timer = setTimeout(() => this.#repeat(required, undefined), PAUSE_MS);
     } else {
       this.#askClient(required, answer);
@@ -148,7 +131,7 @@ class Rounds {
       this.#fail(answer, `Cannot request input '${key}' (${request.method}): ${why}.`);
       return;
     }
-    this.#stay ??= this.#session.stay(answer.instanceId);
+    if (!this.#keepPlace(answer)) return;
     const round = this.#round;
     const responses = new Map<string, ClientReply>();
     const take = (key: string, reply: ClientReply): void => {
@@ -166,6 +149,19 @@ class Rounds {
       } as const;
       this.#subscriber.next({ ...answer, event });
     }
+  }
+
+  /** False when there is none any more: then the call is over. */
+  #keepPlace(answer: Answer): boolean {
+    const before = this.#stay;
+    this.#stay = this.#session.stay(answer, (error) => this.#lose(error));
+    before?.leave();
+    return !this.#subscriber.closed;
+  }
+
+  /** While an exchange is under way, that one tells what happened to it. */
+  #lose(error: GatewayError): void {
+    if (this.#isAsking) this.#subscriber.error(error);
   }
 
   #repeat({ requestState }: InputRequired, responses: ReadonlyMap<string, ClientReply> | undefined): void {

@@ -80,6 +80,11 @@ export class LegacyPost {
     }
   }
 
+  /** One of the answers is an error of that code: for the log. */
+  fails(code: number): void {
+    this.#reply.fails(code);
+  }
+
   /**
    * One of the awaited answers will not come: its request was cancelled. Without any other the POST ends as an event
    * stream with nothing in it, since it may neither be answered nor stay open.

@@ -9,19 +9,16 @@ const MOST_QUESTIONS = 256;
 /** Longest wait for the answer of a client: a person may have to read first. */
 const LONGEST_MS = 10 * 60_000;
 
-/** What a question belongs to; undefined for one that came outside of any call. */
-export type Asker = object | undefined;
-
-interface Question {
+interface Question<Asker> {
   readonly answer: (reply: ClientReply) => void;
-  readonly asker: Asker;
+  readonly asker: Asker | undefined;
   readonly askedAtMs: number;
 }
 
-/** The questions of one session. */
-export class LegacyQuestions {
+/** The questions of one session. An asker is what a question belongs to; undefined if it came outside of any call. */
+export class LegacyQuestions<Asker extends object> {
   readonly #nextId: () => number;
-  readonly #waiting = new Map<JsonRpcId, Question>();
+  readonly #waiting = new Map<JsonRpcId, Question<Asker>>();
 
   /** `nextId` never gives the same number twice in a session. */
   constructor(nextId: () => number) {
@@ -37,7 +34,7 @@ export class LegacyQuestions {
   }
 
   /** Remembers a question; its id for the client. Undefined when too many wait: then the server has its answer already. */
-  add({ answer, method }: ServerRequest, asker: Asker): number | undefined {
+  add({ answer, method }: ServerRequest, asker: Asker | undefined): number | undefined {
     if (this.#waiting.size >= MOST_QUESTIONS) {
       answer(failed(`Too many requests wait for the client; ${method} was not passed on.`));
       return undefined;
@@ -60,14 +57,24 @@ export class LegacyQuestions {
     return this.#remove((question) => question.asker === asker).map(([id]) => Number(id));
   }
 
-  /** Answers the questions that waited too long with an error. */
-  expire(nowMs: number): void {
-    for (const [, { answer }] of this.#remove(({ askedAtMs }) => nowMs - askedAtMs >= LONGEST_MS)) {
-      answer(failed('The client did not answer in time.'));
+  /**
+   * Answers the questions that waited too long with an error. Before, the client is to be told, of all of them: the first
+   * answer may end the asker.
+   */
+  expire(nowMs: number, takeBack: (id: number, asker: Asker | undefined) => void): void {
+    const late = this.#remove(({ askedAtMs }) => nowMs - askedAtMs >= LONGEST_MS);
+    for (const [id, { asker }] of late) takeBack(Number(id), asker);
+    for (const [, { answer }] of late) answer(failed('The client did not answer in time.'));
+  }
+
+  /** Answers those outside of any call with an error: the session is over. Those of a call end with it. */
+  close(): void {
+    for (const [, { answer }] of this.#remove(({ asker }) => asker === undefined)) {
+      answer(failed('The session of the client is over.'));
     }
   }
 
-  #remove(isToGo: (question: Question) => boolean): [JsonRpcId, Question][] {
+  #remove(isToGo: (question: Question<Asker>) => boolean): [JsonRpcId, Question<Asker>][] {
     const gone = [...this.#waiting].filter(([, question]) => isToGo(question));
     for (const [id] of gone) this.#waiting.delete(id);
     return gone;

@@ -1,5 +1,6 @@
 // Keeps the answers of list requests: one listing for all who ask at the same time, served from memory while it is
-// fresh, and again when no instance can answer. What may be shared with whom is the key's business (cached-backends.ts).
+// fresh and who gave it is there, and again when no instance can answer. What may be shared with whom is the key's business
+// (cached-backends.ts).
 
 import { catchError, defer, filter, type Observable, of, ReplaySubject, share, tap, throwError } from 'rxjs';
 import { GatewayError } from '../domain/errors.ts';
@@ -31,17 +32,27 @@ export interface ListKey {
   readonly own: string;
 }
 
+export interface ListCacheOptions {
+  /** Monotonic clock in ms. */
+  readonly now: () => number;
+  /** False when the instance has gone: its pages cannot be gone on with. Default: nobody goes. */
+  readonly isThere?: ((instanceId: string) => boolean) | undefined;
+  /** The room for lists, which several caches may share. Default: room of its own. */
+  readonly memory?: ListMemory | undefined;
+}
+
 /** The answers of one template's list requests. */
 export class ListCache {
+  readonly #isThere: (instanceId: string) => boolean;
   readonly #now: () => number;
   readonly #kept: KeptLists<Kept>;
   readonly #loading = new Map<string, Observable<Answer>>();
   /** Counts the changes of each list: what was asked for before one is not kept. */
   readonly #changes = new Map<ListField, number>();
 
-  /** `now` is a monotonic clock in ms; `memory` is the room for lists, which several caches may share. */
-  constructor(now: () => number, memory: ListMemory = new ListMemory()) {
+  constructor({ now, isThere = () => true, memory = new ListMemory() }: ListCacheOptions) {
     this.#now = now;
+    this.#isThere = isThere;
     this.#kept = new KeptLists(MOST_LISTS, memory);
   }
 
@@ -49,7 +60,7 @@ export class ListCache {
   serve(key: ListKey, load: () => Observable<Answer>): Observable<Answer> {
     return defer(() => {
       const kept = this.#find(key);
-      if (kept !== undefined && kept.freshUntilMs > this.#now()) return of(kept.answer);
+      if (kept !== undefined && this.#isFresh(kept)) return of(kept.answer);
       return this.#load(key, load).pipe(catchError((thrown) => this.#standIn(key, thrown)));
     });
   }
@@ -59,6 +70,16 @@ export class ListCache {
     this.#changes.set(list, this.#changesOf(list) + 1);
     for (const kept of this.#kept.values()) if (kept.list === list) kept.freshUntilMs = 0;
     this.#loading.clear(); // who asks from here on must not be given what was listed before
+  }
+
+  /** Whoever could list is gone for good: nothing stands in. */
+  forget(): void {
+    for (const list of LISTS) this.change(list);
+    this.#kept.clear();
+  }
+
+  #isFresh({ freshUntilMs, answer }: Kept): boolean {
+    return freshUntilMs > this.#now() && this.#isThere(answer.instanceId);
   }
 
   #load(key: ListKey, load: () => Observable<Answer>): Observable<Answer> {
@@ -88,7 +109,8 @@ export class ListCache {
     if (byteLength > LARGEST_LIST_BYTES) return;
     const { freshMs, isForEverybody } = lifeOf(event.result.value);
     const now = this.#now();
-    const kept = { list, answer, freshUntilMs: now + freshMs, keptUntilMs: now + STAND_IN_MS };
+    const remembered: Answer = { ...answer, isRemembered: true };
+    const kept = { list, answer: remembered, freshUntilMs: now + freshMs, keptUntilMs: now + STAND_IN_MS };
     this.#kept.set(isForEverybody ? everybody : own, kept, byteLength);
   }
 
@@ -126,6 +148,8 @@ function lifeOf(result: unknown): { readonly freshMs: number; readonly isForEver
 function isAbsence(thrown: unknown): boolean {
   return thrown instanceof GatewayError && ABSENCE.has(thrown.code);
 }
+
+const LISTS = ['tools', 'prompts', 'resources', 'resourceTemplates'] as const satisfies readonly ListField[];
 
 const ABSENCE: ReadonlySet<string> = new Set([
   'NO_HEALTHY_INSTANCE',

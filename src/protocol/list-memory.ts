@@ -85,6 +85,13 @@ export class KeptLists<V> {
     this.#memory.release(entry);
   }
 
+  clear(): void {
+    for (const entry of [...this.#kept.values()]) {
+      entry.forget();
+      this.#memory.release(entry);
+    }
+  }
+
   /** All of them, longest unused first; looking through them is not using them. */
   *values(): IterableIterator<V> {
     for (const { value } of this.#kept.values()) yield value;

@@ -2,6 +2,7 @@
 // MCP-Protocol-Version, Mcp-Method, Mcp-Name. Who reads both must refuse what differs. Headers for the arguments of a
 // tool are param-headers.ts. Source: MCP 2026-07-28 basic/transports/streamable-http#request-metadata.
 
+import { decodeHeader } from '../domain/header-text.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { RPC } from '../domain/jsonrpc.ts';
 import { METHODS } from '../domain/mcp.ts';
@@ -39,29 +40,6 @@ export function checkSentHeaders(headers: Headers, said: Pick<Mirrored, 'method'
   }
 }
 
-/**
- * What a header value stands for: the text in `=?base64?…?=`, else the value itself. Undefined when the encoding is
- * not canonical Base64 of UTF-8, which must be refused.
- */
-export function decodeHeader(value: string): string | undefined {
-  if (!isEncoded(value)) return value;
-  const encoded = value.slice(ENCODED_HEAD.length, -ENCODED_TAIL.length);
-  const bytes = Buffer.from(encoded, 'base64');
-  if (bytes.toString('base64') !== encoded) return undefined;
-  try {
-    return STRICT_UTF8.decode(bytes);
-  } catch {
-    return undefined; // not UTF-8
-  }
-}
-
-/** A text as a header value: as it is when it is plain ASCII, else encoded. */
-export function encodeHeader(text: string): string {
-  return PLAIN.test(text) && !isEncoded(text)
-    ? text
-    : `${ENCODED_HEAD}${Buffer.from(text, 'utf8').toString('base64')}${ENCODED_TAIL}`;
-}
-
 /** The refusal of a header. `what` is a clause. */
 export function headerMismatch(header: string, what: string): RpcFailure {
   const message = `Bad Request: the request headers and body disagree: ${header} ${what}`;
@@ -79,13 +57,3 @@ function checkNameHeader(headers: Headers, named: unknown): void {
   if (decoded === undefined) throw headerMismatch('Mcp-Name', 'is not canonical Base64 of UTF-8');
   if (decoded !== named) throw headerMismatch('Mcp-Name', 'names something else than the body');
 }
-
-function isEncoded(value: string): boolean {
-  const isLongEnough = value.length >= ENCODED_HEAD.length + ENCODED_TAIL.length;
-  return isLongEnough && value.startsWith(ENCODED_HEAD) && value.endsWith(ENCODED_TAIL);
-}
-
-const ENCODED_HEAD = '=?base64?';
-const ENCODED_TAIL = '?=';
-const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
-const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

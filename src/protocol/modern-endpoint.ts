@@ -1,7 +1,7 @@
 // The MCP endpoint for clients of the modern era (2026-07-28): every request stands for itself and is checked by itself.
 // Which era a POST is of was decided before (classify.ts); what becomes of a request under way is modern-exchange.ts.
 
-import type { Observable } from 'rxjs';
+import { type Observable, switchMap } from 'rxjs';
 import { type ClientReply, mayBeAsked } from '../domain/client.ts';
 import { noHealthyInstance } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
@@ -22,12 +22,13 @@ import { ModernCursors } from './modern-cursors.ts';
 import { commonCapabilities, discoverResult, type ServerInfo, serverInfoOf } from './modern-discover.ts';
 import { badField, checkVersion, readEnvelope } from './modern-envelope.ts';
 import { type ExchangeHost, ModernExchange } from './modern-exchange.ts';
-import { invalidState, ModernRounds } from './modern-rounds.ts';
+import { callNotHere, ModernRounds } from './modern-rounds.ts';
 import { ModernTasks } from './modern-tasks.ts';
 import { ParamHeaders, paramHeadersIn } from './param-headers.ts';
 import type { Asked, Backends, ParkedCalls } from './ports.ts';
 import { failureOf, RpcFailure } from './rpc-failure.ts';
 import { Sealer } from './sealed-state.ts';
+import type { TaskMemory } from './task-memory.ts';
 
 /** What it needs besides the backends. */
 export interface ModernOptions {
@@ -38,6 +39,7 @@ export interface ModernOptions {
   readonly serverInfo: ServerInfo;
   /** See EndpointOptions; it never throws. */
   readonly onFault: FaultListener;
+  readonly tasks: TaskMemory;
 }
 
 /** Its requests, of all templates. Whoever makes it closes it. */
@@ -48,14 +50,14 @@ export class ModernEndpoint {
   readonly #listens: Listens;
   readonly #host: ExchangeHost;
 
-  constructor({ parked, sealKey, serverInfo, onFault }: ModernOptions) {
+  constructor({ parked, sealKey, serverInfo, onFault, tasks }: ModernOptions) {
     this.#parked = parked;
     this.#own = serverInfo;
     this.#listens = new Listens(onFault);
     const sealer = new Sealer(sealKey);
     this.#host = {
       cursors: new ModernCursors(sealer),
-      tasks: new ModernTasks(),
+      tasks: new ModernTasks(tasks),
       rounds: new ModernRounds(sealer),
       serverInfo: ({ backends, owner }) => serverInfoOf(backends.peers(owner), this.#own),
       onFault,
@@ -78,6 +80,7 @@ export class ModernEndpoint {
     reply: McpReply,
     backends: Backends,
   ): void | Promise<void> {
+    reply.asks(message.method);
     if (message.kind === 'notification') return this.#drop(message, request, reply);
     try {
       const call = this.#read(message, request, backends);
@@ -154,7 +157,7 @@ export class ModernEndpoint {
     const round = this.#host.rounds.open(call);
     if (round?.kind === 'parked') {
       const resumed = this.#parked.resume(round.id, owner, method, round.replies);
-      if (resumed === undefined) throw invalidState();
+      if (resumed === undefined) throw callNotHere();
       return resumed;
     }
     const routed = round ?? this.#host.cursors.route(call) ?? this.#host.tasks.route(call);
@@ -163,6 +166,8 @@ export class ModernEndpoint {
       params: routed?.params ?? call.params,
       ...(headers === undefined ? {} : { headers }),
     };
+    const sought$ = routed === undefined ? this.#host.tasks.seek(call) : undefined;
+    if (sought$ !== undefined) return fromFound(sought$, request, call);
     const answers$ = backends.exchange(request, { owner, profile, instanceId: routed?.instanceId });
     return hasRounds(method) && mayBeAsked(profile) ? this.#parked.follow(owner, method, answers$) : answers$;
   }
@@ -180,6 +185,15 @@ export class ModernEndpoint {
   }
 }
 
+/** Asks the instance that was found, or any if none was. */
+function fromFound(
+  sought$: Observable<string | undefined>,
+  request: ExchangeRequest,
+  { backends, owner, envelope: { profile } }: ModernCall,
+): Observable<Answer> {
+  return sought$.pipe(switchMap((instanceId) => backends.exchange(request, { owner, profile, instanceId })));
+}
+
 /** How a call ends that nobody waits for concerns nobody. */
 function unheard(): void {}
 
@@ -190,4 +204,7 @@ const REMOVED: ReadonlySet<string> = new Set([
   'logging/setLevel',
   'resources/subscribe',
   'resources/unsubscribe',
+  // Source: SEP-2663. A list of tasks would be of those of all callers.
+  'tasks/list',
+  'tasks/result',
 ]);

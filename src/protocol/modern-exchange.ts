@@ -78,15 +78,15 @@ export class ModernExchange {
     if (fault !== undefined) this.#host.onFault(fault);
     // A parameter that only the gateway can judge is refused like a backend would do it.
     const isAnswer = error.code === RPC.invalidParams && !(thrown instanceof RpcFailure);
-    this.#answer(errorMessage(this.#call.id, error), isAnswer ? 200 : status, headers);
+    this.#refuseWith(error, isAnswer ? 200 : status, headers);
   }
 
   complete(): void {
     if (!this.#isOver) this.error(internalError(new Error('the exchange ended without an answer')));
   }
 
-  #take({ event, instanceId }: Answer): void {
-    this.#name(instanceId);
+  #take({ event, instanceId, isRemembered }: Answer): void {
+    if (!isRemembered) this.#name(instanceId);
     switch (event.kind) {
       case 'result':
         this.#answer(resultMessage(this.#call.id, this.#finished(event.result, instanceId)), 200);
@@ -148,7 +148,8 @@ export class ModernExchange {
     const call = this.#call;
     const type = resultTypeOf(result);
     if (type === 'input_required' && hasRounds(call.method)) return rounds.seal(call, result, instanceId);
-    if (type !== undefined && type !== 'complete') tasks.learn(call, result, instanceId);
+    if ((type !== undefined && type !== 'complete') || call.params.task !== undefined)
+      tasks.learn(call, result, instanceId);
     const listed = cursors.seal(call, result, instanceId);
     return type === undefined ? completed(call.method, listed, serverInfo(call)) : listed;
   }
@@ -177,7 +178,13 @@ export class ModernExchange {
   }
 
   #fail(error: JsonRpcError): void {
-    this.#answer(errorMessage(this.#call.id, error), STATUS_OF.get(error.code) ?? 200);
+    this.#refuseWith(error, STATUS_OF.get(error.code) ?? 200);
+  }
+
+  #refuseWith(error: JsonRpcError, status: number, headers?: readonly string[]): void {
+    const message = errorMessage(this.#call.id, error); // may throw: then it fails for that
+    this.#reply.fails(error.code);
+    this.#answer(message, status, headers);
   }
 
   #answer(message: Uint8Array | string, status: number, headers: readonly string[] = []): void {

@@ -98,8 +98,16 @@ function asked(params: JsonObject): JsonObject {
   return Object.keys(meta).length === 0 ? others : { ...others, _meta: meta };
 }
 
+/** The refusal of answers to a call that is not parked here. Whoever gets it carried a state that is their own and good. */
+export function callNotHere(): RpcFailure {
+  return invalidParams(
+    'No call waits here for these answers: it went on, it has ended, or it waits on another node.',
+    { reason: 'call_not_here' },
+  );
+}
+
 /** The refusal of a state, in the words of the SDKs. Nobody is told what was wrong with it. */
-export function invalidState(): RpcFailure {
+function invalidState(): RpcFailure {
   return invalidParams('Invalid or expired requestState', { reason: 'invalid_request_state' });
 }
 

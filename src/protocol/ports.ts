@@ -4,6 +4,7 @@
 import type { Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
 import type { ClientProfile, ClientReply, ServerMessage, ServerNotification } from '../domain/client.ts';
+import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { ListField, Peer, Tool } from '../domain/mcp.ts';
@@ -34,6 +35,11 @@ export interface Backends {
    * errors of Dispatcher.exchange; SERVER_NOT_FOUND when the instance is gone that alone may answer. A backend of the legacy era may ask its client (`request` events).
    */
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer>;
+  /**
+   * Ids of the instances of the modern era that may go on with something: what those began is bound to no conversation.
+   * Absent where nobody is to be asked by name.
+   */
+  modernInstanceIds?(): readonly string[];
   /**
    * What changes on any instance, instances that come later included: list changes and updates of the named resources.
    * Cold: backends are subscribed to while somebody subscribes here. Never errors; completes when the gateway closes.
@@ -87,10 +93,12 @@ export interface Session {
    */
   exchange(request: ExchangeRequest): Observable<Answer>;
   /**
-   * Keeps a place at the instance that gave an answer, for a call that goes on there: it counts as a call under way. To be
-   * asked for when the answer comes.
+   * Keeps a place at the instance that gave this very answer, for a call that goes on there: it counts as a call under way.
+   * To be asked for when the answer comes. `lost` is called at most once, perhaps before this returns: the call cannot go on
+   * anywhere, and the place is given up. BACKEND_UNAVAILABLE, SESSION_NOT_FOUND, SHUTTING_DOWN; QUEUE_FULL where too many
+   * calls wait for their client.
    */
-  stay(instanceId: string): Stay;
+  stay(answer: Answer, lost: (error: GatewayError) => void): Stay;
   /** A notification of the client to its backend. */
   notify(method: string, params: JsonObject): void;
   /**

@@ -27,10 +27,15 @@ export class RecentMap<V> {
 
   set(key: string, value: V): void {
     this.#renew(key, value);
+    while (this.#entries.size > this.#most) this.forgetOldest();
+  }
+
+  /** Makes room: what was not used for longest goes. */
+  forgetOldest(): void {
     for (const [oldest, forgotten] of this.#entries) {
-      if (this.#entries.size <= this.#most) break;
       this.#entries.delete(oldest);
       this.#forgotten(forgotten);
+      return;
     }
   }
 

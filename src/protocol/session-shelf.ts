@@ -1,13 +1,23 @@
 // Sessions that no instance owns: bounded in number, ended when nobody used them for long. One timer for all.
 
 import { shuttingDown } from '../domain/errors.ts';
-import { sessionLimit } from '../domain/session-errors.ts';
+import { sessionLimit, sessionShareLimit } from '../domain/session-errors.ts';
 import type { Session } from './ports.ts';
+
+/** How much each owner holds, and whether that is all one may hold: `share`. */
+export interface Shares {
+  readonly share: number;
+  isFull(ownerId: string): boolean;
+  take(ownerId: string): void;
+  giveBack(ownerId: string): void;
+}
 
 /** Bounds, and the time they are measured in. */
 export interface ShelfOptions {
   readonly maxSessions: number;
   readonly idleMs: number;
+  /** Of these sessions alone. Default: one owner may have all of them. */
+  readonly shares?: Shares | undefined;
   /** Monotonic clock in ms. */
   readonly now: () => number;
   /** Rings once after so many ms, unless the returned function was called before. */
@@ -33,14 +43,19 @@ export class SessionShelf<S extends Shelved> {
     this.#options = options;
   }
 
-  /** SESSION_LIMIT when there is no room, SHUTTING_DOWN once it closes. */
+  /** SESSION_LIMIT when there is no room, or its owner has his share of it, SHUTTING_DOWN once it closes. */
   put(session: S): void {
     if (this.#isClosing) throw shuttingDown();
-    const { maxSessions, now } = this.#options;
+    const { maxSessions, shares, now } = this.#options;
+    const { ownerId } = session;
     this.#expire();
+    if (shares?.isFull(ownerId)) throw sessionShareLimit(shares.share);
     if (this.#sessions.size >= maxSessions) throw sessionLimit(maxSessions);
     this.#sessions.set(session.id, { session, usedAtMs: now() });
-    session.ended$.subscribe(() => this.#sessions.delete(session.id));
+    shares?.take(ownerId);
+    session.ended$.subscribe(() => {
+      if (this.#sessions.delete(session.id)) shares?.giveBack(ownerId);
+    });
     this.#arm();
   }
 

@@ -5,12 +5,18 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
 import { factOf } from '../actors/instance-facts.ts';
 import type { Member } from '../actors/roster.ts';
-import { registryFull } from '../domain/errors.ts';
+import { registryFull, validationFailed } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
-import { type LoadBalancerSettings, policyOf, type TemplateSettings } from '../domain/template.ts';
+import {
+  changedSettings,
+  type LoadBalancerChange,
+  type LoadBalancerSettings,
+  policyOf,
+  type TemplateSettings,
+} from '../domain/template.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import { differences } from './differences.ts';
 
@@ -20,6 +26,8 @@ export interface InventoryParts {
   /** Functions of in-process instances, by server id; the transport looks them up here. */
   readonly handlers: Map<string, InProcessHandler>;
   readonly emit: (event: GatewayEvent) => void;
+  /** Templates that are there whatever is stored: those that have a definition. Default: none. */
+  readonly defined?: ReadonlySet<string> | undefined;
   /** This node: programs of others are listed and never started. Default: every program runs here. */
   readonly nodeId?: string | undefined;
 }
@@ -37,22 +45,23 @@ export class Inventory {
 
   constructor(parts: InventoryParts) {
     this.#parts = parts;
+    for (const template of parts.defined ?? []) parts.fleet.govern(template, parts.policy);
   }
 
   has(template: string): boolean {
     return this.#parts.fleet.has(template);
   }
 
-  /** TEMPLATE_NOT_FOUND when nothing was ever registered or set under the name. */
+  /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
   settings(template: string): TemplateSettings {
-    this.#parts.fleet.group(template);
+    this.#parts.fleet.groups.require(template);
     return { name: template, loadBalancer: this.#settings.get(template) ?? {} };
   }
 
-  /** Whether the template is there and these settings would change nothing about it. */
-  hasSettings(template: string, settings: LoadBalancerSettings): boolean {
+  /** Whether the template is there and the change would change nothing about it. */
+  hasSettings(template: string, change: LoadBalancerChange): boolean {
     const present = this.#settings.get(template);
-    return this.has(template) && isDeepStrictEqual({ ...present, ...settings }, present);
+    return this.has(template) && isDeepStrictEqual(changedSettings(present ?? {}, change), present);
   }
 
   /** REGISTRY_FULL when one more, under this name, would be one too many. */
@@ -60,8 +69,7 @@ export class Inventory {
     const { fleet } = this.#parts;
     if (fleet.size >= LIMITS.instances && fleet.find(template, id) === undefined)
       throw registryFull('instances', LIMITS.instances);
-    if (!fleet.has(template) && fleet.templates.length >= LIMITS.templates)
-      throw registryFull('templates', LIMITS.templates);
+    if (fleet.groups.isFullFor(template)) throw registryFull('templates', LIMITS.templates);
   }
 
   find(template: string, id: string): InstanceDefinition | undefined {
@@ -96,6 +104,27 @@ export class Inventory {
     this.#tell({ type: 'template.changed', atMs: Date.now(), template });
   }
 
+  /** VALIDATION_ERROR while something is registered under the name, TEMPLATE_NOT_FOUND. */
+  refuseHeld(template: string): void {
+    this.#parts.fleet.groups.require(template);
+    const { length: count } = this.#parts.fleet.members(template);
+    if (count === 0) return;
+    const msg =
+      count === 1
+        ? '1 instance is registered: deregister it'
+        : `${count} instances are registered: deregister them`;
+    throw validationFailed([{ loc: ['path', 'template'], msg: `${msg} first`, type: 'value_error' }]);
+  }
+
+  /** The template is there no more; one that has a definition is as if nobody had set anything. */
+  forget(template: string): void {
+    const { fleet, policy, defined } = this.#parts;
+    this.#settings.delete(template);
+    if (defined?.has(template)) fleet.govern(template, policy);
+    else fleet.groups.delete(template);
+    this.#tell({ type: 'template.changed', atMs: Date.now(), template });
+  }
+
   /** Starts the instance, or lists it when another node runs it. One with the same id leaves behind it. */
   start(definition: InstanceDefinition, handler?: InProcessHandler): Member {
     const { fleet, handlers } = this.#parts;
@@ -122,7 +151,7 @@ export class Inventory {
     this.#tell({ type: 'instance.deregistered', ...factOf(definition) });
   }
 
-  /** Becomes what is stored. Functions stay, and so do templates: they are never forgotten. */
+  /** Becomes what is stored. Functions stay, and so do templates that have any. */
   takeIn({ templates, instances }: StoredRegistry): void {
     for (const { name, loadBalancer } of templates)
       if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.govern(name, loadBalancer);
@@ -131,6 +160,9 @@ export class Inventory {
     for (const { template, id } of gone) this.drop(template, id);
     for (const definition of [...added, ...replaced]) this.start(definition);
     for (const definition of changed) this.amend(definition);
+    const left = new Set(templates.map(({ name }) => name));
+    for (const name of [...this.#settings.keys()])
+      if (!left.has(name) && this.#parts.fleet.members(name).length === 0) this.forget(name);
   }
 
   /** `takeIn` at the start: what was registered before is no news. */

@@ -1,7 +1,7 @@
 // What the registry is made of, what goes into a registration and what comes out. Types only; the rest is registry.ts.
 
 import type { Observable } from 'rxjs';
-import type { InstanceDefinition, InstanceSource } from '../domain/instance.ts';
+import type { InstanceDefinition, InstanceSnapshot, InstanceSource } from '../domain/instance.ts';
 import type { LoadBalancerSettings } from '../domain/template.ts';
 import type { RevisionNews } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
@@ -18,11 +18,13 @@ export interface RegisterOptions {
   readonly handler?: InProcessHandler;
   /** Settings for the template, laid over those it has. */
   readonly loadBalancer?: LoadBalancerSettings;
-  /** Longest wait for the instance to become healthy, in ms. Default 0. It stays registered when it does not. */
+  /** Longest wait for the instance to become healthy, in ms. Default 0. It stays registered when it does not, and its
+   *  `state` says so. */
   readonly waitMs?: number;
 }
 
-export interface Registration {
+/** `state`, `healthy` and `reason` are of the moment when it resolved: at the end of the wait, if there was one. */
+export interface Registration extends Pick<InstanceSnapshot, 'state' | 'healthy' | 'reason'> {
   readonly definition: InstanceDefinition;
   /** True when an instance with the same id was there. */
   readonly replaced: boolean;

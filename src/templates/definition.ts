@@ -2,7 +2,7 @@
 // Finding the files is catalogue.ts; making an instance of a definition is instance-input.ts.
 
 import Type, { type Static } from 'typebox';
-import { Compile } from 'typebox/compile';
+import { Compile } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import { splitCommand } from '../domain/command-words.ts';
 import { findingsOf, pathTo } from '../domain/findings.ts';
@@ -66,7 +66,7 @@ export function readTemplate(text: string): TemplateDefinition {
   const value = parse(text);
   // TypeBox stops at 8 faults. That is a setting of the library, so it is only ever raised.
   if (Settings.Get().maxErrors < MOST_FINDINGS) Settings.Set({ maxErrors: MOST_FINDINGS });
-  if (!templateFile.Check(value)) throw new TemplateError(findingsOf(templateFile.Errors(value)));
+  if (!templateFile.Check(value)) throw new TemplateError(findingsOf(templateFile.Errors(value)[1]));
   const findings = faultsOfCommand(value);
   if (findings.length > 0) throw new TemplateError(findings);
   const known = Object.fromEntries(Object.entries(value).filter(([field]) => fields.includes(field)));

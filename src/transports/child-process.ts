@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { LIMITS } from '../domain/limits.ts';
 import { LineTail } from './line-tail.ts';
 import { groupRuns, killGroup, killTree, ownsGroup } from './process-group.ts';
+import type { Reaper } from './reaper.ts';
 
 /** What to run. Words go to the program as they are: there is no shell. */
 export interface Program {
@@ -31,7 +32,9 @@ export interface ChildOptions {
   readonly onOutput?: (chunk: Buffer) => void;
   /** Told when the program closed its stdin or stdout and yet goes on running: it will not hear, or not be heard. */
   readonly onPipeClosed?: (pipe: 'input' | 'output') => void;
-  readonly ladder?: KillLadder;
+  readonly ladder?: KillLadder | undefined;
+  /** Told of the program's group, for the case that this process dies first. Default: nobody is. */
+  readonly reaper?: Reaper | undefined;
   /** Where the few common variables come from. Default: the gateway's own environment. */
   readonly environment?: NodeJS.ProcessEnv;
 }
@@ -49,6 +52,7 @@ export class Child {
   readonly exited: Promise<string>;
   readonly #process: ChildProcess | undefined;
   readonly #ladder: KillLadder;
+  readonly #reaper: Reaper | undefined;
   readonly #tail = new LineTail();
   /** The program itself is gone; its pipes and its group may be left. */
   readonly #died: Promise<string>;
@@ -58,9 +62,11 @@ export class Child {
   #stopping: Promise<void> | undefined;
 
   constructor(program: Program, options: ChildOptions = {}) {
+    this.#reaper = options.reaper;
     this.#ladder = options.ladder ?? { stdinEndMs: LIMITS.stdinEndMs, terminateMs: LIMITS.terminateMs };
     try {
       this.#process = start(program, options.environment ?? process.env);
+      if (this.#process.pid !== undefined) this.#reaper?.watch(this.#process.pid);
       this.#died = death(this.#process, program);
     } catch (error) {
       // Node throws for what never reaches the operating system, such as a NUL character in an argument.
@@ -121,10 +127,12 @@ export class Child {
   async #sweep(): Promise<void> {
     const pid = this.pid;
     this.#alive = false;
-    if (pid === null || !ownsGroup || !killGroup(pid, 'SIGTERM')) return;
-    if (await groupEmpties(pid, this.#ladder.terminateMs)) return;
-    killGroup(pid, 'SIGKILL');
-    await groupEmpties(pid, LAST_WAIT_MS);
+    if (pid === null || !ownsGroup) return;
+    if (killGroup(pid, 'SIGTERM') && !(await groupEmpties(pid, this.#ladder.terminateMs))) {
+      killGroup(pid, 'SIGKILL');
+      await groupEmpties(pid, LAST_WAIT_MS);
+    }
+    this.#reaper?.forget(pid);
   }
 
   /** Waits until all output was read, but not for one who inherited the pipes and left the group. */

@@ -2,6 +2,7 @@
 // Which era a backend speaks is found out in handshake.ts; ids and progress tokens belong to the transports.
 
 import type { ExchangeRequest } from '../domain/exchange.ts';
+import { encodeHeader } from '../domain/header-text.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { META, METHODS, type Peer } from '../domain/mcp.ts';
 
@@ -46,7 +47,7 @@ export function eraHeaders(request: ExchangeRequest, peer: Spoken): Record<strin
   };
   const field = METHODS[request.method]?.nameField;
   const name = field === undefined ? undefined : request.params?.[field];
-  if (typeof name === 'string') headers['mcp-name'] = headerValue(name);
+  if (typeof name === 'string') headers['mcp-name'] = encodeHeader(name);
   if (request.headers !== undefined) addMirrored(headers, request.headers);
   return headers;
 }
@@ -58,13 +59,4 @@ function addMirrored(headers: Record<string, string>, given: Readonly<Record<str
   for (const [name, value] of Object.entries(given)) {
     if (MIRRORED.test(name)) headers[name] = value;
   }
-}
-
-const PLAIN = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/;
-const ENCODED = /^=\?base64\?.*\?=$/;
-
-/** A text as a header value: as it is when it is plain ASCII, else in the `=?base64?…?=` form of the specification. */
-function headerValue(text: string): string {
-  if (PLAIN.test(text) && !ENCODED.test(text)) return text;
-  return `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
 }

@@ -39,15 +39,15 @@ export interface HandshakeOptions {
   readonly client: ClientInfo;
   /**
    * The era tried first. `probe`: the modern one, and once more after the legacy one was refused, too; for a channel
-   * that does not wait long for the first answer, because the backend may be starting.
+   * that does not wait long for the first answer, because the backend may be starting. `legacyProbe`: the reverse.
    */
-  readonly first: 'legacy' | 'modern' | 'probe';
+  readonly first: 'legacy' | 'modern' | 'probe' | 'legacyProbe';
   /**
    * The client that the conversation is for: its capabilities, name and revision are declared instead of the gateway's.
-   * Only in the legacy era anything is declared once and for all, so `initialize` is the only attempt.
+   * Only in the legacy era anything is declared once and for all, so `initialize` is the only attempt, whatever `first` says.
    */
   readonly profile?: ClientProfile | undefined;
-  /** With a profile: a conversation of the modern era will do, too, if `initialize` is refused. Default: no. */
+  /** With a profile: a conversation of the modern era will do, too. Default: no. */
   readonly mayBeModern?: boolean | undefined;
 }
 
@@ -94,8 +94,7 @@ const BARE: Peer = {
 const ACCEPTED_LEGACY: readonly string[] = [...LEGACY_VERSIONS, '2024-10-07'];
 
 function attemptsOf({ first, profile, mayBeModern }: HandshakeOptions): readonly Attempt[] {
-  if (profile === undefined) return ATTEMPTS[first];
-  return mayBeModern === true ? ATTEMPTS.legacy : [initialize];
+  return profile === undefined || mayBeModern === true ? ATTEMPTS[first] : [initialize];
 }
 
 /** Params of `initialize`. A client of the modern era may have no name; and its revision is not one to ask for here. */
@@ -150,6 +149,7 @@ const ATTEMPTS: Readonly<Record<HandshakeOptions['first'], readonly Attempt[]>> 
   legacy: [initialize, discover],
   modern: [discover, initialize],
   probe: [discover, initialize, discover],
+  legacyProbe: [initialize, discover, initialize],
 };
 
 function askDiscover(channel: HandshakeChannel, client: ClientInfo, protocolVersion: string) {

@@ -1,42 +1,24 @@
 // One exchange over HTTP, from the POST to the answer: gives it an id and a progress token, sorts what comes back,
-// repeats it once when the backend had forgotten the session, has the rest of an interrupted stream asked for
-// (http-polling.ts), and cancels it when its caller goes.
+// repeats it once when the backend had forgotten the session or misses a header, has the rest of an interrupted stream asked
+// for (http-polling.ts), and cancels it when its caller goes.
 
-import type { Subscriber } from 'rxjs';
-import { asGatewayError, backendUnavailable, type GatewayError, notWritable } from '../domain/errors.ts';
+import type { Subscriber, Subscription } from 'rxjs';
+import { type GatewayError, notWritable } from '../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
-import type { JsonValue } from '../domain/json.ts';
-import type { BackendMessage } from '../domain/jsonrpc.ts';
+import type { JsonText, JsonValue } from '../domain/json.ts';
+import type { BackendMessage, JsonRpcError } from '../domain/jsonrpc.ts';
 import { type AnswerSink, type Ending, HttpAnswer } from './http-answer.ts';
-import type { HttpConnection } from './http-connection.ts';
-import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
+import type { CallHost, Notification } from './http-call-host.ts';
+import { answerMissing, connectionClosed } from './http-failures.ts';
 import { HttpPolling } from './http-polling.ts';
-import type { HttpSession } from './http-session.ts';
+import { type Refused, refusalOf, sessionNotReopened } from './http-refusal.ts';
+import { areTooLarge, TOO_LARGE, wouldWearMore } from './missed-headers.ts';
 import { callerTokenOf, paramsForCaller, paramsWithToken } from './progress-token.ts';
 
-export type Notification = Extract<BackendMessage, { kind: 'notification' }>;
-
-/** The conversation a call belongs to. */
-export interface CallHost {
-  readonly connection: HttpConnection;
-  readonly session: HttpSession;
-  /** Calls under way by request id, which is also their progress token. */
-  readonly calls: Map<number, HttpCall>;
-  /** Takes a notification that came on the stream of a call and need not be about it. */
-  notified(message: Notification, call: HttpCall): void;
-  /** Takes a request of the backend that came on the stream of a call. */
-  asked(message: Question, call: HttpCall): void;
-  /** Whether a session that the backend forgot is opened anew; else the conversation is over. */
-  readonly reopens: boolean;
-  /** Told that the backend forgot the session of a conversation that ends with it. */
-  forgotten(): void;
-  /** Counts a message that is about nothing. */
-  stray(): void;
-}
-
-export type Question = Extract<BackendMessage, { kind: 'request' }>;
-
-/** A call under way. `request` is dressed for its era already. */
+/**
+ * A call under way. `request` is dressed for its era already. It is only made again after its answer has ended, so nothing
+ * comes of an earlier attempt any more.
+ */
 export class HttpCall implements AnswerSink {
   readonly #host: CallHost;
   readonly #request: ExchangeRequest;
@@ -45,7 +27,12 @@ export class HttpCall implements AnswerSink {
   readonly #token: JsonValue | undefined;
   #answer: HttpAnswer | undefined;
   #polling: HttpPolling | undefined;
+  /** The headers that were added because its tool asks for them. */
+  #worn: ExchangeRequest['headers'];
+  #learning: Subscription | undefined;
   #epoch = 0;
+  /** Something came of it already. */
+  #isHeard = false;
   #repeated = false;
   #settled = false;
 
@@ -64,7 +51,13 @@ export class HttpCall implements AnswerSink {
 
   /** Sends the request. */
   start(): void {
-    const { connection, session, calls } = this.#host;
+    const { connection, session, calls, toolHeaders } = this.#host;
+    const worn = toolHeaders.for(this.#request, session.peer);
+    this.#worn = worn;
+    if (worn !== undefined && areTooLarge(worn)) {
+      this.#erred(TOO_LARGE);
+      return;
+    }
     const params = paramsWithToken(this.#request, this.#id);
     const message = { jsonrpc: '2.0', id: this.#id, method: this.#request.method, params };
     let body: string;
@@ -77,7 +70,7 @@ export class HttpCall implements AnswerSink {
     calls.set(this.#id, this);
     this.#epoch = session.epoch;
     this.#answer = new HttpAnswer(this);
-    const headers = session.headers(this.#request);
+    const headers = session.headers(worn === undefined ? this.#request : { ...this.#request, headers: worn });
     if (this.#request.method === LISTEN) connection.subscribe(body, headers, this.#answer);
     else connection.post(body, headers, this.#answer);
   }
@@ -97,6 +90,7 @@ export class HttpCall implements AnswerSink {
 
   /** A notification about this call, wherever it arrived. */
   hear({ method, params }: Notification): void {
+    this.#isHeard = true;
     const heard = method === PROGRESS ? paramsForCaller(params, this.#token) : params;
     this.#subscriber.next({ kind: 'notification', method, params: heard });
   }
@@ -110,13 +104,13 @@ export class HttpCall implements AnswerSink {
     if (this.#settled) return;
     switch (message.kind) {
       case 'result':
-        if (message.id === this.#id) this.#answered({ kind: 'result', result: message.result });
+        if (message.id === this.#id) this.#resulted(message.result);
         else this.#host.stray();
         return;
       case 'error':
         // An answer without an id refuses something unreadable, and on this stream that can only be this call.
-        if (message.id === this.#id || message.id === null)
-          this.#answered({ kind: 'error', error: message.error });
+        // It is the answer whatever it says: on a success nobody knows what was done before it.
+        if (message.id === this.#id || message.id === null) this.#erred(message.error);
         else this.#host.stray();
         return;
       case 'request':
@@ -162,18 +156,20 @@ export class HttpCall implements AnswerSink {
     this.#polling.start();
   }
 
-  #refused(ending: Extract<Ending, { kind: 'refused' }>): void {
-    const { status, error } = ending;
-    if (!this.#repeated && this.#host.session.isLost(ending, this.#id)) {
+  #refused(refused: Refused): void {
+    const { session, reopens } = this.#host;
+    if (!this.#repeated && session.isLost(refused, this.#id)) {
       this.#repeated = true;
       this.#answer = undefined;
-      if (this.#host.reopens) this.#repeat();
+      if (reopens) this.#repeat();
       else this.#forgotten(connectionClosed(FORGOTTEN, false));
-    } else if (error !== undefined && error.id === this.#id && !PROXY_STATUS.has(status)) {
-      this.#answered({ kind: 'error', error: error.error });
-    } else {
-      this.#fail(answeredStatus(status));
+      return;
     }
+    const hasParamHeaders = (this.#worn ?? this.#request.headers) !== undefined;
+    const refusal = refusalOf(refused, { id: this.#id, peer: session.peer, hasParamHeaders });
+    if (refusal.kind === 'failure') this.#fail(refusal.failure);
+    else if (refusal.kind === 'answer' || this.#repeated || this.#isHeard) this.#erred(refusal.error);
+    else this.#mend(refusal.error);
   }
 
   /** Whoever owns the session learns that it is over before he learns what became of this call. */
@@ -192,6 +188,25 @@ export class HttpCall implements AnswerSink {
       },
       (thrown: unknown) => this.#fail(sessionNotReopened(thrown)),
     );
+  }
+
+  #resulted(result: JsonText): void {
+    const { session, toolHeaders } = this.#host;
+    this.#answered({ kind: 'result', result: toolHeaders.hear(this.#request, session.peer, result) });
+  }
+
+  /** The server refused before it did anything: with headers that its tool turns out to ask for the call is made again. */
+  #mend(error: JsonRpcError): void {
+    this.#repeated = true;
+    const call = { request: this.#request, peer: this.#host.session.peer, worn: this.#worn };
+    this.#learning = wouldWearMore(this.#host, call).subscribe((isMore) => {
+      if (isMore) this.start();
+      else this.#erred(error);
+    });
+  }
+
+  #erred(error: JsonRpcError): void {
+    this.#answered({ kind: 'error', error });
   }
 
   #answered(event: ExchangeEvent): void {
@@ -223,6 +238,7 @@ export class HttpCall implements AnswerSink {
 
   #settle(): void {
     this.#settled = true;
+    this.#learning?.unsubscribe();
     this.#host.calls.delete(this.#id);
   }
 }
@@ -234,13 +250,3 @@ export const CANCELLED = 'notifications/cancelled';
 export const FORGOTTEN = 'it forgot the session';
 /** Its answer is a stream that lasts, and all that comes on it is its own. */
 const LISTEN = 'subscriptions/listen';
-
-/** Statuses of something that stands before the backend: even a JSON-RPC body does not prove that it was asked. */
-const PROXY_STATUS: ReadonlySet<number> = new Set([502, 503, 504]);
-
-/** The call itself was refused and never ran, whatever became of the handshake. */
-function sessionNotReopened(thrown: unknown): GatewayError {
-  const error = asGatewayError(thrown);
-  const reason = 'it forgot the session and no new one could be opened';
-  return backendUnavailable(reason, { delivered: 'no', cause: error.cause ?? error, suspicious: true });
-}

@@ -4,8 +4,8 @@
 
 import { Client, type Dispatcher, Pool } from 'undici';
 import { LIMITS } from '../domain/limits.ts';
+import { guardedConnector } from './guarded-connector.ts';
 import type { HttpAnswer } from './http-answer.ts';
-import { guardedConnector } from './network-guard.ts';
 
 export type Headers = Readonly<Record<string, string>>;
 
@@ -44,7 +44,7 @@ export class HttpConnection {
     };
     // The dispatcher owns deadlines; undici's only see to it that nothing waits for ever.
     this.#pool = new Pool(url.origin, {
-      connections: LIMITS.inFlightPerInstance + LIMITS.parkedCalls + LIMITS.spareConnections,
+      connections: MOST_CONNECTIONS,
       connect: this.#connect,
       pipelining: 1,
       headersTimeout: LIMITS.callLongestMs,
@@ -123,6 +123,10 @@ export class HttpConnection {
     void client.close().then(forget, forget);
   }
 }
+
+/** A place for all that may wait for an answer at the same time: an opening that hangs takes none away from a call. */
+const MOST_CONNECTIONS =
+  LIMITS.inFlightPerInstance + LIMITS.parkedCalls + LIMITS.openingsPerInstance + LIMITS.spareConnections;
 
 /** Headers that belong to HTTP or to MCP: a definition cannot set them. */
 const PROTOCOL_HEADERS: ReadonlySet<string> = new Set([

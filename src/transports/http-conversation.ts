@@ -10,22 +10,15 @@ import type { BackendMessage } from '../domain/jsonrpc.ts';
 import type { Peer } from '../domain/mcp.ts';
 import { type ClientInfo, dress } from './era.ts';
 import type { Goodbyes } from './goodbyes.ts';
-import {
-  CANCELLED,
-  type CallHost,
-  FORGOTTEN,
-  HttpCall,
-  LOG,
-  type Notification,
-  PROGRESS,
-  type Question,
-} from './http-call.ts';
+import { CANCELLED, FORGOTTEN, HttpCall, LOG, PROGRESS } from './http-call.ts';
+import type { CallHost, Notification, Question } from './http-call-host.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { connectionClosed } from './http-failures.ts';
 import { HttpListener, type Send } from './http-listener.ts';
 import type { HttpSession } from './http-session.ts';
 import { LoneCaller } from './lone-caller.ts';
 import { outcomeOf } from './server-question.ts';
+import type { ToolHeaders } from './tool-headers.ts';
 import type { Closed, Upstream } from './transport.ts';
 
 /** Longest wait of a call, or of a listener, for the stream of its conversation that is being opened. */
@@ -37,6 +30,9 @@ export interface HttpBackend {
   /** What the gateway calls itself. */
   readonly client: ClientInfo;
   readonly goodbyes: Goodbyes;
+  /** What its tools want repeated in headers. */
+  readonly toolHeaders: ToolHeaders;
+  readonly toolListing$: Observable<never>;
   /** Counts a message that is about nothing. */
   stray(): void;
   /** A conversation is over. */
@@ -74,6 +70,14 @@ export class HttpConversation implements Upstream, CallHost {
 
   get connection(): HttpConnection {
     return this.#backend.connection;
+  }
+
+  get toolHeaders(): ToolHeaders {
+    return this.#backend.toolHeaders;
+  }
+
+  get toolListing$(): Observable<never> {
+    return this.#backend.toolListing$;
   }
 
   get calls(): Map<number, HttpCall> {

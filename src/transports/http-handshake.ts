@@ -1,6 +1,7 @@
 // The channel a handshake runs over when the backend is reached by HTTP: which statuses are a refusal and which a
 // failure, and the session id that comes back. What is asked in which order is in handshake.ts.
 
+import { backendUnavailable } from '../domain/errors.ts';
 import type { ExchangeRequest } from '../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { RPC } from '../domain/jsonrpc.ts';
@@ -19,6 +20,8 @@ export interface HttpHandshakeOptions {
   readonly signal: AbortSignal;
   /** A server that never answers `server/discover` counts as one that does not know it. */
   readonly discoverMs: number;
+  /** The same of `initialize`. Default: it is waited for. */
+  readonly initializeMs?: number | undefined;
   /** The era in which the backend is known to speak; what it fails of is then no sign of another. */
   readonly known: Era | undefined;
 }
@@ -28,15 +31,17 @@ export class HttpHandshake implements HandshakeChannel {
   readonly #connection: HttpConnection;
   readonly #signal: AbortSignal;
   readonly #discoverMs: number;
+  readonly #initializeMs: number | undefined;
   readonly #known: Era | undefined;
   #sessionId: string | undefined;
   #legacyVersion = '';
 
-  constructor(connection: HttpConnection, { signal, discoverMs, known }: HttpHandshakeOptions) {
+  constructor(connection: HttpConnection, options: HttpHandshakeOptions) {
     this.#connection = connection;
-    this.#signal = signal;
-    this.#discoverMs = discoverMs;
-    this.#known = known;
+    this.#signal = options.signal;
+    this.#discoverMs = options.discoverMs;
+    this.#initializeMs = options.initializeMs;
+    this.#known = options.known;
   }
 
   /** Session id given with the answer to `initialize`, if any. */
@@ -48,14 +53,12 @@ export class HttpHandshake implements HandshakeChannel {
     const id = this.#connection.nextId();
     const body = JSON.stringify({ jsonrpc: '2.0', id, method: request.method, params: request.params });
     const headers = this.#headers(request, era);
-    const patience = era === 'modern' ? AbortSignal.timeout(this.#discoverMs) : undefined;
+    const patience = this.#patienceFor(request, era);
     const signal = patience === undefined ? this.#signal : AbortSignal.any([this.#signal, patience]);
     const { method } = request;
     const asked = await ask((answer) => this.#connection.post(body, headers, answer), { id, method }, signal);
     if (asked.kind !== 'answered') {
-      if (patience?.aborted && !this.#signal.aborted) {
-        return none(`${method} was not answered`);
-      }
+      if (patience?.aborted && !this.#signal.aborted) return this.#silence(method);
       return this.#explain(asked, era);
     }
     if (method === 'initialize' && asked.answer.kind === 'result') {
@@ -77,6 +80,19 @@ export class HttpHandshake implements HandshakeChannel {
     );
     // A server that refuses the notification may still serve; the first call will tell.
     if (asked.kind === 'broken') throw asked.failure;
+  }
+
+  /** A backend that does not answer what it is known to know is in trouble, which says nothing about an era. */
+  #silence(method: string): HandshakeAnswer {
+    const lack = `${method} was not answered`;
+    if (this.#known !== 'modern' || method === 'initialize') return none(lack);
+    throw backendUnavailable(lack, { delivered: 'unknown', suspicious: true });
+  }
+
+  #patienceFor({ method }: ExchangeRequest, era: Era): AbortSignal | undefined {
+    const initializeMs = method === 'initialize' ? this.#initializeMs : undefined;
+    const patienceMs = era === 'modern' ? this.#discoverMs : initializeMs;
+    return patienceMs === undefined ? undefined : AbortSignal.timeout(patienceMs);
   }
 
   #headers(request: ExchangeRequest, era: Era): Headers {
@@ -102,7 +118,7 @@ export class HttpHandshake implements HandshakeChannel {
     if (ending.kind === 'refused') {
       const { status, error } = ending;
       if (this.#isFailure(ending)) throw answeredStatus(status);
-      return error ?? none(`POST ${this.#connection.path} was answered with HTTP ${status}`);
+      return error ?? none(refusedAt(this.#connection.path, status));
     }
     // Whatever a server says to a method of another era, asking in its own era may still succeed.
     if (era === 'modern' || this.#known === 'modern')
@@ -118,6 +134,14 @@ export class HttpHandshake implements HandshakeChannel {
 }
 
 const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 403, 407, 429, 502, 503, 504]);
+
+/** The path that the older transport has everywhere says what was forgotten, and nobody else is asked. */
+function refusedAt(path: string, status: number): string {
+  const said = `POST ${path} was answered with HTTP ${status}`;
+  return /\/sse\/?$/.test(path)
+    ? `${said} (if it speaks the older HTTP+SSE, register it with transport: "sse")`
+    : said;
+}
 
 function none(lack: string): HandshakeAnswer {
   return { kind: 'none', lack };

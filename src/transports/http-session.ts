@@ -24,6 +24,11 @@ export interface SessionOptions {
   readonly profile?: ClientProfile;
   /** The era in which the backend is known to speak. Default: that of the session that was lost. */
   readonly known?: Era;
+  /**
+   * With a profile, of a backend that is modern: it is not known whether it speaks the legacy era, too. One that does not
+   * answer `initialize` for so long, but `server/discover`, does not; the session is modern then.
+   */
+  readonly initializeMs?: number;
   /** Gives one and the same object for equal peers, so that they are kept once. */
   readonly intern?: (peer: Peer) => Peer;
 }
@@ -85,9 +90,10 @@ export class HttpSession {
     // Let go of afterwards: a signal may live as long as the gateway.
     signal.addEventListener('abort', stop);
     this.#opening = opening;
-    const discoverMs = Math.ceil(this.#options.handshakeTimeoutMs / 2);
-    const { known } = this.#options;
-    const channel = new HttpHandshake(this.#connection, { signal: opening.signal, discoverMs, known });
+    const { known, initializeMs, handshakeTimeoutMs } = this.#options;
+    const discoverMs = initializeMs ?? Math.ceil(handshakeTimeoutMs / 2);
+    const { signal: ended } = opening;
+    const channel = new HttpHandshake(this.#connection, { signal: ended, discoverMs, initializeMs, known });
     try {
       this.#agree(await this.#shakeHands(channel), channel.sessionId);
     } catch (thrown) {
@@ -153,10 +159,12 @@ export class HttpSession {
   }
 
   async #shakeHands(channel: HttpHandshake): Promise<Peer> {
-    const { client, profile } = this.#options;
+    const { client, profile, initializeMs } = this.#options;
+    const mayBeModern = initializeMs !== undefined;
     const known = this.#agreement === NOTHING_AGREED ? undefined : this.peer.era;
-    const first = known === undefined || known === 'modern' ? 'modern' : 'legacy';
-    const peer = await shakeHands(channel, { client, first, profile });
+    const isLegacyFirst = mayBeModern || known === 'legacy' || known === 'bare';
+    const first = isLegacyFirst ? 'legacy' : 'modern';
+    const peer = await shakeHands(channel, { client, first, profile, mayBeModern });
     if (known !== undefined && known !== peer.era) {
       const reason = `it speaks the ${peer.era} era now, it spoke the ${known} era before`;
       throw backendUnavailable(reason, { delivered: 'no', suspicious: true });

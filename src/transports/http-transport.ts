@@ -3,8 +3,9 @@
 // started in managed-http.ts.
 
 import type { Observable } from 'rxjs';
+import { ANONYMOUS } from '../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
-import { backendUnavailable, GatewayError } from '../domain/errors.ts';
+import { GatewayError } from '../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -12,12 +13,13 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Peer } from '../domain/mcp.ts';
 import type { ClientInfo } from './era.ts';
 import { Goodbyes } from './goodbyes.ts';
-import { isRefusal } from './handshake.ts';
 import { HttpConnection } from './http-connection.ts';
 import { type HttpBackend, HttpConversation } from './http-conversation.ts';
 import { connectionClosed, openingCalledOff } from './http-failures.ts';
+import { HttpOpenings, openSession, undelivered } from './http-openings.ts';
 import { HttpSession } from './http-session.ts';
-import { PeerMemory } from './peer-memory.ts';
+import { ToolHeaders } from './tool-headers.ts';
+import { toolListing } from './tool-listing.ts';
 import type { Closed, OpenOptions, Transport, TransportFacts, Upstream } from './transport.ts';
 
 type Options = Pick<OpenOptions, 'client' | 'handshakeTimeoutMs'>;
@@ -48,22 +50,19 @@ export class HttpTransport implements Transport, HttpBackend {
   readonly connection: HttpConnection;
   readonly client: ClientInfo;
   readonly goodbyes = new Goodbyes();
-  readonly #handshakeTimeoutMs: number;
+  readonly toolHeaders = new ToolHeaders();
+  readonly toolListing$ = toolListing((request) => this.exchange(request));
   readonly #own: HttpConversation;
   readonly #upstreams = new Set<HttpConversation>();
-  /** Sessions of upstreams whose handshake is under way. */
-  readonly #openings = new Set<HttpSession>();
-  readonly #peers = new PeerMemory();
-  /** It was asked for a conversation of a single client, and does not know what that is. */
-  #isModernOnly = false;
+  readonly #openings: HttpOpenings;
   #strayMessages = 0;
   #closing: Promise<void> | undefined;
 
   constructor(connection: HttpConnection, session: HttpSession, { client, handshakeTimeoutMs }: Options) {
     this.connection = connection;
     this.client = client;
-    this.#handshakeTimeoutMs = handshakeTimeoutMs;
     this.#own = new HttpConversation(this, session, undefined);
+    this.#openings = new HttpOpenings(connection, { client, handshakeTimeoutMs, era: session.peer.era });
   }
 
   get peer(): Peer {
@@ -86,26 +85,19 @@ export class HttpTransport implements Transport, HttpBackend {
     this.#own.notify(method, params);
   }
 
-  async openUpstream(profile: ClientProfile, signal: AbortSignal): Promise<Upstream | undefined> {
+  async openUpstream(
+    profile: ClientProfile,
+    signal: AbortSignal,
+    ownerId: string = ANONYMOUS.id,
+  ): Promise<Upstream | undefined> {
     if (this.#closing !== undefined) throw connectionClosed('closed by the gateway', false);
     if (signal.aborted) throw openingCalledOff();
-    const { era } = this.peer;
-    if (era === 'bare' || this.#isModernOnly) return undefined;
-    if (this.#upstreams.size + this.#openings.size >= LIMITS.sessions) throw undelivered(NO_ROOM);
-    const { client, connection } = this;
-    const handshakeTimeoutMs = this.#handshakeTimeoutMs;
-    const intern = this.#peers.intern;
-    const options = { client, handshakeTimeoutMs, profile, intern, known: era };
-    const session = new HttpSession(connection, options);
-    this.#openings.add(session);
-    try {
-      await openSession(session, signal, handshakeTimeoutMs);
-    } catch (thrown) {
-      if (era !== 'modern' || !isRefusal(thrown)) throw thrown;
-      this.#isModernOnly = true;
-      return undefined;
-    } finally {
-      this.#openings.delete(session);
+    if (this.#upstreams.size + this.#openings.count >= LIMITS.sessions) throw undelivered(NO_ROOM);
+    const session = await this.#openings.open({ profile, ownerId, signal });
+    if (session === undefined) return undefined;
+    if (this.#closing !== undefined) {
+      void this.goodbyes.say(session); // it came just too late to end with the others
+      throw connectionClosed('closed by the gateway', false);
     }
     const upstream = new HttpConversation(this, session, profile);
     this.#upstreams.add(upstream);
@@ -135,7 +127,7 @@ export class HttpTransport implements Transport, HttpBackend {
   }
 
   #end(closed: Closed): Promise<void> {
-    for (const session of this.#openings) session.close();
+    this.#openings.close();
     const upstreams = [...this.#upstreams].map((upstream) => upstream.end(closed));
     return this.#own.end(closed, async () => {
       await Promise.all(upstreams);
@@ -145,26 +137,3 @@ export class HttpTransport implements Transport, HttpBackend {
 }
 
 const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;
-
-/** Shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`. */
-async function openSession(session: HttpSession, signal: AbortSignal, timeoutMs: number): Promise<void> {
-  let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
-    session.close();
-  }, timeoutMs);
-  try {
-    await session.open(signal);
-  } catch (thrown) {
-    if (signal.aborted) throw openingCalledOff(thrown);
-    if (isLate) throw undelivered(`no handshake within ${Math.ceil(timeoutMs) / 1000} s`, thrown);
-    if (!(thrown instanceof GatewayError)) throw undelivered('its endpoint cannot be used', thrown);
-    throw new GatewayError(thrown.code, thrown.message, { ...thrown.facts, delivered: 'no' });
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function undelivered(reason: string, cause?: unknown): GatewayError {
-  return backendUnavailable(reason, { delivered: 'no', cause });
-}

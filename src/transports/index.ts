@@ -1,16 +1,19 @@
 // The table of transports: one row per kind of instance.
 
 import type { TransportKind } from '../domain/instance.ts';
-import { http } from './http.ts';
 import { inProcess } from './in-process.ts';
-import { sse } from './sse.ts';
 import { stdio } from './stdio.ts';
 import type { TransportType } from './transport.ts';
 
 /** How each kind of instance is opened. */
 export const TRANSPORTS: Readonly<Record<TransportKind, TransportType>> = {
-  http,
-  sse,
+  http: whenOpened('http', async () => (await import('./http.ts')).http),
+  sse: whenOpened('sse', async () => (await import('./sse.ts')).sse),
   stdio,
   'in-process': inProcess,
 };
+
+/** A row that is loaded with its first instance: the HTTP client takes 15 MB, which a gateway of programs can do without. */
+function whenOpened(kind: TransportKind, load: () => Promise<TransportType>): TransportType {
+  return { kind, open: async (definition, options) => (await load()).open(definition, options) };
+}

@@ -39,7 +39,8 @@ export async function openManaged(
   openEndpoint: OpenEndpoint,
 ): Promise<Transport> {
   if (options.signal.aborted) throw openingCalledOff();
-  const child = new Child(programOf(definition), { ladder: LADDER });
+  const child = new Child(programOf(definition), { ladder: LADDER, reaper: options.reaper });
+  options.onStarted?.(() => ({ pid: child.pid, stderr: child.lastLines, strayMessages: 0 }));
   const over = new AbortController();
   let exit: string | undefined;
   void child.exited.then((reason) => {
@@ -96,8 +97,8 @@ class ManagedHttp implements Transport {
     this.#inner.notify(method, params);
   }
 
-  openUpstream(profile: ClientProfile, signal: AbortSignal): Promise<Upstream | undefined> {
-    return this.#inner.openUpstream(profile, signal);
+  openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string): Promise<Upstream | undefined> {
+    return this.#inner.openUpstream(profile, signal, ownerId);
   }
 
   facts(): TransportFacts {

@@ -1,10 +1,7 @@
-// Decides at connect time whether an address may be reached: names are checked after they were resolved, on the very
-// address that is used, so that a name cannot change its mind between the check and the connection (DNS rebinding).
-// It opens sockets for undici; whether an endpoint may be registered at all is decided elsewhere.
+// Knows which addresses may not be reached. Endpoints that name one are looked at when they are registered, names when they
+// were resolved and a connection is made: guarded-connector.ts.
 
-import { lookup as systemLookup } from 'node:dns';
-import { BlockList, isIP, type LookupFunction } from 'node:net';
-import { buildConnector } from 'undici';
+import { BlockList, isIP } from 'node:net';
 
 /** Ranges denied by default; one list for the setting and for the guard. */
 export { DENIED_NETWORKS as DENIED_NETWORKS_DEFAULT } from '../domain/denied-networks.ts';
@@ -50,37 +47,4 @@ export function deniedAddress(endpoint: string, isDenied: AddressCheck): string 
   if (!URL.canParse(endpoint)) return undefined;
   const address = new URL(endpoint).hostname.replace(/^\[|\]$/g, '');
   return isIP(address) !== 0 && isDenied(address) ? address : undefined;
-}
-
-/** A connector for undici that refuses denied addresses with AddressDenied. `lookup` is the system's by default. */
-export function guardedConnector(
-  networks: readonly string[],
-  timeoutMs: number,
-  lookup: LookupFunction = systemLookup,
-): buildConnector.connector {
-  const isDenied = deniedBy(networks);
-  const connect = buildConnector({ timeout: timeoutMs, lookup: guardedLookup(isDenied, lookup) });
-  return (options, callback) => {
-    // Sockets skip the lookup for literal addresses, so those are looked at here.
-    if (isIP(options.hostname) !== 0 && isDenied(options.hostname)) {
-      callback(new AddressDenied(options.hostname), null);
-      return;
-    }
-    connect(options, callback);
-  };
-}
-
-function guardedLookup(isDenied: AddressCheck, lookup: LookupFunction): LookupFunction {
-  return (hostname, options, callback) => {
-    lookup(hostname, options, (error, found, family) => {
-      if (error) return callback(error, found, family);
-      if (!Array.isArray(found)) {
-        return isDenied(found) ? callback(new AddressDenied(found), '') : callback(null, found, family);
-      }
-      const allowed = found.filter(({ address }) => !isDenied(address));
-      const [first] = found;
-      if (allowed.length === 0 && first) return callback(new AddressDenied(first.address), []);
-      callback(null, allowed);
-    });
-  };
 }

@@ -2,6 +2,7 @@
 // client with a conversation of its own has a stream of its own. Streams and posts are sse-channel.ts's.
 
 import { Observable } from 'rxjs';
+import { ANONYMOUS } from '../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
 import { asGatewayError, backendUnavailable, GatewayError } from '../domain/errors.ts';
 import { type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
@@ -13,8 +14,10 @@ import { type ClientInfo, dress } from './era.ts';
 import { type HandshakeChannel, shakeHands } from './handshake.ts';
 import { HttpConnection } from './http-connection.ts';
 import { connectionClosed, openingCalledOff } from './http-failures.ts';
+import { httpStartLine, undelivered } from './http-openings.ts';
 import { openManaged } from './managed-http.ts';
 import { SseChannel } from './sse-channel.ts';
+import type { StartLine } from './start-line.ts';
 import type { Closed, OpenOptions, Transport, TransportFacts, TransportType, Upstream } from './transport.ts';
 
 /** Reaches `endpoint` by HTTP+SSE; when the definition has a `command` too, the gateway runs the program. */
@@ -49,6 +52,7 @@ class SseTransport implements Transport {
   readonly #upstreams = new Set<SseConversation>();
   /** Ends handshakes of upstreams. */
   readonly #over = new AbortController();
+  readonly #line: StartLine;
   #openings = 0;
 
   constructor(connection: HttpConnection, own: SseConversation, options: OpenOptions) {
@@ -56,6 +60,7 @@ class SseTransport implements Transport {
     this.#connection = connection;
     this.#own = own;
     this.#options = options;
+    this.#line = httpStartLine(options.handshakeTimeoutMs);
     own.closed$.subscribe((closed) => void this.end(closed));
   }
 
@@ -75,7 +80,11 @@ class SseTransport implements Transport {
     this.#own.notify(method, params);
   }
 
-  async openUpstream(profile: ClientProfile, signal: AbortSignal): Promise<Upstream | undefined> {
+  async openUpstream(
+    profile: ClientProfile,
+    signal: AbortSignal,
+    ownerId: string = ANONYMOUS.id,
+  ): Promise<Upstream | undefined> {
     const over = this.#over.signal;
     if (over.aborted) throw connectionClosed('closed by the gateway', false);
     if (signal.aborted) throw openingCalledOff();
@@ -84,7 +93,9 @@ class SseTransport implements Transport {
     this.#openings += 1;
     try {
       const either = AbortSignal.any([signal, over]);
-      const upstream = await openConversation(this.#connection, this.#options, profile, either);
+      const start = () => openConversation(this.#connection, this.#options, profile, either);
+      const turn = { ownerId, signal: either, calledOff: openingCalledOff };
+      const upstream = await this.#line.take({ ...turn, start });
       this.#upstreams.add(upstream);
       upstream.closed$.subscribe(() => this.#upstreams.delete(upstream));
       return upstream;
@@ -196,8 +207,4 @@ function overChannel(channel: SseChannel): HandshakeChannel {
       }),
     notify: (method, params) => channel.notify(method, params),
   };
-}
-
-function undelivered(reason: string): GatewayError {
-  return backendUnavailable(reason, { delivered: 'no' });
 }

@@ -9,14 +9,13 @@ import type { ExchangeRequest } from '../domain/exchange.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { type BackendMessage, RPC, readMessage } from '../domain/jsonrpc.ts';
 import { idsOfBrokenAnswer, looksLikeJson, ownerOfOversize } from './broken-answer.ts';
-import { Child, type KillLadder, type Program } from './child-process.ts';
+import { Child, type ChildOptions, type Program } from './child-process.ts';
 import { Correlator, type ExchangeObserver, type PendingExchange } from './correlator.ts';
 import { LineDecoder, type OversizeLine } from './line-decoder.ts';
 import { Outbox, type OutgoingLine } from './outbox.ts';
 import type { Closed, TransportFacts } from './transport.ts';
 
-export interface ChannelOptions {
-  readonly ladder?: KillLadder | undefined;
+export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper'> {
   /** The program runs for a single client and may ask it something. Default: whatever it asks is refused. */
   readonly mayAsk?: boolean;
 }
@@ -38,7 +37,7 @@ export class StdioChannel {
   /** Why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
 
-  constructor(program: Program, { ladder, mayAsk = false }: ChannelOptions = {}) {
+  constructor(program: Program, { mayAsk = false, ...options }: ChannelOptions = {}) {
     this.#mayAsk = mayAsk;
     const decoder = new LineDecoder({
       onLine: (line) => this.#receive(line),
@@ -47,7 +46,7 @@ export class StdioChannel {
     this.#child = new Child(program, {
       onOutput: (chunk) => decoder.write(chunk),
       onPipeClosed: (pipe) => this.#giveUp(`closed its standard ${pipe}`),
-      ...(ladder === undefined ? {} : { ladder }),
+      ...options,
     });
     this.#outbox = new Outbox((text, done) => this.#child.write(text, done));
     void this.#child.exited.then((reason) => this.#end({ reason: this.#fault ?? reason, expected: false }));

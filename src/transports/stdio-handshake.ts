@@ -5,12 +5,17 @@ import { asGatewayError, backendUnavailable, type GatewayError } from '../domain
 import { openingFailed } from '../domain/failures.ts';
 import type { Peer } from '../domain/mcp.ts';
 import { type HandshakeOptions, shakeHands } from './handshake.ts';
+import { isProbedNext, noteFailure, noteSuccess, type ProbeOutcome } from './probe-memory.ts';
 import type { StdioChannel } from './stdio-channel.ts';
 import { StdioPipe } from './stdio-pipe.ts';
 import type { OpeningMemory, OpenOptions } from './transport.ts';
 
-export type StdioHandshakeOptions = Pick<HandshakeOptions, 'client' | 'profile' | 'mayBeModern'> &
-  Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs'>;
+export interface StdioHandshakeOptions
+  extends Pick<HandshakeOptions, 'client' | 'profile' | 'mayBeModern'>,
+    Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs'> {
+  /** As in HandshakeOptions. Default: the legacy era. */
+  readonly first?: HandshakeOptions['first'];
+}
 
 /** What opening the shared program needs. */
 export interface SharedOpening extends StdioHandshakeOptions {
@@ -19,10 +24,10 @@ export interface SharedOpening extends StdioHandshakeOptions {
   readonly patienceMs?: number | undefined;
 }
 
-/** How a program is probed, and where what comes of it is kept. */
-interface Probe {
-  readonly memory: OpeningMemory;
+/** How long the first answer of a program is waited for, and what became of that. */
+export interface Probe {
   readonly patienceMs: number;
+  outcome: ProbeOutcome;
 }
 
 /** A program that was started, and what is known of it. */
@@ -35,52 +40,58 @@ export interface OpenedProgram {
 export const PROBE_PATIENCE_MS = 3_000;
 
 /**
- * Starts the program that all clients share and finds out its era: the modern one when it offers it. A program that ends
- * with the probe unanswered is started once more, within the same time, and not probed. What is learned about probing it
- * goes to `memory`. Rejects like `shakeHandsOnPipe`.
+ * A program that came up slowly answers the probe and what came after it at once, in any order: so long the one is waited for
+ * after the other, to tell it from a program that leaves probes unanswered.
+ */
+const LATE_MS = 250;
+
+/**
+ * Starts the program that all clients share and finds out its era: the modern one when it offers it. A new program that ends
+ * with the probe unanswered is started once more, within the same time, and not probed. What is learned goes to `memory`.
+ * Rejects like `shakeHandsOnPipe`.
  */
 export async function openShared(start: () => StdioChannel, options: SharedOpening): Promise<OpenedProgram> {
   const { memory = {}, patienceMs = PROBE_PATIENCE_MS } = options;
   const giveUpAt = performance.now() + options.handshakeTimeoutMs;
-  const isProbed = memory.isProbeUnanswered !== true;
+  const probe: Probe | undefined = isProbedNext(memory) ? { patienceMs, outcome: 'unanswered' } : undefined;
   const channel = start();
   const wasStarted = channel.facts().pid !== null;
   try {
-    return {
-      channel,
-      peer: await shakeHandsOnPipe(channel, options, isProbed ? { memory, patienceMs } : undefined),
-    };
+    const first = probe === undefined ? 'legacy' : 'probe';
+    const peer = await shakeHandsOnPipe(channel, { ...options, first }, probe);
+    noteSuccess(memory, peer.era, probe?.outcome);
+    return { channel, peer };
   } catch (thrown) {
     if (options.signal.aborted) throw thrown;
-    // Whatever it fails of now, the next opening may find it changed.
-    if (!isProbed) memory.isProbeUnanswered = false;
-    const mayBeProbe = isProbed && memory.isProbeUnanswered && wasStarted && channel.hasFailed;
+    const failed = { outcome: probe?.outcome, wasStarted, hasEnded: channel.hasFailed };
+    const isAgain = noteFailure(memory, failed);
     const leftMs = giveUpAt - performance.now();
-    if (!mayBeProbe || leftMs <= 0) throw thrown;
+    if (!isAgain || leftMs <= 0) throw thrown;
     return openShared(start, { ...options, memory, handshakeTimeoutMs: leftMs });
   }
 }
 
 /**
- * Shakes hands with a program that was started and resolves with what was learned. With a `probe` it is asked for the modern
- * era first. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, with the tail of stderr; the program is stopped then.
+ * Shakes hands with a program that was started and resolves with what was learned. With a `probe` it does not have all the
+ * time for its first answer. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, with the tail of stderr; the program is stopped then.
  */
 export async function shakeHandsOnPipe(
   channel: StdioChannel,
-  { signal, handshakeTimeoutMs, ...handshake }: StdioHandshakeOptions,
+  { signal, handshakeTimeoutMs, first = 'legacy', ...handshake }: StdioHandshakeOptions,
   probe?: Probe,
 ): Promise<Peer> {
   const pipe = new StdioPipe(channel, probe && Math.min(probe.patienceMs, handshakeTimeoutMs / 2));
   const limit = limitOpening(signal, handshakeTimeoutMs, () => pipe.lack);
   try {
-    const first = probe === undefined ? 'legacy' : 'probe';
-    return await Promise.race([shakeHands(pipe, { ...handshake, first }), limit.passed]);
+    const peer = await Promise.race([shakeHands(pipe, { ...handshake, first }), limit.passed]);
+    await pipe.settled(LATE_MS);
+    return peer;
   } catch (error) {
     await channel.close();
     throw openingFailed(asGatewayError(error), channel.facts().stderr);
   } finally {
     limit.forget();
-    if (probe !== undefined && !signal.aborted) probe.memory.isProbeUnanswered = pipe.isProbeUnanswered;
+    if (probe !== undefined) probe.outcome = pipe.outcome ?? probe.outcome;
     pipe.forgetProbe();
   }
 }

@@ -1,10 +1,12 @@
-// The pipe to a program as a handshake sees it: one request after the other. It knows which of them was the probe for the
-// modern era, how long that is waited for, and what the program does instead of answering.
+// The pipe to a program as a handshake sees it: one request after the other. It knows which of them was the probe for an
+// era, how long that is waited for, and what the program does instead of answering.
 
 import type { Unsubscribable } from 'rxjs';
 import { type ExchangeRequest, isFinal } from '../domain/exchange.ts';
+import { strayLines } from '../domain/failures.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { HandshakeAnswer, HandshakeChannel } from './handshake.ts';
+import type { ProbeOutcome } from './probe-memory.ts';
 import type { StdioChannel } from './stdio-channel.ts';
 
 /** One handshake over one channel. */
@@ -14,7 +16,10 @@ export class StdioPipe implements HandshakeChannel {
   #patienceMs: number | undefined;
   #probe: Unsubscribable | undefined;
   #asked = '';
-  #isProbeUnanswered = false;
+  #probed = '';
+  #outcome: ProbeOutcome | undefined;
+  #lateAnswer: HandshakeAnswer | undefined;
+  readonly #settled = Promise.withResolvers<void>();
 
   /** The first request is a probe, of which there is no answer after `patienceMs`; undefined: it is one like all others. */
   constructor(channel: StdioChannel, patienceMs: number | undefined) {
@@ -22,28 +27,39 @@ export class StdioPipe implements HandshakeChannel {
     this.#patienceMs = patienceMs;
   }
 
-  /** True while a probe that was sent has no answer, not even a late one. */
-  get isProbeUnanswered(): boolean {
-    return this.#isProbeUnanswered;
+  /** What became of the probe by now; undefined when none was sent. */
+  get outcome(): ProbeOutcome | undefined {
+    return this.#outcome;
   }
 
   /** What the program does instead of answering, as a clause; undefined when it keeps silent. */
   get lack(): string | undefined {
     const { strayMessages: count } = this.#channel.facts();
     if (count === 0) return undefined;
-    const lines = count === 1 ? '1 line that is' : `${count} lines that are`;
-    return `it wrote ${lines} no JSON-RPC, and did not answer ${this.#asked}`;
+    return `it wrote ${strayLines(count)}, and did not answer ${this.#asked}`;
   }
 
-  request(request: ExchangeRequest): Promise<HandshakeAnswer> {
+  /** What the probe asked is not asked again when its answer has come meanwhile. */
+  async request(request: ExchangeRequest): Promise<HandshakeAnswer> {
+    if (this.#lateAnswer !== undefined && request.method === this.#probed) return this.#lateAnswer;
     this.#asked = request.method;
     const patienceMs = this.#patienceMs;
+    if (patienceMs === undefined) return this.#ask(request);
     this.#patienceMs = undefined;
-    return patienceMs === undefined ? this.#ask(request) : this.#askWithin(request, patienceMs);
+    this.#probed = request.method;
+    return this.#askWithin(request, patienceMs);
   }
 
   notify(method: string, params: JsonObject): void {
     this.#channel.notify(method, params);
+  }
+
+  /** Resolves when the probe has come to an end, at the latest after so many ms; at once when there was none. */
+  async settled(withinMs: number): Promise<void> {
+    if (this.#outcome !== 'unanswered') return;
+    const timer = setTimeout(this.#settled.resolve, withinMs);
+    await this.#settled.promise;
+    clearTimeout(timer);
   }
 
   /**
@@ -61,26 +77,26 @@ export class StdioPipe implements HandshakeChannel {
   /** An answer that is none counts like silence, only sooner; just the end of the program ends the handshake. */
   #askWithin(request: ExchangeRequest, patienceMs: number): Promise<HandshakeAnswer> {
     return new Promise((resolve, reject) => {
-      const nothing = (): void => resolve({ kind: 'none', lack: `it did not answer ${request.method}` });
-      const timer = setTimeout(nothing, patienceMs);
-      const answered = (): void => {
+      const nothing: HandshakeAnswer = { kind: 'none', lack: `it did not answer ${request.method}` };
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        resolve(nothing);
+      }, patienceMs);
+      const answered = (answer: HandshakeAnswer): void => {
         clearTimeout(timer);
-        this.#isProbeUnanswered = false;
+        this.#outcome = isLate && answer.kind === 'result' ? 'late' : 'answered';
+        if (isLate) this.#lateAnswer = answer;
+        else resolve(answer);
+        this.#settled.resolve();
       };
-      this.#isProbeUnanswered = true;
-      this.#probe = this.#send(
-        request,
-        (answer) => {
-          answered();
-          resolve(answer);
-        },
-        (error) => {
-          clearTimeout(timer);
-          if (!this.#channel.isUsable) return reject(error);
-          answered();
-          nothing();
-        },
-      );
+      this.#outcome = 'unanswered';
+      this.#probe = this.#send(request, answered, (error) => {
+        clearTimeout(timer);
+        if (this.#channel.isUsable) return answered(nothing);
+        this.#settled.resolve();
+        reject(error);
+      });
     });
   }
 

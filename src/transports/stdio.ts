@@ -3,6 +3,7 @@
 // The pipe is stdio-channel.ts's, the handshake stdio-handshake.ts's, the process child-process.ts's.
 
 import { Observable } from 'rxjs';
+import { ANONYMOUS } from '../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
 import { backendUnavailable } from '../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
@@ -12,9 +13,9 @@ import type { Peer } from '../domain/mcp.ts';
 import type { KillLadder } from './child-process.ts';
 import { type ClientInfo, dress } from './era.ts';
 import { StdioChannel } from './stdio-channel.ts';
-import { openingStopped, openShared, shakeHandsOnPipe } from './stdio-handshake.ts';
+import { type OpenedProgram, openingStopped, openShared } from './stdio-handshake.ts';
+import { OwnPrograms } from './stdio-own.ts';
 import type { Closed, OpenOptions, Transport, TransportFacts, TransportType, Upstream } from './transport.ts';
-import { WarmProcesses } from './warm-processes.ts';
 
 /** The stdio row of the table, with the stop ladder of LIMITS. */
 export const stdio: TransportType = stdioWith({});
@@ -39,11 +40,19 @@ async function open(
   if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
   if (options.signal.aborted) throw openingStopped();
   const program = { command, args, workingDir, env };
-  const start = () => new StdioChannel(program, { ladder });
-  const { channel, peer } = await openShared(start, { ...options, patienceMs });
-  const startOwn = () => new StdioChannel(program, { ladder, mayAsk: true });
-  const processes = new WarmProcesses(startOwn, { patienceMs: options.handshakeTimeoutMs });
-  return new StdioTransport({ channel, peer, options, processes });
+  const { client, handshakeTimeoutMs, mostOwn, reaper, memory = {}, onStarted } = options;
+  const start = () => {
+    const channel = new StdioChannel(program, { ladder, reaper });
+    onStarted?.(() => channel.facts());
+    return channel;
+  };
+  const startedAtMs = performance.now();
+  const opened = await openShared(start, { ...options, memory, patienceMs });
+  const openingMs = performance.now() - startedAtMs;
+  const startOwn = () => new StdioChannel(program, { ladder, reaper, mayAsk: true });
+  const known = { era: opened.peer.era, openingMs, memory, patienceMs };
+  const own = new OwnPrograms(startOwn, { client, handshakeTimeoutMs, mostOwn, ...known });
+  return new StdioTransport(opened, own, client);
 }
 
 /** What is said to one program after the handshake. */
@@ -81,28 +90,21 @@ class StdioConversation implements Upstream {
   }
 }
 
-interface Opened {
-  readonly channel: StdioChannel;
-  readonly peer: Peer;
-  readonly options: OpenOptions;
-  readonly processes: WarmProcesses<StdioChannel>;
-}
-
 class StdioTransport implements Transport {
   readonly kind = 'stdio';
   readonly peer: Peer;
   readonly #channel: StdioChannel;
-  readonly #options: OpenOptions;
-  readonly #processes: WarmProcesses<StdioChannel>;
+  readonly #client: ClientInfo;
+  readonly #own: OwnPrograms;
   /** What is said in the process that all clients share. */
   readonly #shared: StdioConversation;
 
-  constructor({ channel, peer, options, processes }: Opened) {
+  constructor({ channel, peer }: OpenedProgram, own: OwnPrograms, client: ClientInfo) {
     this.peer = peer;
     this.#channel = channel;
-    this.#options = options;
-    this.#processes = processes;
-    this.#shared = new StdioConversation(channel, peer, options.client);
+    this.#client = client;
+    this.#own = own;
+    this.#shared = new StdioConversation(channel, peer, client);
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
@@ -129,21 +131,18 @@ class StdioTransport implements Transport {
    * In the legacy era where the program speaks it, which one of both eras does when it is addressed so; else in the modern
    * one. QUEUE_FULL when there are too many of them already.
    */
-  async openUpstream(profile: ClientProfile, signal: AbortSignal): Promise<Upstream | undefined> {
-    const { era } = this.peer;
-    if (era === 'bare') return undefined;
+  async openUpstream(
+    profile: ClientProfile,
+    signal: AbortSignal,
+    ownerId: string = ANONYMOUS.id,
+  ): Promise<Upstream | undefined> {
+    if (this.peer.era === 'bare') return undefined;
     if (signal.aborted) throw openingStopped();
-    const { client, handshakeTimeoutMs } = this.#options;
-    const greet = async (channel: StdioChannel) => {
-      const mayBeModern = era === 'modern';
-      const options = { client, profile, mayBeModern, signal, handshakeTimeoutMs };
-      const peer = await shakeHandsOnPipe(channel, options);
-      return new StdioConversation(channel, peer, client);
-    };
-    return this.#processes.open({ signal, calledOff: openingStopped, greet });
+    const { channel, peer } = await this.#own.open({ profile, ownerId, signal });
+    return new StdioConversation(channel, peer, this.#client);
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#shared.close(), this.#processes.close()]);
+    await Promise.all([this.#shared.close(), this.#own.close()]);
   }
 }

@@ -7,6 +7,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceDefinition, TransportKind } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer } from '../domain/mcp.ts';
+import type { Reaper } from './reaper.ts';
 
 /** Why a transport ended. `reason` is a clause: "exited with code 7", "closed by the gateway". */
 export interface Closed {
@@ -64,10 +65,14 @@ export interface Transport extends Upstream {
    * its own, over stdio a process of its own. Undefined when the backend keeps none for a single client, because it tells
    * its callers apart by request: a bare one, and over HTTP a modern one that refuses `initialize`, which is asked once.
    * The peer of what is opened is legacy where the backend speaks that era at all, whatever that of the transport is.
-   * Rejects like opening the transport does. Ends with the transport.
+   * Rejects like opening the transport does, and with QUEUE_FULL when there are too many, or too many of that owner are
+   * being opened. `ownerId`: whose it is; default: nobody's in particular. Ends with the transport.
    */
-  openUpstream(profile: ClientProfile, signal: AbortSignal): Promise<Upstream | undefined>;
+  openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string): Promise<Upstream | undefined>;
 }
+
+/** Hears of a program as soon as it was started; `facts` shows what it has said by then, as long as it is being opened. */
+export type OnStarted = (facts: () => TransportFacts) => void;
 
 /** What opening needs besides the definition. */
 export interface OpenOptions {
@@ -81,14 +86,27 @@ export interface OpenOptions {
   readonly deniedNetworks: readonly string[];
   /** Functions that serve `in-process` instances, by the instance's `serverId`. */
   readonly handlers: ReadonlyMap<string, InProcessHandler>;
+  /** Programs that an instance may run for single clients. Default LIMITS.isolatedProcesses. */
+  readonly mostOwn?: number | undefined;
+  /** Default: nobody hears. */
+  readonly onStarted?: OnStarted | undefined;
+  /** Ends the programs of a gateway that died. Default: nobody does. */
+  readonly reaper?: Reaper | undefined;
   /** What earlier openings of the same instance left for this one, which changes it for the next. Default: nothing. */
   readonly memory?: OpeningMemory | undefined;
 }
 
 /** Kept by whoever opens an instance again and again, as long as its definition stays. */
 export interface OpeningMemory {
-  /** Over a pipe: its program leaves a probe for the modern era unanswered, or ends. Undefined: not known. */
-  isProbeUnanswered?: boolean;
+  /** Over a pipe: the era in which its program was found to speak. Undefined: not known. */
+  era?: 'legacy' | 'modern' | undefined;
+  /**
+   * How the last opening of a program failed whose era is not known: with the probe for the modern era unanswered; or again,
+   * after that, with a probe or without one. Undefined: it did not fail, or for another reason.
+   */
+  failure?: 'unanswered' | 'unprobed' | 'probed' | undefined;
+  /** Of a modern one: the era in which it speaks to a single client. Undefined: not known. */
+  ownEra?: 'legacy' | 'modern' | undefined;
 }
 
 /** A backend that is a function: gets method and params, returns the result or throws a `JsonRpcError`-shaped value. */

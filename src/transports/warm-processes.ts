@@ -21,9 +21,15 @@ export const WARM_IDLE_MS = 5 * 60_000;
 
 /** Programs of one instance that start at the same time; the next ones wait. Most of a start is work for the processor. */
 export const STARTS_AT_ONCE = 4;
+/** Of these, one owner has at most so many: somebody else finds a place. */
+export const STARTS_PER_OWNER = 3;
+/** A program that says nothing for so long waits for something else than the processor: it may start beside the others. */
+export const START_HELD_MS = 5_000;
 
 /** How a client comes to its program. */
 export interface Opening<P, T> {
+  /** Whose it is. */
+  readonly ownerId: string;
   /** Ends the wait for its turn; what happens after that is up to `greet`. */
   readonly signal: AbortSignal;
   /** What the wait then fails with. */
@@ -32,10 +38,18 @@ export interface Opening<P, T> {
   readonly greet: (process: P) => Promise<T>;
 }
 
+export interface WarmOptions {
+  /** Longest wait of a client for its turn. */
+  readonly patienceMs: number;
+  /** How many there may be. Default LIMITS.isolatedProcesses. */
+  readonly most?: number | undefined;
+}
+
 /** Those of one instance. Nothing is started before the first is opened: most instances never need one. */
 export class WarmProcesses<P extends OwnProcess> {
   readonly #start: () => P;
   readonly #line: StartLine;
+  readonly #most: number;
   /** Of clients that have not come to their turn. */
   readonly #claims = new Set<symbol>();
   /** Taken and not gone yet. */
@@ -46,10 +60,16 @@ export class WarmProcesses<P extends OwnProcess> {
   readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
 
-  /** `patienceMs`: longest wait of a client for its turn. */
-  constructor(start: () => P, { patienceMs }: { readonly patienceMs: number }) {
+  constructor(start: () => P, { patienceMs, most = LIMITS.isolatedProcesses }: WarmOptions) {
     this.#start = start;
-    this.#line = new StartLine({ atOnce: STARTS_AT_ONCE, patienceMs });
+    this.#most = most;
+    this.#line = new StartLine({
+      atOnce: STARTS_AT_ONCE,
+      atOncePerOwner: STARTS_PER_OWNER,
+      waitingPerOwner: most,
+      heldMs: START_HELD_MS,
+      patienceMs,
+    });
   }
 
   /** Processes there are now: taken and waiting. */
@@ -59,12 +79,11 @@ export class WarmProcesses<P extends OwnProcess> {
 
   /**
    * Gives one that nobody has spoken to yet to `greet`, when it is its turn, and settles as that does; it is counted until
-   * nothing is left of it. Rejects with QUEUE_FULL when LIMITS.isolatedProcesses are taken or waited for, with
+   * nothing is left of it. Rejects with QUEUE_FULL when all there may be are taken or waited for, with
    * BACKEND_UNAVAILABLE after `close` or too long a wait.
    */
-  async open<T>({ signal, calledOff, greet }: Opening<P, T>): Promise<T> {
-    if (this.#taken.size + this.#claims.size >= LIMITS.isolatedProcesses)
-      throw processLimit(LIMITS.isolatedProcesses);
+  async open<T>({ greet, ...turn }: Opening<P, T>): Promise<T> {
+    if (this.#taken.size + this.#claims.size >= this.#most) throw processLimit(this.#most);
     const claim = Symbol();
     this.#claims.add(claim);
     const start = (): Promise<T> => {
@@ -72,7 +91,7 @@ export class WarmProcesses<P extends OwnProcess> {
       return greet(this.#take());
     };
     try {
-      const opened = await this.#line.take(signal, calledOff, start);
+      const opened = await this.#line.take({ ...turn, start });
       this.#refill();
       return opened;
     } finally {
@@ -101,9 +120,9 @@ export class WarmProcesses<P extends OwnProcess> {
   #refill(): void {
     while (
       !this.#isClosed &&
-      this.#line.starting === 0 &&
+      this.#line.starting + this.#line.waiting === 0 &&
       this.#warm.size < LIMITS.warmProcesses &&
-      this.#taken.size + this.#claims.size + this.#warm.size < LIMITS.isolatedProcesses
+      this.#taken.size + this.#claims.size + this.#warm.size < this.#most
     ) {
       const process = this.#start();
       const idle = setTimeout(() => this.#drop(process), WARM_IDLE_MS);

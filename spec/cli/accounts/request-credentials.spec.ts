@@ -41,9 +41,12 @@ test('are refused when they contradict each other or cannot be sent, without bei
 
 test('say how to log in when the gateway refuses, or whose fault it is', () => {
   const kept = requestCredentials(url, env).refused('x').message;
-  assert.is(kept, `not logged in at ${url}; run "npx stagedoor gateway login ada"`);
+  assert.is(kept, `not logged in at ${url}; run "npx stagedoor gateway login ada", or set STAGEDOOR_API_KEY`);
   const nobody = requestCredentials('http://b', env).refused('x').message;
-  assert.is(nobody, 'not logged in at http://b; run "npx stagedoor gateway login <name>"');
+  assert.is(
+    nobody,
+    'not logged in at http://b; run "npx stagedoor gateway login <name>", or set STAGEDOOR_API_KEY',
+  );
   const given = requestCredentials(url, { ...env, STAGEDOOR_API_KEY: 'planted' }).refused(
     'The key has expired',
   );

@@ -67,6 +67,18 @@ export async function runAtTerminal(words: readonly string[], options: Recording
   return { code, out: terminal.printed.join('\n'), err: terminal.complaints.join('\n') };
 }
 
+/** Opens a session of an MCP client with a template; it stays open. */
+export async function openSession(url: string, template: string): Promise<void> {
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
+  const response = await fetch(`${url}/mcp/${template}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
+  });
+  await response.text();
+  if (!response.headers.has('mcp-session-id')) throw new Error(`no session: ${response.status}`);
+}
+
 async function adminKey({ auth }: RunningServer): Promise<string> {
   return (await auth.accounts.createApiKey({ name: 'operator', permissions: ['admin'] })).key;
 }

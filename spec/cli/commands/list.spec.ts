@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { main } from '../../../src/cli/main.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
-import { type GatewayUnderTest, startGateway } from './against-gateway.ts';
+import { type GatewayUnderTest, openSession, startGateway } from './against-gateway.ts';
 
 const test = suite('gateway list');
 let gateway: GatewayUnderTest;
@@ -27,12 +27,16 @@ test('shows every instance in a line', async () => {
   await facade.register('demo', { id: 'one', weight: 3, handler: () => ({ tools: [] }) }, { waitMs: 5_000 });
   await facade.register('far', { id: 'two', endpoint });
   await down;
+  await openSession(gateway.url, 'demo');
   const { out } = await gateway.run('gateway', 'list');
   const cells = out.split('\n').map((line) => line.split(/ {2,}/));
   assert.equal(cells, [
-    ['TEMPLATE', 'INSTANCE', 'TRANSPORT', 'STATE', 'WEIGHT', 'IN FLIGHT', 'BACKEND', 'REASON'],
-    ['demo', 'one', 'in-process', 'healthy', '3', '0'],
-    ['far', 'two', 'http', 'unhealthy', '1', '0', endpoint, 'connection refused'],
+    [
+      ...['TEMPLATE', 'INSTANCE', 'TRANSPORT', 'STATE', 'WEIGHT'],
+      ...['IN FLIGHT', 'SESSIONS', 'OWN PROCESSES', 'BACKEND', 'REASON'],
+    ],
+    ['demo', 'one', 'in-process', 'healthy', '3', '0', '1', '0'],
+    ['far', 'two', 'http', 'unhealthy', '1', '0', '0', '0', endpoint, 'connection refused'],
   ]);
 });
 

@@ -87,14 +87,14 @@ test('prints the record as JSON', async () => {
 test('fails with the reason when it is not healthy in time, and leaves it registered', async () => {
   const { code, err } = await gateway.run(
     // A program that ends at once is started a second time, with another first question.
-    ...['gateway', 'register', 'broken', '--id', 'one', '--wait', '3'],
+    ...['gateway', 'register', 'broken', '--id', 'one', '--wait', '6'],
     ...['--command', `"${process.execPath}" "${stdioServerPath}" --refuse-start`],
   );
   assert.is(code, 1);
   const [line = '', ...details] = err.split('\n');
   assert.match(
     line,
-    /^stagedoor: one is not healthy after 3 s: .*exited with code 3[^.]*; it stays registered$/,
+    /^stagedoor: one is not healthy after 6 s: .*exited with code 3[^.]*; it stays registered$/,
   );
   assert.is(details[0], 'It wrote last:');
   assert.match(String(details.at(-1)), /^ {2}refusing to start: /);
@@ -108,6 +108,18 @@ test('says that an instance is still starting when nothing else is known', async
   );
   const line = 'stagedoor: one is not healthy after 1 s: it is still starting; it stays registered';
   assert.equal([code, err], [1, line]);
+});
+
+test('says what a program has done so far that is still starting', async () => {
+  const junk = "for (let n = 1; n <= 150; n += 1) console.log('junk ' + n); setInterval(() => {}, 1000)";
+  const { code, err } = await gateway.run(
+    ...['gateway', 'register', 'junk', '--id', 'one', '--wait', '1'],
+    ...['--command', `"${process.execPath}" -e "${junk}"`],
+  );
+  const [line, ...details] = err.split('\n');
+  const reason = 'it is still starting, and wrote 150 lines that are no JSON-RPC';
+  assert.equal([code, line], [1, `stagedoor: one is not healthy after 1 s: ${reason}; it stays registered`]);
+  assert.equal([details[0], details.at(-1)], ['It wrote last:', '  junk 150']);
 });
 
 test('names the option that the gateway refuses', async () => {

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { type GatewayUnderTest, runCommand, startGateway } from './against-gateway.ts';
+import { type GatewayUnderTest, openSession, runCommand, startGateway } from './against-gateway.ts';
 
 const test = suite('gateway status');
 let gateway: GatewayUnderTest;
@@ -20,7 +20,31 @@ test('shows the gateway and its templates', async () => {
   assert.match(out, new RegExp(`^gateway +${gateway.url}$`, 'm'));
   assert.match(out, /^status +healthy$/m);
   assert.match(out, /^instances +1 of 1 healthy$/m);
-  assert.match(out, /^demo +1 of 1 +round_robin$/m);
+  assert.match(out, /^demo +1 of 1 +round_robin +0 +0$/m);
+});
+
+test('shows what MCP clients have open', async () => {
+  await openSession(gateway.url, 'demo');
+  const { out } = await gateway.run('gateway', 'status');
+  assert.match(out, /^sessions +1 of at most 10000, 0 parked, 0 moved, 0 lost$/m);
+  assert.match(out, /^own processes +0 running, 0 lost$/m);
+  assert.match(out, /^TEMPLATE +HEALTHY +STRATEGY +SESSIONS +OWN PROCESSES$/m);
+  assert.match(out, /^demo +1 of 1 +round_robin +1 +0$/m);
+});
+
+test('leaves out what a gateway does not tell', async () => {
+  const template = { total_instances: 2, healthy_instances: 1, load_balancer_strategy: 'random' };
+  const sessions = { open: 1, parked: null, max: 5, moved: 2, lost: 3 };
+  const stats = { total_requests: 7, active_connections: 0, templates: { demo: template } };
+  const health = { status: 'healthy', build: '1' };
+  const old = await statusOf({ '/gateway/health': health, '/gateway/stats': stats });
+  assert.match(old.out, /^requests +7, 0 in flight\n\nTEMPLATE/m);
+  assert.match(old.out, /^demo +1 of 2 +random +0 +0$/m);
+  const own = { running: 4, started: 9, lost: 5 };
+  const part = { ...stats, sessions, own_processes: own };
+  const { out } = await statusOf({ '/gateway/health': health, '/gateway/stats': part });
+  assert.match(out, /^sessions +1 of at most 5, 2 moved, 3 lost$/m);
+  assert.match(out, /^own processes +4 running, 5 lost$/m);
 });
 
 test('shows versions, and what is not healthy with its reason', async () => {
@@ -52,7 +76,7 @@ test('shows health alone to who is not logged in', async () => {
   assert.not.match(out, 'requests');
   assert.is(
     err,
-    `only its health is shown: not logged in at ${guarded.url}; run "npx stagedoor gateway login <name>"`,
+    `only its health is shown: not logged in at ${guarded.url}; run "npx stagedoor gateway login <name>", or set STAGEDOOR_API_KEY`,
   );
   assert.equal(Object.keys(JSON.parse(asJson.out)), ['url', 'health']);
   assert.match(whole.out, /^requests +0, 0 in flight$/m);

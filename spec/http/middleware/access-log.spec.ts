@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
+import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { ANONYMOUS, NOBODY } from '../../../src/domain/account.ts';
 import { accessLog } from '../../../src/http/middleware/access-log.ts';
 import { json } from '../../../src/http/reply.ts';
@@ -46,6 +47,28 @@ test('writes one line with what happened and no secrets', async () => {
     msg: 'request',
   });
   app.close();
+});
+
+test('writes what was said to the MCP endpoint, and names a session without its id', async () => {
+  const id = 'a-session-id-that-is-a-credential';
+  for (const [said, sent] of [
+    [undefined, id],
+    [id, 'another one'],
+  ] as const) {
+    const { sink, line } = listen();
+    const app = await startMiddlewares(accessLog(pino(sink)), (context) => {
+      const { state } = context;
+      Object.assign(state, { rpcMethod: 'm'.repeat(1_000), rpcMessages: 3, rpcError: -32_601 });
+      if (said !== undefined) state.sessionId = said;
+      respond(context, json(200, {}));
+    });
+    await app.ask('POST', '/', { headers: { 'mcp-session-id': sent } });
+    const seen = await line;
+    assert.equal([seen.rpc_messages, seen.rpc_error, seen.session], [3, -32_601, sessionFingerprint(id)]);
+    assert.is(String(seen.rpc_method).length, 512);
+    assert.not.match(JSON.stringify(seen), 'credential');
+    app.close();
+  }
 });
 
 test('writes 499 when the client left before the answer', async () => {

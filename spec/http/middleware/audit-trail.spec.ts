@@ -171,7 +171,9 @@ test('is there for what changes something, and for logins', () => {
       .sort(),
     [
       ...['DELETE /auth/api-keys/:key_id', 'DELETE /auth/users/:user_id'],
-      ...['DELETE /gateway/deregister/:template/:instance_id', 'DELETE /servers/:server_id'],
+      'DELETE /gateway/deregister/:template/:instance_id',
+      'DELETE /gateway/templates/:template',
+      'DELETE /servers/:server_id',
       ...['PATCH /auth/users/:user_id', 'PATCH /gateway/instances/:template/:instance_id'],
       ...[
         'PATCH /gateway/templates/:template',

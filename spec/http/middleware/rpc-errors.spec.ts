@@ -43,6 +43,30 @@ test('answers with a message and the status that belongs to it', async () => {
   );
 });
 
+test('tells the log the code, unless it knows of an earlier error', async () => {
+  for (const [known, logged] of [
+    [undefined, -32_001],
+    [-32_602, -32_602],
+  ]) {
+    let code: number | undefined;
+    const app = await startRoute(
+      '/',
+      async (context, next) => {
+        await next();
+        code = context.state.rpcError;
+      },
+      rpcErrors(pino({ level: 'silent' })),
+      (context) => {
+        if (known !== undefined) context.state.rpcError = known;
+        throw sessionNotFound();
+      },
+    );
+    await app.ask('POST', '/');
+    app.close();
+    assert.is(code, logged);
+  }
+});
+
 test('keeps the id and the headers of a failure that the endpoint made', async () => {
   const failure = new RpcFailure(405, { code: -32_000, message: 'Not here' }, 7, ['Allow', 'POST']);
   const { status, headers, body } = await answerTo(failure);

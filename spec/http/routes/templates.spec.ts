@@ -61,6 +61,31 @@ test('change the load balancer, nested or flat, field by field', async () => {
   assert.is((await ask('GET', '/mcp/alpha/health')).body.strategy, 'weighted_round_robin');
 });
 
+test('bring a setting back to the default of the gateway by null', async () => {
+  const own = {
+    strategy: 'random',
+    timeout: 7,
+    max_retries: 1,
+    session: 'shared',
+    session_failover: 'always',
+  };
+  const path = '/gateway/templates/plain';
+  const { body: changed } = await ask('PATCH', path, { body: { ...own, health_check_interval: 9 } });
+  const some = await ask('PATCH', path, { body: { timeout: null } });
+  assert.equal(some.body.load_balancer, { ...Object(changed.load_balancer), timeout: 30 });
+  const rest = { strategy: null, max_retries: null, session: null, session_failover: null };
+  const load_balancer = { ...rest, health_check_interval: null };
+  const all = await ask('PATCH', path, { body: { load_balancer } });
+  assert.equal(all.body.load_balancer, {
+    strategy: 'round_robin',
+    health_check_interval: 30,
+    max_retries: 3,
+    timeout: 30,
+    session: 'auto',
+    session_failover: 'auto',
+  });
+});
+
 for (const [body, loc, type] of [
   [{ strategy: 'fastest' }, ['body', 'strategy'], 'enum'],
   [{ load_balancer: { strategy: 'fastest' } }, ['body', 'load_balancer', 'strategy'], 'enum'],
@@ -72,14 +97,35 @@ for (const [body, loc, type] of [
   [{ max_retries: 11 }, ['body', 'max_retries'], 'less_than_equal'],
   [{ load_balancer: null }, ['body', 'load_balancer'], 'dict_type'],
   [{ load_balancer: {}, timeout: 3 }, ['body', 'timeout'], 'extra_forbidden'],
+  [{ sesion: 'shared' }, ['body', 'sesion'], 'extra_forbidden'],
+  [{ load_balancer: { sesion: 'shared' } }, ['body', 'load_balancer', 'sesion'], 'extra_forbidden'],
 ] as const) {
   test(`refuse ${JSON.stringify(body)}`, async () => {
     const answer = await ask('PATCH', '/gateway/templates/alpha', { body });
     assert.is(answer.status, 422);
-    const [first] = Array.isArray(answer.body.detail) ? answer.body.detail : [];
-    assert.equal([first.loc, first.type], [loc, type]);
+    const items: { loc: unknown; type: string }[] = Array.isArray(answer.body.detail)
+      ? answer.body.detail
+      : [];
+    assert.equal(
+      items.map((item) => [item.loc, item.type]),
+      [[loc, type]],
+    );
   });
 }
+
+test('delete one that nothing is registered under', async () => {
+  const path = '/gateway/templates/plain';
+  const held = await ask('DELETE', path);
+  assert.equal([held.status, held.body.error_code], [422, 'VALIDATION_ERROR']);
+  await ask('DELETE', '/gateway/deregister/plain/p');
+  assert.equal((await ask('DELETE', path)).status, 204);
+  const gone = await ask('DELETE', path);
+  assert.equal([gone.status, gone.body.error_code], [404, 'TEMPLATE_NOT_FOUND']);
+  for (const asked of ['/mcp/plain/health', '/mcp/plain/tools/list'])
+    assert.is((await ask('GET', asked)).status, 404, asked);
+  assert.not.match((await ask('GET', '/gateway/registry')).text, 'plain');
+  assert.not.match((await ask('GET', '/gateway/stats')).text, 'plain');
+});
 
 test('name those whose definition file carries a tag', async () => {
   const definition = {

@@ -6,9 +6,13 @@ import { definitionSample, snapshotSample } from '../../helpers/http-samples.ts'
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the instance record');
+const clients = { sessions: 0, ownProcesses: 0 };
 
 test('shows what was registered and what is true now, with secrets masked', () => {
-  const record = instanceRecord({ definition: definitionSample(), snapshot: snapshotSample() }, ANONYMOUS);
+  const record = instanceRecord(
+    { definition: definitionSample(), snapshot: snapshotSample(), clients: { sessions: 3, ownProcesses: 2 } },
+    ANONYMOUS,
+  );
   assert.equal(record, {
     id: 'one',
     server_id: 'one',
@@ -28,6 +32,8 @@ test('shows what was registered and what is true now, with secrets masked', () =
     healthy: true,
     state: 'healthy',
     in_flight: 1,
+    sessions: 3,
+    own_processes: 2,
     reason: null,
     restarts: 0,
     stderr: [],
@@ -41,7 +47,7 @@ test('shows what was registered and what is true now, with secrets masked', () =
 test('shows null for what was not given, and why an instance is not healthy', () => {
   const { endpoint, command, workingDir, ...definition } = definitionSample();
   const snapshot = snapshotSample({ state: 'unhealthy', healthy: false, reason: 'exited', stderr: ['oops'] });
-  const record = instanceRecord({ definition, snapshot }, ANONYMOUS);
+  const record = instanceRecord({ definition, snapshot, clients }, ANONYMOUS);
   assert.equal([record.endpoint, record.command, record.working_dir], [null, null, null]);
   assert.equal(
     [record.status, record.healthy, record.reason, record.stderr],
@@ -52,7 +58,7 @@ test('shows null for what was not given, and why an instance is not healthy', ()
 
 test('masks a variable called __proto__ like any other', () => {
   const env = JSON.parse('{"__proto__":"secret"}');
-  const server = { definition: definitionSample({ env }), snapshot: snapshotSample() };
+  const server = { definition: definitionSample({ env }), snapshot: snapshotSample(), clients };
   const { env_vars } = instanceRecord(server, ANONYMOUS);
   assert.is(JSON.stringify(env_vars), '{"__proto__":"***"}');
 });
@@ -62,10 +68,10 @@ test('tells those who may not change an instance nothing about the machine it ru
   const definition = definitionSample({ endpoint, nodeId: 'n1' });
   const snapshot = snapshotSample({ healthy: false, reason: 'spawn /srv/serve ENOENT', stderr: ['/srv'] });
   const viewer = (...scopes: Scope[]): Principal => ({ ...ANONYMOUS, scopes: new Set(scopes) });
-  const whole = instanceRecord({ definition, snapshot }, viewer('gateway:write'));
+  const whole = instanceRecord({ definition, snapshot, clients }, viewer('gateway:write'));
   assert.equal([whole.endpoint, whole.command, whole.reason], [endpoint, 'serve', 'spawn /srv/serve ENOENT']);
   for (const scopes of [['gateway:read'], ['gateway:read', 'tools:call'], []] as const) {
-    const seen = instanceRecord({ definition, snapshot }, viewer(...scopes));
+    const seen = instanceRecord({ definition, snapshot, clients }, viewer(...scopes));
     assert.equal(seen, {
       ...whole,
       endpoint: 'http://127.0.0.1:9000/mcp',
@@ -77,7 +83,7 @@ test('tells those who may not change an instance nothing about the machine it ru
     });
     assert.ok(Compile(InstanceRecord).Check(seen));
   }
-  assert.equal(instanceRecord({ definition, snapshot }, viewer('admin')), whole);
+  assert.equal(instanceRecord({ definition, snapshot, clients }, viewer('admin')), whole);
 });
 
 test.run();

@@ -20,10 +20,12 @@ const stats: GatewayStats = {
     b: { requests: 10, errorRate: 0.5, averageResponseTimeMs: 50 },
     other: { requests: 60, errorRate: 1, averageResponseTimeMs: 1 },
   },
+  clients: { parkedSessions: 2, maxSessions: 10, templates: new Map() },
 };
 const server = (serverId: string, inFlight: number): Server => ({
   definition: definitionSample({ serverId }),
   snapshot: snapshotSample({ serverId, inFlight }),
+  clients: { sessions: 0, ownProcesses: 0 },
 });
 const part = { ...ANONYMOUS, templates: new Set(['demo']) };
 
@@ -36,6 +38,7 @@ test('are sums and means over the instances of a part', () => {
   assert.equal(seen, {
     ...{ ...stats, totalRequests: 40, activeConnections: 3, errorRate: 0.2, averageResponseTimeMs: 20 },
     ...{ p50Ms: null, p95Ms: null, p99Ms: null },
+    clients: { ...stats.clients, parkedSessions: null },
   });
 });
 

@@ -2,7 +2,7 @@
 // The rules are those of the domain; the gateway checks again.
 
 import type { TSchema } from 'typebox';
-import { Check } from 'typebox/value';
+import { Check } from 'typebox/schema';
 import { nearMiss } from '../../config/nearest.ts';
 import {
   Email,

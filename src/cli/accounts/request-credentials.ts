@@ -29,7 +29,7 @@ export function requestCredentials(url: string, env: Environment): RequestCreden
     headers: kept === undefined ? {} : { Authorization: `Bearer ${kept.access_token}` },
     refused: () =>
       new NotLoggedIn(
-        `not logged in at ${url}; run "${ownCommand(`gateway login ${kept?.username ?? '<name>'}`)}"`,
+        `not logged in at ${url}; run "${ownCommand(`gateway login ${kept?.username ?? '<name>'}`)}", or set STAGEDOOR_API_KEY`,
       ),
   };
 }

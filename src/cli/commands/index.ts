@@ -9,6 +9,7 @@ import { dbExport } from './db-export.ts';
 import { dbImport } from './db-import.ts';
 import { dbMigrate } from './db-migrate.ts';
 import { dbStatus } from './db-status.ts';
+import { deleteTemplate } from './delete-template.ts';
 import { deleteUser } from './delete-user.ts';
 import { deregister } from './deregister.ts';
 import { later } from './later.ts';
@@ -27,6 +28,7 @@ export const COMMANDS: readonly CommandDefinition[] = [
   start,
   register,
   deregister,
+  deleteTemplate,
   list,
   status,
   login,

@@ -34,15 +34,18 @@ async function listing(terminal: Terminal, registry: unknown): Promise<string> {
     stateWord(terminal, String(record.state)),
     Number(record.weight),
     Number(record.in_flight),
+    Number(record.sessions ?? 0),
+    Number(record.own_processes ?? 0),
     target(record, terminal.columns !== undefined),
     reasonOf(record),
   ]);
-  return table(
-    terminal,
-    ['TEMPLATE', 'INSTANCE', 'TRANSPORT', 'STATE', 'WEIGHT', 'IN FLIGHT', 'BACKEND', 'REASON'],
-    rows,
-  );
+  return table(terminal, HEADINGS, rows);
 }
+
+const HEADINGS: readonly string[] = [
+  ...['TEMPLATE', 'INSTANCE', 'TRANSPORT', 'STATE', 'WEIGHT'],
+  ...['IN FLIGHT', 'SESSIONS', 'OWN PROCESSES', 'BACKEND', 'REASON'],
+];
 
 /**
  * The program it runs, else the address it is at. For a person the folders of the program are left out and long words are

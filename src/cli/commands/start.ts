@@ -4,6 +4,7 @@
 import { SETTINGS } from '../../config/settings.ts';
 import type { Config, ConfigRow } from '../../config.ts';
 import type { CommandDefinition } from '../command.ts';
+import { letGoOfCompiledCode } from '../compiled-code.ts';
 import { UsageError } from '../failures.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 
@@ -34,6 +35,8 @@ export const start: CommandDefinition = {
     // The demo runs programs for whoever can call it, so it stays on this machine unless --host says otherwise.
     const config = readSettings(input, terminal, isDemo ? { host: '127.0.0.1' } : {});
     const { runGateway } = await import('../run-gateway.ts');
+    // Before the database's library is loaded, so that its code takes the place of what is let go.
+    letGoOfCompiledCode();
     return runGateway(isDemo ? withoutTrace(config) : config, { isDemo, terminal });
   },
 };

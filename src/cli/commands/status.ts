@@ -77,11 +77,16 @@ async function summary(
     ['instances', `${instances.healthy} of ${instances.total} healthy`],
     ...(stats === undefined
       ? []
-      : [['requests', `${stats.total_requests}, ${stats.active_connections} in flight`] as const]),
+      : ([
+          ['requests', `${stats.total_requests}, ${stats.active_connections} in flight`],
+          ...clientFacts(stats),
+        ] as const)),
   ]);
   const rows = Object.entries(fields(stats?.templates)).map(([name, template]) => {
-    const { healthy_instances, total_instances, load_balancer_strategy } = fields(template);
-    return [name, `${healthy_instances} of ${total_instances}`, String(load_balancer_strategy)];
+    const { healthy_instances, total_instances, load_balancer_strategy, ...counts } = fields(template);
+    const { sessions, own_processes } = counts;
+    const healthy = `${healthy_instances} of ${total_instances}`;
+    return [name, healthy, String(load_balancer_strategy), Number(sessions ?? 0), Number(own_processes ?? 0)];
   });
   const elsewhere = records.filter(isElsewhere).map((record) => [nameOf(record), String(record.node_id)]);
   const failing = records.filter((record) => record.healthy === false && !isElsewhere(record));
@@ -92,10 +97,32 @@ async function summary(
   ]);
   return [
     lines,
-    ...(rows.length > 0 ? [table(terminal, ['TEMPLATE', 'HEALTHY', 'STRATEGY'], rows)] : []),
+    ...(rows.length > 0 ? [table(terminal, TEMPLATE_HEADINGS, rows)] : []),
     ...(reasons.length > 0 ? [table(terminal, ['NOT HEALTHY', 'STATE', 'REASON'], reasons)] : []),
     ...(elsewhere.length > 0 ? [table(terminal, ['ELSEWHERE', 'NODE'], elsewhere)] : []),
   ].join('\n\n');
+}
+
+const TEMPLATE_HEADINGS: readonly string[] = [
+  ...['TEMPLATE', 'HEALTHY', 'STRATEGY'],
+  ...['SESSIONS', 'OWN PROCESSES'],
+];
+
+/** What MCP clients have open; a gateway of an older version does not tell. */
+function clientFacts(stats: Fields): (readonly [string, string])[] {
+  const { open, max, parked, lost: lostSessions, moved } = fields(stats.sessions);
+  const { running, lost: lostProcesses } = fields(stats.own_processes);
+  if (open === undefined || running === undefined) return [];
+  const parts = [
+    `${open} of at most ${max}`,
+    ...(typeof parked === 'number' ? [`${parked} parked`] : []),
+    `${moved} moved`,
+    `${lostSessions} lost`,
+  ];
+  return [
+    ['sessions', parts.join(', ')],
+    ['own processes', `${running} running, ${lostProcesses} lost`],
+  ];
 }
 
 function nameOf({ template_name: template, id }: Fields): string {

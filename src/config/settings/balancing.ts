@@ -86,6 +86,22 @@ export const BALANCING_SETTINGS = {
     default: LIMITS.sessionIdleMs,
     doc: 'An MCP session ends after so long without a message and without an open stream.',
   }),
+  maxProcesses: setting({
+    key: 'sessions.max_processes',
+    flag: 'max-processes',
+    variable: 'MAX_PROCESSES',
+    kind: integer(1, 10_000),
+    default: LIMITS.isolatedProcesses,
+    doc: 'Processes that one instance may run for single MCP clients; one more gets 429.',
+  }),
+  sessionShare: setting({
+    key: 'sessions.share',
+    flag: 'session-share',
+    variable: 'SESSION_SHARE',
+    kind: integer(1, 100, 'percent'),
+    default: LIMITS.ownerShare * 100,
+    doc: 'How much of `sessions.max` and of `sessions.max_processes` one caller may hold, but 8 in any case; 100: all. Over it: 503, 429.',
+  }),
   grace: setting({
     key: 'grace_seconds',
     flag: 'grace-seconds',

@@ -1,10 +1,11 @@
 // One line per request, written when it is over, however it ended. Never bodies, headers or query strings: they may
-// hold secrets.
+// hold secrets. A session is named by its fingerprint.
 
 import type { Logger } from 'pino';
+import { sessionFingerprint } from '../../actors/session-fingerprint.ts';
 import { NOBODY } from '../../domain/account.ts';
 import { CLIENT_CLOSED_REQUEST } from '../client-gone.ts';
-import type { HttpContext, HttpMiddleware } from '../context.ts';
+import type { HttpContext, HttpMiddleware, RequestState } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
 /** Logs at `info`. When that level is off, a request pays for one comparison. */
@@ -17,6 +18,12 @@ export function accessLog(log: Logger): HttpMiddleware {
   };
 }
 
+/** Also of one that is not known here: that it is asked for again and again is worth a look. */
+function sessionOf({ headers }: HttpContext['req'], { sessionId }: RequestState): string | undefined {
+  const id = sessionId ?? headers['mcp-session-id'];
+  return typeof id === 'string' && id !== '' ? sessionFingerprint(id) : undefined;
+}
+
 function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<string, unknown> {
   return {
     method: req.method,
@@ -27,6 +34,10 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
     principal: state.principal === NOBODY ? undefined : state.principal?.id,
     template: state.template?.slice(0, HTTP_LIMITS.loggedPathCharacters),
     instance_id: state.instanceId,
+    rpc_method: state.rpcMethod?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+    rpc_messages: state.rpcMessages,
+    rpc_error: state.rpcError,
+    session: sessionOf(req, state),
     // The answer began, but the client did not take all of it.
     cut: res.writableFinished ? undefined : true,
   };

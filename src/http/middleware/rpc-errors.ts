@@ -24,6 +24,7 @@ export function rpcErrors(log: Logger): RouteMiddleware {
 function answer(context: HttpContext, failure: RpcFailure, log: Logger): void {
   const { cause, status, body, headers } = failure;
   const fault = faultOf(failure);
+  context.state.rpcError ??= failure.error.code;
   if (fault !== undefined) log.error({ err: fault, request_id: context.state.requestId }, 'request failed');
   const instanceId = cause instanceof GatewayError ? cause.facts.instanceId : undefined;
   refuse(context, bytes(status, body, { headers, ...(instanceId === undefined ? {} : { instanceId }) }));

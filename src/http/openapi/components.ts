@@ -4,7 +4,7 @@
 import type { TSchema } from 'typebox';
 import { SCOPES, type Scope } from '../../domain/account.ts';
 import { InstanceInput } from '../../domain/instance.ts';
-import { LoadBalancerSettings } from '../../domain/template.ts';
+import { LoadBalancerChange, LoadBalancerSettings } from '../../domain/template.ts';
 import { ApiKeyRecord } from '../views/api-key-record.ts';
 import { AuditRecord } from '../views/audit-record.ts';
 import { ErrorBody } from '../views/error-body.ts';
@@ -28,6 +28,7 @@ export const NAMED_SCHEMAS: Readonly<Record<string, TSchema>> = {
   InstanceInput,
   InstanceRecord,
   LoadBalancer: LoadBalancerView,
+  LoadBalancerChange,
   LoadBalancerSettings,
   Registry: RegistryView,
   RpcAnswer,

@@ -1,7 +1,7 @@
 // Makes an example of a schema: a small value that fits it and looks like a real one.
 
 import type { TSchema } from 'typebox';
-import * as Value from 'typebox/value';
+import { Check } from 'typebox/schema';
 import { OTHER_SAMPLE_NAME, OWNERS, SAMPLE_NAMES, SAMPLE_VALUES } from './sample-values.ts';
 
 /**
@@ -10,7 +10,7 @@ import { OTHER_SAMPLE_NAME, OWNERS, SAMPLE_NAMES, SAMPLE_VALUES } from './sample
  */
 export function exampleOf(schema: TSchema): unknown {
   const example = build(schema, '');
-  if (Value.Check(schema, example)) return example;
+  if (Check(schema, example)) return example;
   throw new Error(`no example fits ${JSON.stringify(schema).slice(0, 200)}: ${JSON.stringify(example)}`);
 }
 
@@ -42,7 +42,7 @@ function build(schema: TSchema, field: string): unknown {
 
 function sampleOf(schema: TSchema, field: string): unknown {
   const samples = Object.hasOwn(SAMPLE_VALUES, field) ? SAMPLE_VALUES[field] : undefined;
-  return samples?.find((sample) => Value.Check(schema, sample));
+  return samples?.find((sample) => Check(schema, sample));
 }
 
 function buildObject(schema: TSchema, field: string): Record<string, unknown> {

@@ -1,20 +1,20 @@
 // Templates as the registry knows them: their names, their settings, and everything that is registered.
 
 import Type from 'typebox';
-import { LoadBalancerSettings } from '../../domain/template.ts';
+import { LoadBalancerChange } from '../../domain/template.ts';
 import type { Gateway } from '../../gateway.ts';
 import { TemplateParams } from '../path-params.ts';
-import { json } from '../reply.ts';
+import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
 import { CLOSED } from '../schemas.ts';
 import { LoadBalancerView, loadBalancerView } from '../views/load-balancer.ts';
 import { RegistryView, registryView } from '../views/registry.ts';
 import { visibleTemplates } from '../visible.ts';
 
-/** The settings, or the object `load_balancer` of the registry document around them. */
+/** The settings, or the object `load_balancer` of the registry document around them. Null: the default holds again. */
 const TemplateChange = Type.Union([
-  Type.Object({ load_balancer: LoadBalancerSettings }, CLOSED),
-  LoadBalancerSettings,
+  Type.Object({ load_balancer: LoadBalancerChange }, CLOSED),
+  LoadBalancerChange,
 ]);
 
 export const templateRoutes: readonly Route[] = [
@@ -49,7 +49,8 @@ export const templateRoutes: readonly Route[] = [
   defineRoute({
     method: 'PATCH',
     path: '/gateway/templates/:template',
-    summary: 'Change the load balancer of a template',
+    summary:
+      'Change the load balancer of a template; null brings a setting back to the default of the gateway',
     scope: 'gateway:write',
     request: { params: TemplateParams, body: TemplateChange },
     answers: {
@@ -63,6 +64,20 @@ export const templateRoutes: readonly Route[] = [
       await gateway.changeTemplate(params.template, 'load_balancer' in body ? body.load_balancer : body);
       const { policy } = gateway.template(params.template);
       return json(200, { template_name: params.template, load_balancer: loadBalancerView(policy) });
+    },
+  }),
+  defineRoute({
+    method: 'DELETE',
+    path: '/gateway/templates/:template',
+    summary:
+      'Delete a template that has no instances; one with a definition file stays, without its settings',
+    scope: 'gateway:write',
+    request: { params: TemplateParams },
+    answers: { 204: { description: 'Its settings are stored no more, and it is not listed' } },
+    errors: ['TEMPLATE_NOT_FOUND', 'SHUTTING_DOWN'],
+    handler: async ({ params }, { gateway }) => {
+      await gateway.deleteTemplate(params.template);
+      return noContent();
     },
   }),
 ];

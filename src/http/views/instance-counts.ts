@@ -12,12 +12,12 @@ export const InstanceCounts = Type.Object({
 export type InstanceCounts = Static<typeof InstanceCounts>;
 
 /** Counts instances; those that drain or have stopped are left out. Source: decisions, "Surface A bodies". */
-export function instanceCounts(servers: readonly Server[]): InstanceCounts {
+export function instanceCounts(servers: readonly Pick<Server, 'snapshot'>[]): InstanceCounts {
   const counted = servers.filter(isCounted);
   const healthy = counted.filter(({ snapshot }) => snapshot.healthy).length;
   return { total: counted.length, healthy, unhealthy: counted.length - healthy };
 }
 
-function isCounted({ snapshot }: Server): boolean {
+function isCounted({ snapshot }: Pick<Server, 'snapshot'>): boolean {
   return snapshot.state !== 'draining' && snapshot.state !== 'stopped';
 }

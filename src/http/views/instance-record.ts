@@ -3,7 +3,7 @@
 
 import Type, { type Static } from 'typebox';
 import { mayDo, type Principal } from '../../domain/account.ts';
-import { type InstanceDefinition, type InstanceSnapshot, TRANSPORT_KINDS } from '../../domain/instance.ts';
+import { TRANSPORT_KINDS } from '../../domain/instance.ts';
 import type { Server } from '../../gateway-types.ts';
 import { NullableText } from '../schemas.ts';
 
@@ -31,6 +31,8 @@ export const InstanceRecord = Type.Object({
   healthy: Type.Boolean(),
   state: Type.Enum([...INSTANCE_STATES]),
   in_flight: Type.Integer(),
+  sessions: Type.Integer(),
+  own_processes: Type.Integer(),
   reason: NullableText,
   restarts: Type.Integer(),
   stderr: Type.Array(Type.String()),
@@ -45,8 +47,8 @@ export type InstanceRecord = Static<typeof InstanceRecord>;
  * are kept. What tells about the machine (the command, its words and folder, the query of an endpoint, standard error and
  * the reason, which may quote them) is shown to those who may change it.
  */
-export function instanceRecord({ definition, snapshot }: Server, viewer: Principal): InstanceRecord {
-  const record = wholeRecord(definition, snapshot);
+export function instanceRecord(server: Server, viewer: Principal): InstanceRecord {
+  const record = wholeRecord(server);
   if (seesMachine(viewer)) return record;
   const endpoint = record.endpoint?.replace(/\?.*$/s, '') ?? null;
   return { ...record, endpoint, command: null, args: [], working_dir: null, reason: null, stderr: [] };
@@ -57,7 +59,7 @@ export function seesMachine(viewer: Principal): boolean {
   return mayDo(viewer, ['gateway:write']);
 }
 
-function wholeRecord(definition: InstanceDefinition, snapshot: InstanceSnapshot): InstanceRecord {
+function wholeRecord({ definition, snapshot, clients }: Server): InstanceRecord {
   return {
     id: definition.id,
     server_id: definition.serverId,
@@ -77,6 +79,8 @@ function wholeRecord(definition: InstanceDefinition, snapshot: InstanceSnapshot)
     healthy: snapshot.healthy,
     state: snapshot.state,
     in_flight: snapshot.inFlight,
+    sessions: clients.sessions,
+    own_processes: clients.ownProcesses,
     reason: snapshot.reason,
     restarts: snapshot.restarts,
     stderr: [...snapshot.stderr],

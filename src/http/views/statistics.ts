@@ -8,8 +8,9 @@ import type { Gateway } from '../../gateway.ts';
 import type { GatewayStats, Server } from '../../gateway-types.ts';
 import { NullableText } from '../schemas.ts';
 import { visibleServers, visibleTemplates } from '../visible.ts';
+import { clientsOf, clientTotals, OwnProcessCounts, SessionCounts } from './client-counts.ts';
 import { rounded } from './rounded.ts';
-import { visibleStats } from './visible-stats.ts';
+import { type VisibleStats, visibleStats } from './visible-stats.ts';
 
 /** In ms; null for those who see a part of the gateway only. */
 const Percentile = Type.Union([Type.Number(), Type.Null()]);
@@ -31,6 +32,8 @@ export const StatisticsView = Type.Object({
       total_instances: Type.Integer(),
       healthy_instances: Type.Integer(),
       load_balancer_strategy: Type.Enum([...STRATEGY_NAMES]),
+      sessions: Type.Integer(),
+      own_processes: Type.Integer(),
     }),
   ),
   instances: Type.Record(
@@ -40,8 +43,12 @@ export const StatisticsView = Type.Object({
       requests: Type.Integer(),
       error_rate: Type.Number(),
       average_response_time_ms: Type.Number(),
+      sessions: Type.Integer(),
+      own_processes: Type.Integer(),
     }),
   ),
+  sessions: SessionCounts,
+  own_processes: OwnProcessCounts,
   load_balancer: Type.Object({
     default_strategy: Type.Enum([...STRATEGY_NAMES]),
     available_strategies: Type.Array(Type.String()),
@@ -78,8 +85,9 @@ export function statisticsView(gateway: Gateway, viewer: Principal): StatisticsV
     p50_ms: percentile(stats.p50Ms),
     p95_ms: percentile(stats.p95Ms),
     p99_ms: percentile(stats.p99Ms),
-    templates: templatesView(gateway, viewer),
-    instances: byServer(servers, ({ snapshot }) => instanceView(snapshot, stats)),
+    templates: templatesView(gateway, viewer, stats),
+    instances: byServer(servers, (server) => instanceView(server, stats)),
+    ...clientTotals(stats.clients),
     load_balancer: {
       default_strategy: gateway.policy.strategy,
       available_strategies: [...STRATEGY_NAMES],
@@ -99,25 +107,37 @@ export function requestsByServer(
   return byServer(servers, ({ snapshot }) => stats.instances[snapshot.serverId]?.requests ?? 0);
 }
 
-function templatesView(gateway: Gateway, viewer: Principal): StatisticsView['templates'] {
+function templatesView(
+  gateway: Gateway,
+  viewer: Principal,
+  { clients }: Pick<VisibleStats, 'clients'>,
+): StatisticsView['templates'] {
   return Object.fromEntries(
     visibleTemplates(gateway, viewer).map((template) => {
       const { total, healthy, strategy } = gateway.health(template);
       return [
         template,
-        { total_instances: total, healthy_instances: healthy, load_balancer_strategy: strategy },
+        {
+          total_instances: total,
+          healthy_instances: healthy,
+          load_balancer_strategy: strategy,
+          ...clientsOf(clients, template),
+        },
       ];
     }),
   );
 }
 
-function instanceView({ serverId, healthy }: Server['snapshot'], stats: Pick<GatewayStats, 'instances'>) {
+function instanceView({ snapshot, clients }: Server, stats: Pick<GatewayStats, 'instances'>) {
+  const { serverId, healthy } = snapshot;
   const metrics = stats.instances[serverId];
   return {
     healthy,
     requests: metrics?.requests ?? 0,
     error_rate: rounded(metrics?.errorRate ?? 0, 4),
     average_response_time_ms: rounded(metrics?.averageResponseTimeMs ?? 0, 3),
+    sessions: clients.sessions,
+    own_processes: clients.ownProcesses,
   };
 }
 

@@ -2,11 +2,13 @@
 
 import type { Principal } from '../../domain/account.ts';
 import type { GatewayStats, Server } from '../../gateway-types.ts';
+import { type VisibleClients, visibleClients } from './client-counts.ts';
 
 type Percentiles = 'p50Ms' | 'p95Ms' | 'p99Ms';
 
 /** Percentiles are null where they cannot be told without the calls of others. */
-export type VisibleStats = Omit<GatewayStats, Percentiles> & Readonly<Record<Percentiles, number | null>>;
+export type VisibleStats = Omit<GatewayStats, Percentiles | 'clients'> &
+  Readonly<Record<Percentiles, number | null>> & { readonly clients: VisibleClients };
 
 /**
  * All numbers for who may use all templates; else sums over their instances. A call that no instance took is in no sum:
@@ -15,9 +17,10 @@ export type VisibleStats = Omit<GatewayStats, Percentiles> & Readonly<Record<Per
 export function visibleStats(
   stats: GatewayStats,
   servers: readonly Server[],
-  { templates }: Principal,
+  viewer: Principal,
 ): VisibleStats {
-  if (templates === undefined) return stats;
+  const clients = visibleClients(stats.clients, viewer);
+  if (viewer.templates === undefined) return { ...stats, clients };
   const metrics = servers.flatMap(({ definition }) => stats.instances[definition.serverId] ?? []);
   const totalRequests = metrics.reduce((sum, { requests }) => sum + requests, 0);
   /** A mean of means, each weighing as much as it stands for. */
@@ -25,6 +28,7 @@ export function visibleStats(
     totalRequests === 0 ? 0 : metrics.reduce((sum, one) => sum + of(one) * one.requests, 0) / totalRequests;
   return {
     ...stats,
+    clients,
     totalRequests,
     activeConnections: servers.reduce((sum, { snapshot }) => sum + snapshot.inFlight, 0),
     errorRate: mean(({ errorRate }) => errorRate),

@@ -1,0 +1,44 @@
+// Which templates a fleet has, and what is kept of those that were deleted.
+
+import * as assert from 'uvu/assert';
+import { Groups } from '../../src/actors/groups.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('groups');
+let groups = new Groups(() => 0.5);
+test.before.each(() => {
+  groups = new Groups(() => 0.5);
+});
+
+test('are there from the first policy on, sorted, and follow the last one', () => {
+  assert.equal([groups.govern('b', DEFAULT_POLICY), groups.govern('a', DEFAULT_POLICY)], [true, true]);
+  assert.is(groups.govern('b', { ...DEFAULT_POLICY, maxRetries: 1 }), false);
+  assert.equal([groups.templates, groups.has('a'), groups.has('c')], [['a', 'b'], true, false]);
+  assert.is(groups.get('b').policy.maxRetries, 1);
+  groups.require('b');
+  for (const look of [() => groups.get('c'), () => groups.require('c')])
+    assert.throws(look, /No template named "c"/);
+});
+
+test('are kept when their template is deleted, and come back with it', () => {
+  groups.govern('a', DEFAULT_POLICY);
+  const group = groups.get('a');
+  groups.delete('a');
+  assert.throws(() => groups.require('a'), /No template named "a"/);
+  assert.equal([groups.templates, groups.has('a'), groups.get('a') === group], [[], false, true]);
+  assert.is(groups.govern('a', DEFAULT_POLICY), false);
+  assert.equal([groups.templates, groups.get('a') === group], [['a'], true]);
+});
+
+test('are so many at most, those included that were deleted', () => {
+  for (let n = 0; n < LIMITS.templates; n += 1) groups.govern(`t${n}`, DEFAULT_POLICY);
+  groups.delete('t0');
+  assert.equal(
+    [groups.isFullFor('t0'), groups.isFullFor('t1'), groups.isFullFor('new')],
+    [false, false, true],
+  );
+});
+
+test.run();

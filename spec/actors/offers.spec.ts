@@ -1,0 +1,252 @@
+// When the lists of a template count as changed: who says so, who comes and who goes. A pool of equals is no news.
+
+import { mock } from 'node:test';
+import { Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { Offers } from '../../src/actors/offers.ts';
+import type { GatewayEvent } from '../../src/domain/events.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import type { Peer } from '../../src/domain/mcp.ts';
+import { definition, Stage, settled } from '../helpers/failing-backend.ts';
+import { PEER, ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('offers');
+const TOOLS: Partial<Peer> = { capabilities: { tools: {} }, greeting: { serverInfo: { name: 'one' } } };
+const OTHER: Partial<Peer> = {
+  capabilities: { tools: {}, resources: {}, prompts: {} },
+  greeting: { serverInfo: { name: 'other' } },
+};
+
+let stage = new Stage();
+let events$ = new Subject<GatewayEvent>();
+let peers = new Map<string, Partial<Peer>>();
+let backends = new Map<string, ScriptedTransport>();
+let heard: string[] = [];
+let isOver = false;
+/** What all say of themselves; undefined: what `peers` says. */
+let common: Peer | undefined;
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  stage = new Stage();
+  events$ = new Subject();
+  peers = new Map();
+  backends = new Map();
+  heard = [];
+  isOver = false;
+  common = undefined;
+  stage.open = async ({ id }) => {
+    const transport = new ScriptedTransport({ ...PEER, ...peers.get(id) });
+    transport.onExchange = (exchange) => exchange.result({ tools: [] });
+    if (common !== undefined) Object.assign(transport, { peer: common });
+    backends.set(id, transport);
+    return transport;
+  };
+  const { fleet } = stage;
+  new Offers({ fleet, events$ }).changes$.subscribe({
+    next: ({ template, list }) => heard.push(`${template} ${list}`),
+    complete: () => {
+      isOver = true;
+    },
+  });
+});
+test.after.each(async () => {
+  await stage.close();
+  mock.timers.reset();
+});
+
+/** What the fleet told since the last time, in its order. */
+function tell(): void {
+  for (const event of stage.events.splice(0)) events$.next(event);
+}
+
+function taken(): string[] {
+  tell();
+  return heard.splice(0);
+}
+
+async function add(id: string, peer: Partial<Peer>): Promise<void> {
+  peers.set(id, peer);
+  stage.fleet.add(definition(id));
+  await settled();
+}
+
+/** As the registry does it. */
+function drop(id: string): void {
+  tell();
+  void stage.fleet.remove('t', id, 0);
+  const fact = { atMs: 0, template: 't', instanceId: id, serverId: id };
+  events$.next({ type: 'instance.deregistered', ...fact });
+}
+
+test('tells of the first instance that is there, and of the last that goes', async () => {
+  await add('a', OTHER);
+  assert.equal(taken(), ['t tools', 't prompts', 't resources']);
+  drop('a');
+  assert.equal(taken(), ['t tools', 't prompts', 't resources']);
+  await settled();
+  assert.equal(taken(), [], 'its end is no news');
+});
+
+test('says nothing while equals come and go', async () => {
+  await add('a', TOOLS);
+  taken();
+  await add('b', TOOLS);
+  drop('a');
+  await add('c', TOOLS);
+  assert.equal(taken(), []);
+});
+
+test('tells of one that is another server, and of the last of the old ones', async () => {
+  await add('a', TOOLS);
+  taken();
+  await add('b', OTHER);
+  assert.equal(taken(), ['t tools', 't prompts', 't resources']);
+  drop('a');
+  assert.equal(taken(), ['t tools']);
+});
+
+test('takes those for different that say nothing of themselves', async () => {
+  const bare: Peer = { ...PEER, era: 'bare', greeting: {} }; // they are all described by the same object
+  common = bare;
+  await add('a', bare);
+  taken();
+  await add('b', bare);
+  assert.equal(taken(), ['t tools', 't prompts', 't resources']);
+});
+
+test('tells of a new session when nobody else is there, and not of one that is healthy again', async () => {
+  await add('a', TOOLS);
+  taken();
+  stage.ref('a').drain();
+  stage.ref('a').resume();
+  assert.equal(taken(), []);
+  peers.set('a', OTHER);
+  backends.get('a')?.lose();
+  await settled();
+  assert.equal(taken(), [], 'what it listed stands in meanwhile');
+  mock.timers.tick(500);
+  await settled();
+  assert.is(stage.ref('a').state, 'healthy');
+  assert.equal(taken(), ['t tools', 't prompts', 't resources']);
+});
+
+test('says nothing when one of several equals begins anew', async () => {
+  await add('a', TOOLS);
+  await add('b', TOOLS);
+  taken();
+  backends.get('a')?.lose();
+  await settled();
+  mock.timers.tick(500);
+  await settled();
+  assert.is(stage.ref('a').state, 'healthy');
+  assert.equal(taken(), []);
+});
+
+test('counts whom calls do not go to for gone while there are others, and for the last who was there else', async () => {
+  await add('a', TOOLS);
+  taken();
+  stage.ref('a').drain();
+  assert.equal(taken(), []);
+  await add('b', OTHER);
+  assert.equal(taken(), ['t tools', 't prompts', 't resources']);
+  stage.ref('b').drain();
+  stage.ref('b').resume();
+  assert.equal(taken(), []);
+  stage.ref('a').resume();
+  taken();
+  stage.ref('a').drain();
+  assert.equal(taken(), ['t tools']);
+  stage.ref('a').resume();
+  assert.equal(taken(), ['t tools']);
+});
+
+test('takes one that cannot list for gone as soon as another one can', async () => {
+  await add('a', TOOLS);
+  taken();
+  stage.ref('a').drain();
+  await add('b', OTHER);
+  taken();
+  await add('c', TOOLS);
+  assert.equal(taken(), ['t tools'], 'nobody like it could list');
+  stage.ref('a').resume();
+  assert.equal(taken(), [], 'now there is somebody');
+});
+
+test('says nothing when an equal takes over from one that cannot list', async () => {
+  await add('a', OTHER);
+  taken();
+  stage.ref('a').drain();
+  await add('b', OTHER);
+  assert.equal(taken(), []);
+  stage.ref('a').resume();
+  drop('b');
+  assert.equal(taken(), []);
+});
+
+test('tells what goes with one that could not list when another server takes over', async () => {
+  await add('a', OTHER);
+  taken();
+  stage.ref('a').drain();
+  await add('b', TOOLS);
+  assert.equal(taken(), ['t tools', 't prompts', 't resources']);
+});
+
+test('knows a server by what it says, in whatever order', async () => {
+  await add('a', { ...TOOLS, greeting: { serverInfo: { name: 'one', version: '1' }, instructions: 'x' } });
+  taken();
+  await add('b', { ...TOOLS, greeting: { instructions: 'x', serverInfo: { version: '1', name: 'one' } } });
+  assert.equal(taken(), []);
+  await add('c', { ...TOOLS, greeting: { instructions: 'y', serverInfo: { version: '1', name: 'one' } } });
+  assert.equal(taken(), ['t tools']);
+});
+
+test('reads what a server says of itself once, however many others come and go', async () => {
+  let reads = 0;
+  const told = (name: string): Partial<Peer> => ({
+    ...TOOLS,
+    greeting: {
+      get instructions() {
+        reads += 1;
+        return name;
+      },
+    },
+  });
+  for (let count = 0; count < 20; count += 1) await add(`i${count}`, told(`server ${count}`));
+  tell();
+  assert.is(reads, 20);
+  for (let count = 0; count < 20; count += 1) {
+    stage.ref(`i${count}`).drain();
+    stage.ref(`i${count}`).resume();
+  }
+  tell();
+  assert.is(reads, 20);
+});
+
+test('tells of one that says what nobody can compare as of one that is like no other', async () => {
+  let deep: JsonObject = {};
+  for (let level = 0; level < 100_000; level += 1) deep = { deep };
+  await add('a', { ...TOOLS, greeting: deep });
+  taken();
+  await add('b', { ...TOOLS, greeting: deep });
+  assert.equal(taken(), ['t tools']);
+});
+
+test('tells when an instance is replaced in place', async () => {
+  await add('a', TOOLS);
+  taken();
+  await add('a', OTHER);
+  assert.equal(taken(), ['t tools', 't prompts', 't resources']);
+});
+
+test('passes on what instances say, and ends with the fleet', async () => {
+  await add('a', TOOLS);
+  taken();
+  backends.get('a')?.tell('notifications/prompts/list_changed');
+  assert.equal(taken(), ['t prompts']);
+  await stage.fleet.close(0);
+  assert.equal([isOver, events$.observed], [true, false]);
+});
+
+test.run();

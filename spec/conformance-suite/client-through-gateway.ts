@@ -1,0 +1,74 @@
+// The client that a client scenario runs: `node client-through-gateway.ts --speaks legacy|modern|api [--gateway URL] URL`. It
+// speaks to the scenario's server, which is at the URL, directly, or registers it at the gateway and speaks to that; `api` is
+// no MCP but the gateway's own. It is started by the suite, which says in the environment which scenario it is. Its last line
+// is `done`, or says what went wrong.
+
+import { parseArgs } from 'node:util';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { type Json, objectOr } from '../fixtures/wire.ts';
+import { ApiClient } from './api-client.ts';
+import { DONE } from './checks.ts';
+import { acceptForms, CAPABILITIES, PLAYS, type Player } from './client-plays.ts';
+import { deregister, register } from './registration.ts';
+
+/** Longest a scenario may take, in ms; under the limits of those who wait for it, to say why. */
+const scenarioMs = 15_000;
+const healthySeconds = 10;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { speaks: { type: 'string' }, gateway: { type: 'string' } },
+});
+
+/** Ends the program: an open stream that nobody reads is no reason to stay. */
+function end(status: number, said: string): void {
+  process.stdout.write(`${said}\n`, () => process.exit(status));
+}
+
+setTimeout(() => end(1, `the client had not finished after ${scenarioMs / 1000} s`), scenarioMs).unref();
+process.stdin.resume().once('close', () => process.exit(1)); // the suite is gone
+try {
+  await main(positionals.at(-1) ?? '');
+  end(0, DONE);
+} catch (error) {
+  end(1, String(error).replaceAll('\n', ' '));
+}
+
+async function main(scenarioUrl: string): Promise<void> {
+  const play = PLAYS[process.env.MCP_CONFORMANCE_SCENARIO ?? ''];
+  if (play === undefined) throw new Error(`no such scenario: ${process.env.MCP_CONFORMANCE_SCENARIO}`);
+  const context = objectOr(JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}'));
+  const run = (url: string): Promise<void> => playAt(url, (client) => play(client, context));
+  const { gateway } = values;
+  if (gateway === undefined) return run(scenarioUrl);
+  const template = `scenario-${new URL(scenarioUrl).port}`;
+  const instance: Json = { id: `${template}-1`, endpoint: scenarioUrl };
+  await register(gateway, template, instance, healthySeconds);
+  try {
+    await run(`${gateway}/mcp/${template}`);
+  } finally {
+    // The scenario's server does not end before its last connection does.
+    await deregister(gateway, template, String(instance.id));
+  }
+}
+
+async function playAt(url: string, play: (client: Player) => Promise<void>): Promise<void> {
+  const { speaks } = values;
+  if (speaks === 'api') return play(new ApiClient(url));
+  const mode = speaks === 'modern' ? 'auto' : 'legacy';
+  const client = new Client(
+    { name: 'scenario', version: '1' },
+    { capabilities: CAPABILITIES, versionNegotiation: { mode } },
+  );
+  acceptForms(client);
+  const transport = new StreamableHTTPClientTransport(new URL(url));
+  await client.connect(transport);
+  try {
+    const spoken = client.getNegotiatedProtocolVersion() ?? '';
+    if (spoken >= '2026' !== (speaks === 'modern')) throw new Error(`it came to speak ${spoken}`);
+    await play(client);
+    if (speaks === 'legacy') await transport.terminateSession();
+  } finally {
+    await client.close();
+  }
+}

@@ -1,0 +1,98 @@
+import { of } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../src/domain/errors.ts';
+import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
+import { checkedOptions } from '../../src/gateway/checked-options.ts';
+import { createGateway } from '../../src/gateway.ts';
+import type { GatewayOptions } from '../../src/gateway-types.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('gateway: checked options');
+
+test('takes everything that is documented, and nothing at all', () => {
+  const options: GatewayOptions = {
+    store: new MemoryStore(),
+    nodeId: undefined,
+    news$: of(),
+    policy: { strategy: 'random', healthIntervalMs: 5, maxRetries: 0, session: 'shared' },
+    templates: ['demo'],
+    deniedNetworks: ['10.0.0.0/8'],
+    graceMs: 0,
+    sessions: { max: 1, idleMs: 1, processes: 1, share: 1 },
+    sealKey: Buffer.alloc(32),
+    changedCallers$: of('user:1'),
+    onFault: () => {},
+    random: () => 0.5,
+  };
+  assert.equal(checkedOptions(options), options);
+  assert.equal(checkedOptions({}), {});
+});
+
+test('takes undefined for nothing, in the policy too', async () => {
+  const { policy } = checkedOptions(
+    Object({ policy: { strategy: undefined, maxRetries: 1 }, graceMs: undefined }),
+  );
+  assert.equal(policy, { maxRetries: 1 });
+  const gateway = await createGateway(Object({ policy: { strategy: undefined } }));
+  assert.equal(gateway.policy, DEFAULT_POLICY);
+  await gateway.close();
+});
+
+test('names the option that cannot be used, and what it may be', () => {
+  for (const [options, said] of [
+    [
+      { policy: { strategy: 'bogus' } },
+      'policy.strategy: expected one of round_robin, least_connections, weighted_round_robin, health_based, random',
+    ],
+    [
+      { policy: { strategies: 'random' } },
+      'policy.strategies: there is no such option; "strategy" is the nearest',
+    ],
+    [{ polcy: {} }, 'polcy: there is no such option; "policy" is the nearest'],
+    [{ policy: { callTimeoutMs: '30' } }, 'policy.callTimeoutMs: expected milliseconds from 1 to 3600000'],
+    [{ policy: { maxRetries: Number.NaN } }, 'policy.maxRetries: expected a whole number from 0 to 10'],
+    [{ policy: null }, 'policy: expected an object with the options strategy, healthIntervalMs, '],
+    [{ graceMs: Number.POSITIVE_INFINITY }, 'graceMs: expected milliseconds from 0 to 600000'],
+    [{ sealKey: Buffer.alloc(8) }, 'sealKey: expected a Buffer of at least 32 bytes'],
+    [
+      { deniedNetworks: ['everything'] },
+      'deniedNetworks: expected a list of networks in CIDR form, like 10.0.0.0/8',
+    ],
+    [{ templates: ['Bad Name'] }, 'templates: expected a list of names that match ^[a-z]'],
+    [{ store: 'sqlite:///a.db' }, 'store: expected a store, such as openStore gives'],
+    [{ news$: 5 }, 'news$: expected an Observable'],
+    [{ onFault: 'log' }, 'onFault: expected a function'],
+    [{ sessions: { share: 0 } }, 'sessions.share: expected a number above 0, at most 1'],
+    [5, 'expected an object with the options store, nodeId, '],
+  ] as const) {
+    const error = refused(options);
+    assert.is(error.code, 'VALIDATION_ERROR');
+    assert.ok(error.message.startsWith(`What the gateway is made with is not valid: ${said}`), error.message);
+  }
+});
+
+test('finds all that is wrong, and tells no values', () => {
+  const error = refused({ graceMs: 'secret', sealKey: 'secret', policy: { session: 'secret' } });
+  const found = error.facts.items?.map(({ loc }) => loc.join('.'));
+  assert.equal(found, ['options.graceMs', 'options.sealKey', 'options.policy.session']);
+  assert.not.match(JSON.stringify(error.facts.items) + error.message, 'secret');
+  assert.match(error.message, / \(and 2 more\)\.$/);
+});
+
+test('a gateway is not made with options that it would break on later', async () => {
+  const made = createGateway(Object({ policy: { strategy: 'bogus' } }));
+  assert.instance(await made.catch((reason: unknown) => reason), GatewayError);
+});
+
+test.run();
+
+function refused(options: unknown): GatewayError {
+  try {
+    checkedOptions(Object(options) === options ? Object(options) : (options as GatewayOptions));
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) return thrown;
+    throw thrown;
+  }
+  throw new Error('they were taken');
+}

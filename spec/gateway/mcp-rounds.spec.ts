@@ -1,0 +1,246 @@
+// What a client sees of a call that waits for its answer when something happens to the instance: whatever the eras of both
+// ends, such a call counts as one that runs, within the same grace.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { LIMITS } from '../../src/domain/limits.ts';
+import type { SessionFailover } from '../../src/domain/policy.ts';
+import { suite } from '../helpers/suite.ts';
+import { type AskedClient, LegacyClient, ModernClient } from './rounds-clients.ts';
+import { type Backend, LEGACY, OWN, pass, RoundsStage, SHARED } from './rounds-stage.ts';
+
+const test = suite('mcp: calls between two rounds');
+let stage: RoundsStage;
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+});
+test.after.each(async () => {
+  await stage.stop(0);
+  mock.timers.reset();
+});
+
+/** How clients and backends meet. */
+const MEETINGS = {
+  'a legacy client, whose modern server is shared': [SHARED, LegacyClient],
+  'a legacy client, whose modern server is its own': [OWN, LegacyClient],
+  'a legacy client of a legacy server': [LEGACY, LegacyClient],
+  'a modern client of a legacy server': [LEGACY, ModernClient],
+  'a modern client of a modern server': [SHARED, ModernClient],
+} as const;
+type Meeting = keyof typeof MEETINGS;
+const ROUNDS: readonly Meeting[] = [
+  'a legacy client, whose modern server is shared',
+  'a legacy client, whose modern server is its own',
+];
+const RUNNING: readonly Meeting[] = [
+  'a legacy client of a legacy server',
+  'a modern client of a legacy server',
+];
+const ALL = [...ROUNDS, ...RUNNING];
+
+const EVENTS: Readonly<Record<string, () => unknown>> = {
+  'nothing happens': () => undefined,
+  'its instance is drained': () => stage.inner.ref('a').drain(),
+  'its instance is deregistered': () => void stage.inner.fleet.remove('t', 'a', LIMITS.drainMs),
+  'its instance is replaced': () => stage.add('a'),
+  'its instance is restarted': () => stage.inner.ref('a').restart(),
+  'its instance is restarted while it is drained': () => {
+    stage.inner.ref('a').drain();
+    stage.inner.ref('a').restart();
+  },
+  'its instance is unhealthy': async () => {
+    await stage.inner.call('refused', { instanceId: 'a', looksUpTools: false }).end;
+    assert.is(stage.inner.ref('a').state, 'unhealthy');
+  },
+  'its instance crashes': () => stage.transports.get('a')?.at(-1)?.lose(),
+  'the gateway stops': () => void stage.stop(LIMITS.graceMs),
+  'the gateway stops with other calls under way': async () => {
+    await (await LegacyClient.open(stage, 'bob')).ask('slow');
+    void stage.stop(LIMITS.graceMs);
+  },
+};
+const KEPT = Object.keys(EVENTS).slice(0, 6);
+const BOUNDED = KEPT.slice(2);
+
+interface Row {
+  readonly events: readonly string[];
+  readonly meetings: readonly Meeting[];
+  readonly failovers: readonly SessionFailover[];
+  /** Ms between what happens and the answer. */
+  readonly afterMs: number;
+  /** Before it answers, and after. */
+  readonly sees: readonly [string | undefined, string | undefined];
+}
+
+const EACH: readonly SessionFailover[] = ['never', 'auto', 'always'];
+const STAYING: readonly SessionFailover[] = ['never', 'auto'];
+const LATE = LIMITS.drainMs + 1_000;
+
+const TABLE: readonly Row[] = [
+  // Within the grace it goes on where it is, also where the session might move.
+  { events: KEPT, meetings: ALL, failovers: EACH, afterMs: 29_000, sees: [undefined, 'done by a'] },
+  // An unhealthy one may still answer: who has nowhere else to go asks it.
+  {
+    events: ['its instance is unhealthy'],
+    meetings: ROUNDS,
+    failovers: STAYING,
+    afterMs: 0,
+    sees: [undefined, 'done by a'],
+  },
+  {
+    events: ['its instance is unhealthy'],
+    meetings: ROUNDS,
+    failovers: ['always'],
+    afterMs: 0,
+    sees: [undefined, 'done by b'],
+  },
+  {
+    events: ['its instance is unhealthy'],
+    meetings: [...RUNNING, 'a modern client of a modern server'],
+    failovers: EACH,
+    afterMs: 0,
+    sees: [undefined, 'done by a'],
+  },
+  // A session that may not move tells its call at once that its place is gone; so does a call that runs.
+  {
+    events: BOUNDED,
+    meetings: [...ROUNDS, 'a legacy client of a legacy server'],
+    failovers: STAYING,
+    afterMs: LATE,
+    sees: ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE'],
+  },
+  {
+    events: ['its instance crashes'],
+    meetings: [...ROUNDS, 'a legacy client of a legacy server'],
+    failovers: STAYING,
+    afterMs: 0,
+    sees: ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE'],
+  },
+  // One that may move asks elsewhere with the answer; a call that ran is not repeated, since it wrote.
+  { events: BOUNDED, meetings: ROUNDS, failovers: ['always'], afterMs: LATE, sees: [undefined, 'done by b'] },
+  {
+    events: ['its instance crashes'],
+    meetings: ROUNDS,
+    failovers: ['always'],
+    afterMs: 0,
+    sees: [undefined, 'done by b'],
+  },
+  // A client without a session hears of it when it comes back.
+  {
+    events: BOUNDED,
+    meetings: ['a modern client of a legacy server'],
+    failovers: ['auto'],
+    afterMs: LATE,
+    sees: [undefined, 'BACKEND_UNAVAILABLE'],
+  },
+  {
+    events: ['its instance crashes'],
+    meetings: ['a modern client of a legacy server'],
+    failovers: ['auto'],
+    afterMs: 0,
+    sees: [undefined, 'BACKEND_UNAVAILABLE'],
+  },
+  // Nothing waits here for a client that carries the state of a modern server itself: that server has it while it is there.
+  {
+    events: ['nothing happens', 'its instance is drained', 'its instance is replaced'],
+    meetings: ['a modern client of a modern server'],
+    failovers: ['auto'],
+    afterMs: LATE,
+    sees: [undefined, 'done by a'],
+  },
+  {
+    events: ['its instance is deregistered'],
+    meetings: ['a modern client of a modern server'],
+    failovers: ['auto'],
+    afterMs: LATE,
+    sees: [undefined, 'instance_gone'],
+  },
+  // A gateway that stops takes no new request: no next round, and no client that comes back.
+  {
+    events: ['the gateway stops', 'the gateway stops with other calls under way'],
+    meetings: ROUNDS,
+    failovers: EACH,
+    afterMs: 0,
+    sees: ['SHUTTING_DOWN', 'SHUTTING_DOWN'],
+  },
+  {
+    events: ['the gateway stops', 'the gateway stops with other calls under way'],
+    meetings: ['a modern client of a legacy server'],
+    failovers: ['auto'],
+    afterMs: 0,
+    sees: [undefined, 'call_not_here'],
+  },
+  // A call that runs, and has only to be answered, has the grace.
+  {
+    events: ['the gateway stops'],
+    meetings: ['a legacy client of a legacy server'],
+    failovers: EACH,
+    afterMs: 24_000,
+    sees: [undefined, 'done by a'],
+  },
+  {
+    events: ['the gateway stops'],
+    meetings: ['a legacy client of a legacy server'],
+    failovers: EACH,
+    afterMs: 26_000,
+    sees: ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE'],
+  },
+];
+
+for (const { events, meetings, failovers, afterMs, sees } of TABLE) {
+  for (const event of events) {
+    for (const meeting of meetings) {
+      for (const failover of failovers) {
+        const when = `${event} ${afterMs / 1_000} s before it answers`;
+        test(`${meeting} with failover ${failover} sees ${sees[1]} when ${when}`, async () => {
+          const [backend, Client] = MEETINGS[meeting];
+          const client = await asked(backend, Client, failover);
+          await EVENTS[event]?.();
+          await pass(afterMs);
+          const before = client.seen;
+          await client.reply();
+          assert.equal([before, client.seen, client.answers], [...sees, 1]);
+          assert.equal([stage.calls, stage.inner.fleet.inFlight], others(event), 'nothing of it is left');
+        });
+      }
+    }
+  }
+}
+
+test('a legacy client is asked nothing more when as many calls of its caller wait as may; others are', async () => {
+  stage = new RoundsStage(SHARED);
+  await stage.add('a');
+  const many = await LegacyClient.open(stage);
+  const share = LIMITS.parkedCalls * LIMITS.ownerShare;
+  for (let count = 0; count < share; count += 1) await many.ask('write', 100 + count);
+  const oneMore = await (await LegacyClient.open(stage)).ask();
+  const other = await (await LegacyClient.open(stage, 'bob')).ask();
+  assert.equal([many.seen, oneMore.seen, other.seen], [undefined, 'QUEUE_FULL', undefined]);
+  assert.is(stage.inner.ref('a').snapshot(1).inFlight, share + 1);
+  await many.reply();
+  await oneMore.ask();
+  assert.equal([many.seen, oneMore.seen], ['done by a', undefined]);
+});
+
+test.run();
+
+/** A client that has called, and was asked, on `a`, with `b` beside it. */
+async function asked(
+  backend: Backend,
+  Client: typeof LegacyClient | typeof ModernClient,
+  failover: SessionFailover,
+): Promise<AskedClient> {
+  stage = new RoundsStage(backend, failover);
+  await stage.add('a');
+  const client = Client === LegacyClient ? await LegacyClient.open(stage) : new ModernClient(stage);
+  if (client instanceof LegacyClient) await stage.add('b');
+  await client.ask();
+  if (client instanceof ModernClient) await stage.add('b');
+  return client;
+}
+
+/** Calls at the backends, and in flight, that have nothing to do with it. */
+function others(event: string): number[] {
+  return event.endsWith('with other calls under way') ? [1, 1] : [0, 0];
+}

@@ -1,0 +1,164 @@
+// A stage for specs of calls whose server asks its client: the endpoint with its actors as a gateway puts them together,
+// over two scripted instances. Its clients are in rounds-clients.ts. Time is simulated by the spec.
+
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { Subject } from 'rxjs';
+import type { InstanceRef } from '../../src/actors/instance-ref.ts';
+import { RetryBudget } from '../../src/actors/retry-budget.ts';
+import { backendUnavailable } from '../../src/domain/errors.ts';
+import type { InstanceDefinition } from '../../src/domain/instance.ts';
+import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
+import { META, type Peer } from '../../src/domain/mcp.ts';
+import type { SessionFailover } from '../../src/domain/policy.ts';
+import { alarm } from '../../src/gateway/alarm.ts';
+import { Mcp } from '../../src/gateway/mcp.ts';
+import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
+import { failureOf } from '../../src/protocol/rpc-failure.ts';
+import { definition, READ, Stage, WRITE } from '../helpers/failing-backend.ts';
+import { type ScriptedExchange, ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { RecordedReply } from '../protocol/recorded-reply.ts';
+
+/** What both instances are. */
+export interface Backend {
+  readonly peer: Partial<Peer>;
+  /** What they say in a conversation of one client; null: they keep none. */
+  readonly own: Partial<Peer> | null;
+  readonly transport: 'http' | 'in-process';
+}
+
+const MODERN: Partial<Peer> = { era: 'modern', protocolVersion: '2026-07-28' };
+/** A modern server over HTTP: its clients share the instance's conversation. */
+export const SHARED: Backend = { peer: MODERN, own: null, transport: 'http' };
+/** A modern program: a client that can be asked has a process of its own. */
+export const OWN: Backend = { peer: MODERN, own: MODERN, transport: 'http' };
+/** A server of the legacy era, with a session for each client. */
+export const LEGACY: Backend = { peer: {}, own: {}, transport: 'http' };
+
+const REFUSED = backendUnavailable('connection refused', { delivered: 'unknown', unreachable: true });
+const QUESTION = { message: 'sure?', requestedSchema: {} };
+const TYPES = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
+
+/** Instances `a` and `b` of template `t`, each of which asks before it does what it is asked. `slow` it never does, `refused` makes it unhealthy. */
+export class RoundsStage {
+  readonly inner: Stage;
+  readonly mcp: Mcp;
+  readonly changedCallers$ = new Subject<string>();
+  /** The transports of each instance, by id, latest last. */
+  readonly transports = new Map<string, ScriptedTransport[]>();
+  /** Where clients come in; undefined for all templates as one. */
+  template: string | undefined = 't';
+  readonly #backend: Backend;
+
+  constructor(backend: Backend, sessionFailover: SessionFailover = 'never') {
+    this.#backend = backend;
+    this.inner = new Stage({ sessionFailover });
+    this.inner.open = async ({ id }) => this.#open(id);
+    const { fleet, dispatcher, emit } = this.inner;
+    this.mcp = new Mcp({
+      fleet,
+      dispatcher,
+      emit,
+      alarm,
+      budget: new RetryBudget(() => Date.now()),
+      now: () => Date.now(),
+      isAccepting: () => this.inner.isAccepting,
+      events$: new Subject(),
+      changedCallers$: this.changedCallers$,
+      serverInfo: { name: 'gateway', version: '1' },
+      random: () => 0.5,
+    });
+  }
+
+  async add(id: string): Promise<InstanceRef> {
+    const { transport } = this.#backend;
+    const way: Partial<InstanceDefinition> =
+      transport === 'http' ? { transport, endpoint: `http://${id}.test/mcp` } : { transport };
+    const ref = this.inner.fleet.add(definition(id, way));
+    await settled();
+    return ref;
+  }
+
+  /** Every conversation that was had with an instance, those of single clients included. */
+  conversations(id: string): ScriptedTransport[] {
+    return (this.transports.get(id) ?? []).flatMap((transport) => [transport, ...transport.upstreams]);
+  }
+
+  /** Calls that the backends work on, or wait with for a reply. */
+  get calls(): number {
+    const open = ['a', 'b'].flatMap((id) => this.conversations(id)).flatMap((one) => one.open);
+    return open.filter(({ request }) => request.method === 'tools/call').length;
+  }
+
+  /** What the gateway does when it stops. */
+  async stop(graceMs: number): Promise<void> {
+    this.inner.isAccepting = false;
+    await Promise.all([this.mcp.close(graceMs), this.inner.fleet.close(graceMs)]);
+  }
+
+  /** One HTTP request; what is refused before it is answered is in the reply, too. */
+  send(method: McpRequest['method'], message: unknown, headers: object, ownerId = 'ann'): RecordedReply {
+    const reply = new RecordedReply();
+    void this.#handle(reply, {
+      method,
+      headers: { ...TYPES, ...headers },
+      body: Buffer.from(message === undefined ? '' : JSON.stringify(message)),
+      template: this.template,
+      principal: { id: ownerId, kind: 'user', name: ownerId, scopes: new Set(['tools:call']) },
+      charge: () => {},
+    });
+    return reply;
+  }
+
+  async #handle(reply: RecordedReply, request: McpRequest): Promise<void> {
+    try {
+      await this.mcp.endpoint.handle(request, reply);
+    } catch (thrown) {
+      const { status, body } = failureOf(thrown);
+      reply.json(status, body);
+    }
+  }
+
+  #open(id: string): ScriptedTransport {
+    const { peer, own } = this.#backend;
+    const transport = new ScriptedTransport({ capabilities: { tools: {} }, ...peer });
+    transport.ownPeer = own;
+    transport.onExchange = (exchange) => answer(id, exchange);
+    this.transports.set(id, [...(this.transports.get(id) ?? []), transport]);
+    return transport;
+  }
+}
+
+/** A legacy server asks in the middle of the call, a modern one by its result; who is told yes, is done. */
+function answer(id: string, exchange: ScriptedExchange): void {
+  const { method, params = {} } = exchange.request;
+  if (method === 'tools/list') exchange.result({ tools: [WRITE, READ] });
+  else if (method === 'subscriptions/listen') exchange.notify('notifications/subscriptions/acknowledged');
+  else if (method !== 'tools/call') exchange.result();
+  else if (params.name === 'slow') return;
+  else if (params.name === 'refused') exchange.fail(REFUSED);
+  else if (params.name === 'read' || params.inputResponses !== undefined) exchange.result(doneBy(id));
+  else if (isJsonObject(params._meta) && params._meta[META.clientInfo] !== undefined) {
+    const inputRequests = { sure: { method: 'elicitation/create', params: QUESTION } };
+    exchange.result({ resultType: 'input_required', inputRequests, requestState: 'state' });
+  } else {
+    const done = () => exchange.isOpen && exchange.result(doneBy(id));
+    exchange.say({ kind: 'request', method: 'elicitation/create', params: QUESTION, answer: done });
+  }
+}
+
+function doneBy(id: string): JsonObject {
+  return { content: [{ type: 'text', text: `done by ${id}` }] };
+}
+
+/** Lets ms of simulated time pass, and what follows. */
+export async function pass(ms: number): Promise<void> {
+  await settled();
+  mock.timers.tick(ms);
+  await settled();
+}
+
+/** Everything that can settle has settled. */
+export async function settled(): Promise<void> {
+  for (let times = 0; times < 4; times += 1) await turn();
+}

@@ -1,0 +1,69 @@
+// What a gateway shows of itself, over a real fleet; what clients have open is made up.
+
+import { Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import type { InstanceClients } from '../../src/actors/client-metrics.ts';
+import type { GatewayEvent } from '../../src/domain/events.ts';
+import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
+import { Status } from '../../src/gateway/status.ts';
+import { Stage, silent } from '../helpers/failing-backend.ts';
+import { codeOf } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('status of a gateway');
+const CLIENTS: Readonly<Record<string, InstanceClients>> = { 's.a': { sessions: 3, ownProcesses: 1 } };
+const NOBODY: InstanceClients = { sessions: 0, ownProcesses: 0 };
+const clientStats = { parkedSessions: 2, maxSessions: 10, templates: new Map() };
+
+let stage = new Stage();
+let events$ = new Subject<GatewayEvent>();
+let status: Status;
+test.before.each(() => {
+  stage = new Stage();
+  events$ = new Subject();
+  const mcp = { clientsAt: (serverId: string) => CLIENTS[serverId] ?? NOBODY, stats: clientStats };
+  status = new Status({ fleet: stage.fleet, mcp, events$ });
+});
+test.after.each(() => stage.close());
+
+test('shows every instance with what clients have there, alone like among all', async () => {
+  stage.fleet.govern('s', DEFAULT_POLICY);
+  await stage.add('b', silent);
+  const busy = await stage.add('a', silent, { fields: { template: 's', serverId: 's.a' } });
+  const servers = status.servers();
+  assert.equal(
+    servers.map(({ definition, snapshot, clients }) => [definition.serverId, snapshot.state, clients]),
+    [
+      ['s.a', 'healthy', CLIENTS['s.a']],
+      ['b', 'healthy', NOBODY],
+    ],
+  );
+  assert.equal(status.server(busy), servers[0]);
+});
+
+test('tells the health of a template now, and again when one of its instances changes', async () => {
+  stage.fleet.govern('s', DEFAULT_POLICY);
+  const counts: string[] = [];
+  const watching = status.health$('t').subscribe(({ healthy, total }) => counts.push(`${healthy}/${total}`));
+  const ref = await stage.add('a', silent);
+  const fact = { atMs: 0, instanceId: 'a', serverId: 'a' };
+  events$.next({ type: 'instance.healthy', ...fact, template: 't', era: 'legacy' });
+  events$.next({ type: 'instance.healthy', ...fact, template: 's', era: 'legacy' });
+  ref.drain();
+  events$.next({ type: 'instance.draining', ...fact, template: 't' });
+  watching.unsubscribe();
+  assert.equal(counts, ['0/0', '1/1', '0/0']);
+  assert.is(await codeOf(() => status.health('x')), 'TEMPLATE_NOT_FOUND');
+});
+
+test('counts what the events tell, until its end', () => {
+  const started: GatewayEvent = { type: 'exchange.started', atMs: 0, template: 't', method: 'tools/call' };
+  events$.next(started);
+  const { totalRequests, activeConnections, clients } = status.stats();
+  assert.equal([totalRequests, activeConnections, clients], [1, 0, clientStats]);
+  status.close();
+  events$.next(started);
+  assert.is(status.stats().totalRequests, 1);
+});
+
+test.run();

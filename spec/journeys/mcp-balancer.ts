@@ -1,0 +1,91 @@
+// A plain load balancer as a spec needs one in front of several nodes: each request goes to the next node in turn, unless
+// a header says where it belongs. It knows neither JSON-RPC nor MCP, as those of nginx and HAProxy do not.
+
+import { once } from 'node:events';
+import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+
+/** A balancer that listens. Close it in the end. */
+export interface Balancer {
+  readonly url: string;
+  /** Which node took each request so far, by its place in the list. */
+  readonly taken: readonly number[];
+  close(): Promise<void>;
+}
+
+export interface BalancerOptions {
+  /**
+   * Headers that stick: the node that was first sent a value, or first answered with it, gets every request that carries
+   * it. The first one that a request has counts. Default: none, which is round robin.
+   */
+  readonly stickTo?: readonly string[];
+}
+
+/** Starts one on a free port. A node that does not listen is passed over; what breaks off is not repeated. */
+export async function startBalancer(
+  nodes: readonly string[],
+  { stickTo = [] }: BalancerOptions = {},
+): Promise<Balancer> {
+  const agent = new Agent({ keepAlive: true });
+  const taken: number[] = [];
+  const stuck = new Map<string, number>();
+  let turn = 0;
+
+  const placeOf = (key: string | undefined): number => {
+    const known = key === undefined ? undefined : stuck.get(key);
+    if (known !== undefined) return known;
+    turn += 1;
+    return (turn - 1) % nodes.length;
+  };
+  const forward = (incoming: IncomingMessage, body: Buffer, response: ServerResponse): void => {
+    const key = keyIn(incoming, stickTo);
+    const first = placeOf(key);
+    const attempt = (index: number, left: number): void => {
+      const { method, url = '/', headers } = incoming;
+      const outgoing = request(new URL(url, nodes[index]), { method, headers, agent });
+      response.once('close', () => outgoing.destroy());
+      outgoing.once('error', (error) => {
+        if ('code' in error && error.code === 'ECONNREFUSED' && left > 1)
+          attempt((index + 1) % nodes.length, left - 1);
+        else if (!response.headersSent) response.writeHead(502).end();
+        else response.destroy();
+      });
+      outgoing.once('response', (answer) => {
+        taken.push(index);
+        for (const stick of [key, keyIn(answer, stickTo)]) {
+          if (stick !== undefined) stuck.set(stick, index);
+        }
+        response.writeHead(answer.statusCode ?? 502, answer.headers).flushHeaders();
+        answer.once('error', () => response.destroy()).pipe(response);
+      });
+      outgoing.end(body);
+    };
+    attempt(first, nodes.length);
+  };
+
+  const server = createServer((incoming, response) => {
+    const chunks: Buffer[] = [];
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+    incoming.once('error', () => response.destroy());
+    incoming.once('end', () => forward(incoming, Buffer.concat(chunks), response));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    taken,
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      agent.destroy();
+      await closed;
+    },
+  };
+}
+
+function keyIn({ headers }: IncomingMessage, names: readonly string[]): string | undefined {
+  const name = names.find((one) => headers[one.toLowerCase()] !== undefined);
+  return name === undefined ? undefined : `${name} ${headers[name.toLowerCase()]}`;
+}

@@ -1,0 +1,54 @@
+import * as assert from 'uvu/assert';
+import { ANONYMOUS } from '../../src/domain/account.ts';
+import { FairMap } from '../../src/protocol/fair-map.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('fair map');
+
+function put(map: FairMap<string>, ownerId: string, ...keys: readonly string[]): void {
+  for (const key of keys) map.set(ownerId, key, `${ownerId} ${key}`);
+}
+
+const keysOf = (map: FairMap<string>, ownerId: string, keys: string) =>
+  [...keys].filter((key) => map.get(ownerId, key) !== undefined).join('');
+
+test('keeps entries of owners apart', () => {
+  const map = new FairMap<string>(8);
+  put(map, 'ann', 'a');
+  put(map, 'eve', 'a');
+  assert.equal(
+    [map.get('ann', 'a'), map.get('eve', 'a'), map.get('eve', 'b')],
+    ['ann a', 'eve a', undefined],
+  );
+  put(map, 'eve', 'a');
+  assert.is(map.size, 2);
+});
+
+test('who has more than his quarter makes room himself: what he has not used for longest', () => {
+  const forgotten: string[] = [];
+  const map = new FairMap<string>(12, (value) => forgotten.push(value));
+  put(map, 'ann', 'a');
+  put(map, 'eve', 'a', 'b', 'c');
+  map.get('eve', 'a');
+  put(map, 'eve', 'd', 'e', 'f');
+  assert.equal([keysOf(map, 'ann', 'a'), keysOf(map, 'eve', 'abcdef')], ['a', 'def']);
+  assert.equal([map.size, forgotten], [4, ['eve b', 'eve c', 'eve a']]);
+});
+
+test('when it is full who has most makes room', () => {
+  const map = new FairMap<string>(8);
+  put(map, 'dan', 'a');
+  for (const owner of ['ann', 'bob', 'cat']) put(map, owner, 'a', 'b');
+  put(map, 'eve', 'a', 'b');
+  assert.equal([map.size, keysOf(map, 'dan', 'a'), keysOf(map, 'ann', 'ab')], [8, 'a', 'b']);
+  for (let number = 0; number < 10; number += 1) put(map, `owner ${number}`, 'a');
+  assert.equal([map.size, keysOf(map, 'dan', 'a')], [8, '']);
+});
+
+test('callers who are all one owner have no share', () => {
+  const map = new FairMap<string>(8);
+  put(map, ANONYMOUS.id, ...'abcdefghij');
+  assert.equal([map.size, keysOf(map, ANONYMOUS.id, 'abcdefghij')], [8, 'cdefghij']);
+});
+
+test.run();

@@ -1,0 +1,86 @@
+// Who finds out, who waits for it, and what becomes of those who wait when it fails.
+
+import { setImmediate as turn } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { backendUnavailable, queueFull, shuttingDown } from '../../src/domain/errors.ts';
+import { FirstAsker } from '../../src/transports/first-asker.ts';
+import { codeOf } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('first asker');
+
+test('lets one ask and the others wait, and nobody once it is known', async () => {
+  const { asker, asking, come } = make();
+  const all = ['a', 'b', 'c'].map((name) => come(name));
+  await turn();
+  assert.equal([[...asking.keys()], asker.isKnown], [['a'], false]);
+  asking.get('a')?.resolve('found');
+  assert.is(await all[0], 'found');
+  await turn();
+  assert.equal([[...asking.keys()], asker.isKnown], [['a', 'b', 'c'], true]);
+  void come('d');
+  await turn();
+  assert.ok(asking.has('d'));
+});
+
+test('lets nobody wait for what is known from the start', async () => {
+  const { asking, come } = make(true);
+  void come('a');
+  void come('b');
+  await turn();
+  assert.equal([...asking.keys()], ['a', 'b']);
+});
+
+test('fails all who wait with what the first one failed with, and lets the next one ask', async () => {
+  const { asking, come } = make();
+  const all = ['a', 'b', 'c'].map((name) => codeOf(come(name)));
+  asking.get('a')?.reject(queueFull('it is sick'));
+  assert.equal(await Promise.all(all), ['QUEUE_FULL', 'QUEUE_FULL', 'QUEUE_FULL']);
+  assert.equal([...asking.keys()], ['a']);
+  void come('d');
+  await turn();
+  assert.ok(asking.has('d'));
+});
+
+test('goes on with the next one when the first one leaves', async () => {
+  const { asker, asking, come } = make();
+  const caller = new AbortController();
+  const left = codeOf(come('a', caller.signal));
+  const [b, c] = [come('b'), come('c')];
+  caller.abort();
+  asking.get('a')?.reject(backendUnavailable('called off', { delivered: 'no' }));
+  assert.is(await left, 'BACKEND_UNAVAILABLE');
+  await turn();
+  assert.equal([...asking.keys()], ['a', 'b']);
+  asking.get('b')?.resolve('found');
+  assert.is(await b, 'found');
+  await turn();
+  assert.is(asker.isKnown, true);
+  asking.get('c')?.resolve('too');
+  assert.is(await c, 'too');
+});
+
+test('ends the wait of who leaves', async () => {
+  const { asking, come } = make();
+  void come('a');
+  const caller = new AbortController();
+  const waiting = codeOf(come('b', caller.signal));
+  caller.abort();
+  assert.is(await waiting, 'SHUTTING_DOWN');
+  assert.is(await codeOf(come('c', AbortSignal.abort())), 'SHUTTING_DOWN');
+  assert.equal([...asking.keys()], ['a']);
+});
+
+test.run();
+
+function make(isKnown = false) {
+  const asker = new FirstAsker(isKnown);
+  const asking = new Map<string, PromiseWithResolvers<string>>();
+  const come = (name: string, signal = new AbortController().signal): Promise<string> =>
+    asker.run({ signal, calledOff: shuttingDown }, () => {
+      const open = Promise.withResolvers<string>();
+      asking.set(name, open);
+      return open.promise;
+    });
+  return { asker, asking, come };
+}

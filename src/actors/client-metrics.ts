@@ -1,0 +1,153 @@
+// Counts what MCP clients have open, and what became of it, from the event stream: a subscriber like metrics.ts. Nothing is
+// looked up or walked when something happens; nothing is stored.
+
+import type { Observable, Subscription } from 'rxjs';
+import type { GatewayEvent } from '../domain/events.ts';
+import type { TransportKind } from '../domain/instance.ts';
+
+/** What clients have at one instance now. */
+export interface InstanceClients {
+  /** Sessions that are pinned to it, parked ones included. */
+  readonly sessions: number;
+  /** Processes that it runs for single clients, with a session or without. */
+  readonly ownProcesses: number;
+}
+
+/** Since the gateway started; `open` and `running` are those of now. */
+export interface ClientCounts {
+  /** `ended` includes those that were lost: open = opened - ended. */
+  readonly sessions: {
+    readonly open: number;
+    readonly opened: number;
+    readonly ended: number;
+    readonly lost: number;
+    readonly moved: number;
+  };
+  /** Processes of single clients. `lost`: they ended by themselves. */
+  readonly ownProcesses: { readonly running: number; readonly started: number; readonly lost: number };
+}
+
+/** One template's, as they grow. */
+interface Tally {
+  opened: number;
+  ended: number;
+  lost: number;
+  moved: number;
+  started: number;
+  stopped: number;
+  lostProcesses: number;
+}
+
+const NOBODY: InstanceClients = { sessions: 0, ownProcesses: 0 };
+
+export class ClientMetrics {
+  readonly #templates = new Map<string, Tally>();
+  /** By server id; those where anything is open. What was counted up is counted down under the same id. */
+  readonly #instances = new Map<string, { sessions: number; ownProcesses: number }>();
+  readonly #subscription: Subscription;
+
+  constructor(events$: Observable<GatewayEvent>) {
+    this.#subscription = events$.subscribe((event) => this.#count(event));
+  }
+
+  /** How many instances clients have something at; for specs that look for leaks. */
+  get size(): number {
+    return this.#instances.size;
+  }
+
+  /** By template: of those that ever had a session or a process of a client. */
+  counts(): ReadonlyMap<string, ClientCounts> {
+    return new Map([...this.#templates].map(([template, tally]) => [template, countsOf(tally)]));
+  }
+
+  /** At the instance of that server id. */
+  at(serverId: string): InstanceClients {
+    return this.#instances.get(serverId) ?? NOBODY;
+  }
+
+  close(): void {
+    this.#subscription.unsubscribe();
+  }
+
+  #count(event: GatewayEvent): void {
+    switch (event.type) {
+      case 'session.opened':
+        this.#tallyOf(event.template).opened += 1;
+        this.#change(event.serverId, 1, 0);
+        break;
+      case 'session.moved':
+        this.#tallyOf(event.template).moved += 1;
+        this.#change(event.fromServerId, -1, 0);
+        this.#change(event.serverId, 1, 0);
+        break;
+      case 'session.ended': {
+        const tally = this.#tallyOf(event.template);
+        tally.ended += 1;
+        if (event.isLost) tally.lost += 1;
+        this.#change(event.serverId, -1, 0);
+        break;
+      }
+      case 'upstream.opened':
+        if (!isProcess(event)) break;
+        this.#tallyOf(event.template).started += 1;
+        this.#change(event.serverId, 0, 1);
+        break;
+      case 'upstream.ended': {
+        if (!isProcess(event)) break;
+        const tally = this.#tallyOf(event.template);
+        tally.stopped += 1;
+        if (event.isLost) tally.lostProcesses += 1;
+        this.#change(event.serverId, 0, -1);
+        break;
+      }
+    }
+  }
+
+  #tallyOf(template: string): Tally {
+    const known = this.#templates.get(template);
+    if (known !== undefined) return known;
+    const tally = { opened: 0, ended: 0, lost: 0, moved: 0, started: 0, stopped: 0, lostProcesses: 0 };
+    this.#templates.set(template, tally);
+    return tally;
+  }
+
+  #change(serverId: string, sessions: number, ownProcesses: number): void {
+    let clients = this.#instances.get(serverId);
+    if (clients === undefined) {
+      clients = { sessions: 0, ownProcesses: 0 };
+      this.#instances.set(serverId, clients);
+    }
+    clients.sessions += sessions;
+    clients.ownProcesses += ownProcesses;
+    if (clients.sessions === 0 && clients.ownProcesses === 0) this.#instances.delete(serverId);
+  }
+}
+
+/** The counts of several templates together. */
+export function sumOf(counts: Iterable<ClientCounts>): ClientCounts {
+  const sum = { open: 0, opened: 0, ended: 0, lost: 0, moved: 0 };
+  const processes = { running: 0, started: 0, lost: 0 };
+  for (const { sessions, ownProcesses } of counts) {
+    sum.open += sessions.open;
+    sum.opened += sessions.opened;
+    sum.ended += sessions.ended;
+    sum.lost += sessions.lost;
+    sum.moved += sessions.moved;
+    processes.running += ownProcesses.running;
+    processes.started += ownProcesses.started;
+    processes.lost += ownProcesses.lost;
+  }
+  return { sessions: sum, ownProcesses: processes };
+}
+
+function countsOf({ opened, ended, lost, moved, started, stopped, lostProcesses }: Tally): ClientCounts {
+  return {
+    sessions: { open: opened - ended, opened, ended, lost, moved },
+    ownProcesses: { running: started - stopped, started, lost: lostProcesses },
+  };
+}
+
+/** Over HTTP, what a client has of its own is a session of the backend. */
+function isProcess({ transport }: { readonly transport: TransportKind }): boolean {
+  return transport === 'stdio';
+}

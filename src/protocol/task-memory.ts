@@ -1,0 +1,159 @@
+// Remembers which instance runs a task, for who began it: one memory for all paths and both eras, since a task is the same
+// one however its owner comes to it. How a request about one is worded, and answered, is not known here.
+
+import { type MonoTypeOperatorFunction, tap } from 'rxjs';
+import type { Answer } from '../domain/exchange.ts';
+import { isJsonObject, type JsonText } from '../domain/json.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { FairMap } from './fair-map.ts';
+import { type OwnInstance, splitInstance } from './joined-names.ts';
+
+/** Tasks remembered, of all clients together; see FairMap for whose is forgotten first. */
+const MOST_TASKS = 10_000;
+/** Instances remembered that gave one client the same id. */
+const MOST_PLACES = 8;
+/** Longest id that is remembered, in characters. */
+const LONGEST_ID = 1_024;
+
+/** Who asks, and where: without a template at all of them together. */
+export interface TaskAsker {
+  readonly ownerId: string;
+  readonly template: string | undefined;
+}
+
+/** An instance that runs a task of this id. */
+interface Place extends OwnInstance {
+  /** False: he asked for it, and it was there, which proves nothing against others. */
+  readonly isBegun: boolean;
+}
+
+/** What one owner has under one id, latest last: ids are the instances' own, and two may give the same one. */
+interface Known {
+  readonly taskId: string;
+  readonly places: readonly Place[];
+}
+
+/** The tasks that were heard of. Ids that cannot be remembered (`isTaskId`) are nobody's. */
+export class TaskMemory {
+  readonly #known = new FairMap<Known>(MOST_TASKS, ({ taskId, places }) => {
+    for (const place of places) this.#leave(place, taskId);
+  });
+  /** By template and task: how many owners began it at which instance. */
+  readonly #begun = new Map<string, Map<string, number>>();
+
+  /** How many are remembered. */
+  get size(): number {
+    return this.#known.size;
+  }
+
+  /** The instance that runs the task, by the name that it has where it is asked for; the latest one of several. */
+  find({ ownerId, template }: TaskAsker, taskId: string): string | undefined {
+    if (!isTaskId(taskId)) return undefined;
+    const place = this.#known
+      .get(ownerId, taskId)
+      ?.places.findLast(
+        (one) => (template ?? one.template) === one.template && (one.isBegun || !this.#isBegun(one, taskId)),
+      );
+    if (place === undefined || template !== undefined) return place?.instanceId;
+    return `${place.template}/${place.instanceId}`;
+  }
+
+  /** True when a task of that id was begun by somebody: whoever does not find it is not he. */
+  isTaken(template: string, taskId: string): boolean {
+    return isTaskId(taskId) && this.#begun.has(keyOf(template, taskId));
+  }
+
+  /** True when the task of that id at this very instance was begun by others, and not by who asks. */
+  isOthers(asker: TaskAsker, taskId: string, instanceId: string): boolean {
+    const own = ownOf(asker, instanceId);
+    if (own === undefined || !isTaskId(taskId) || !this.#isBegun(own, taskId)) return false;
+    const places = this.#known.get(asker.ownerId, taskId)?.places ?? [];
+    return !places.some((one) => one.isBegun && isSame(one, own));
+  }
+
+  /** He has found it there, which proves nothing against others. */
+  found(asker: TaskAsker, taskId: string, instanceId: string): void {
+    this.#keep(asker, taskId, instanceId, false);
+  }
+
+  /** He began it there. */
+  begun(asker: TaskAsker, taskId: string, instanceId: string): void {
+    this.#keep(asker, taskId, instanceId, true);
+  }
+
+  /** Learns of the task that a request begins. */
+  following(asker: TaskAsker): MonoTypeOperatorFunction<Answer> {
+    return tap(({ event, instanceId }) => {
+      const taskId = event.kind === 'result' ? taskIdIn(event.result) : undefined;
+      if (taskId !== undefined) this.begun(asker, taskId, instanceId);
+    });
+  }
+
+  #keep(asker: TaskAsker, taskId: string, instanceId: string, isBegun: boolean): void {
+    const own = ownOf(asker, instanceId);
+    if (own === undefined || !isTaskId(taskId)) return;
+    const { places = [] } = this.#known.get(asker.ownerId, taskId) ?? {};
+    const before = places.find((one) => isSame(one, own));
+    const others = places.filter((one) => one !== before);
+    const [oldest] = others;
+    if (oldest !== undefined && others.length >= MOST_PLACES) this.#leave(oldest, taskId);
+    const place = { ...own, isBegun: isBegun || before?.isBegun === true };
+    if (place.isBegun && before?.isBegun !== true) this.#take(place, taskId);
+    this.#known.set(asker.ownerId, taskId, { taskId, places: [...others.slice(1 - MOST_PLACES), place] });
+  }
+
+  #isBegun({ template, instanceId }: OwnInstance, taskId: string): boolean {
+    return this.#begun.get(keyOf(template, taskId))?.has(instanceId) === true;
+  }
+
+  #take({ template, instanceId }: Place, taskId: string): void {
+    const key = keyOf(template, taskId);
+    const instances = this.#begun.get(key) ?? new Map<string, number>();
+    instances.set(instanceId, (instances.get(instanceId) ?? 0) + 1);
+    this.#begun.set(key, instances);
+  }
+
+  #leave({ template, instanceId, isBegun }: Place, taskId: string): void {
+    const key = keyOf(template, taskId);
+    const instances = this.#begun.get(key);
+    if (!isBegun || instances === undefined) return;
+    const left = (instances.get(instanceId) ?? 0) - 1;
+    if (left > 0) instances.set(instanceId, left);
+    else instances.delete(instanceId);
+    if (instances.size === 0) this.#begun.delete(key);
+  }
+}
+
+/** True for an id that can be remembered. */
+export function isTaskId(taskId: unknown): taskId is string {
+  return typeof taskId === 'string' && taskId.length <= LONGEST_ID;
+}
+
+/** True for the methods that name a task by its `taskId`, which means nothing in any other. */
+export function isTaskMethod(method: string): boolean {
+  return method.startsWith('tasks/');
+}
+
+/**
+ * Id of the task that a result says was begun; undefined when it says nothing of the kind. Only small results do.
+ * Source: MCP 2025-11-25 basic/utilities/tasks (in `task`), SEP-2663 (in a result of another type than `complete`).
+ */
+export function taskIdIn(result: JsonText): string | undefined {
+  if (result.bytes.length > LIMITS.provenAnswerBytes || !isJsonObject(result.value)) return undefined;
+  const { task, taskId, resultType = 'complete' } = result.value;
+  if (isJsonObject(task)) return isTaskId(task.taskId) ? task.taskId : undefined;
+  return resultType !== 'complete' && isTaskId(taskId) ? taskId : undefined;
+}
+
+/** The instance by the name that its template has for it. */
+function ownOf({ template }: TaskAsker, instanceId: string): OwnInstance | undefined {
+  return template === undefined ? splitInstance(instanceId) : { template, instanceId };
+}
+
+function isSame(one: OwnInstance, other: OwnInstance): boolean {
+  return one.template === other.template && one.instanceId === other.instanceId;
+}
+
+function keyOf(...parts: readonly string[]): string {
+  return JSON.stringify(parts);
+}

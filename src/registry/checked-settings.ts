@@ -1,0 +1,16 @@
+// Checks the settings of a template before they are stored: requests and files were checked where they came in, what an
+// embedding program gives was not.
+
+import { Compile } from 'typebox/schema';
+import { validationFailed } from '../domain/errors.ts';
+import { findingsOf } from '../domain/findings.ts';
+import { LoadBalancerSettings } from '../domain/template.ts';
+
+const validator = Compile(LoadBalancerSettings);
+
+/** VALIDATION_ERROR for settings that no template can follow. */
+export function checkSettings(settings: LoadBalancerSettings): void {
+  if (validator.Check(settings)) return;
+  const found = findingsOf(validator.Errors(settings)[1]);
+  throw validationFailed(found.map((msg) => ({ loc: ['body', 'load_balancer'], msg, type: 'value_error' })));
+}
