@@ -1,13 +1,13 @@
 // What crossing the eras cannot give: the differences from the direct run that are accepted when client and backend are
 // of different eras, each with the reason why nothing in between could do better. A difference that is only missing work
-// does not belong here. Filled from real runs.
+// does not belong here. Filled from real runs. See docs/adr/0031-what-crossing-the-eras-cannot-give.md.
 
 import type { Allowance } from './compare.ts';
 
 const NO_NAMES =
   'a legacy server asks without a name, so the key in inputRequests cannot be the one that the suite wants';
 const NO_SUCH_ERROR =
-  'a legacy server has no error for a capability that its client lacks: its SDK answers a tool result with isError';
+  'a legacy server is told exactly what its client can be asked, and has no error for what it cannot: it answers in its own way';
 
 /** A modern client, and backends that know the legacy era only. */
 export const MODERN_TO_LEGACY: readonly Allowance[] = [
