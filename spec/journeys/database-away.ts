@@ -116,7 +116,8 @@ export async function loseAndFind(stage: Stage, trouble: () => unknown): Promise
   const looks = keepAsking([() => admin('GET /auth/users')]);
   const calls = await traffic.stop();
   assert.equal(new Set(calls.map(({ status }) => status)), new Set([200]));
-  assert.ok(calls.length > 50, `only ${calls.length} calls`);
+  // How many there are depends on how fast the story went.
+  assert.ok(calls.length >= 10, `only ${calls.length} calls`);
   inTime('a call', calls, callWithinMs);
 
   assert.equal(Object.keys(await listed(admin)), Object.keys(before.instances));
