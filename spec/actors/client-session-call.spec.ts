@@ -7,18 +7,21 @@ import { backendUnavailable } from '../../src/domain/errors.ts';
 import type { SessionFailover } from '../../src/domain/policy.ts';
 import type { ScriptedExchange } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { ask, fails, MODERN, resultOf, SessionStage, settled, silent, told } from './client-session-stage.ts';
+import {
+  ask,
+  fails,
+  MODERN,
+  resultOf,
+  SessionStage,
+  settled,
+  silent,
+  simulateTime,
+  told,
+} from './client-session-stage.ts';
 
 const test = suite('client session: call');
 let stage = new SessionStage();
-
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-});
-test.after.each(async () => {
-  await stage.close();
-  mock.timers.reset();
-});
+simulateTime(test, () => stage.close());
 
 for (const [tool, failover, isRepeated] of [
   ['read', 'auto', true],

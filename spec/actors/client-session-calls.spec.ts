@@ -1,6 +1,5 @@
 // The calls of a session: how many there are, where, and how they end with it.
 
-import { mock } from 'node:test';
 import { firstValueFrom, map, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../src/actors/client-session.ts';
@@ -22,18 +21,12 @@ import {
   SessionStage,
   settled,
   silent,
+  simulateTime,
 } from './client-session-stage.ts';
 
 const test = suite('client session: calls');
 let stage = new SessionStage();
-
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-});
-test.after.each(async () => {
-  await stage.close();
-  mock.timers.reset();
-});
+simulateTime(test, () => stage.close());
 
 /** The calls of a session whose pin is a part in `a`. */
 async function begin() {

@@ -7,18 +7,20 @@ import type { ClientSession } from '../../src/actors/client-session.ts';
 import { hasOthers, isSafe, mayMove } from '../../src/actors/client-session-failover.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../src/domain/policy.ts';
 import { suite } from '../helpers/suite.ts';
-import { answers, ask, FULL, PLAIN, resultOf, SessionStage, settled } from './client-session-stage.ts';
+import {
+  answers,
+  ask,
+  FULL,
+  PLAIN,
+  resultOf,
+  SessionStage,
+  settled,
+  simulateTime,
+} from './client-session-stage.ts';
 
 const test = suite('client session: failover');
 let stage = new SessionStage();
-
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-});
-test.after.each(async () => {
-  await stage.close();
-  mock.timers.reset();
-});
+simulateTime(test, () => stage.close());
 
 /** Ways to lose an instance; after each of them it may not be used. */
 const LOSSES: Readonly<Record<string, (id: string) => unknown>> = {

@@ -1,7 +1,6 @@
 // A session that may not move while its instance is drained: what becomes of the calls that are under way there, and of
 // those that come. Where a session goes that may move is in client-session-place.spec.ts.
 
-import { mock } from 'node:test';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../src/actors/client-session.ts';
@@ -22,18 +21,12 @@ import {
   SessionStage,
   settled,
   silent,
+  simulateTime,
 } from './client-session-stage.ts';
 
 const test = suite('client session: finishing');
 let stage = new SessionStage();
-
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-});
-test.after.each(async () => {
-  await stage.close();
-  mock.timers.reset();
-});
+simulateTime(test, () => stage.close());
 
 for (const failover of ['never', 'auto'] as const) {
   for (const profile of [PLAIN, ASKABLE]) {

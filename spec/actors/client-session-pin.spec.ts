@@ -1,6 +1,5 @@
 // What a session needs at an instance, by the era and the transport of the instance, the template and the client.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { ClientProfile } from '../../src/domain/client.ts';
 import { backendUnavailable } from '../../src/domain/errors.ts';
@@ -8,18 +7,20 @@ import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
 import type { SessionSharing } from '../../src/domain/policy.ts';
 import { suite } from '../helpers/suite.ts';
-import { ASKABLE, FULL, HTTP, MODERN, PLAIN, SessionStage, settled } from './client-session-stage.ts';
+import {
+  ASKABLE,
+  FULL,
+  HTTP,
+  MODERN,
+  PLAIN,
+  SessionStage,
+  settled,
+  simulateTime,
+} from './client-session-stage.ts';
 
 const test = suite('client session: pin');
 let stage = new SessionStage();
-
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-});
-test.after.each(async () => {
-  await stage.close();
-  mock.timers.reset();
-});
+simulateTime(test, () => stage.close());
 
 const PIPE = { transport: 'stdio', command: 'serve' } as const;
 const SSE = { ...HTTP, transport: 'sse' } as const;

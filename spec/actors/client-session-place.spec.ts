@@ -18,18 +18,12 @@ import {
   resultOf,
   SessionStage,
   settled,
+  simulateTime,
 } from './client-session-stage.ts';
 
 const test = suite('client session: place');
 let stage = new SessionStage();
-
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-});
-test.after.each(async () => {
-  await stage.close();
-  mock.timers.reset();
-});
+simulateTime(test, () => stage.close());
 
 test('goes on elsewhere when the conversation that was its own has ended', async () => {
   stage = new SessionStage();

@@ -14,21 +14,20 @@ import {
   resultOf,
   SessionStage,
   settled,
+  simulateTime,
 } from './client-session-stage.ts';
 
 const test = suite('client session: shared');
 const LISTEN = 'subscriptions/listen';
 const UPDATED = 'notifications/resources/updated';
 let stage = new SessionStage();
-
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new SessionStage();
-});
-test.after.each(async () => {
-  await stage.close();
-  mock.timers.reset();
-});
+simulateTime(
+  test,
+  () => stage.close(),
+  () => {
+    stage = new SessionStage();
+  },
+);
 
 test('listens once, while anybody does', async () => {
   await stage.add('a', { peer: FULL });

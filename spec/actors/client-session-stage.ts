@@ -1,6 +1,7 @@
 // A stage for specs of client sessions: a fleet over scripted backends, a dispatcher, and a table of sessions. Everything
 // but the backends is the real thing; the clock is Date and the global timers, so that both can be simulated.
 
+import { mock } from 'node:test';
 import type { Subscription } from 'rxjs';
 import type { ClientSession } from '../../src/actors/client-session.ts';
 import { ClientSessions } from '../../src/actors/client-sessions.ts';
@@ -28,8 +29,25 @@ import {
   WRITE,
 } from '../helpers/failing-backend.ts';
 import { type ScriptedExchange, ScriptedTransport } from '../helpers/scripted-transport.ts';
+import type { Suite } from '../helpers/suite.ts';
 
 export { answers, fails, settled, silent, told } from '../helpers/failing-backend.ts';
+
+/** In each test of the suite time stands still until it is moved. `open` makes a stage, `close` ends it before time goes on. */
+export function simulateTime(
+  test: Pick<Suite, 'before' | 'after'>,
+  close: () => Promise<void>,
+  open: () => void = () => {},
+): void {
+  test.before.each(() => {
+    mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+    open();
+  });
+  test.after.each(async () => {
+    await close();
+    mock.timers.reset();
+  });
+}
 
 /** A client that cannot be asked anything. */
 export const PLAIN: ClientProfile = {

@@ -1,26 +1,23 @@
 // The place of a call between two rounds: kept at the instance and in the conversation until it is left, and lost at once
 // when there is nothing left to keep. What clients see of it is in spec/gateway/mcp-rounds.spec.ts.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { Pin } from '../../src/actors/client-session-parts.ts';
 import { KeptPlace } from '../../src/actors/client-session-stay.ts';
 import { shuttingDown } from '../../src/domain/errors.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';
-import { ASKABLE, MODERN, PLAIN, SessionStage, settled } from './client-session-stage.ts';
+import { ASKABLE, MODERN, PLAIN, SessionStage, settled, simulateTime } from './client-session-stage.ts';
 
 const test = suite('client session: stay');
 let stage = new SessionStage();
-
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new SessionStage();
-});
-test.after.each(async () => {
-  await stage.close();
-  mock.timers.reset();
-});
+simulateTime(
+  test,
+  () => stage.close(),
+  () => {
+    stage = new SessionStage();
+  },
+);
 
 /** A pin at `a`: a part in its conversation, or one of a client's own. */
 async function pinAt(whose: 'shared' | 'own'): Promise<Pin> {

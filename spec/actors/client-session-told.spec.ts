@@ -1,6 +1,5 @@
 // What a client told its backend: who is asked, who answers in its place, and what is told again after a move.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../src/actors/client-session.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
@@ -17,19 +16,18 @@ import {
   resultOf,
   SessionStage,
   settled,
+  simulateTime,
 } from './client-session-stage.ts';
 
 const test = suite('client session: told');
 let stage = new SessionStage();
-
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new SessionStage();
-});
-test.after.each(async () => {
-  await stage.close();
-  mock.timers.reset();
-});
+simulateTime(
+  test,
+  () => stage.close(),
+  () => {
+    stage = new SessionStage();
+  },
+);
 
 const LEVEL: ExchangeRequest = { method: 'logging/setLevel', params: { level: 'debug' } };
 const subscribe = (uri: string): ExchangeRequest => ({ method: 'resources/subscribe', params: { uri } });

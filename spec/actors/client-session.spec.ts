@@ -1,7 +1,6 @@
 // One session as its client sees it: where its requests go, what it hears, and how it ends. Moves are in
 // client-session-failover.spec.ts, the table in client-sessions.spec.ts.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { suite } from '../helpers/suite.ts';
 import {
@@ -14,19 +13,18 @@ import {
   resultOf,
   SessionStage,
   settled,
+  simulateTime,
 } from './client-session-stage.ts';
 
 const test = suite('client session');
 let stage = new SessionStage();
-
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new SessionStage();
-});
-test.after.each(async () => {
-  await stage.close();
-  mock.timers.reset();
-});
+simulateTime(
+  test,
+  () => stage.close(),
+  () => {
+    stage = new SessionStage();
+  },
+);
 
 test('has an unguessable id of its own, and knows whose it is', async () => {
   await stage.add('a');

@@ -1,24 +1,30 @@
 // What the table of sessions does by owner: no one of them takes all there are, one who may no longer use them loses all of
 // his, and one who does not wait for his session leaves nothing behind.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { ASKABLE, ask, HTTP, hear, PLAIN, SessionStage, settled } from './client-session-stage.ts';
+import {
+  ASKABLE,
+  ask,
+  HTTP,
+  hear,
+  PLAIN,
+  SessionStage,
+  settled,
+  simulateTime,
+} from './client-session-stage.ts';
 
 const test = suite('client sessions: owners');
 let stage = new SessionStage();
-
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new SessionStage({ maxSessions: 40 });
-});
-test.after.each(async () => {
-  await stage.close();
-  mock.timers.reset();
-});
+simulateTime(
+  test,
+  () => stage.close(),
+  () => {
+    stage = new SessionStage({ maxSessions: 40 });
+  },
+);
 
 test('gives nobody more than a quarter of all sessions, and says whose limit it is', async () => {
   await stage.add('a');

@@ -17,19 +17,18 @@ import {
   resultOf,
   SessionStage,
   settled,
+  simulateTime,
 } from './client-session-stage.ts';
 
 const test = suite('client sessions');
 let stage = new SessionStage();
-
-test.before.each(() => {
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  stage = new SessionStage({ maxSessions: 50 });
-});
-test.after.each(async () => {
-  await stage.close();
-  mock.timers.reset();
-});
+simulateTime(
+  test,
+  () => stage.close(),
+  () => {
+    stage = new SessionStage({ maxSessions: 50 });
+  },
+);
 
 test('spreads sessions over the instances by the strategy', async () => {
   for (const id of ['a', 'b', 'c']) await stage.add(id);
