@@ -63,7 +63,7 @@ test('runs a program on its own node, lists it on the others and says there wher
   await a.register('t', { id: 'x', ...child }, WAIT);
   await listed;
   const { definition, snapshot } = b.instance('t', 'x');
-  const clients = { sessions: 0, ownProcesses: 0 };
+  const clients = { sessions: 0, ownProcesses: 0, processes: [] };
   assert.equal(b.server('x'), { definition, snapshot, clients });
   assert.equal(b.servers(), [{ definition, snapshot, clients }]);
   assert.equal(b.template('t').instances, [definition]);

@@ -4,6 +4,7 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { viewsOf } from '../src/actors/member-views.ts';
 import { databaseUnavailable } from '../src/domain/errors.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { importContents } from '../src/registry-import.ts';
@@ -86,7 +87,7 @@ test('lists a program of another node, and never starts it', async () => {
   assert.equal(b.definitions, [definition]);
   assert.is(b.stage.backends.size, 0);
   assert.is(b.registry.find('r', 'x')?.nodeId, 'a');
-  const [view] = b.stage.fleet.views('r');
+  const [view] = viewsOf(b.stage.fleet.members('r'), b.stage.fleet.group('r'));
   assert.equal(
     [view?.snapshot.state, view?.snapshot.healthy, view?.snapshot.reason],
     ['stopped', false, 'it runs on the node "a"'],

@@ -67,6 +67,17 @@ test('takes in the registry file and tells what it could not use', async () => {
   assert.match(String(warnings[0]), 'templates.demo.instances[1]');
 });
 
+test('takes calls only once the registry file was taken in', async () => {
+  const file = join(folder, 'early.json');
+  const instances = [{ id: 'one', endpoint: 'http://127.0.0.1:9/mcp' }];
+  await writeFile(file, JSON.stringify({ templates: { demo: { instances } } }));
+  const heard: string[] = [];
+  const onFacts = (facts$: Observable<GatewayEvent>) => void facts$.subscribe(({ type }) => heard.push(type));
+  const { gateway } = await start({ 'registry-file': file }, { onFacts });
+  const whatMatters = heard.filter((type) => type === 'instance.starting' || type === 'gateway.started');
+  assert.equal([...whatMatters, gateway.phase], ['instance.starting', 'gateway.started', 'running']);
+});
+
 test('tells everything from the first fact on, and how many instances the database had', async () => {
   const env = { ...OPEN, GATEWAY_DATABASE_URL: `sqlite:///${join(folder, 'restored.db')}` };
   const first = await start({}, {}, env);

@@ -11,8 +11,8 @@ import type { RevisionNews } from './persistence/revision-watch.ts';
 import type { Store } from './persistence/store.ts';
 import type { InProcessHandler } from './transports/transport.ts';
 
-export type { CallResult, ListResult, RequestOptions } from './actors/requests.ts';
-export type { InstanceChange } from './domain/registration.ts';
+export type { CallResult, ListResult, RequestOptions } from './actors/calls/requests.ts';
+export type { InstanceChange } from './domain/instance.ts';
 
 /** How a gateway is made; everything has a default. */
 export interface GatewayOptions {
@@ -40,13 +40,18 @@ export interface GatewayOptions {
    *  one sealed. Default: random. */
   readonly sealKey?: Buffer;
   /** Id of a principal who may not do any more what they were let in for: what they have open as an MCP client ends.
-   *  Default: nobody ever changes. */
+   *  Whoever has something open is in `Gateway.openCallers`. Default: nobody ever changes. */
   readonly changedCallers$?: Observable<string> | undefined;
   /** Hears of errors of the gateway's own that end a request of an MCP client: what the client is told is only that there
    *  was one. What it throws is dropped. Default: nobody hears. */
   readonly onFault?: (error: unknown) => void;
   /** Randomness in [0, 1). Default Math.random. */
   readonly random?: () => number;
+}
+
+export interface CloseOptions {
+  /** Ms that calls in flight have to finish. Default: what the gateway was made with. */
+  readonly graceMs?: number;
 }
 
 export type GatewayPhase = 'starting' | 'running' | 'closing';

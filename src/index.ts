@@ -4,11 +4,12 @@
 // First, so that a Node that is too old is refused before anything else is evaluated.
 import './domain/required-node.ts';
 
+export type { ExchangeOptions } from './actors/calls/dispatcher.ts';
 export type { ClientCounts, InstanceClients } from './actors/client-metrics.ts';
-export type { ExchangeOptions } from './actors/dispatcher.ts';
 export type { InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
 export type { TemplateHealth } from './actors/template-health.ts';
-export { type Delivered, type ErrorCode, type ErrorFacts, GatewayError } from './domain/errors.ts';
+export type { ErrorCode } from './domain/error-codes.ts';
+export { type Delivered, type ErrorFacts, GatewayError } from './domain/errors.ts';
 export type { EventName, ExchangeOutcome, GatewayEvent, GatewayEvents } from './domain/events.ts';
 export type { Answer, ExchangeEvent, ExchangeRequest } from './domain/exchange.ts';
 export type {
@@ -27,6 +28,7 @@ export { createGateway, type Gateway } from './gateway.ts';
 export type {
   CallResult,
   ClientStats,
+  CloseOptions,
   GatewayOptions,
   GatewayPhase,
   GatewayStats,

@@ -1,9 +1,12 @@
 // Brings the instances that came from a registry file in step with the file as it is now. It touches no others: what was
 // registered through the API is not the file's to change. Reading the file is persistence/registry-file.ts.
 
+import Type from 'typebox';
 import { asGatewayError } from './domain/errors.ts';
 import type { InstanceInput } from './domain/instance.ts';
-import type { LoadBalancerSettings } from './domain/template.ts';
+import { validationFailed } from './domain/request-errors.ts';
+import { type LoadBalancerSettings, TemplateId } from './domain/template.ts';
+import { compileShape } from './domain/validation.ts';
 import type { Registry } from './registry.ts';
 
 /** One instance as the file has it. */
@@ -32,8 +35,26 @@ export interface ImportReport {
   readonly problems: readonly string[];
 }
 
-/** Adds what is new, replaces what changed, removes what is gone. A bad entry is a problem, not a failure. */
+/** What an embedding program may have made; what is in an entry is the registry's to judge. */
+const contentsShape = compileShape(
+  Type.Object({
+    templates: Type.Array(Type.Object({ name: TemplateId, loadBalancer: Type.Object({}) })),
+    entries: Type.Array(
+      Type.Object({
+        template: TemplateId,
+        input: Type.Unsafe<InstanceInput>(Type.Object({})),
+        fingerprint: Type.String({ minLength: 1 }),
+      }),
+    ),
+  }),
+  'body',
+);
+
+/** Adds what is new, replaces what changed, removes what is gone. A bad entry is a problem, not a failure.
+ *  VALIDATION_ERROR for contents that no file can have. */
 export async function importContents(registry: Registry, contents: FileContents): Promise<ImportReport> {
+  if (!contentsShape.accepts(contents))
+    throw validationFailed(contentsShape.findings(contents), 'What is to be imported');
   const report = emptyReport();
   for (const { name, loadBalancer } of contents.templates) await registry.settle(name, loadBalancer);
   const present = new Set<string>();

@@ -3,9 +3,10 @@
 // waiting. When those of others are read is registry/follower.ts.
 
 import { randomBytes } from 'node:crypto';
-import { duplicateServer, endpointNotAllowed, hasCode, shuttingDown } from './domain/errors.ts';
-import type { InstanceDefinition, InstanceInput } from './domain/instance.ts';
-import { checkedChange, defineInstance, type InstanceChange } from './domain/registration.ts';
+import { hasCode, shuttingDown } from './domain/errors.ts';
+import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
+import { checkedChange, defineInstance } from './domain/registration.ts';
+import { duplicateServer, endpointNotAllowed } from './domain/registry-errors.ts';
 import {
   changedSettings,
   type LoadBalancerChange,
@@ -13,7 +14,12 @@ import {
   type TemplateSettings,
 } from './domain/template.ts';
 import type { Store } from './persistence/store.ts';
-import { checkSettings } from './registry/checked-settings.ts';
+import {
+  checkedInstance,
+  checkedInstanceChange,
+  checkedTemplateChange,
+  checkTemplate,
+} from './registry/checked-input.ts';
 import { Follower } from './registry/follower.ts';
 import { Inventory, type StoredRegistry } from './registry/inventory.ts';
 import type { RegisterOptions, Registration, RegistryParts } from './registry/registry-types.ts';
@@ -56,14 +62,15 @@ export class Registry {
   }
 
   /**
-   * Stores an instance and starts it; one with the same id in the template is replaced in place. DUPLICATE_SERVER when
-   * a file entry would replace what did not come from a file, ENDPOINT_NOT_ALLOWED for an address that is denied.
+   * Stores an instance and starts it; one with the same id in the template is replaced in place. VALIDATION_ERROR;
+   * DUPLICATE_SERVER when a file entry would replace what did not come from one, ENDPOINT_NOT_ALLOWED for a denied address.
    */
   async register(
     template: string,
-    input: InstanceInput,
+    written: InstanceInput,
     options: RegisterOptions = {},
   ): Promise<Registration> {
+    const input = checkedInstance(template, written, options);
     const { member, replaced } = await this.#change(async () => {
       this.#define(template, input, options); // nothing is stored for an instance that cannot be
       await this.#settle(template, options.loadBalancer ?? {});
@@ -104,7 +111,8 @@ export class Registry {
   }
 
   /** Changes weight or metadata while the instance goes on. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR. */
-  changeInstance(template: string, id: string, change: InstanceChange): Promise<InstanceDefinition> {
+  async changeInstance(template: string, id: string, written: InstanceChange): Promise<InstanceDefinition> {
+    const change = checkedInstanceChange(written);
     return this.#change(async () => {
       await this.#refresh(); // the change is laid over what is stored now, whoever stored it
       const before = this.#inventory.get(template, id);
@@ -138,7 +146,8 @@ export class Registry {
   }
 
   /** Lays settings over those of a template; null takes one away. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
-  changeTemplate(template: string, change: LoadBalancerChange): Promise<TemplateSettings> {
+  async changeTemplate(template: string, written: LoadBalancerChange): Promise<TemplateSettings> {
+    const change = checkedTemplateChange(written);
     return this.#change(async () => {
       if (!this.#inventory.has(template)) await this.#refresh();
       this.settings(template);
@@ -259,7 +268,7 @@ export class Registry {
   }
 
   async #settle(template: string, change: LoadBalancerChange): Promise<void> {
-    checkSettings(changedSettings({}, change));
+    checkTemplate(template, changedSettings({}, change));
     if (this.#inventory.hasSettings(template, change)) return;
     await this.#refresh();
     if (this.#inventory.hasSettings(template, change)) return;

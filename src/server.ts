@@ -106,6 +106,7 @@ async function start(
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   });
   onUndo(() => gateway.close({ graceMs: 0 }));
+  auth.lookAfter(() => gateway.openCallers());
   const app = createApp(gateway, {
     ...config,
     auth,
@@ -122,9 +123,12 @@ async function start(
   onUndo(async () => claim?.release());
   // After the ports are ours: a second start by mistake must not start every child a second time.
   options.onFacts?.(gateway.events$);
-  const loaded = gateway.load().then(() => tellRestored(gateway, log));
+  const problems: string[] = [];
+  const loaded = gateway.load(async () => {
+    tellRestored(gateway, log);
+    if (document !== undefined) problems.push(...(await takeIn(document, gateway, log)));
+  });
   const [announced] = await Promise.all([welcome(), loaded]);
-  const problems = document === undefined ? [] : await takeIn(document, gateway, log);
 
   const close = async (): Promise<void> => {
     const drained = gateway.close(); // from here on it is not ready and refuses new calls

@@ -4,15 +4,15 @@ import { mock } from 'node:test';
 import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ChangeFeed } from '../../src/actors/change-feed.ts';
-import { SharedListening } from '../../src/actors/shared-listening.ts';
-import { SharedSubscriptions } from '../../src/actors/shared-subscriptions.ts';
+import { SharedListening } from '../../src/actors/sharing/shared-listening.ts';
+import { SharedSubscriptions } from '../../src/actors/sharing/shared-subscriptions.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { TransportKind } from '../../src/domain/instance.ts';
 import type { ListField, Peer } from '../../src/domain/mcp.ts';
 import { answers, type Script } from '../helpers/failing-backend.ts';
 import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { ASKABLE, GuestStage, MODERN, modernCall, profile, settled } from './guest-stage.ts';
+import { ASKABLE, GuestStage, MODERN, modernCall, profile, settled } from './guests/guest-stage.ts';
 
 const test = suite('the change feed');
 const UPDATED = 'notifications/resources/updated';

@@ -21,7 +21,7 @@ const NO_PROCESSES = { running: 0, started: 0, lost: 0 };
 
 test('is empty before anybody came', () => {
   assert.equal([...metrics.counts()], []);
-  assert.equal(metrics.at('a'), { sessions: 0, ownProcesses: 0 });
+  assert.equal(metrics.at('a'), { sessions: 0, ownProcesses: 0, processes: [] });
   assert.equal(sumOf(metrics.counts().values()), { sessions: NO_SESSIONS, ownProcesses: NO_PROCESSES });
 });
 
@@ -43,10 +43,28 @@ test('counts processes, and no sessions of HTTP backends', () => {
   for (const transport of ['stdio', 'stdio', 'stdio', 'http', 'sse'] as const) upstream(transport);
   upstreamEnded('stdio', true);
   upstreamEnded('http', true);
-  assert.equal(metrics.at('a'), { sessions: 0, ownProcesses: 2 });
+  assert.equal(metrics.at('a'), { sessions: 0, ownProcesses: 2, processes: [] });
   assert.equal(metrics.counts().get('t')?.ownProcesses, { running: 2, started: 3, lost: 1 });
   upstreamEnded('stdio', false);
   assert.equal(metrics.counts().get('t')?.ownProcesses, { running: 1, started: 3, lost: 1 });
+});
+
+test('knows whose a process is, as long as it runs', () => {
+  for (const [pid, principal] of [
+    [1, 'user:1'],
+    [2, 'key:2'],
+    [3, 'user:1'],
+  ] as const) {
+    events.next({ type: 'upstream.opened', ...fact('a'), principal, transport: 'stdio', pid });
+  }
+  const end = { transport: 'stdio', reason: 'it ended', isLost: true } as const;
+  events.next({ type: 'upstream.ended', ...fact('a'), ...end, pid: 1 });
+  const left = [
+    { pid: 2, principal: 'key:2' },
+    { pid: 3, principal: 'user:1' },
+  ];
+  assert.equal(metrics.at('a'), { sessions: 0, ownProcesses: 2, processes: left });
+  assert.equal(metrics.at('b').processes, []);
 });
 
 test('remembers no instance where nothing is open', () => {

@@ -3,7 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../src/domain/errors.ts';
+import { backendUnavailable } from '../../src/domain/backend-errors.ts';
 import { answers, Stage, settled, silent, told } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 

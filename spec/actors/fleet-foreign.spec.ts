@@ -1,8 +1,9 @@
 // Instances of other nodes in the fleet: listed among the others, never started, never picked, refused with the reason.
 
 import * as assert from 'uvu/assert';
+import { nobodyHealthy } from '../../src/actors/calls/why-nobody.ts';
+import { viewsOf } from '../../src/actors/member-views.ts';
 import { healthOf } from '../../src/actors/template-health.ts';
-import { whyNobody } from '../../src/actors/why-nobody.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { answers, definition, Stage, settled, told } from '../helpers/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
@@ -27,8 +28,7 @@ test('stands in the lists, and in none of what runs', async () => {
   assert.is(stage.fleet.member('t', 'b'), there);
   assert.is(stage.fleet.byServerId('b'), there);
   assert.is(stage.fleet.isServerIdTaken('b'), true);
-  assert.equal(stage.fleet.views('t')[1], { definition: foreign('b'), snapshot: there.snapshot() });
-  assert.equal(stage.fleet.snapshot(there), there.snapshot());
+  assert.equal(views()[1], { definition: foreign('b'), snapshot: there.snapshot() });
   assert.is(await codeOf(() => stage.fleet.get('t', 'b')), 'NO_HEALTHY_INSTANCE');
   assert.equal([...stage.backends.keys()], ['a']);
   assert.equal(
@@ -40,7 +40,7 @@ test('stands in the lists, and in none of what runs', async () => {
 test('is not counted in the health of its template', async () => {
   await stage.add('a', answers());
   stage.fleet.addForeign(foreign('b'));
-  const snapshots = stage.fleet.views('t').map(({ snapshot }) => snapshot);
+  const snapshots = views().map(({ snapshot }) => snapshot);
   const { total, healthy, healthPercentage, instances } = healthOf('t', 'random', snapshots);
   assert.equal([total, healthy, healthPercentage, instances.length], [1, 1, 100, 2]);
 });
@@ -50,7 +50,7 @@ test('is never picked, and refuses a call that is meant for it with the reason',
   const nobody = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no' };
   assert.equal(told(await stage.call('write').end), { ...nobody, retryAfterSeconds: 2 });
   assert.equal(told(await stage.call('write', { instanceId: 'b' }).end), nobody);
-  assert.is(whyNobody(stage.fleet.members('t')), 'b: it runs on the node "there"');
+  assert.match(nobodyHealthy('t', stage.fleet.members('t')).message, 'b: it runs on the node "there"');
   assert.equal(
     stage.told('exchange.refused').map(({ code }) => code),
     ['NO_HEALTHY_INSTANCE', 'NO_HEALTHY_INSTANCE'],
@@ -92,3 +92,7 @@ test('is taken out like the others, and is gone when the fleet is closed', async
 });
 
 test.run();
+
+function views() {
+  return viewsOf(stage.fleet.members('t'), stage.fleet.group('t'));
+}

@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
-import { answers, definition, fails, Stage, settled, silent, told } from '../helpers/failing-backend.ts';
+import { answers, definition, Stage, settled, silent, told } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('fleet');
@@ -254,18 +254,6 @@ test('tells the life of an instance in order', async () => {
   assert.equal(
     stage.told('instance.restarting').map(({ reason, delayMs }) => [reason, delayMs]),
     [['exited with code 7', 500]],
-  );
-});
-
-test('scores an instance against the best of its pool', async () => {
-  const a = await stage.add('a', answers());
-  const b = await stage.add('b', fails('yes'));
-  await stage.call('write').end;
-  await stage.call('write').end;
-  assert.equal([stage.fleet.snapshot(a).score, stage.fleet.snapshot(b).score], [100, 80]);
-  assert.equal(
-    stage.fleet.views('t'),
-    [a, b].map((ref) => ({ definition: ref.definition, snapshot: stage.fleet.snapshot(ref) })),
   );
 });
 

@@ -7,7 +7,7 @@ import { Nursery } from '../../src/actors/nursery.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { ScriptedOpener } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { definition } from './instance-stage.ts';
+import { definition } from './instances/instance-stage.ts';
 
 const test = suite('nursery');
 

@@ -3,13 +3,13 @@
 
 import * as assert from 'uvu/assert';
 import { type Actor, createActor, SimulatedClock } from 'xstate';
-import { InstanceRef } from '../../src/actors/instance-ref.ts';
+import { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import { templateMachine } from '../../src/actors/template.machine.ts';
 import { asGatewayError } from '../../src/domain/errors.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { ScriptedOpener, type ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
-import { definition, settled } from './instance-stage.ts';
+import { definition, settled } from './instances/instance-stage.ts';
 
 const test = suite('template machine');
 

@@ -19,6 +19,16 @@ test('for 10 s of silence, then the store is asked', () => {
   assert.is(freshness.judge(verified, 15_001), 'verify');
 });
 
+test('nothing any longer when something changed, or when the first answer comes', () => {
+  const said = (...news: StoreNews[]) => {
+    const freshness = new Freshness(0);
+    return news.map((kind) => freshness.isChange(kind));
+  };
+  assert.equal(said('answered', 'answered', 'changed', 'answered'), [true, false, true, false]);
+  assert.equal(said('away', 'away', 'answered', 'away', 'answered'), [false, false, true, false, false]);
+  assert.equal(said('changed', 'answered'), [true, false]);
+});
+
 test('as long as the store says that nothing changed', () => {
   const freshness = new Freshness(0);
   const verified = verifiedAt(0);

@@ -82,6 +82,7 @@ test('is refused when it is too short, or when others can read it, in words with
   assert.match(await refused({ keyFile: folder }), /this is no file with a secret/);
   const nowhere = await refused({ keyFile: join(folder, 'no', 'folder', 'gateway.key') });
   assert.match(nowhere, /cannot be kept there \(ENOENT\); set GATEWAY_SECRET_KEY instead/);
+  assert.match(nowhere, /; a database there needs a folder that this user may write, too$/);
 });
 
 test('is shared through a server database, with a warning, and made anew by each process without one', async () => {

@@ -20,6 +20,14 @@ test('writes what an operator wants to know, and the rest for debugging', () => 
   ]);
 });
 
+test('warns of a tool that is left out of lists', () => {
+  const { events, lines } = open();
+  const omitted = { tool: 'x', reason: 'a header is asked for "a", which is no string, integer or boolean' };
+  events.next({ type: 'tool.omitted', ...instance, ...omitted });
+  const message = 'tool is left out of every list: clients must not call it';
+  assert.equal(lines, [['warn', message, { ...who, ...omitted }]]);
+});
+
 test('writes one line for each start that fails', () => {
   const { events, lines } = open();
   const fail = (reason: string, delayMs: number) => {

@@ -117,6 +117,16 @@ test('says in a sentence that no HTTP client uses such a port', async () => {
   await fails(remote.request('/x'), CommandFailure, line);
 });
 
+test('says that what answers there speaks no TLS', async () => {
+  const url = (await serve((_, response) => void response.end())).replace('http:', 'https:');
+  const remote = await findGateway(url, nobody);
+  await fails(
+    remote.request('/x'),
+    CommandFailure,
+    /cannot be reached: it does not speak TLS; is its URL http:\/\/127/,
+  );
+});
+
 test('says when to try again, as far as it is told', async () => {
   const body = { detail: 'Too many attempts.', error_code: 'TOO_MANY_ATTEMPTS' };
   const lines: readonly (readonly [number, string | undefined, string])[] = [

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { ApiKey, User } from '../../src/domain/account.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
-import type { Store } from '../../src/persistence/store.ts';
+import { MOST_FOUND, type Store } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
 
 /** Declares the tests in `test`. `open` gives an empty store each time; the test closes it. */
@@ -36,6 +36,29 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
       assert.equal(await accounts.listApiKeys(), keys);
       for (const user of users) assert.equal(await accounts.findUser(user.id), user);
       for (const key of keys) assert.equal(await accounts.findApiKey(key.id), key);
+    },
+  );
+
+  declare(
+    'finds many at once, in any number, and leaves out those that are not there',
+    async ({ accounts }) => {
+      const users = Array.from({ length: 12 }, (_, index) => ({
+        ...zoe,
+        id: uuid(index.toString(16)),
+        username: `user-${index}`,
+      }));
+      const keys = [fullKey, smallKey];
+      for (const user of users) await accounts.insertUser(user);
+      for (const key of keys) await accounts.insertApiKey(key);
+      const unknown = Array.from({ length: MOST_FOUND - 12 }, (_, index) => `nobody-${index}`);
+      const byId = (one: { id: string }, other: { id: string }) => (one.id < other.id ? -1 : 1);
+      const found = await accounts.findUsers([...unknown, ...users.map(({ id }) => id)]);
+      assert.equal(found.toSorted(byId), users.toSorted(byId));
+      assert.equal(await accounts.findApiKeys([smallKey.id, 'f'.repeat(16)]), [smallKey]);
+      const both = await accounts.findApiKeys(keys.map(({ id }) => id));
+      assert.equal(both.toSorted(byId), keys.toSorted(byId));
+      assert.equal([await accounts.findUsers([]), await accounts.findApiKeys([])], [[], []]);
+      assert.equal(await accounts.findUsers(["' or '1'='1", uuid('a').toUpperCase()]), []);
     },
   );
 

@@ -1,7 +1,14 @@
 // What a backend's JSON-RPC error means for a caller who does not speak JSON-RPC.
 
 import * as assert from 'uvu/assert';
-import { errorOfAnswer, needsList } from '../../src/domain/answer-errors.ts';
+import {
+  errorOfAnswer,
+  invalidToolArguments,
+  needsList,
+  promptNotFound,
+  resourceNotFound,
+  toolExecutionFailed,
+} from '../../src/domain/answer-errors.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -10,6 +17,7 @@ const CALL: ExchangeRequest = { method: 'tools/call', params: { name: 'add' } };
 const READ: ExchangeRequest = { method: 'resources/read', params: { uri: 'a:b' } };
 const PROMPT: ExchangeRequest = { method: 'prompts/get', params: { name: 'greet' } };
 const LIST: ExchangeRequest = { method: 'tools/list' };
+const refused = { code: -32602, message: 'a must be a number' };
 
 for (const [request, code, expected, message] of [
   [CALL, -32602, 'INVALID_TOOL_ARGUMENTS', '"add" refused its arguments: no'],
@@ -55,6 +63,46 @@ test('needs the list for nothing but -32602 to prompts/get', () => {
 test('does not stumble over a request without params', () => {
   const error = errorOfAnswer({ method: 'tools/call' }, { code: -32602, message: 'no' });
   assert.is(error.code, 'INVALID_TOOL_ARGUMENTS');
+});
+
+for (const [fact, error, expected] of [
+  ['no resource', resourceNotFound('file:///a'), { code: 'RESOURCE_NOT_FOUND', status: 404 }],
+  ['no prompt', promptNotFound('hello'), { code: 'PROMPT_NOT_FOUND', status: 404 }],
+] as const) {
+  test(`answers ${fact} with ${expected.status} ${expected.code}`, () => {
+    const { code, status, delivered } = error;
+    assert.equal({ code, status, delivered }, { ...expected, delivered: 'no' });
+  });
+}
+
+test('keeps what the backend said, and that it was delivered', () => {
+  for (const error of [
+    resourceNotFound('file:///a', refused),
+    promptNotFound('hello', refused),
+    invalidToolArguments('add', refused),
+    toolExecutionFailed('add', { backendError: refused }),
+  ]) {
+    assert.equal(error.facts, { delivered: 'yes', backendError: refused });
+  }
+});
+
+test('answers refused arguments with 400 and the words of the backend', () => {
+  const { status, code, message } = invalidToolArguments('add', refused);
+  assert.equal(
+    [status, code, message],
+    [400, 'INVALID_TOOL_ARGUMENTS', '"add" refused its arguments: a must be a number'],
+  );
+});
+
+test('tells a failed tool with an error from one with an error result', () => {
+  const result = { isError: true, content: [] };
+  assert.is(
+    toolExecutionFailed('add', { backendError: refused }).message,
+    '"add" failed: a must be a number',
+  );
+  const { status, delivered, message, facts } = toolExecutionFailed('add', { result });
+  assert.equal([status, delivered, message], [500, 'yes', '"add" failed with an error result']);
+  assert.equal(facts, { delivered: 'yes', result });
 });
 
 test.run();

@@ -1,8 +1,7 @@
-// What a client declared: who may be asked something, and when two declared the same.
+// Who may be asked something, and how often an answer counts.
 
-import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { capabilitiesKey, mayBeAsked } from '../../src/domain/client.ts';
+import { answeredOnce, type ClientReply, mayBeAsked } from '../../src/domain/client.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('client');
@@ -14,36 +13,18 @@ test('may be asked by a server when it declared one of three capabilities', () =
     assert.is(mayBeAsked({ capabilities }), false);
 });
 
-test('writes equal capabilities as equal texts, whatever the order of their keys', () => {
-  assert.is(
-    capabilitiesKey({ roots: { listChanged: true }, sampling: {} }),
-    capabilitiesKey({ sampling: {}, roots: { listChanged: true } }),
-  );
-});
-
-test('writes different ones as different texts', () => {
-  const all = [
-    {},
-    { a: {} },
-    { a: [] },
-    { a: null },
-    { a: 'b' },
-    { a: '{}' },
-    { 'a:{}': {} },
-    { a: [1, 2] },
-    { a: [2, 1] },
-    { a: { b: {} } },
-  ];
-  assert.is(new Set(all.map(capabilitiesKey)).size, all.length);
-});
-
-test('is JSON of the same value', () => {
-  fc.assert(
-    fc.property(fc.jsonValue(), (value) => {
-      const json = JSON.parse(JSON.stringify(value));
-      assert.equal(JSON.parse(capabilitiesKey(json)), json);
-    }),
-  );
+test('is heard once for each request of a server', () => {
+  const heard: (ClientReply | string)[] = [];
+  const request = {
+    kind: 'request',
+    method: 'roots/list',
+    params: {},
+    answer: (reply: ClientReply) => void heard.push(reply),
+  } as const;
+  const once = answeredOnce(request, () => heard.push('answered'));
+  assert.equal([once.method, once.params, heard], ['roots/list', {}, []]);
+  for (const result of [1, 2]) once.answer({ result });
+  assert.equal(heard, ['answered', { result: 1 }]);
 });
 
 test.run();

@@ -1,7 +1,7 @@
 // Which event ends an exchange.
 
 import * as assert from 'uvu/assert';
-import { type ExchangeEvent, isFinal } from '../../src/domain/exchange.ts';
+import { type ExchangeEvent, isFinal, isFinalAnswer } from '../../src/domain/exchange.ts';
 import { JsonText } from '../../src/domain/json.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -18,6 +18,10 @@ test('ends with a result or an error, and with nothing that comes on the way', (
   assert.equal(
     events.filter(isFinal).map(({ kind }) => kind),
     ['result', 'error'],
+  );
+  assert.equal(
+    events.map((event) => isFinalAnswer({ event, instanceId: 'a', serverId: 'a' })),
+    events.map(isFinal),
   );
 });
 

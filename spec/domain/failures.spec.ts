@@ -1,5 +1,6 @@
 import * as assert from 'uvu/assert';
-import { backendUnavailable, noHealthyInstance, shuttingDown } from '../../src/domain/errors.ts';
+import { backendUnavailable, noHealthyInstance } from '../../src/domain/backend-errors.ts';
+import { shuttingDown } from '../../src/domain/errors.ts';
 import { atInstance, openingFailed, perhapsDelivered, reasonOf } from '../../src/domain/failures.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { isJsonObject, JsonText } from '../../src/domain/json.ts';
+import { canonicalText, isJsonObject, JsonText } from '../../src/domain/json.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('json');
@@ -66,6 +66,38 @@ test('brings any JSON value through its bytes and back', () => {
       assert.equal(JsonText.ofBytes(bytes).value, JSON.parse(written));
     }),
     { seed: 7, numRuns: 300 },
+  );
+});
+
+test('writes equal values as equal texts, whatever the order of their keys', () => {
+  assert.is(
+    canonicalText({ roots: { listChanged: true }, sampling: {} }),
+    canonicalText({ sampling: {}, roots: { listChanged: true } }),
+  );
+});
+
+test('writes different ones as different texts', () => {
+  const all = [
+    {},
+    { a: {} },
+    { a: [] },
+    { a: null },
+    { a: 'b' },
+    { a: '{}' },
+    { 'a:{}': {} },
+    { a: [1, 2] },
+    { a: [2, 1] },
+    { a: { b: {} } },
+  ];
+  assert.is(new Set(all.map(canonicalText)).size, all.length);
+});
+
+test('is JSON of the same value', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const json = JSON.parse(JSON.stringify(value));
+      assert.equal(JSON.parse(canonicalText(json)), json);
+    }),
   );
 });
 

@@ -2,7 +2,13 @@
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { declaredBy, headerBytes, isUnwritable, paramHeaders } from '../../src/domain/param-headers.ts';
+import {
+  asksOtherwise,
+  declaredBy,
+  headerBytes,
+  isUnwritable,
+  paramHeaders,
+} from '../../src/domain/param-headers.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('declared headers');
@@ -32,7 +38,7 @@ test('are written for the arguments that the schema names', () => {
     'mcp-param-dry': 'false',
     'mcp-param-deep-er': '=?base64?IHk=?=',
   });
-  assert.is(declaredBy(schema).isValid, true);
+  assert.is(declaredBy(schema).fault, undefined);
 });
 
 test('are not written without a value, or one that has no exact text', () => {
@@ -41,44 +47,82 @@ test('are not written without a value, or one that has no exact text', () => {
   assert.is(headersOf(schemaWith({ toString: declared }), {}), undefined);
 });
 
+test('are others when a name, a place or a type is another one, and not when their order is', () => {
+  const b = { type: 'integer', 'x-mcp-header': 'B' };
+  const before = schemaWith({ a: declared, b });
+  for (const same of [
+    schemaWith({ a: { ...declared, description: 'new' }, b, c: { type: 'string' } }),
+    schemaWith({ b, a: { ...declared, 'x-mcp-header': 'a' } }, { title: 'new' }),
+  ]) {
+    assert.is(asksOtherwise(before, same), false, JSON.stringify(same));
+  }
+  for (const other of [
+    schemaWith({ a: declared }),
+    schemaWith({ a: declared, b: { ...b, 'x-mcp-header': 'C' } }),
+    schemaWith({ a: declared, c: b }),
+    schemaWith({ a: declared, b: { ...b, type: 'string' } }),
+    schemaWith({}),
+    undefined,
+  ]) {
+    assert.is(asksOtherwise(before, other), true, JSON.stringify(other));
+  }
+  assert.is(asksOtherwise(undefined, {}), false);
+});
+
 test('are none of a schema that names none, or is none', () => {
   for (const one of [schemaWith({ a: { type: 'string' } }), {}, undefined, 7, []]) {
-    assert.equal(declaredBy(one), { declarations: [], isValid: true });
+    assert.equal(declaredBy(one), { declarations: [], fault: undefined });
   }
 });
 
-test('make a tool invalid when they break the rules', () => {
-  const invalid: readonly JsonObject[] = [
-    schemaWith({ a: declared, b: { type: 'string', 'x-mcp-header': 'a' } }),
-    schemaWith({ a: { ...declared, type: 'object' } }),
-    schemaWith({ a: { ...declared, type: ['string', 'null'] } }),
-    schemaWith({ a: { 'x-mcp-header': 'A' } }),
-    schemaWith({ a: { ...declared, 'x-mcp-header': '' } }),
-    schemaWith({ a: { ...declared, 'x-mcp-header': 'A B' } }),
-    schemaWith({ a: { ...declared, 'x-mcp-header': 'Ä' } }),
-    schemaWith({ a: { ...declared, 'x-mcp-header': 7 } }),
-    schemaWith({ a: declared }, { 'x-mcp-header': 'Root' }),
-    schemaWith({ a: declared, list: { type: 'array', items: { type: 'string', 'x-mcp-header': 'B' } } }),
-    schemaWith({ a: declared }, { oneOf: [{ properties: { b: { type: 'string', 'x-mcp-header': 'B' } } }] }),
-    schemaWith({ a: declared }, { $defs: { b: { type: 'string', 'x-mcp-header': 'B' } } }),
+test('make a tool invalid when they break the rules, which says where and how', () => {
+  const nowhere = (at: string) => `a header is asked for at ${at}, where no single argument is`;
+  const nameless = 'the header for "a" has a name that no header can have';
+  const mistyped = 'a header is asked for "a", which is no string, integer or boolean';
+  const b = { type: 'string', 'x-mcp-header': 'B' };
+  const invalid: readonly (readonly [JsonObject, fault: string])[] = [
+    [
+      schemaWith({ a: declared, b: { type: 'string', 'x-mcp-header': 'a' } }),
+      'two arguments ask for the header mcp-param-a',
+    ],
+    [schemaWith({ a: { ...declared, type: 'object' } }), mistyped],
+    [schemaWith({ a: { ...declared, type: ['string', 'null'] } }), mistyped],
+    [schemaWith({ a: { 'x-mcp-header': 'A' } }), mistyped],
+    [schemaWith({ a: { ...declared, 'x-mcp-header': '' } }), nameless],
+    [schemaWith({ a: { ...declared, 'x-mcp-header': 'A B' } }), nameless],
+    [schemaWith({ a: { ...declared, 'x-mcp-header': 'Ä' } }), nameless],
+    [schemaWith({ a: { ...declared, 'x-mcp-header': 7 } }), nameless],
+    [schemaWith({ a: declared }, { 'x-mcp-header': 'Root' }), nowhere('the schema itself')],
+    [schemaWith({ a: declared, list: { type: 'array', items: b } }), nowhere('"list.items"')],
+    [schemaWith({ a: declared }, { oneOf: [{ properties: { b } }] }), nowhere('"oneOf.b"')],
+    [schemaWith({ a: declared }, { $defs: { b } }), nowhere('"$defs"')],
   ];
-  for (const one of invalid) {
-    assert.equal(declaredBy(one), { declarations: [], isValid: false }, JSON.stringify(one));
+  for (const [one, fault] of invalid) {
+    assert.equal(declaredBy(one), { declarations: [], fault }, JSON.stringify(one));
   }
+});
+
+test('are named in a fault as far as there is room', () => {
+  const long = 'x'.repeat(10_000);
+  const named = (schema: JsonObject) => declaredBy(schema).fault ?? '';
+  assert.ok(named(schemaWith({ [long]: { ...declared, type: 'object' } })).length < 200);
+  const twice = { ...declared, 'x-mcp-header': long };
+  assert.ok(named(schemaWith({ a: twice, b: twice })).length < 200);
 });
 
 test('about a number are invalid, but written all the same', () => {
   const one = schemaWith({ ratio: { type: 'number', 'x-mcp-header': 'Ratio' } });
-  assert.is(declaredBy(one).isValid, false);
+  const fault = 'a header is asked for "ratio", which is no string, integer or boolean';
+  assert.is(declaredBy(one).fault, fault);
   assert.equal(headersOf(one, { ratio: 0.5 }), { 'mcp-param-ratio': '0.5' });
 });
 
 test('are not looked for without end, and a schema without any is never invalid', () => {
   const loop: JsonObject = { type: 'object' };
   loop.properties = { self: loop };
-  assert.equal(declaredBy(loop), { declarations: [], isValid: true });
+  assert.equal(declaredBy(loop), { declarations: [], fault: undefined });
   loop.properties = { self: loop, a: declared };
-  assert.is(declaredBy(loop).isValid, false);
+  assert.match(declaredBy(loop).fault ?? '', 'two arguments');
 });
 
 test('that cannot be written are told from those that are not wanted', () => {

@@ -8,6 +8,7 @@ const test = suite('template');
 
 test('lays a change over settings, and takes away what is null', () => {
   const settings = { timeout: 7, session: 'shared' } as const;
+  assert.equal(changedSettings(settings, Object({ timeout: undefined, nothing: undefined })), settings);
   assert.equal(changedSettings(settings, { timeout: null, max_retries: 1, strategy: null }), {
     session: 'shared',
     max_retries: 1,

@@ -2,13 +2,15 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { alarm } from '../../src/gateway/alarm.ts';
+import { alarmOf } from '../../src/gateway/alarm.ts';
 import { suite } from '../helpers/suite.ts';
+import { steadyPace, Turns } from '../helpers/turns.ts';
 
 const test = suite('alarm');
 
 test('rings once when the time is over, and not when it was called off', () => {
   mock.timers.enable({ apis: ['setTimeout'] });
+  const alarm = alarmOf(steadyPace());
   const rung: string[] = [];
   alarm(10, () => rung.push('first'));
   const callOff = alarm(10, () => rung.push('second'));
@@ -18,6 +20,19 @@ test('rings once when the time is over, and not when it was called off', () => {
   mock.timers.tick(100);
   callOff();
   assert.equal(rung, ['first']);
+  mock.timers.reset();
+});
+
+test('rings a few in a turn of those that are set to the same moment, and none that is called off meanwhile', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  const alarm = alarmOf(steadyPace(5));
+  const rung = new Turns();
+  const callOffs = Array.from({ length: 40 }, () => alarm(10, () => rung.note()));
+  mock.timers.tick(10);
+  assert.is(rung.all, 5);
+  for (const callOff of callOffs.slice(30)) callOff();
+  await rung.pass(20);
+  assert.equal([rung.all, rung.fullest], [30, 5]);
   mock.timers.reset();
 });
 

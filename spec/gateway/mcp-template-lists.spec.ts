@@ -5,20 +5,21 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { Dispatcher } from '../../src/actors/dispatcher.ts';
+import { Dispatcher } from '../../src/actors/calls/dispatcher.ts';
+import { RetryBudget } from '../../src/actors/calls/retry-budget.ts';
 import { Fleet } from '../../src/actors/fleet.ts';
-import { RetryBudget } from '../../src/actors/retry-budget.ts';
 import { ANONYMOUS } from '../../src/domain/account.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
-import { alarm } from '../../src/gateway/alarm.ts';
+import { alarmOf } from '../../src/gateway/alarm.ts';
 import { Mcp } from '../../src/gateway/mcp.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
 import { definition } from '../helpers/failing-backend.ts';
 import { PEER, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
+import { steadyPace } from '../helpers/turns.ts';
 import { parsed, RecordedReply } from '../protocol/recorded-reply.ts';
 
 const test = suite('lists of one template');
@@ -45,10 +46,12 @@ test.before.each(() => {
   events$ = new Subject();
   backends = new Map();
   const now = () => Date.now();
+  const pace = steadyPace();
   const emit = (event: GatewayEvent) => events$.next(event);
   const parts = {
     now,
-    alarm,
+    alarm: alarmOf(pace),
+    pace,
     emit,
     random: () => 0.5,
     budget: new RetryBudget(now),

@@ -7,11 +7,9 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
-import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
-import { failureOf } from '../../src/protocol/rpc-failure.ts';
 import { serving, text } from '../helpers/function-backend.ts';
 import { suite } from '../helpers/suite.ts';
-import { parsed, RecordedReply } from '../protocol/recorded-reply.ts';
+import { postTo } from './mcp-post.ts';
 
 const test = suite('mcp endpoint of a gateway');
 let gateway: Gateway;
@@ -51,29 +49,8 @@ async function post(
   headers: Record<string, string> = {},
   principal: Principal = ANONYMOUS,
 ) {
-  const reply = new RecordedReply();
-  const request: McpRequest = {
-    method: 'POST',
-    headers: {
-      accept: 'application/json, text/event-stream',
-      'content-type': 'application/json',
-      ...headers,
-    },
-    body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, ...message })),
-    template,
-    principal,
-    charge: () => {},
-  };
-  try {
-    await gateway.mcp.handle(request, reply);
-  } catch (thrown) {
-    const { status, body } = failureOf(thrown);
-    reply.json(status, body);
-  }
-  while (!reply.isAnswered) await turn();
-  const body = reply.body ?? reply.opened?.events.at(-1)?.data ?? '{}';
-  const at = reply.headers.indexOf('Mcp-Session-Id');
-  return { status: reply.status, session: reply.headers[at + 1] ?? '', answer: parsed(body) };
+  const { status, headers: told, answer } = await postTo(gateway, { template, message, headers, principal });
+  return { status, session: told[told.indexOf('Mcp-Session-Id') + 1] ?? '', answer };
 }
 
 async function openSession(template: string | undefined) {
@@ -240,12 +217,14 @@ test('waits no longer than the grace', async () => {
 
 test('ends what a caller has open who may not have it any more, and what nobody else has', async () => {
   const [one, joined] = [await openSession('a'), await openSession(undefined)];
+  assert.equal([...gateway.openCallers()], [ANONYMOUS.id]);
   changedCallers$.next('user:another');
   assert.is((await post('a', call('read'), one)).status, 200);
   changedCallers$.next(ANONYMOUS.id);
   await turn();
   assert.is((await post('a', call('read'), one)).status, 404);
   assert.is((await post(undefined, call('a__read'), joined)).status, 404);
+  assert.equal([...gateway.openCallers()], []);
   assert.equal(faults, []);
 });
 

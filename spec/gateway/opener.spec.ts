@@ -3,18 +3,18 @@
 import * as assert from 'uvu/assert';
 import { openerOf } from '../../src/gateway/opener.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
-import { definition } from '../actors/instance-stage.ts';
+import { definition } from '../actors/instances/instance-stage.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
-import { fixture } from '../transports/open-stdio.ts';
+import { fixture } from '../transports/stdio/open-stdio.ts';
 
 const test = suite('opener');
 const { signal } = new AbortController();
+const handlers = new Map<string, InProcessHandler>();
 
 test('opens a handler that is registered later', async () => {
-  const handlers = new Map<string, InProcessHandler>();
-  const open = openerOf([], handlers);
+  const open = openerOf({ deniedNetworks: [], handlers });
   const instance = definition({ transport: 'in-process' });
   assert.is(await codeOf(open(instance, signal)), 'BACKEND_UNAVAILABLE');
   handlers.set(instance.serverId, () => ({}));
@@ -26,8 +26,9 @@ test('opens a handler that is registered later', async () => {
 test('opens nothing in a denied network', async () => {
   const server = await startHttpServer();
   const instance = definition({ transport: 'http', endpoint: server.url });
-  assert.is(await codeOf(openerOf(['127.0.0.0/8'], new Map())(instance, signal)), 'BACKEND_UNAVAILABLE');
-  const transport = await openerOf([], new Map())(instance, signal);
+  const denied = openerOf({ deniedNetworks: ['127.0.0.0/8'], handlers });
+  assert.is(await codeOf(denied(instance, signal)), 'BACKEND_UNAVAILABLE');
+  const transport = await openerOf({ deniedNetworks: [], handlers })(instance, signal);
   await transport.close();
   await server.close();
 });
@@ -35,7 +36,7 @@ test('opens nothing in a denied network', async () => {
 test('lets an instance run as many programs for single clients as was said', async () => {
   const { command, args } = fixture();
   const instance = definition({ transport: 'stdio', command, args });
-  const transport = await openerOf([], new Map(), 1)(instance, signal);
+  const transport = await openerOf({ deniedNetworks: [], handlers, mostOwn: 1 })(instance, signal);
   try {
     const profile = {
       protocolVersion: '2025-11-25',

@@ -4,19 +4,20 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
-import type { InstanceRef } from '../../src/actors/instance-ref.ts';
-import { RetryBudget } from '../../src/actors/retry-budget.ts';
-import { backendUnavailable } from '../../src/domain/errors.ts';
+import { RetryBudget } from '../../src/actors/calls/retry-budget.ts';
+import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
+import { backendUnavailable } from '../../src/domain/backend-errors.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
 import { META, type Peer } from '../../src/domain/mcp.ts';
 import type { SessionFailover } from '../../src/domain/policy.ts';
-import { alarm } from '../../src/gateway/alarm.ts';
+import { alarmOf } from '../../src/gateway/alarm.ts';
 import { Mcp } from '../../src/gateway/mcp.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
 import { failureOf } from '../../src/protocol/rpc-failure.ts';
 import { definition, READ, Stage, WRITE } from '../helpers/failing-backend.ts';
 import { type ScriptedExchange, ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { steadyPace } from '../helpers/turns.ts';
 import { RecordedReply } from '../protocol/recorded-reply.ts';
 
 /** What both instances are. */
@@ -55,11 +56,13 @@ export class RoundsStage {
     this.inner = new Stage({ sessionFailover });
     this.inner.open = async ({ id }) => this.#open(id);
     const { fleet, dispatcher, emit } = this.inner;
+    const pace = steadyPace();
     this.mcp = new Mcp({
       fleet,
       dispatcher,
       emit,
-      alarm,
+      alarm: alarmOf(pace),
+      pace,
       budget: new RetryBudget(() => Date.now()),
       now: () => Date.now(),
       isAccepting: () => this.inner.isAccepting,

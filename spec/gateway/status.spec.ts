@@ -11,8 +11,10 @@ import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('status of a gateway');
-const CLIENTS: Readonly<Record<string, InstanceClients>> = { 's.a': { sessions: 3, ownProcesses: 1 } };
-const NOBODY: InstanceClients = { sessions: 0, ownProcesses: 0 };
+const CLIENTS: Readonly<Record<string, InstanceClients>> = {
+  's.a': { sessions: 3, ownProcesses: 1, processes: [] },
+};
+const NOBODY: InstanceClients = { sessions: 0, ownProcesses: 0, processes: [] };
 const clientStats = { parkedSessions: 2, maxSessions: 10, templates: new Map() };
 
 let stage = new Stage();

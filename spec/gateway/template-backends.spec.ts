@@ -1,8 +1,9 @@
 // One template as the endpoint sees it: who is there, what they list, and only its own sessions.
 
-import { Subject } from 'rxjs';
+import { of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { InstanceRef } from '../../src/actors/instance-ref.ts';
+import { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { ListField } from '../../src/domain/mcp.ts';
 import { TemplateBackends } from '../../src/gateway/template-backends.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
@@ -10,15 +11,19 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('template backends');
 
+const UNKNOWN: ExchangeEvent = { kind: 'error', error: { code: -32602, message: 'Unknown task' } };
+
 type Parts = ConstructorParameters<typeof TemplateBackends>[1];
 type Ref = { id?: string; state: string; era?: string; peer?: unknown; lastPeer?: unknown; tools?: unknown };
 
 /** Backends of the template `t` over these instances; what is not asked for here is not there. */
 function over(refs: readonly Ref[], sessions: readonly object[] = []) {
   const listChanges$ = new Subject<{ template: string; list: ListField }>();
-  const fleet = { refs: () => refs };
+  const candidates = refs.filter(({ state }) => state === 'healthy');
+  const fleet = { refs: () => refs, group: () => ({ pool: { candidates } }) };
   const found = { find: () => sessions[0] };
-  const parts: Partial<Record<keyof Parts, unknown>> = { fleet, sessions: found, listChanges$ };
+  const now = () => 0;
+  const parts: Partial<Record<keyof Parts, unknown>> = { fleet, sessions: found, listChanges$, now };
   return { backends: new TemplateBackends('t', Object(parts)), listChanges$ };
 }
 
@@ -47,6 +52,25 @@ test('names the instances of the modern era that may go on with something', () =
   assert.equal(backends.modernInstanceIds(), ['a', 'd']);
 });
 
+test('asks an instance something of its own past the calls, on behalf of its owner', () => {
+  const listened: ExchangeRequest[] = [];
+  const listen = (request: ExchangeRequest) => {
+    listened.push(request);
+    return of(UNKNOWN);
+  };
+  const ref = Object.create(InstanceRef.prototype, { listen: { value: listen } });
+  const fleet = { find: (_: string, id: string) => (id === 'a' ? ref : undefined) };
+  const backends = new TemplateBackends('t', Object({ fleet, listChanges$: new Subject() }));
+  const heard: unknown[] = [];
+  for (const instanceId of ['a', 'b']) {
+    backends.inquire({ method: 'tasks/get' }, { owner: { id: 'ann' }, instanceId }).subscribe({
+      next: (event) => heard.push(event),
+      error: ({ code }) => heard.push(code),
+    });
+  }
+  assert.equal([heard, listened], [[UNKNOWN, 'SERVER_NOT_FOUND'], [{ method: 'tasks/get', caller: 'ann' }]]);
+});
+
 test('asks for pages only of who is healthy', () => {
   const ref = (state: string) => Object.create(InstanceRef.prototype, { state: { value: state } });
   const found = new Map([
@@ -70,6 +94,31 @@ test('finds a tool with whoever lists it', () => {
   const { backends } = over([{ state: 'starting' }, listing('x'), listing('y')]);
   assert.equal(backends.tool('y'), { name: 'y' });
   assert.is(backends.tool('z'), undefined);
+});
+
+test('finds a tool with the healthy first, and each of them when it is asked again', async () => {
+  const looks: string[] = [];
+  const listing = (state: string, title: string) => ({
+    state,
+    tools: {
+      find: (name: string) => (name === 'x' ? { name, title } : undefined),
+      lookUp: async () => void looks.push(title),
+    },
+  });
+  const old = listing('unhealthy', 'old');
+  const { backends } = over([old, listing('healthy', 'one'), listing('healthy', 'two')]);
+  assert.equal(backends.tool('x'), { name: 'x', title: 'one' });
+  const listed = [
+    { name: 'x', title: 'one' },
+    { name: 'x', title: 'two' },
+  ];
+  const relisted = backends.relisted('x');
+  assert.instance(relisted, Promise);
+  assert.equal([await relisted, looks], [listed, ['one', 'two']]);
+  assert.equal(backends.relisted('x'), listed, 'it was done just now');
+  assert.equal(backends.relisted('none'), []);
+  assert.equal(over([old]).backends.relisted('x'), [{ name: 'x', title: 'old' }], 'nobody can be asked');
+  assert.is(looks.length, 2);
 });
 
 test('knows only sessions of its template', () => {

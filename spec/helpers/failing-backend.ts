@@ -3,11 +3,12 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { filter, firstValueFrom, type Observable, type Subscription } from 'rxjs';
-import { Dispatcher, type ExchangeOptions } from '../../src/actors/dispatcher.ts';
+import { Dispatcher, type ExchangeOptions } from '../../src/actors/calls/dispatcher.ts';
+import { RetryBudget } from '../../src/actors/calls/retry-budget.ts';
 import { Fleet, type FleetOptions } from '../../src/actors/fleet.ts';
-import type { InstanceRef } from '../../src/actors/instance-ref.ts';
-import { RetryBudget } from '../../src/actors/retry-budget.ts';
-import { backendUnavailable, type Delivered, GatewayError } from '../../src/domain/errors.ts';
+import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
+import { backendUnavailable } from '../../src/domain/backend-errors.ts';
+import { type Delivered, GatewayError } from '../../src/domain/errors.ts';
 import type { EventName, GatewayEvent } from '../../src/domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';

@@ -19,7 +19,7 @@ export function fakeMcp(answer: FakeMcp['answer'] = politely): FakeMcp {
       requests.push(request);
       return fake.answer(request, reply);
     },
-    close: () => {},
+    close: async () => {},
   };
   return fake;
 }

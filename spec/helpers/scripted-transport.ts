@@ -2,13 +2,20 @@
 // records what it was asked. It honours the contract of transports/transport.ts; the fields that break it say so.
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
+import { backendUnavailable } from '../../src/domain/backend-errors.ts';
 import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/client.ts';
-import { backendUnavailable, type Delivered, type GatewayError } from '../../src/domain/errors.ts';
+import type { Delivered, GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition, TransportKind } from '../../src/domain/instance.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
-import type { Closed, OnStarted, Transport, TransportFacts } from '../../src/transports/transport.ts';
+import type {
+  Closed,
+  OmittedTool,
+  OnStarted,
+  Transport,
+  TransportFacts,
+} from '../../src/transports/transport.ts';
 
 /** A legacy server that announces nothing, so that it is not asked for its tools. */
 export const PEER: Peer = {
@@ -110,6 +117,10 @@ export class ScriptedTransport implements Transport {
   thrownByFacts: Error | undefined;
   /** Breaks the contract: `close` rejects with this after it closed. */
   thrownByClose: Error | undefined;
+  /** Tools that its lists come without. */
+  readonly omitted$ = new Subject<OmittedTool>();
+  /** Says that something broke there which ended no exchange. */
+  readonly doubts$ = new Subject<void>();
   readonly #messages = new Subject<ServerMessage>();
   readonly #closed = new ReplaySubject<Closed>(1);
   readonly #finished = Promise.withResolvers<void>();

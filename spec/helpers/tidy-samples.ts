@@ -76,7 +76,7 @@ export const samples: Readonly<Record<string, Sample>> = {
     good: [
       ['src/balancing/listed.ts', 'export const listed: StrategyFactory = () => ([first]) => first;'],
       ['src/balancing/pool.ts', 'export class Pool {}'],
-      ['src/transports/http.ts', 'export const http: TransportType = {};'],
+      ['src/transports/http/http.ts', 'export const http: TransportType = {};'],
       ['src/http/routes/listed.ts', 'export const listed = 1;'],
     ],
   },

@@ -5,16 +5,20 @@ import { invalidCredentials } from '../../src/domain/account-errors.ts';
 import type { Refusal } from '../../src/http/caller-check.ts';
 import { CallerWatch } from '../../src/http/caller-watch.ts';
 import { suite } from '../helpers/suite.ts';
+import { steadyPace, Turns } from '../helpers/turns.ts';
 
 const test = suite('watch over callers');
 test.before.each(() => mock.timers.enable({ apis: ['setInterval'] }));
 test.after.each(() => mock.timers.reset());
 
 const ROUND_MS = 1_000;
+/** Streams that may be ended in one turn of the event loop. */
+const PER_TURN = 5;
 
 function staged() {
-  const watch = new CallerWatch(ROUND_MS);
+  const watch = new CallerWatch(ROUND_MS, steadyPace(PER_TURN));
   const log: string[] = [];
+  const barred = new Turns();
   const add = (name: string, check: () => Refusal | Promise<Refusal> = () => undefined) => {
     const release = watch.watch({
       check: () => {
@@ -23,12 +27,13 @@ function staged() {
       },
       bar: ({ code }) => {
         log.push(`${name}: ${code}`);
+        barred.note();
         release();
       },
     });
     return release;
   };
-  return { add, log };
+  return { add, log, barred };
 }
 
 test('asks about everybody once a round', () => {
@@ -87,6 +92,14 @@ test('begins anew after nobody was left', () => {
   add('b');
   mock.timers.tick(ROUND_MS);
   assert.equal(log, ['b']);
+});
+
+test('ends thousands of somebody a few in a turn, each once', async () => {
+  const { add, barred } = staged();
+  for (let count = 0; count < 500; count += 1) add(`${count}`, () => invalidCredentials());
+  mock.timers.tick(ROUND_MS * 2);
+  await barred.pass(200);
+  assert.equal([barred.all, barred.fullest], [500, PER_TURN]);
 });
 
 test.run();

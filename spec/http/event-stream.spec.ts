@@ -1,7 +1,7 @@
 import { NEVER, Observable, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../src/domain/account-errors.ts';
-import { noHealthyInstance } from '../../src/domain/errors.ts';
+import { noHealthyInstance } from '../../src/domain/backend-errors.ts';
 import type { Refusal } from '../../src/http/caller-check.ts';
 import type { HttpContext } from '../../src/http/context.ts';
 import { type EventStreamOptions, EventStreams, type StreamEvent } from '../../src/http/event-stream.ts';
@@ -76,9 +76,14 @@ test('end with the event error after that', async () => {
     subscriber.next({ name: 'progress', data: '{}' });
     subscriber.error(new Error('a secret'));
   });
-  const app = await serve(source$);
+  let state: HttpContext['state'] | undefined;
+  const streams = new EventStreams();
+  const app = await startMiddlewares((context) => {
+    state = context.state;
+    return streams.write(context, source$);
+  });
   const { status, text } = await app.ask('GET', '/', { headers: { 'x-request-id': 'r1' } });
-  assert.is(status, 200);
+  assert.equal([status, state?.errorCode], [200, 'INTERNAL_ERROR']);
   assert.match(
     text,
     /^event: progress\n[\s\S]*event: error\ndata: \{.*"INTERNAL_ERROR","request_id":"r1"\}\n\n$/,

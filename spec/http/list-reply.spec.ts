@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import * as assert from 'uvu/assert';
-import { serverNotFound } from '../../src/domain/errors.ts';
+import { serverNotFound } from '../../src/domain/registry-errors.ts';
 import { ClientGone } from '../../src/http/client-gone.ts';
 import { gatherList } from '../../src/http/list-reply.ts';
 import { startApp } from '../helpers/http-app.ts';

@@ -82,13 +82,16 @@ test('tell the log what was asked, what failed first and which session it was ab
     reply.batches(2);
     reply.opens('s1');
     reply.fails(-32_602);
-    reply.fails(-32_603);
+    reply.fails(-32_603, 'INTERNAL_ERROR');
     reply.empty(202);
   });
   await app.ask('POST', '/');
   app.close();
-  const { rpcMethod, rpcMessages, rpcError, sessionId } = state ?? {};
-  assert.equal([rpcMethod, rpcMessages, rpcError, sessionId], ['tools/call', 2, -32_602, 's1']);
+  const { rpcMethod, rpcMessages, rpcError, errorCode, sessionId } = state ?? {};
+  assert.equal(
+    [rpcMethod, rpcMessages, rpcError, errorCode, sessionId],
+    ['tools/call', 2, -32_602, undefined, 's1'],
+  );
 });
 
 test('are an event stream that nothing on the way keeps back', async () => {

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
+import { compileShape } from '../../src/domain/validation.ts';
 import { InstanceParams, pathRefused } from '../../src/http/path-params.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
-import { compileShape } from '../../src/http/validation.ts';
 import { startApp } from '../helpers/http-app.ts';
 import { head, sendRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';

@@ -1,5 +1,7 @@
 import * as assert from 'uvu/assert';
-import { GatewayError, serverNotFound, validationFailed } from '../../src/domain/errors.ts';
+import { GatewayError } from '../../src/domain/errors.ts';
+import { serverNotFound } from '../../src/domain/registry-errors.ts';
+import { validationFailed } from '../../src/domain/request-errors.ts';
 import { relocated } from '../../src/http/relocated.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -102,6 +102,7 @@ test('keeps its facts as data and knows all of its errors', () => {
     'INSUFFICIENT_PERMISSIONS',
     'RATE_LIMIT_EXCEEDED',
     'DATABASE_UNAVAILABLE',
+    'NO_HEALTHY_INSTANCE',
     'ORIGIN_NOT_ALLOWED',
     'VALIDATION_ERROR',
     'INTERNAL_ERROR',

@@ -99,6 +99,8 @@ async function use(client: LegacyClient, index: number): Promise<void> {
   if (manner === 2) await client.ask('tools/list');
   if (manner === 3) await client.ask('resources/subscribe', { uri: 'test://watched-resource' });
   if (manner === 4) await leaveInTheMiddle(client);
+  // Its stream is kept for a while after it was taken.
+  if (manner === 5) await client.call('test_tool_with_progress', {}, { meta: { progressToken: 1 } });
 }
 
 /** Sends a call and breaks off before it is answered; in the legacy era that is no cancel. */

@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import { everythingProgram, startEverything } from '../fixtures/everything-server.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../helpers/services.ts';
 import { suite } from '../helpers/suite.ts';
-import { listed, newKey } from './caller.ts';
+import { field, listed, newKey } from './caller.ts';
 import { eventually } from './gateway-client.ts';
 import { startBalancer } from './mcp-balancer.ts';
 import { LegacyClient, ModernClient, textOf } from './mcp-client.ts';
@@ -106,6 +106,8 @@ onPostgresql('a program is offered by the node that it was registered on, and by
 });
 
 onPostgresql('who is revoked on one node has nothing open at the other soon after', async () => {
+  const openAtB = async () => Object(field(await b.admin('GET /gateway/stats'), 'sessions')).open;
+  const before: unknown = await openAtB();
   const { id, headers } = await newKey(a.admin, 'revoked');
   const revoked = { capabilities, headers };
   const session = await LegacyClient.open(b.wire, '/mcp/legacy', revoked);
@@ -129,6 +131,8 @@ onPostgresql('who is revoked on one node has nothing open at the other soon afte
     barredWithinMs,
   );
   assert.ok(ended, `streams are open ${barredWithinMs} ms later`);
+  const open = await eventually(openAtB, (count) => count === before, heardWithinMs);
+  assert.is(open, before, 'a session rests where nobody may use it');
   const late = [
     await session.send(JSON.stringify({ jsonrpc: '2.0', id: 9, method: 'tools/list' })),
     await b.wire.exchange('/mcp/legacy', { method: 'DELETE', headers: session.headers }),

@@ -16,7 +16,7 @@ export const heardWithinMs = 10_000;
 
 /** Several of them start on few cores. */
 const startsWithinMs = 45_000;
-const password = 'correct horse';
+export const password = 'correct horse';
 const secret = 'a secret of these nodes, 32 bytes or more';
 
 /** One gateway process. */
@@ -32,10 +32,15 @@ export interface McpNode {
 export interface NodeOptions {
   /** Default: the same for all. */
   readonly secret?: string;
+  /** Its name; nodes on one file need one each. Default: made from its port. */
+  readonly id?: string;
 }
 
 /** Starts a node on a port of its own, which is a part of its name. */
-export async function startNode(database: FreshDatabase, options: NodeOptions = {}): Promise<McpNode> {
+export async function startNode(
+  database: Pick<FreshDatabase, 'url'>,
+  options: NodeOptions = {},
+): Promise<McpNode> {
   const port = await freePort();
   const program = new Program(['gateway', 'start', '--port', String(port), '--host', '127.0.0.1'], {
     env: {
@@ -43,6 +48,7 @@ export async function startNode(database: FreshDatabase, options: NodeOptions = 
       GATEWAY_DATABASE_URL: database.url,
       GATEWAY_SECRET_KEY: options.secret ?? secret,
       GATEWAY_ADMIN_PASSWORD: password,
+      GATEWAY_NODE_ID: options.id ?? '',
     },
   });
   try {
@@ -91,6 +97,12 @@ export async function askOnce(
     result: objectOr(answer?.result),
     error: answer?.error,
   };
+}
+
+/** Calls that came to a node so far, as its statistics tell. */
+export async function requestsAt({ admin }: McpNode): Promise<number> {
+  const { body } = await admin('GET /gateway/stats');
+  return Number(objectOr(body).total_requests);
 }
 
 /** The params that go on with a call, with the same answer to all that was asked. */

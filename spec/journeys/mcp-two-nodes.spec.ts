@@ -25,6 +25,7 @@ import {
   type McpNode,
   type Round,
   refusalOf,
+  requestsAt,
   retryOf,
   startNode,
 } from './mcp-nodes.ts';
@@ -162,20 +163,33 @@ onPostgresql('pages of a list are of one instance, whichever node is asked for t
   assert.is(new Set(pages.map(({ instanceId }) => instanceId)).size, 1);
 });
 
-onPostgresql('a task is found from either node', async () => {
-  for (const [here, there] of [
-    [a, b],
-    [b, a],
-  ] as const) {
-    const begun = await askOnce(here, '/mcp/tasks', options, 'tools/call', { name: 'begin', arguments: {} });
-    const { taskId } = begun.result;
-    const named = { headers: { 'Mcp-Name': String(taskId) } };
-    for (const asked of [here, there, here, there, there]) {
-      const got = await askOnce(asked, '/mcp/tasks', options, 'tasks/get', { taskId }, named);
-      assert.equal([got.result.status, got.instanceId], ['working', begun.instanceId]);
-    }
-  }
-});
+for (const [path, name] of [
+  ['/mcp/tasks', 'begin'],
+  ['/mcp', 'tasks__begin'],
+] as const) {
+  onPostgresql(
+    `a task is found from either node at ${path}, and traffic is only what clients ask`,
+    async () => {
+      for (const [here, there] of [
+        [a, b],
+        [b, a],
+      ] as const) {
+        const begun = await askOnce(here, path, options, 'tools/call', { name, arguments: {} });
+        const { taskId } = begun.result;
+        const named = { headers: { 'Mcp-Name': String(taskId) } };
+        const before = await requestsAt(there);
+        for (const asked of [here, there, here, there, there]) {
+          const got = await askOnce(asked, path, options, 'tasks/get', { taskId }, named);
+          assert.equal([got.result.status, got.instanceId], ['working', begun.instanceId]);
+        }
+        const session = await LegacyClient.open(there.wire, path, options);
+        assert.is((await session.ask('tasks/get', { taskId })).result?.status, 'working');
+        assert.is(await session.close(), 200);
+        assert.is((await requestsAt(there)) - before, 4);
+      }
+    },
+  );
+}
 
 onPostgresql('who listens at one node hears of a registration at the other', async () => {
   const wanted = { toolsListChanged: true };

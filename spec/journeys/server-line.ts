@@ -1,4 +1,4 @@
-// A line to a database server or to Redis that a spec can cut, silence and mend: a TCP relay with a port of its own.
+// A line to a server of any kind that a spec can break, cut, silence and mend: a TCP relay with a port of its own.
 
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
@@ -7,6 +7,8 @@ import * as assert from 'uvu/assert';
 export interface ServerLine {
   /** The URL of the server, through this line. */
   readonly url: string;
+  /** Breaks every connection; new ones work. */
+  break(): void;
   /** Breaks every connection and refuses new ones, as when the server is stopped. */
   cut(): Promise<void>;
   /** Connections stay open, new ones are accepted, and nothing passes any more, as when a cable is pulled. */
@@ -62,11 +64,14 @@ export async function serverLine(target: string): Promise<ServerLine> {
     await once(server.listen(onPort, '127.0.0.1'), 'listening');
     return (server.address() as AddressInfo).port;
   };
+  const breakAll = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
   const cut = async (): Promise<void> => {
     if (server === undefined) return;
     const closed = once(server.close(), 'close');
     server = undefined;
-    for (const socket of sockets) socket.destroy();
+    breakAll();
     await closed;
   };
   url.hostname = '127.0.0.1';
@@ -74,6 +79,7 @@ export async function serverLine(target: string): Promise<ServerLine> {
   const ownPort = Number(url.port);
   return {
     url: url.href,
+    break: breakAll,
     cut,
     silence: () => {
       isSilent = true;

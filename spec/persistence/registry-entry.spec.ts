@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
+import { InstanceRecord } from '../../src/http/views/instance-record.ts';
 import { FIELD_NAMES, readEntry, TRANSPORT_WORDS } from '../../src/persistence/registry-entry.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -94,6 +95,13 @@ test('reads over null and over the facts of a running gateway', () => {
   assert.equal(input, { id: 'one', endpoint: 'http://127.0.0.1:1/mcp' });
 });
 
+test('reads over every field of the record that the API shows', () => {
+  for (const name of Object.keys(InstanceRecord.properties)) {
+    const { problems } = read({ id: 'one', endpoint: 'http://127.0.0.1:1/mcp', [name]: 1 });
+    assert.not.match(problems.join(), 'unknown field');
+  }
+});
+
 test('uses an entry in spite of fields that have no effect, and names them', () => {
   const { entry, problems } = read({
     id: 'one',
@@ -122,7 +130,7 @@ test('refuses an entry that cannot be used, naming the field as it was written',
     [{ url: 'ftp://h' }, 'here.url: The scheme of an endpoint is http or https'],
     [
       { config: { url: 'nowhere' } },
-      'here.config.url: An endpoint is a URL such as http://127.0.0.1:8080/mcp',
+      'here.config.url: An endpoint is a URL such as http://127.0.0.1:9000/mcp',
     ],
     [{ command: 'run', weight: 0 }, 'here.weight: must be >= 1'],
     [{ command: 'run', weight: 1.5 }, 'here.weight: must be integer'],

@@ -1,10 +1,10 @@
 // What both halves of the endpoint tell for the log while they answer: methods, codes of errors, sessions.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../src/domain/errors.ts';
+import { backendUnavailable } from '../../src/domain/backend-errors.ts';
 import { suite } from '../helpers/suite.ts';
-import { notification, request, staged } from './legacy-stage.ts';
-import { modernStage, nestedTooDeeply } from './modern-stage.ts';
+import { notification, request, staged } from './legacy/legacy-stage.ts';
+import { modernStage, nestedTooDeeply } from './modern/modern-stage.ts';
 
 const test = suite('what the endpoint tells the log');
 
@@ -46,7 +46,12 @@ test('the code of an error, from whomever it comes, and nothing of a result', as
   assert.equal(
     [fine, refused, failed, deep].map(({ reply }) => reply.facts.slice(1)),
     // What cannot be written was not answered with: its client is told of a fault of ours.
-    [[], [['fails', -32_602]], [['fails', 503]], [['fails', -32_603]]],
+    [
+      [],
+      [['fails', -32_602]],
+      [['fails', 503, 'BACKEND_UNAVAILABLE']],
+      [['fails', -32_603, 'INTERNAL_ERROR']],
+    ],
   );
 });
 
@@ -78,10 +83,12 @@ test('the same of clients without sessions', async () => {
   });
   assert.equal(
     [fine, refused, failed, deep].map(({ facts }) => facts),
-    [[], [['fails', -32_000]], [['fails', 503]], [['fails', -32_603]]].map((fails) => [
-      ['asks', 'tools/list'],
-      ...fails,
-    ]),
+    [
+      [],
+      [['fails', -32_000]],
+      [['fails', 503, 'BACKEND_UNAVAILABLE']],
+      [['fails', -32_603, 'INTERNAL_ERROR']],
+    ].map((fails) => [['asks', 'tools/list'], ...fails]),
   );
   const told = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
   const types = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };

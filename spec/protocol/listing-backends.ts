@@ -1,12 +1,19 @@
 // Backends and sessions for specs of what stands in front of them: they list what they are given, call nothing, and
 // record what they were asked. Answers come when the spec says so, or at once.
 
-import { NEVER, type Observable, of, ReplaySubject, Subject } from 'rxjs';
+import { map, NEVER, type Observable, of, ReplaySubject, Subject } from 'rxjs';
 import type { ClientProfile, ServerMessage, ServerNotification } from '../../src/domain/client.ts';
-import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp.ts';
-import type { Backends, Client, Owner, Session, SessionlessOptions } from '../../src/protocol/ports.ts';
+import type {
+  Backends,
+  Client,
+  Inquired,
+  Owner,
+  Session,
+  SessionlessOptions,
+} from '../../src/protocol/ports.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
 
 export const PROFILE: ClientProfile = { protocolVersion: '2026-07-28', capabilities: {}, clientInfo: {} };
@@ -44,6 +51,11 @@ export class ListingBackends implements Backends {
     return this.lists.tools?.find((tool) => tool.name === name) === undefined ? undefined : { name };
   }
 
+  relisted(name: string) {
+    const tool = this.tool(name);
+    return tool === undefined ? [] : [tool];
+  }
+
   changes(): Observable<ServerNotification> {
     return NEVER;
   }
@@ -56,6 +68,17 @@ export class ListingBackends implements Backends {
 
   session(id: string): Session | undefined {
     return this.sessions.find((session) => session.id === id);
+  }
+
+  /** Those that may run tasks; what they are asked for the gateway itself is recorded like the rest. */
+  instanceIds: readonly string[] = [];
+
+  modernInstanceIds(_owner: Owner): readonly string[] {
+    return this.instanceIds;
+  }
+
+  inquire(request: ExchangeRequest, of: Inquired): Observable<ExchangeEvent> {
+    return this.exchange(request, of).pipe(map(({ event }) => event));
   }
 
   exchange(request: ExchangeRequest, { instanceId }: Partial<SessionlessOptions> = {}): Observable<Answer> {
@@ -91,6 +114,13 @@ export class ListingSession implements Session {
     return this.#backends.peer;
   }
 
+  /** Where it is pinned. */
+  instanceId = 'one';
+
+  at(instanceId: string): this | undefined {
+    return instanceId === this.instanceId ? this : undefined;
+  }
+
   exchange(request: ExchangeRequest): Observable<Answer> {
     return this.#backends.exchange(request);
   }
@@ -106,6 +136,10 @@ export class ListingSession implements Session {
     return () => {
       this.holds -= 1;
     };
+  }
+
+  carry() {
+    return this.hold();
   }
 
   async close(): Promise<void> {

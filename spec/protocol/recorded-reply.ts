@@ -15,7 +15,7 @@ export class RecordedReply implements McpReply {
   instanceId: string | undefined;
   isGone = false;
   /** What is told for the log: by name, in the order in which it was told. */
-  readonly facts: (readonly [string, string | number])[] = [];
+  readonly facts: (readonly [string, ...(string | number)[]])[] = [];
   readonly #listeners: (() => void)[] = [];
 
   json(status: number, body: Uint8Array | string, headers: readonly string[] = []): void {
@@ -55,8 +55,8 @@ export class RecordedReply implements McpReply {
     this.facts.push(['batches', messages]);
   }
 
-  fails(code: number): void {
-    this.facts.push(['fails', code]);
+  fails(code: number, errorCode?: string): void {
+    this.facts.push(errorCode === undefined ? ['fails', code] : ['fails', code, errorCode]);
   }
 
   opens(sessionId: string): void {

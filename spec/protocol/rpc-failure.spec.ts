@@ -2,13 +2,10 @@
 
 import * as assert from 'uvu/assert';
 import { rateLimitExceeded } from '../../src/domain/account-errors.ts';
+import { backendTimeout, backendUnavailable } from '../../src/domain/backend-errors.ts';
 import { ERROR_STATUS, type ErrorCode } from '../../src/domain/error-codes.ts';
-import {
-  backendTimeout,
-  backendUnavailable,
-  GatewayError,
-  validationFailed,
-} from '../../src/domain/errors.ts';
+import { GatewayError } from '../../src/domain/errors.ts';
+import { validationFailed } from '../../src/domain/request-errors.ts';
 import { sessionNotFound } from '../../src/domain/session-errors.ts';
 import { failureOf, faultOf, RpcFailure, refused } from '../../src/protocol/rpc-failure.ts';
 import { suite } from '../helpers/suite.ts';

@@ -9,10 +9,11 @@ import { ANONYMOUS } from '../../src/domain/account.ts';
 import type { ClientProfile } from '../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { McpEvent, McpReply, McpStream } from '../../src/protocol/endpoint-types.ts';
-import { LegacyEndpoint } from '../../src/protocol/legacy-endpoint.ts';
+import { LegacyEndpoint } from '../../src/protocol/legacy/legacy-endpoint.ts';
 import type { Backends, Owner, Session } from '../../src/protocol/ports.ts';
 import { failureOf } from '../../src/protocol/rpc-failure.ts';
 import type { Transport } from '../../src/transports/transport.ts';
+import { steadyPace } from '../helpers/turns.ts';
 import { StagedBackends } from './staged-backends.ts';
 
 export interface ServedEndpoint {
@@ -25,7 +26,7 @@ export interface ServedEndpoint {
 
 /** Serves one transport. Closing leaves the transport open. */
 export async function serveEndpoint(transport: Transport): Promise<ServedEndpoint> {
-  const endpoint = new LegacyEndpoint(() => {});
+  const endpoint = new LegacyEndpoint({ onFault: () => {}, pace: steadyPace() });
   const backends = new RealBackends(transport);
   const requests: string[] = [];
   const server = createServer(async (request, response) => {

@@ -95,6 +95,8 @@ export class StagedSession implements Session {
   readonly messages = new Subject<ServerMessage>();
   readonly ended$ = new ReplaySubject<string>(1);
   holds = 0;
+  /** Of them, those for calls that others carry. */
+  carries = 0;
   opening: Promise<void> | undefined;
   /** The instances at which places are kept now. */
   readonly stays: string[] = [];
@@ -116,6 +118,10 @@ export class StagedSession implements Session {
     const exchange = this.exchanges.at(-1);
     if (exchange === undefined) throw new Error('nothing was asked');
     return exchange;
+  }
+
+  at(instanceId: string): this | undefined {
+    return instanceId === 'one' ? this : undefined;
   }
 
   exchange(request: ExchangeRequest): Observable<Answer> {
@@ -151,6 +157,15 @@ export class StagedSession implements Session {
     this.holds += 1;
     return () => {
       this.holds -= 1;
+    };
+  }
+
+  carry(): () => void {
+    const release = this.hold();
+    this.carries += 1;
+    return () => {
+      this.carries -= 1;
+      release();
     };
   }
 
@@ -199,6 +214,14 @@ export class StagedBackends implements Backends {
     return session?.isClosed ? undefined : session;
   }
 
+  modernInstanceIds() {
+    return [];
+  }
+
+  inquire() {
+    return NEVER;
+  }
+
   exchange(): Observable<Answer> {
     return NEVER;
   }
@@ -209,5 +232,10 @@ export class StagedBackends implements Backends {
 
   tool(name: string): Tool | undefined {
     return this.tools.get(name);
+  }
+
+  relisted(name: string): readonly Tool[] {
+    const tool = this.tools.get(name);
+    return tool === undefined ? [] : [tool];
   }
 }

@@ -140,4 +140,16 @@ test('keeps nothing of an instance that has no template', () => {
   assert.is(memory.size, 0);
 });
 
+test('names all instances that gave its owner the id, the latest last', () => {
+  const memory = new TaskMemory();
+  memory.begun(ANN, '1', 'one');
+  memory.begun({ ...ANN, template: 'u' }, '1', 'one');
+  memory.begun(ANN, '1', 'two');
+  memory.found(ANN, '1', 'three');
+  memory.begun(EVE, '1', 'three');
+  assert.equal(memory.all(ANN, '1'), ['one', 'two']);
+  assert.equal(memory.all(EVERYWHERE, '1'), ['t/one', 'u/one', 't/two']);
+  assert.equal([memory.all(ANN, '2'), memory.all(ANN, 'x'.repeat(2_000))], [[], []]);
+});
+
 test.run();

@@ -3,9 +3,9 @@ import { NEVER, type Observable, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/account.ts';
 import { hasCode } from '../../src/domain/errors.ts';
-import type { Answer, ExchangeEvent } from '../../src/domain/exchange.ts';
+import type { ExchangeEvent } from '../../src/domain/exchange.ts';
 import { JsonText } from '../../src/domain/json.ts';
-import { instanceOfTask, TaskSearches } from '../../src/protocol/task-search.ts';
+import { instanceOfTask, instanceOfTaskAnywhere, TaskSearches } from '../../src/protocol/task-search.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('task search');
@@ -19,12 +19,13 @@ test.after.each(() => {
 
 const known: ExchangeEvent = { kind: 'result', result: JsonText.ofValue({ status: 'working' }) };
 const unknown: ExchangeEvent = { kind: 'error', error: { code: -32602, message: 'Unknown task' } };
-const said = (event: ExchangeEvent): Answer => ({ event, instanceId: 'i', serverId: 't.i' });
-
 /** Searches; what was found so far, `done` at the end. */
-function search(answers: Readonly<Record<string, Observable<Answer>>>): unknown[] {
+function search(
+  answers: Readonly<Record<string, Observable<ExchangeEvent>>>,
+  among = instanceOfTask,
+): unknown[] {
   const heard: unknown[] = [];
-  instanceOfTask(Object.keys(answers), (id) => answers[id] ?? NEVER).subscribe({
+  among(Object.keys(answers), (id) => answers[id] ?? NEVER).subscribe({
     next: (found) => heard.push(found),
     complete: () => heard.push('done'),
   });
@@ -32,23 +33,20 @@ function search(answers: Readonly<Record<string, Observable<Answer>>>): unknown[
 }
 
 test('finds the instance that answers with a result', () => {
-  assert.equal(search({ a: of(said(unknown)), b: of(said(known)), c: of(said(unknown)) }), ['b', 'done']);
+  assert.equal(search({ a: of(unknown), b: of(known), c: of(unknown) }), ['b', 'done']);
 });
 
 test('one that fails does not know it, and one that is slow is not waited for', () => {
-  assert.equal(search({ a: throwError(() => new Error('gone')), b: NEVER, c: of(said(known)) }), [
-    'c',
-    'done',
-  ]);
+  assert.equal(search({ a: throwError(() => new Error('gone')), b: NEVER, c: of(known) }), ['c', 'done']);
 });
 
 test('nobody knows it', () => {
-  assert.equal(search({ a: of(said(unknown)), b: throwError(() => new Error('gone')) }), [undefined, 'done']);
+  assert.equal(search({ a: of(unknown), b: throwError(() => new Error('gone')) }), [undefined, 'done']);
   assert.equal(search({}), [undefined, 'done']);
 });
 
 test('gives up after five seconds, and lets go of those that were asked', () => {
-  const slow = new Subject<Answer>();
+  const slow = new Subject<ExchangeEvent>();
   const heard = search({ a: slow });
   mock.timers.tick(4_999);
   assert.equal([heard, slow.observed], [[], true]);
@@ -61,10 +59,46 @@ test('asks no more than 32', () => {
   const ids = Array.from({ length: 40 }, (_, index) => `${index}`);
   const get = (id: string) => {
     asked.push(id);
-    return of(said(unknown));
+    return of(unknown);
   };
   instanceOfTask(ids, get).subscribe();
   assert.is(asked.length, 32);
+});
+
+test('over all templates hears everybody out, since two of them may have given the id', () => {
+  const late = new Subject<ExchangeEvent>();
+  const heard = search({ 'a/1': of(known), 'b/1': late, 'c/1': of(unknown) }, instanceOfTaskAnywhere);
+  assert.equal(heard, []);
+  late.next(unknown);
+  late.complete();
+  assert.equal(heard, ['a/1', 'done']);
+  assert.equal(search({ 'a/1': of(known), 'b/1': of(known) }, instanceOfTaskAnywhere), [undefined, 'done']);
+  assert.equal(search({ 'a/1': of(unknown) }, instanceOfTaskAnywhere), [undefined, 'done']);
+});
+
+test('over all templates takes those of one for one, and waits a second for the others once it is found', () => {
+  const [first, silent] = [new Subject<ExchangeEvent>(), new Subject<ExchangeEvent>()];
+  const answers = { 'a/1': first, 'a/2': of(unknown), 'b/1': silent };
+  const heard = search(answers, instanceOfTaskAnywhere);
+  mock.timers.tick(3_000);
+  first.next(known);
+  mock.timers.tick(999);
+  assert.equal([heard, silent.observed], [[], true]);
+  mock.timers.tick(1);
+  assert.equal([heard, silent.observed], [['a/1', 'done'], false]);
+  const both = { 'a/1': of(known), 'a/2': of(known), 'b/1': silent };
+  const replicas = search(both, instanceOfTaskAnywhere);
+  mock.timers.tick(1_000);
+  assert.equal(replicas, ['a/1', 'done']);
+});
+
+test('over all templates gives up after five seconds', () => {
+  const silent = new Subject<ExchangeEvent>();
+  const heard = search({ 'a/1': of(unknown), 'b/1': silent }, instanceOfTaskAnywhere);
+  mock.timers.tick(4_999);
+  assert.equal([heard, silent.observed], [[], true]);
+  mock.timers.tick(1);
+  assert.equal([heard, silent.observed], [[undefined, 'done'], false]);
 });
 
 const ANN = { ownerId: 'ann', template: 't' };
@@ -109,17 +143,18 @@ test('equal searches of one owner are one, and end when nobody waits for it', ()
   assert.equal([begun[3]?.observed, searches.size], [false, 2]);
 });
 
-test('one owner has four under way, all have sixteen, and callers who are all one have sixteen, too', () => {
+test('one owner has four under way, all have sixty-four, and callers who are all one have sixty-four, too', () => {
   const { searches, ask, end } = searching();
   const told = (ownerId: string) =>
     Array.from({ length: 20 }, (_, id) => ask(`${id}`, { ...ANN, ownerId }).heard[0]).indexOf('full');
-  assert.equal(['ann', 'bob', 'cat', 'dan', 'eve'].map(told), [4, 4, 4, 4, 0]);
-  assert.is(searches.size, 16);
+  const owners = ['ann', ...Array.from({ length: 16 }, (_, index) => `owner ${index}`)];
+  assert.equal(owners.map(told), [...Array.from({ length: 16 }, () => 4), 0]);
+  assert.is(searches.size, 64);
   end(0);
-  assert.equal([ask('20').heard, ask('21').heard, searches.size], [[], ['full'], 16]);
+  assert.equal([ask('20').heard, ask('21').heard, searches.size], [[], ['full'], 64]);
   const anonymous = searching();
-  for (let id = 0; id < 17; id += 1) anonymous.ask(`${id}`, { ...ANN, ownerId: ANONYMOUS.id });
-  assert.equal([anonymous.searches.size, anonymous.begun.length], [16, 16]);
+  for (let id = 0; id < 65; id += 1) anonymous.ask(`${id}`, { ...ANN, ownerId: ANONYMOUS.id });
+  assert.equal([anonymous.searches.size, anonymous.begun.length], [64, 64]);
 });
 
 test('a task that nobody knew is not looked for within a second, by him', () => {

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { idsOfBrokenAnswer, ownerOfOversize } from '../../src/transports/broken-answer.ts';
-import { EDGE_BYTES } from '../../src/transports/line-decoder.ts';
+import { EDGE_BYTES } from '../../src/transports/stdio/line-decoder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('broken answer');

@@ -2,12 +2,17 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { backendUnavailable, queueFull, shuttingDown } from '../../src/domain/errors.ts';
+import { backendUnavailable, queueFull } from '../../src/domain/backend-errors.ts';
+import { shuttingDown } from '../../src/domain/errors.ts';
 import { FirstAsker } from '../../src/transports/first-asker.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
+import { steadyPace, Turns } from '../helpers/turns.ts';
 
 const test = suite('first asker');
+
+/** Who may go on in one turn of the event loop. */
+const PER_TURN = 5;
 
 test('lets one ask and the others wait, and nobody once it is known', async () => {
   const { asker, asking, come } = make();
@@ -71,10 +76,29 @@ test('ends the wait of who leaves', async () => {
   assert.equal([...asking.keys()], ['a']);
 });
 
+test('lets those who waited go on a few in a turn, whether it is known or has failed', async () => {
+  for (const isFound of [true, false]) {
+    const asker = new FirstAsker(false, steadyPace(PER_TURN));
+    const turns = new Turns();
+    const first = Promise.withResolvers<void>();
+    const { signal } = new AbortController();
+    const turn = { signal, calledOff: shuttingDown };
+    const all = [codeOf(asker.run(turn, () => first.promise))];
+    for (let count = 0; count < 30; count += 1) {
+      const run = asker.run(turn, async () => turns.note());
+      all.push(codeOf(isFound ? run : run.finally(turns.note)));
+    }
+    if (isFound) first.resolve();
+    else first.reject(queueFull('it is sick'));
+    await Promise.all(all.map((one) => one.catch(() => undefined)));
+    assert.equal([turns.all, turns.fullest], [30, PER_TURN]);
+  }
+});
+
 test.run();
 
 function make(isKnown = false) {
-  const asker = new FirstAsker(isKnown);
+  const asker = new FirstAsker(isKnown, steadyPace(PER_TURN));
   const asking = new Map<string, PromiseWithResolvers<string>>();
   const come = (name: string, signal = new AbortController().signal): Promise<string> =>
     asker.run({ signal, calledOff: shuttingDown }, () => {

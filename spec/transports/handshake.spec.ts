@@ -1,7 +1,8 @@
 // Which backend ends up in which era, over a channel that is a table of answers.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable, GatewayError } from '../../src/domain/errors.ts';
+import { backendUnavailable } from '../../src/domain/backend-errors.ts';
+import { GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import { JsonText } from '../../src/domain/json.ts';
 import type { Era } from '../../src/domain/mcp.ts';
@@ -199,6 +200,14 @@ test('uses a backend bare that refuses both handshakes and answers ping or tools
       assert.equal(heard.at(-1), { method, era: 'bare', params: undefined });
     }
   }
+});
+
+test('tells the sessions of a backend apart that says nothing of itself', async () => {
+  const { channel } = backend({ ping: gives({}) });
+  const once = () => shakeHands(channel, { client, first: 'legacy' });
+  const [first, second] = [await once(), await once()];
+  assert.equal(first, second);
+  assert.is.not(first, second);
 });
 
 test('fails when a backend refuses everything', async () => {

@@ -14,7 +14,7 @@ import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
 import type { Era, ListField } from '../../src/domain/mcp.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import { TRANSPORTS } from '../../src/transports/index.ts';
-import { stdioWith } from '../../src/transports/stdio.ts';
+import { stdioWith } from '../../src/transports/stdio/stdio.ts';
 import type { Transport } from '../../src/transports/transport.ts';
 import {
   callTool,
@@ -36,7 +36,7 @@ import {
 } from '../fixtures/sdk-modern-server.ts';
 import { isRunning } from '../helpers/is-running.ts';
 import { suite } from '../helpers/suite.ts';
-import { httpDefinition } from './open-http.ts';
+import { httpDefinition } from './http/open-http.ts';
 
 const test = suite('servers on the official SDKs', { timeoutMs: 30_000 });
 

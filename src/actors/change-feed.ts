@@ -25,18 +25,17 @@ import {
 } from 'rxjs';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import type { GatewayEvent } from '../domain/events.ts';
-import { isJsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListField, Peer } from '../domain/mcp.ts';
+import { announcesUpdates, changedList, LIST_NOTICES } from '../domain/notices.ts';
 import type { Fleet } from './fleet.ts';
-import type { Guest, GuestPool } from './guest-pool.ts';
-import { isNetworked } from './guest-way.ts';
-import type { InstanceRef } from './instance-ref.ts';
-import { changedList } from './list-changes.ts';
-import { resourceUpdates } from './resource-updates.ts';
-import type { SharedListening } from './shared-listening.ts';
-import type { SharedSubscriptions } from './shared-subscriptions.ts';
-import { backOffMs } from './vitals.ts';
+import type { Guest, GuestPool } from './guests/guest-pool.ts';
+import { isNetworked } from './guests/guest-way.ts';
+import type { InstanceRef } from './instances/instance-ref.ts';
+import { backOffMs } from './instances/vitals.ts';
+import { resourceUpdates } from './sharing/resource-updates.ts';
+import type { SharedListening } from './sharing/shared-listening.ts';
+import type { SharedSubscriptions } from './sharing/shared-subscriptions.ts';
 
 export interface ChangeFeedParts {
   readonly fleet: Pick<Fleet, 'has' | 'refs'>;
@@ -128,7 +127,7 @@ export class ChangeFeed {
   #saidBy(ref: InstanceRef, peer: Peer, listener: Listener): Observable<ServerNotification> {
     const { subscriptions, listening } = this.#parts;
     const { uris } = listener;
-    const isTelling = uris.size > 0 && announcesUpdates(peer);
+    const isTelling = uris.size > 0 && announcesUpdates(peer.capabilities);
     if (peer.era === 'modern') return isTelling ? listening.updates(ref, uris) : EMPTY;
     if (isNetworked(ref.definition)) return isTelling ? this.#updatesForGuest(ref, listener) : EMPTY;
     const told = isTelling ? uris : NOTHING;
@@ -174,7 +173,7 @@ export class ChangeFeed {
             ? EMPTY
             : resourceUpdates({ conversation: shared, messages$ }, uris, subscriptions);
         }),
-        finalize(release),
+        finalize(() => release(true)),
       );
     }).pipe(
       catchError(() => EMPTY), // calls tell what is wrong with the instance
@@ -188,16 +187,10 @@ export class ChangeFeed {
   }
 }
 
-function announcesUpdates({ capabilities }: Peer): boolean {
-  const { resources } = capabilities;
-  return isJsonObject(resources) && resources.subscribe === true;
-}
-
 function isOneOf(lists: ReadonlySet<ListField>): (list: ListField) => boolean {
   return (list) => lists.has(list) || (list === 'resources' && lists.has('resourceTemplates'));
 }
 
 function listChanged(list: ListField): ServerNotification {
-  const noun = list === 'resourceTemplates' ? 'resources' : list;
-  return { kind: 'notification', method: `notifications/${noun}/list_changed`, params: {} };
+  return { kind: 'notification', method: LIST_NOTICES[list], params: {} };
 }

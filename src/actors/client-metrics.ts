@@ -2,8 +2,15 @@
 // looked up or walked when something happens; nothing is stored.
 
 import type { Observable, Subscription } from 'rxjs';
-import type { GatewayEvent } from '../domain/events.ts';
+import type { GatewayEvent, GatewayEvents } from '../domain/events.ts';
 import type { TransportKind } from '../domain/instance.ts';
+
+/** A process that runs for a single client. */
+export interface OwnProcess {
+  readonly pid: number;
+  /** Id of whom it is for. */
+  readonly principal: string;
+}
 
 /** What clients have at one instance now. */
 export interface InstanceClients {
@@ -11,6 +18,8 @@ export interface InstanceClients {
   readonly sessions: number;
   /** Processes that it runs for single clients, with a session or without. */
   readonly ownProcesses: number;
+  /** The same, one by one: those whose process id is known, oldest first. */
+  readonly processes: readonly OwnProcess[];
 }
 
 /** Since the gateway started; `open` and `running` are those of now. */
@@ -38,12 +47,20 @@ interface Tally {
   lostProcesses: number;
 }
 
-const NOBODY: InstanceClients = { sessions: 0, ownProcesses: 0 };
+/** One instance's, as they come and go. */
+interface Present {
+  sessions: number;
+  ownProcesses: number;
+  /** Whose each process is, by its id. Made when there is one. */
+  owners: Map<number, string> | undefined;
+}
+
+const NOBODY: InstanceClients = { sessions: 0, ownProcesses: 0, processes: [] };
 
 export class ClientMetrics {
   readonly #templates = new Map<string, Tally>();
   /** By server id; those where anything is open. What was counted up is counted down under the same id. */
-  readonly #instances = new Map<string, { sessions: number; ownProcesses: number }>();
+  readonly #instances = new Map<string, Present>();
   readonly #subscription: Subscription;
 
   constructor(events$: Observable<GatewayEvent>) {
@@ -62,7 +79,10 @@ export class ClientMetrics {
 
   /** At the instance of that server id. */
   at(serverId: string): InstanceClients {
-    return this.#instances.get(serverId) ?? NOBODY;
+    const present = this.#instances.get(serverId);
+    if (present === undefined) return NOBODY;
+    const { sessions, ownProcesses, owners = [] } = present;
+    return { sessions, ownProcesses, processes: [...owners].map(([pid, principal]) => ({ pid, principal })) };
   }
 
   close(): void {
@@ -90,14 +110,14 @@ export class ClientMetrics {
       case 'upstream.opened':
         if (!isProcess(event)) break;
         this.#tallyOf(event.template).started += 1;
-        this.#change(event.serverId, 0, 1);
+        this.#appear(event);
         break;
       case 'upstream.ended': {
         if (!isProcess(event)) break;
         const tally = this.#tallyOf(event.template);
         tally.stopped += 1;
         if (event.isLost) tally.lostProcesses += 1;
-        this.#change(event.serverId, 0, -1);
+        this.#disappear(event);
         break;
       }
     }
@@ -111,15 +131,28 @@ export class ClientMetrics {
     return tally;
   }
 
-  #change(serverId: string, sessions: number, ownProcesses: number): void {
-    let clients = this.#instances.get(serverId);
-    if (clients === undefined) {
-      clients = { sessions: 0, ownProcesses: 0 };
-      this.#instances.set(serverId, clients);
+  #appear({ serverId, pid, principal }: GatewayEvents['upstream.opened']): void {
+    const present = this.#change(serverId, 0, 1);
+    if (pid === undefined) return;
+    present.owners ??= new Map();
+    present.owners.set(pid, principal);
+  }
+
+  #disappear({ serverId, pid }: GatewayEvents['upstream.ended']): void {
+    const { owners } = this.#change(serverId, 0, -1);
+    if (pid !== undefined) owners?.delete(pid);
+  }
+
+  #change(serverId: string, sessions: number, ownProcesses: number): Present {
+    let present = this.#instances.get(serverId);
+    if (present === undefined) {
+      present = { sessions: 0, ownProcesses: 0, owners: undefined };
+      this.#instances.set(serverId, present);
     }
-    clients.sessions += sessions;
-    clients.ownProcesses += ownProcesses;
-    if (clients.sessions === 0 && clients.ownProcesses === 0) this.#instances.delete(serverId);
+    present.sessions += sessions;
+    present.ownProcesses += ownProcesses;
+    if (present.sessions === 0 && present.ownProcesses === 0) this.#instances.delete(serverId);
+    return present;
   }
 }
 

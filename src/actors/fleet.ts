@@ -1,35 +1,29 @@
 // All instances of a gateway, by template: spawns their actors, feeds each template's pool, tells what happens to them.
-// Those of other nodes it only lists. It starts no call (dispatcher.ts) and stores nothing (registry.ts does).
+// Those of other nodes it only lists; what is left of those that go is departures.ts. It starts no call (dispatcher.ts) and
+// stores nothing (registry.ts does).
 
-import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
-import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
+import { type Observable, Subject } from 'rxjs';
+import type { Clock } from '../domain/clock.ts';
 import { shuttingDown } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { reasonOf } from '../domain/failures.ts';
-import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListField } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
+import { Departures } from './departures.ts';
 import { ForeignInstance } from './foreign-instance.ts';
 import type { Group } from './group.ts';
 import { Groups } from './groups.ts';
-import { emissionFact, factOf, stateFact } from './instance-facts.ts';
-import { InstanceRef } from './instance-ref.ts';
-import type { InstanceEmission, InstanceInput } from './instance-setup.ts';
+import { emissionFact, factOf, stateFact } from './instances/instance-facts.ts';
+import { InstanceRef } from './instances/instance-ref.ts';
+import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 import { Nursery, type Running } from './nursery.ts';
 import { type Member, Roster } from './roster.ts';
 
 /** What the fleet gets from outside: how to open a transport, time, randomness, and who hears its facts. */
-export interface FleetOptions extends Pick<InstanceInput, 'open' | 'now' | 'random' | 'own'> {
+export interface FleetOptions extends Clock, Pick<InstanceActorInput, 'open' | 'random' | 'own'> {
   readonly emit: (event: GatewayEvent) => void;
-  /** Rings once after so many ms, unless the returned function was called before. */
-  readonly alarm: (waitMs: number, ring: () => void) => () => void;
-}
-
-/** An instance as it was registered and as it is now. */
-export interface InstanceView {
-  readonly definition: InstanceDefinition;
-  readonly snapshot: InstanceSnapshot;
 }
 
 /** One of the lists of one instance is not what it was. */
@@ -45,10 +39,7 @@ export class Fleet {
   /** Which templates there are. */
   readonly groups: Groups;
   readonly #roster = new Roster();
-  /** Those that were taken out and have calls or a process left, with the promise of their end. */
-  readonly #leaving = new Map<InstanceRef, Promise<void>>();
-  /** Those whose actor broke and whose backend is not gone yet, with the promise of its end. */
-  readonly #crashed = new Map<InstanceRef, Promise<void>>();
+  readonly #departures = new Departures();
   /** What calls off each start that is due after a crash. */
   readonly #respawns = new Set<() => void>();
   readonly #listChanges = new Subject<ListChange>();
@@ -95,7 +86,7 @@ export class Fleet {
     this.#dismissHolder(template, id);
     const { emit, open, now, random, own } = this.#options;
     const input = { definition, policy: group.policy, open, now, random, own };
-    const ref = this.#nursery.start(input, this.#predecessors(definition));
+    const ref = this.#nursery.start(input, this.#departures.predecessorsOf(definition));
     this.#roster.put(ref);
     ref.onEmission((emission) => this.#tell(ref, emission));
     ref.upstreamFacts$.subscribe(emit); // those of one with a successor, too: what was opened is to end
@@ -170,39 +161,30 @@ export class Fleet {
 
   /** Exchanges under way now, those of instances that leave included. */
   get inFlight(): number {
-    return [...this.all(), ...this.#leaving.keys()].reduce((sum, ref) => sum + ref.carried, 0);
+    return this.#serving().reduce((sum, ref) => sum + ref.carried, 0);
   }
 
   /** Those of them that wait until their client answers what its server asked it. */
   get unanswered(): number {
-    const refs = [...this.all(), ...this.#leaving.keys()];
-    return refs.reduce((sum, ref) => sum + ref.carried - ref.inFlight, 0);
-  }
-
-  snapshot(member: Member): InstanceSnapshot {
-    return snapshotOf(member, bestLatencyMs(this.group(member.template).pool.candidates));
-  }
-
-  /** The same instances as `members`, as they were registered and as they are now. TEMPLATE_NOT_FOUND. */
-  views(template: string): InstanceView[] {
-    const bestMs = bestLatencyMs(this.group(template).pool.candidates);
-    return this.members(template).map((member) => ({
-      definition: member.definition,
-      snapshot: snapshotOf(member, bestMs),
-    }));
+    return this.#serving().reduce((sum, ref) => sum + ref.carried - ref.inFlight, 0);
   }
 
   /** Empties the pools, lets calls in flight finish within the grace, ends every instance and then the root. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     for (const callOff of this.#respawns) callOff();
-    for (const ref of this.#leaving.keys()) ref.leave(graceMs); // who leaves already has no more time than the others
+    this.#departures.hurry(graceMs); // who leaves already has no more time than the others
     for (const member of this.templates.flatMap((template) => this.members(template)))
       void this.#dismiss(member, graceMs);
-    await Promise.all([...this.#leaving.values(), ...this.#crashed.values()]);
+    await this.#departures.ended();
     this.groups.close();
     this.#nursery.stop();
     this.#listChanges.complete();
+  }
+
+  /** Those that may have calls, whether they are found or leave. */
+  #serving(): InstanceRef[] {
+    return [...this.all(), ...this.#departures.leaving];
   }
 
   #tell(ref: InstanceRef, emission: InstanceEmission): void {
@@ -221,37 +203,14 @@ export class Fleet {
 
   #dismiss(member: Member, withinMs: number): Promise<void> {
     this.#roster.drop(member);
-    return member instanceof InstanceRef ? this.#end(member, withinMs) : Promise.resolve();
-  }
-
-  #end(ref: InstanceRef, withinMs: number): Promise<void> {
-    const ended = firstValueFrom(ref.state$.pipe(filter((state) => state === 'stopped'))).then(() => {
-      this.#leaving.delete(ref);
-    });
-    this.#leaving.set(ref, ended);
-    ref.leave(withinMs);
-    return ended;
-  }
-
-  /** The end of those that still hold the endpoint which a program of the gateway's own is to serve. */
-  #predecessors({ endpoint, command }: InstanceDefinition): Promise<unknown> | undefined {
-    if (endpoint === undefined || command === undefined) return undefined;
-    const ends = [...this.#leaving, ...this.#crashed]
-      .filter(([{ definition }]) => definition.endpoint === endpoint && definition.command !== undefined)
-      .map(([, end]) => end);
-    return ends.length === 0 ? undefined : Promise.all(ends);
+    return member instanceof InstanceRef ? this.#departures.leave(member, withinMs) : Promise.resolve();
   }
 
   /** An actor broke through a fault of ours: the instance starts anew, unless it was replaced meanwhile. */
   #afterCrash({ ref, openings }: Running, error: unknown): void {
     const { template, id } = ref;
     this.#options.emit({ type: 'instance.crashed', ...factOf(ref), reason: reasonOf(error) });
-    this.#crashed.set(
-      ref,
-      openings.close().then(() => {
-        this.#crashed.delete(ref);
-      }),
-    );
+    this.#departures.broke(ref, openings.close());
     const callOff = this.#options.alarm(LIMITS.restartFirstMs, () => {
       this.#respawns.delete(callOff);
       if (this.find(template, id) !== ref) return;
@@ -266,9 +225,4 @@ export class Fleet {
     const holder = this.find(ref.template, ref.id);
     return holder !== undefined && holder !== ref;
   }
-}
-
-function snapshotOf(member: Member, bestMs: number | undefined): InstanceSnapshot {
-  if (!(member instanceof InstanceRef)) return member.snapshot();
-  return member.snapshot(Math.round(healthScore(member, bestMs) * 10) / 10);
 }

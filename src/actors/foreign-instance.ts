@@ -1,6 +1,6 @@
 // An instance that this node lists and never starts: another node runs its program, or its secrets cannot be read.
 
-import { runsElsewhere } from '../domain/errors.ts';
+import { runsElsewhere } from '../domain/backend-errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
 
 /** Stands in the lists where an InstanceRef would. To this node it is stopped, and says why. */

@@ -7,8 +7,8 @@ import { type Change, Pool } from '../balancing/pool.ts';
 import type { InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
-import type { InstanceRef } from './instance-ref.ts';
-import { WaitingLine } from './waiting-line.ts';
+import { WaitingLine } from './calls/waiting-line.ts';
+import type { InstanceRef } from './instances/instance-ref.ts';
 
 export class Group {
   readonly template: string;

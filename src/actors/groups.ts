@@ -1,9 +1,9 @@
 // The groups of a fleet, by template, and which templates there are. One that was deleted is not listed any more, but its
 // group is kept: sessions, and instances that leave, may outlive it, and it may come back.
 
-import { templateNotFound } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
+import { templateNotFound } from '../domain/registry-errors.ts';
 import { Group } from './group.ts';
 
 export class Groups {

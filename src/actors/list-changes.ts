@@ -1,18 +1,13 @@
-// How a backend says that one of its lists changed: a legacy one by itself, a modern one only to whoever subscribed. Keeps
-// that subscription. What follows from a change is session.ts's and the fleet's business.
+// The subscription at a modern backend to changes of its lists, which a legacy one tells by itself. What follows from a change
+// is session.ts's and the fleet's business.
 
 import { catchError, defer, EMPTY, from, mergeMap, type Observable, repeat, throwError, timer } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
-import { isJsonObject } from '../domain/json.ts';
 import { RPC } from '../domain/jsonrpc.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListField, Peer } from '../domain/mcp.ts';
-import { backOffMs } from './vitals.ts';
-
-/** The list that a notification is about; `resources` stands for their templates, too. Undefined for any other. */
-export function changedList(method: string): ListField | undefined {
-  return CHANGED.get(method);
-}
+import { announcesChanges, changedList, NOTICED_LISTS } from '../domain/notices.ts';
+import { backOffMs } from './instances/vitals.ts';
 
 export interface ListChangesOptions {
   /** Opens the subscription; its events are those of an exchange. */
@@ -28,7 +23,8 @@ export interface ListChangesOptions {
  * Source: MCP 2026-07-28 basic/patterns/subscriptions.
  */
 export function listChanges(peer: Peer, { listen, now }: ListChangesOptions): Observable<ListField> {
-  const lists = peer.era === 'modern' ? SUBSCRIBABLE.filter((list) => announces(peer, list)) : [];
+  const lists =
+    peer.era === 'modern' ? NOTICED_LISTS.filter((list) => announcesChanges(peer.capabilities, list)) : [];
   if (lists.length === 0) return EMPTY;
   const notifications = Object.fromEntries(lists.map((list) => [`${list}ListChanged`, true]));
   const request = { method: 'subscriptions/listen', params: { notifications } };
@@ -56,17 +52,6 @@ export function listChanges(peer: Peer, { listen, now }: ListChangesOptions): Ob
 
 /** Subscriptions of one instance need no jitter. */
 const MIDDLE = 0.5;
-
-const SUBSCRIBABLE = ['tools', 'prompts', 'resources'] as const;
-
-const CHANGED: ReadonlyMap<string, ListField> = new Map(
-  SUBSCRIBABLE.map((list) => [`notifications/${list}/list_changed`, list]),
-);
-
-function announces({ capabilities }: Peer, list: ListField): boolean {
-  const offered = capabilities[list];
-  return isJsonObject(offered) && offered.listChanged === true;
-}
 
 /** `missed` are those that may have changed before the backend acknowledged the subscription. */
 function listsIn(event: ExchangeEvent, missed: readonly ListField[]): Observable<ListField> {

@@ -2,9 +2,9 @@
 // what is to be done after a crash, is the fleet's business.
 
 import { type Actor, createActor } from 'xstate';
-import { InstanceRef } from './instance-ref.ts';
-import type { InstanceInput } from './instance-setup.ts';
-import { Openings } from './openings.ts';
+import { InstanceRef } from './instances/instance-ref.ts';
+import type { InstanceActorInput } from './instances/instance-setup.ts';
+import { Openings } from './instances/openings.ts';
 import { rootMachine } from './root.machine.ts';
 import type { TemplateActor } from './template.machine.ts';
 
@@ -32,7 +32,7 @@ export class Nursery {
   }
 
   /** Starts an instance. `before` is the end of those that must be gone first; see Openings. */
-  start(input: InstanceInput, before: Promise<unknown> | undefined): InstanceRef {
+  start(input: InstanceActorInput, before: Promise<unknown> | undefined): InstanceRef {
     const { template, id } = input.definition;
     const actorId = this.#freeId();
     const supervisor = this.#supervisor(template);

@@ -4,11 +4,12 @@
 
 import { createHash } from 'node:crypto';
 import { endWith, filter, ignoreElements, merge, type Observable, Subject, takeUntil } from 'rxjs';
-import { capabilitiesKey } from '../domain/client.ts';
 import type { GatewayEvent } from '../domain/events.ts';
+import { canonicalText } from '../domain/json.ts';
 import type { ListField, Peer } from '../domain/mcp.ts';
+import { NOTICED_LISTS } from '../domain/notices.ts';
 import type { Fleet, ListChange } from './fleet.ts';
-import { InstanceRef } from './instance-ref.ts';
+import { InstanceRef } from './instances/instance-ref.ts';
 
 export interface OffersParts {
   readonly fleet: Pick<Fleet, 'find' | 'listChanged$'>;
@@ -53,7 +54,7 @@ export class Offers {
   }
 
   #kindOf(peer: Peer): Kind {
-    if (peer.era === 'bare') return Symbol(); // one object describes them all
+    if (peer.era === 'bare') return Symbol(); // it says nothing of itself
     const kind = this.#kinds.get(peer) ?? kindOf(peer);
     this.#kinds.set(peer, kind);
     return kind;
@@ -143,7 +144,7 @@ const PRESENCE: ReadonlySet<string> = new Set(PRESENT);
 function kindOf({ era, greeting }: Peer): Kind {
   try {
     return createHash('sha256')
-      .update(`${era} ${capabilitiesKey(greeting)}`)
+      .update(`${era} ${canonicalText(greeting)}`)
       .digest('base64');
   } catch {
     return Symbol(); // it is nested too deep to be read
@@ -152,7 +153,5 @@ function kindOf({ era, greeting }: Peer): Kind {
 
 /** The lists that it offers. */
 function listsOf({ peer: { era, capabilities } }: Lister): readonly ListField[] {
-  return LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined);
+  return NOTICED_LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined);
 }
-
-const LISTS = ['tools', 'prompts', 'resources'] as const;

@@ -1,9 +1,9 @@
 // Who is registered, by template and by server id: those that run here and those that another node runs. It starts and
 // ends nobody (fleet.ts).
 
-import { serverNotFound, templateNotFound } from '../domain/errors.ts';
+import { serverNotFound, templateNotFound } from '../domain/registry-errors.ts';
 import type { ForeignInstance } from './foreign-instance.ts';
-import type { InstanceRef } from './instance-ref.ts';
+import type { InstanceRef } from './instances/instance-ref.ts';
 
 /** An instance as the lists have it. */
 export type Member = InstanceRef | ForeignInstance;

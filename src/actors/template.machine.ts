@@ -12,11 +12,11 @@ import {
   setup,
   stopChild,
 } from 'xstate';
-import { instanceLogic } from './instance-logic.ts';
-import type { InstanceInput } from './instance-setup.ts';
+import { instanceLogic } from './instances/instance-logic.ts';
+import type { InstanceActorInput } from './instances/instance-setup.ts';
 
 export type TemplateEvent =
-  | { readonly type: 'instance.add'; readonly actorId: string; readonly input: InstanceInput }
+  | { readonly type: 'instance.add'; readonly actorId: string; readonly input: InstanceActorInput }
   | DoneActorEvent
   | ErrorActorEvent;
 

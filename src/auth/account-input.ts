@@ -3,8 +3,9 @@
 
 import { Check } from 'typebox/schema';
 import { Email, KeyName, SCOPES, type Scope, TemplateList, Username } from '../domain/account.ts';
-import { type ValidationItem, validationFailed } from '../domain/errors.ts';
+import type { ValidationItem } from '../domain/errors.ts';
 import { momentOf } from '../domain/moment.ts';
+import { validationFailed } from '../domain/request-errors.ts';
 import { isCleanText } from '../domain/text.ts';
 import type { NewApiKey, NewUser, UserUpdate } from './auth.ts';
 import { passwordFindings } from './passwords.ts';

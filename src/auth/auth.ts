@@ -18,9 +18,15 @@ export interface Auth {
   authenticate(credentials: Credentials): Principal | Promise<Principal>;
   /**
    * Hot: the id of a principal who may not do any more what they were let in for, or perhaps not: a key was revoked, a
-   * user was changed or deleted, on this node. Changes on other nodes are not told. Completes with `close`.
+   * user was changed or deleted. At once what happened on this node; what happened on others, and that a key has expired,
+   * only of those who are looked after. Completes with `close`.
    */
   readonly changed$: Observable<string>;
+  /**
+   * Has those looked after who have something open, whom `open` names by the ids of their principals: every 2 s, and
+   * when the accounts changed. The store is asked about them only when it may have news. Nothing while it is off.
+   */
+  lookAfter(open: () => Iterable<string>): void;
   /** INVALID_CREDENTIALS in the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
   login(attempt: LoginAttempt): Promise<IssuedToken>;
   /** Writes what is not written yet and lets go of Redis; bounded in time. */

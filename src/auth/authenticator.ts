@@ -25,6 +25,8 @@ export interface AuthenticatorOptions {
   readonly now: () => number;
   /** Called with every successful use of an API key. */
   readonly keyUsed: (keyId: string, atMs: number) => void;
+  /** Called with what the store said of somebody; `isLate` when the accounts changed while it was asked. */
+  readonly verified: (identity: Identity, askedAtMs: number, isLate: boolean) => void;
 }
 
 export class Authenticator {
@@ -35,7 +37,6 @@ export class Authenticator {
   readonly #underWay = new Map<string, Promise<Principal>>();
   /** Moves with every change, so that an answer which was under way at that moment is not taken for news. */
   #epoch = 0;
-  #hasStoreAnswered = false;
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
@@ -53,28 +54,18 @@ export class Authenticator {
     return this.#samePrincipal(bearerOf(authorization), key);
   }
 
-  /**
-   * Something about accounts changed on this node: at once, what depends on it is asked anew. Returns the ids of the
-   * principals that it concerns: the user or the key itself, and keys of the user as far as they are remembered.
-   */
-  forget(change: AccountChange): ReadonlySet<string> {
+  /** Something about accounts changed on this node: at once, what depends on it is asked anew. */
+  forget(change: AccountChange): void {
     this.#moveOn();
-    const forgotten = new Set(['userId' in change ? `user:${change.userId}` : `key:${change.keyId}`]);
     for (const [digest, { principal, keyId }] of this.#remembered.entries()) {
       const isMeant = 'userId' in change ? principal.userId === change.userId : keyId === change.keyId;
-      if (!isMeant) continue;
-      this.#remembered.delete(digest);
-      forgotten.add(principal.id);
+      if (isMeant) this.#remembered.delete(digest);
     }
-    return forgotten;
   }
 
   /** What is heard of the store. */
   hear(news: StoreNews): void {
-    // The first answer says nothing about what was verified before: a change may lie in between.
-    const isFirstAnswer = news === 'answered' && !this.#hasStoreAnswered;
-    this.#hasStoreAnswered ||= news !== 'away';
-    if (news === 'changed' || isFirstAnswer) {
+    if (this.#freshness.isChange(news)) {
       this.#moveOn();
       for (const remembered of this.#remembered.values()) this.#freshness.markStale(remembered);
     }
@@ -120,7 +111,9 @@ export class Authenticator {
       const identity = await this.#options.verifier.verify(credential);
       const remembered: Remembered = { ...identity, verifiedAtMs, staleSinceMs: undefined, retryAtMs: 0 };
       // Something changed while the store was asked: good for the requests that wait, asked again by the next.
-      if (epoch === this.#epoch) this.#remembered.set(digest, remembered);
+      const isLate = epoch !== this.#epoch;
+      if (!isLate) this.#remembered.set(digest, remembered);
+      this.#options.verified(identity, verifiedAtMs, isLate);
       return this.#use(remembered, verifiedAtMs);
     } catch (error) {
       const isAway = hasCode(error, 'DATABASE_UNAVAILABLE');

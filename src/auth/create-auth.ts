@@ -15,6 +15,7 @@ import { LoginThrottle } from './login-throttle.ts';
 import { Passwords } from './passwords.ts';
 import type { HourlyLimits } from './permissions.ts';
 import { createRateLimiter, type SharedCounter } from './rate-limiter.ts';
+import { Standings } from './standings.ts';
 import { createTokens } from './tokens.ts';
 import { Verifier } from './verifier.ts';
 
@@ -53,22 +54,33 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
   const tokens = createTokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, now });
   const keyUse = new KeyUse(store.accounts);
   const verifier = new Verifier({ accounts: store.accounts, tokens, limits, now });
-  const authenticator = new Authenticator({ verifier, now, keyUsed: (id, atMs) => keyUse.used(id, atMs) });
   const audit = new AuditLog({ store: store.audit, log, now });
   const throttle = new LoginThrottle();
   const changed$ = new Subject<string>();
+  const onChange = (principalId: string) => changed$.next(principalId);
+  const standings = new Standings({ accounts: store.accounts, now, onChange, log });
+  const authenticator = new Authenticator({
+    verifier,
+    now,
+    keyUsed: (id, atMs) => keyUse.used(id, atMs),
+    verified: (...said) => standings.letIn(...said),
+  });
   const accounts = new ManagedAccounts({
     store: store.accounts,
     passwords,
     now,
     onChange: (change) => {
-      for (const id of authenticator.forget(change)) changed$.next(id);
+      authenticator.forget(change);
+      standings.changed(change);
     },
     onAdminPasswordChanged: options.onAdminPasswordChanged,
     flushKeyUse: () => keyUse.flush(),
   });
   const news = options.news$.subscribe({
-    next: ({ kind }) => authenticator.hear(kind),
+    next: ({ kind }) => {
+      authenticator.hear(kind);
+      standings.hear(kind);
+    },
     // Silence is safe: what was verified is asked anew after 10 s.
     error: (error: unknown) => log.warn({ err: error }, 'news of the database have ended'),
   });
@@ -79,9 +91,11 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
     limiter: createRateLimiter({ shared, now }),
     authenticate: enabled ? (credentials) => authenticator.authenticate(credentials) : () => ANONYMOUS,
     changed$,
+    lookAfter: enabled ? (open) => standings.lookAfter(open) : () => {},
     login: (attempt) => login(attempt, { accounts: store.accounts, passwords, tokens, throttle }),
     close: async () => {
       news.unsubscribe();
+      standings.close();
       changed$.complete();
       shared?.close();
       await Promise.all([audit.close(), keyUse.close()]);

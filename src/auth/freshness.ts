@@ -27,10 +27,21 @@ const RETRY_MS = 1_000;
 
 export class Freshness {
   #isAway = false;
+  #hasAnswered = false;
   #lastHeardMs: number;
 
   constructor(nowMs: number) {
     this.#lastHeardMs = nowMs;
+  }
+
+  /**
+   * True for news after which everything verified is to be verified again. To be asked once about each piece, before it
+   * is heard. The first answer says nothing about what was verified before: a change may lie in between.
+   */
+  isChange(news: StoreNews): boolean {
+    const isFirstAnswer = news === 'answered' && !this.#hasAnswered;
+    this.#hasAnswered ||= news !== 'away';
+    return news === 'changed' || isFirstAnswer;
   }
 
   hear(news: StoreNews, nowMs: number): void {

@@ -15,6 +15,9 @@ export interface SigningSecret {
   readonly source: 'configured' | 'file' | 'database' | 'process';
 }
 
+/** Whoever cannot write a key beside an SQLite file cannot write the file: the next start would only say that. */
+const HINT = 'set GATEWAY_SECRET_KEY instead; a database there needs a folder that this user may write, too';
+
 /**
  * The secret that is not in the database: the configured one, else the one in `keyFile`, which is made when it is not
  * there. Undefined when there is neither: then sharedSecret. ConfigError for a secret that is too short, and for a file
@@ -30,7 +33,7 @@ export async function localSecret(sources: {
   if (configured !== undefined)
     return { secret: longEnough(configured, 'GATEWAY_SECRET_KEY'), source: 'configured' };
   if (keyFile === undefined) return undefined;
-  const file = { path: keyFile, what: 'the signing secret', hint: 'set GATEWAY_SECRET_KEY instead' };
+  const file = { path: keyFile, what: 'the signing secret', hint: HINT };
   const kept = await ensureSecretFile(file, newSecret());
   return { secret: longEnough(kept, keyFile), source: 'file' };
 }

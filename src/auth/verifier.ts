@@ -1,10 +1,11 @@
 // Finds out by asking the store who a token or a key belongs to. Nothing is remembered here: authenticator.ts does.
 
-import type { Principal, User } from '../domain/account.ts';
+import type { Principal } from '../domain/account.ts';
 import { invalidCredentials } from '../domain/account-errors.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { isSecretOf, parseKey } from './api-keys.ts';
 import { type HourlyLimits, keyPrincipal, userPrincipal } from './permissions.ts';
+import { isActive, keyEndsAtMs, keyStanding, type Standing, userStanding } from './standing.ts';
 import type { Tokens } from './tokens.ts';
 
 /** Who it is, and until when these credentials are good for it. */
@@ -14,6 +15,7 @@ export interface Identity {
   readonly expiresAtMs: number;
   /** Of the key, when it is one. */
   readonly keyId?: string;
+  readonly standing: Standing;
 }
 
 export interface VerifierOptions {
@@ -44,7 +46,8 @@ export class Verifier {
     const user = await this.#options.accounts.findUser(userId);
     if (!isActive(user) || Date.parse(user.credentialsChangedAt) !== credentialsAtMs)
       throw invalidCredentials('The token is no longer valid; log in again');
-    return { principal: userPrincipal(user, this.#options.limits), expiresAtMs };
+    const standing = userStanding(user);
+    return { principal: userPrincipal(user, this.#options.limits), expiresAtMs, standing };
   }
 
   async #verifyKey(text: string): Promise<Identity> {
@@ -52,11 +55,17 @@ export class Verifier {
     if (parts === undefined) throw invalidCredentials(WRONG_KEY);
     const key = await this.#options.accounts.findApiKey(parts.id);
     if (key === undefined || !isSecretOf(parts.secret, key.secretHash)) throw invalidCredentials(WRONG_KEY);
-    const expiresAtMs = key.expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(key.expiresAt);
+    const expiresAtMs = keyEndsAtMs(key);
     if (expiresAtMs <= this.#options.now()) throw keyExpired();
     const owner = key.ownerId === undefined ? undefined : await this.#options.accounts.findUser(key.ownerId);
     if (key.ownerId !== undefined && !isActive(owner)) throw invalidCredentials(WRONG_KEY);
-    return { principal: keyPrincipal(key, owner, this.#options.limits), expiresAtMs, keyId: key.id };
+    const standing = keyStanding(key, owner);
+    return {
+      principal: keyPrincipal(key, owner, this.#options.limits),
+      expiresAtMs,
+      keyId: key.id,
+      standing,
+    };
   }
 }
 
@@ -67,8 +76,4 @@ export function isKey(credential: string): boolean {
 
 export function keyExpired(): Error {
   return invalidCredentials('The API key has expired');
-}
-
-function isActive(user: User | undefined): user is User {
-  return user?.isActive === true;
 }

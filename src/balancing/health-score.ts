@@ -1,5 +1,5 @@
 // How well an instance does, as one number, and the averages it is made of.
-// It measures nothing (actors/reply.ts and actors/probe.ts do) and chooses nobody (health-based.ts does).
+// It measures nothing (actors/calls/reply.ts and actors/instances/probe.ts do) and chooses nobody (health-based.ts does).
 
 import type { Candidate } from './strategy.ts';
 

@@ -1,5 +1,5 @@
 // Keeps the candidates of one template that are up, and picks one of those that may receive a request right now.
-// It does not decide health (actors/instance.machine.ts), order (the strategies) or what a caller is told.
+// It does not decide health (actors/instances/instance.machine.ts), order (the strategies) or what a caller is told.
 
 import { type Observable, Subscription } from 'rxjs';
 import type { Candidate, Strategy } from './strategy.ts';

@@ -99,6 +99,7 @@ const WORDS: Readonly<Partial<Record<EventName, Words>>> = {
   'instance.healthy': ['info', 'instance is healthy'],
   'instance.crashed': ['warn', 'instance broke by a fault of the gateway and starts anew'],
   'instance.draining': ['info', 'instance drains'],
+  'tool.omitted': ['warn', 'tool is left out of every list: clients must not call it'],
   'session.moved': ['info', 'session goes on with another instance'],
   'registry.behind': ['warn', 'changes of other nodes cannot be read; known instances are served as before'],
   'registry.current': ['info', 'changes of other nodes are read again'],

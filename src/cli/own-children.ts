@@ -1,9 +1,9 @@
 // The end in a hurry: kills what this process has started, without asking any part of the gateway, which may be busy
-// stopping the same children politely. The polite way is transports/child-process.ts.
+// stopping the same children politely. The polite way is transports/stdio/child-process.ts.
 
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { killGroup } from '../transports/process-group.ts';
+import { killGroup } from '../transports/stdio/process-group.ts';
 
 /**
  * Kills every child of this process and all members of their groups; each child of the gateway leads one. Synchronous,

@@ -201,7 +201,14 @@ function unreachable(url: string, timeoutMs: number, error: unknown): CommandFai
       options,
     );
   }
-  const reason = CLIENT_REFUSALS[cause.message] ?? (cause.message || String(code));
+  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') {
+    const plain = url.replace(/^https:/, 'http:');
+    return new CommandFailure(
+      `${url} cannot be reached: it does not speak TLS; is its URL ${plain}?`,
+      options,
+    );
+  }
+  const reason = CLIENT_REFUSALS[cause.message] ?? (cause.message.trim() || String(code));
   return new CommandFailure(`${url} cannot be reached: ${reason}`, options);
 }
 

@@ -1,16 +1,10 @@
 // What a JSON-RPC error of a backend means for the caller of a REST route or of the facade: whose fault it was.
 // An MCP client gets the JSON-RPC error as it is; this table is for everybody else.
 
-import {
-  type GatewayError,
-  invalidToolArguments,
-  promptNotFound,
-  resourceNotFound,
-  toolExecutionFailed,
-  validationFailed,
-} from './errors.ts';
+import { type ErrorFacts, GatewayError } from './errors.ts';
 import type { ExchangeRequest } from './exchange.ts';
 import { type JsonRpcError, RPC } from './jsonrpc.ts';
+import { validationFailed } from './request-errors.ts';
 
 /**
  * INVALID_TOOL_ARGUMENTS, RESOURCE_NOT_FOUND, PROMPT_NOT_FOUND or VALIDATION_ERROR where the code says that the caller
@@ -45,8 +39,43 @@ export function needsList({ method }: ExchangeRequest, error: JsonRpcError): boo
   return method === 'prompts/get' && error.code === RPC.invalidParams;
 }
 
+export function resourceNotFound(uri: string, backendError?: JsonRpcError): GatewayError {
+  // Only the code of its own says that nothing else can be wrong: with any other the backend's words are worth repeating.
+  const isCertain = backendError === undefined || backendError.code === RPC.resourceNotFound;
+  const because = isCertain ? '' : `: ${backendError.message}`;
+  return new GatewayError(
+    'RESOURCE_NOT_FOUND',
+    `No resource "${uri}"${because}.`,
+    withBackendError(backendError),
+  );
+}
+
+export function promptNotFound(prompt: string, backendError?: JsonRpcError): GatewayError {
+  return new GatewayError('PROMPT_NOT_FOUND', `No prompt named "${prompt}".`, withBackendError(backendError));
+}
+
+export function invalidToolArguments(tool: string, backendError: JsonRpcError): GatewayError {
+  const message = `"${tool}" refused its arguments: ${backendError.message}`;
+  return new GatewayError('INVALID_TOOL_ARGUMENTS', message, { delivered: 'yes', backendError });
+}
+
+export function toolExecutionFailed(
+  what: string,
+  reason: { backendError?: JsonRpcError; result?: unknown },
+): GatewayError {
+  const because = reason.backendError ? `: ${reason.backendError.message}` : ' with an error result';
+  return new GatewayError('TOOL_EXECUTION_FAILED', `"${what}" failed${because}`, {
+    delivered: 'yes',
+    ...reason,
+  });
+}
+
 /** A backend knows the prompt and refused what it was given for it. */
 function promptArgumentsRefused(backendError: JsonRpcError): GatewayError {
   const item = { loc: ['body', 'arguments'], msg: backendError.message, type: 'value_error' };
   return validationFailed([item], undefined, { delivered: 'yes', backendError });
+}
+
+function withBackendError(backendError: JsonRpcError | undefined): ErrorFacts {
+  return backendError ? { delivered: 'yes', backendError } : {};
 }

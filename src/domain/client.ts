@@ -28,6 +28,18 @@ export interface ServerRequest {
   readonly answer: (reply: ClientReply) => void;
 }
 
+/** The same request; `answered` is called once, when the answer comes, before it is passed on. Further answers are dropped. */
+export function answeredOnce(request: ServerRequest, answered: () => void): ServerRequest {
+  let isAnswered = false;
+  const answer: ServerRequest['answer'] = (reply) => {
+    if (isAnswered) return;
+    isAnswered = true;
+    answered();
+    request.answer(reply);
+  };
+  return { ...request, answer };
+}
+
 /** What a server says outside of any exchange. */
 export type ServerMessage = ServerNotification | ServerRequest;
 
@@ -43,12 +55,4 @@ const ASKABLE = ['sampling', 'elicitation', 'roots'] as const;
 /** True when a server may ask this client something, which nobody could attribute on a pipe that several share. */
 export function mayBeAsked({ capabilities }: Pick<ClientProfile, 'capabilities'>): boolean {
   return ASKABLE.some((name) => capabilities[name] !== undefined);
-}
-
-/** The same text for equal capabilities, whatever the order of their keys. */
-export function capabilitiesKey(value: JsonValue | undefined): string {
-  if (Array.isArray(value)) return `[${value.map(capabilitiesKey).join()}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
-  const keys = Object.keys(value).sort();
-  return `{${keys.map((key) => `${JSON.stringify(key)}:${capabilitiesKey(value[key])}`).join()}}`;
 }

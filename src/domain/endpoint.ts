@@ -1,7 +1,8 @@
 // Reads the endpoint of an HTTP instance as a caller writes it.
 // Whether its address lies in a denied network is asked elsewhere (transports/network-guard.ts).
 
-import { endpointNotAllowed, validationFailed } from './errors.ts';
+import { endpointNotAllowed } from './registry-errors.ts';
+import { validationFailed } from './request-errors.ts';
 
 /** `http://host` with whatever follows. The URL class would also take `http:host` and `http:\\host`. */
 const WELL_FORMED = /^https?:\/\/(?<authority>[^\s\\/?#]+)(?<path>\/[^\s\\?#]*)?(?<query>\?[^\s\\#]*)?$/i;
@@ -25,7 +26,7 @@ export function readEndpoint(
   if (text.includes('#')) throw refuse('url_syntax_violation', 'An endpoint has no fragment');
   const parts = WELL_FORMED.exec(text)?.groups;
   if (parts === undefined || !URL.canParse(text)) {
-    throw refuse('url_parsing', 'An endpoint is a URL such as http://127.0.0.1:8080/mcp');
+    throw refuse('url_parsing', 'An endpoint is a URL such as http://127.0.0.1:9000/mcp');
   }
   if (parts.authority?.includes('@')) {
     throw endpointNotAllowed('An endpoint must not hold credentials: put them into "headers".');

@@ -1,7 +1,7 @@
 // What happens in a gateway, as facts in the past tense. Metrics, stats, logs and embedders subscribe to these.
 // No event carries a secret, an argument or a result.
 
-import type { ErrorCode } from './errors.ts';
+import type { ErrorCode } from './error-codes.ts';
 import type { TransportKind } from './instance.ts';
 
 interface InstanceFact {
@@ -25,6 +25,8 @@ interface UpstreamFact extends InstanceFact {
   readonly transport: TransportKind;
   /** Id of whom it is for. */
   readonly principal: string;
+  /** Of the process, where it is one that was started. */
+  readonly pid?: number;
 }
 
 interface Plain {
@@ -74,7 +76,13 @@ export interface GatewayEvents {
   /** The gateway's own part of it broke, a fault of ours: its calls are answered, and it starts anew. */
   'instance.crashed': InstanceFact & { readonly reason: string };
   'probe.finished': InstanceFact & { readonly passed: boolean; readonly durationMs: number };
+  /** It says that its list of tools changed, or one was found to ask for other headers than before. */
   'tools.changed': InstanceFact;
+  /**
+   * Its lists come without the tool, because nobody may call it: `reason` is a clause. Told again only when the reason is
+   * another one, or a list came with the tool meanwhile.
+   */
+  'tool.omitted': InstanceFact & { readonly tool: string; readonly reason: string };
   /** A call came in; it ends in one `exchange.refused`, or in an `exchange.finished` per instance that was tried. */
   'exchange.started': Plain & { readonly template: string; readonly method: string };
   'exchange.refused': Plain & {
@@ -114,3 +122,35 @@ export type ExchangeOutcome = 'result' | 'error' | 'failed' | 'cancelled';
 
 export type EventName = keyof GatewayEvents;
 export type GatewayEvent = { [N in EventName]: { readonly type: N } & GatewayEvents[N] }[EventName];
+
+/** Their names, for who comes without types. */
+export const EVENT_NAMES: Readonly<Record<EventName, true>> = {
+  'gateway.started': true,
+  'gateway.closing': true,
+  'instance.registered': true,
+  'instance.deregistered': true,
+  'instance.changed': true,
+  'instance.starting': true,
+  'instance.healthy': true,
+  'instance.unhealthy': true,
+  'instance.restarting': true,
+  'instance.draining': true,
+  'instance.stopped': true,
+  'instance.crashed': true,
+  'probe.finished': true,
+  'tools.changed': true,
+  'tool.omitted': true,
+  'exchange.started': true,
+  'exchange.refused': true,
+  'exchange.finished': true,
+  'exchange.retried': true,
+  'session.opened': true,
+  'session.moved': true,
+  'session.ended': true,
+  'upstream.opened': true,
+  'upstream.failed': true,
+  'upstream.ended': true,
+  'template.changed': true,
+  'registry.behind': true,
+  'registry.current': true,
+};

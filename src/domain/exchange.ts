@@ -19,6 +19,11 @@ export interface ExchangeRequest {
    * place there; undefined when it may be asked. It is not sent.
    */
   readonly refusedAt?: (instanceId: string) => FinalEvent | undefined;
+  /**
+   * When it came, in ms of the gateway's monotonic clock, where it had to wait before it could be sent: its time began then.
+   * It is not sent. Default: it has not waited.
+   */
+  readonly cameAtMs?: number;
 }
 
 /**
@@ -52,4 +57,11 @@ export interface Answer {
   readonly serverId: string;
   /** It comes from memory: nobody was asked, and the instance that said it may be gone. */
   readonly isRemembered?: true;
+}
+
+/** An answer whose event is the last one. */
+export type FinalAnswer = Omit<Answer, 'event'> & { readonly event: FinalEvent };
+
+export function isFinalAnswer(answer: Answer): answer is Answer & FinalAnswer {
+  return isFinal(answer.event);
 }

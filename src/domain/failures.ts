@@ -1,5 +1,5 @@
 // What is made of errors that are there already: the same one about an instance, the end of an opening, a clause.
-// The catalogue itself is errors.ts.
+// The errors themselves are in errors.ts and the files it names.
 
 import { GatewayError } from './errors.ts';
 

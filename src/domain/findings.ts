@@ -1,5 +1,5 @@
 // Writes what a schema has against a document as lines for people: the path in the document, then the rule.
-// They name fields and rules, never values: those may be secrets. Requests get pydantic's words instead (http/validation.ts).
+// They name fields and rules, never values: those may be secrets. Requests get pydantic's words instead (validation.ts).
 
 import type { TLocalizedValidationError as Failure } from 'typebox/error';
 

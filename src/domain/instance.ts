@@ -49,6 +49,13 @@ export const InstanceInput = Type.Object(
 );
 export type InstanceInput = Static<typeof InstanceInput>;
 
+/** What may be changed of an instance while it goes on. */
+export const InstanceChange = Type.Object(
+  { weight: InstanceInput.properties.weight, metadata: InstanceInput.properties.metadata },
+  { additionalProperties: false },
+);
+export type InstanceChange = Static<typeof InstanceChange>;
+
 /** Body of POST /gateway/register with the instance nested. The flat form is folded into it by the route. */
 export const RegisterInput = Type.Object(
   {

@@ -12,6 +12,14 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** JSON of the value: the same text for equal ones, whatever the order of their keys. */
+export function canonicalText(value: JsonValue | undefined): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join()}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
+  const keys = Object.keys(value).sort();
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonicalText(value[key])}`).join()}}`;
+}
+
 /**
  * One JSON value, kept as the UTF-8 bytes it arrived in or as the value it was made from; the other form is made
  * on first use. A result on its way from a backend to a client is never parsed unless somebody asks for its value.

@@ -1,5 +1,5 @@
 // JSON-RPC 2.0 messages as the gateway meets them: types, and the reader of what a backend wrote.
-// Framing (lines, SSE events, HTTP bodies) belongs to transports; ids are remapped in transports/correlator.ts.
+// Framing (lines, SSE events, HTTP bodies) belongs to transports; ids are remapped in transports/stdio/correlator.ts.
 
 import { isJsonObject, type JsonObject, JsonText, type JsonValue } from './json.ts';
 import { LIMITS } from './limits.ts';

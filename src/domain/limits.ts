@@ -5,6 +5,11 @@
 export const LIMITS = {
   /** Largest request body. Over it: 413 PAYLOAD_TOO_LARGE. */
   requestBodyBytes: 4 * 1024 * 1024,
+  /** Deepest nesting of what is registered, or comes as a JSON body: what follows may walk it by recursion. */
+  nestingDepth: 128,
+  /** Findings reported in one VALIDATION_ERROR, and characters of a caller's key that are repeated in a `loc`. */
+  findings: 64,
+  locCharacters: 128,
   /** Largest sum of request headers. Over it Node answers 431. */
   requestHeaderBytes: 64 * 1024,
   /** Most request headers. Over it: 431. */
@@ -30,6 +35,8 @@ export const LIMITS = {
   toolListMs: 30_000,
   toolListAgeMs: 1_000,
   toolListRounds: 3,
+  /** Shortest time between two listings of a template's tools for calls that would be refused by what is known of them. */
+  toolRenewalMs: 3_000,
   /** Sessions of legacy MCP clients, all templates together. Over it: SESSION_LIMIT. */
   sessions: 10_000,
   /** A session ends after so long without a message and without an open stream; it is parked long before. */
@@ -51,6 +58,8 @@ export const LIMITS = {
   /** Messages of a backend that wait for its client to open a stream, per session, and the size of their params as JSON. */
   undeliveredMessages: 64,
   undeliveredBytes: 1024 * 1024,
+  /** Bytes of a stream that a client of the MCP endpoint may leave unread before it is told less. */
+  unreadBytes: 1024 * 1024,
   /** JSON-RPC messages of one batch. Source: decisions, "Limits". */
   batchMessages: 100,
   /** Subscriptions (URIs) of one client. */
@@ -108,6 +117,9 @@ export const LIMITS = {
   passwordBytes: 72,
   /** Shortest secret that signs or encrypts. Source: RFC 7518, 3.2: the key of HS256 has at least the size of its hash. */
   secretBytes: 32,
+  /** Of what comes due in thousands, ends and deadlines: so many in one turn of the event loop, and none after so long. */
+  paceTasks: 25,
+  paceMs: 10,
   /** Two stop signals closer than this are one Ctrl-C that arrived twice (terminal and npm). */
   sameSignalMs: 500,
 } as const;

@@ -11,7 +11,7 @@ export const MODERN_VERSIONS = ['2026-07-28'] as const;
 /** How a backend wants to be spoken to. `bare`: it refuses `initialize` but answers the methods themselves. */
 export type Era = 'legacy' | 'modern' | 'bare';
 
-/** What the handshake learned about a backend. */
+/** What one handshake learned about a backend. The next one makes another object, whatever is in it: a restart is known by that. */
 export interface Peer {
   readonly era: Era;
   /** Negotiated protocol revision; `''` for a bare backend. */
@@ -70,6 +70,9 @@ export const META = {
   subscriptionId: 'io.modelcontextprotocol/subscriptionId',
   progressToken: 'progressToken',
 } as const;
+
+/** The extension of the modern era that runs tasks. Source: SEP-2663. */
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
 /** A tool as a backend lists it; unknown fields are kept. */
 export interface Tool {

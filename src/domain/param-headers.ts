@@ -3,6 +3,7 @@
 
 import { encodeHeader } from './header-text.ts';
 import { isJsonObject } from './json.ts';
+import { cutText } from './text.ts';
 
 /** One argument that is repeated. */
 export interface Declaration {
@@ -18,8 +19,11 @@ export interface Declaration {
 export interface Declared {
   /** None when one of them breaks the rules, except for one about a number: that is written and checked, as SDKs do. */
   readonly declarations: readonly Declaration[];
-  /** False when any breaks the rules: clients must not use the tool over HTTP. */
-  readonly isValid: boolean;
+  /**
+   * Which of them breaks the rules, and how, as a clause for an operator: clients must not use the tool over HTTP. Undefined
+   * when none does. It names places of the schema, which the server wrote, and is bounded.
+   */
+  readonly fault: string | undefined;
 }
 
 /** How the headers begin. */
@@ -31,10 +35,15 @@ const DEEPEST = 32;
 /** Looks through the input schema of a tool. */
 export function declaredBy(inputSchema: unknown): Declared {
   const found: Declaration[] = [];
-  const isSound = collect(inputSchema, [], true, found);
-  const names = new Set(found.map(({ header }) => header));
-  if (!isSound || names.size !== found.length) return { declarations: [], isValid: false };
-  return { declarations: found, isValid: found.every(({ type }) => type !== 'number') };
+  const fault = collect(inputSchema, [], true, found) ?? repetitionIn(found);
+  if (fault !== undefined) return { declarations: [], fault };
+  const number = found.find(({ type }) => type === 'number');
+  return { declarations: found, fault: number && wrongType(number.path) };
+}
+
+/** Whether two input schemas of one tool ask for other headers, or for the same ones about other arguments. */
+export function asksOtherwise(before: unknown, after: unknown): boolean {
+  return before !== after && termsOf(before) !== termsOf(after);
 }
 
 /** The headers for a call with these arguments, in lower case; undefined when there are none. */
@@ -82,25 +91,64 @@ export function headerTextOf(value: unknown): string | undefined {
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : String(value);
 }
 
-/** Looks through a schema. False when something is declared where, or as, it must not be. */
+/** What is asked for, in one text, in whatever order it stands in the schema. */
+function termsOf(inputSchema: unknown): string {
+  const { declarations } = declaredBy(inputSchema);
+  const terms = declarations.map(({ header, path, type }) => JSON.stringify([header, type, ...path]));
+  return terms.sort().join();
+}
+
+/** Looks through a schema. What is declared where, or as, it must not be is the fault that ends it. */
 function collect(
   schema: unknown,
   path: readonly string[],
   isReachable: boolean,
   found: Declaration[],
-): boolean {
-  if (!isJsonObject(schema) || path.length > DEEPEST) return true;
+): string | undefined {
+  if (!isJsonObject(schema) || path.length > DEEPEST) return undefined;
   const { 'x-mcp-header': name, properties, type } = schema;
   if (name !== undefined) {
-    if (!isReachable || path.length === 0 || typeof name !== 'string' || !TOKEN.test(name)) return false;
-    if (typeof type !== 'string' || !PRIMITIVES.has(type)) return false;
+    if (!isReachable || path.length === 0) return wrongPlace(path);
+    if (typeof name !== 'string' || !TOKEN.test(name)) return wrongName(path);
+    if (typeof type !== 'string' || !PRIMITIVES.has(type)) return wrongType(path);
     found.push({ path, header: PARAM_PREFIX + name.toLowerCase(), type });
   }
-  const isSound = ([key, child]: [string, unknown]) => collect(child, [...path, key], isReachable, found);
-  if (isJsonObject(properties) && !Object.entries(properties).every(isSound)) return false;
-  return ELSEWHERE.every((keyword) =>
-    schemasIn(schema[keyword], keyword).every((child) => collect(child, [...path, keyword], false, found)),
-  );
+  for (const [key, child] of isJsonObject(properties) ? Object.entries(properties) : []) {
+    const fault = collect(child, [...path, key], isReachable, found);
+    if (fault !== undefined) return fault;
+  }
+  for (const keyword of ELSEWHERE) {
+    for (const child of schemasIn(schema[keyword], keyword)) {
+      const fault = collect(child, [...path, keyword], false, found);
+      if (fault !== undefined) return fault;
+    }
+  }
+  return undefined;
+}
+
+function repetitionIn(found: readonly Declaration[]): string | undefined {
+  const headers = new Set<string>();
+  for (const { header } of found) {
+    if (headers.has(header)) return `two arguments ask for the header ${cutText(header, NAMED_UNITS)}`;
+    headers.add(header);
+  }
+  return undefined;
+}
+
+function wrongPlace(path: readonly string[]): string {
+  return `a header is asked for at ${placeOf(path)}, where no single argument is`;
+}
+
+function wrongName(path: readonly string[]): string {
+  return `the header for ${placeOf(path)} has a name that no header can have`;
+}
+
+function wrongType(path: readonly string[]): string {
+  return `a header is asked for ${placeOf(path)}, which is no string, integer or boolean`;
+}
+
+function placeOf(path: readonly string[]): string {
+  return path.length === 0 ? 'the schema itself' : `"${cutText(path.join('.'), NAMED_UNITS)}"`;
 }
 
 function schemasIn(value: unknown, keyword: string): readonly unknown[] {
@@ -108,6 +156,8 @@ function schemasIn(value: unknown, keyword: string): readonly unknown[] {
   return BY_NAME.has(keyword) && isJsonObject(value) ? Object.values(value) : [value];
 }
 
+/** Of a name that a server chose, in a text for people. */
+const NAMED_UNITS = 100;
 /** The colon with its space, and the end of the line. */
 const AROUND_BYTES = 4;
 /** Source: RFC 9110 section 5.6.2. */

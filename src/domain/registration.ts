@@ -3,9 +3,10 @@
 
 import { splitCommand } from './command-words.ts';
 import { readEndpoint } from './endpoint.ts';
-import { configIncomplete, type GatewayError, validationFailed } from './errors.ts';
+import type { GatewayError } from './errors.ts';
 import {
   INSTANCE_ID_PATTERN,
+  type InstanceChange,
   type InstanceDefinition,
   type InstanceInput,
   type InstanceSource,
@@ -14,6 +15,8 @@ import {
 } from './instance.ts';
 import { isJsonObject } from './json.ts';
 import { LIMITS } from './limits.ts';
+import { configIncomplete } from './registry-errors.ts';
+import { validationFailed } from './request-errors.ts';
 import { TEMPLATE_ID_PATTERN } from './template.ts';
 
 /** What a registration needs to know of the world. */
@@ -97,13 +100,7 @@ export function defineInstance(
   };
 }
 
-/** What may be changed of an instance while it goes on. */
-export interface InstanceChange {
-  readonly weight?: number;
-  readonly metadata?: Readonly<Record<string, unknown>>;
-}
-
-/** The same change, fit to be stored, or VALIDATION_ERROR: embedding programs come here without a schema before them. */
+/** The same change, fit to be stored, or VALIDATION_ERROR. */
 export function checkedChange({ weight, metadata }: InstanceChange): InstanceChange {
   return {
     ...(weight === undefined ? {} : { weight: checkedWeight(weight, ['body', 'weight']) }),
@@ -208,7 +205,7 @@ function checkedWeight(written: unknown, loc: Location): number {
 }
 
 /** As plain JSON: what embedding programs give may be a circle, hold a BigInt or what no database hands back. */
-function checkedMetadata(written: unknown, loc: Location): Record<string, unknown> {
+export function checkedMetadata(written: unknown, loc: Location): Record<string, unknown> {
   const metadata = asJson(written);
   if (isJsonObject(metadata)) {
     if (JSON.stringify(metadata).length <= LIMITS.metadataCharacters) return metadata;

@@ -1,4 +1,4 @@
-// What can go wrong with the session of an MCP client. The catalogue of the other errors is errors.ts.
+// What can go wrong with the session of an MCP client, and with what else is bounded for clients.
 
 import { GatewayError } from './errors.ts';
 

@@ -49,12 +49,13 @@ export const LoadBalancerChange = Type.Partial(
 );
 export type LoadBalancerChange = Static<typeof LoadBalancerChange>;
 
-/** Settings after a change. */
+/** Settings after a change; what is undefined in it was not said. */
 export function changedSettings(
   settings: LoadBalancerSettings,
   change: LoadBalancerChange,
 ): LoadBalancerSettings {
-  const entries = Object.entries({ ...settings, ...change });
+  const said = Object.entries(change).filter(([, value]) => value !== undefined);
+  const entries = Object.entries({ ...settings, ...Object.fromEntries(said) });
   return Object.fromEntries(entries.filter(([, value]) => value !== null));
 }
 

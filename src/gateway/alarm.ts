@@ -1,7 +1,31 @@
 // One timer for one call. Every call sets one, so it is spared the cost of an Observable.
 
-/** Rings once after so many ms, unless the returned function was called before. */
-export function alarm(waitMs: number, ring: () => void): () => void {
-  const timer = setTimeout(ring, waitMs);
-  return () => clearTimeout(timer);
+import type { Clock } from '../domain/clock.ts';
+import type { Pace } from '../domain/pace.ts';
+
+export type Alarm = Clock['alarm'];
+
+/**
+ * Alarms of which not all ring in one turn of the event loop when thousands are set to the same moment. `ring` is a function
+ * of that alarm alone.
+ */
+export function alarmOf(pace: Pace): Alarm {
+  return (waitMs, ring) => {
+    const timer = setTimeout(pace.run, waitMs, ring);
+    return () => {
+      clearTimeout(timer);
+      pace.forget(ring);
+    };
+  };
+}
+
+/** The same for the timers of an actor. */
+export interface ActorClock {
+  setTimeout(ring: () => void, waitMs: number): () => void;
+  clearTimeout(callOff: () => void): void;
+}
+
+/** Makes it of alarms. */
+export function clockOf(alarm: Alarm): ActorClock {
+  return { setTimeout: (ring, waitMs) => alarm(waitMs, ring), clearTimeout: (callOff) => callOff() };
 }

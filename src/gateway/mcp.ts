@@ -3,45 +3,46 @@
 
 import { randomBytes } from 'node:crypto';
 import { NEVER, type Observable, type Subscription } from 'rxjs';
+import type { Dispatcher } from '../actors/calls/dispatcher.ts';
+import type { RetryBudget } from '../actors/calls/retry-budget.ts';
 import { ChangeFeed } from '../actors/change-feed.ts';
 import { ClientMetrics, type InstanceClients } from '../actors/client-metrics.ts';
-import { ClientSessions } from '../actors/client-sessions.ts';
-import type { Dispatcher } from '../actors/dispatcher.ts';
+import { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
-import { GuestPool } from '../actors/guest-pool.ts';
-import { Guests } from '../actors/guests.ts';
+import { GuestPool } from '../actors/guests/guest-pool.ts';
+import { Guests } from '../actors/guests/guests.ts';
+import { OwnerShares } from '../actors/instances/owner-shares.ts';
 import { Offers } from '../actors/offers.ts';
-import { OwnerShares } from '../actors/owner-shares.ts';
-import { ParkedCalls } from '../actors/parked-calls.ts';
-import type { RetryBudget } from '../actors/retry-budget.ts';
-import { SharedListening } from '../actors/shared-listening.ts';
-import { SharedSubscriptions } from '../actors/shared-subscriptions.ts';
-import { templateNotFound } from '../domain/errors.ts';
+import { ParkedCalls } from '../actors/parked-calls/parked-calls.ts';
+import { SharedListening } from '../actors/sharing/shared-listening.ts';
+import { SharedSubscriptions } from '../actors/sharing/shared-subscriptions.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { LIMITS, type OwnBounds, ownBounds } from '../domain/limits.ts';
+import type { Pace } from '../domain/pace.ts';
+import { templateNotFound } from '../domain/registry-errors.ts';
 import type { ClientStats } from '../gateway-types.ts';
-import { CachedBackends } from '../protocol/cached-backends.ts';
 import { createEndpoint, type EndpointOptions } from '../protocol/endpoint.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import { type FaultListener, guarded } from '../protocol/fault-listener.ts';
-import { JoinedBackends } from '../protocol/joined-backends.ts';
-import { ListMemory } from '../protocol/list-memory.ts';
+import { JoinedBackends } from '../protocol/joined/joined-backends.ts';
+import { CachedBackends } from '../protocol/lists/cached-backends.ts';
+import { ListMemory } from '../protocol/lists/list-memory.ts';
 import type { Backends } from '../protocol/ports.ts';
+import { clockOf } from './alarm.ts';
 import { type BackendParts, listChangesOf, TemplateBackends } from './template-backends.ts';
 
 /** How often a gateway that closes looks whether calls are under way. */
 const CALM_LOOK_MS = 50;
 
 /** What the endpoint and its actors are made from. */
-export interface McpParts {
+export interface McpParts extends Clock {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
   readonly budget: RetryBudget;
   readonly emit: (event: GatewayEvent) => void;
-  /** Monotonic clock in ms. */
-  readonly now: () => number;
-  /** Rings once after so many ms, unless the returned function was called before. */
-  readonly alarm: (waitMs: number, ring: () => void) => () => void;
+  /** For what comes due in thousands. */
+  readonly pace: Pace;
   readonly isAccepting: () => boolean;
   /** The facts of the gateway. Hot. */
   readonly events$: Observable<GatewayEvent>;
@@ -64,24 +65,31 @@ export class Mcp {
   readonly endpoint: McpEndpoint;
   readonly #parts: McpParts;
   readonly #actors: BackendParts;
-  readonly #parked = new ParkedCalls();
+  readonly #parked: ParkedCalls;
   readonly #metrics: ClientMetrics;
   readonly #pool: GuestPool;
   readonly #memory = new ListMemory();
   readonly #joined: JoinedBackends;
   readonly #backends = new Map<string, CachedBackends>();
+  /** Of sessions with one template, and of those with all of them. */
+  readonly #shares: readonly OwnerShares[];
   readonly #changes: Subscription;
 
   constructor(parts: McpParts) {
-    const { fleet, events$, serverInfo, now, alarm, changedCallers$ = NEVER } = parts;
+    const { fleet, events$, serverInfo, now, alarm, pace, changedCallers$ = NEVER } = parts;
     const { sessions = {}, random = Math.random, sealKey = randomBytes(32) } = parts;
     const onFault = guarded(parts.onFault);
     const { max: maxSessions = LIMITS.sessions, idleMs = LIMITS.sessionIdleMs } = sessions;
     const own = ownBounds(sessions);
-    const limits = { maxSessions, idleMs, now, alarm };
+    const limits = { maxSessions, idleMs, now, alarm, pace };
+    const clock = clockOf(alarm);
+    const shares = new OwnerShares(maxSessions, own.share);
+    const joinedShares = new OwnerShares(maxSessions, own.share);
+    this.#shares = [shares, joinedShares];
     this.#parts = parts;
+    this.#parked = new ParkedCalls(pace);
     this.#metrics = new ClientMetrics(events$);
-    const pool = new GuestPool(parts, own);
+    const pool = new GuestPool(parts, own, pace);
     this.#pool = pool;
     const subscriptions = new SharedSubscriptions();
     const listening = new SharedListening();
@@ -89,16 +97,18 @@ export class Mcp {
     const listChanges = (template: string) => listChangesOf(listChanges$, template);
     this.#actors = {
       fleet,
-      sessions: new ClientSessions({ ...parts, ...limits, share: own.share, subscriptions }),
+      sessions: new ClientSessions({ ...parts, ...limits, clock, shares, subscriptions }),
       guests: new Guests({ ...parts, pool }),
       feed: new ChangeFeed({ fleet, pool, subscriptions, listening, events$, listChanges, random }),
       listChanges$,
+      now,
     };
     this.#joined = new JoinedBackends({
       ...limits,
-      shares: new OwnerShares(maxSessions, own.share),
+      shares: joinedShares,
       templates: () => fleet.templates,
       of: (template) => this.#of(template),
+      callTimeoutMs: (template) => fleet.group(template).policy.callTimeoutMs,
       memory: this.#memory,
       listChanges$,
       serverInfo,
@@ -109,6 +119,7 @@ export class Mcp {
       sealKey,
       serverInfo,
       onFault,
+      pace,
     });
     this.#changes = changedCallers$.subscribe((ownerId) => void this.#endOf(ownerId).catch(onFault));
   }
@@ -116,6 +127,12 @@ export class Mcp {
   get stats(): ClientStats {
     const { parked: parkedSessions, max: maxSessions } = this.#actors.sessions;
     return { parkedSessions, maxSessions, templates: this.#metrics.counts() };
+  }
+
+  /** Ids of the owners who have something open that `changedCallers$` can end. */
+  get owners(): ReadonlySet<string> {
+    const sessions = this.#shares.flatMap((shares) => [...shares.owners]);
+    return new Set([...sessions, ...this.#parked.owners, ...this.#pool.owners]);
   }
 
   /** Sessions with calls under way. */
@@ -132,24 +149,21 @@ export class Mcp {
   async close(graceMs: number): Promise<void> {
     this.#changes.unsubscribe();
     // Who could answer for a parked call comes to a gateway that takes no requests any more.
-    this.#parked.dismiss();
+    const dismissed = this.#parked.dismiss();
     const { sessions } = this.#actors;
-    const closing = this.#calm(graceMs).then(() => {
-      this.#parked.close();
-      // Does not wait for the rest: a program that does not want to end is no reason to keep a client.
-      this.endpoint.close();
-      return this.#pool.close();
-    });
-    await Promise.all([sessions.closeAll(graceMs), this.#joined.close(graceMs), closing]);
+    // Does not wait for the rest: a program that does not want to end is no reason to keep a client.
+    const closing = this.#calm(graceMs).then(() =>
+      Promise.all([this.#parked.close(), this.endpoint.close(), this.#pool.close()]),
+    );
+    await Promise.all([dismissed, sessions.closeAll(graceMs), this.#joined.close(graceMs), closing]);
     for (const backends of this.#backends.values()) backends.close();
     this.#metrics.close();
   }
 
   /** Ends what one owner has open. Event streams without a session are ended by who knows the caller. */
   async #endOf(ownerId: string): Promise<void> {
-    this.#parked.endOf(ownerId);
-    const { sessions } = this.#actors;
-    await Promise.all([sessions.endOf(ownerId), this.#joined.endOf(ownerId), this.#pool.endOf(ownerId)]);
+    const holders = [this.#parked, this.#actors.sessions, this.#joined, this.#pool];
+    await Promise.all(holders.map((holder) => holder.endOf(ownerId)));
   }
 
   /** Resolves when no call is under way, those of clients without a session included, or the grace is over. */

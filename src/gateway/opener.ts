@@ -3,24 +3,18 @@
 import { LIMITS } from '../domain/limits.ts';
 import { VERSION } from '../domain/version.ts';
 import { launchOf } from '../templates/launch.ts';
-import { type Open, openingWith } from '../transports/opening.ts';
-import { Reaper } from '../transports/reaper.ts';
-import type { InProcessHandler } from '../transports/transport.ts';
+import { type Open, type OpeningOptions, openingWith } from '../transports/opening.ts';
+import { Reaper } from '../transports/stdio/reaper.ts';
 
 /** How the gateway introduces itself, to backends and to clients. */
 export const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
 
-/** Makes the function that opens instances. `handlers` are looked up when one is opened, so later ones count, too.
- *  `mostOwn`: programs that an instance may run for single clients; default LIMITS.isolatedProcesses. */
+/** Makes the function that opens instances. `handlers` are looked up when one is opened, so later ones count, too. */
 export function openerOf(
-  deniedNetworks: readonly string[],
-  handlers: ReadonlyMap<string, InProcessHandler>,
-  mostOwn?: number,
+  options: Pick<OpeningOptions, 'deniedNetworks' | 'handlers' | 'mostOwn' | 'pace'>,
 ): Open {
   return openingWith({
-    deniedNetworks,
-    handlers,
-    mostOwn,
+    ...options,
     reaper: new Reaper(),
     handshakeTimeoutMs: LIMITS.handshakeMs,
     client: GATEWAY_INFO,

@@ -3,6 +3,7 @@
 import { filter, map, type Observable, startWith } from 'rxjs';
 import { guarded } from '../actors/event-stream.ts';
 import type { Fleet } from '../actors/fleet.ts';
+import { type MemberView, viewOf, viewsOf } from '../actors/member-views.ts';
 import { Metrics } from '../actors/metrics.ts';
 import type { Member } from '../actors/roster.ts';
 import { changesHealthOf, healthOf, type TemplateHealth } from '../actors/template-health.ts';
@@ -12,7 +13,7 @@ import type { Mcp } from './mcp.ts';
 
 /** What it looks at. */
 export interface StatusParts {
-  readonly fleet: Pick<Fleet, 'group' | 'inFlight' | 'snapshot' | 'templates' | 'views'>;
+  readonly fleet: Pick<Fleet, 'group' | 'inFlight' | 'members' | 'templates'>;
   readonly mcp: Pick<Mcp, 'clientsAt' | 'stats'>;
   /** The facts of the gateway. Hot. */
   readonly events$: Observable<GatewayEvent>;
@@ -30,22 +31,20 @@ export class Status {
 
   server(member: Member): Server {
     const { fleet, mcp } = this.#parts;
-    const { definition, serverId } = member;
-    return { definition, snapshot: fleet.snapshot(member), clients: mcp.clientsAt(serverId) };
+    return { ...viewOf(member, fleet.group(member.template)), clients: mcp.clientsAt(member.serverId) };
   }
 
   /** All of them, template by template. */
   servers(): Server[] {
     const { fleet, mcp } = this.#parts;
-    const views = fleet.templates.flatMap((template) => fleet.views(template));
+    const views = fleet.templates.flatMap((template) => this.#views(template));
     return views.map((view) => ({ ...view, clients: mcp.clientsAt(view.definition.serverId) }));
   }
 
   /** TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
-    const { fleet } = this.#parts;
-    const { policy } = fleet.group(template);
-    const snapshots = fleet.views(template).map(({ snapshot }) => snapshot);
+    const { policy } = this.#parts.fleet.group(template);
+    const snapshots = this.#views(template).map(({ snapshot }) => snapshot);
     return healthOf(template, policy.strategy, snapshots);
   }
 
@@ -63,5 +62,10 @@ export class Status {
 
   close(): void {
     this.#metrics.close();
+  }
+
+  #views(template: string): MemberView[] {
+    const { fleet } = this.#parts;
+    return viewsOf(fleet.members(template), fleet.group(template));
   }
 }

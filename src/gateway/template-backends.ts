@@ -1,16 +1,25 @@
 // The instances of one template as the MCP endpoint sees them. It only translates: sessions, guests and changes are kept by
 // actors.
 
-import { filter, map, type Observable } from 'rxjs';
+import { filter, map, type Observable, throwError } from 'rxjs';
 import type { ChangeFeed } from '../actors/change-feed.ts';
-import type { ClientSessions } from '../actors/client-sessions.ts';
+import type { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet, ListChange } from '../actors/fleet.ts';
-import type { Guests } from '../actors/guests.ts';
-import { InstanceRef } from '../actors/instance-ref.ts';
+import type { Guests } from '../actors/guests/guests.ts';
+import { InstanceRef } from '../actors/instances/instance-ref.ts';
+import { ToolRenewal } from '../actors/tool-renewal.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
-import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { ListField, Peer, Tool } from '../domain/mcp.ts';
-import type { Backends, Owner, Session, SessionlessOptions, WantedChanges } from '../protocol/ports.ts';
+import { serverNotFound } from '../domain/registry-errors.ts';
+import type {
+  Backends,
+  Inquired,
+  Owner,
+  Session,
+  SessionlessOptions,
+  WantedChanges,
+} from '../protocol/ports.ts';
 
 /** The actors behind the endpoint; those of all templates together. */
 export interface BackendParts {
@@ -20,6 +29,8 @@ export interface BackendParts {
   readonly feed: ChangeFeed;
   /** Hot: what changed of the lists of any template. */
   readonly listChanges$: Observable<ListChange>;
+  /** Monotonic clock in ms. */
+  readonly now: () => number;
 }
 
 /** Backends of one template; the actors are others'. */
@@ -27,10 +38,12 @@ export class TemplateBackends implements Backends {
   readonly listChanged$: Observable<ListField>;
   readonly #template: string;
   readonly #parts: BackendParts;
+  readonly #renewal: ToolRenewal;
 
   constructor(template: string, parts: BackendParts) {
     this.#template = template;
     this.#parts = parts;
+    this.#renewal = new ToolRenewal(() => this.#healthy, parts.now);
     this.listChanged$ = listChangesOf(parts.listChanges$, template);
   }
 
@@ -67,17 +80,44 @@ export class TemplateBackends implements Backends {
     return refs.filter(mayAnswer).map(({ id }) => id);
   }
 
+  inquire(request: ExchangeRequest, { owner, instanceId }: Inquired): Observable<ExchangeEvent> {
+    const member = this.#parts.fleet.find(this.#template, instanceId);
+    if (!(member instanceof InstanceRef)) return throwError(() => serverNotFound(instanceId));
+    return member.listen({ ...request, caller: owner.id });
+  }
+
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
     return this.#parts.feed.changes(this.#template, owner, profile, wanted);
   }
 
+  /** As one lists it that calls go to, if there is one: what others list may be older. */
   tool(name: string): Tool | undefined {
-    for (const { tools } of this.#parts.fleet.refs(this.#template)) {
-      const tool = tools?.find(name);
-      if (tool !== undefined) return tool;
-    }
-    return undefined;
+    return find(name, this.#healthy) ?? find(name, this.#parts.fleet.refs(this.#template));
   }
+
+  relisted(name: string): readonly Tool[] | Promise<readonly Tool[]> {
+    const listed = (): readonly Tool[] => {
+      const found = findAll(name, this.#healthy);
+      return found.length > 0 ? found : findAll(name, this.#parts.fleet.refs(this.#template));
+    };
+    return this.#renewal.renew()?.then(listed) ?? listed();
+  }
+
+  get #healthy(): readonly InstanceRef[] {
+    return this.#parts.fleet.group(this.#template).pool.candidates;
+  }
+}
+
+function findAll(name: string, refs: readonly InstanceRef[]): readonly Tool[] {
+  return refs.flatMap(({ tools }) => tools?.find(name) ?? []);
+}
+
+function find(name: string, refs: readonly InstanceRef[]): Tool | undefined {
+  for (const { tools } of refs) {
+    const tool = tools?.find(name);
+    if (tool !== undefined) return tool;
+  }
+  return undefined;
 }
 
 /** Hot: which list of a template changed; `resources` stands for their templates, too. */

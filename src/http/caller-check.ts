@@ -9,9 +9,10 @@ import {
   insufficientPermissions,
   invalidCredentials,
 } from '../domain/account-errors.ts';
-import { asGatewayError, type GatewayError, hasCode, templateNotFound } from '../domain/errors.ts';
+import { asGatewayError, type GatewayError, hasCode } from '../domain/errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { templateNotFound } from '../domain/registry-errors.ts';
 import type { HttpContext } from './context.ts';
-import { HTTP_LIMITS } from './limits.ts';
 
 /** Why a caller may not go on; undefined when they may. */
 export type Refusal = GatewayError | undefined;
@@ -26,6 +27,11 @@ export function credentialsOf({ headers }: Pick<IncomingMessage, 'headers'>): Cr
   return { authorization, apiKey: typeof key === 'string' ? key : undefined };
 }
 
+/** True for routes that anybody with one of these scopes may use for templates and instances; accounts are an admin's. */
+export function readsRegistry(anyOf: readonly Scope[]): boolean {
+  return !anyOf.includes('admin');
+}
+
 /** INSUFFICIENT_PERMISSIONS, or TEMPLATE_NOT_FOUND for a template that is not theirs. */
 export function refusalOf(principal: Principal, anyOf: readonly Scope[], template?: string): Refusal {
   if (!mayDo(principal, anyOf)) return insufficientPermissions(anyOf);
@@ -33,7 +39,7 @@ export function refusalOf(principal: Principal, anyOf: readonly Scope[], templat
   if (principal.templates !== undefined && anyOf.every((scope) => scope === 'admin'))
     return accountsNeedAllTemplates();
   if (template !== undefined && !mayUse(principal, template))
-    return templateNotFound(template.slice(0, HTTP_LIMITS.locCharacters));
+    return templateNotFound(template.slice(0, LIMITS.locCharacters));
   return undefined;
 }
 

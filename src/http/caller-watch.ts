@@ -1,6 +1,7 @@
 // Asks again and again whether the callers of open event streams may still have them: a stream of somebody whose key was
 // revoked would go on for ever. One timer for all, a few of them at a time.
 
+import { Pace } from '../domain/pace.ts';
 import type { Refusal } from './caller-check.ts';
 
 /** The checks of one round are spread over so many moments. */
@@ -16,6 +17,7 @@ export interface Watched {
 
 export class CallerWatch {
   readonly #roundMs: number;
+  readonly #pace: Pace;
   /** Longest unchecked first. */
   readonly #queue = new Set<Watched>();
   readonly #asking = new Set<Watched>();
@@ -23,9 +25,10 @@ export class CallerWatch {
   #due = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** Everybody is asked about once in so many ms. */
-  constructor(roundMs: number) {
+  /** Everybody is asked about once in so many ms. `pace`: at which the streams of somebody who has thousands are ended. */
+  constructor(roundMs: number, pace = new Pace()) {
     this.#roundMs = roundMs;
+    this.#pace = pace;
   }
 
   /** Watches one until the returned function is called. */
@@ -73,6 +76,9 @@ export class CallerWatch {
   }
 
   #judge(watched: Watched, refusal: Refusal): void {
-    if (refusal !== undefined && this.#queue.has(watched)) watched.bar(refusal);
+    if (refusal === undefined) return;
+    this.#pace.run(() => {
+      if (this.#queue.has(watched)) watched.bar(refusal);
+    });
   }
 }

@@ -4,8 +4,8 @@
 import { mayDo, type Principal } from '../domain/account.ts';
 import { commandRefusal } from '../domain/command-policy.ts';
 import { splitCommand } from '../domain/command-words.ts';
-import { commandNotAllowed } from '../domain/errors.ts';
 import type { InstanceInput } from '../domain/instance.ts';
+import { commandNotAllowed } from '../domain/registry-errors.ts';
 import type { RequestFacts } from './request-facts.ts';
 import type { Services } from './route.ts';
 import { declaredVariables } from './server-config.ts';

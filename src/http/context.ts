@@ -4,6 +4,7 @@
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { RateLimit } from '../auth/auth.ts';
 import type { Principal } from '../domain/account.ts';
+import type { ErrorCode } from '../domain/error-codes.ts';
 import type { CallerCheck } from './caller-check.ts';
 
 /** Set on the way in, read by the log line and the error body. */
@@ -24,6 +25,8 @@ export interface RequestState {
   template?: string | undefined;
   /** Who answered, once an instance did. */
   instanceId?: string;
+  /** Why it was refused or failed, if the gateway says so: errors that backends answer have none. */
+  errorCode?: ErrorCode;
   /** What was said to the MCP endpoint, as far as a log may know it; set by mcp-reply.ts and middleware/rpc-errors.ts. */
   rpcMethod?: string;
   rpcMessages?: number;

@@ -160,7 +160,9 @@ class OpenStream implements KeptStream {
       this.#settle(error);
       return;
     }
-    const { requestId, principal } = this.#context.state;
+    const { state } = this.#context;
+    state.errorCode = error.code;
+    const { requestId, principal } = state;
     const data = JSON.stringify(errorBody(error, requestId, principal));
     this.#send({ name: 'error', data, essential: true });
     this.#end();

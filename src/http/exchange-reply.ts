@@ -2,7 +2,8 @@
 // This is the hot path: one subscription, no operators, and the result is never parsed.
 
 import { concatMap, filter, from, type Observable, of, throwError } from 'rxjs';
-import { backendUnavailable, type GatewayError } from '../domain/errors.ts';
+import { backendUnavailable } from '../domain/backend-errors.ts';
+import type { GatewayError } from '../domain/errors.ts';
 import { type Answer, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
 import type { Gateway } from '../gateway.ts';
 import { ClientGone } from './client-gone.ts';

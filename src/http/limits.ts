@@ -1,10 +1,8 @@
-// Bounds that only HTTP knows: depth and size of what is read, patience with what is written.
+// Bounds that only HTTP knows: size of what is read, patience with what is written.
 // Sizes of bodies and headers are in domain/limits.ts; nothing here is a setting yet.
 
 /** Bounds of this room. Sizes in bytes, times in milliseconds or as named, counts as they are. */
 export const HTTP_LIMITS = {
-  /** Deepest nesting of a JSON body. Deeper: 422, because what follows may walk it by recursion. */
-  nestingDepth: 128,
   /** Bytes of a refused body that are read and thrown away so that the answer arrives; then the connection ends. */
   drainedBytes: 64 * 1024 * 1024,
   /** Fields of a form. */
@@ -13,10 +11,6 @@ export const HTTP_LIMITS = {
   formBytes: 64 * 1024,
   /** Refusals of one caller that the audit log records in a minute; all unknown callers are one. */
   recordedRefusalsPerMinute: 30,
-  /** Findings reported in one 422. */
-  findings: 64,
-  /** Characters of a caller's key that are repeated in a `loc`. */
-  locCharacters: 128,
   /** Characters of a path that are written to the log. */
   loggedPathCharacters: 512,
   /** Characters of a media type that are looked at. */

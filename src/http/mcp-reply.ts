@@ -1,12 +1,14 @@
 // The answer of the MCP endpoint to one HTTP request, written to its response.
 // The endpoint decides what is said (src/protocol); this file knows sockets, and the headers that every answer has.
 
+import type { ErrorCode } from '../domain/error-codes.ts';
 import type { McpReply, McpStream } from '../protocol/endpoint-types.ts';
 import { whenGone } from './client-gone.ts';
 import { commonHeaders } from './common-headers.ts';
 import type { HttpContext } from './context.ts';
 import type { EventStreams } from './event-stream.ts';
 import { HttpMcpStream, soleEvent } from './mcp-stream.ts';
+import { noteFailure } from './note-failure.ts';
 import type { BytesReply, EmptyReply } from './reply.ts';
 import { respond } from './respond.ts';
 import { EVENT_STREAM_HEADERS, EVENT_STREAM_TYPE } from './server-sent-events.ts';
@@ -71,8 +73,8 @@ export class HttpMcpReply implements McpReply {
     this.#context.state.rpcMessages = messages;
   }
 
-  fails(code: number): void {
-    this.#context.state.rpcError ??= code;
+  fails(code: number, errorCode?: ErrorCode): void {
+    noteFailure(this.#context.state, code, errorCode);
   }
 
   opens(sessionId: string): void {

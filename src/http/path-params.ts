@@ -3,20 +3,15 @@
 
 import Type from 'typebox';
 import { apiKeyNotFound, userNotFound } from '../domain/account-errors.ts';
-import {
-  type GatewayError,
-  internalError,
-  routeNotFound,
-  serverNotFound,
-  templateNotFound,
-  validationFailed,
-} from '../domain/errors.ts';
+import { type GatewayError, internalError } from '../domain/errors.ts';
 import { InstanceId } from '../domain/instance.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { serverNotFound, templateNotFound } from '../domain/registry-errors.ts';
+import { routeNotFound, validationFailed } from '../domain/request-errors.ts';
 import { TemplateId } from '../domain/template.ts';
 import { isCleanText, NOT_UNICODE } from '../domain/text.ts';
-import { HTTP_LIMITS } from './limits.ts';
+import type { Shape } from '../domain/validation.ts';
 import { HIDES_BAD_TEXT } from './query.ts';
-import type { Shape } from './validation.ts';
 
 export const TemplateParams = Type.Object({ template: TemplateId });
 /** A server id is an instance id, or a template and one: see domain/registration.ts. */
@@ -48,7 +43,7 @@ export function pathRefused(params: Readonly<Record<string, string>>, shape: Sha
     return validationFailed(unreadable.map(([field]) => ({ loc: ['path', field], ...NOT_UNICODE })));
   }
   const field = String(shape.findings(params)[0]?.loc[1]);
-  const name = (params[field] ?? '').slice(0, HTTP_LIMITS.locCharacters);
+  const name = (params[field] ?? '').slice(0, LIMITS.locCharacters);
   // A route that declares another name has to say here how it is missed.
   return NOT_FOUND[field]?.(name) ?? internalError(new Error(`the path name "${field}" has no not-found`));
 }

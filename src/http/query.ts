@@ -2,7 +2,8 @@
 // leaves what does not parse as it is, so that the check refuses it.
 
 import type { TSchema } from 'typebox';
-import { type ValidationItem, validationFailed } from '../domain/errors.ts';
+import type { ValidationItem } from '../domain/errors.ts';
+import { validationFailed } from '../domain/request-errors.ts';
 import { NOT_UNICODE } from '../domain/text.ts';
 
 /** Turns a raw query string (without `?`) into an object. Of a repeated field the last value counts. */

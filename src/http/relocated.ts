@@ -1,6 +1,7 @@
 // Findings about an instance point to where the registry thinks that it was written. Each route has its own place for it.
 
-import { GatewayError, type ValidationItem, validationFailed } from '../domain/errors.ts';
+import { GatewayError, type ValidationItem } from '../domain/errors.ts';
+import { validationFailed } from '../domain/request-errors.ts';
 
 type Loc = ValidationItem['loc'];
 

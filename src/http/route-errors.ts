@@ -1,6 +1,6 @@
 // Which errors routes of one kind can answer, for the API description.
 
-import type { ErrorCode } from '../domain/errors.ts';
+import type { ErrorCode } from '../domain/error-codes.ts';
 
 /** Errors of every route, whatever it does. */
 export const EVERY_ROUTE: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED', 'VALIDATION_ERROR', 'INTERNAL_ERROR'];
@@ -14,6 +14,9 @@ export const WITH_CREDENTIALS: readonly ErrorCode[] = [
   'RATE_LIMIT_EXCEEDED',
   'DATABASE_UNAVAILABLE',
 ];
+
+/** Errors of every route in front of the registry, besides: it is not loaded yet. */
+export const WHILE_STARTING: readonly ErrorCode[] = ['NO_HEALTHY_INSTANCE'];
 
 /** Errors of every route that takes a body, besides. */
 export const WITH_BODY: readonly ErrorCode[] = [

@@ -5,17 +5,19 @@ import type { StaticEncode, TSchema, TUnknown } from 'typebox';
 import type { Auth } from '../auth/auth.ts';
 import type { Principal, Scope } from '../domain/account.ts';
 import type { AllowedCommand } from '../domain/command-policy.ts';
-import { type ErrorCode, validationFailed } from '../domain/errors.ts';
+import type { ErrorCode } from '../domain/error-codes.ts';
+import { validationFailed } from '../domain/request-errors.ts';
+import { anything, compileShape, type Place, type Shape } from '../domain/validation.ts';
 import type { Gateway } from '../gateway.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
+import { readsRegistry } from './caller-check.ts';
 import type { Documents } from './docs/documents.ts';
 import { pathRefused } from './path-params.ts';
 import { queryReader } from './query.ts';
 import type { Reply } from './reply.ts';
 import type { RequestFacts } from './request-facts.ts';
-import { EVERY_ROUTE, WITH_BODY, WITH_CREDENTIALS } from './route-errors.ts';
-import { anything, compileShape, type Place, type Shape } from './validation.ts';
+import { EVERY_ROUTE, WHILE_STARTING, WITH_BODY, WITH_CREDENTIALS } from './route-errors.ts';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
@@ -138,6 +140,7 @@ export function defineRoute<
         ...errors,
         ...(request.body === undefined || isRpc ? [] : WITH_BODY),
         ...(facts.scope === 'open' ? [] : WITH_CREDENTIALS.filter((code) => !isRpc || code !== COUNTED)),
+        ...(facts.scope !== 'open' && readsRegistry([facts.scope].flat()) ? WHILE_STARTING : []),
         ...EVERY_ROUTE,
       ]),
     ],

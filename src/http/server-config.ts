@@ -2,12 +2,15 @@
 // definition file says. Source: decisions, "Surface B bodies".
 
 import Type, { type Static } from 'typebox';
-import { configIncomplete, type ValidationItem, validationFailed } from '../domain/errors.ts';
+import type { ValidationItem } from '../domain/errors.ts';
 import { InstanceInput } from '../domain/instance.ts';
+import { instanceShape } from '../domain/instance-shape.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { configIncomplete } from '../domain/registry-errors.ts';
+import { validationFailed } from '../domain/request-errors.ts';
+import { compileShape } from '../domain/validation.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { instanceInputOf } from '../templates/instance-input.ts';
-import { compileShape } from './validation.ts';
 
 const { endpoint, command, args, working_dir, env_vars, headers, transport, metadata } =
   InstanceInput.properties;
@@ -53,7 +56,7 @@ export function serverInput(
   }
   refusePlaceholders(input);
   // What settings became is held to the bounds of what is written directly.
-  refuse(wholeInput.findings(input));
+  refuse(instanceShape.findings(input));
   return input;
 }
 
@@ -63,8 +66,6 @@ export function declaredVariables(definition: TemplateDefinition | undefined): s
   const mapped = Object.keys(propertiesOf(definition)).flatMap((key) => variableOf(key, definition) ?? []);
   return [...new Set([...Object.keys(definition.environment ?? {}), ...mapped])];
 }
-
-const wholeInput = compileShape(InstanceInput, 'body');
 
 /** The only placeholder there is: a folder that `gateway start --demo` makes for each of its servers. */
 const SCRATCH = '${' + 'SCRATCH}';

@@ -2,10 +2,10 @@
 // Source: decisions, "Templates a principal may use".
 
 import { mayUse, type Principal } from '../domain/account.ts';
-import { serverNotFound, templateNotFound } from '../domain/errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { serverNotFound, templateNotFound } from '../domain/registry-errors.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Server } from '../gateway-types.ts';
-import { HTTP_LIMITS } from './limits.ts';
 
 /** Names of their templates, sorted. */
 export function visibleTemplates(gateway: Pick<Gateway, 'templates'>, principal: Principal): string[] {
@@ -19,7 +19,7 @@ export function visibleServers(gateway: Pick<Gateway, 'servers'>, principal: Pri
 
 /** One instance by its server id; SERVER_NOT_FOUND also when it is not theirs. */
 export function visibleServer(gateway: Pick<Gateway, 'server'>, principal: Principal, id: string): Server {
-  const shownId = id.slice(0, HTTP_LIMITS.locCharacters);
+  const shownId = id.slice(0, LIMITS.locCharacters);
   if (shownId !== id) throw serverNotFound(shownId);
   const server = gateway.server(id);
   if (!mayUse(principal, server.definition.template)) throw serverNotFound(id);

@@ -23,6 +23,10 @@ export class MemoryAccounts implements AccountStore {
     return structuredClone(this.#users.get(id));
   }
 
+  async findUsers(ids: readonly string[]): Promise<User[]> {
+    return structuredClone(ids.flatMap((id) => this.#users.get(id) ?? []));
+  }
+
   async findUserByName(username: string): Promise<User | undefined> {
     return structuredClone(this.#named(username));
   }
@@ -55,6 +59,10 @@ export class MemoryAccounts implements AccountStore {
 
   async findApiKey(id: string): Promise<ApiKey | undefined> {
     return structuredClone(this.#keys.get(id));
+  }
+
+  async findApiKeys(ids: readonly string[]): Promise<ApiKey[]> {
+    return structuredClone(ids.flatMap((id) => this.#keys.get(id) ?? []));
   }
 
   async insertApiKey(key: ApiKey): Promise<void> {

@@ -2,8 +2,8 @@
 // It keeps and hands out copies, like a database would, so that nobody changes a stored value by accident.
 
 import type { AuditEntry } from '../domain/account.ts';
-import { configIncomplete, duplicateServer } from '../domain/errors.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
+import { configIncomplete, duplicateServer } from '../domain/registry-errors.ts';
 import type { TemplateSettings } from '../domain/template.ts';
 import { MemoryAccounts } from './memory-accounts.ts';
 import type { AuditStore, SettingStore, Store, Tombstone } from './store.ts';

@@ -11,7 +11,8 @@ import type { Tables } from './entities/index.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { AccountStore } from './store.ts';
 
-const IN_ORDER = { orderBy: { position: 'asc' }, disableIdentityMap: true } as const;
+const AS_IT_IS = { disableIdentityMap: true } as const;
+const IN_ORDER = { orderBy: { position: 'asc' }, ...AS_IT_IS } as const;
 
 /** Keys touched by one statement. */
 const BATCH = 100;
@@ -29,6 +30,12 @@ export class OrmAccounts implements AccountStore {
 
   findUser(id: string): Promise<User | undefined> {
     return this.#session.run((em, tables) => userById(em, tables, id));
+  }
+
+  findUsers(ids: readonly string[]): Promise<User[]> {
+    return this.#session.run(async (em, { users }) =>
+      (await em.find(users, { id: { $in: [...ids] } }, AS_IT_IS)).map(userOf),
+    );
   }
 
   findUserByName(username: string): Promise<User | undefined> {
@@ -69,9 +76,15 @@ export class OrmAccounts implements AccountStore {
 
   findApiKey(id: string): Promise<ApiKey | undefined> {
     return this.#session.run(async (em, { apiKeys }) => {
-      const row = await em.findOne(apiKeys, { id }, { disableIdentityMap: true });
+      const row = await em.findOne(apiKeys, { id }, AS_IT_IS);
       return row === null ? undefined : apiKeyOf(row);
     });
+  }
+
+  findApiKeys(ids: readonly string[]): Promise<ApiKey[]> {
+    return this.#session.run(async (em, { apiKeys }) =>
+      (await em.find(apiKeys, { id: { $in: [...ids] } }, AS_IT_IS)).map(apiKeyOf),
+    );
   }
 
   insertApiKey(key: ApiKey): Promise<void> {
@@ -107,7 +120,7 @@ export class OrmAccounts implements AccountStore {
 }
 
 async function userById(em: SqlEntityManager, { users }: Tables, id: string): Promise<User | undefined> {
-  const row = await em.findOne(users, { id }, { disableIdentityMap: true });
+  const row = await em.findOne(users, { id }, AS_IT_IS);
   return row === null ? undefined : userOf(row);
 }
 
@@ -116,7 +129,7 @@ async function userByName(
   { users }: Tables,
   username: string,
 ): Promise<User | undefined> {
-  const row = await em.findOne(users, { usernameKey: usernameKey(username) }, { disableIdentityMap: true });
+  const row = await em.findOne(users, { usernameKey: usernameKey(username) }, AS_IT_IS);
   return row === null ? undefined : userOf(row);
 }
 

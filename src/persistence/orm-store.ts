@@ -1,8 +1,8 @@
 // The store on a database: templates, instances and tombstones; accounts, settings and the audit log are files of their own.
 // Rows become domain types before they leave.
 
-import { configIncomplete, duplicateServer } from '../domain/errors.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
+import { configIncomplete, duplicateServer } from '../domain/registry-errors.ts';
 import type { LoadBalancerSettings, TemplateSettings } from '../domain/template.ts';
 import { fromDocument, toDocument } from './documents.ts';
 import { instanceOf, rowOfInstance, type Seals } from './instance-rows.ts';

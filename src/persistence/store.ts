@@ -47,11 +47,16 @@ export interface Tombstone {
   readonly fingerprint: string;
 }
 
+/** Accounts that are looked for by one question: a database takes only so many values in a list. */
+export const MOST_FOUND = 500;
+
 /** Users and API keys. User names are unique without regard to case. */
 export interface AccountStore {
   /** In the order of their creation, as all lists of accounts. */
   listUsers(): Promise<User[]>;
   findUser(id: string): Promise<User | undefined>;
+  /** Those that there are, of at most MOST_FOUND ids, in any order. */
+  findUsers(ids: readonly string[]): Promise<User[]>;
   /** Without regard to case. */
   findUserByName(username: string): Promise<User | undefined>;
   /** DUPLICATE_USERNAME. */
@@ -65,6 +70,8 @@ export interface AccountStore {
   deleteUser(id: string): Promise<void>;
   listApiKeys(): Promise<ApiKey[]>;
   findApiKey(id: string): Promise<ApiKey | undefined>;
+  /** As `findUsers`. */
+  findApiKeys(ids: readonly string[]): Promise<ApiKey[]>;
   insertApiKey(key: ApiKey): Promise<void>;
   /** False when there was none. */
   deleteApiKey(id: string): Promise<boolean>;

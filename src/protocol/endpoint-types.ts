@@ -1,6 +1,7 @@
 // What goes into the MCP endpoint and what comes out of it, without HTTP library and sockets: src/http writes it.
 
 import type { Principal } from '../domain/account.ts';
+import type { ErrorCode } from '../domain/error-codes.ts';
 
 /** One HTTP request to the endpoint. Guard, credentials, scope and template were checked before. */
 export interface McpRequest {
@@ -40,8 +41,9 @@ export interface McpReply {
   asks(method: string): void;
   /** How many messages came in one. */
   batches(messages: number): void;
-  /** A request is answered with an error of that JSON-RPC code; of several, the first one counts. */
-  fails(code: number): void;
+  /** A request is answered with an error of that JSON-RPC code; of several, the first one counts. `errorCode`: the
+   *  gateway's own word for it, where it is the one who fails it. */
+  fails(code: number, errorCode?: ErrorCode): void;
   /** The session that it is about, where its client did not say so. */
   opens(sessionId: string): void;
 }
@@ -68,6 +70,6 @@ export interface McpEvent {
 /** The endpoint of one gateway. Throws, or rejects, only before anything was answered: GatewayError or RpcFailure. */
 export interface McpEndpoint {
   handle(request: McpRequest, reply: McpReply): void | Promise<void>;
-  /** Ends every open stream. */
-  close(): void;
+  /** Ends every open stream. Resolves when all have ended. */
+  close(): Promise<void>;
 }

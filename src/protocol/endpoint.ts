@@ -1,16 +1,17 @@
 // The MCP endpoint of one gateway: reads what a POST holds, decides which era it is of, and hands it to that one's half.
 
+import { Pace } from '../domain/pace.ts';
 import { classify, namesModern } from './classify.ts';
 import type { McpEndpoint, McpReply, McpRequest } from './endpoint-types.ts';
 import { type FaultListener, guarded } from './fault-listener.ts';
-import { LegacyEndpoint } from './legacy-endpoint.ts';
+import { LegacyEndpoint } from './legacy/legacy-endpoint.ts';
 import { checkPostTypes } from './media-types.ts';
-import type { ServerInfo } from './modern-discover.ts';
-import { ModernEndpoint } from './modern-endpoint.ts';
+import type { ServerInfo } from './modern/modern-discover.ts';
+import { ModernEndpoint } from './modern/modern-endpoint.ts';
 import type { Backends, ParkedCalls } from './ports.ts';
 import { readBody } from './read-body.ts';
 import { RpcFailure, refused } from './rpc-failure.ts';
-import { TaskMemory } from './task-memory.ts';
+import { TaskFinder } from './task-finder.ts';
 
 /** What stands behind the endpoint. */
 export interface EndpointOptions {
@@ -26,6 +27,8 @@ export interface EndpointOptions {
    * tells; those before it are thrown. What it throws itself is dropped. Default: nobody hears.
    */
   readonly onFault?: FaultListener;
+  /** At which many streams end together. Default: one of its own. */
+  readonly pace?: Pace;
 }
 
 /** Makes the endpoint. Whoever makes it closes it. */
@@ -38,12 +41,12 @@ class Endpoint implements McpEndpoint {
   readonly #legacy: LegacyEndpoint;
   readonly #modern: ModernEndpoint;
 
-  constructor({ backends, ...options }: EndpointOptions) {
+  constructor({ backends, pace = new Pace(), ...options }: EndpointOptions) {
     this.#backends = backends;
     const onFault = guarded(options.onFault);
-    const tasks = new TaskMemory();
-    this.#legacy = new LegacyEndpoint(onFault, tasks);
-    this.#modern = new ModernEndpoint({ ...options, onFault, tasks });
+    const tasks = new TaskFinder();
+    this.#legacy = new LegacyEndpoint({ onFault, pace, tasks });
+    this.#modern = new ModernEndpoint({ ...options, onFault, pace, tasks });
   }
 
   handle(request: McpRequest, reply: McpReply): void | Promise<void> {
@@ -54,9 +57,8 @@ class Endpoint implements McpEndpoint {
     return this.#legacy.delete(request, reply, backends);
   }
 
-  close(): void {
-    this.#legacy.close();
-    this.#modern.close();
+  async close(): Promise<void> {
+    await Promise.all([this.#legacy.close(), this.#modern.close()]);
   }
 
   #post(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {

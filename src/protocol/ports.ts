@@ -5,7 +5,7 @@ import type { Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
 import type { ClientProfile, ClientReply, ServerMessage, ServerNotification } from '../domain/client.ts';
 import type { GatewayError } from '../domain/errors.ts';
-import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { ListField, Peer, Tool } from '../domain/mcp.ts';
 import type { Question } from './needed-capabilities.ts';
@@ -37,9 +37,14 @@ export interface Backends {
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer>;
   /**
    * Ids of the instances of the modern era that may go on with something: what those began is bound to no conversation.
-   * Absent where nobody is to be asked by name.
+   * Where all templates are one, of those that he may use and whose servers say that they run tasks, each in turn.
    */
-  modernInstanceIds?(): readonly string[];
+  modernInstanceIds(owner: Owner): readonly string[];
+  /**
+   * A question of the gateway's own to one of `modernInstanceIds`. Cold; unsubscribing cancels it. Like a probe it is no
+   * call: nobody counts it, waits in line for it, or judges the instance by it. SERVER_NOT_FOUND, BACKEND_UNAVAILABLE.
+   */
+  inquire(request: ExchangeRequest, of: Inquired): Observable<ExchangeEvent>;
   /**
    * What changes on any instance, instances that come later included: list changes and updates of the named resources.
    * Cold: backends are subscribed to while somebody subscribes here. Never errors; completes when the gateway closes.
@@ -52,6 +57,12 @@ export interface Backends {
    * are known: he may use it, or would not have come so far.
    */
   tool(name: string, owner?: Owner): Tool | undefined;
+  /**
+   * The tool as each of the instances lists it, for who would refuse a call by what `tool` says: they are asked again first,
+   * once for all who want to know at the same time. Without a promise when that was done just now, or cannot be. It resolves
+   * after LIMITS.toolLookupMs at the latest, and never rejects.
+   */
+  relisted(name: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]>;
 }
 
 /** A client as its backends are to know it. */
@@ -64,6 +75,12 @@ export interface Client {
 export interface SessionlessOptions extends Client {
   /** Only this instance may answer: it gave the state, the cursor or the task that the request is about. */
   readonly instanceId?: string | undefined;
+}
+
+/** On whose behalf an instance is asked something, and which. */
+export interface Inquired {
+  readonly owner: Owner;
+  readonly instanceId: string;
 }
 
 /** What a subscription of the modern era opts in to. */
@@ -82,6 +99,11 @@ export interface Session {
   readonly profile: ClientProfile;
   /** The backend it is pinned to at present. */
   readonly peer: Peer;
+  /**
+   * The session that is pinned to that instance now: this one, or where all templates are one, what it has with that
+   * instance's. Undefined when it is elsewhere.
+   */
+  at(instanceId: string): Session | undefined;
   /** True while its requests travel in the instance's own conversation, beside those of other clients. */
   readonly isShared: boolean;
   /** What `logging/setLevel` asked for last. */
@@ -113,6 +135,8 @@ export interface Session {
   readonly opening: Promise<void> | undefined;
   /** Keeps the session from being parked or expired until the returned function is called. */
   hold(): () => void;
+  /** The same for a call of its client that somebody else carries: closing waits for that as for its own, within the grace. */
+  carry(): () => void;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
   readonly ended$: Observable<string>;
   /** Ends it for good, on the backend, too. */

@@ -1,7 +1,8 @@
 // What goes wrong in the MCP endpoint, as a JSON-RPC error with an HTTP status. Errors of the gateway become one here;
 // errors that a backend answered are no failures and travel as they are.
 
-import { asGatewayError, type ErrorCode, GatewayError } from '../domain/errors.ts';
+import type { ErrorCode } from '../domain/error-codes.ts';
+import { asGatewayError, GatewayError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { type JsonRpcError, type JsonRpcId, RPC } from '../domain/jsonrpc.ts';
 import { errorMessage } from './envelope.ts';
@@ -29,6 +30,11 @@ export class RpcFailure extends Error {
     this.error = error;
     this.id = id;
     this.headers = headers;
+  }
+
+  /** The word of the catalogue for it; undefined where JSON-RPC says all there is to say. */
+  get errorCode(): ErrorCode | undefined {
+    return this.cause instanceof GatewayError ? this.cause.code : undefined;
   }
 
   /** The body that tells it. */

@@ -6,7 +6,7 @@ import type { Answer } from '../domain/exchange.ts';
 import { isJsonObject, type JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { FairMap } from './fair-map.ts';
-import { type OwnInstance, splitInstance } from './joined-names.ts';
+import { joinedInstance, type OwnInstance, splitInstance } from './joined/joined-names.ts';
 
 /** Tasks remembered, of all clients together; see FairMap for whose is forgotten first. */
 const MOST_TASKS = 10_000;
@@ -47,15 +47,17 @@ export class TaskMemory {
   }
 
   /** The instance that runs the task, by the name that it has where it is asked for; the latest one of several. */
-  find({ ownerId, template }: TaskAsker, taskId: string): string | undefined {
-    if (!isTaskId(taskId)) return undefined;
-    const place = this.#known
-      .get(ownerId, taskId)
-      ?.places.findLast(
-        (one) => (template ?? one.template) === one.template && (one.isBegun || !this.#isBegun(one, taskId)),
-      );
-    if (place === undefined || template !== undefined) return place?.instanceId;
-    return `${place.template}/${place.instanceId}`;
+  find(asker: TaskAsker, taskId: string): string | undefined {
+    return this.all(asker, taskId).at(-1);
+  }
+
+  /** All instances at which he has a task of that id, named as in `find`, the latest last. */
+  all({ ownerId, template }: TaskAsker, taskId: string): readonly string[] {
+    const places = isTaskId(taskId) ? this.#known.get(ownerId, taskId)?.places : undefined;
+    return (places ?? [])
+      .filter((one) => (template ?? one.template) === one.template)
+      .filter((one) => one.isBegun || !this.#isBegun(one, taskId))
+      .map((one) => (template === undefined ? joinedInstance(one) : one.instanceId));
   }
 
   /** True when a task of that id was begun by somebody: whoever does not find it is not he. */

@@ -2,8 +2,8 @@
 // embedding program gives was not.
 
 import { Compile } from 'typebox/schema';
-import { validationFailed } from '../domain/errors.ts';
 import { findingsOf } from '../domain/findings.ts';
+import { validationFailed } from '../domain/request-errors.ts';
 import { LoadBalancerSettings } from '../domain/template.ts';
 
 const validator = Compile(LoadBalancerSettings);

@@ -3,13 +3,14 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
-import { factOf } from '../actors/instance-facts.ts';
+import { factOf } from '../actors/instances/instance-facts.ts';
 import type { Member } from '../actors/roster.ts';
-import { registryFull, validationFailed } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
+import { registryFull } from '../domain/registry-errors.ts';
+import { validationFailed } from '../domain/request-errors.ts';
 import {
   changedSettings,
   type LoadBalancerChange,

@@ -1,7 +1,7 @@
 // Waits for an instance that was just registered, for callers who want to hear of it when it serves.
 
 import { filter, firstValueFrom, race, timer } from 'rxjs';
-import { InstanceRef } from '../actors/instance-ref.ts';
+import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { Member } from '../actors/roster.ts';
 
 /** Resolves when the instance is healthy or has stopped, at the latest after so many ms. At once for another node's. */

@@ -2,7 +2,7 @@
 // is told at once instead of waiting for nothing. Usable messages are read in domain/jsonrpc.ts.
 
 import { isJsonObject } from '../domain/json.ts';
-import type { OversizeLine } from './line-decoder.ts';
+import type { OversizeLine } from './stdio/line-decoder.ts';
 
 /** Ids that an unusable line answers; empty for what is no answer, such as a log line that strayed to stdout. */
 export function idsOfBrokenAnswer(line: Buffer): readonly number[] {

@@ -2,6 +2,7 @@
 // waits for what comes of it. What it is, and who keeps it, is the business of whoever opens.
 
 import type { GatewayError } from '../domain/errors.ts';
+import { Pace } from '../domain/pace.ts';
 
 /** Who needs to know. */
 export interface Asker {
@@ -12,10 +13,13 @@ export interface Asker {
 }
 
 export class FirstAsker {
+  readonly #pace: Pace;
   #isKnown: boolean;
   #asking: Promise<void> | undefined;
 
-  constructor(isKnown: boolean) {
+  /** `pace`: at which those who waited go on. */
+  constructor(isKnown: boolean, pace = new Pace()) {
+    this.#pace = pace;
     this.#isKnown = isKnown;
   }
 
@@ -30,7 +34,7 @@ export class FirstAsker {
    * the next.
    */
   async run<T>(asker: Asker, open: () => Promise<T>): Promise<T> {
-    while (!this.#isKnown && this.#asking !== undefined) await ended(this.#asking, asker);
+    while (!this.#isKnown && this.#asking !== undefined) await this.#ended(this.#asking, asker);
     return this.#isKnown ? open() : this.#ask(asker.signal, open);
   }
 
@@ -51,16 +55,25 @@ export class FirstAsker {
       this.#asking = undefined;
     }
   }
-}
 
-async function ended(asking: Promise<void>, { signal, calledOff }: Asker): Promise<void> {
-  if (signal.aborted) throw calledOff();
-  const { promise, reject } = Promise.withResolvers<never>();
-  const stop = (): void => reject(calledOff());
-  signal.addEventListener('abort', stop);
-  try {
-    await Promise.race([asking, promise]);
-  } finally {
-    signal.removeEventListener('abort', stop);
+  /** Thousands may wait: what each of them does next is not done in one turn of the event loop. */
+  async #ended(asking: Promise<void>, { signal, calledOff }: Asker): Promise<void> {
+    if (signal.aborted) throw calledOff();
+    const { promise, reject } = Promise.withResolvers<never>();
+    const stop = (): void => reject(calledOff());
+    signal.addEventListener('abort', stop);
+    try {
+      await Promise.race([this.#inTurn(asking), promise]);
+    } finally {
+      signal.removeEventListener('abort', stop);
+    }
+  }
+
+  async #inTurn(asking: Promise<void>): Promise<void> {
+    try {
+      await asking;
+    } finally {
+      await this.#pace.turn();
+    }
   }
 }

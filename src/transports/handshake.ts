@@ -1,8 +1,9 @@
 // Finds out in which era a backend speaks, and agrees on a revision: `initialize`, `server/discover`, or neither.
 // It owns the order of attempts and what counts as evidence; how messages travel is the channel's matter.
 
+import { backendUnavailable } from '../domain/backend-errors.ts';
 import type { ClientProfile } from '../domain/client.ts';
-import { backendUnavailable, GatewayError } from '../domain/errors.ts';
+import { GatewayError } from '../domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
 import { isJsonObject, type JsonObject, type JsonText } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
@@ -60,15 +61,14 @@ type Attempt = (channel: HandshakeChannel, options: HandshakeOptions) => Promise
  * Sources: MCP 2025-11-25 basic/lifecycle; 2026-07-28 basic/versioning; decisions page, "Probe".
  */
 export async function shakeHands(channel: HandshakeChannel, options: HandshakeOptions): Promise<Peer> {
-  const attempts = attemptsOf(options);
-  const refusals: Refusal[] = [];
-  for (const attempt of attempts) {
+  const refusals = new Map<Attempt, Refusal>();
+  for (const attempt of attemptsOf(options)) {
     const outcome = await attempt(channel, options);
     if ('era' in outcome) return outcome;
-    refusals.push(outcome);
+    refusals.set(attempt, outcome); // of one that is made twice the last one counts
   }
-  if (options.profile === undefined && (await answersPlainMethods(channel))) return BARE;
-  throw refused(refusals);
+  if (options.profile === undefined && (await answersPlainMethods(channel))) return barePeer();
+  throw refused([...refusals.values()]);
 }
 
 /** True for what `shakeHands` rejects with when the backend answered, but to no handshake. */
@@ -76,19 +76,32 @@ export function isRefusal(thrown: unknown): boolean {
   return thrown instanceof GatewayError && thrown.facts.cause instanceof HandshakeRefused;
 }
 
+/** True for an answer to `server/discover` after which the modern era is spoken. */
+export function isModernAnswer(answer: HandshakeAnswer): boolean {
+  if (answer.kind !== 'result') return false;
+  try {
+    return sharedVersion(readResult(answer.result).supportedVersions) !== undefined;
+  } catch {
+    return false; // it is no JSON, which is no failure as long as nobody needs it
+  }
+}
+
 class HandshakeRefused extends Error {}
 
 /** Stands for the name of a server that does not tell it. */
 const UNNAMED = 'unnamed';
 
-const BARE: Peer = {
-  era: 'bare',
-  protocolVersion: '',
-  serverName: UNNAMED,
-  serverVersion: '',
-  capabilities: { tools: {} },
-  greeting: {},
-};
+/** Another object for each session, as of backends that do say something: by that a restart is noticed. */
+function barePeer(): Peer {
+  return {
+    era: 'bare',
+    protocolVersion: '',
+    serverName: UNNAMED,
+    serverVersion: '',
+    capabilities: { tools: {} },
+    greeting: {},
+  };
+}
 
 /** Accepted besides our own: the revision before the first release lives on as a string in the SDKs. */
 const ACCEPTED_LEGACY: readonly string[] = [...LEGACY_VERSIONS, '2024-10-07'];

@@ -2,13 +2,13 @@
 
 import type { TransportKind } from '../domain/instance.ts';
 import { inProcess } from './in-process.ts';
-import { stdio } from './stdio.ts';
+import { stdio } from './stdio/stdio.ts';
 import type { TransportType } from './transport.ts';
 
 /** How each kind of instance is opened. */
 export const TRANSPORTS: Readonly<Record<TransportKind, TransportType>> = {
-  http: whenOpened('http', async () => (await import('./http.ts')).http),
-  sse: whenOpened('sse', async () => (await import('./sse.ts')).sse),
+  http: whenOpened('http', async () => (await import('./http/http.ts')).http),
+  sse: whenOpened('sse', async () => (await import('./sse/sse.ts')).sse),
   stdio,
   'in-process': inProcess,
 };

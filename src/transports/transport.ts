@@ -7,7 +7,8 @@ import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceDefinition, TransportKind } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer } from '../domain/mcp.ts';
-import type { Reaper } from './reaper.ts';
+import type { Pace } from '../domain/pace.ts';
+import type { Reaper } from './stdio/reaper.ts';
 
 /** Why a transport ended. `reason` is a clause: "exited with code 7", "closed by the gateway". */
 export interface Closed {
@@ -30,6 +31,8 @@ export interface TransportFacts {
 export interface Upstream {
   /** What the handshake learned; fixed for the life of the conversation. */
   readonly peer: Peer;
+  /** Id of the process that runs for one client alone; undefined, or absent, where there is none. It stays when it died. */
+  readonly pid?: number | undefined;
   /**
    * Cold: subscribing sends the request, unsubscribing before the answer cancels it on the backend. Emits
    * notifications, then one result or error event, then completes. Errors with GatewayError: BACKEND_UNAVAILABLE
@@ -57,8 +60,24 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
+/** A tool that lists come without, and why nobody may call it, as a clause. It names no argument's value. */
+export interface OmittedTool {
+  readonly tool: string;
+  readonly reason: string;
+}
+
 export interface Transport extends Upstream {
   readonly kind: TransportKind;
+  /**
+   * Hot, no replay: tools that lists of the backend come without, whoever asked for them. Each is told once, and again when
+   * the reason is another one or a list came with it meanwhile. Absent where lists come as they are.
+   */
+  readonly omitted$?: Observable<OmittedTool> | undefined;
+  /**
+   * Hot, no replay: a connection of the backend broke, or it answered 5xx, and no exchange failed by that, so that nobody
+   * else hears of it: it is in doubt. Absent where whatever breaks fails its exchange.
+   */
+  readonly doubts$?: Observable<void> | undefined;
   facts(): TransportFacts;
   /**
    * Opens a conversation of its own for one client, with its capabilities, revision and name: over HTTP a session of
@@ -88,6 +107,8 @@ export interface OpenOptions {
   readonly handlers: ReadonlyMap<string, InProcessHandler>;
   /** Programs that an instance may run for single clients. Default LIMITS.isolatedProcesses. */
   readonly mostOwn?: number | undefined;
+  /** Of the gateway, for what comes due in thousands. Default: one of its own. */
+  readonly pace?: Pace | undefined;
   /** Default: nobody hears. */
   readonly onStarted?: OnStarted | undefined;
   /** Ends the programs of a gateway that died. Default: nobody does. */
@@ -107,6 +128,12 @@ export interface OpeningMemory {
   failure?: 'unanswered' | 'unprobed' | 'probed' | undefined;
   /** Of a modern one: the era in which it speaks to a single client. Undefined: not known. */
   ownEra?: 'legacy' | 'modern' | undefined;
+  /** Why tools were told to be left out of lists, by their names. Undefined: none was. */
+  omitted?: Map<string, string> | undefined;
+  /** Over HTTP: when `server/discover` was left unanswered, in ms of a monotonic clock. Undefined: not lately. */
+  unansweredAtMs?: number | undefined;
+  /** Over HTTP: the last opening failed after the connection had been ended on that question. */
+  wasCutOff?: boolean | undefined;
 }
 
 /** A backend that is a function: gets method and params, returns the result or throws a `JsonRpcError`-shaped value. */

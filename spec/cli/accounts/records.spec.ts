@@ -25,7 +25,7 @@ test('show a user in a row', () => {
     created_at: '2027-01-31T12:34:56.789Z',
     updated_at: '2027-01-31T12:34:56.789Z',
   };
-  const row = ['ada', 'admin', 'ada@localhost', 'all', 'active', '2027-01-31 12:34Z'];
+  const row = ['ada', 'admin', 'ada@localhost', 'all', 'active', '2027-01-31 12:34Z', '1'];
   assert.equal([userRow(user).length, userRow(user)], [USER_HEADINGS.length, row]);
   const limited = userRow({ ...user, templates: ['a', 'b'], is_active: false });
   assert.equal(limited.slice(3, 5), ['a, b', 'disabled']);
@@ -79,7 +79,7 @@ test('say why a key is not valid, as far as that is known', () => {
 });
 
 test('show nothing for what a gateway of another version does not send', () => {
-  assert.equal(userRow({}), ['', '', '', 'all', 'active', '']);
+  assert.equal(userRow({}), ['', '', '', 'all', 'active', '', '']);
   assert.equal(apiKeyRow({}, circumstances), ['', '', '', 'all', 'active', 'never', 'never', 'the operator']);
 });
 

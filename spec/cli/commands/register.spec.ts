@@ -101,6 +101,14 @@ test('fails with the reason when it is not healthy in time, and leaves it regist
   assert.is(gateway.server.gateway.template('broken').instances.length, 1);
 });
 
+test('shows the error of a script that is not there, which is above its stack', async () => {
+  const { err } = await gateway.run(
+    ...['gateway', 'register', 'absent', '--id', 'one', '--wait', '6'],
+    ...['--command', `"${process.execPath}" /no/such/server.js`],
+  );
+  assert.match(err, /^ {2}Error: Cannot find module .*server\.js'$/m);
+});
+
 test('says that an instance is still starting when nothing else is known', async () => {
   const { code, err } = await gateway.run(
     ...['gateway', 'register', 'slow', '--id', 'one', '--wait', '1'],

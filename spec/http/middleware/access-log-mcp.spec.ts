@@ -59,7 +59,7 @@ test('has the method and the session of every message, from the one that opens i
   assert.equal(ended.line, { ...demo, method: 'DELETE', status: 200, session });
 });
 
-test('has the code of an error, whoever made it', async () => {
+test('has the code of an error, whoever made it, and the word for it where the gateway did', async () => {
   const { headers, session } = await open();
   const asked = { ...demo, status: 200, rpc_method: 'tools/call', session };
   const ofBackend = await lineOf(call(2, 'error', { code: -32_000 }), headers);
@@ -69,7 +69,7 @@ test('has the code of an error, whoever made it', async () => {
   assert.equal(tooLong.line, { ...asked, rpc_method: 'tools/list', rpc_error: -32_602 });
   await app.gateway.deregister('demo', 'one');
   const ofGateway = await lineOf(call(4, 'name'), headers);
-  assert.equal(ofGateway.line, { ...asked, rpc_error: 503 });
+  assert.equal(ofGateway.line, { ...asked, rpc_error: 503, error_code: 'NO_HEALTHY_INSTANCE' });
   await lineOf(undefined, headers, 'DELETE');
   const unknown = await lineOf(call(5, 'name'), headers);
   assert.equal(unknown.line, { ...asked, status: 404, rpc_error: -32_001 });

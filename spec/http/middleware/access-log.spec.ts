@@ -3,8 +3,11 @@ import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
+import { newKey } from '../../../src/auth/api-keys.ts';
 import { ANONYMOUS, NOBODY } from '../../../src/domain/account.ts';
+import { insufficientPermissions } from '../../../src/domain/account-errors.ts';
 import { accessLog } from '../../../src/http/middleware/access-log.ts';
+import { errors } from '../../../src/http/middleware/errors.ts';
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';
@@ -47,6 +50,34 @@ test('writes one line with what happened and no secrets', async () => {
     msg: 'request',
   });
   app.close();
+});
+
+test('says why a request was refused, or its stream failed', async () => {
+  const { sink, line } = listen();
+  const log = pino(sink);
+  const app = await startMiddlewares(accessLog(log), errors(log), () => {
+    throw insufficientPermissions(['admin']);
+  });
+  await app.ask('GET', '/');
+  const { status, error_code } = await line;
+  assert.equal({ status, error_code }, { status: 403, error_code: 'INSUFFICIENT_PERMISSIONS' });
+  app.close();
+});
+
+test('names the key of somebody who was not let in by its id, and of nobody else', async () => {
+  const { key, id } = newKey();
+  for (const [code, shown] of [
+    [401, id],
+    [403, undefined],
+  ] as const) {
+    const { sink, line } = listen();
+    const app = await startMiddlewares(accessLog(pino(sink)), (context) => respond(context, json(code, {})));
+    await app.ask('GET', '/', { headers: { 'x-api-key': key } });
+    const seen = await line;
+    assert.is(seen.refused_key, shown);
+    assert.not.match(JSON.stringify(seen), key.slice(-43));
+    app.close();
+  }
 });
 
 test('writes what was said to the MCP endpoint, and names a session without its id', async () => {

@@ -3,6 +3,7 @@ import type { Auth, RateLimit } from '../../../src/auth/auth.ts';
 import { createRateLimiter } from '../../../src/auth/rate-limiter.ts';
 import type { Principal, Scope } from '../../../src/domain/account.ts';
 import { authenticationRequired } from '../../../src/domain/account-errors.ts';
+import type { GatewayPhase } from '../../../src/gateway-types.ts';
 import { admit } from '../../../src/http/middleware/admit.ts';
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';
@@ -50,9 +51,15 @@ function authOf(principal: Principal | undefined, isSlow = false) {
   return { auth, taken: () => taken };
 }
 
+const RUNNING = { phase: 'running' } as const;
+
 /** Serves one route with a template in its path. */
-function serve(scope: 'open' | Scope | readonly Scope[], auth: Auth) {
-  return startRoute('/:template', admit({ scope }, auth), (context) =>
+function serve(
+  scope: 'open' | Scope | readonly Scope[],
+  auth: Auth,
+  gateway: { readonly phase: GatewayPhase } = RUNNING,
+) {
+  return startRoute('/:template', admit({ scope }, auth, gateway), (context) =>
     respond(context, json(200, { who: context.state.principal?.name })),
   );
 }
@@ -93,6 +100,28 @@ for (const isSlow of [false, true]) {
   });
 }
 
+test('lets nobody to the registry while it is loaded, whom it lets in and whom not it says as ever', async () => {
+  const starting = { phase: 'starting' } as const;
+  const app = await serve('tools:call', authOf(ADA).auth, starting);
+  const early = await app.ask('GET', '/demo');
+  assert.equal([early.status, early.body.error_code], [503, 'NO_HEALTHY_INSTANCE']);
+  assert.equal([early.body.detail, early.headers.get('retry-after')], ['The gateway is starting.', '1']);
+  assert.is((await app.ask('GET', '/other')).status, 404, 'not theirs, started or not');
+  app.close();
+  for (const [scope, who] of [
+    ['open', undefined],
+    ['admin', ROOT],
+  ] as const) {
+    const other = await serve(scope, authOf(who).auth, starting);
+    assert.is(
+      (await other.ask('GET', '/demo')).status,
+      200,
+      `${scope}: it has nothing to do with the registry`,
+    );
+    other.close();
+  }
+});
+
 test('goes on before it returns, when the caller is known and this process counts for itself', async () => {
   const { auth } = authOf(ADA);
   const limiter = createRateLimiter({ now: Date.now });
@@ -100,7 +129,7 @@ test('goes on before it returns, when the caller is known and this process count
   const app = await startRoute(
     '/:template',
     (context, next) => {
-      const entered = admit({ scope: 'tools:call' }, { ...auth, limiter })(context, next);
+      const entered = admit({ scope: 'tools:call' }, { ...auth, limiter }, RUNNING)(context, next);
       assert.ok(isInside, 'nothing was waited for');
       return entered;
     },
@@ -120,7 +149,7 @@ test('leaves behind how to ask again whether they still may', async () => {
   const said: unknown[] = [];
   const app = await startRoute(
     '/:template',
-    admit({ scope: 'tools:call' }, { ...auth, authenticate: () => now }),
+    admit({ scope: 'tools:call' }, { ...auth, authenticate: () => now }, RUNNING),
     (context) => {
       context.state.template = context.params.template;
       said.push(context.state.check?.(context));
@@ -137,7 +166,7 @@ test('leaves behind how to ask again whether they still may', async () => {
 test('only looks at the window where the handler counts', async () => {
   const { auth, taken } = authOf(ADA);
   const route = { scope: 'tools:call', speaks: 'json-rpc' } as const;
-  const app = await startRoute('/:template', admit(route, auth), (context) =>
+  const app = await startRoute('/:template', admit(route, auth, RUNNING), (context) =>
     respond(context, json(200, {})),
   );
   for (let time = 0; time < 3; time += 1) {

@@ -8,17 +8,16 @@ import {
   tokenExpired,
   tooManyAttempts,
 } from '../../../src/domain/account-errors.ts';
+import { toolExecutionFailed } from '../../../src/domain/answer-errors.ts';
 import {
   backendTimeout,
   backendUnavailable,
-  databaseUnavailable,
-  methodNotAllowed,
   noHealthyInstance,
   queueFull,
-  toolExecutionFailed,
-  validationFailed,
-} from '../../../src/domain/errors.ts';
+} from '../../../src/domain/backend-errors.ts';
+import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { atInstance } from '../../../src/domain/failures.ts';
+import { methodNotAllowed, validationFailed } from '../../../src/domain/request-errors.ts';
 import { ClientGone } from '../../../src/http/client-gone.ts';
 import { errors } from '../../../src/http/middleware/errors.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';

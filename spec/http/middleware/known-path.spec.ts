@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { templateNotFound } from '../../../src/domain/errors.ts';
+import { templateNotFound } from '../../../src/domain/registry-errors.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { knownPath } from '../../../src/http/middleware/known-path.ts';
 import { TemplateParams } from '../../../src/http/path-params.ts';

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { databaseUnavailable, duplicateServer } from '../../../src/domain/errors.ts';
+import { databaseUnavailable } from '../../../src/domain/errors.ts';
+import { duplicateServer } from '../../../src/domain/registry-errors.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { FailingStore } from '../../helpers/failing-store.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';

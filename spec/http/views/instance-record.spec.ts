@@ -6,11 +6,15 @@ import { definitionSample, snapshotSample } from '../../helpers/http-samples.ts'
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the instance record');
-const clients = { sessions: 0, ownProcesses: 0 };
+const clients = { sessions: 0, ownProcesses: 0, processes: [] };
 
 test('shows what was registered and what is true now, with secrets masked', () => {
   const record = instanceRecord(
-    { definition: definitionSample(), snapshot: snapshotSample(), clients: { sessions: 3, ownProcesses: 2 } },
+    {
+      definition: definitionSample(),
+      snapshot: snapshotSample({ pid: 7 }),
+      clients: { sessions: 3, ownProcesses: 2, processes: [{ pid: 8, principal: 'user:1' }] },
+    },
     ANONYMOUS,
   );
   assert.equal(record, {
@@ -34,6 +38,8 @@ test('shows what was registered and what is true now, with secrets masked', () =
     in_flight: 1,
     sessions: 3,
     own_processes: 2,
+    pid: 7,
+    own_pids: [{ pid: 8, principal: 'user:1' }],
     reason: null,
     restarts: 0,
     stderr: [],
@@ -66,7 +72,9 @@ test('masks a variable called __proto__ like any other', () => {
 test('tells those who may not change an instance nothing about the machine it runs on', () => {
   const endpoint = 'http://127.0.0.1:9000/mcp?key=secret?more#x';
   const definition = definitionSample({ endpoint, nodeId: 'n1' });
-  const snapshot = snapshotSample({ healthy: false, reason: 'spawn /srv/serve ENOENT', stderr: ['/srv'] });
+  const facts = { healthy: false, reason: 'spawn /srv/serve ENOENT', stderr: ['/srv'], pid: 7 };
+  const snapshot = snapshotSample(facts);
+  const clients = { sessions: 0, ownProcesses: 1, processes: [{ pid: 8, principal: 'user:1' }] };
   const viewer = (...scopes: Scope[]): Principal => ({ ...ANONYMOUS, scopes: new Set(scopes) });
   const whole = instanceRecord({ definition, snapshot, clients }, viewer('gateway:write'));
   assert.equal([whole.endpoint, whole.command, whole.reason], [endpoint, 'serve', 'spawn /srv/serve ENOENT']);
@@ -78,6 +86,8 @@ test('tells those who may not change an instance nothing about the machine it ru
       command: null,
       args: [],
       working_dir: null,
+      pid: null,
+      own_pids: [],
       reason: null,
       stderr: [],
     });

@@ -25,7 +25,7 @@ const stats: GatewayStats = {
 const server = (serverId: string, inFlight: number): Server => ({
   definition: definitionSample({ serverId }),
   snapshot: snapshotSample({ serverId, inFlight }),
-  clients: { sessions: 0, ownProcesses: 0 },
+  clients: { sessions: 0, ownProcesses: 0, processes: [] },
 });
 const part = { ...ANONYMOUS, templates: new Set(['demo']) };
 

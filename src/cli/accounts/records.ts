@@ -3,7 +3,8 @@
 
 import type { Fields } from '../answers.ts';
 
-export const USER_HEADINGS = ['USER', 'ROLE', 'E-MAIL', 'TEMPLATES', 'STATE', 'CREATED'] as const;
+/** The id is what the log and the audit log call them by: `user:<id>`. */
+export const USER_HEADINGS = ['USER', 'ROLE', 'E-MAIL', 'TEMPLATES', 'STATE', 'CREATED', 'ID'] as const;
 
 export function userRow(user: Fields): readonly string[] {
   return [
@@ -13,6 +14,7 @@ export function userRow(user: Fields): readonly string[] {
     templates(user.templates),
     user.is_active === false ? 'disabled' : 'active',
     minute(user.created_at),
+    text(user.id),
   ];
 }
 

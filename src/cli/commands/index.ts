@@ -12,11 +12,14 @@ import { dbStatus } from './db-status.ts';
 import { deleteTemplate } from './delete-template.ts';
 import { deleteUser } from './delete-user.ts';
 import { deregister } from './deregister.ts';
+import { drain } from './drain.ts';
 import { later } from './later.ts';
 import { list } from './list.ts';
 import { login } from './login.ts';
 import { logout } from './logout.ts';
 import { register } from './register.ts';
+import { restart } from './restart.ts';
+import { resume } from './resume.ts';
 import { revoke } from './revoke.ts';
 import { setPassword } from './set-password.ts';
 import { start } from './start.ts';
@@ -28,6 +31,9 @@ export const COMMANDS: readonly CommandDefinition[] = [
   start,
   register,
   deregister,
+  drain,
+  resume,
+  restart,
   deleteTemplate,
   list,
   status,

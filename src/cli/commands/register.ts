@@ -8,6 +8,7 @@ import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
+import { lastWords } from '../last-words.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Row of the command table. */
@@ -141,12 +142,12 @@ async function report(done: Done, input: CommandInput, terminal: Terminal): Prom
   if (waitSeconds === undefined || record.healthy === true) return 0;
 
   const because = reasonOf(record) || (record.state === 'starting' ? 'it is still starting' : '');
-  const said = Array.isArray(record.stderr) ? record.stderr.slice(-LAST_LINES).map(String) : [];
+  const said = Array.isArray(record.stderr) ? lastWords(record.stderr.map(String), LAST_LINES) : [];
   throw new CommandFailure(
     `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}; it stays registered`,
     { details: said.length === 0 ? [] : ['It wrote last:', ...said.map((line) => `  ${printable(line)}`)] },
   );
 }
 
-/** Lines of a failed program that are shown: the error is at the end, and a stack is not read here. */
+/** Lines of a failed program that are shown; all that are kept are in its record. */
 const LAST_LINES = 5;

@@ -100,7 +100,7 @@ export const BALANCING_SETTINGS = {
     variable: 'SESSION_SHARE',
     kind: integer(1, 100, 'percent'),
     default: LIMITS.ownerShare * 100,
-    doc: 'How much of `sessions.max` and of `sessions.max_processes` one caller may hold, but 8 in any case; 100: all. Over it: 503, 429.',
+    doc: 'How much of `sessions.max` and of `sessions.max_processes` one caller may hold, at least 8 of each; 100: all. Over it: 503, 429.',
   }),
   grace: setting({
     key: 'grace_seconds',

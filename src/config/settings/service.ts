@@ -38,6 +38,6 @@ export const SERVICE_SETTINGS = {
     variable: 'REGISTRY_FILE',
     kind: path,
     default: undefined,
-    doc: 'Registry document (JSON or YAML) read at start; `gateway sync` comes later. See registry-file.md.',
+    doc: 'Registry document (JSON or YAML) read at the start, and only then. See registry-file.md.',
   }),
 } as const;

@@ -1,7 +1,9 @@
 // Bytes of a form to an object of texts, strictly: the body of a login, as browsers and OAuth clients send it.
 
 import { isUtf8 } from 'node:buffer';
-import { type ValidationItem, validationFailed } from '../../domain/errors.ts';
+import type { ValidationItem } from '../../domain/errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { validationFailed } from '../../domain/request-errors.ts';
 import { isCleanText, NOT_UNICODE } from '../../domain/text.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
@@ -19,7 +21,7 @@ export function parseFormBody(bytes: Buffer): Readonly<Record<string, string>> {
     const split = pair.indexOf('=');
     const name = decode(split === -1 ? pair : pair.slice(0, split));
     if (name === undefined) throw refused(['body'], NOT_UNICODE);
-    const loc = ['body', name.slice(0, HTTP_LIMITS.locCharacters)];
+    const loc = ['body', name.slice(0, LIMITS.locCharacters)];
     if (fields.has(name)) throw refused(loc, TWICE);
     const value = decode(split === -1 ? '' : pair.slice(split + 1));
     if (value === undefined) throw refused(loc, NOT_UNICODE);

@@ -1,10 +1,11 @@
 // Bytes of a body to a JSON value, strictly. Every refusal of a body that is about its content starts here.
 
 import { isUtf8 } from 'node:buffer';
-import { malformedJson, type ValidationItem, validationFailed } from '../../domain/errors.ts';
+import type { ValidationItem } from '../../domain/errors.ts';
+import { inspect } from '../../domain/inspect.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { malformedJson, validationFailed } from '../../domain/request-errors.ts';
 import { NOT_UNICODE } from '../../domain/text.ts';
-import { HTTP_LIMITS } from '../limits.ts';
-import { inspect } from './inspect.ts';
 
 /**
  * Parses a body. Raises MALFORMED_JSON for broken UTF-8 and broken JSON; VALIDATION_ERROR for an empty body, for NUL
@@ -17,7 +18,7 @@ export function parseJsonBody(bytes: Buffer): unknown {
   const value = parse(text);
   // Without an escape nothing bad can be in a string, and a short text cannot be deep: most bodies are not walked.
   const hasEscapes = text.includes('\\u');
-  if (hasEscapes || text.length > 2 * HTTP_LIMITS.nestingDepth) {
+  if (hasEscapes || text.length > 2 * LIMITS.nestingDepth) {
     const findings = inspect(value, hasEscapes);
     if (findings.length > 0) throw validationFailed(findings);
   }

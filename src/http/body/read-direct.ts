@@ -2,7 +2,7 @@
 // held to the same table of bad inputs.
 
 import type { Readable } from 'node:stream';
-import { payloadTooLarge } from '../../domain/errors.ts';
+import { payloadTooLarge } from '../../domain/request-errors.ts';
 import { ClientGone } from '../client-gone.ts';
 import type { HttpContext } from '../context.ts';
 

@@ -2,7 +2,7 @@
 // It takes the bytes only. koa-body's own JSON would mend broken UTF-8, take an empty body for {} and refuse harmless
 // keys, so that the two readers would answer differently.
 
-import { payloadTooLarge } from '../../domain/errors.ts';
+import { payloadTooLarge } from '../../domain/request-errors.ts';
 import { ClientGone } from '../client-gone.ts';
 import type { HttpMiddleware } from '../context.ts';
 import type { ReadBody } from './read-direct.ts';

@@ -1,5 +1,5 @@
 // One line per request, written when it is over, however it ended. Never bodies, headers or query strings: they may
-// hold secrets. A session is named by its fingerprint.
+// hold secrets. A session is named by its fingerprint, a key by its id.
 
 import type { Logger } from 'pino';
 import { sessionFingerprint } from '../../actors/session-fingerprint.ts';
@@ -7,6 +7,7 @@ import { NOBODY } from '../../domain/account.ts';
 import { CLIENT_CLOSED_REQUEST } from '../client-gone.ts';
 import type { HttpContext, HttpMiddleware, RequestState } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
+import { namedKey } from '../named-key.ts';
 
 /** Logs at `info`. When that level is off, a request pays for one comparison. */
 export function accessLog(log: Logger): HttpMiddleware {
@@ -32,8 +33,10 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
     ms: Math.round(ms * 10) / 10,
     request_id: state.requestId,
     principal: state.principal === NOBODY ? undefined : state.principal?.id,
+    refused_key: res.statusCode === 401 ? namedKey(req.headers) : undefined,
     template: state.template?.slice(0, HTTP_LIMITS.loggedPathCharacters),
     instance_id: state.instanceId,
+    error_code: state.errorCode,
     rpc_method: state.rpcMethod?.slice(0, HTTP_LIMITS.loggedPathCharacters),
     rpc_messages: state.rpcMessages,
     rpc_error: state.rpcError,

@@ -1,10 +1,13 @@
-// The door of a matched route: who is calling, is it one request too many, may they do this, may they see this template.
+// The door of a matched route: who is calling, is it one request too many, may they do this, may they see this template, and
+// is it known yet which templates there are.
 // It stands before the body is read. Verifying and counting are src/auth; it waits for neither when they answer at once.
 
 import type { Next } from 'koa';
 import type { Auth } from '../../auth/auth.ts';
 import { NOBODY, type Principal, type Scope } from '../../domain/account.ts';
-import { callerCheck, credentialsOf, refusalOf } from '../caller-check.ts';
+import { gatewayStarting } from '../../domain/errors.ts';
+import type { Gateway } from '../../gateway.ts';
+import { callerCheck, credentialsOf, readsRegistry, refusalOf } from '../caller-check.ts';
 import { charge } from '../charge.ts';
 import type { RouteContext, RouteMiddleware } from '../context.ts';
 import type { RouteFacts } from '../route.ts';
@@ -14,9 +17,14 @@ import type { RouteFacts } from '../route.ts';
  * the limit, 403 without the scope, 404 for a template that is not theirs, in the words of one that does not exist. A
  * request that is refused after the count has been counted: probing is limited like anything else. Open routes ask
  * nothing and count nothing. Where one HTTP request holds several, or none, they are counted by the handler; only the
- * window is looked up here. Source: decisions, "Authentication" and "Limits".
+ * window is looked up here. While the gateway starts, NO_HEALTHY_INSTANCE in front of the registry: what is not loaded yet is
+ * not to be called unknown. Source: decisions, "Authentication" and "Limits".
  */
-export function admit(route: Pick<RouteFacts, 'scope' | 'speaks'>, auth: Auth): RouteMiddleware {
+export function admit(
+  route: Pick<RouteFacts, 'scope' | 'speaks'>,
+  auth: Auth,
+  gateway: Pick<Gateway, 'phase'>,
+): RouteMiddleware {
   if (route.scope === 'open') {
     return (context, next) => {
       context.state.principal = NOBODY;
@@ -27,6 +35,14 @@ export function admit(route: Pick<RouteFacts, 'scope' | 'speaks'>, auth: Auth): 
 
   const check = callerCheck(anyOf, auth);
   const isCountedLater = route.speaks === 'json-rpc';
+  const needsRegistry = readsRegistry(anyOf);
+
+  const enter = (principal: Principal, { params }: RouteContext, next: Next): Promise<unknown> => {
+    const refusal = refusalOf(principal, anyOf, params.template);
+    if (refusal !== undefined) throw refusal;
+    if (needsRegistry && gateway.phase === 'starting') throw gatewayStarting();
+    return next();
+  };
 
   const count = (principal: Principal, context: RouteContext, next: Next): Promise<unknown> => {
     const { state } = context;
@@ -35,11 +51,11 @@ export function admit(route: Pick<RouteFacts, 'scope' | 'speaks'>, auth: Auth): 
     if (isCountedLater) {
       const window = auth.limiter.look(principal);
       if (window !== undefined) state.rateLimit = window;
-      return enter(principal, anyOf, context, next);
+      return enter(principal, context, next);
     }
     const counted = charge(state, auth.limiter, 1);
-    if (counted === undefined) return enter(principal, anyOf, context, next);
-    return counted.then(() => enter(principal, anyOf, context, next));
+    if (counted === undefined) return enter(principal, context, next);
+    return counted.then(() => enter(principal, context, next));
   };
 
   return (context, next) => {
@@ -47,15 +63,4 @@ export function admit(route: Pick<RouteFacts, 'scope' | 'speaks'>, auth: Auth): 
     if (!(principal instanceof Promise)) return count(principal, context, next);
     return principal.then((verified) => count(verified, context, next));
   };
-}
-
-function enter(
-  principal: Principal,
-  anyOf: readonly Scope[],
-  { params }: RouteContext,
-  next: Next,
-): Promise<unknown> {
-  const refusal = refusalOf(principal, anyOf, params.template);
-  if (refusal !== undefined) throw refusal;
-  return next();
 }

@@ -2,7 +2,7 @@
 // bytes are read by ../body/read-*.ts and parsed by ../body/parse-*.ts.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { payloadTooLarge, unsupportedMediaType } from '../../domain/errors.ts';
+import { payloadTooLarge, unsupportedMediaType } from '../../domain/request-errors.ts';
 import { parseFormBody } from '../body/parse-form.ts';
 import { parseJsonBody } from '../body/parse-json.ts';
 import type { ReadBody } from '../body/read-direct.ts';

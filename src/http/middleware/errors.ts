@@ -23,6 +23,7 @@ export function errors(log: Logger): HttpMiddleware {
 
 function answer(context: HttpContext, error: GatewayError, log: Logger): void {
   const { state } = context;
+  state.errorCode = error.code;
   if (error.code === 'INTERNAL_ERROR')
     log.error({ err: error, request_id: state.requestId }, 'request failed');
   const { instanceId } = error.facts;

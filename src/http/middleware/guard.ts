@@ -3,7 +3,7 @@
 // knows its callers by credentials that no browser sends by itself: there the list of CORS origins decides.
 
 import type { IncomingMessage } from 'node:http';
-import { originNotAllowed } from '../../domain/errors.ts';
+import { originNotAllowed } from '../../domain/request-errors.ts';
 import type { HttpContext, HttpMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';

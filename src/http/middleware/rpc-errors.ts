@@ -6,6 +6,7 @@ import { GatewayError } from '../../domain/errors.ts';
 import { failureOf, faultOf, type RpcFailure } from '../../protocol/rpc-failure.ts';
 import { ClientGone } from '../client-gone.ts';
 import type { HttpContext, RouteMiddleware } from '../context.ts';
+import { noteFailure } from '../note-failure.ts';
 import { bytes } from '../reply.ts';
 import { refuse } from './errors.ts';
 
@@ -24,7 +25,7 @@ export function rpcErrors(log: Logger): RouteMiddleware {
 function answer(context: HttpContext, failure: RpcFailure, log: Logger): void {
   const { cause, status, body, headers } = failure;
   const fault = faultOf(failure);
-  context.state.rpcError ??= failure.error.code;
+  noteFailure(context.state, failure.error.code, failure.errorCode);
   if (fault !== undefined) log.error({ err: fault, request_id: context.state.requestId }, 'request failed');
   const instanceId = cause instanceof GatewayError ? cause.facts.instanceId : undefined;
   refuse(context, bytes(status, body, { headers, ...(instanceId === undefined ? {} : { instanceId }) }));

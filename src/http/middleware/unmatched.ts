@@ -2,17 +2,17 @@
 // an unknown path is 404, all in the shape of every other answer.
 
 import type { Router } from '@koa/router';
-import { methodNotAllowed, routeNotFound } from '../../domain/errors.ts';
+import { methodNotAllowed, routeNotFound } from '../../domain/request-errors.ts';
 import type { HttpMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { noContent } from '../reply.ts';
 import { respond } from '../respond.ts';
 
-/** Answers what the router did not. */
-export function unmatched(router: Pick<Router, 'match'>): HttpMiddleware {
+/** Answers what none of the routers did. */
+export function unmatched(routers: readonly Pick<Router, 'match'>[]): HttpMiddleware {
   return (context) => {
     const { method, path } = context;
-    const allow = methodsFor(path, router);
+    const allow = methodsFor(path, routers);
     if (method === 'OPTIONS' && allow.length > 0) {
       respond(context, noContent({ headers: ['Allow', allow.join(', ')] }));
       return;
@@ -22,8 +22,9 @@ export function unmatched(router: Pick<Router, 'match'>): HttpMiddleware {
   };
 }
 
-function methodsFor(path: string, router: Pick<Router, 'match'>): string[] {
+function methodsFor(path: string, routers: readonly Pick<Router, 'match'>[]): string[] {
   if (path === '*') return ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST'];
-  const methods = new Set(router.match(path, 'OPTIONS').path.flatMap((layer) => layer.methods));
+  const rows = routers.flatMap((router) => router.match(path, 'OPTIONS').path);
+  const methods = new Set(rows.flatMap((row) => row.methods));
   return methods.size === 0 ? [] : [...methods, 'OPTIONS'].sort();
 }

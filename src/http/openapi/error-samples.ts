@@ -14,37 +14,40 @@ import {
   userNotFound,
 } from '../../domain/account-errors.ts';
 import {
+  invalidToolArguments,
+  promptNotFound,
+  resourceNotFound,
+  toolExecutionFailed,
+} from '../../domain/answer-errors.ts';
+import {
   backendTimeout,
   backendUnavailable,
-  commandNotAllowed,
-  configIncomplete,
-  databaseUnavailable,
-  duplicateServer,
-  type ErrorCode,
-  endpointNotAllowed,
-  type GatewayError,
-  internalError,
-  invalidToolArguments,
-  malformedJson,
-  methodNotAllowed,
   noHealthyInstance,
-  originNotAllowed,
-  payloadTooLarge,
-  promptNotFound,
   queueFull,
-  registryFull,
-  resourceNotFound,
-  routeNotFound,
-  serverNotFound,
-  shuttingDown,
-  templateNotFound,
-  toolExecutionFailed,
   toolNotFound,
-  unsupportedMediaType,
-  validationFailed,
-} from '../../domain/errors.ts';
+} from '../../domain/backend-errors.ts';
+import type { ErrorCode } from '../../domain/error-codes.ts';
+import { databaseUnavailable, type GatewayError, internalError, shuttingDown } from '../../domain/errors.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import {
+  commandNotAllowed,
+  configIncomplete,
+  duplicateServer,
+  endpointNotAllowed,
+  registryFull,
+  serverNotFound,
+  templateNotFound,
+} from '../../domain/registry-errors.ts';
+import {
+  malformedJson,
+  methodNotAllowed,
+  originNotAllowed,
+  payloadTooLarge,
+  routeNotFound,
+  unsupportedMediaType,
+  validationFailed,
+} from '../../domain/request-errors.ts';
 import { sessionLimit, sessionNotFound } from '../../domain/session-errors.ts';
 
 /** By code. */

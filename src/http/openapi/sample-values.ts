@@ -94,6 +94,8 @@ export const SAMPLE_VALUES: Readonly<Record<string, readonly unknown[]>> = {
   in_flight: [0],
   sessions: [3],
   own_processes: [1],
+  pid: [null],
+  own_pids: [[{ pid: 4711, principal: `key:${KEY_ID}` }]],
   open: [12],
   parked: [8],
   max: [10_000],

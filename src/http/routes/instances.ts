@@ -1,18 +1,13 @@
 // One registered instance: change it, take it out of balancing and back, start it anew.
 // Source: decisions, "Surface A bodies".
 
-import Type from 'typebox';
 import type { Principal } from '../../domain/account.ts';
-import { InstanceInput } from '../../domain/instance.ts';
+import { InstanceChange } from '../../domain/instance.ts';
 import type { Gateway } from '../../gateway.ts';
 import { InstanceParams } from '../path-params.ts';
 import { type BytesReply, json } from '../reply.ts';
 import { type AnswerDoc, defineRoute, type Route } from '../route.ts';
-import { CLOSED } from '../schemas.ts';
 import { InstanceRecord, instanceRecord } from '../views/instance-record.ts';
-
-const { weight, metadata } = InstanceInput.properties;
-const InstanceChange = Type.Object({ weight, metadata }, CLOSED);
 
 const record: AnswerDoc = { description: 'The instance as it is now', body: InstanceRecord };
 /** An instance of another node is changed there, and started and stopped only there. */
@@ -32,7 +27,10 @@ export const instanceRoutes: readonly Route[] = [
       return recordReply(gateway, params.template, params.instance_id, principal);
     },
   }),
-  commandRoute('drain', 'No new calls until it is resumed; running calls finish'),
+  commandRoute(
+    'drain',
+    'No new calls until it is resumed, or the gateway starts again; running calls finish',
+  ),
   commandRoute('resume', 'Take calls again after draining'),
   commandRoute('restart', 'Finish running calls, then open a new session or start a new process'),
 ];

@@ -2,7 +2,7 @@
 // becomes of a result that is an error.
 
 import Type from 'typebox';
-import { toolExecutionFailed } from '../../domain/errors.ts';
+import { toolExecutionFailed } from '../../domain/answer-errors.ts';
 import { atInstance } from '../../domain/failures.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { ClientGone } from '../client-gone.ts';

@@ -2,8 +2,8 @@
 
 import Type from 'typebox';
 import { Email, ROLES, type Role, TemplateList, Username } from '../../domain/account.ts';
-import { validationFailed } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { validationFailed } from '../../domain/request-errors.ts';
 import { UserParams } from '../path-params.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';

@@ -33,6 +33,8 @@ export const InstanceRecord = Type.Object({
   in_flight: Type.Integer(),
   sessions: Type.Integer(),
   own_processes: Type.Integer(),
+  pid: Type.Union([Type.Integer(), Type.Null()]),
+  own_pids: Type.Array(Type.Object({ pid: Type.Integer(), principal: Type.String() })),
   reason: NullableText,
   restarts: Type.Integer(),
   stderr: Type.Array(Type.String()),
@@ -43,15 +45,24 @@ export const InstanceRecord = Type.Object({
 export type InstanceRecord = Static<typeof InstanceRecord>;
 
 /**
- * Makes the record for one viewer. Values of `env_vars` and `headers` are masked for everybody: they are where secrets
- * are kept. What tells about the machine (the command, its words and folder, the query of an endpoint, standard error and
- * the reason, which may quote them) is shown to those who may change it.
+ * Makes the record for one viewer. `pid`: the process that its clients share; `own_pids`: those of single clients. Values
+ * of `env_vars` and `headers` are masked for everybody: they are where secrets are kept. What tells about the machine (the command, its words and folder, the query of an endpoint, processes, standard
+ * error and the reason, which may quote them) is shown to those who may change it.
  */
 export function instanceRecord(server: Server, viewer: Principal): InstanceRecord {
   const record = wholeRecord(server);
   if (seesMachine(viewer)) return record;
   const endpoint = record.endpoint?.replace(/\?.*$/s, '') ?? null;
-  return { ...record, endpoint, command: null, args: [], working_dir: null, reason: null, stderr: [] };
+  const hidden = {
+    command: null,
+    args: [],
+    working_dir: null,
+    pid: null,
+    own_pids: [],
+    reason: null,
+    stderr: [],
+  };
+  return { ...record, endpoint, ...hidden };
 }
 
 /** True for those who may know how an instance is run. */
@@ -81,6 +92,8 @@ function wholeRecord({ definition, snapshot, clients }: Server): InstanceRecord 
     in_flight: snapshot.inFlight,
     sessions: clients.sessions,
     own_processes: clients.ownProcesses,
+    pid: snapshot.pid,
+    own_pids: clients.processes.map(({ pid, principal }) => ({ pid, principal })),
     reason: snapshot.reason,
     restarts: snapshot.restarts,
     stderr: [...snapshot.stderr],

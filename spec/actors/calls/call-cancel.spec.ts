@@ -1,0 +1,159 @@
+// A caller may go away at any moment: what it started is cancelled, nothing is counted any more, no timer is left.
+
+import { mock } from 'node:test';
+import { take } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { Dispatcher } from '../../../src/actors/calls/dispatcher.ts';
+import { RetryBudget } from '../../../src/actors/calls/retry-budget.ts';
+import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { answers, fails, listen, Stage, settled, silent, toolCall } from '../../helpers/failing-backend.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('call: cancelling');
+let stage = new Stage();
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  stage = new Stage();
+});
+test.after.each(() => {
+  mock.timers.reset();
+  return stage.close();
+});
+
+test('starts nothing before somebody subscribes, and once more for each who does', async () => {
+  await stage.add('a', answers());
+  const answers$ = stage.dispatcher.exchange('t', toolCall('write'));
+  assert.is(stage.asked('a'), 0);
+  assert.equal(await Promise.all([listen(answers$).end, listen(answers$).end]), ['a', 'a']);
+  assert.is(stage.asked('a'), 2);
+});
+
+test('cancels on the backend when the caller goes before the answer', async () => {
+  const ref = await stage.add('a', silent);
+  const call = stage.call('write');
+  assert.is(ref.inFlight, 1);
+  call.subscription.unsubscribe();
+  assert.is(ref.inFlight, 0);
+  assert.is(stage.backend('a').last.isCancelled, true);
+  await nothingIsLeft();
+});
+
+test('cancels when the caller goes after a notification', async () => {
+  const ref = await stage.add('a', silent);
+  const answers$ = stage.dispatcher.exchange('t', toolCall('write')).pipe(take(1));
+  const caller = listen(answers$);
+  stage.backend('a').last.notify('notifications/progress');
+  assert.is(await caller.end, 'a');
+  assert.is(ref.inFlight, 0);
+  assert.is(stage.backend('a').last.isCancelled, true);
+  await nothingIsLeft();
+});
+
+test('does not cancel what was answered already', async () => {
+  await stage.add('a', answers());
+  const call = stage.call('write');
+  await call.end;
+  call.subscription.unsubscribe();
+  assert.is(stage.backend('a').last.isCancelled, false);
+  await nothingIsLeft();
+});
+
+test('cancels the second try as well as the first', async () => {
+  await stage.add('a', fails('no'));
+  await stage.add('b', silent);
+  const call = stage.call('write');
+  assert.equal([stage.ref('a').inFlight, stage.ref('b').inFlight], [0, 1]);
+  call.subscription.unsubscribe();
+  assert.is(stage.backend('b').last.isCancelled, true);
+  await nothingIsLeft();
+});
+
+test('starts no second try when the caller goes while it is told of it', async () => {
+  await stage.add('a', silent);
+  await stage.add('b', silent);
+  const { fleet } = stage;
+  const dispatcher = new Dispatcher({
+    fleet,
+    budget: new RetryBudget(Date.now),
+    now: Date.now,
+    alarm: () => () => undefined,
+    emit: ({ type }) => type === 'exchange.retried' && call.subscription.unsubscribe(),
+    isAccepting: () => true,
+  });
+  const call = listen(dispatcher.exchange('t', toolCall('write')));
+  stage.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'no' }));
+  assert.equal([stage.asked('b'), stage.ref('a').inFlight, stage.ref('b').inFlight], [0, 0, 0]);
+  await nothingIsLeft();
+});
+
+test('leaves the waiting line', async () => {
+  await stage.add('a', silent);
+  const others = Array.from({ length: LIMITS.inFlightPerInstance }, () => stage.call('write'));
+  const call = stage.call('write');
+  call.subscription.unsubscribe();
+  assert.is(stage.fleet.group('t').line.length, 0);
+  for (const { subscription } of others) subscription.unsubscribe();
+  assert.is(stage.asked('a'), 256);
+  await nothingIsLeft();
+});
+
+test('does not run a tool whose caller goes while it is looked up', async () => {
+  await stage.add('a', answers());
+  stage.rewrite('a', answers(), [{ name: 'new' }]);
+  mock.timers.tick(LIMITS.toolListAgeMs);
+  const call = stage.call('new');
+  call.subscription.unsubscribe();
+  await settled();
+  assert.equal([stage.asked('a', 'tools/list'), stage.asked('a')], [2, 0]);
+  await nothingIsLeft();
+});
+
+test('can go while it is told of the answer', async () => {
+  const ref = await stage.add('a', silent);
+  let ends = 0;
+  const subscription = stage.dispatcher.exchange('t', toolCall('write')).subscribe({
+    next: () => subscription.unsubscribe(),
+    error: () => {
+      ends += 1;
+    },
+    complete: () => {
+      ends += 1;
+    },
+  });
+  stage.backend('a').last.result();
+  assert.equal([ref.inFlight, ends], [0, 0]);
+  assert.equal(
+    stage.told('exchange.finished').map(({ outcome }) => outcome),
+    ['result'],
+  );
+  await nothingIsLeft();
+});
+
+test('gives its place to the next in line', async () => {
+  await stage.add('a', silent);
+  const others = Array.from({ length: LIMITS.inFlightPerInstance }, () => stage.call('write'));
+  stage.call('read');
+  others[17]?.subscription.unsubscribe();
+  assert.equal(stage.backend('a').last.request, toolCall('read'));
+  assert.is(stage.ref('a').inFlight, 256);
+});
+
+test.run();
+
+/** Long after: no deadline rang, nobody was asked, nothing is counted. */
+async function nothingIsLeft(): Promise<void> {
+  const before = stage.events.length;
+  const asked = stage.fleet.refs('t').map(({ id }) => stage.asked(id));
+  for (let minute = 0; minute < 11; minute += 1) {
+    mock.timers.tick(60_000);
+    await settled();
+  }
+  const after = stage.events.slice(before).filter(({ type }) => type.startsWith('exchange.'));
+  assert.equal(after, []);
+  assert.equal(
+    stage.fleet.refs('t').map(({ id, inFlight }) => [stage.asked(id), inFlight]),
+    asked.map((count) => [count, 0]),
+  );
+}

@@ -1,0 +1,45 @@
+import * as assert from 'uvu/assert';
+import { finishedFact, refusedFact, retriedFact, startedFact } from '../../../src/actors/calls/call-facts.ts';
+import { queueFull } from '../../../src/domain/backend-errors.ts';
+import type { GatewayEvent } from '../../../src/domain/events.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('call: facts');
+const INSTANCE = { template: 't', id: 'a', serverId: 'a-1' };
+const AT = { template: 't', instanceId: 'a', serverId: 'a-1' };
+
+test('are about a template until an instance is asked', () => {
+  assert.equal([startedFact('t', 'ping'), refusedFact('t', 'ping', 'QUEUE_FULL')].map(timeless), [
+    { type: 'exchange.started', template: 't', method: 'ping' },
+    { type: 'exchange.refused', template: 't', method: 'ping', code: 'QUEUE_FULL' },
+  ]);
+});
+
+test('name the instance that failed a call which goes on', () => {
+  assert.equal(timeless(retriedFact(INSTANCE, 'ping', 'BACKEND_TIMEOUT')), {
+    type: 'exchange.retried',
+    ...AT,
+    method: 'ping',
+    code: 'BACKEND_TIMEOUT',
+  });
+});
+
+test('tell the end at an instance, with a code only when it failed', () => {
+  const answered = { outcome: 'result', durationMs: 3, error: undefined } as const;
+  const finished = { type: 'exchange.finished', ...AT, method: 'ping', durationMs: 3 };
+  assert.equal(timeless(finishedFact(INSTANCE, 'ping', answered)), { ...finished, outcome: 'result' });
+  const failed = { outcome: 'failed', durationMs: 3, error: queueFull('t') } as const;
+  assert.equal(timeless(finishedFact(INSTANCE, 'ping', failed)), {
+    ...finished,
+    outcome: 'failed',
+    code: 'QUEUE_FULL',
+  });
+});
+
+test.run();
+
+/** Without its time, which is now. */
+function timeless({ atMs, ...fact }: GatewayEvent): unknown {
+  assert.ok(Math.abs(Date.now() - atMs) < 60_000);
+  return fact;
+}

@@ -1,0 +1,242 @@
+// Calls that find every instance full: they wait in line for a place, and learn it when there is none to wait for.
+// The line itself is waiting-line.spec.ts. Time is simulated.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import {
+  answers,
+  type Caller,
+  fails,
+  Stage,
+  settled,
+  silent,
+  told,
+  toolCall,
+} from '../../helpers/failing-backend.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('call: waiting line');
+let stage = new Stage();
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  stage = new Stage();
+});
+test.after.each(() => {
+  mock.timers.reset();
+  return stage.close();
+});
+
+test('waits for a place and takes it at once', async () => {
+  await stage.add('a', silent);
+  fill('a');
+  const call = stage.call('write');
+  assert.is(waiting(), 1);
+  finishOne('a');
+  assert.equal([waiting(), stage.ref('a').inFlight], [0, 256]);
+  stage.backend('a').last.result();
+  assert.is(await call.end, 'a');
+});
+
+test('takes the place of a call that waits for its client, which goes on without one', async () => {
+  await stage.add('a', silent);
+  fill('a');
+  const call = stage.call('write');
+  const [asking] = stage.backend('a').open;
+  asking?.ask('elicitation/create');
+  asking?.ask('roots/list');
+  assert.equal([waiting(), stage.ref('a').inFlight, stage.ref('a').carried], [0, 256, 257]);
+  stage.backend('a').last.result();
+  assert.equal([await call.end, stage.ref('a').inFlight, stage.fleet.inFlight], ['a', 255, 256]);
+  asking?.result();
+  assert.equal([stage.ref('a').inFlight, stage.ref('a').carried], [255, 255]);
+});
+
+test('serves who came first', async () => {
+  await stage.add('a', silent);
+  fill('a');
+  const [first, second] = [stage.call('read'), stage.call('again')];
+  finishOne('a');
+  assert.equal(stage.backend('a').last.request.params, { name: 'read', arguments: {} });
+  finishOne('a');
+  assert.equal(stage.backend('a').last.request.params, { name: 'again', arguments: {} });
+  assert.equal([first.answers.length, second.answers.length], [0, 0]);
+});
+
+test('is refused when as many wait as there are places in line', async () => {
+  await stage.add('a', silent);
+  fill('a');
+  for (let place = 0; place < LIMITS.queuedPerInstance; place += 1) stage.call('write');
+  assert.is(waiting(), 256);
+  assert.equal(told(await stage.call('write').end), {
+    code: 'QUEUE_FULL',
+    delivered: 'no',
+    retryAfterSeconds: 1,
+  });
+  assert.is(waiting(), 256);
+});
+
+test('is refused after 5 s in line', async () => {
+  await stage.add('a', silent);
+  fill('a');
+  const call = stage.call('write');
+  mock.timers.tick(LIMITS.queueWaitMs);
+  assert.equal(told(await call.end), { code: 'QUEUE_FULL', delivered: 'no', retryAfterSeconds: 1 });
+  assert.equal(
+    stage.told('exchange.refused').map(({ code }) => code),
+    ['QUEUE_FULL'],
+  );
+  assert.is(waiting(), 0);
+});
+
+test('waits 5 s in all, however often a place was free that it could not use', async () => {
+  await stage.add('b', silent);
+  fill('b');
+  await stage.add('a', silent);
+  const call = stage.call('read');
+  fails('unknown')(stage.backend('a').last);
+  fill('a');
+  mock.timers.tick(4_000);
+  finishOne('a');
+  mock.timers.tick(1_000);
+  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+});
+
+test('leaves a place that it cannot use to the next in line', async () => {
+  await stage.add('b', silent);
+  fill('b');
+  await stage.add('a', silent);
+  const tried = stage.call('read');
+  fails('unknown')(stage.backend('a').last);
+  fill('a');
+  const next = stage.call('write');
+  assert.is(waiting(), 2);
+  finishOne('a');
+  assert.equal([waiting(), stage.ref('a').inFlight], [1, 256]);
+  stage.backend('a').last.result();
+  assert.is(await next.end, 'a');
+  tried.subscription.unsubscribe();
+});
+
+test('takes the places of an instance that comes up', async () => {
+  await stage.add('a', silent);
+  fill('a');
+  const calls = Array.from({ length: 256 }, () => stage.call('write'));
+  await stage.add('b', answers());
+  assert.equal(await Promise.all(ends(calls)), new Array(256).fill('b'));
+  assert.is(waiting(), 0);
+});
+
+test('never exceeds the places of an instance that comes up again with calls in flight', async () => {
+  const ref = await stage.add('a', silent);
+  fill('a', 200);
+  ref.drain();
+  await stage.add('b', silent);
+  fill('b');
+  for (let caller = 0; caller < 200; caller += 1) stage.call('write');
+  ref.resume();
+  assert.equal([ref.inFlight, waiting()], [256, 144]);
+});
+
+test('waits for the instance it is pinned to, too', async () => {
+  await stage.add('a', silent);
+  await stage.add('b', answers());
+  fill('a');
+  const call = stage.call('write', { instanceId: 'a' });
+  assert.equal([waiting(), stage.asked('b')], [1, 0]);
+  finishOne('a');
+  stage.backend('a').last.result();
+  assert.is(await call.end, 'a');
+});
+
+test('learns at once that the instance it is pinned to is gone', async () => {
+  await stage.add('a', silent);
+  await stage.add('b', answers());
+  fill('a');
+  const call = stage.call('write', { instanceId: 'a' });
+  stage.ref('a').drain();
+  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no', retryAfterSeconds: 1 });
+});
+
+test('learns at once that the last instance is gone', async () => {
+  await stage.add('a', silent);
+  fill('a');
+  const calls = Array.from({ length: 10 }, () => stage.call('write'));
+  stage.ref('a').drain();
+  for (const end of await Promise.all(ends(calls))) {
+    assert.equal(told(end), { code: 'NO_HEALTHY_INSTANCE', delivered: 'no', retryAfterSeconds: 2 });
+  }
+  assert.is(waiting(), 0);
+});
+
+test('is told that the gateway closes when that is why nobody is left', async () => {
+  await stage.add('a', silent);
+  fill('a');
+  const call = stage.call('write');
+  stage.isAccepting = false;
+  void stage.close();
+  assert.equal(told(await call.end), { code: 'SHUTTING_DOWN', delivered: 'no', retryAfterSeconds: 5 });
+});
+
+test('is over when it was ended in line, whatever its caller does then', async () => {
+  await stage.add('a', silent);
+  const others = fill('a');
+  let errors = 0;
+  stage.dispatcher.exchange('t', toolCall('write'), { timeoutMs: 1_000 }).subscribe({
+    error: () => {
+      errors += 1;
+      others[0]?.subscription.unsubscribe();
+    },
+  });
+  mock.timers.tick(1_000);
+  assert.equal([errors, stage.ref('a').inFlight, stage.asked('a')], [1, 255, 256]);
+});
+
+test('leaves the line without a trace when the caller goes away', async () => {
+  await stage.add('a', silent);
+  fill('a');
+  const call = stage.call('write');
+  call.subscription.unsubscribe();
+  assert.is(waiting(), 0);
+  finishOne('a');
+  mock.timers.tick(60_000);
+  assert.is(stage.told('exchange.refused').length, 0);
+});
+
+test('answers every one of a burst, and spreads it evenly: 500 of 2,000 for each of four', async () => {
+  await stage.close();
+  stage = new Stage({ strategy: 'least_connections' });
+  for (const id of ['a', 'b', 'c', 'd']) await stage.add(id, answers());
+  const calls = Array.from({ length: 2_000 }, () => stage.call('write'));
+  assert.equal(inFlight(), [256, 256, 256, 256]);
+  assert.is(waiting(), 2_000 - 4 * 256);
+  const answered = await Promise.all(ends(calls));
+  const shares = ['a', 'b', 'c', 'd'].map((id) => answered.filter((end) => end === id).length);
+  assert.equal(shares, [500, 500, 500, 500]);
+  await settled();
+  assert.equal([inFlight(), waiting()], [[0, 0, 0, 0], 0]);
+});
+
+test.run();
+
+function fill(id: string, places: number = LIMITS.inFlightPerInstance): Caller[] {
+  const patient = { instanceId: id, timeoutMs: 60_000 };
+  return Array.from({ length: places }, () => stage.call('write', patient));
+}
+
+function finishOne(id: string): void {
+  stage.backend(id).open[0]?.result();
+}
+
+function waiting(): number {
+  return stage.fleet.group('t').line.length;
+}
+
+function inFlight(): number[] {
+  return stage.fleet.refs('t').map((ref) => ref.inFlight);
+}
+
+function ends(calls: readonly Caller[]) {
+  return calls.map(({ end }) => end);
+}

@@ -1,0 +1,145 @@
+// Who may call what, and the one promise of the dispatcher that all balancing rests on: choosing and counting are one
+// synchronous block. What becomes of a single call is in call.spec.ts.
+
+import * as assert from 'uvu/assert';
+import type { StrategyName } from '../../../src/domain/policy.ts';
+import {
+  answers,
+  fails,
+  listen,
+  Stage,
+  settled,
+  silent,
+  told,
+  toolCall,
+} from '../../helpers/failing-backend.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('dispatcher');
+const IDS = ['a', 'b', 'c', 'd'];
+let stage = new Stage();
+
+test.before.each(() => {
+  stage = new Stage();
+});
+test.after.each(() => stage.close());
+
+test('knows no template that was never registered', async () => {
+  const end = await listen(stage.dispatcher.exchange('x', toolCall('write'))).end;
+  assert.equal(told(end), { code: 'TEMPLATE_NOT_FOUND', delivered: 'no' });
+  assert.equal(refusals(), ['TEMPLATE_NOT_FOUND']);
+});
+
+test('knows no instance that is not in the template', async () => {
+  await stage.add('a', answers());
+  assert.equal(told(await stage.call('write', { instanceId: 'b' }).end), {
+    code: 'SERVER_NOT_FOUND',
+    delivered: 'no',
+  });
+  assert.equal(refusals(), ['SERVER_NOT_FOUND']);
+});
+
+test('says when no instance is registered, or none can be called', async () => {
+  const expected = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no', retryAfterSeconds: 2 };
+  assert.equal(told(await stage.call('write').end), expected);
+  await stage.add('a', answers());
+  await stage.add('b', answers());
+  stage.ref('a').drain();
+  stage.ref('b').drain();
+  assert.equal(told(await stage.call('write').end), expected);
+  assert.equal(refusals(), ['NO_HEALTHY_INSTANCE', 'NO_HEALTHY_INSTANCE']);
+});
+
+test('refuses every call once the gateway closes', async () => {
+  await stage.add('a', answers());
+  stage.isAccepting = false;
+  assert.equal(told(await stage.call('write').end), {
+    code: 'SHUTTING_DOWN',
+    delivered: 'no',
+    retryAfterSeconds: 5,
+  });
+  assert.is(stage.asked('a'), 0);
+});
+
+test('tells a refused call as started and refused, and nothing else', async () => {
+  stage.call('write');
+  assert.equal(
+    stage.events.map(({ type }) => type),
+    ['exchange.started', 'exchange.refused'],
+  );
+});
+
+test('chooses and counts in one block: a burst is spread as if the calls came one by one', async () => {
+  await govern('least_connections');
+  for (const id of IDS) await stage.add(id, silent);
+  for (let call = 0; call < 1_000; call += 1) stage.call('write');
+  assert.equal(inFlight(), [250, 250, 250, 250]);
+});
+
+test('counts at once even when it is called from within a change of an instance', async () => {
+  await govern('least_connections');
+  await stage.add('a', silent);
+  let isCalling = true;
+  const added = stage.add('b', silent);
+  stage.ref('b').state$.subscribe((state) => {
+    if (state !== 'healthy' || !isCalling) return;
+    isCalling = false;
+    for (let call = 0; call < 400; call += 1) stage.call('write');
+    assert.equal(inFlight(), [200, 200]);
+  });
+  await added;
+  assert.is(isCalling, false);
+  assert.equal(inFlight(), [200, 200]);
+});
+
+test('never gives an instance more than its capacity, even from within its own change', async () => {
+  const added = stage.add('a', silent);
+  stage.ref('a').state$.subscribe((state) => {
+    if (state !== 'healthy') return;
+    for (let call = 0; call < 300; call += 1) stage.call('write');
+  });
+  await added;
+  assert.equal([inFlight(), stage.fleet.group('t').line.length], [[256], 44]);
+});
+
+for (const [strategy, shares] of [
+  ['round_robin', [25, 25, 25, 25]],
+  ['least_connections', [25, 25, 25, 25]],
+  ['weighted_round_robin', [10, 20, 30, 40]],
+] as const) {
+  test(`follows ${strategy}`, async () => {
+    await govern(strategy);
+    for (const [index, id] of IDS.entries()) {
+      await stage.add(id, silent, { fields: { weight: index + 1 } });
+    }
+    for (let call = 0; call < 100; call += 1) stage.call('write');
+    assert.equal(inFlight(), shares);
+  });
+}
+
+test('leaves no instance out when half of them fail each call', async () => {
+  await stage.add('a', fails('no'));
+  await stage.add('b', answers());
+  await stage.add('c', fails('no'));
+  await stage.add('d', answers());
+  const ends = await Promise.all(Array.from({ length: 100 }, () => stage.call('write').end));
+  assert.equal([...new Set(ends)].sort(), ['b', 'd']);
+  await settled();
+  assert.equal(inFlight(), [0, 0, 0, 0]);
+});
+
+test.run();
+
+function govern(strategy: StrategyName): Promise<void> {
+  const closed = stage.close();
+  stage = new Stage({ strategy });
+  return closed;
+}
+
+function inFlight(): number[] {
+  return stage.fleet.refs('t').map((ref) => ref.inFlight);
+}
+
+function refusals(): string[] {
+  return stage.told('exchange.refused').map(({ code }) => code);
+}

@@ -1,0 +1,115 @@
+// Requests as promises, over functions as backends: results, lists, and whose fault an error answer was.
+
+import { setImmediate as turn } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import { createGateway, type Gateway } from '../../../src/gateway.ts';
+import { rpcError } from '../../helpers/function-backend.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('requests');
+const WAIT = { waitMs: 5_000 };
+const GET = { method: 'prompts/get', params: { name: 'greet' } };
+let gateway: Gateway;
+
+test.before.each(async () => {
+  gateway = await createGateway();
+});
+test.after.each(() => gateway.close({ graceMs: 0 }));
+
+/** Registers an instance that refuses arguments and lists these prompts. */
+async function refuses(id: string, list: () => JsonObject | Promise<JsonObject>, code = -32602) {
+  const handler = ({ method }: { readonly method: string }) => {
+    if (method === 'prompts/list') return list();
+    throw rpcError(code, `${id}: who is required`);
+  };
+  await gateway.register('t', { id, handler }, WAIT);
+}
+
+const outcomeOf = (asked: Promise<unknown>) => asked.catch((thrown: unknown) => thrown);
+
+async function errorOf(asked: Promise<unknown>): Promise<GatewayError> {
+  const outcome = await outcomeOf(asked);
+  if (outcome instanceof GatewayError) return outcome;
+  throw new Error('it did not fail with a GatewayError', { cause: outcome });
+}
+
+test('resolve with the result of any method, and who gave it', async () => {
+  const handler = () => ({ contents: [] });
+  await gateway.register('t', { id: 'a', handler }, WAIT);
+  assert.equal(await gateway.ask('t', { method: 'resources/read', params: { uri: 'a:b' } }), {
+    result: { contents: [] },
+    instanceId: 'a',
+    serverId: 'a',
+  });
+});
+
+test('blame the arguments of a prompt that the instance lists', async () => {
+  await refuses('a', () => ({ prompts: [{ name: 'greet' }] }));
+  const error = await errorOf(gateway.ask('t', GET));
+  assert.equal([error.code, error.facts.instanceId], ['VALIDATION_ERROR', 'a']);
+  assert.equal(error.facts.items, [
+    { loc: ['body', 'arguments'], msg: 'a: who is required', type: 'value_error' },
+  ]);
+});
+
+test('say that there is no such prompt when the instance does not list it, or lists none', async () => {
+  await refuses('a', () => ({ prompts: [{ name: 'other' }] }));
+  assert.is((await errorOf(gateway.ask('t', GET))).code, 'PROMPT_NOT_FOUND');
+  await refuses('a', () => {
+    throw rpcError(-32601, 'Method not found');
+  });
+  assert.is((await errorOf(gateway.ask('t', GET))).code, 'PROMPT_NOT_FOUND');
+});
+
+test('believe the backend when its list cannot be had', async () => {
+  await refuses('a', () => {
+    throw rpcError(-32603, 'broken');
+  });
+  assert.is((await errorOf(gateway.ask('t', GET))).code, 'VALIDATION_ERROR');
+});
+
+test('ask the list of the instance that answered, and of no other', async () => {
+  await refuses('a', () => ({ prompts: [{ name: 'greet' }] }));
+  await refuses('b', () => ({ prompts: [] }));
+  const errors = [await errorOf(gateway.ask('t', GET)), await errorOf(gateway.ask('t', GET))];
+  assert.equal(errors.map(({ code, facts }) => [code, facts.instanceId]).toSorted(), [
+    ['PROMPT_NOT_FOUND', 'b'],
+    ['VALIDATION_ERROR', 'a'],
+  ]);
+});
+
+test('ask no list when the code tells everything', async () => {
+  let lists = 0;
+  const count = () => {
+    lists += 1;
+    return { prompts: [] };
+  };
+  await refuses('a', count, -32603);
+  assert.is((await errorOf(gateway.ask('t', GET))).code, 'TOOL_EXECUTION_FAILED');
+  assert.is(lists, 0);
+});
+
+test('cancel a list on the backend when the signal aborts', async () => {
+  const cancelled = Promise.withResolvers<void>();
+  await gateway.register(
+    't',
+    {
+      handler: (_, { signal }) => {
+        signal.addEventListener('abort', () => cancelled.resolve());
+        return new Promise(() => {});
+      },
+    },
+    WAIT,
+  );
+  const controller = new AbortController();
+  const reason = new Error('the caller went away');
+  const list = outcomeOf(gateway.list('t', 'prompts', { signal: controller.signal }));
+  await turn();
+  controller.abort(reason);
+  assert.is(await list, reason);
+  await cancelled.promise;
+});
+
+test.run();

@@ -1,0 +1,60 @@
+import * as assert from 'uvu/assert';
+import { nobodyHealthy, type Search, whyNobody } from '../../../src/actors/calls/why-nobody.ts';
+import type { InstanceState } from '../../../src/domain/instance.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('why nobody');
+
+const NOBODY = 'No instance of "t" is healthy right now';
+const SEARCH: Search = { template: 't', pinned: undefined, lackedTool: undefined, tried: undefined };
+const instance = (id: string, state: InstanceState, reason: string | null = null) => ({ id, state, reason });
+const clauses = (instances: Parameters<typeof nobodyHealthy>[1]) => nobodyHealthy('t', instances).message;
+
+test('gives the reason of an unhealthy or stopped instance, and the state of the others', () => {
+  const instances = [
+    instance('a', 'starting', 'connection refused'),
+    instance('b', 'unhealthy', 'connection refused'),
+    instance('c', 'unhealthy'),
+  ];
+  assert.is(clauses(instances), `${NOBODY}: a is starting; b: connection refused; c is unhealthy.`);
+  const stopped = [instance('a', 'stopped', 'it runs on the node "b"'), instance('b', 'stopped')];
+  assert.is(clauses(stopped), `${NOBODY}: a: it runs on the node "b"; b is stopped.`);
+});
+
+test('names three, and how many there are more', () => {
+  const instances = ['a', 'b', 'c', 'd', 'e'].map((id) => instance(id, 'draining'));
+  assert.is(clauses(instances), `${NOBODY}: a is draining; b is draining; c is draining; and 2 more.`);
+});
+
+test('says that there are none, and nothing of healthy ones', () => {
+  assert.is(clauses([]), `${NOBODY}: none is registered.`);
+  assert.is(clauses([instance('a', 'healthy')]), `${NOBODY}.`);
+});
+
+test('says that a tool is not there unless somebody is away who comes back and was not asked', () => {
+  const states: readonly InstanceState[] = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'];
+  const search = { ...SEARCH, lackedTool: 'add' };
+  const codes = states.map((state) => whyNobody(search, [instance('a', state)]).code);
+  assert.equal(codes, [
+    'NO_HEALTHY_INSTANCE',
+    'TOOL_NOT_FOUND',
+    'NO_HEALTHY_INSTANCE',
+    'TOOL_NOT_FOUND',
+    'TOOL_NOT_FOUND',
+  ]);
+  const asked = { ...search, tried: new Set(['a']) };
+  assert.is(whyNobody(asked, [instance('a', 'unhealthy')]).code, 'TOOL_NOT_FOUND');
+});
+
+test('speaks of one instance when only that may answer', () => {
+  const pinned = instance('a', 'draining');
+  const { code, delivered, message } = whyNobody({ ...SEARCH, pinned }, [pinned, instance('b', 'starting')]);
+  assert.equal(
+    [code, delivered, message],
+    ['BACKEND_UNAVAILABLE', 'no', 'The backend is unavailable: "a" is draining.'],
+  );
+  const lacking = { ...SEARCH, pinned, lackedTool: 'add' };
+  assert.is(whyNobody(lacking, [instance('b', 'starting')]).code, 'TOOL_NOT_FOUND');
+});
+
+test.run();

@@ -1,0 +1,99 @@
+// Listeners of a session: they stay while it moves.
+
+import * as assert from 'uvu/assert';
+import { Audience } from '../../../src/actors/client-sessions/client-session-audience.ts';
+import { OwnPin } from '../../../src/actors/client-sessions/client-session-own.ts';
+import { alarmOf } from '../../../src/gateway/alarm.ts';
+import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { steadyPace } from '../../helpers/turns.ts';
+import { SessionStage, settled } from './client-session-stage.ts';
+
+const alarm = alarmOf(steadyPace());
+
+const test = suite('client session: audience');
+let stage = new SessionStage();
+let told: string[] = [];
+let heard: unknown[] = [];
+let audience = newAudience();
+
+test.before.each(async () => {
+  stage = new SessionStage();
+  await stage.add('a');
+  told = [];
+  heard = [];
+  audience = newAudience();
+});
+test.after.each(() => stage.close());
+
+test('says when the first has come and the last has gone', () => {
+  const [one, other] = [listen(), listen()];
+  one.unsubscribe();
+  other.unsubscribe();
+  listen();
+  assert.equal(told, ['true', 'false', 'true']);
+});
+
+test('hears one place at a time', () => {
+  listen();
+  const [from, to] = [new ScriptedTransport(), new ScriptedTransport()];
+  audience.attach(pinOf(from));
+  audience.attach(pinOf(to));
+  from.tell('from');
+  to.tell('to');
+  assert.equal(heard, ['to']);
+  assert.equal([from.listeners, to.listeners], [0, 1]);
+  audience.detach();
+  assert.is(to.listeners, 0);
+});
+
+test('says that its place is lost when the conversation ends', () => {
+  listen();
+  const backend = new ScriptedTransport();
+  audience.attach(pinOf(backend));
+  backend.lose();
+  assert.ok(told.includes('lost'));
+});
+
+test('says that its place is lost when the instance drains, not when it may come back', async () => {
+  listen();
+  const backend = new ScriptedTransport();
+  audience.attach(pinOf(backend));
+  stage.transport('a').lose(); // its own conversation is over, that of this session is not
+  await settled();
+  assert.is(told.includes('lost'), false);
+  stage.ref('a').drain();
+  assert.is(told.includes('lost'), true);
+});
+
+test('looks at the instance at once', () => {
+  listen();
+  stage.ref('a').drain();
+  audience.attach(pinOf(new ScriptedTransport()));
+  assert.is(told.at(-1), 'lost');
+});
+
+test('ends its listeners', () => {
+  const subscription = listen();
+  audience.end();
+  assert.is(subscription.closed, true);
+  assert.is(audience.isListening, false);
+});
+
+test.run();
+
+function newAudience(): Audience {
+  return new Audience({
+    uris: () => new Set<string>(),
+    changed: (isListening) => told.push(String(isListening)),
+    lost: () => told.push('lost'),
+  });
+}
+
+function listen() {
+  return audience.messages$.subscribe(({ method }) => heard.push(method));
+}
+
+function pinOf(backend: ScriptedTransport): OwnPin {
+  return new OwnPin(stage.ref('a'), backend, { keeps: false, alarm });
+}

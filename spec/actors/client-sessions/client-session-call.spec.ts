@@ -1,0 +1,275 @@
+// Calls that their instance breaks off: which of them are made again after the session has moved, and what is told of the
+// others.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import type { SessionFailover } from '../../../src/domain/policy.ts';
+import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import {
+  ask,
+  fails,
+  HTTP,
+  MODERN,
+  resultOf,
+  SessionStage,
+  settled,
+  silent,
+  simulateTime,
+  told,
+} from './client-session-stage.ts';
+
+const test = suite('client session: call');
+let stage = new SessionStage();
+simulateTime(test, () => stage.close());
+
+for (const [tool, failover, isRepeated] of [
+  ['read', 'auto', true],
+  ['again', 'auto', true],
+  ['write', 'auto', false],
+  ['read', 'always', true],
+  ['write', 'always', false],
+  ['read', 'never', false],
+] as const) {
+  const outcome = isRepeated ? 'is made again' : 'fails';
+  test(`a call of "${tool}" that may have arrived ${outcome} with failover ${failover}`, async () => {
+    const session = await openOnA(failover);
+    const call = ask(session, tool);
+    stage.transport('a').lose();
+    await judged();
+    if (isRepeated) assert.is(await resultOf(call), 'b');
+    else assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+    assert.is(stage.inner.told('exchange.retried').length, isRepeated ? 1 : 0);
+  });
+}
+
+test('a task goes to a process of its own, and what follows about it there, too', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { script: (exchange) => exchange.result(exchange.request.method) });
+  const [session, other] = [await stage.open(), await stage.open()];
+  const begin = { method: 'tools/call', params: { name: 'write', task: {} } };
+  for (const request of [begin, { method: 'tasks/list' }, { method: 'prompts/get' }])
+    assert.is(await resultOf(ask(session, request)), request.method);
+  await resultOf(ask(other, 'write'));
+  const [own] = stage.upstreams('a');
+  assert.equal(own?.asked, ['tools/call', 'tasks/list', 'prompts/get']);
+  assert.equal([session.isShared, other.isShared, stage.upstreams('a').length], [false, true, 1]);
+});
+
+test('a task is refused where clients share a process all the same', async () => {
+  stage = new SessionStage({ policy: { session: 'shared' } });
+  await stage.add('a');
+  const session = await stage.open();
+  assert.is(await resultOf(ask(session, { method: 'tasks/get', params: { taskId: '1' } })), -32601);
+  assert.equal([stage.transport('a').asked.includes('tasks/get'), session.isShared], [false, true]);
+  await stage.close();
+  stage = new SessionStage();
+  await stage.add('a', { own: null });
+  assert.is(await resultOf(ask(await stage.open(), { method: 'tasks/get' })), -32601);
+});
+
+test('a request that says so is refused at its instance, and nothing is asked there', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { peer: MODERN });
+  const session = await stage.open();
+  const refusedAt = (instanceId: string) =>
+    instanceId === 'a'
+      ? ({ kind: 'error', error: { code: -32602, message: 'Unknown task' } } as const)
+      : undefined;
+  const request = { method: 'tasks/cancel', params: { taskId: '1' } };
+  assert.is(await resultOf(ask(session, { ...request, refusedAt })), -32602);
+  assert.is(stage.transport('a').asked.includes('tasks/cancel'), false);
+  await resultOf(ask(session, { ...request, refusedAt: () => undefined }));
+  assert.is(stage.transport('a').asked.includes('tasks/cancel'), true);
+});
+
+test('a call that certainly did not arrive is made again, whatever it does', async () => {
+  const session = await openOnA('auto', (exchange) => {
+    fails('no')(exchange);
+    stage.transport('a').lose();
+  });
+  const call = ask(session, 'write');
+  await judged();
+  assert.is(await resultOf(call), 'b');
+});
+
+test('a call that has begun to answer is not made again', async () => {
+  const session = await openOnA('always');
+  const call = ask(session, 'read');
+  stage.transport('a').last.notify('notifications/progress', { progress: 1 });
+  stage.transport('a').lose();
+  await judged();
+  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+});
+
+test('a call that breaks off alone is made again where it was, once, and the session stays', async () => {
+  const session = await openOnA('always', fails('unknown'));
+  const call = ask(session, 'read');
+  await judged();
+  assert.is(asked('a'), 2);
+  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.is(session.peer, stage.transport('a').peer);
+  assert.is(stage.transport('b').asked.includes('tools/call'), false);
+});
+
+test('a call that may have arrived is made again once', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { script: silent });
+  const session = await stage.open();
+  for (const id of ['b', 'c']) await stage.add(id, { script: silent });
+  const call = ask(session, 'read');
+  stage.transport('a').lose();
+  await judged();
+  const second = stage.transport('b').open.length > 0 ? 'b' : 'c';
+  stage.transport(second).lose();
+  await judged();
+  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+});
+
+test('the first failure is told when there is nobody who could take the call', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { script: silent });
+  const session = await stage.open();
+  const call = ask(session, 'read');
+  stage.transport('a').lose('exited with code 7');
+  await judged();
+  const end = await call.end;
+  assert.equal(told(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.match(end instanceof Error ? end.message : end, 'exited with code 7');
+});
+
+test('a call that keeps failing before it arrives is told of in the end', async () => {
+  const session = await openOnA('always', fails('no'));
+  const call = ask(session, 'write');
+  await judged();
+  assert.is(asked('a'), 4);
+  assert.is((await call.end) instanceof Error, true);
+});
+
+test('a call that broke off goes elsewhere when the second attempt shows that its instance is gone', async () => {
+  const session = await openOnA('auto', (exchange) => {
+    if (
+      stage.transport('a').exchanges.filter(({ request }) => request.method === 'tools/call').length === 1
+    ) {
+      fails('unknown')(exchange);
+    } else {
+      exchange.fail(backendUnavailable('connection refused', { delivered: 'no', unreachable: true }));
+    }
+  });
+  const call = ask(session, 'read');
+  await judged();
+  assert.is(await resultOf(call), 'b');
+});
+
+test('a call whose caller leaves before it is judged is not made again', async () => {
+  const session = await openOnA('always');
+  const call = ask(session, 'read');
+  stage.transport('a').lose();
+  call.subscription.unsubscribe();
+  await judged();
+  assert.is(stage.transport('b').asked.includes('tools/call'), false);
+  assert.is(session.isBusy, false);
+});
+
+test('an unsafe call that did not arrive binds the session to nothing', async () => {
+  const session = await openOnA('auto', fails('no'));
+  const call = ask(session, 'write');
+  await judged();
+  assert.is(told(await call.end) !== undefined, true);
+  stage.ref('a').drain();
+  assert.is(await resultOf(ask(session, 'read')), 'b');
+});
+
+test('a repeat takes from the budget of the gateway', async () => {
+  stage = new SessionStage({ policy: { sessionFailover: 'always' } });
+  await stage.add('a', { script: silent });
+  const sessions = [];
+  for (let n = 0; n < 30; n += 1) sessions.push(await stage.open());
+  await stage.add('b');
+  const calls = sessions.map((session) => ask(session, 'read'));
+  stage.transport('a').lose();
+  await judged();
+  const ends = await Promise.all(calls.map(({ end }) => end));
+  assert.is(ends.filter((end) => end === 'b').length, 10); // the allowance; its traffic is counted elsewhere
+});
+
+test('what a call waits for a place is part of its time', async () => {
+  const { session, thaw } = await openBeforeFrozen();
+  stage.ref('a').drain();
+  const call = ask(session, 'read');
+  mock.timers.tick(3_000);
+  thaw();
+  await settled();
+  assert.equal(stage.upstreams('b')[0]?.asked, ['tools/call']);
+  mock.timers.tick(999);
+  assert.is(call.subscription.closed, false);
+  mock.timers.tick(1);
+  assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
+});
+
+test('a call that broke off waits for another place only for what is left of its time', async () => {
+  const { session } = await openBeforeFrozen();
+  const call = ask(session, 'read');
+  mock.timers.tick(3_000);
+  stage.transport('a').lose();
+  await settled();
+  mock.timers.tick(5);
+  await settled();
+  mock.timers.tick(994);
+  assert.is(call.subscription.closed, false);
+  mock.timers.tick(1);
+  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+});
+
+test('a call whose session has its place sets no timer there', async () => {
+  const { session } = await openBeforeFrozen();
+  const before = stage.alarms;
+  const call = ask(session, 'read');
+  await settled();
+  call.subscription.unsubscribe();
+  assert.is(stage.alarms, before);
+});
+
+test.run();
+
+/** A session on `a`, where nobody answers unless the script does, with an answering `b` beside it. */
+async function openOnA(
+  sessionFailover: SessionFailover,
+  script: (exchange: ScriptedExchange) => void = silent,
+) {
+  stage = new SessionStage({ policy: { sessionFailover } });
+  await stage.add('a', { script });
+  const session = await stage.open();
+  await stage.add('b');
+  return session;
+}
+
+/** A session on `a`, beside which `b` opens no conversation before `thaw`; calls may take 4 s, and nobody answers them. */
+async function openBeforeFrozen() {
+  stage = new SessionStage({ policy: { callTimeoutMs: 4_000, sessionFailover: 'always' } });
+  await stage.add('a', { fields: HTTP, script: silent });
+  const session = await stage.open();
+  await stage.add('b', { fields: HTTP, script: silent });
+  const frozen = stage.transport('b');
+  const open = frozen.openUpstream.bind(frozen);
+  const { promise, resolve: thaw } = Promise.withResolvers<void>();
+  frozen.openUpstream = async (...whose) => {
+    await promise;
+    return open(...whose);
+  };
+  return { session, thaw };
+}
+
+function asked(id: string): number {
+  return stage.transport(id).asked.filter((method) => method === 'tools/call').length;
+}
+
+/** By now it is known what broke: the call, or its instance. */
+async function judged(): Promise<void> {
+  for (const waitMs of [5, 25, 125]) {
+    await settled();
+    mock.timers.tick(waitMs);
+  }
+  await settled();
+}

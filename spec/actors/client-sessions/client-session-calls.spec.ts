@@ -1,0 +1,192 @@
+// The calls of a session: how many there are, where, and how they end with it.
+
+import { firstValueFrom, map, type Observable } from 'rxjs';
+import * as assert from 'uvu/assert';
+import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
+import { type CallsOwner, SessionCalls } from '../../../src/actors/client-sessions/client-session-calls.ts';
+import type { Stay } from '../../../src/actors/client-sessions/client-session-parts.ts';
+import { asGatewayError, type GatewayError, shuttingDown } from '../../../src/domain/errors.ts';
+import type { Answer } from '../../../src/domain/exchange.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { sessionLost } from '../../../src/domain/session-errors.ts';
+import { listen, toolCall } from '../../helpers/failing-backend.ts';
+import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import {
+  ASKABLE,
+  ask,
+  HTTP,
+  MODERN,
+  resultOf,
+  SessionStage,
+  settled,
+  silent,
+  simulateTime,
+} from './client-session-stage.ts';
+
+const test = suite('client session: calls');
+let stage = new SessionStage();
+simulateTime(test, () => stage.close());
+
+/** The calls of a session whose pin is a part in `a`. */
+async function begin() {
+  stage = new SessionStage();
+  const ref = await stage.add('a', { script: silent });
+  const { dispatcher } = stage.inner;
+  const pin = stage.sessions.pinning.shared.join(ref, stage.transport('a').peer);
+  const told: string[] = [];
+  const owner: CallsOwner & { endedFor: string | undefined } = {
+    ownerId: 'ann',
+    endedFor: undefined,
+    used: () => told.push('used'),
+    rested: () => told.push('rested'),
+  };
+  const { parts } = stage.sessions;
+  const place = {
+    parts,
+    pin,
+    usablePin: pin,
+    mayMove: false,
+    mayUpgrade: true,
+    callTimeoutMs: 30_000,
+    wait: () => () => undefined,
+    answers: (request: Parameters<typeof dispatcher.within>[2]) => dispatcher.within(ref, undefined, request),
+    countUnsafe: () => undefined,
+  };
+  return { calls: new SessionCalls(place, owner), owner, told };
+}
+
+test('counts those that are under way, and the places that are kept for more', async () => {
+  const { calls, told } = await begin();
+  assert.equal([calls.size, calls.arePlaced], [0, false]);
+  const stay = keep(calls);
+  const call = listen(calls.exchange(toolCall('read')));
+  assert.equal([calls.size, calls.arePlaced], [2, true]);
+  stage.transport('a').last.result('done');
+  await call.end;
+  assert.equal([calls.size, calls.arePlaced], [1, true]);
+  stay.leave();
+  stay.leave();
+  assert.equal([calls.size, calls.arePlaced], [0, false]);
+  assert.equal(told, ['used', 'rested', 'used', 'rested', 'rested']);
+});
+
+test('answers all of them when the session is over, and begins nothing more', async () => {
+  const { calls, owner } = await begin();
+  const ends: unknown[] = [];
+  const tell = (thrown: unknown): void => {
+    const { code, delivered } = asGatewayError(thrown);
+    ends.push([code, delivered]);
+  };
+  keep(calls, tell);
+  const call = listen(calls.exchange(toolCall('write')));
+  owner.endedFor = 'it was closed';
+  calls.end(sessionLost('it was closed'));
+  tell(await call.end);
+  tell(await listen(calls.exchange(toolCall('read'))).end);
+  const sent = ['SESSION_NOT_FOUND', 'unknown'];
+  assert.equal(ends.toSorted(), [['SESSION_NOT_FOUND', 'no'], sent, sent]);
+  assert.equal([calls.size, stage.ref('a').carried, stage.ref('a').snapshot(1).inFlight], [0, 0, 0]);
+});
+
+test('dismisses only those that are between two rounds', async () => {
+  const { calls } = await begin();
+  const lost: string[] = [];
+  keep(calls, ({ code }) => lost.push(code));
+  const call = listen(calls.exchange(toolCall('write')));
+  calls.dismiss(shuttingDown());
+  assert.equal([lost, calls.size], [['SHUTTING_DOWN'], 1]);
+  stage.transport('a').last.result('done');
+  assert.is(await resultOf(call), 'done');
+});
+
+test('goes on where the session is when it is not known any more who asked', async () => {
+  const { calls } = await begin();
+  const answer = { event: { kind: 'interrupted', retryMs: 1 }, instanceId: 'a', serverId: 'a' } as const;
+  const stay = calls.stay(answer, () => undefined);
+  const call = listen(stay.exchange(toolCall('write')));
+  stage.transport('a').last.result('done');
+  assert.is(await resultOf(call), 'done');
+  stay.leave();
+  assert.is(calls.size, 0);
+});
+
+test('keeps a place at the instance that gave the answer, wherever the session is by now', async () => {
+  stage = new SessionStage({ policy: { sessionFailover: 'always' } });
+  for (const id of ['a', 'b']) await stage.add(id, { peer: MODERN, fields: HTTP });
+  const session = await stage.open(ASKABLE);
+  const at = (await firstValueFrom(session.exchange(toolCall('write')))).instanceId;
+  const place$ = session.exchange(toolCall('write')).pipe(
+    map((answer) => {
+      stage.ref(at).drain();
+      return session.stay(answer, () => undefined);
+    }),
+  );
+  const stay = await firstValueFrom(place$);
+  assert.is.not(await resultOf(ask(session, 'read')), at);
+  await settled();
+  assert.is(await resultOf(listen(stay.exchange(toolCall('write')))), at);
+  stay.leave();
+});
+
+test('keeps it there when another instance has the same id by now', async () => {
+  stage = new SessionStage({ policy: { sessionFailover: 'always' } });
+  const backend = { peer: MODERN, fields: HTTP, script: byTool };
+  await stage.add('a', backend);
+  const session = await stage.open(ASKABLE);
+  const first = await firstValueFrom(stayAfter(session, session.exchange(toolCall('write'))));
+  await stage.add('a', backend);
+  const other = ask(session, 'slow');
+  await settled();
+  const [old, next] = stage.transports.get('a') ?? [];
+  assert.equal([next?.last.request.params?.name, old?.isClosed], ['slow', false]);
+  const second = await firstValueFrom(stayAfter(session, first.exchange(toolCall('write'))));
+  first.leave();
+  await resultOf(listen(second.exchange(toolCall('write'))));
+  const written = (transport = old) =>
+    transport?.exchanges.filter(({ request }) => request.params?.name === 'write').length;
+  assert.equal([written(old), written(next)], [3, 0]);
+  second.leave();
+  other.subscription.unsubscribe();
+});
+
+test('keeps no more places than the share of its owner at the instance, but for calls that go on', async () => {
+  const { calls } = await begin();
+  const lost: string[] = [];
+  const tell = ({ code, delivered }: GatewayError): number => lost.push(`${code} ${delivered}`);
+  const kept = Array.from({ length: LIMITS.parkedCalls * LIMITS.ownerShare }, () => keep(calls, tell));
+  const [first] = kept;
+  assert.equal([calls.size, lost], [250, []]);
+  keep(calls, tell);
+  assert.equal([calls.size, lost.splice(0)], [250, ['QUEUE_FULL unknown']]);
+  const next = first && keep(calls, tell, first);
+  assert.equal([calls.size, lost], [251, []], 'until it leaves its place before');
+  for (const stay of [...kept, next]) stay?.leave();
+  assert.equal([calls.size, stage.ref('a').snapshot(1).inFlight], [0, 0]);
+});
+
+test.run();
+
+/** Keeps a place with the answer to a call, which may be the next one of a call that has a place. */
+function keep(
+  calls: SessionCalls,
+  lost: (error: GatewayError) => void = () => undefined,
+  before: Pick<Stay, 'exchange'> = calls,
+): Stay {
+  const stays: Stay[] = [];
+  before.exchange(toolCall('write')).subscribe((answer) => stays.push(calls.stay(answer, lost)));
+  stage.transport('a').last.result();
+  const [stay] = stays;
+  if (stay === undefined) throw new Error('there was no answer');
+  return stay;
+}
+
+/** Answers what is not slow. */
+function byTool(exchange: ScriptedExchange): void {
+  if (exchange.request.params?.name !== 'slow') queueMicrotask(() => exchange.result());
+}
+
+/** Keeps a place with each answer. */
+function stayAfter(session: ClientSession, answers$: Observable<Answer>): Observable<Stay> {
+  return answers$.pipe(map((answer) => session.stay(answer, () => undefined)));
+}

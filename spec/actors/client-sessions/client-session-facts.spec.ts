@@ -1,0 +1,108 @@
+// What is told of a session: where it is, whose it is, and never its id.
+
+import * as assert from 'uvu/assert';
+import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
+import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
+import { suite } from '../../helpers/suite.ts';
+import { ask, HTTP, PLAIN, resultOf, SessionStage, settled } from './client-session-stage.ts';
+
+const test = suite('facts about client sessions');
+let stage = new SessionStage();
+
+test.before.each(() => {
+  stage = new SessionStage({ policy: { sessionFailover: 'always' } });
+});
+test.after.each(() => stage.close());
+
+/** What was told of sessions since it was asked last. */
+function told() {
+  const events = stage.inner.events.splice(0).filter(({ type }) => type.startsWith('session.'));
+  return events.map(({ atMs, ...fact }) => fact);
+}
+
+function factOf({ id }: ClientSession, instanceId: string) {
+  const session = sessionFingerprint(id);
+  return { template: 't', instanceId, serverId: instanceId, session, principal: 'somebody' };
+}
+
+test('are told once when it is opened and once when it is closed', async () => {
+  await stage.add('a');
+  const session = await stage.open();
+  assert.equal(told(), [{ type: 'session.opened', ...factOf(session, 'a') }]);
+  await resultOf(ask(session, 'read'));
+  assert.equal(told(), []);
+  await session.close();
+  await session.close();
+  assert.equal(told(), [
+    { type: 'session.ended', ...factOf(session, 'a'), reason: 'it was closed', isLost: false },
+  ]);
+});
+
+test('are told of a session that has to be opened at its backend, too', async () => {
+  await stage.add('a', { fields: HTTP });
+  const session = await stage.open();
+  assert.equal(told(), [{ type: 'session.opened', ...factOf(session, 'a') }]);
+});
+
+test('name both instances when it goes on with another one', async () => {
+  await stage.add('a');
+  const session = await stage.open();
+  await stage.add('b');
+  told();
+  stage.ref('a').drain();
+  assert.is(await resultOf(ask(session, 'read')), 'b');
+  const from = { fromInstanceId: 'a', fromServerId: 'a' };
+  assert.equal(told(), [{ type: 'session.moved', ...factOf(session, 'b'), ...from }]);
+  await session.close('its client left');
+  assert.equal(told(), [
+    { type: 'session.ended', ...factOf(session, 'b'), reason: 'its client left', isLost: false },
+  ]);
+});
+
+test('are none when it gets a new conversation where it is', async () => {
+  await stage.add('a', { fields: HTTP });
+  const session = await stage.open();
+  told();
+  stage.upstreams('a')[0]?.lose();
+  assert.is(await resultOf(ask(session, 'read')), 'a');
+  assert.equal(told(), []);
+});
+
+test('say that it was lost when it could go on nowhere', async () => {
+  await stage.close();
+  stage = new SessionStage({ policy: { sessionFailover: 'never' } });
+  await stage.add('a', { fields: HTTP });
+  const session = await stage.open();
+  told();
+  stage.upstreams('a')[0]?.lose();
+  await ask(session, 'read').end;
+  const [ended, ...others] = told();
+  assert.equal(ended, {
+    ...{ type: 'session.ended', ...factOf(session, 'a') },
+    ...{ reason: 'its instance is gone', isLost: true },
+  });
+  assert.equal(others, []);
+});
+
+test('are none of a session that was never open', async () => {
+  assert.is(await stage.open().then(String, () => 'refused'), 'refused');
+  await stage.add('a', { fields: HTTP });
+  stage.transport('a').openUpstream = () => new Promise(() => undefined);
+  const leaving = new AbortController();
+  const opening = stage.sessions.open('t', 'somebody', PLAIN, leaving.signal).catch(() => 'called off');
+  await settled();
+  leaving.abort();
+  assert.is(await opening, 'called off');
+  assert.equal(told(), []);
+});
+
+test('never hold an id', async () => {
+  await stage.add('a');
+  const sessions = await Promise.all(Array.from({ length: 3 }, () => stage.open()));
+  await stage.sessions.closeAll(0);
+  const text = JSON.stringify(stage.inner.events);
+  for (const { id } of sessions) assert.not.ok(text.includes(id.slice(0, 8)));
+  assert.is(sessions.length * 2, told().length);
+});
+
+test.run();

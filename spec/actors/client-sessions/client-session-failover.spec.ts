@@ -1,0 +1,118 @@
+// What becomes of sessions whose instance is lost, by `session_failover` and by what they have done: they go on elsewhere,
+// or end. Those that finish first are in client-session-finishing.spec.ts.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
+import { hasOthers, isSafe, mayMove } from '../../../src/actors/client-sessions/client-session-failover.ts';
+import { DEFAULT_POLICY, type SessionFailover } from '../../../src/domain/policy.ts';
+import { suite } from '../../helpers/suite.ts';
+import {
+  answers,
+  ask,
+  FULL,
+  PLAIN,
+  resultOf,
+  SessionStage,
+  settled,
+  simulateTime,
+} from './client-session-stage.ts';
+
+const test = suite('client session: failover');
+let stage = new SessionStage();
+simulateTime(test, () => stage.close());
+
+/** Ways to lose an instance; after each of them it may not be used. */
+const LOSSES: Readonly<Record<string, (id: string) => unknown>> = {
+  'its process dies': (id) => stage.transport(id).lose(),
+  'it is drained': (id) => stage.ref(id).drain(),
+  'it leaves': (id) => void stage.inner.fleet.remove('t', id, 0),
+};
+
+for (const [loss, lose] of Object.entries(LOSSES)) {
+  for (const [failover, tool, isKept] of [
+    ['auto', 'read', true],
+    ['auto', 'again', true],
+    ['auto', 'write', false],
+    ['always', 'read', true],
+    ['always', 'write', true],
+    ['never', 'read', false],
+    ['never', 'write', false],
+  ] as const) {
+    const outcome = isKept ? 'goes on elsewhere' : 'ends';
+    test(`with failover ${failover}, after a call of "${tool}", ${outcome} when ${loss}`, async () => {
+      const session = await openOnA(failover);
+      await resultOf(ask(session, tool));
+      lose('a');
+      await settled();
+      const call = ask(session, 'read');
+      if (isKept) {
+        assert.is(await resultOf(call), 'b');
+        assert.is(stage.sessions.find(session.id), session);
+      } else {
+        assert.is(codeOf(await call.end), 'SESSION_NOT_FOUND');
+        assert.is(stage.sessions.find(session.id), undefined);
+      }
+    });
+  }
+}
+
+test('does not take the successor of its process for the same one', async () => {
+  stage = new SessionStage();
+  await stage.add('a');
+  const session = await stage.open();
+  await resultOf(ask(session, 'write'));
+  stage.transport('a').lose();
+  await settled();
+  mock.timers.tick(1_000);
+  await settled();
+  assert.is(stage.ref('a').state, 'healthy');
+  assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
+});
+
+test('knows by its method and by its tool what may be made twice', async () => {
+  stage = new SessionStage();
+  const ref = await stage.add('a');
+  const safe = ['tools/list', 'resources/read', 'ping', 'completion/complete', 'logging/setLevel'];
+  const unsafe = ['tasks/cancel', 'tools/call', 'constructor'];
+  assert.equal(
+    safe.map((method) => isSafe({ method }, ref)),
+    safe.map(() => true),
+  );
+  assert.equal(
+    unsafe.map((method) => isSafe({ method }, ref)),
+    unsafe.map(() => false),
+  );
+});
+
+test('moves by the setting, and by the calls that were not safe', () => {
+  const may = (sessionFailover: SessionFailover, unsafeCalls: number) =>
+    mayMove({ ...DEFAULT_POLICY, sessionFailover }, unsafeCalls);
+  assert.equal([may('auto', 0), may('always', 0), may('never', 0)], [true, true, false]);
+  assert.equal([may('auto', 1), may('always', 1), may('never', 1)], [false, true, false]);
+});
+
+test('knows whether anybody else could take a session', async () => {
+  stage = new SessionStage();
+  for (const id of ['a', 'b']) await stage.add(id);
+  const group = stage.inner.fleet.group('t');
+  assert.is(hasOthers(group, stage.ref('a')), true);
+  stage.ref('b').drain();
+  await settled();
+  assert.is(hasOthers(group, stage.ref('a')), false);
+});
+
+test.run();
+
+/** A session on `a`, with `b` beside it. */
+async function openOnA(sessionFailover: SessionFailover): Promise<ClientSession> {
+  stage = new SessionStage({ policy: { sessionFailover } });
+  await stage.add('a', { peer: FULL, script: answers('a') });
+  const session = await stage.open(PLAIN);
+  await stage.add('b', { peer: FULL, script: answers('b') });
+  return session;
+}
+
+function codeOf(end: string | Error | undefined): string {
+  return end instanceof Error && 'code' in end ? String(end.code) : String(end);
+}

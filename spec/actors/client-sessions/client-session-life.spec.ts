@@ -1,0 +1,94 @@
+// The actor of a session that comes and goes, while the phase stays.
+
+import * as assert from 'uvu/assert';
+import type { SessionDuties } from '../../../src/actors/client-sessions/client-session.machine.ts';
+import { Life } from '../../../src/actors/client-sessions/client-session-life.ts';
+import { alarmOf, clockOf } from '../../../src/gateway/alarm.ts';
+import { suite } from '../../helpers/suite.ts';
+import { steadyPace } from '../../helpers/turns.ts';
+
+const test = suite('client session: life');
+
+/** A session with a pin, which writes down where it comes to stand. */
+function begin(fields: Partial<SessionDuties> = {}) {
+  const seen: string[] = [];
+  const duties: SessionDuties & { mayFinish: boolean } = {
+    settle: () => new Promise(() => {}),
+    settleMs: () => 1_000,
+    isPinned: () => true,
+    isServed: () => false,
+    mayMove: false,
+    mayWait: false,
+    mayFinish: false,
+    isListened: false,
+    enter: (phase) => {
+      life.entered(phase);
+      seen.push(phase);
+    },
+    fail: () => seen.push('failed'),
+    refuse: () => seen.push('refused'),
+    ...fields,
+  };
+  const life: Life = new Life(duties, clockOf(alarmOf(steadyPace())));
+  return { life, duties, seen };
+}
+
+test('has an actor from its first waking, and one only', () => {
+  const { life, seen } = begin();
+  assert.equal([life.phase, life.mayRest], ['opening', false]);
+  life.wake();
+  life.wake();
+  assert.equal([life.phase, life.mayRest, seen], ['serving', true, ['serving']]);
+  life.end();
+});
+
+test('goes on from where it is after a rest', () => {
+  const { life, seen } = begin({ isServed: () => true });
+  life.wake();
+  life.rest();
+  assert.equal([life.phase, life.mayRest], ['serving', false]);
+  life.look(false);
+  assert.equal([life.mayRest, seen], [true, ['serving', 'serving', 'serving']]);
+  life.end();
+});
+
+test('looks for another place when its own is lost, and for one of its own when that is wanted', () => {
+  for (const [isServed, needsOwn, phase] of [
+    [false, false, 'ended'],
+    [true, false, 'serving'],
+    [true, true, 'moving'],
+  ] as const) {
+    const { life } = begin({ isServed: () => isServed });
+    life.wake();
+    life.look(needsOwn);
+    assert.is(life.phase, phase);
+    life.end();
+  }
+});
+
+test('ends with the last call that was left to finish', () => {
+  const { life, duties } = begin({ mayFinish: true });
+  life.wake();
+  life.rested();
+  assert.is(life.phase, 'serving');
+  life.look(false);
+  assert.is(life.phase, 'finishing');
+  duties.mayFinish = false;
+  life.rested();
+  assert.is(life.phase, 'ended');
+});
+
+test('ends once, at rest, too, and is not woken again', () => {
+  for (const isAwake of [true, false]) {
+    const { life, seen } = begin();
+    life.wake();
+    if (!isAwake) life.rest();
+    life.end();
+    life.end();
+    life.wake();
+    life.look(false);
+    assert.equal(seen, ['serving', 'ended']);
+  }
+});
+
+test.run();

@@ -1,0 +1,202 @@
+// What a modern backend is asked to tell, and when it is asked again.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { Listening } from '../../../src/actors/client-sessions/client-session-listening.ts';
+import type { ServerMessage } from '../../../src/domain/client.ts';
+import { META, type Peer } from '../../../src/domain/mcp.ts';
+import { alarmOf } from '../../../src/gateway/alarm.ts';
+import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { steadyPace } from '../../helpers/turns.ts';
+
+const alarm = alarmOf(steadyPace());
+
+const test = suite('client session: listening');
+const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
+const UPDATED = 'notifications/resources/updated';
+let backend = new ScriptedTransport();
+let heard: ServerMessage[] = [];
+const wanted = new Set<string>();
+let listening: Listening | undefined;
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  backend = new ScriptedTransport();
+  heard = [];
+  wanted.clear();
+});
+test.after.each(() => {
+  listening?.close();
+  mock.timers.reset();
+});
+
+test('asks for the lists that the backend announces, and the resources that are wanted', async () => {
+  wanted.add('x:1');
+  await listen({ tools: { listChanged: true }, prompts: {}, resources: { listChanged: true } });
+  assert.equal(backend.last.request, {
+    method: 'subscriptions/listen',
+    params: {
+      notifications: { toolsListChanged: true, resourcesListChanged: true, resourceSubscriptions: ['x:1'] },
+    },
+  });
+});
+
+test('asks nothing where there is nothing to be told', async () => {
+  await listen({ tools: {} });
+  assert.equal(backend.asked, []);
+  wanted.add('x:1');
+  await refresh();
+  assert.is(backend.open.length, 1);
+  wanted.clear();
+  await refresh();
+  backend.last.notify(ACKNOWLEDGED);
+  assert.is(backend.open.length, 0);
+});
+
+test('passes news on without the name of the subscription, and keeps the consent to itself', async () => {
+  await listen();
+  const mine = { [META.subscriptionId]: 7 };
+  backend.last.notify(ACKNOWLEDGED, { _meta: mine });
+  backend.last.notify(UPDATED, { uri: 'x:1', _meta: mine });
+  backend.last.notify(UPDATED, { uri: 'x:2', _meta: { ...mine, more: true } });
+  backend.last.notify(UPDATED, { uri: 'x:3' });
+  assert.equal(heard, [
+    { kind: 'notification', method: UPDATED, params: { uri: 'x:1' } },
+    { kind: 'notification', method: UPDATED, params: { uri: 'x:2', _meta: { more: true } } },
+    { kind: 'notification', method: UPDATED, params: { uri: 'x:3' } },
+  ]);
+});
+
+test('asks once for all that is new in one moment, and hears the old question until the new one is agreed on', async () => {
+  await listen();
+  const [first] = backend.exchanges;
+  first?.notify(ACKNOWLEDGED);
+  for (const uri of ['x:1', 'x:2']) {
+    wanted.add(uri);
+    listening?.refresh();
+  }
+  await turn();
+  assert.is(backend.exchanges.length, 2);
+  first?.notify(UPDATED, { uri: 'x:0' });
+  assert.is(first?.isOpen, true);
+  backend.last.notify(ACKNOWLEDGED);
+  assert.is(first?.isCancelled, true);
+  backend.last.notify(UPDATED, { uri: 'x:1' });
+  assert.equal(
+    heard.map(({ params }) => params.uri),
+    ['x:0', 'x:1'],
+  );
+});
+
+test('asks again what the backend ended, each time later, until it agrees', async () => {
+  await listen();
+  for (const waitMs of [1_000, 2_000, 4_000]) {
+    const before = backend.exchanges.length;
+    backend.last.complete();
+    mock.timers.tick(waitMs - 1);
+    assert.is(backend.exchanges.length, before);
+    mock.timers.tick(1);
+    assert.is(backend.exchanges.length, before + 1);
+  }
+  backend.last.notify(ACKNOWLEDGED);
+  backend.last.result({});
+  mock.timers.tick(1_000);
+  assert.is(backend.open.length, 1);
+});
+
+test('does not ask again what the backend refused, until something else is wanted', async () => {
+  await listen();
+  backend.last.refuse(-32601);
+  mock.timers.tick(60_000);
+  assert.is(backend.exchanges.length, 1);
+  wanted.add('x:1');
+  await refresh();
+  assert.is(backend.exchanges.length, 2);
+});
+
+test('says when the backend has agreed to what is wanted now, or does not', async () => {
+  await listen();
+  const [first] = backend.exchanges;
+  assert.is(await hasAgreed(), false);
+  wanted.add('x:1');
+  listening?.refresh();
+  first?.notify(ACKNOWLEDGED);
+  assert.is(await hasAgreed(), false); // to the old question
+  backend.last.notify(ACKNOWLEDGED);
+  assert.is(await hasAgreed(), true);
+  for (const end of [() => backend.last.refuse(-32601), () => mock.timers.tick(2_000)]) {
+    await refresh();
+    assert.is(await hasAgreed(), false);
+    const agreed = listening?.agreed;
+    end();
+    await agreed;
+  }
+});
+
+test('waits for the new question when the backend ends the old one because of it', async () => {
+  await listen();
+  const [first] = backend.exchanges;
+  first?.notify(ACKNOWLEDGED);
+  wanted.add('x:1');
+  await refresh();
+  let hasEnded = false;
+  void listening?.agreed?.then(() => {
+    hasEnded = true;
+  });
+  first?.result({});
+  await turn();
+  assert.is(hasEnded, false);
+  backend.last.notify(ACKNOWLEDGED);
+  await turn();
+  assert.is(hasEnded, true);
+});
+
+test('is over when it is closed', async () => {
+  await listen();
+  backend.last.notify(ACKNOWLEDGED);
+  const { last } = backend;
+  await refresh();
+  listening?.refresh();
+  listening?.close();
+  await turn();
+  assert.is(last.isCancelled, true);
+  assert.is(backend.open.length, 0);
+  mock.timers.tick(60_000);
+  assert.is(backend.exchanges.length, 2);
+});
+
+test.run();
+
+async function listen(capabilities: Peer['capabilities'] = { tools: { listChanged: true } }): Promise<void> {
+  listening = new Listening({
+    ref: { listen: (request) => backend.exchange(request) },
+    peer: { capabilities },
+    uris: wanted,
+    alarm,
+    deliver: (message) => heard.push(message),
+  });
+  await turn();
+}
+
+/** Within this moment. */
+async function hasAgreed(): Promise<boolean> {
+  let isAgreed = false;
+  void (async () => {
+    await listening?.agreed;
+    isAgreed = true;
+  })();
+  await turn();
+  await turn();
+  return isAgreed;
+}
+
+async function refresh(): Promise<void> {
+  listening?.refresh();
+  await turn();
+}
+
+/** Microtasks are done. */
+async function turn(): Promise<void> {
+  await Promise.resolve();
+}

@@ -1,0 +1,172 @@
+// A conversation that is a session's own: what is kept of it, and when it is closed.
+
+import * as assert from 'uvu/assert';
+import { OwnPin } from '../../../src/actors/client-sessions/client-session-own.ts';
+import type { Listener } from '../../../src/actors/client-sessions/client-session-parts.ts';
+import type { ServerMessage } from '../../../src/domain/client.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { alarmOf } from '../../../src/gateway/alarm.ts';
+import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { steadyPace } from '../../helpers/turns.ts';
+import { MODERN, SessionStage, settled } from './client-session-stage.ts';
+
+const alarm = alarmOf(steadyPace());
+
+const test = suite('client session: own');
+let stage = new SessionStage();
+let upstream = new ScriptedTransport();
+
+test.before.each(async () => {
+  stage = new SessionStage();
+  await stage.add('a');
+  upstream = new ScriptedTransport();
+});
+test.after.each(() => stage.close());
+
+test('closes when its last call has ended after the session went elsewhere', async () => {
+  const pin = pinOf(false);
+  pin.take();
+  pin.take();
+  pin.retire();
+  pin.release();
+  assert.is(upstream.isClosed, false);
+  pin.release();
+  assert.is(upstream.isClosed, true);
+  assert.is(pin.isIntact, false);
+});
+
+test('closes at once when the session is over, and once', async () => {
+  const pin = pinOf(true);
+  pin.take();
+  await Promise.all([pin.close(), pin.close()]);
+  pin.release();
+  pin.retire();
+  assert.is(upstream.closings, 1);
+  assert.is(upstream.listeners, 0);
+});
+
+test('outlives a conversation that breaks its promise never to fail when it is closed', async () => {
+  upstream.thrownByClose = new Error('it cannot be closed');
+  await pinOf(false).close();
+});
+
+test('resolves when nothing is left of it', async () => {
+  upstream.closesSlowly = true;
+  let isClosed = false;
+  const closing = pinOf(false)
+    .close()
+    .then(() => {
+      isClosed = true;
+    });
+  await settled();
+  assert.is(isClosed, false);
+  upstream.finishClosing();
+  await closing;
+});
+
+test('keeps no more than it has room for, and leaves no backend waiting', () => {
+  const pin = pinOf(true);
+  upstream.ask('roots/list', { data: 'x'.repeat(LIMITS.undeliveredBytes / 2) });
+  upstream.tell('notifications/message', { data: 'x'.repeat(LIMITS.undeliveredBytes / 2) });
+  const listener = new Ear();
+  pin.listen(listener);
+  assert.equal([listener.heard, upstream.replies.length], [1, 1]);
+});
+
+for (const keeps of [true, false]) {
+  const kind = keeps ? 'a process' : 'a session over HTTP';
+  test(`tells who listens to ${kind} that it is lost`, async () => {
+    const pin = pinOf(keeps);
+    const listener = new Ear();
+    pin.listen(listener);
+    upstream.tell('notifications/message', { n: 1 });
+    upstream.lose();
+    assert.is(pin.isIntact, false);
+    assert.equal([listener.heard, listener.losses > 0], [1, true]);
+    assert.is(upstream.listeners, 0);
+  });
+  test(`survives that the messages of ${kind} end with an error`, async () => {
+    const pin = pinOf(keeps);
+    pin.listen(new Ear());
+    upstream.breakMessages(new Error('broken'));
+    assert.is(pin.isIntact, false);
+  });
+}
+
+test('is over when the conversation is, whether it says so or not', async () => {
+  const pin = pinOf(false);
+  upstream.breakClosed();
+  assert.is(pin.isIntact, false);
+  upstream = new ScriptedTransport();
+  const other = pinOf(false);
+  upstream.breakClosed(new Error('broken'));
+  assert.is(other.isIntact, false);
+});
+
+test('asks a modern process for what its client wants to hear, while it listens', async () => {
+  upstream = new ScriptedTransport(MODERN);
+  const pin = pinOf(true);
+  assert.is(pin.wants(), undefined);
+  const listener = new Ear();
+  listener.uris = new Set(['x:1']);
+  assert.is(pin.opening, undefined);
+  const leave = pin.listen(listener);
+  const opening = pin.opening;
+  await settled();
+  assert.equal(upstream.last.request, {
+    method: 'subscriptions/listen',
+    params: { notifications: { resourcesListChanged: true, resourceSubscriptions: ['x:1'] } },
+  });
+  const [first] = upstream.open;
+  first?.notify('notifications/subscriptions/acknowledged');
+  await opening;
+  assert.is(pin.opening, undefined);
+  first?.notify('notifications/resources/updated', { uri: 'x:1' });
+  upstream.tell('notifications/message', { level: 'info' });
+  const updated = { kind: 'notification', method: 'notifications/resources/updated', params: { uri: 'x:1' } };
+  assert.equal([listener.heard, listener.last], [1, updated]);
+  listener.uris = new Set(['x:1', 'x:2']);
+  const known = pin.wants();
+  await settled();
+  upstream.last.notify('notifications/subscriptions/acknowledged');
+  await known;
+  assert.is(upstream.open.length, 1);
+  leave();
+  assert.equal([upstream.open.length, upstream.listeners], [0, 0]);
+});
+
+test('tells who listens to a modern process that it is lost, and asks it no more', async () => {
+  upstream = new ScriptedTransport(MODERN);
+  const pin = pinOf(true);
+  const [gone, listener] = [new Ear(), new Ear()];
+  const leave = pin.listen(gone);
+  pin.listen(listener);
+  leave();
+  await settled();
+  assert.is(upstream.open.length, 1);
+  upstream.lose();
+  assert.equal([pin.isIntact, gone.losses, listener.losses], [false, 0, 1]);
+  await settled();
+  assert.is(upstream.exchanges.length, 1);
+});
+
+test.run();
+
+function pinOf(keeps: boolean): OwnPin {
+  return new OwnPin(stage.ref('a'), upstream, { keeps, alarm });
+}
+
+class Ear implements Listener {
+  uris = new Set<string>();
+  heard = 0;
+  last: ServerMessage | undefined;
+  losses = 0;
+  deliver(message: ServerMessage): void {
+    this.heard += 1;
+    this.last = message;
+  }
+  lost(): void {
+    this.losses += 1;
+  }
+}

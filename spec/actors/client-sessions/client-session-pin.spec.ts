@@ -1,0 +1,159 @@
+// What a session needs at an instance, by the era and the transport of the instance, the template and the client.
+
+import * as assert from 'uvu/assert';
+import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import type { ClientProfile } from '../../../src/domain/client.ts';
+import type { InstanceDefinition } from '../../../src/domain/instance.ts';
+import type { Peer } from '../../../src/domain/mcp.ts';
+import type { SessionSharing } from '../../../src/domain/policy.ts';
+import { suite } from '../../helpers/suite.ts';
+import {
+  ASKABLE,
+  FULL,
+  HTTP,
+  MODERN,
+  PLAIN,
+  SessionStage,
+  settled,
+  simulateTime,
+} from './client-session-stage.ts';
+
+const test = suite('client session: pin');
+let stage = new SessionStage();
+simulateTime(test, () => stage.close());
+
+const PIPE = { transport: 'stdio', command: 'serve' } as const;
+const SSE = { ...HTTP, transport: 'sse' } as const;
+const BARE = { ...FULL, era: 'bare', protocolVersion: '' } as const;
+
+/** What a backend of both eras says of itself to a legacy client. */
+const DUAL = { ...MODERN, own: { ...FULL, era: 'legacy' } } as const;
+
+type Row = readonly [
+  SessionSharing,
+  ClientProfile,
+  Partial<Peer> & { readonly own?: Partial<Peer> },
+  Partial<InstanceDefinition>,
+  boolean,
+];
+
+const ROWS: readonly Row[] = [
+  ['auto', PLAIN, FULL, PIPE, false],
+  ['auto', ASKABLE, FULL, PIPE, true],
+  ['shared', ASKABLE, FULL, PIPE, false],
+  ['isolated', PLAIN, FULL, PIPE, true],
+  ['auto', PLAIN, FULL, HTTP, true],
+  ['shared', PLAIN, FULL, HTTP, true],
+  ['auto', PLAIN, FULL, SSE, true],
+  ['isolated', ASKABLE, MODERN, HTTP, false],
+  ['shared', PLAIN, DUAL, HTTP, true],
+  ['auto', ASKABLE, DUAL, HTTP, true],
+  ['auto', ASKABLE, MODERN, PIPE, false],
+  ['shared', ASKABLE, MODERN, PIPE, false],
+  ['isolated', PLAIN, MODERN, PIPE, true],
+  ['isolated', PLAIN, DUAL, PIPE, true],
+  ['isolated', ASKABLE, BARE, PIPE, false],
+  ['isolated', ASKABLE, BARE, HTTP, false],
+];
+
+for (const [session, client, { own, ...peer }, fields, isOwn] of ROWS) {
+  const who = client === ASKABLE ? 'a client that can be asked' : 'a client that cannot be asked';
+  const where = `${own === undefined ? (peer.era ?? 'legacy') : 'both eras'}, ${fields.transport}`;
+  test(`${session}: ${who} has ${isOwn ? 'a conversation of its own' : 'a part'} (${where})`, async () => {
+    stage = new SessionStage({ policy: { session } });
+    await stage.add('a', { peer, fields, ...(own === undefined ? {} : { own }) });
+    const opened = await stage.open(client);
+    assert.is(opened.isShared, !isOwn);
+    assert.is(opened.peer.era, isOwn ? ((own ?? peer).era ?? 'legacy') : (peer.era ?? 'legacy'));
+    assert.is(stage.upstreams('a').length, isOwn ? 1 : 0);
+  });
+}
+
+test('has a part where the backend keeps nothing for a single client', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { peer: FULL, fields: HTTP });
+  stage.ref('a').openUpstream = () => Promise.resolve(undefined);
+  const session = await stage.open(ASKABLE);
+  assert.is(session.isShared, true);
+  assert.is(session.peer, stage.transport('a').peer);
+});
+
+test('asks a backend that keeps no conversations once, and again when it was restarted', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { peer: MODERN, fields: HTTP });
+  for (let n = 0; n < 3; n += 1) {
+    const session = await stage.open();
+    assert.equal([session.isShared, session.peer.era], [true, 'modern']);
+  }
+  assert.is(stage.transport('a').profiles.length, 1);
+  stage.ref('a').restart();
+  await settled();
+  await settled();
+  assert.is(stage.transports.get('a')?.length, 2);
+  await stage.open();
+  assert.is(stage.transport('a').profiles.length, 1);
+});
+
+test('goes elsewhere when a backend became another while it was asked', async () => {
+  stage = new SessionStage({ policy: { maxRetries: 0 } });
+  await stage.add('a', { peer: MODERN, fields: HTTP });
+  const asked = stage.transport('a');
+  asked.openUpstream = async () => {
+    asked.lose();
+    await settled();
+    return undefined;
+  };
+  const failure: unknown = await stage.open().catch((thrown: unknown) => thrown);
+  assert.match(failure instanceof Error ? failure.message : '', 'it is not connected');
+});
+
+test('tries no more instances than the template wants', async () => {
+  stage = new SessionStage({ policy: { maxRetries: 1 } });
+  let tries = 0;
+  for (const id of ['a', 'b', 'c']) {
+    await stage.add(id, { fields: HTTP });
+    stage.transport(id).openUpstream = () => {
+      tries += 1;
+      return Promise.reject(backendUnavailable('no room', { delivered: 'no' }));
+    };
+  }
+  await stage.open().catch(() => undefined);
+  assert.is(tries, 2);
+});
+
+test('closes a conversation that breaks while it is told what it has to know', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { peer: FULL, fields: HTTP });
+  const { pinning } = stage.sessions;
+  const { signal } = new AbortController();
+  const wish = {
+    template: 't',
+    ownerId: 'ann',
+    profile: PLAIN,
+    asksForLog: false,
+    introduce: () => Promise.reject(backendUnavailable('it broke', { delivered: 'unknown' })),
+  };
+  const failure: unknown = await pinning.settle(wish, { signal }).catch((thrown: unknown) => thrown);
+  assert.match(failure instanceof Error ? failure.message : '', 'it broke');
+  assert.is(stage.upstreams('a')[0]?.isClosed, true);
+});
+
+test('goes back to where it was only when nobody else is there', async () => {
+  stage = new SessionStage();
+  for (const id of ['a', 'b']) await stage.add(id);
+  const { pinning } = stage.sessions;
+  const wish = { template: 't', ownerId: 'ann', profile: PLAIN, asksForLog: false };
+  const { signal } = new AbortController();
+  for (let n = 0; n < 4; n += 1) {
+    const pin = await pinning.settle(wish, { last: stage.ref('a'), signal });
+    assert.is(pin.ref.id, 'b');
+    pin.retire();
+  }
+  stage.ref('b').drain();
+  await settled();
+  const pin = await pinning.settle(wish, { last: stage.ref('a'), signal });
+  assert.is(pin.ref.id, 'a');
+  pin.retire();
+});
+
+test.run();

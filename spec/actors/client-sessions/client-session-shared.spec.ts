@@ -1,0 +1,149 @@
+// The conversation that several sessions have a part in: one subscription to it however many listen, and none when nobody
+// does. Who hears what of a legacy one is in client-session-told.spec.ts.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { suite } from '../../helpers/suite.ts';
+import {
+  answers,
+  ask,
+  FULL,
+  HTTP,
+  hear,
+  MODERN,
+  resultOf,
+  SessionStage,
+  settled,
+  simulateTime,
+} from './client-session-stage.ts';
+
+const test = suite('client session: shared');
+const LISTEN = 'subscriptions/listen';
+const UPDATED = 'notifications/resources/updated';
+let stage = new SessionStage();
+simulateTime(
+  test,
+  () => stage.close(),
+  () => {
+    stage = new SessionStage();
+  },
+);
+
+test('listens once, while anybody does', async () => {
+  await stage.add('a', { peer: FULL });
+  const before = stage.transport('a').listeners;
+  const heard = [];
+  for (let n = 0; n < 10; n += 1) heard.push(hear(await stage.open()));
+  assert.is(stage.transport('a').listeners, before + 1);
+  for (const { subscription } of heard) subscription.unsubscribe();
+  assert.is(stage.transport('a').listeners, before);
+});
+
+test('asks a modern instance once for all who listen, and tells each what he asked for', async () => {
+  await stage.add('a', { peer: MODERN, fields: HTTP });
+  const before = listens();
+  const sessions = [await stage.open(), await stage.open(), await stage.open()];
+  const heard = sessions.map(hear);
+  for (const [n, session] of sessions.entries()) {
+    await resultOf(ask(session, { method: 'resources/subscribe', params: { uri: `x:${n % 2}` } }));
+  }
+  await settled();
+  const [listen, ...more] = listens().filter((exchange) => exchange.isOpen && !before.includes(exchange));
+  assert.is(more.length, 0); // each took the place of the one before
+  assert.equal(listen?.request.params?.notifications, {
+    resourcesListChanged: true,
+    resourceSubscriptions: ['x:0', 'x:1'],
+  });
+  listen?.notify('notifications/subscriptions/acknowledged');
+  listen?.notify(UPDATED, { uri: 'x:0' });
+  listen?.notify('notifications/resources/list_changed');
+  listen?.notify('notifications/message', { data: 'of nobody' });
+  assert.equal(
+    heard.map(({ messages }) => messages.map(({ params }) => params.uri ?? 'list')),
+    [['x:0', 'list'], ['list'], ['x:0', 'list']],
+  );
+  for (const { subscription } of heard) subscription.unsubscribe();
+  assert.is(listen?.isOpen, false);
+  assert.is(stage.ref('a').inFlight, 0);
+});
+
+test('tells of the parts of a resource, as the other era does', async () => {
+  await stage.add('a', { peer: FULL, script: answers({}) });
+  const wanted = ['a:b/c', 'a:b/c?x', 'root:///'];
+  const heard = [];
+  for (const uri of wanted) {
+    const session = await stage.open();
+    heard.push(hear(session));
+    await resultOf(ask(session, { method: 'resources/subscribe', params: { uri } }));
+  }
+  for (const uri of ['a:b/c?x', 'a:b/c#y', 'a:b/c/d', 'a:b/cd', 'root:///etc']) {
+    stage.transport('a').tell(UPDATED, { uri });
+  }
+  assert.equal(
+    heard.map(({ messages }) => messages.map(({ params }) => params.uri)),
+    [['a:b/c?x', 'a:b/c#y', 'a:b/c/d'], ['a:b/c?x'], ['root:///etc']],
+  );
+});
+
+test('says when a modern instance has agreed to tell what was subscribed to', async () => {
+  await stage.add('a', { peer: MODERN, fields: HTTP });
+  const session = await stage.open();
+  assert.is(session.opening, undefined);
+  hear(session);
+  assert.ok(session.opening instanceof Promise);
+  await session.opening;
+  assert.is(session.opening, undefined);
+});
+
+test('asks the modern instance that a session moved to', async () => {
+  await stage.add('a', { peer: MODERN });
+  const session = await stage.open();
+  await stage.add('b', { peer: MODERN });
+  const heard = hear(session);
+  await resultOf(ask(session, { method: 'resources/subscribe', params: { uri: 'x:1' } }));
+  stage.transport('a').lose();
+  await settled();
+  const asked = stage.transport('b').open.filter(({ request }) => uris(request.params).includes('x:1'));
+  assert.is(asked.length, 1);
+  asked[0]?.notify(UPDATED, { uri: 'x:1' });
+  assert.is(heard.messages.length, 1);
+});
+
+test('is one with every session of a process, and another after its restart', async () => {
+  await stage.add('a', { script: answers() });
+  const { shared } = stage.sessions.pinning;
+  const { peer } = stage.ref('a');
+  if (peer === undefined) throw new Error('not connected');
+  const [one, other] = [shared.join(stage.ref('a'), peer), shared.join(stage.ref('a'), peer)];
+  assert.is(one, other);
+  stage.transport('a').lose();
+  await settled();
+  assert.is(one.isIntact, false);
+  mock.timers.tick(1_000);
+  await settled();
+  const next = shared.join(stage.ref('a'), stage.ref('a').peer ?? peer);
+  assert.is.not(next, one);
+  one.retire();
+  await other.close();
+  assert.is(shared.size, 1);
+  next.retire();
+  assert.is(shared.size, 0);
+});
+
+test('never passes a request on: nobody could say whom it is for', async () => {
+  await stage.add('a', { peer: FULL });
+  const { messages } = hear(await stage.open());
+  stage.transport('a').ask('roots/list');
+  assert.equal(messages, []);
+});
+
+test.run();
+
+/** What the instance was asked to tell. */
+function listens() {
+  return stage.transport('a').exchanges.filter(({ request: { method } }) => method === LISTEN);
+}
+
+function uris(params: { readonly [field: string]: unknown } = {}): string {
+  return JSON.stringify(params.notifications);
+}

@@ -1,0 +1,135 @@
+// The place of a call between two rounds: kept at the instance and in the conversation until it is left, and lost at once
+// when there is nothing left to keep. What clients see of it is in spec/gateway/mcp-rounds.spec.ts.
+
+import * as assert from 'uvu/assert';
+import type { Pin } from '../../../src/actors/client-sessions/client-session-parts.ts';
+import { KeptPlace } from '../../../src/actors/client-sessions/client-session-stay.ts';
+import { shuttingDown } from '../../../src/domain/errors.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { suite } from '../../helpers/suite.ts';
+import { ASKABLE, MODERN, PLAIN, SessionStage, settled, simulateTime } from './client-session-stage.ts';
+
+const test = suite('client session: stay');
+let stage = new SessionStage();
+simulateTime(
+  test,
+  () => stage.close(),
+  () => {
+    stage = new SessionStage();
+  },
+);
+
+/** A pin at `a`: a part in its conversation, or one of a client's own. */
+async function pinAt(whose: 'shared' | 'own'): Promise<Pin> {
+  await stage.add('a', { peer: MODERN });
+  const profile = whose === 'own' ? ASKABLE : PLAIN;
+  const wish = { template: 't', ownerId: 'ann', profile, asksForLog: false };
+  const session = whose === 'own' ? 'isolated' : 'auto';
+  stage.inner.fleet.govern('t', { ...stage.inner.fleet.group('t').policy, session });
+  return stage.sessions.pinning.settle(wish, { signal: new AbortController().signal });
+}
+
+/** Keeps a place there; `heard` is what it says to its call. */
+function keep(pin: Pin | undefined, isBound = true, { goesOn = false } = {}) {
+  const heard: string[] = [];
+  const kept: KeptPlace = new KeptPlace({
+    pin,
+    ownerId: 'ann',
+    goesOn,
+    exchange: () => {
+      throw new Error('no exchange is made here');
+    },
+    isBound: () => isBound,
+    lost: ({ code, delivered }) => heard.push(`${code} ${delivered}`),
+    left: () => heard.push('left'),
+  });
+  kept.watch();
+  return { kept, heard };
+}
+
+function waitedFor(): number {
+  return stage.ref('a').snapshot(1).inFlight;
+}
+
+for (const whose of ['shared', 'own'] as const) {
+  test(`is waited for in ${whose} conversation until it is left`, async () => {
+    const pin = await pinAt(whose);
+    const { kept, heard } = keep(pin);
+    assert.equal([waitedFor(), heard], [1, []]);
+    kept.leave();
+    kept.leave();
+    kept.end(shuttingDown());
+    assert.equal([waitedFor(), heard], [0, ['left']]);
+    await pin.close();
+  });
+
+  test(`tells once that ${whose} conversation is over`, async () => {
+    const pin = await pinAt(whose);
+    const { heard } = keep(pin);
+    stage.transport('a').lose();
+    await settled();
+    assert.equal([waitedFor(), heard], [0, ['BACKEND_UNAVAILABLE unknown', 'left']]);
+    assert.equal(keep(pin).heard, ['BACKEND_UNAVAILABLE unknown', 'left'], 'it is over already');
+    await pin.close();
+  });
+
+  test(`says nothing when the call may go on elsewhere than in ${whose} conversation`, async () => {
+    const pin = await pinAt(whose);
+    const { kept, heard } = keep(pin, false);
+    stage.transport('a').lose();
+    await settled();
+    assert.equal([waitedFor(), heard], [0, []]);
+    kept.leave();
+    await pin.close();
+  });
+}
+
+test('tells when a conversation of its own ends, and the instance goes on', async () => {
+  const pin = await pinAt('own');
+  const { heard } = keep(pin);
+  stage.upstreams('a')[0]?.lose();
+  assert.equal([stage.ref('a').state, heard], ['healthy', ['BACKEND_UNAVAILABLE unknown', 'left']]);
+});
+
+test('keeps a conversation of its own open that is retired meanwhile', async () => {
+  const pin = await pinAt('own');
+  const { kept } = keep(pin);
+  pin.retire();
+  assert.is(pin.isIntact, true);
+  kept.leave();
+  assert.is(pin.isIntact, false);
+});
+
+test('tells why its session ended, unless its conversation is over: then that', async () => {
+  const pin = await pinAt('own');
+  const ended = keep(pin);
+  ended.kept.end(shuttingDown());
+  const other = keep(pin, false);
+  stage.upstreams('a')[0]?.lose();
+  other.kept.end(shuttingDown());
+  assert.equal(ended.heard[0], 'SHUTTING_DOWN no');
+  assert.equal(other.heard, ['BACKEND_UNAVAILABLE unknown', 'left']);
+});
+
+test('is lost where its owner has too many places, unless its call has one already', async () => {
+  const pin = await pinAt('own');
+  const share = LIMITS.parkedCalls * LIMITS.ownerShare;
+  const all = Array.from({ length: share }, () => keep(pin, false));
+  assert.equal(
+    all.flatMap(({ heard }) => heard),
+    [],
+  );
+  assert.equal(keep(pin, false).heard, ['QUEUE_FULL unknown', 'left']);
+  const next = keep(pin, false, { goesOn: true });
+  assert.equal([next.heard, waitedFor()], [[], share + 1]);
+  for (const { kept } of [...all, next]) kept.leave();
+  assert.is(waitedFor(), 0);
+});
+
+test('has nothing to watch where nobody knows who asked', () => {
+  const { kept, heard } = keep(undefined);
+  kept.end(shuttingDown());
+  assert.equal(heard, ['SHUTTING_DOWN no', 'left']);
+});
+
+test.run();

@@ -1,0 +1,83 @@
+// Those who wait for a pin: each is answered once.
+
+import * as assert from 'uvu/assert';
+import type { Waiter } from '../../../src/actors/client-sessions/client-session-parts.ts';
+import { Waiting } from '../../../src/actors/client-sessions/client-session-waiting.ts';
+import { noHealthyInstance, queueFull } from '../../../src/domain/backend-errors.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { suite } from '../../helpers/suite.ts';
+import { SessionStage } from './client-session-stage.ts';
+
+const test = suite('client session: waiting');
+const stage = new SessionStage();
+
+test.before(async () => {
+  await stage.add('a');
+});
+test.after(() => stage.close());
+
+test('answers each once, in the order in which they came', () => {
+  const waiting = new Waiting();
+  const heard: string[] = [];
+  for (const name of ['one', 'two']) waiting.add(waiter(heard, name));
+  waiting.refuse(() => noHealthyInstance('t'));
+  waiting.refuse(() => noHealthyInstance('t'));
+  assert.equal(heard, ['one NO_HEALTHY_INSTANCE', 'two NO_HEALTHY_INSTANCE']);
+});
+
+test('refuses only those who need what was not to be had', () => {
+  const waiting = new Waiting();
+  const heard: string[] = [];
+  waiting.add(waiter(heard, 'one', true));
+  waiting.add(waiter(heard, 'two'));
+  assert.is(waiting.needsOwn, true);
+  waiting.fail(queueFull('t'));
+  waiting.tell(pin());
+  assert.equal(heard, ['one QUEUE_FULL', 'two a']);
+  assert.is(waiting.needsOwn, false);
+});
+
+test('forgets who left, and makes no error for nobody', () => {
+  const waiting = new Waiting();
+  const heard: string[] = [];
+  const left = waiter(heard, 'left');
+  waiting.add(left);
+  waiting.leave(left);
+  waiting.refuse(() => {
+    throw new Error('nobody waits');
+  });
+  assert.equal(heard, []);
+});
+
+test('lets who comes while others are answered wait for what happens next', () => {
+  const waiting = new Waiting();
+  const heard: string[] = [];
+  const late = waiter(heard, 'late');
+  waiting.add({ ...waiter(heard, 'first'), pinned: () => waiting.add(late) });
+  waiting.tell(pin());
+  assert.equal(heard, []);
+  waiting.tell(pin());
+  assert.equal(heard, ['late a']);
+});
+
+test('takes no more than there is room for', () => {
+  const waiting = new Waiting();
+  for (let n = 0; n < LIMITS.queuedPerInstance; n += 1) assert.is(waiting.add(waiter([], '')), true);
+  assert.is(waiting.add(waiter([], '')), false);
+});
+
+test.run();
+
+function waiter(heard: string[], name: string, needsOwn = false): Waiter {
+  return {
+    needsOwn,
+    pinned: ({ ref }) => heard.push(`${name} ${ref.id}`),
+    refused: ({ code }) => heard.push(`${name} ${code}`),
+  };
+}
+
+function pin() {
+  const ref = stage.ref('a');
+  if (ref.peer === undefined) throw new Error('not connected');
+  return stage.sessions.pinning.shared.join(ref, ref.peer);
+}

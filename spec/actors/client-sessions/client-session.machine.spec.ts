@@ -1,0 +1,159 @@
+// The table of a session's life, walked with duties that are the spec's own.
+
+import { setImmediate as turn } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { createActor, SimulatedClock } from 'xstate';
+import {
+  clientSessionMachine,
+  type SessionDuties,
+} from '../../../src/actors/client-sessions/client-session.machine.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('client session: machine');
+
+class Duties implements SessionDuties {
+  readonly seen: string[] = [];
+  settling = Promise.withResolvers<void>();
+  signal: AbortSignal | undefined;
+  pinned = true;
+  served = false;
+  mayMove = true;
+  mayWait = false;
+  mayFinish = false;
+  isListened = false;
+
+  settle(signal: AbortSignal): Promise<void> {
+    this.signal = signal;
+    this.settling = Promise.withResolvers<void>();
+    return this.settling.promise;
+  }
+  settleMs(): number {
+    return 1_000;
+  }
+  isPinned(): boolean {
+    return this.pinned;
+  }
+  isServed(): boolean {
+    return this.served;
+  }
+  enter(phase: string): void {
+    this.seen.push(phase);
+  }
+  fail(why: { readonly error: unknown } | 'late'): void {
+    this.seen.push(why === 'late' ? 'late' : `failed: ${String(why.error)}`);
+  }
+  refuse(): void {
+    this.seen.push('refused');
+  }
+}
+
+function start(fields: Partial<Duties> = {}) {
+  const duties = Object.assign(new Duties(), fields);
+  const clock = new SimulatedClock();
+  const actor = createActor(clientSessionMachine, { input: duties, clock });
+  actor.start();
+  return { duties, clock, actor };
+}
+
+test('serves at once with a pin, and opens without one', async () => {
+  assert.equal(start().duties.seen, ['serving']);
+  const { duties } = start({ pinned: false });
+  assert.equal(duties.seen, ['opening']);
+  duties.settling.resolve();
+  await turn();
+  assert.equal(duties.seen, ['opening', 'serving']);
+});
+
+test('ends when it cannot be opened, or not in time', async () => {
+  const { duties } = start({ pinned: false });
+  duties.settling.reject('nobody');
+  await turn();
+  assert.equal(duties.seen, ['opening', 'failed: nobody', 'ended']);
+  const late = start({ pinned: false });
+  late.clock.increment(1_000);
+  assert.equal(late.duties.seen, ['opening', 'late', 'ended']);
+  assert.is(late.duties.signal?.aborted, true);
+});
+
+for (const [can, fields, seen] of [
+  ['it is served after all', { served: true }, ['serving', 'serving']],
+  ['it may move', {}, ['serving', 'moving']],
+  ['it may wait', { mayMove: false, mayWait: true }, ['serving', 'refused']],
+  ['it may finish', { mayMove: false, mayFinish: true }, ['serving', 'finishing']],
+  ['it may neither move nor wait', { mayMove: false }, ['serving', 'ended']],
+] as const) {
+  test(`lost: ${can}`, () => {
+    const { duties, actor } = start(fields);
+    actor.send({ type: 'lost' });
+    assert.equal(duties.seen, seen);
+  });
+}
+
+for (const [what, fields, seen] of [
+  ['is served again', { served: true }, 'serving'],
+  ['has still something to finish', { mayFinish: true }, 'finishing'],
+  ['has nothing left to finish', { mayFinish: false }, 'ended'],
+] as const) {
+  test(`finishing: is ${seen} when it ${what}`, () => {
+    const { duties, actor } = start({ mayMove: false, mayFinish: true });
+    actor.send({ type: 'lost' });
+    Object.assign(duties, fields);
+    actor.send({ type: 'rested' });
+    assert.equal(duties.seen, ['serving', 'finishing', seen]);
+  });
+}
+
+test('moves, is adrift when that fails, and moves again when it is wanted', async () => {
+  const { duties, actor, clock } = start();
+  actor.send({ type: 'lost' });
+  duties.settling.reject('nobody');
+  await turn();
+  actor.send({ type: 'wanted' });
+  clock.increment(1_000);
+  assert.equal(duties.seen, ['serving', 'moving', 'failed: nobody', 'adrift', 'moving', 'late', 'adrift']);
+  duties.served = true;
+  actor.send({ type: 'wanted' });
+  assert.is(duties.seen.at(-1), 'serving');
+});
+
+test('ends adrift when it is wanted and may not move any more', async () => {
+  const { duties, actor } = start();
+  actor.send({ type: 'lost' });
+  duties.settling.reject('nobody');
+  await turn();
+  duties.mayMove = false;
+  actor.send({ type: 'wanted' });
+  assert.is(duties.seen.at(-1), 'ended');
+});
+
+test('looks for a place by itself only while its client listens', async () => {
+  for (const isListened of [false, true]) {
+    const { duties, actor, clock } = start({ isListened });
+    actor.send({ type: 'lost' });
+    duties.settling.reject('nobody');
+    await turn();
+    clock.increment(60_000);
+    assert.is(duties.seen.at(-1), isListened ? 'moving' : 'adrift');
+  }
+});
+
+test('serves on where it was when an upgrade fails', async () => {
+  const { duties, actor } = start({ served: true });
+  actor.send({ type: 'upgrade' });
+  duties.settling.reject('no room');
+  await turn();
+  assert.equal(duties.seen, ['serving', 'moving', 'failed: no room', 'serving']);
+});
+
+test('ends from everywhere, and calls off what it was about', () => {
+  for (const way of [[], ['lost'], ['upgrade']] as const) {
+    const { duties, actor } = start();
+    for (const type of way) actor.send({ type });
+    actor.send({ type: 'end' });
+    actor.send({ type: 'end' });
+    assert.is(duties.seen.filter((phase) => phase === 'ended').length, 1);
+    assert.is(duties.signal?.aborted ?? true, true);
+  }
+});
+
+test.run();

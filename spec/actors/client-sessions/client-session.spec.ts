@@ -1,0 +1,229 @@
+// One session as its client sees it: where its requests go, what it hears, and how it ends. Moves are in
+// client-session-failover.spec.ts, the table in client-sessions.spec.ts.
+
+import * as assert from 'uvu/assert';
+import { suite } from '../../helpers/suite.ts';
+import {
+  ASKABLE,
+  ask,
+  FULL,
+  HTTP,
+  hear,
+  PLAIN,
+  resultOf,
+  SessionStage,
+  settled,
+  simulateTime,
+} from './client-session-stage.ts';
+
+const test = suite('client session');
+let stage = new SessionStage();
+simulateTime(
+  test,
+  () => stage.close(),
+  () => {
+    stage = new SessionStage();
+  },
+);
+
+test('has an unguessable id of its own, and knows whose it is', async () => {
+  await stage.add('a');
+  const one = await stage.open(PLAIN, 'ann');
+  const other = await stage.open(PLAIN, 'bob');
+  assert.match(one.id, /^[\w-]{43}$/);
+  assert.is.not(one.id, other.id);
+  assert.equal([one.ownerId, other.ownerId], ['ann', 'bob']);
+  assert.is(one.profile, other.profile);
+});
+
+test('stays with the instance that was chosen for it', async () => {
+  await stage.add('a');
+  await stage.add('b');
+  const sessions = [await stage.open(), await stage.open()];
+  for (const session of sessions) {
+    const results = [];
+    for (let time = 0; time < 5; time += 1) results.push(await resultOf(ask(session, 'read')));
+    assert.is(new Set(results).size, 1);
+  }
+  assert.equal(
+    ['a', 'b'].map((id) => stage.transport(id).asked.filter((method) => method === 'tools/call').length),
+    [5, 5],
+  );
+});
+
+test('shares the pipe of a process when nobody can ask its client anything', async () => {
+  await stage.add('a');
+  const session = await stage.open(PLAIN);
+  assert.is(session.isShared, true);
+  assert.is(session.peer, stage.transport('a').peer);
+  assert.is(stage.upstreams('a').length, 0);
+});
+
+test('has a process of its own when its client can be asked', async () => {
+  await stage.add('a');
+  const session = await stage.open(ASKABLE);
+  assert.is(session.isShared, false);
+  assert.is(await resultOf(ask(session, 'read')), 'a');
+  assert.equal(stage.upstreams('a')[0]?.asked, ['tools/call']);
+  assert.equal(stage.transport('a').profiles, [ASKABLE]);
+});
+
+test('has a session of its own with an HTTP backend, whatever its client declared', async () => {
+  await stage.add('a', { fields: HTTP });
+  const session = await stage.open(PLAIN);
+  await resultOf(ask(session, 'read'));
+  assert.equal(stage.upstreams('a')[0]?.asked, ['tools/call']);
+  await session.close();
+  assert.is(stage.upstreams('a')[0]?.isClosed, true);
+  assert.is(stage.transport('a').isClosed, false);
+});
+
+test('passes a request of its backend on, and the answer back', async () => {
+  await stage.add('a', { script: (exchange) => exchange.ask('sampling/createMessage', { text: 'hi' }) });
+  const session = await stage.open(ASKABLE);
+  const caller = ask(session, 'read');
+  const event = caller.answers[0]?.event;
+  if (event?.kind === 'request') event.answer({ result: { role: 'assistant' } });
+  const exchange = stage.upstreams('a')[0]?.last;
+  assert.equal(exchange?.replies, [{ result: { role: 'assistant' } }]);
+  exchange?.result('done');
+  assert.is(await resultOf(caller), 'done');
+});
+
+test('cancels at the backend what nobody waits for any more', async () => {
+  await stage.add('a', { script: () => undefined });
+  const session = await stage.open();
+  ask(session, 'read').subscription.unsubscribe();
+  assert.is(stage.transport('a').last.isCancelled, true);
+  assert.is(stage.ref('a').inFlight, 0);
+});
+
+test('answers its callers and its listeners when it is closed, and takes nothing more', async () => {
+  await stage.add('a', { script: () => undefined });
+  const session = await stage.open();
+  const caller = ask(session, 'read');
+  const heard = hear(session);
+  const ends: string[] = [];
+  session.ended$.subscribe((reason) => ends.push(reason));
+  await session.close();
+  session.ended$.subscribe((reason) => ends.push(reason));
+  assert.equal(codeOf(await caller.end), 'SESSION_NOT_FOUND');
+  assert.is(heard.isOver, true);
+  assert.equal(ends, ['it was closed', 'it was closed']);
+  assert.equal(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
+  assert.is(hear(session).isOver, true);
+  assert.is(stage.ref('a').inFlight, 0);
+});
+
+test('tells its own backend everything, and one that it shares nothing: nobody could tell who says it', async () => {
+  await stage.add('a');
+  const [own, shared] = [await stage.open(ASKABLE), await stage.open(PLAIN)];
+  for (const session of [own, shared]) {
+    session.notify('notifications/initialized', {});
+    session.notify('notifications/cancelled', { requestId: 1 });
+    session.notify('notifications/roots/list_changed', {});
+    session.notify('notifications/custom', { n: 1 });
+  }
+  const told = (notified: readonly { readonly method: string }[] = []) =>
+    notified.map(({ method }) => method);
+  assert.equal(told(stage.upstreams('a')[0]?.notified), [
+    'notifications/roots/list_changed',
+    'notifications/custom',
+  ]);
+  assert.equal(told(stage.transport('a').notified), []);
+});
+
+test('keeps what its own process says until somebody listens, up to a bound', async () => {
+  await stage.add('a');
+  const session = await stage.open(ASKABLE);
+  const [own] = stage.upstreams('a');
+  own?.ask('roots/list');
+  for (let n = 0; n < 64; n += 1) own?.tell('notifications/message', { n });
+  assert.equal(own?.replies, [{ error: { code: -32603, message: 'The client does not listen.' } }]);
+  const heard = hear(session);
+  own?.tell('notifications/message', { n: 64 });
+  assert.equal(
+    heard.messages.map(({ params }) => params.n),
+    Array.from({ length: 65 }, (_, n) => n),
+  );
+  heard.subscription.unsubscribe();
+  own?.tell('notifications/message', { n: 65 });
+  assert.is(hear(session).messages.length, 1);
+});
+
+test('listens to an HTTP backend only while its client does', async () => {
+  await stage.add('a', { fields: HTTP });
+  const session = await stage.open(PLAIN);
+  const [own] = stage.upstreams('a');
+  own?.tell('notifications/message', { n: 0 });
+  const heard = hear(session);
+  own?.tell('notifications/message', { n: 1 });
+  heard.subscription.unsubscribe();
+  own?.tell('notifications/message', { n: 2 });
+  assert.equal(
+    heard.messages.map(({ params }) => params.n),
+    [1],
+  );
+});
+
+test('hears of a shared process what is meant for all, and nothing else', async () => {
+  await stage.add('a', { peer: FULL });
+  const heard = [await stage.open(), await stage.open()].map(hear);
+  stage.transport('a').tell('notifications/tools/list_changed');
+  stage.transport('a').tell('notifications/message', { data: 'of nobody' });
+  stage.transport('a').tell('notifications/resources/updated', { uri: 'file:///x' });
+  for (const { messages } of heard) {
+    assert.equal(
+      messages.map(({ method }) => method),
+      ['notifications/tools/list_changed'],
+    );
+  }
+});
+
+test('makes no more of two listeners than of one', async () => {
+  await stage.add('a', { peer: FULL });
+  const session = await stage.open();
+  const [one, other] = [hear(session), hear(session)];
+  stage.transport('a').tell('notifications/tools/list_changed');
+  assert.equal([one.messages.length, other.messages.length], [1, 1]);
+  one.subscription.unsubscribe();
+  stage.transport('a').tell('notifications/tools/list_changed');
+  assert.equal([one.messages.length, other.messages.length], [1, 2]);
+});
+
+test('is busy while a call is under way or it is held, not because somebody listens', async () => {
+  await stage.add('a', { script: () => undefined });
+  const session = await stage.open();
+  const seen = [session.isBusy];
+  const caller = ask(session, 'read');
+  seen.push(session.isBusy);
+  caller.subscription.unsubscribe();
+  seen.push(session.isBusy);
+  const heard = hear(session);
+  seen.push(session.isBusy);
+  heard.subscription.unsubscribe();
+  const release = session.hold();
+  seen.push(session.isBusy);
+  release();
+  release();
+  seen.push(session.isBusy);
+  assert.equal(seen, [false, true, false, false, true, false]);
+  await settled();
+});
+
+test('is at the instance that it is pinned to', async () => {
+  await stage.add('a');
+  await stage.add('b');
+  const session = await stage.open();
+  const where = session.instance?.id;
+  assert.equal(
+    ['a', 'b', 'c'].map((id) => session.at(id)?.instance?.id),
+    ['a', 'b', 'c'].map((id) => (id === where ? id : undefined)),
+  );
+});
+
+test.run();
+
+function codeOf(end: string | Error): string {
+  return end instanceof Error && 'code' in end ? String(end.code) : String(end);
+}

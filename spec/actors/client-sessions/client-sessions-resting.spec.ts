@@ -1,0 +1,94 @@
+// The order of use, and how many are parked and ended in one go. What it means to be parked is client-sessions-unused.spec.ts's.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import {
+  type Resting,
+  RestingSessions,
+} from '../../../src/actors/client-sessions/client-sessions-resting.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { alarmOf } from '../../../src/gateway/alarm.ts';
+import { suite } from '../../helpers/suite.ts';
+import { steadyPace } from '../../helpers/turns.ts';
+
+const test = suite('client sessions: resting');
+const IDLE_MS = 10 * LIMITS.sessionParkMs;
+const GO_MS = 20;
+const MANY = 60;
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }));
+test.after.each(() => mock.timers.reset());
+
+test('finds those that were added until they are deleted', () => {
+  const { resting, add } = staged();
+  const [first, second] = add(2);
+  assert.equal([resting.size, resting.find(first?.id ?? '')], [2, first]);
+  if (first !== undefined) resting.delete(first);
+  assert.equal([resting.size, resting.find(first?.id ?? '')], [1, undefined]);
+  assert.equal(resting.all(), [second]);
+});
+
+test('parks who rests, and wakes who is used', () => {
+  const { resting, add } = staged();
+  const [first] = add(2);
+  mock.timers.tick(LIMITS.sessionParkMs);
+  assert.equal([resting.parked, first?.isParked], [2, true]);
+  if (first !== undefined) resting.used(first);
+  assert.equal([resting.parked, resting.size, first?.isParked], [1, 2, false]);
+});
+
+test('ends a few in one go, those first that were not used for longest', () => {
+  const { resting, add, ended } = staged();
+  const sessions = add(MANY);
+  const [first] = sessions;
+  mock.timers.tick(LIMITS.sessionParkMs);
+  if (first !== undefined) resting.used(first);
+  mock.timers.tick(IDLE_MS - LIMITS.sessionParkMs);
+  assert.equal(ended, sessions.slice(1, 1 + LIMITS.paceTasks));
+  mock.timers.tick(GO_MS);
+  assert.is(ended.length, 2 * LIMITS.paceTasks);
+  mock.timers.tick(GO_MS);
+  assert.equal([ended.length, resting.size], [MANY - 1, 1]);
+});
+
+test('makes room with a few whose time is over: of that owner, or anybody', () => {
+  const { resting, add, ended } = staged();
+  add(MANY, 'ann');
+  const bobs = add(2, 'bob');
+  resting.makeRoom();
+  assert.is(ended.length, 0);
+  resting.stop(); // only makeRoom ends any
+  mock.timers.tick(IDLE_MS);
+  resting.makeRoom('bob');
+  assert.equal(ended, bobs);
+  resting.makeRoom();
+  assert.is(ended.length, 2 + LIMITS.paceTasks);
+});
+
+test('neither parks nor ends any once it was stopped', () => {
+  const { resting, add, ended } = staged();
+  add(2);
+  resting.stop();
+  add(1);
+  mock.timers.tick(2 * IDLE_MS);
+  assert.equal([resting.parked, ended.length], [0, 0]);
+});
+
+test.run();
+
+function staged() {
+  const ended: Resting[] = [];
+  const end = (session: Resting): void => {
+    ended.push(session);
+    resting.delete(session);
+  };
+  const alarm = alarmOf(steadyPace());
+  const resting = new RestingSessions<Resting>({ idleMs: IDLE_MS, now: () => Date.now(), alarm, end });
+  const add = (count: number, ownerId = 'ann'): Resting[] =>
+    Array.from({ length: count }, (_, number) => {
+      const id = `${ownerId} ${number}`;
+      const session: Resting = { id, ownerId, usedAtMs: 0, isParked: false, park: () => true };
+      resting.add(session);
+      return session;
+    });
+  return { resting, add, ended };
+}

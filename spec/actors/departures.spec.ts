@@ -1,0 +1,81 @@
+// What is left of instances that go, by itself; what the fleet makes of it is in fleet-successor, fleet-crash and fleet-close.
+// Time is simulated.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { Departures } from '../../src/actors/departures.ts';
+import { definition, Stage, settled, silent } from '../helpers/failing-backend.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('departures');
+const MANAGED = { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' };
+let stage = new Stage();
+let departures = new Departures();
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  stage = new Stage();
+  departures = new Departures();
+});
+test.after.each(() => {
+  mock.timers.reset();
+  return stage.close();
+});
+
+test('are over at once when nobody goes', async () => {
+  await departures.ended();
+  assert.equal([...departures.leaving], []);
+  assert.is(departures.predecessorsOf(definition('a', MANAGED)), undefined);
+});
+
+test('know who leaves until it has ended', async () => {
+  const ref = await stage.add('a', silent);
+  stage.call('write');
+  const left = departures.leave(ref, 10_000);
+  assert.equal([ref.state, [...departures.leaving]], ['draining', [ref]]);
+  stage.backend('a').last.result();
+  await left;
+  assert.equal([ref.state, [...departures.leaving]], ['stopped', []]);
+});
+
+test('hurry those that leave already', async () => {
+  const ref = await stage.add('a', silent);
+  stage.call('write', { timeoutMs: 60_000 });
+  void departures.leave(ref, 30_000);
+  departures.hurry(1_000);
+  mock.timers.tick(1_000);
+  await departures.ended();
+  assert.is(ref.state, 'stopped');
+});
+
+test('wait for the backend of one that broke, which has no calls any more', async () => {
+  const ref = await stage.add('a', silent);
+  const { promise: gone, resolve } = Promise.withResolvers<void>();
+  departures.broke(ref, gone);
+  assert.equal([...departures.leaving], []);
+  let isOver = false;
+  const ended = departures.ended().then(() => {
+    isOver = true;
+  });
+  await settled();
+  assert.is(isOver, false);
+  resolve();
+  await ended;
+});
+
+test('hold the endpoint of a program until it is gone, for programs only', async () => {
+  const ref = await stage.add('a', silent, { fields: MANAGED });
+  const { promise: gone, resolve } = Promise.withResolvers<void>();
+  departures.broke(ref, gone);
+  const { endpoint } = MANAGED;
+  assert.is(departures.predecessorsOf(definition('b', { endpoint })), undefined);
+  const elsewhere = { ...MANAGED, endpoint: 'http://127.0.0.1:10/mcp' };
+  assert.is(departures.predecessorsOf(definition('b', elsewhere)), undefined);
+  const before = departures.predecessorsOf(definition('b', MANAGED));
+  assert.ok(before);
+  resolve();
+  await before;
+  assert.is(departures.predecessorsOf(definition('b', MANAGED)), undefined);
+});
+
+test.run();

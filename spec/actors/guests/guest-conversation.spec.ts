@@ -1,0 +1,173 @@
+// The life of one conversation: opened, used, left alone, ended from either side.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { GuestConversation } from '../../../src/actors/guests/guest-conversation.ts';
+import { NOBODY_THERE } from '../../../src/actors/guests/guest-upstream.ts';
+import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { hasCode } from '../../../src/domain/errors.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import type { Upstream } from '../../../src/transports/transport.ts';
+import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { alarm, settled } from './guest-stage.ts';
+
+const test = suite('a conversation of guests');
+
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
+test.after.each(() => mock.timers.reset());
+
+test('is at hand once it is open', async () => {
+  const { conversation, upstream, opening } = start();
+  assert.is(conversation.upstream, undefined);
+  opening.resolve(upstream);
+  await settled();
+  assert.is(conversation.upstream, upstream);
+});
+
+test('takes one call at a time when it is exclusive, any number when not', () => {
+  for (const isExclusive of [true, false]) {
+    const { conversation } = start(isExclusive);
+    conversation.take();
+    assert.is(conversation.isFree, !isExclusive);
+    conversation.giveBack();
+    assert.is(conversation.isFree, true);
+  }
+});
+
+test('retires when it was idle for a minute, counted from its last use', async () => {
+  const { conversation, upstream, told } = await open();
+  conversation.take();
+  mock.timers.tick(3 * LIMITS.guestIdleMs);
+  conversation.giveBack();
+  mock.timers.tick(LIMITS.guestIdleMs - 1);
+  assert.equal(told, []);
+  mock.timers.tick(1);
+  await settled();
+  assert.equal([told, upstream.closings, conversation.isFree], [['retired', 'gone'], 1, false]);
+});
+
+test('ends behind its last call when it retires', async () => {
+  const { conversation, upstream, told } = await open();
+  conversation.take();
+  conversation.take();
+  conversation.retire();
+  conversation.retire();
+  conversation.giveBack();
+  await settled();
+  assert.equal([told, upstream.closings], [['retired'], 0]);
+  conversation.giveBack();
+  await settled();
+  assert.equal([told, upstream.closings], [['retired', 'gone'], 1]);
+});
+
+test('retires when its backend ends it, or breaks its word', async () => {
+  for (const end of ['lose', 'breakClosed'] as const) {
+    const { upstream, told } = await open();
+    if (end === 'lose') upstream.lose();
+    else upstream.breakClosed(new Error('a fault'));
+    await settled();
+    assert.equal(told, ['retired', 'gone']);
+  }
+});
+
+test('is gone when it could not be opened', async () => {
+  const { conversation, opening, told } = start();
+  opening.reject(backendUnavailable('connection refused', { delivered: 'no' }));
+  await settled();
+  assert.equal([told, conversation.isFree], [['retired', 'gone'], false]);
+});
+
+test('calls its opening off when it is closed, and closes what is opened all the same', async () => {
+  const { conversation, opening, upstream, signals, told } = start();
+  const closed = conversation.close();
+  assert.is(signals[0]?.aborted, true);
+  opening.resolve(upstream);
+  await closed;
+  assert.equal([told, upstream.closings], [['retired', 'gone'], 1]);
+});
+
+test('closes without mercy for its calls, and without fail', async () => {
+  const { conversation, upstream, told } = await open();
+  conversation.take();
+  upstream.thrownByClose = new Error('a fault');
+  await conversation.close();
+  assert.equal(told, ['retired', 'gone']);
+});
+
+test('lets whoever wants a level wait until it is set, and asks for no less than before', async () => {
+  const { conversation, upstream } = await open();
+  const first = conversation.wantLevel('error');
+  assert.is(conversation.wantLevel('error'), first);
+  await settled();
+  upstream.last.result();
+  await first;
+  assert.is(conversation.wantLevel('alert'), undefined);
+  assert.ok(conversation.wantLevel('debug') !== undefined);
+  await settled();
+  assert.equal(
+    upstream.exchanges.map(({ request }) => request.params),
+    [{ level: 'error' }, { level: 'debug' }],
+  );
+});
+
+test('waits five seconds for that, and takes a refusal for an answer', async () => {
+  const { conversation, upstream } = await open();
+  const late = conversation.wantLevel('error');
+  await settled();
+  mock.timers.tick(5_000);
+  await late;
+  assert.is(upstream.last.isCancelled, true);
+  const refused = conversation.wantLevel('info');
+  await settled();
+  upstream.last.refuse(-32601);
+  await refused;
+});
+
+test('refuses what the backend asks in the middle of a request of the gateway itself', async () => {
+  const { conversation, upstream } = await open();
+  const answer = conversation.ask({ method: 'resources/subscribe' }, 1_000);
+  await settled();
+  upstream.last.ask('roots/list');
+  assert.equal(upstream.last.replies, [NOBODY_THERE]);
+  mock.timers.tick(1_000);
+  const failure = await answer.catch((thrown: unknown) => thrown);
+  assert.is(hasCode(failure, 'BACKEND_TIMEOUT'), true);
+});
+
+test.run();
+
+function start(isExclusive = false) {
+  const opening = Promise.withResolvers<Upstream>();
+  const signals: AbortSignal[] = [];
+  const told: string[] = [];
+  const clock = { now: () => Date.now(), alarm };
+  const conversation = new GuestConversation(clock, {
+    key: 'k',
+    ownerId: 'ann',
+    isExclusive,
+    isHeard: false,
+    open: (signal) => {
+      signals.push(signal);
+      return opening.promise;
+    },
+    onRetired: (gone) => {
+      told.push('retired');
+      void gone.then(() => told.push('gone'));
+    },
+  });
+  return {
+    conversation,
+    opening,
+    signals,
+    told,
+    upstream: new ScriptedTransport({ capabilities: { logging: {} } }),
+  };
+}
+
+async function open() {
+  const started = start();
+  started.opening.resolve(started.upstream);
+  await settled();
+  return started;
+}

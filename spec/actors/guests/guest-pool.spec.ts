@@ -1,0 +1,211 @@
+// Whose conversation is whose, how many there may be, and what is left when all is over.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import type { GuestConversation } from '../../../src/actors/guests/guest-conversation.ts';
+import { type GuestHost, GuestPool } from '../../../src/actors/guests/guest-pool.ts';
+import { GuestUpstream } from '../../../src/actors/guests/guest-upstream.ts';
+import { hasCode } from '../../../src/domain/errors.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { definition } from '../instances/instance-stage.ts';
+import { ASKABLE, alarm, profile, settled } from './guest-stage.ts';
+
+const test = suite('the pool of guests');
+const MOST = LIMITS.isolatedProcesses;
+
+let pool = new GuestPool({ now: () => Date.now(), alarm });
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+  pool = new GuestPool({ now: () => Date.now(), alarm });
+});
+test.after.each(async () => {
+  await pool.close();
+  mock.timers.reset();
+});
+
+test('keeps instances, owners and capabilities apart', () => {
+  const [one, other] = [host('http'), host('http')];
+  const leases = [
+    pool.lease(one, guest('ann')),
+    pool.lease(one, guest('bob')),
+    pool.lease(other, guest('ann')),
+    pool.lease(one, { ...guest('ann'), profile: ASKABLE }),
+  ];
+  assert.is(new Set(leases.map(({ conversation }) => conversation)).size, 4);
+  const again = pool.lease(one, guest('ann'));
+  assert.is(again.conversation, leases[0]?.conversation);
+  assert.equal([again.isNew, leases.every(({ isNew }) => isNew)], [false, true]);
+});
+
+test('hands out no process twice at a time', () => {
+  const one = host('stdio');
+  const first = pool.lease(one, guest('ann'));
+  const second = pool.lease(one, guest('ann'));
+  assert.is.not(first.conversation, second.conversation);
+  first.release(true);
+  first.release(true);
+  assert.is(pool.lease(one, guest('ann')).conversation, first.conversation);
+  assert.is.not(pool.lease(one, guest('ann')).conversation, first.conversation);
+});
+
+test('hands out no single stream twice at a time when its server may ask which client it belongs to', () => {
+  const one = host('sse');
+  const askable = { ...guest('ann'), profile: ASKABLE };
+  const first = pool.lease(one, askable);
+  assert.is.not(pool.lease(one, askable).conversation, first.conversation);
+  first.release(true);
+  assert.is(pool.lease(one, askable).conversation, first.conversation);
+  const plain = pool.lease(one, guest('ann'));
+  assert.is(pool.lease(one, guest('ann')).conversation, plain.conversation, 'nothing can be asked');
+});
+
+test('has more room over a network, and no more than that', () => {
+  const one = host('http');
+  for (let n = 0; n < 1_024; n += 1) pool.lease(one, guest(`owner ${n}`));
+  assert.is(refused(one), true);
+});
+
+test('makes room by ending what was not used for the longest time', async () => {
+  const one = host('stdio');
+  const leases = Array.from({ length: MOST }, (_, n) => pool.lease(one, guest(`owner ${n}`)));
+  assert.is(refused(one), true);
+  mock.timers.tick(1);
+  leases[7]?.release(true);
+  mock.timers.tick(1);
+  leases[3]?.release(true);
+  pool.lease(one, guest('ann'));
+  assert.equal([leases[7]?.conversation.isFree, leases[3]?.conversation.isFree], [false, true]);
+  await settled();
+  assert.is(pool.size, MOST);
+  assert.is(one.transport.upstreams[7]?.closings, 1);
+});
+
+test('does not begin more than as many again while those that end take their time', async () => {
+  const one = host('stdio');
+  for (let n = 0; n < MOST; n += 1) pool.lease(one, guest(`owner ${n}`)).release(true);
+  await settled();
+  for (const upstream of one.transport.upstreams) upstream.closesSlowly = true;
+  for (let n = 0; n < MOST; n += 1) pool.lease(one, guest(`other ${n}`)).release(true);
+  assert.is(refused(one), true);
+  for (const upstream of one.transport.upstreams) upstream.finishClosing();
+  await settled();
+  assert.is(pool.size, MOST);
+  assert.is(refused(one), false);
+});
+
+test('counts every instance for itself', () => {
+  const [one, other] = [host('stdio'), host('stdio')];
+  for (let n = 0; n < MOST; n += 1) pool.lease(one, guest(`owner ${n}`));
+  assert.equal([refused(one), refused(other)], [true, false]);
+});
+
+test('hears what is said beside the calls of a process, and over HTTP where something may be asked', async () => {
+  const [web, pipe] = [host('http'), host('stdio')];
+  const opened = await Promise.all(
+    [
+      pool.lease(web, { ...guest('ann'), profile: ASKABLE }),
+      pool.lease(web, guest('ann')),
+      pool.lease(pipe, guest('ann')),
+    ].map(({ conversation }) => conversation.opened),
+  );
+  assert.equal(
+    opened.map((upstream) => upstream instanceof GuestUpstream),
+    [true, false, true],
+  );
+});
+
+test('forgets an instance whose conversations are gone', async () => {
+  const one = host('http');
+  pool.lease(one, guest('ann'));
+  await settled();
+  one.transport.lose();
+  await settled();
+  assert.is(pool.size, 1, 'its call has not ended');
+  await pool.close();
+  assert.is(pool.size, 0);
+});
+
+test('tells of the conversations of one owner with one instance, present and future', async () => {
+  const [one, other] = [host('stdio'), host('stdio')];
+  const { conversation } = pool.lease(one, guest('ann'));
+  await settled();
+  const heard: GuestConversation[] = [];
+  const subscription = pool.ofOwner(one, { id: 'ann' }).subscribe((known) => heard.push(known));
+  const next = pool.lease(one, guest('ann'));
+  pool.lease(one, guest('bob'));
+  pool.lease(other, guest('ann'));
+  assert.is(heard.length, 1, 'the other one is not open yet');
+  await settled();
+  assert.equal([heard.length, heard[0] === conversation, heard[1] === next.conversation], [2, true, true]);
+  subscription.unsubscribe();
+});
+
+test('ends the conversations of one owner, and no other', async () => {
+  const one = host('stdio');
+  const leases = ['ann', 'bob', 'ann'].map((id) => pool.lease(one, guest(id)));
+  await settled();
+  assert.equal(pool.owners.toSorted(), ['ann', 'ann', 'bob']);
+  await pool.endOf('ann');
+  assert.equal(pool.owners, ['bob']);
+  assert.equal(
+    one.transport.upstreams.map(({ isClosed }) => isClosed),
+    [true, false, true],
+  );
+  assert.equal([pool.size, leases[1]?.conversation.upstream?.peer.era], [1, 'legacy']);
+});
+
+test('opens on behalf of its owner', async () => {
+  const owners: (string | undefined)[] = [];
+  const { openUpstream, ...rest } = host('stdio');
+  const one: GuestHost = {
+    ...rest,
+    openUpstream: (declared, signal, ownerId) => {
+      owners.push(ownerId);
+      return openUpstream(declared, signal, ownerId);
+    },
+  };
+  await pool.lease(one, guest('ann')).conversation.opened;
+  assert.equal(owners, ['ann']);
+});
+
+test('ends everything when it closes, openings included', async () => {
+  const one = host('http');
+  const { conversation } = pool.lease(one, guest('ann'));
+  await pool.close();
+  await conversation.opened.catch(() => undefined);
+  assert.throws(
+    () => pool.lease(one, guest('ann')),
+    (thrown: unknown) => hasCode(thrown, 'SHUTTING_DOWN'),
+  );
+  assert.equal([pool.size, one.transport.upstreams.every(({ isClosed }) => isClosed)], [0, true]);
+});
+
+test.run();
+
+function guest(id: string) {
+  return { owner: { id }, profile: profile() };
+}
+
+function host(transport: 'http' | 'sse' | 'stdio'): GuestHost & { readonly transport: ScriptedTransport } {
+  const backend = new ScriptedTransport();
+  return {
+    template: 't',
+    definition: definition({ transport }),
+    openUpstream: (declared, signal) => backend.openUpstream(declared, signal),
+    transport: backend,
+  };
+}
+
+/** True when there is no room for one more, which is given back at once. */
+function refused(one: GuestHost): boolean {
+  try {
+    pool.lease(one, guest('one more')).release(true);
+    return false;
+  } catch (thrown) {
+    if (!hasCode(thrown, 'QUEUE_FULL')) throw thrown;
+    return true;
+  }
+}

@@ -1,0 +1,61 @@
+// What crosses from the modern era to the legacy one: everything that is the caller's, nothing that only one side knows.
+
+import * as assert from 'uvu/assert';
+import { forLegacy, hears, logLevelOf } from '../../../src/actors/guests/guest-request.ts';
+import type { Answer } from '../../../src/domain/exchange.ts';
+import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
+import { META } from '../../../src/domain/mcp.ts';
+import { suite } from '../../helpers/suite.ts';
+import { modernCall } from './guest-stage.ts';
+
+const test = suite('the request of a guest');
+
+test('loses the envelope, and `_meta` when nothing else is in it', () => {
+  const request = modernCall({ [META.logLevel]: 'info', [META.subscriptionId]: 1 });
+  assert.equal(forLegacy(request), { method: 'tools/call', params: { name: 'write', arguments: {} } });
+});
+
+test('keeps what the caller put in, and its headers', () => {
+  const kept = { progressToken: 'p', tracestate: 'x=1', [META.serverInfo]: 'not an envelope', other: null };
+  const request = { ...modernCall(kept), headers: { 'mcp-param-x': '1' } };
+  assert.equal(forLegacy(request), {
+    method: 'tools/call',
+    params: { name: 'write', arguments: {}, _meta: kept },
+    headers: { 'mcp-param-x': '1' },
+  });
+  assert.ok(
+    request.params?._meta && META.clientInfo in Object(request.params._meta),
+    'the original is as it was',
+  );
+});
+
+test('is the very same where there is nothing to lose', () => {
+  for (const params of [undefined, {}, { _meta: { progressToken: 1 } }, { _meta: 'no object' }]) {
+    const request = params === undefined ? { method: 'x' } : { method: 'x', params };
+    assert.is(forLegacy(request), request);
+  }
+});
+
+test('opts in to log lines with a level that there is', () => {
+  const level = (value: JsonValue) => logLevelOf(modernCall({ [META.logLevel]: value }));
+  assert.equal(
+    [level('debug'), level('loud'), level(3), level(null)],
+    ['debug', undefined, undefined, undefined],
+  );
+  assert.equal([logLevelOf({ method: 'x' }), logLevelOf(modernCall())], [undefined, undefined]);
+});
+
+test('hears log lines from its level on, and everything else', () => {
+  const heard = (level: string | undefined, params: JsonObject) =>
+    hears(level)(answer('notifications/message', params));
+  assert.equal([heard(undefined, { level: 'emergency' }), heard('info', { level: 'debug' })], [false, false]);
+  assert.equal([heard('info', { level: 'info' }), heard('info', { level: 'alert' })], [true, true]);
+  assert.equal([heard('info', { level: 'loud' }), heard('info', {})], [true, true]);
+  assert.is(hears(undefined)(answer('notifications/progress', {})), true);
+});
+
+test.run();
+
+function answer(method: string, params: JsonObject): Answer {
+  return { event: { kind: 'notification', method, params }, instanceId: 'a', serverId: 'a' };
+}

@@ -1,0 +1,135 @@
+// What the specs of guests need: a fleet of instances of any era and transport, the pool of conversations, and callers of
+// several owners. Time is simulated by the spec.
+
+import { setImmediate as turn } from 'node:timers/promises';
+import { RetryBudget } from '../../../src/actors/calls/retry-budget.ts';
+import { GuestPool } from '../../../src/actors/guests/guest-pool.ts';
+import { Guests } from '../../../src/actors/guests/guests.ts';
+import type { ClientProfile } from '../../../src/domain/client.ts';
+import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { TransportKind } from '../../../src/domain/instance.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import { META, type Peer } from '../../../src/domain/mcp.ts';
+import type { BalancerPolicy } from '../../../src/domain/policy.ts';
+import { type Caller, listen, type Script, Stage, toolCall } from '../../helpers/failing-backend.ts';
+import { type ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
+
+export const MODERN: Partial<Peer> = { era: 'modern', protocolVersion: '2026-07-28' };
+export const BARE: Partial<Peer> = { era: 'bare', protocolVersion: '' };
+export const LOGGING: Partial<Peer> = { capabilities: { logging: {} } };
+
+export function profile(capabilities: JsonObject = {}): ClientProfile {
+  return { protocolVersion: '2026-07-28', capabilities, clientInfo: { name: 'client', version: '1' } };
+}
+export const ASKABLE = profile({ elicitation: {} });
+
+/** A call with the `_meta` of the modern era, and more of it. */
+export function modernCall(meta: JsonObject = {}): ExchangeRequest {
+  const { params } = toolCall('write');
+  const envelope = {
+    [META.protocolVersion]: '2026-07-28',
+    [META.clientCapabilities]: {},
+    [META.clientInfo]: { name: 'client', version: '1' },
+  };
+  return { method: 'tools/call', params: { ...params, _meta: { ...envelope, ...meta } } };
+}
+
+/** The clock that the spec simulates. */
+export function alarm(waitMs: number, ring: () => void): () => void {
+  const timer = setTimeout(ring, waitMs);
+  return () => clearTimeout(timer);
+}
+
+export interface Calling {
+  readonly owner?: string;
+  readonly profile?: ClientProfile;
+  readonly instanceId?: string;
+}
+
+export class GuestStage {
+  readonly inner: Stage;
+  readonly pool: GuestPool;
+  readonly guests: Guests;
+  readonly #peers = new Map<string, Partial<Peer>>();
+  readonly #scripts = new Map<string, Script>();
+
+  constructor(policy: Partial<BalancerPolicy> = {}) {
+    this.inner = new Stage(policy);
+    this.inner.open = async ({ id }) => this.#open(id);
+    const now = () => Date.now();
+    this.pool = new GuestPool({ now, alarm });
+    const { fleet, dispatcher, emit } = this.inner;
+    const budget = new RetryBudget(now);
+    this.guests = new Guests({ fleet, dispatcher, pool: this.pool, budget, emit, now, alarm });
+  }
+
+  /** Starts an instance; what its backend answers to, in every conversation, is the script. */
+  async add(id: string, transport: TransportKind, script: Script, peer: Partial<Peer> = {}) {
+    this.#peers.set(id, peer);
+    this.#scripts.set(id, script);
+    return this.inner.add(id, script, { fields: { transport } });
+  }
+
+  backend(id: string): ScriptedTransport {
+    return this.inner.backend(id);
+  }
+  /** The conversations that were opened with an instance, ended ones included. */
+  upstreams(id: string): ScriptedTransport[] {
+    return this.backend(id).upstreams;
+  }
+  /** From now on no conversation is opened with an instance before the returned function was called. */
+  freeze(id: string): () => void {
+    const backend = this.backend(id);
+    const open = backend.openUpstream.bind(backend);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    backend.openUpstream = async (whose, signal) => {
+      signal.addEventListener('abort', reject);
+      await promise;
+      return open(whose, signal);
+    };
+    return resolve;
+  }
+  /** Calls of tools that reached an instance in its own conversation, and in each of the others. */
+  calls(id: string): number[] {
+    return [this.backend(id), ...this.upstreams(id)].map(
+      ({ asked }) => asked.filter((method) => method === 'tools/call').length,
+    );
+  }
+
+  call(
+    request: ExchangeRequest,
+    { owner = 'ann', profile: declared = profile(), instanceId }: Calling = {},
+  ): Caller {
+    const options = {
+      owner: { id: owner },
+      profile: declared,
+      ...(instanceId === undefined ? {} : { instanceId }),
+    };
+    return listen(this.guests.exchange('t', request, options));
+  }
+
+  async close(): Promise<void> {
+    await this.pool.close();
+    await this.inner.close();
+  }
+
+  #open(id: string): ScriptedTransport {
+    const transport = new ScriptedTransport(this.#peers.get(id));
+    transport.onExchange = (exchange) => this.#answer(id, exchange);
+    this.inner.backends.set(id, transport);
+    return transport;
+  }
+
+  #answer(id: string, exchange: ScriptedExchange): void {
+    const { method } = exchange.request;
+    const isOwn = method === 'ping' || method === 'server/discover' || method === 'logging/setLevel';
+    if (isOwn) queueMicrotask(() => exchange.isOpen && exchange.result());
+    else this.#scripts.get(id)?.(exchange);
+  }
+}
+
+/** Everything that can settle has settled, however many promises it goes through. */
+export async function settled(): Promise<void> {
+  await turn();
+  await turn();
+}

@@ -1,0 +1,75 @@
+// The table of ways, and what follows when candidates differ.
+
+import * as assert from 'uvu/assert';
+import { commonWay, type Way, wayTo } from '../../../src/actors/guests/guest-way.ts';
+import type { TransportKind } from '../../../src/domain/instance.ts';
+import type { Era } from '../../../src/domain/mcp.ts';
+import type { SessionSharing } from '../../../src/domain/policy.ts';
+import { PEER } from '../../helpers/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { definition } from '../instances/instance-stage.ts';
+import { ASKABLE, profile } from './guest-stage.ts';
+
+const test = suite('the way to an instance');
+
+type Client = 'quiet' | 'askable' | 'logging' | 'listing' | 'task';
+
+const rows: readonly [Era | 'nobody', TransportKind, SessionSharing, Client, Way][] = [
+  ['modern', 'http', 'isolated', 'askable', 'plain'],
+  ['modern', 'stdio', 'auto', 'logging', 'plain'],
+  ['nobody', 'http', 'auto', 'askable', 'plain'],
+  ['bare', 'http', 'isolated', 'askable', 'shared'],
+  ['legacy', 'in-process', 'isolated', 'askable', 'shared'],
+  ['legacy', 'http', 'shared', 'quiet', 'guest'],
+  ['legacy', 'sse', 'auto', 'quiet', 'guest'],
+  ['legacy', 'stdio', 'auto', 'quiet', 'shared'],
+  ['legacy', 'stdio', 'auto', 'askable', 'guest'],
+  ['legacy', 'stdio', 'auto', 'logging', 'guest'],
+  ['legacy', 'stdio', 'isolated', 'quiet', 'guest'],
+  ['legacy', 'stdio', 'shared', 'askable', 'shared'],
+  ['legacy', 'stdio', 'auto', 'listing', 'shared'],
+  ['legacy', 'stdio', 'isolated', 'listing', 'guest'],
+  ['legacy', 'http', 'auto', 'listing', 'guest'],
+  ['legacy', 'stdio', 'auto', 'task', 'guest'],
+  ['legacy', 'stdio', 'isolated', 'task', 'guest'],
+  ['legacy', 'stdio', 'shared', 'task', 'refused'],
+  ['legacy', 'http', 'shared', 'task', 'guest'],
+  ['legacy', 'in-process', 'shared', 'task', 'shared'],
+  ['modern', 'stdio', 'shared', 'task', 'plain'],
+];
+const METHOD_OF: Readonly<Record<Client, string>> = {
+  quiet: 'tools/call',
+  askable: 'tools/call',
+  logging: 'tools/call',
+  listing: 'resources/templates/list',
+  task: 'tasks/get',
+};
+for (const [era, transport, sharing, client, way] of rows) {
+  test(`is ${way}: ${era}, ${transport}, ${sharing}, ${client}`, () => {
+    const peer = era === 'nobody' ? undefined : { ...PEER, era };
+    const facts = {
+      sharing,
+      profile: client === 'askable' || client === 'listing' ? ASKABLE : profile(),
+      request: { method: METHOD_OF[client] },
+      logLevel: client === 'logging' || client === 'listing' ? 'info' : undefined,
+    };
+    assert.is(wayTo({ peer, definition: definition({ transport }) }, facts), way);
+  });
+}
+
+test('is common where all agree and nobody needs a conversation', () => {
+  const common = (...ways: Way[]) => commonWay(ways, (way) => way);
+  assert.equal(
+    [
+      common(),
+      common('shared', 'shared'),
+      common('plain'),
+      common('shared', 'plain'),
+      common('guest', 'guest'),
+      common('shared', 'refused'),
+    ],
+    ['plain', 'shared', 'plain', undefined, undefined, undefined],
+  );
+});
+
+test.run();

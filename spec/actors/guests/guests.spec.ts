@@ -1,0 +1,484 @@
+// Which conversation a call without a session takes, what is heard of it there, and what becomes of it when that ends.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { META } from '../../../src/domain/mcp.ts';
+import type { BalancerPolicy } from '../../../src/domain/policy.ts';
+import { answers, fails, listen, silent, told } from '../../helpers/failing-backend.ts';
+import { suite } from '../../helpers/suite.ts';
+import { ASKABLE, BARE, GuestStage, LOGGING, MODERN, modernCall, profile, settled } from './guest-stage.ts';
+
+const test = suite('guests');
+const LEVEL = (level: string) => modernCall({ [META.logLevel]: level });
+
+const TOO_LATE = { code: 'BACKEND_TIMEOUT', delivered: 'no', retryAfterSeconds: 1 };
+
+let stage = new GuestStage();
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  stage = new GuestStage();
+});
+test.after.each(async () => {
+  const closed = stage.close();
+  await settled();
+  mock.timers.tick(1);
+  await closed;
+  mock.timers.reset();
+});
+
+for (const [what, transport, peer] of [
+  ['a modern instance', 'http', MODERN],
+  ['a bare instance', 'http', BARE],
+  ['a legacy program', 'stdio', {}],
+  ['a function', 'in-process', {}],
+] as const) {
+  test(`goes straight to ${what}`, async () => {
+    await stage.add('a', transport, answers(), peer);
+    assert.is(await stage.call(modernCall()).end, 'a');
+    assert.equal([stage.calls('a'), stage.pool.size], [[1], 0]);
+  });
+}
+
+for (const [what, policy, calling, level] of [
+  ['a client that may be asked', {}, { profile: ASKABLE }, undefined],
+  ['a client that wants log lines', {}, {}, 'info'],
+  ['a template that isolates its clients', { session: 'isolated' }, {}, undefined],
+] as const) {
+  test(`opens a conversation with a legacy program for ${what}`, async () => {
+    await restage(policy);
+    await stage.add('a', 'stdio', answers());
+    const request = level === undefined ? modernCall() : LEVEL(level);
+    assert.is(await stage.call(request, calling).end, 'a');
+    assert.equal(stage.calls('a'), [0, 1]);
+  });
+}
+
+test('lets clients share a program where the template says so', async () => {
+  await restage({ session: 'shared' });
+  await stage.add('a', 'stdio', answers());
+  await stage.call(LEVEL('info'), { profile: ASKABLE }).end;
+  assert.equal(stage.calls('a'), [1]);
+});
+
+test('opens a conversation with a function for nobody', async () => {
+  await restage({ session: 'isolated' });
+  await stage.add('a', 'in-process', answers());
+  await stage.call(LEVEL('info'), { profile: ASKABLE }).end;
+  assert.equal(stage.calls('a'), [1]);
+});
+
+test('shares a conversation over HTTP among the calls of one owner that declare the same', async () => {
+  await stage.add('a', 'http', silent);
+  const callers = [
+    stage.call(modernCall(), { profile: profile({ roots: {}, sampling: {} }) }),
+    stage.call(modernCall(), { profile: profile({ sampling: {}, roots: {} }) }),
+  ];
+  await settled();
+  assert.equal(stage.calls('a'), [0, 2]);
+  stage.call(modernCall(), { profile: profile({ sampling: {} }) });
+  await settled();
+  assert.equal(stage.calls('a'), [0, 2, 1]);
+  for (const { subscription } of callers) subscription.unsubscribe();
+  assert.equal(
+    stage.upstreams('a').map(({ isClosed }) => isClosed),
+    [false, false],
+  );
+});
+
+test('never shares one between owners, whatever their ids look like', async () => {
+  await stage.add('a', 'http', answers());
+  for (const owner of ['ann', 'bob', 'ann,{}', '"ann"', 'ann', 'bob']) {
+    await stage.call(modernCall(), { owner }).end;
+  }
+  assert.equal(stage.calls('a'), [0, 2, 2, 1, 1]);
+});
+
+test('mixes no two owners up, however their calls interleave', async () => {
+  for (const id of ['a', 'b']) await stage.add(id, 'http', answers());
+  for (const id of ['c', 'd']) await stage.add(id, 'stdio', answers());
+  const owners = ['ann', 'bob', 'cid', 'dan', 'eve'];
+  const calls = Array.from({ length: 240 }, (_, n) => {
+    const owner = owners[n % 5] ?? '';
+    const declared = { ...ASKABLE, clientInfo: { name: owner } };
+    return stage.call(modernCall({ progressToken: 1, owner }), { owner, profile: declared });
+  });
+  const ends = await Promise.all(calls.map(({ end }) => end));
+  assert.is(ends.filter((end) => typeof end === 'string').length, 240);
+  for (const id of ['a', 'b', 'c', 'd']) {
+    const { upstreams, profiles } = stage.backend(id);
+    assert.is(
+      upstreams.reduce((sum, { exchanges }) => sum + exchanges.length, 0),
+      60,
+    );
+    for (const [index, { exchanges }] of upstreams.entries()) {
+      const heard = exchanges.map(({ request }) => Object(request.params?._meta).owner);
+      assert.equal([...new Set(heard)], [profiles[index]?.clientInfo.name]);
+    }
+  }
+});
+
+test('keeps tasks where nobody else sees them, or refuses them', async () => {
+  await stage.add('a', 'stdio', answers());
+  const task = { method: 'tasks/list', params: {} };
+  await stage.call(task).end;
+  assert.equal([stage.backend('a').asked.includes('tasks/list'), stage.upstreams('a').length], [false, 1]);
+  await stage.close();
+  stage = new GuestStage({ session: 'shared' });
+  await stage.add('a', 'stdio', answers());
+  const refused = stage.call(task);
+  assert.is(await refused.end, 'a');
+  const [answer] = refused.answers;
+  assert.equal(answer?.event.kind === 'error' && answer.event.error.code, -32601);
+  assert.equal([stage.backend('a').asked.includes('tasks/list'), stage.upstreams('a').length], [false, 0]);
+});
+
+test('gives a program to one call at a time, and to the next one afterwards', async () => {
+  await stage.add('a', 'stdio', silent);
+  const first = stage.call(modernCall(), { profile: ASKABLE });
+  stage.call(modernCall(), { profile: ASKABLE });
+  await settled();
+  assert.equal(stage.calls('a'), [0, 1, 1]);
+  stage.upstreams('a')[0]?.last.result();
+  assert.is(await first.end, 'a');
+  stage.call(modernCall(), { profile: ASKABLE });
+  assert.equal(stage.calls('a'), [0, 2, 1]);
+});
+
+test('gives nobody a program that may still ask about the call of somebody who left', async () => {
+  await stage.add('a', 'stdio', silent);
+  const first = stage.call(modernCall(), { profile: ASKABLE });
+  await settled();
+  first.subscription.unsubscribe();
+  stage.call(modernCall(), { profile: ASKABLE });
+  await settled();
+  assert.equal(stage.calls('a'), [0, 1, 1]);
+  assert.equal([stage.upstreams('a')[0]?.isClosed, stage.pool.size], [true, 1]);
+});
+
+test('gives a program on that can ask nobody, whoever left', async () => {
+  await restage({ session: 'isolated' });
+  await stage.add('a', 'stdio', silent);
+  const first = stage.call(modernCall());
+  await settled();
+  first.subscription.unsubscribe();
+  stage.call(modernCall());
+  assert.equal(stage.calls('a'), [0, 2]);
+});
+
+test('tells a backend the newest legacy revision, and what the client declared and is called', async () => {
+  await stage.add('a', 'http', answers());
+  await stage.call(modernCall(), { profile: ASKABLE }).end;
+  assert.equal(stage.backend('a').profiles, [{ ...ASKABLE, protocolVersion: '2025-11-25' }]);
+});
+
+test('keeps the envelope of the modern era from legacy backends, and everything else as it is', async () => {
+  await stage.add('a', 'http', answers());
+  const kept = { progressToken: 7, traceparent: '00-1', 'com.example/x': { y: 1 } };
+  await stage.call(modernCall(kept)).end;
+  assert.equal(stage.upstreams('a')[0]?.last.request.params?._meta, kept);
+  await stage.inner.fleet.remove('t', 'a', 0);
+  await stage.add('b', 'http', answers(), MODERN);
+  const request = modernCall(kept);
+  await stage.call(request).end;
+  assert.equal(stage.backend('b').last.request, request);
+});
+
+test('chooses and counts in one block where a conversation is at hand', async () => {
+  await restage({ strategy: 'least_connections' });
+  for (const id of ['a', 'b', 'c', 'd']) {
+    await stage.add(id, 'http', silent);
+    stage.call(modernCall(), { instanceId: id });
+  }
+  await settled();
+  for (let n = 0; n < 396; n += 1) stage.call(modernCall());
+  assert.equal(
+    stage.inner.fleet.refs('t').map(({ inFlight }) => inFlight),
+    [100, 100, 100, 100],
+  );
+});
+
+test('decides by the instance that was picked where they differ', async () => {
+  await stage.add('a', 'http', answers());
+  await stage.add('b', 'http', answers(), MODERN);
+  await stage.add('c', 'stdio', answers());
+  for (let n = 0; n < 6; n += 1) await stage.call(modernCall({ progressToken: n })).end;
+  assert.equal([stage.calls('a'), stage.calls('b'), stage.calls('c')], [[0, 2], [2], [2]]);
+  const metas = ['b', 'c'].map(
+    (id) => Object.keys(Object(stage.backend(id).last.request.params?._meta)).length,
+  );
+  assert.equal(metas, [4, 1]);
+});
+
+test('asks only the instance that is named', async () => {
+  await stage.add('a', 'http', answers());
+  await stage.add('b', 'http', answers());
+  for (let n = 0; n < 3; n += 1) assert.is(await stage.call(modernCall(), { instanceId: 'b' }).end, 'b');
+  assert.equal(told(await stage.call(modernCall(), { instanceId: 'c' }).end), {
+    code: 'SERVER_NOT_FOUND',
+    delivered: 'no',
+  });
+});
+
+for (const [transport, peer] of [
+  ['http', {}],
+  ['stdio', {}],
+  ['http', MODERN],
+] as const) {
+  test(`goes on at the ${peer.era ?? 'legacy'} instance over ${transport} that is named while it is drained`, async () => {
+    await stage.add('a', transport, answers(), peer);
+    stage.inner.ref('a').drain();
+    assert.is(await stage.call(modernCall(), { instanceId: 'a' }).end, 'a');
+    assert.equal(told(await stage.call(modernCall()).end), {
+      code: 'NO_HEALTHY_INSTANCE',
+      delivered: 'no',
+      retryAfterSeconds: 2,
+    });
+  });
+}
+
+test('fails like any other call where nobody can answer', async () => {
+  assert.equal(told(await stage.call(modernCall()).end), {
+    code: 'NO_HEALTHY_INSTANCE',
+    delivered: 'no',
+    retryAfterSeconds: 2,
+  });
+  const unknown$ = stage.guests.exchange('x', modernCall(), { owner: { id: 'ann' }, profile: profile() });
+  assert.equal(told(await listen(unknown$).end), { code: 'TEMPLATE_NOT_FOUND', delivered: 'no' });
+});
+
+test('goes on to another instance when no conversation can be opened, or the call did not arrive', async () => {
+  await stage.add('a', 'http', answers());
+  await stage.add('b', 'http', fails('no'));
+  await stage.add('c', 'http', answers());
+  stage.backend('a').thrownByOpenUpstream = new Error('no conversation');
+  for (let n = 0; n < 3; n += 1) assert.is(await stage.call(modernCall()).end, 'c');
+  assert.ok(stage.inner.told('exchange.retried').length > 0);
+});
+
+test('repeats nothing that may have arrived, unless that does no harm', async () => {
+  await stage.add('a', 'http', fails('unknown'));
+  await stage.add('b', 'http', fails('unknown'));
+  assert.equal(told(await stage.call(modernCall()).end), {
+    code: 'BACKEND_UNAVAILABLE',
+    delivered: 'unknown',
+  });
+  assert.is(stage.inner.told('exchange.retried').length, 0);
+  await stage.call({ method: 'resources/list' }).end;
+  assert.is(stage.inner.told('exchange.retried').length, 1);
+});
+
+test('opens a conversation anew, once, that had ended unnoticed', async () => {
+  let isLost = false;
+  await stage.add('a', 'http', (exchange) => (isLost ? fails('no')(exchange) : answers()(exchange)));
+  await stage.call(modernCall()).end;
+  isLost = true;
+  assert.equal(told(await stage.call(modernCall()).end), {
+    code: 'BACKEND_UNAVAILABLE',
+    delivered: 'no',
+    retryAfterSeconds: 1,
+  });
+  assert.equal(stage.calls('a'), [0, 2, 1]);
+});
+
+test('uses no conversation that ended', async () => {
+  await stage.add('a', 'http', answers());
+  await stage.call(modernCall()).end;
+  stage.upstreams('a')[0]?.lose();
+  await stage.call(modernCall()).end;
+  assert.equal(stage.calls('a'), [0, 1, 1]);
+});
+
+test('opens conversations anew after a restart, and leaves none of the old ones behind', async () => {
+  await stage.add('a', 'http', answers());
+  await stage.call(modernCall()).end;
+  const before = stage.backend('a');
+  stage.inner.ref('a').restart();
+  await settled();
+  assert.equal([before.upstreams[0]?.isClosed, stage.pool.size], [true, 0]);
+  assert.is(await stage.call(modernCall()).end, 'a');
+  assert.equal([stage.calls('a'), before === stage.backend('a')], [[0, 1], false]);
+});
+
+test('sets the level of log lines before the first call that wants them, and when one wants more', async () => {
+  await stage.add('a', 'stdio', answers(), LOGGING);
+  await stage.call(LEVEL('warning')).end;
+  await stage.call(LEVEL('error')).end;
+  await stage.call(LEVEL('debug')).end;
+  await stage.call(LEVEL('debug')).end;
+  assert.equal(heard(0), [
+    'logging/setLevel warning',
+    'tools/call',
+    'tools/call',
+    'logging/setLevel debug',
+    'tools/call',
+    'tools/call',
+  ]);
+});
+
+test('waits with a call for the level that another one has it set to', async () => {
+  await stage.add('a', 'http', answers(), LOGGING);
+  await stage.call(modernCall()).end;
+  const callers = [stage.call(LEVEL('info')), stage.call(LEVEL('info'))];
+  for (const { end } of callers) await end;
+  assert.equal(heard(0), ['tools/call', 'logging/setLevel info', 'tools/call', 'tools/call']);
+});
+
+test('sets no level where the backend writes no log lines', async () => {
+  await stage.add('a', 'stdio', answers());
+  await stage.call(LEVEL('info')).end;
+  assert.equal(heard(0), ['tools/call']);
+});
+
+test('lets a client hear the log lines it opted in to, and no others', async () => {
+  await stage.add('a', 'http', silent, LOGGING);
+  const [deaf, picky] = [stage.call(modernCall()), stage.call(LEVEL('error'))];
+  await settled();
+  for (const exchange of stage.upstreams('a')[0]?.open ?? []) {
+    exchange.notify('notifications/message', { level: 'info' });
+    exchange.notify('notifications/message', { level: 'error' });
+    exchange.notify('notifications/progress', {});
+    exchange.result();
+  }
+  assert.equal([await deaf.end, await picky.end], ['a', 'a']);
+  assert.equal([deaf.answers.length, picky.answers.length], [2, 3]);
+});
+
+test('ends a conversation that nobody used for a minute', async () => {
+  await stage.add('a', 'http', answers());
+  await stage.call(modernCall()).end;
+  mock.timers.tick(LIMITS.guestIdleMs - 1);
+  await stage.call(modernCall()).end;
+  mock.timers.tick(LIMITS.guestIdleMs - 1);
+  assert.is(stage.pool.size, 1);
+  mock.timers.tick(1);
+  await settled();
+  assert.equal([stage.pool.size, stage.upstreams('a').map(({ closings }) => closings)], [0, [1]]);
+});
+
+test('waits for a conversation no longer than for an answer, and it is opened for the others', async () => {
+  await restage({ callTimeoutMs: 4_000 });
+  await stage.add('a', 'http', answers());
+  const thaw = stage.freeze('a');
+  const first = stage.call(modernCall());
+  mock.timers.tick(3_000);
+  const second = stage.call(modernCall());
+  mock.timers.tick(1_000);
+  assert.equal(told(await first.end), TOO_LATE);
+  thaw();
+  assert.equal([await second.end, stage.calls('a')], ['a', [0, 1]]);
+  assert.equal(
+    stage.inner.told('exchange.refused').map(({ code }) => code),
+    ['BACKEND_TIMEOUT'],
+  );
+});
+
+test('counts what a call waited for its conversation as part of its time', async () => {
+  await restage({ callTimeoutMs: 4_000 });
+  await stage.add('a', 'http', silent);
+  const thaw = stage.freeze('a');
+  const call = stage.call(modernCall());
+  mock.timers.tick(3_000);
+  thaw();
+  await settled();
+  assert.equal(stage.calls('a'), [0, 1]);
+  mock.timers.tick(1_000);
+  assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
+});
+
+test('waits no longer for a log level, either', async () => {
+  await restage({ callTimeoutMs: 4_000 });
+  await stage.add('a', 'http', answers(), LOGGING);
+  await stage.call(modernCall()).end;
+  const [upstream] = stage.upstreams('a');
+  if (upstream !== undefined) upstream.onExchange = undefined;
+  const call = stage.call(LEVEL('info'));
+  mock.timers.tick(4_000);
+  assert.equal(told(await call.end), TOO_LATE);
+});
+
+test('leaves half of its time to another instance over the network, where there is one', async () => {
+  await restage({ callTimeoutMs: 4_000 });
+  for (const id of ['a', 'b']) await stage.add(id, 'http', answers());
+  const thaw = stage.freeze('a');
+  const calls = [stage.call(modernCall()), stage.call(modernCall())];
+  await settled();
+  mock.timers.tick(2_000);
+  assert.equal(await Promise.all(calls.map(({ end }) => end)), ['b', 'b']);
+  thaw();
+  await settled();
+  assert.equal(
+    [stage.calls('a'), stage.calls('b')],
+    [
+      [0, 0],
+      [0, 2],
+    ],
+  );
+  for (const id of ['a', 'b']) stage.freeze(id);
+  const late = stage.call(modernCall(), { owner: 'bob' });
+  for (const waitMs of [2_000, 1_999]) {
+    mock.timers.tick(waitMs);
+    await settled();
+  }
+  assert.is(late.subscription.closed, false);
+  mock.timers.tick(1);
+  assert.equal(told(await late.end), TOO_LATE);
+});
+
+test('waits for a program, or the instance that is named, all of its time', async () => {
+  await restage({ callTimeoutMs: 4_000 });
+  for (const id of ['a', 'b']) await stage.add(id, 'stdio', answers());
+  for (const id of ['a', 'b']) stage.freeze(id);
+  await stage.add('c', 'http', answers());
+  stage.freeze('c');
+  const calls = [
+    stage.call(modernCall(), { profile: ASKABLE, instanceId: 'c' }),
+    stage.call(modernCall(), { profile: ASKABLE, instanceId: 'a' }),
+  ];
+  mock.timers.tick(3_999);
+  await settled();
+  assert.equal(
+    calls.map(({ subscription }) => subscription.closed),
+    [false, false],
+  );
+  mock.timers.tick(1);
+  for (const { end } of calls) assert.equal(told(await end), TOO_LATE);
+});
+
+test('tells of a call that came no further than its conversation', async () => {
+  await stage.add('a', 'http', answers());
+  stage.backend('a').thrownByOpenUpstream = new Error('no conversation');
+  assert.equal(told(await stage.call(modernCall()).end), { code: 'INTERNAL_ERROR', delivered: 'no' });
+  assert.equal(
+    stage.inner.told('exchange.refused').map(({ code }) => code),
+    ['INTERNAL_ERROR'],
+  );
+});
+
+test('leaves nothing behind when its caller leaves, at whatever point that is', async () => {
+  await stage.add('a', 'http', silent);
+  stage.call(modernCall()).subscription.unsubscribe();
+  await settled();
+  assert.equal(stage.calls('a'), [0, 0]);
+  const caller = stage.call(modernCall());
+  caller.subscription.unsubscribe();
+  const [upstream] = stage.upstreams('a');
+  assert.is(upstream?.last.isCancelled, true);
+  mock.timers.tick(2 * LIMITS.guestIdleMs);
+  await settled();
+  assert.is(stage.pool.size, 0);
+});
+
+test.run();
+
+async function restage(policy: Partial<BalancerPolicy>): Promise<void> {
+  await stage.close();
+  stage = new GuestStage(policy);
+}
+
+function heard(index: number): string[] {
+  return (stage.upstreams('a')[index]?.exchanges ?? []).map(({ request: { method, params } }) =>
+    method === 'logging/setLevel' ? `${method} ${params?.level}` : method,
+  );
+}

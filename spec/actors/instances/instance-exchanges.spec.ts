@@ -1,0 +1,189 @@
+// The calls at one instance through its handle: counted, carried, let go, and what they make of its health.
+
+import * as assert from 'uvu/assert';
+import { backendTimeout, backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { RPC } from '../../../src/domain/jsonrpc.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { suite } from '../../helpers/suite.ts';
+import { type Caller, onStage, settled } from './instance-stage.ts';
+
+const test = suite('instance exchanges');
+const check = onStage(test);
+
+check('counts an exchange in the block in which it is subscribed', async (stage) => {
+  await stage.healthy();
+  const exchange$ = stage.ref.exchange({ method: 'ping' });
+  assert.is(stage.ref.inFlight, 0);
+  const subscriptions = Array.from({ length: 3 }, () => exchange$.subscribe());
+  assert.is(stage.ref.inFlight, 3);
+  for (const subscription of subscriptions) subscription.unsubscribe();
+  assert.is(stage.ref.inFlight, 0);
+});
+
+check('counts down for a result, an error answer, a failure, a cancellation and a refusal', async (stage) => {
+  const transport = await stage.healthy();
+  const broken = backendUnavailable('it broke', { delivered: 'unknown' });
+  for (const [end, outcome] of [
+    [() => transport.last.result(), 'result'],
+    [() => transport.last.refuse(RPC.internalError), 'error'],
+    [() => transport.last.fail(broken), 'failed'],
+  ] as const) {
+    const caller = stage.call();
+    assert.is(stage.ref.inFlight, 1);
+    await stage.pass(5);
+    end();
+    assert.is(stage.ref.inFlight, 0);
+    const error = outcome === 'failed' ? broken : undefined;
+    assert.equal(caller.endings, [{ outcome, durationMs: 5, error }]);
+  }
+  const cancelled = stage.call();
+  cancelled.subscription?.unsubscribe();
+  assert.equal([stage.ref.inFlight, transport.last.isCancelled], [0, true]);
+  assert.is(cancelled.endings[0]?.outcome, 'cancelled');
+  transport.lose();
+  const refused = stage.call();
+  assert.equal([stage.ref.inFlight, refused.endings.length, refused.ends], [0, 1, 1]);
+  const { requests, errors, inFlight } = stage.ref.snapshot(0);
+  assert.equal([requests, errors, inFlight], [5, 3, 0]);
+  assert.is(stage.actor.getSnapshot().context.vitals.inFlight, 0);
+});
+
+check('passes events on inside the emission of the transport', async (stage) => {
+  const transport = await stage.healthy();
+  const caller = stage.call();
+  transport.last.notify('notifications/progress');
+  assert.is(caller.events.length, 1);
+  transport.last.result();
+  assert.equal([caller.events.length, caller.ends], [2, 1]);
+});
+
+check('carries an exchange that is answered inside the subscription', async (stage) => {
+  const transport = await stage.healthy();
+  transport.onExchange = (exchange) => exchange.result();
+  const callers = Array.from({ length: 3 }, () => stage.call());
+  assert.equal(
+    callers.map(({ ends, error }) => [ends, error]),
+    [
+      [1, undefined],
+      [1, undefined],
+      [1, undefined],
+    ],
+  );
+  assert.equal([stage.ref.inFlight, stage.actor.getSnapshot().context.vitals.inFlight], [0, 0]);
+});
+
+for (const answersAtOnce of [false, true]) {
+  check(
+    `carries what its callers start from within an answer${answersAtOnce ? ' at once' : ''}`,
+    async (stage) => {
+      const transport = await stage.healthy();
+      if (answersAtOnce) transport.onExchange = (exchange) => exchange.result();
+      const callers: Caller[] = [];
+      let started = 0;
+      const again = (): void => {
+        started += 1;
+        if (started <= 21) callers.push(stage.call(undefined, again));
+      };
+      again();
+      while (transport.open.length > 0) for (const exchange of transport.open) exchange.result();
+      assert.is(callers.length, 21);
+      assert.ok(callers.every(({ ends, error }) => ends === 1 && error === undefined));
+      assert.equal([stage.ref.inFlight, stage.actor.getSnapshot().context.vitals.inFlight], [0, 0]);
+    },
+  );
+}
+
+check('carries what its callers start from within a failure', async (stage) => {
+  const transport = await stage.healthy();
+  let next: Caller | undefined;
+  const first = stage.call(undefined, () => {
+    next ??= stage.call();
+  });
+  transport.lose();
+  assert.equal([first.ends, next?.ends, next?.error?.delivered, stage.ref.inFlight], [1, 1, 'no', 0]);
+});
+
+check('answers a request that was waiting in the mailbox when the instance was stopped', async (stage) => {
+  let late: Caller | undefined;
+  const first = stage.call(undefined, () => {
+    stage.actor.stop();
+    late = stage.call();
+  });
+  await settled();
+  assert.equal([first.ends, stage.ref.state], [1, 'stopped']);
+  assert.equal([late?.ends, late?.error?.delivered, stage.ref.inFlight], [1, 'no', 0]);
+});
+
+check('refuses what comes after the end, as not delivered', async (stage) => {
+  await stage.healthy();
+  stage.ref.leave(0);
+  await settled();
+  const caller = stage.call();
+  assert.equal([caller.ends, caller.error?.code, caller.error?.delivered], [1, 'BACKEND_UNAVAILABLE', 'no']);
+  assert.equal([caller.endings, stage.ref.inFlight], [[], 0]);
+});
+
+check('asks for a probe when the gateway itself gave a call up', async (stage) => {
+  const transport = await stage.healthy();
+  await stage.pass(1_000);
+  const overdue = backendTimeout(30_000);
+  const endings: unknown[] = [];
+  stage.ref
+    .exchange(
+      { method: 'tools/call' },
+      { finished: ({ outcome, error }) => endings.push(outcome, error), overdue: () => overdue },
+    )
+    .subscribe()
+    .unsubscribe();
+  assert.equal(endings, ['failed', overdue]);
+  assert.equal(transport.asked, ['tools/call', 'ping']);
+});
+
+check('has a place free while a backend waits for the client of a call', async (stage) => {
+  const transport = await stage.healthy();
+  const { events, subscription } = stage.call();
+  const counts = () => [stage.ref.inFlight, stage.ref.carried, stage.ref.snapshot(0).inFlight];
+  transport.last.ask('roots/list');
+  transport.last.ask('elicitation/create');
+  assert.equal(counts(), [0, 1, 1]);
+  for (const event of events) if (event.kind === 'request') event.answer({ result: {} });
+  assert.equal(counts(), [1, 1, 1]);
+  assert.is(transport.last.replies.length, 2);
+  transport.last.ask('roots/list');
+  subscription?.unsubscribe();
+  assert.equal(counts(), [0, 0, 0]);
+  for (const event of events) if (event.kind === 'request') event.answer({ result: {} });
+  assert.equal(counts(), [0, 0, 0]);
+});
+
+check('answers for a client that too many others of its calls wait for', async (stage) => {
+  const transport = await stage.healthy();
+  const call = (caller: string) => {
+    const { events } = stage.call({ method: 'tools/call', caller });
+    transport.last.ask('roots/list');
+    return [events.length, transport.last.replies.length];
+  };
+  for (let count = 0; count < LIMITS.parkedCalls / 4; count += 1) assert.equal(call('user:ann'), [1, 0]);
+  assert.equal(
+    [call('user:ann'), call('user:bob')],
+    [
+      [0, 1],
+      [1, 0],
+    ],
+  );
+  assert.is(stage.ref.inFlight, 1);
+});
+
+check('waits for a call whose backend waits for its client before it leaves', async (stage) => {
+  const transport = await stage.healthy();
+  stage.call();
+  transport.last.ask('roots/list');
+  stage.ref.leave(1_000);
+  await settled();
+  assert.is(stage.ref.state, 'draining');
+  transport.last.result();
+  await settled();
+  assert.is(stage.ref.state, 'stopped');
+});
+
+test.run();

@@ -1,0 +1,138 @@
+// The handle of one instance: what it shows, and the conversations and subscriptions that it opens. Its streams are in
+// instance-streams.spec.ts, its calls in instance-exchanges.spec.ts; what the instance decides is in instance.machine.spec.ts.
+
+import * as assert from 'uvu/assert';
+import { backendTimeout, backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { RPC } from '../../../src/domain/jsonrpc.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { codeOf } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
+import { onStage, settled } from './instance-stage.ts';
+
+const PROFILE = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
+const test = suite('instance ref');
+const check = onStage(test);
+
+check('goes through the conversation of one client when it is given one', async (stage) => {
+  const transport = await stage.healthy();
+  const upstream = await stage.ref.openUpstream(PROFILE, new AbortController().signal);
+  const caller = stage.call(undefined, undefined, upstream);
+  assert.equal([transport.asked, transport.upstreams[0]?.asked, stage.ref.inFlight], [[], ['tools/call'], 1]);
+  transport.upstreams[0]?.lose();
+  await stage.pass(1_000);
+  assert.equal([caller.error?.delivered, stage.ref.inFlight, stage.ref.state], ['unknown', 0, 'healthy']);
+  assert.equal([stage.probes, stage.ref.snapshot(0).errors], [0, 1]);
+});
+
+check('says whose the conversation is that is opened', async (stage) => {
+  const transport = await stage.healthy();
+  const owners: unknown[] = [];
+  transport.openUpstream = async (...[, , ownerId]: readonly unknown[]) => void owners.push(ownerId);
+  await stage.ref.openUpstream(PROFILE, new AbortController().signal, 'ada');
+  assert.equal(owners, ['ada']);
+});
+
+check('opens no conversation without a session, and none goes on in the next one', async (stage) => {
+  const open = () => codeOf(stage.ref.openUpstream(PROFILE, new AbortController().signal));
+  assert.is(await open(), 'BACKEND_UNAVAILABLE');
+  const transport = await stage.healthy();
+  const upstream = await stage.ref.openUpstream(PROFILE, new AbortController().signal);
+  transport.lose();
+  await settled();
+  assert.is(await open(), 'BACKEND_UNAVAILABLE');
+  await stage.pass(1_000);
+  await stage.healthy();
+  const caller = stage.call(undefined, undefined, upstream);
+  assert.equal([caller.error?.code, caller.error?.delivered], ['BACKEND_UNAVAILABLE', 'no']);
+  assert.is(stage.ref.state, 'healthy');
+});
+
+check('doubts an instance at whose address nothing answers when a conversation is opened', async (stage) => {
+  const transport = await stage.healthy();
+  transport.thrownByOpenUpstream = backendUnavailable('refused', { delivered: 'no', unreachable: true });
+  await codeOf(stage.ref.openUpstream(PROFILE, new AbortController().signal));
+  assert.is(stage.ref.state, 'unhealthy');
+});
+
+check('knows who is there, and who was there last', async (stage) => {
+  assert.equal([stage.ref.peer, stage.ref.lastPeer], [undefined, undefined]);
+  const transport = await stage.healthy();
+  assert.equal([stage.ref.peer, stage.ref.lastPeer], [transport.peer, transport.peer]);
+  transport.lose();
+  await settled();
+  assert.equal([stage.ref.peer, stage.ref.lastPeer], [undefined, transport.peer]);
+});
+
+check('hands subscriptions to its session, and refuses them without one', async (stage) => {
+  const refused: unknown[] = [];
+  stage.ref
+    .listen({ method: 'subscriptions/listen' })
+    .subscribe({ error: (error) => refused.push(error.delivered) });
+  assert.equal(refused, ['no']);
+  const transport = await stage.healthy();
+  const subscription = stage.ref.listen({ method: 'subscriptions/listen' }).subscribe();
+  assert.equal([transport.open.length, stage.ref.inFlight], [1, 0]);
+  subscription.unsubscribe();
+  assert.is(transport.open.length, 0);
+});
+
+check('neither counts nor judges what the gateway asks by itself, however it ends', async (stage) => {
+  const transport = await stage.healthy();
+  const before = stage.ref.snapshot(0);
+  const asked = () => stage.ref.listen({ method: 'tasks/get' }).subscribe({ error: () => undefined });
+  for (let times = 0; times < 100; times += 1) {
+    asked();
+    transport.last.refuse(RPC.invalidParams);
+    asked();
+    transport.last.fail(backendUnavailable('it broke', { delivered: 'unknown', suspicious: true }));
+    asked();
+    assert.equal([stage.ref.inFlight, stage.ref.carried], [0, 0]);
+    transport.last.fail(backendTimeout(5_000, 'unknown'));
+  }
+  await settled();
+  assert.equal([stage.ref.snapshot(0), stage.ref.successRate], [before, 1]);
+});
+
+check('shows what is true of the instance', async (stage) => {
+  const transport = await stage.healthy();
+  stage.call();
+  await stage.pass(40);
+  transport.last.result();
+  stage.call();
+  assert.equal(stage.ref.snapshot(87.5), {
+    id: 'a',
+    serverId: 'a',
+    template: 't',
+    state: 'healthy',
+    healthy: true,
+    inFlight: 1,
+    weight: 1,
+    score: 87.5,
+    latencyMs: 40,
+    consecutiveFailures: 0,
+    lastCheck: new Date(performance.timeOrigin).toISOString(),
+    reason: null,
+    restarts: 0,
+    requests: 2,
+    errors: 0,
+    era: 'legacy',
+    pid: 4711,
+    stderr: ['a line'],
+    strayMessages: 3,
+  });
+  assert.equal(
+    [stage.ref.latencyMs, stage.ref.successRate, stage.ref.capacity],
+    [40, 1, LIMITS.inFlightPerInstance],
+  );
+});
+
+check('shows nothing of a backend that was never there', async ({ ref }) => {
+  const { state, healthy, lastCheck, latencyMs, era, pid, stderr, strayMessages } = ref.snapshot(0);
+  assert.equal(
+    [state, healthy, lastCheck, latencyMs, era, pid, strayMessages],
+    ['starting', false, null, null, null, null, 0],
+  );
+  assert.equal(stderr, []);
+});
+
+test.run();

@@ -1,0 +1,82 @@
+// What the machine's table only names: whom a probe asks, which back-off fits, what may be changed on the way.
+// When each of them applies is in instance.machine.spec.ts and its neighbours.
+
+import * as assert from 'uvu/assert';
+import { probeInput } from '../../../src/actors/instances/instance-setup.ts';
+import { suite } from '../../helpers/suite.ts';
+import { CHILD, definition, onStage, type Stage, settled } from './instance-stage.ts';
+
+const test = suite('instance setup');
+const check = onStage(test);
+
+/** The wait after the tenth opening that failed. */
+async function longestWait(stage: Stage): Promise<number> {
+  for (let round = 0; round < 10; round += 1) {
+    stage.opener.last.fail();
+    await settled();
+    await stage.pass(1_000_000);
+  }
+  return stage.actor.getSnapshot().context.backOffMs;
+}
+
+const policy = { healthIntervalMs: 7_000, probeTimeoutMs: 1_234 };
+
+check('does not probe without a session', async ({ actor }) => {
+  assert.throws(() => probeInput(actor.getSnapshot().context), /without a session/);
+});
+
+check(
+  'probes the session that serves, as long as the policy says',
+  async (stage) => {
+    await stage.healthy();
+    const { context } = stage.actor.getSnapshot();
+    const input = probeInput(context);
+    assert.is(input.link, context.link);
+    assert.equal([input.timeoutMs, input.now], [1_234, context.now]);
+  },
+  { policy },
+);
+
+for (const [kind, options, waitMs] of [
+  ['an endpoint', definition(), 7_000],
+  ['a program', CHILD, 30_000],
+  ['an endpoint whose program the gateway runs', definition({ command: 'serve' }), 30_000],
+] as const) {
+  check(
+    `waits at most ${waitMs / 1_000} s to open ${kind} again`,
+    async (stage) => assert.is(await longestWait(stage), waitMs),
+    { definition: options, policy },
+  );
+}
+
+check('takes a new policy and a new definition in every state', async (stage) => {
+  const change = (weight: number): void => {
+    const { context } = stage.actor.getSnapshot();
+    stage.ref.change({ ...stage.ref.definition, weight });
+    stage.ref.govern({ ...context.policy, probeTimeoutMs: weight });
+    const changed = stage.actor.getSnapshot();
+    assert.equal([stage.ref.weight, changed.context.policy.probeTimeoutMs], [weight, weight]);
+  };
+  change(2);
+  await stage.healthy();
+  change(3);
+  stage.ref.drain();
+  change(4);
+  stage.opener.transports[0]?.lose();
+  await settled();
+  change(5);
+  assert.equal(stage.states, ['starting', 'healthy', 'draining']);
+});
+
+check('tells which tool is left out of its lists', async (stage) => {
+  const omitted = { tool: 'x', reason: 'it is bad' };
+  (await stage.healthy()).omitted$.next(omitted);
+  assert.equal(stage.emissions.slice(1), [{ type: 'toolOmitted', ...omitted }]);
+});
+
+check('tells that tools changed', async (stage) => {
+  (await stage.healthy()).tell('notifications/tools/list_changed');
+  assert.equal(stage.emissions.slice(1), [{ type: 'listChanged', list: 'tools' }]);
+});
+
+test.run();

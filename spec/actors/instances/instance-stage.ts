@@ -1,0 +1,161 @@
+// What every spec of an instance needs: one actor on a simulated clock, a scripted backend behind it, and callers who
+// write down what they hear. Time passes only when the spec says so.
+
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Subscription } from 'rxjs';
+import { createActor, SimulatedClock } from 'xstate';
+import type { ExchangeEnding } from '../../../src/actors/calls/reply.ts';
+import { instanceLogic } from '../../../src/actors/instances/instance-logic.ts';
+import { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
+import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
+import { asGatewayError, type GatewayError } from '../../../src/domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { InstanceDefinition, InstanceState } from '../../../src/domain/instance.ts';
+import { type BalancerPolicy, DEFAULT_POLICY } from '../../../src/domain/policy.ts';
+import type { Upstream } from '../../../src/transports/transport.ts';
+import { ScriptedOpener, ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import type { Suite } from '../../helpers/suite.ts';
+
+/** An endpoint; `fields` says what is different. */
+export function definition(fields: Partial<InstanceDefinition> = {}): InstanceDefinition {
+  return {
+    id: 'a',
+    serverId: 'a',
+    template: 't',
+    transport: 'http',
+    endpoint: 'http://127.0.0.1:9/mcp',
+    args: [],
+    env: {},
+    headers: {},
+    weight: 1,
+    metadata: {},
+    source: 'api',
+    createdAt: '2026-01-01T00:00:00.000Z',
+    updatedAt: '2026-01-01T00:00:00.000Z',
+    ...fields,
+  };
+}
+
+/** A program that the gateway runs. */
+export const CHILD = definition({ transport: 'stdio', command: 'serve' });
+
+/** Waits until every promise that can settle has settled. */
+export async function settled(): Promise<void> {
+  await turn();
+}
+
+/** One caller: the events it heard and how its exchange ended. */
+export interface Caller {
+  readonly events: ExchangeEvent[];
+  readonly endings: ExchangeEnding[];
+  /** How often it heard an end; must never be more than one. */
+  ends: number;
+  error: GatewayError | undefined;
+  subscription: Subscription | undefined;
+}
+
+export interface StageOptions {
+  readonly definition?: InstanceDefinition;
+  readonly policy?: Partial<BalancerPolicy>;
+  /** Random numbers in [0, 1); 0.5 makes every back-off exact. */
+  readonly random?: () => number;
+  /** Default: what a supervisor spawns. */
+  readonly logic?: typeof instanceLogic;
+}
+
+/** One instance under test. `close()` leaves no timer behind. */
+export class Stage {
+  readonly clock = new SimulatedClock();
+  readonly opener = new ScriptedOpener();
+  readonly emissions: InstanceEmission[] = [];
+  /** Every state it was seen in, oldest first. */
+  readonly states: InstanceState[] = [];
+  readonly actor;
+  readonly ref: InstanceRef;
+
+  constructor(options: StageOptions = {}) {
+    const now = () => this.clock.now();
+    const input = {
+      definition: options.definition ?? definition(),
+      policy: { ...DEFAULT_POLICY, ...options.policy },
+      open: this.opener.open,
+      now,
+      random: options.random ?? (() => 0.5),
+    };
+    this.actor = createActor(options.logic ?? instanceLogic, { clock: this.clock, input });
+    this.ref = new InstanceRef(this.actor, now);
+    this.ref.onEmission((emission) => this.emissions.push(emission));
+    this.ref.state$.subscribe((state) => this.states.push(state));
+    this.actor.start();
+  }
+
+  /** Opens and settles: healthy from now on. */
+  async healthy(transport = new ScriptedTransport()): Promise<ScriptedTransport> {
+    this.opener.last.succeed(transport);
+    await settled();
+    return transport;
+  }
+
+  /** Time passes, in one step, and everything that follows from it. */
+  async pass(ms: number): Promise<void> {
+    this.clock.increment(ms);
+    await settled();
+  }
+
+  /** Nothing happens until just before the end of that time; the last ms brings it. True when both hold. */
+  async happensAfter(ms: number, count: () => number): Promise<boolean> {
+    const before = count();
+    await this.pass(ms - 1);
+    const early = count();
+    await this.pass(1);
+    return early === before && count() === before + 1;
+  }
+
+  /** Subscribes a caller at once; `during` is called for each event, inside the emission. */
+  call(
+    request: ExchangeRequest = { method: 'tools/call' },
+    during?: () => void,
+    upstream?: Upstream,
+  ): Caller {
+    const caller: Caller = { events: [], endings: [], ends: 0, error: undefined, subscription: undefined };
+    const end = (error?: GatewayError): void => {
+      caller.ends += 1;
+      caller.error = error;
+      during?.();
+    };
+    caller.subscription = this.ref
+      .exchange(request, { finished: (ending) => caller.endings.push(ending), upstream })
+      .subscribe({
+        next: (event) => {
+          caller.events.push(event);
+          during?.();
+        },
+        error: (thrown: unknown) => end(asGatewayError(thrown)),
+        complete: () => end(),
+      });
+    return caller;
+  }
+
+  /** How many probes it sent so far. */
+  get probes(): number {
+    return this.opener.transports.flatMap(({ asked }) => asked.filter((method) => method === 'ping')).length;
+  }
+
+  close(): void {
+    this.actor.stop();
+  }
+}
+
+/** Declares tests that each get a stage of their own, closed behind them. */
+export function onStage(test: Suite) {
+  return (sentence: string, body: (stage: Stage) => Promise<void>, options?: StageOptions): void =>
+    test(sentence, async () => {
+      const stage = new Stage(options);
+      try {
+        await body(stage);
+      } finally {
+        stage.close();
+        await settled();
+      }
+    });
+}

@@ -1,0 +1,135 @@
+// A call between two rounds, as its instance knows it: shown, and told when there is nothing left to wait for. How long the
+// instance waits for it is in instance.machine-duty.spec.ts.
+
+import type { Observable } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { ANONYMOUS } from '../../../src/domain/account.ts';
+import { asGatewayError } from '../../../src/domain/errors.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { suite } from '../../helpers/suite.ts';
+import { onStage, type Stage, settled } from './instance-stage.ts';
+
+const test = suite('instance stay');
+const check = onStage(test);
+
+check('shows a call between two rounds as in flight, and gives it no place', async (stage) => {
+  await stage.healthy();
+  const stays = [stage.ref.stay('ann').subscribe(), stage.ref.stay('ann').subscribe()];
+  assert.equal([stage.ref.snapshot(1).inFlight, stage.ref.inFlight, stage.ref.carried], [2, 0, 0]);
+  for (const stay of stays) stay.unsubscribe();
+  assert.is(stage.ref.snapshot(1).inFlight, 0);
+});
+
+check(
+  'says to a call between two rounds when its session is over, and counts it no longer',
+  async (stage) => {
+    const ends: string[] = [];
+    const stay = (name: string) => stage.ref.stay('ann').subscribe({ complete: () => ends.push(name) });
+    stay('before the first session');
+    const transport = await stage.healthy();
+    stay('lost');
+    stage.ref.drain();
+    stage.ref.resume();
+    assert.equal(ends, ['before the first session']);
+    transport.lose();
+    await settled();
+    stay('while there is none');
+    assert.equal(ends, ['before the first session', 'lost', 'while there is none']);
+    assert.is(stage.ref.snapshot(1).inFlight, 0);
+  },
+);
+
+check('looks at its instance once, however many stay, and no longer than they do', async (stage) => {
+  await stage.healthy();
+  const observers = countObservers(stage);
+  const stays = subscribed(100, () => stage.ref.stay(ANONYMOUS.id));
+  assert.equal([observers.now, observers.ever], [1, 1]);
+  const heard = stage.ref.messages$.subscribe();
+  assert.is(observers.now, 1, 'what a session is listened to by is looked for in the same place');
+  for (const stay of stays) stay.unsubscribe();
+  heard.unsubscribe();
+  assert.is(observers.now, 0);
+});
+
+check('tells only those whose session is over, while others begin in the next one', async (stage) => {
+  const first = await stage.healthy();
+  const ends: string[] = [];
+  const stay = (name: string) =>
+    stage.ref.stay('ann').subscribe({
+      complete: () => {
+        ends.push(name);
+        if (name === 'first') again = stay('second');
+      },
+    });
+  let again: { closed: boolean } | undefined;
+  stay('first');
+  first.lose();
+  await settled();
+  assert.equal([ends, again?.closed], [['first', 'second'], true], 'there is no next one yet');
+  await stage.pass(500);
+  await stage.healthy();
+  again = stay('third');
+  assert.equal([again.closed, stage.ref.snapshot(1).inFlight], [false, 1]);
+  stage.ref.leave(0);
+  await stage.pass(1);
+  assert.equal([again.closed, stay('after its end').closed], [true, true]);
+});
+
+check('keeps a share of the places for others, and takes back what was left', async (stage) => {
+  await stage.healthy();
+  const share = Math.floor(LIMITS.parkedCalls * LIMITS.ownerShare);
+  const theirs = subscribed(share, () => stage.ref.stay('ann'));
+  assert.match(refusalOf(stage.ref.stay('ann')), /^QUEUE_FULL unknown: 250 of your calls/);
+  assert.is(stage.ref.snapshot(1).inFlight, share, 'who was refused is not counted');
+  const others = subscribed(1, () => stage.ref.stay('bob'));
+  theirs.pop()?.unsubscribe();
+  theirs.push(...subscribed(1, () => stage.ref.stay('ann')));
+  assert.match(refusalOf(stage.ref.stay('ann')), 'QUEUE_FULL');
+  for (const stay of [...theirs, ...others]) stay.unsubscribe();
+});
+
+check('keeps so many in all, and one that goes on has its place already', async (stage) => {
+  await stage.healthy();
+  const all = subscribed(LIMITS.parkedCalls, () => stage.ref.stay(ANONYMOUS.id));
+  assert.match(refusalOf(stage.ref.stay('bob')), /^QUEUE_FULL unknown: 1000 calls/);
+  const next = stage.ref.stay(ANONYMOUS.id, true).subscribe();
+  assert.equal([next.closed, stage.ref.snapshot(1).inFlight], [false, LIMITS.parkedCalls + 1]);
+  for (const stay of [...all, next]) stay.unsubscribe();
+  assert.is(refusalOf(stage.ref.stay('bob')), 'none');
+});
+
+test.run();
+
+/** How many observe the actor of the instance: each of them is told of every event of every call. */
+function countObservers({ actor }: Stage) {
+  const count = { now: 0, ever: 0 };
+  const subscribe = actor.subscribe.bind(actor);
+  actor.subscribe = ((...observer: Parameters<typeof subscribe>) => {
+    count.now += 1;
+    count.ever += 1;
+    const subscription = subscribe(...observer);
+    const unsubscribe = (): void => {
+      count.now -= 1;
+      subscription.unsubscribe();
+    };
+    return { unsubscribe };
+  }) as typeof actor.subscribe;
+  return count;
+}
+
+function subscribed(count: number, stay: () => Observable<never>) {
+  return Array.from({ length: count }, () => stay().subscribe());
+}
+
+/** Why there is no place, at once; `none`: there is one. */
+function refusalOf(stay$: Observable<never>): string {
+  let refusal = 'none';
+  const subscription = stay$.subscribe({
+    error: (thrown: unknown) => {
+      const { code, delivered, message } = asGatewayError(thrown);
+      refusal = `${code} ${delivered}: ${message}`;
+    },
+  });
+  subscription.unsubscribe();
+  return refusal;
+}

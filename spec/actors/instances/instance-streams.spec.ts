@@ -1,0 +1,88 @@
+// What an instance shows over time, to those who watch from the start and to those who come later.
+
+import type { Subscription } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { streamsOf } from '../../../src/actors/instances/instance-streams.ts';
+import { suite } from '../../helpers/suite.ts';
+import { onStage, type Stage, settled } from './instance-stage.ts';
+
+const test = suite('instance streams');
+const check = onStage(test);
+
+/** What a new subscriber to the state hears. */
+function watch({ ref }: Stage) {
+  const heard: string[] = [];
+  const subscription: Subscription = ref.state$.subscribe({
+    next: (state) => heard.push(state),
+    error: () => heard.push('error'),
+    complete: () => heard.push('completed'),
+  });
+  return { heard, subscription };
+}
+
+check('replays the state to whoever comes later, and ends with stopped', async (stage) => {
+  await stage.healthy();
+  const { heard } = watch(stage);
+  assert.equal(heard, ['healthy']);
+  stage.ref.leave(0);
+  await settled();
+  assert.equal(heard, ['healthy', 'draining', 'stopped', 'completed']);
+  assert.equal(watch(stage).heard, ['stopped', 'completed']);
+});
+
+check('tells a state only when it is another one', async (stage) => {
+  const transport = await stage.healthy();
+  transport.onExchange = (exchange) => exchange.result();
+  const { heard } = watch(stage);
+  for (let round = 0; round < 3; round += 1) {
+    stage.call();
+    await stage.pass(30_000);
+  }
+  assert.equal(heard, ['healthy']);
+});
+
+check('replays the present state after everybody had unsubscribed', async (stage) => {
+  const other = streamsOf(stage.actor);
+  other.state$.subscribe().unsubscribe();
+  await stage.healthy();
+  const heard: string[] = [];
+  other.state$.subscribe((state) => heard.push(state));
+  stage.ref.drain();
+  assert.equal(heard, ['healthy', 'draining']);
+});
+
+check('ends with stopped when it is stopped from above, also for who comes later', async (stage) => {
+  const { heard } = watch(stage);
+  stage.actor.stop();
+  assert.equal(heard, ['starting', 'stopped', 'completed']);
+  const late: string[] = [];
+  streamsOf(stage.actor).state$.subscribe({
+    next: (state) => late.push(state),
+    complete: () => late.push('completed'),
+  });
+  assert.equal(late, ['stopped', 'completed']);
+});
+
+check('hears what its present session hears, also after a restart', async (stage) => {
+  const heard: string[] = [];
+  for (const listener of ['one', 'two']) {
+    stage.ref.messages$.subscribe({
+      next: ({ method }) => heard.push(`${listener} ${method}`),
+      complete: () => heard.push(`${listener} completed`),
+    });
+  }
+  (await stage.healthy()).tell('a');
+  assert.equal(heard.splice(0), ['one a', 'two a']);
+  stage.opener.transports.at(-1)?.lose();
+  await settled();
+  await stage.pass(1_000);
+  (await stage.healthy()).tell('b');
+  assert.equal(heard.splice(0), ['one b', 'two b']);
+  stage.ref.leave(0);
+  await settled();
+  assert.equal(heard.splice(0), ['one completed', 'two completed']);
+  stage.ref.messages$.subscribe({ complete: () => heard.push('late completed') });
+  assert.equal(heard, ['late completed']);
+});
+
+test.run();

@@ -1,0 +1,147 @@
+// Whatever happens to an instance, in whatever order: it counts what it carries, nobody waits for ever, and it ends
+// when it has to. Sequences are made up by fast-check; a failing one is printed with its seed.
+
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { RPC } from '../../../src/domain/jsonrpc.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { type Caller, CHILD, Stage, settled } from './instance-stage.ts';
+
+const test = suite('instance machine, model', { timeoutMs: 60_000 });
+
+/** An instance in the hands of the model, and all its callers so far. */
+interface World {
+  readonly stage: Stage;
+  readonly callers: Caller[];
+}
+
+interface Step {
+  readonly name: string;
+  /** A number the step may use to choose: which call, how long. */
+  readonly choice: number;
+}
+
+const latest = ({ stage }: World): ScriptedTransport | undefined => stage.opener.transports.at(-1);
+const oneOf = <T>(all: readonly T[], choice: number): T | undefined => all[choice % Math.max(1, all.length)];
+
+const steps: Readonly<Record<string, (world: World, choice: number) => void>> = {
+  'the opening succeeds': ({ stage }) => stage.opener.last.succeed(),
+  'the opening fails': ({ stage }) => stage.opener.last.fail(),
+  'the opening heeds no signal': ({ stage }) => {
+    stage.opener.heedsSignal = false;
+  },
+  'the session is lost': (world) => latest(world)?.lose(),
+  'the session closes slowly': (world) => {
+    const transport = latest(world);
+    if (transport !== undefined) transport.closesSlowly = true;
+  },
+  'the session has closed': (world) => latest(world)?.finishClosing(),
+  'a call comes': ({ stage, callers }) => callers.push(stage.call()),
+  'a call comes that is followed by another': ({ stage, callers }) => {
+    callers.push(stage.call(undefined, () => callers.length < 50 && callers.push(stage.call())));
+  },
+  'a request is answered': (world, choice) => oneOf(latest(world)?.open ?? [], choice)?.result(),
+  'a request is refused': (world, choice) =>
+    oneOf(latest(world)?.open ?? [], choice)?.refuse(RPC.internalError),
+  'a request makes progress': (world, choice) =>
+    oneOf(latest(world)?.open ?? [], choice)?.notify('notifications/progress'),
+  'a call is cancelled': ({ callers }, choice) => oneOf(callers, choice)?.subscription?.unsubscribe(),
+  'a call finds nobody': ({ stage }) =>
+    stage.actor.send({ type: 'unreachable', reason: 'connection refused' }),
+  'a call finds garbage': ({ stage }) => stage.actor.send({ type: 'suspected' }),
+  drain: ({ stage }) => stage.ref.drain(),
+  resume: ({ stage }) => stage.ref.resume(),
+  restart: ({ stage }) => stage.ref.restart(),
+  leave: ({ stage }, choice) => stage.ref.leave(choice * 100),
+  'a moment passes': ({ stage }, choice) => stage.clock.increment(choice * 10),
+  'a while passes': ({ stage }, choice) => stage.clock.increment(choice * 1_000),
+  'what is promised happens': () => undefined,
+};
+
+const anyStep: fc.Arbitrary<Step> = fc.record({
+  name: fc.constantFrom(...Object.keys(steps)),
+  choice: fc.nat({ max: 99 }),
+});
+
+/** What holds at every moment. */
+function holds({ stage, callers }: World): void {
+  const { ref, actor } = stage;
+  const { context, status } = actor.getSnapshot();
+  const waiting = callers.filter(
+    ({ ends, subscription }) => ends === 0 && subscription?.closed === false,
+  ).length;
+  assert.is(ref.inFlight, waiting, 'it carries as many as wait');
+  if (status === 'active') assert.is(context.vitals.inFlight, waiting, 'the actor counts the same');
+  assert.ok(
+    callers.every(({ ends }) => ends <= 1),
+    'nobody hears two ends',
+  );
+  assert.not(status === 'error', 'it never breaks');
+  if (ref.state === 'healthy')
+    assert.is(latest({ stage, callers })?.isClosed, false, 'a healthy one has a session');
+  assert.is(ref.state === 'healthy', stage.states.at(-1) === 'healthy', 'state and stream agree');
+  const left = stage.opener.transports.slice(0, -1);
+  assert.ok(
+    left.every(({ isClosed }) => isClosed),
+    'no session is forgotten',
+  );
+}
+
+/** Told to leave at last: everything ends, everybody is answered, nothing stays open. */
+async function ends(world: World): Promise<void> {
+  const { stage, callers } = world;
+  stage.ref.leave(1_000);
+  for (const waitMs of [1_000, LIMITS.drainMs]) await stage.pass(waitMs);
+  assert.is(stage.ref.state, 'stopped');
+  assert.equal([stage.states.at(-1), stage.ref.inFlight], ['stopped', 0]);
+  if (!stage.opener.heedsSignal) stage.opener.last.succeed();
+  await settled();
+  assert.ok(
+    stage.opener.transports.every(({ isClosed }) => isClosed),
+    'nothing stays open',
+  );
+  assert.ok(
+    callers.every((caller) => caller.ends === 1 || caller.subscription?.closed),
+    'nobody waits',
+  );
+  const opened = stage.opener.openings.length;
+  await stage.pass(3_600_000);
+  assert.is(stage.opener.openings.length, opened, 'it does not come back');
+}
+
+async function play(script: readonly Step[], settles: boolean): Promise<void> {
+  const world: World = { stage: new Stage({ definition: CHILD }), callers: [] };
+  try {
+    for (const { name, choice } of script) {
+      steps[name]?.(world, choice);
+      if (settles || name === 'what is promised happens') await settled();
+      if (settles) holds(world);
+    }
+    await settled();
+    holds(world);
+    await ends(world);
+  } finally {
+    world.stage.close();
+    await settled();
+  }
+}
+
+const scripts = fc.array(anyStep, { minLength: 1, maxLength: 40 });
+
+test('keeps its promises when every step is over before the next', async () => {
+  await fc.assert(
+    fc.asyncProperty(scripts, (script) => play(script, true)),
+    { numRuns: 400 },
+  );
+});
+
+test('keeps its promises when steps fall into one moment', async () => {
+  await fc.assert(
+    fc.asyncProperty(scripts, (script) => play(script, false)),
+    { numRuns: 400 },
+  );
+});
+
+test.run();

@@ -1,0 +1,30 @@
+// What counts as a call under way, and what fills a place.
+
+import * as assert from 'uvu/assert';
+import { Places } from '../../../src/actors/instances/places.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('places');
+
+test('are free while their call waits for its client, and taken again when it goes on', () => {
+  const places = new Places();
+  places.take();
+  places.take();
+  assert.equal([places.rest('ann'), places.carried, places.working], [true, 2, 1]);
+  places.goOn('ann');
+  places.leave();
+  assert.equal([places.carried, places.working], [1, 1]);
+});
+
+test('are kept when too many wait, of one owner or of all', () => {
+  const places = new Places();
+  for (let call = 0; call <= LIMITS.parkedCalls; call += 1) places.take();
+  for (const owner of ['ann', 'bob', 'cyd', 'dan'])
+    for (let call = 0; call < LIMITS.parkedCalls / 4; call += 1) assert.ok(places.rest(owner));
+  assert.equal([places.rest('eve'), places.working], [false, 1]);
+  places.goOn('ann');
+  assert.equal([places.rest('bob'), places.rest('ann'), places.working], [false, true, 1]);
+});
+
+test.run();

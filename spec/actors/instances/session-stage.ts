@@ -1,0 +1,97 @@
+// What the specs of the session need: one session below a parent that only writes down what it is told, a scripted
+// backend behind it, and callers.
+
+import { Observable } from 'rxjs';
+import { type Actor, createActor, setup } from 'xstate';
+import { Reply } from '../../../src/actors/calls/reply.ts';
+import {
+  type SessionCommand,
+  type SessionFact,
+  type SessionLink,
+  session,
+} from '../../../src/actors/instances/session.ts';
+import { asGatewayError, type GatewayError } from '../../../src/domain/errors.ts';
+import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
+import type { Upstream } from '../../../src/transports/transport.ts';
+import { ScriptedOpener, ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { definition, settled } from './instance-stage.ts';
+
+/** Announces tools, so that it is asked for them. */
+export const WITH_TOOLS = { capabilities: { tools: {} } };
+
+const parentMachine = setup({
+  types: {
+    context: {} as { facts: SessionFact[]; opener: ScriptedOpener; now: () => number },
+    events: {} as SessionFact,
+  },
+  actors: { session },
+});
+
+/** A session, what it told, and the caller's side of it. */
+export class SessionStage {
+  readonly facts: SessionFact[] = [];
+  readonly opener = new ScriptedOpener();
+  readonly clock = { nowMs: 0 };
+  readonly parent: Actor<ReturnType<typeof parentMachine.createMachine>>;
+
+  constructor() {
+    const { facts, opener } = this;
+    this.parent = createActor(
+      parentMachine.createMachine({
+        context: { facts, opener, now: () => this.clock.nowMs },
+        invoke: {
+          id: 'session',
+          src: 'session',
+          input: ({
+            context: {
+              opener: { open },
+              now,
+            },
+          }) => ({ definition: definition(), open, now }),
+        },
+        on: { '*': { actions: ({ context, event }) => context.facts.push(event) } },
+      }),
+    );
+    this.parent.start();
+  }
+
+  async open(transport = new ScriptedTransport()): Promise<ScriptedTransport> {
+    this.opener.last.succeed(transport);
+    await settled();
+    return transport;
+  }
+
+  get told(): string[] {
+    return this.facts.map(({ type }) => type.replace('session.', ''));
+  }
+
+  get link(): SessionLink {
+    const opened = this.facts.find((fact) => fact.type === 'session.opened');
+    if (opened === undefined) throw new Error('it is not open');
+    return opened.link;
+  }
+
+  close(): void {
+    this.#tell({ type: 'close' });
+  }
+
+  /** Asks over the session, or over a conversation of one client; returns what is heard, as it is heard. */
+  ask(upstream?: Upstream): { heard: (string | GatewayError)[]; leave: () => void } {
+    const heard: (string | GatewayError)[] = [];
+    const exchange$ = new Observable<ExchangeEvent>((subscriber) => {
+      const reply = new Reply(subscriber, () => this.clock.nowMs);
+      this.#tell({ type: 'request', request: { method: 'tools/call' }, reply, upstream });
+      return () => void reply.end();
+    });
+    const subscription = exchange$.subscribe({
+      next: ({ kind }) => heard.push(kind),
+      error: (thrown: unknown) => heard.push(asGatewayError(thrown)),
+      complete: () => heard.push('completed'),
+    });
+    return { heard, leave: () => subscription.unsubscribe() };
+  }
+
+  #tell(command: SessionCommand): void {
+    this.parent.getSnapshot().children.session?.send(command);
+  }
+}

@@ -1,0 +1,162 @@
+// The arithmetic of one instance's numbers: what each event changes in them, and how long a back-off is.
+// When an event applies is the machine's matter (instance.machine.spec.ts and its neighbours).
+
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import type { ExchangeEnding } from '../../../src/actors/calls/reply.ts';
+import {
+  afterClosing,
+  afterFailedProbe,
+  afterOpening,
+  afterPassedProbe,
+  afterRelease,
+  afterRequest,
+  backOffMs,
+  NEWBORN,
+  type Vitals,
+} from '../../../src/actors/instances/vitals.ts';
+import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('vitals');
+
+const ending = (outcome: ExchangeEnding['outcome'], durationMs = 10): ExchangeEnding => ({
+  outcome,
+  durationMs,
+  error: outcome === 'failed' ? backendUnavailable('it broke', { delivered: 'unknown' }) : undefined,
+});
+const vitals = (fields: Partial<Vitals>): Vitals => ({ ...NEWBORN, ...fields });
+
+test('counts a request up, and down when it ends', () => {
+  const busy = afterRequest(afterRequest(NEWBORN));
+  assert.equal(busy, vitals({ inFlight: 2, requests: 2 }));
+  assert.is(afterRelease(busy, ending('result')).inFlight, 1);
+});
+
+test('never counts below zero', () => {
+  for (const outcome of ['result', 'error', 'failed', 'cancelled'] as const) {
+    assert.is(afterRelease(NEWBORN, ending(outcome)).inFlight, 0);
+  }
+});
+
+test('learns nothing from a cancelled exchange', () => {
+  const busy = vitals({ inFlight: 1, requests: 1, latencyMs: 5 });
+  assert.equal(afterRelease(busy, ending('cancelled', 9_000)), vitals({ requests: 1, latencyMs: 5 }));
+});
+
+test('takes an error answer for an answer that is an error', () => {
+  const busy = vitals({ inFlight: 1, successRate: 0.5, latencyMs: 20 });
+  assert.equal(
+    afterRelease(busy, ending('error', 10)),
+    vitals({ errors: 1, successRate: 0.6, latencyMs: 18 }),
+  );
+});
+
+test('lowers the success rate by a failure, whose duration says nothing', () => {
+  const busy = vitals({ inFlight: 1, latencyMs: 20 });
+  assert.equal(afterRelease(busy, ending('failed')), vitals({ errors: 1, successRate: 0.8, latencyMs: 20 }));
+});
+
+test('starts the latency with the first answer', () => {
+  assert.is(afterRelease(afterRequest(NEWBORN), ending('result', 42)).latencyMs, 42);
+});
+
+test('does not touch what it is given', () => {
+  const frozen = Object.freeze(vitals({ inFlight: 1 }));
+  const failed = ending('failed');
+  for (const change of [
+    () => afterRequest(frozen),
+    () => afterRelease(frozen, failed),
+    () => afterOpening(frozen, 1),
+    () => afterPassedProbe(frozen, 1, 1),
+    () => afterFailedProbe(frozen, 1),
+    () => afterClosing(frozen, 1),
+  ]) {
+    assert.is.not(change(), frozen);
+  }
+});
+
+test('counts every session after the first as a restart', () => {
+  const first = afterOpening(NEWBORN, 100);
+  assert.equal(first, vitals({ checkedAtMs: 100, openedAtMs: 100, sessions: 1 }));
+  const second = afterOpening(afterClosing(first, 200), 300);
+  assert.equal(second, vitals({ checkedAtMs: 300, openedAtMs: 300, sessions: 2, attempts: 1 }));
+});
+
+test('forgets failed probes when a session opens', () => {
+  assert.is(afterOpening(vitals({ failures: 2 }), 1).failures, 0);
+});
+
+test('takes a finished handshake for a passed probe, which restores trust step by step', () => {
+  const opened = afterOpening(vitals({ failures: 2, successRate: 0.5, latencyMs: 7 }), 100);
+  const expected = { successRate: 0.6, latencyMs: 7, checkedAtMs: 100, openedAtMs: 100, sessions: 1 };
+  assert.equal(opened, vitals(expected));
+});
+
+test('counts failed probes in a row', () => {
+  const twice = afterFailedProbe(afterFailedProbe(NEWBORN, 10), 20);
+  assert.equal(twice, vitals({ failures: 2, recoveries: 2, checkedAtMs: 20, successRate: 0.64 }));
+  assert.is(afterPassedProbe(twice, 5, 30).failures, 0);
+});
+
+test('measures the latency of a probe that was answered', () => {
+  const measured = vitals({ latencyMs: 10 });
+  assert.is(afterPassedProbe(measured, 20, 1).latencyMs, 12);
+  assert.is(afterPassedProbe(measured, undefined, 1).latencyMs, 10);
+});
+
+test('counts openings in a row that led to nothing', () => {
+  const twice = afterClosing(afterClosing(NEWBORN, 10), 20);
+  assert.is(twice.attempts, 2);
+});
+
+test('forgives all failures before a session that lived for 60 s', () => {
+  const open = vitals({ attempts: 5, openedAtMs: 1_000 });
+  assert.is(afterClosing(open, 60_999).attempts, 6);
+  assert.is(afterClosing(open, 61_000).attempts, 1);
+});
+
+test('forgives once: openings that fail behind a long session count up again', () => {
+  const lost = afterClosing(vitals({ openedAtMs: 0 }), 70_000);
+  const failedOnce = afterClosing(lost, 71_000);
+  const failedTwice = afterClosing(failedOnce, 73_000);
+  assert.equal(
+    [lost, failedOnce, failedTwice].map(({ attempts }) => attempts),
+    [1, 2, 3],
+  );
+});
+
+test('waits 0.5 s, doubled for every further try, up to the longest wait', () => {
+  const waits = [0, 1, 2, 3, 4, 5, 6, 7, 8, 1_000].map((tries) => backOffMs(tries, 30_000, 0.5));
+  assert.equal(waits, [500, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
+});
+
+test('spreads a wait from three to five quarters of it', () => {
+  assert.is(backOffMs(1, 30_000, 0), 375);
+  assert.is(backOffMs(1, 30_000, 0.999_999), 625);
+  assert.is(backOffMs(100, 30_000, 0), 22_500);
+});
+
+test('never waits longer than the longest wait', () => {
+  assert.equal([backOffMs(100, 30_000, 0.5), backOffMs(100, 30_000, 0.999_999)], [30_000, 30_000]);
+});
+
+test('waits at least for the first step, however short the longest wait', () => {
+  assert.is(backOffMs(9, 0, 0.5), 500);
+});
+
+test('waits between 375 ms and the longest wait, whatever comes', () => {
+  const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+  const property = fc.property(
+    fc.nat(),
+    fc.integer({ min: 500, max: 3_600_000 }),
+    random,
+    (tries, most, at) => {
+      const waitMs = backOffMs(tries, most, at);
+      assert.ok(Number.isInteger(waitMs) && waitMs >= 375 && waitMs <= most);
+    },
+  );
+  fc.assert(property);
+});
+
+test.run();

@@ -1,0 +1,40 @@
+import * as assert from 'uvu/assert';
+import { ForeignInstance } from '../../src/actors/foreign-instance.ts';
+import { viewOf, viewsOf } from '../../src/actors/member-views.ts';
+import { answers, definition, fails, Stage } from '../helpers/failing-backend.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('views of members');
+let stage = new Stage();
+test.before.each(() => {
+  stage = new Stage();
+});
+test.after.each(() => stage.close());
+
+test('score an instance against the best of its pool', async () => {
+  const members = [await stage.add('a', answers()), await stage.add('b', fails('yes'))];
+  await stage.call('write').end;
+  await stage.call('write').end;
+  const views = viewsOf(members, stage.fleet.group('t'));
+  assert.equal(
+    views.map(({ definition: { id }, snapshot: { score } }) => [id, score]),
+    [
+      ['a', 100],
+      ['b', 80],
+    ],
+  );
+  assert.equal(
+    members.map((member) => viewOf(member, stage.fleet.group('t'))),
+    views,
+  );
+});
+
+test('show one of another node as it shows itself', async () => {
+  await stage.add('a', answers());
+  const foreign = new ForeignInstance(definition('b', { command: 'serve', nodeId: 'there' }));
+  const view = { definition: foreign.definition, snapshot: foreign.snapshot() };
+  assert.equal(viewOf(foreign, stage.fleet.group('t')), view);
+  assert.is(view.snapshot.score, 0);
+});
+
+test.run();

@@ -1,0 +1,73 @@
+// The states of a parked call on a simulated clock: what happens when, and what does not.
+
+import * as assert from 'uvu/assert';
+import { createActor, SimulatedClock } from 'xstate';
+import {
+  type ParkedCallEvent,
+  parkedCallMachine,
+} from '../../../src/actors/parked-calls/parked-call.machine.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the machine of a parked call');
+
+test('asks once, after it has gathered', () => {
+  const { clock, deeds } = start();
+  clock.increment(4);
+  assert.equal(deeds, []);
+  clock.increment(1);
+  clock.increment(LIMITS.parkedCallMs - 1);
+  assert.equal(deeds, ['ask']);
+});
+
+test('expires when nobody comes back', () => {
+  const { clock, deeds, actor } = start();
+  clock.increment(5);
+  clock.increment(LIMITS.parkedCallMs);
+  assert.equal(deeds, ['ask', 'expire']);
+  assert.is(actor.getSnapshot().status, 'done');
+});
+
+test('does not expire while it runs, and gathers again when it is asked again', () => {
+  const { clock, deeds, tell } = start();
+  clock.increment(5);
+  tell('resumed');
+  clock.increment(2 * LIMITS.parkedCallMs);
+  assert.equal(deeds, ['ask']);
+  tell('asked');
+  clock.increment(5);
+  assert.equal(deeds, ['ask', 'ask']);
+});
+
+test('hears of further requests while it gathers or waits without a change', () => {
+  const { clock, deeds, tell } = start();
+  clock.increment(3);
+  tell('asked');
+  clock.increment(2);
+  tell('asked');
+  clock.increment(5);
+  assert.equal(deeds, ['ask']);
+});
+
+for (const stage of ['gathering', 'parked', 'running'] as const) {
+  test(`ends from ${stage} without a deed`, () => {
+    const { clock, deeds, tell, actor } = start();
+    if (stage !== 'gathering') clock.increment(5);
+    if (stage === 'running') tell('resumed');
+    assert.is(actor.getSnapshot().value, stage);
+    tell('over');
+    clock.increment(2 * LIMITS.parkedCallMs);
+    assert.equal([deeds.includes('expire'), actor.getSnapshot().status], [false, 'done']);
+  });
+}
+
+test.run();
+
+function start() {
+  const deeds: string[] = [];
+  const clock = new SimulatedClock();
+  const input = { ask: () => void deeds.push('ask'), expire: () => void deeds.push('expire') };
+  const actor = createActor(parkedCallMachine, { clock, input });
+  actor.start();
+  return { clock, deeds, actor, tell: (type: ParkedCallEvent['type']) => actor.send({ type }) };
+}

@@ -1,0 +1,312 @@
+// Calls whose backend asks its client: through without a trace, parked and resumed, and nobody else's.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { ParkedCalls } from '../../../src/actors/parked-calls/parked-calls.ts';
+import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { suite } from '../../helpers/suite.ts';
+import { steadyPace, Turns } from '../../helpers/turns.ts';
+import { ACCEPTED, Client, Exchange, replies } from './parked-stage.ts';
+
+const test = suite('parked calls');
+const ANN = { id: 'ann' };
+const BOB = { id: 'bob' };
+const CALL = 'tools/call book';
+const LATE = { error: { code: -32603, message: 'The client did not answer.' } };
+
+let calls = new ParkedCalls(steadyPace());
+let exchange = new Exchange();
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  calls = new ParkedCalls(steadyPace());
+  exchange = new Exchange();
+});
+test.after.each(() => mock.timers.reset());
+
+test('only passes a call on that is asked nothing', () => {
+  const client = new Client(calls.follow(ANN, CALL, exchange.answers$));
+  exchange.notify(1);
+  exchange.result('done');
+  assert.equal([client.heard, calls.size], [[1, 'done', 'end'], 0]);
+});
+
+test('passes a failure on, and cancels what nobody wants any more', () => {
+  const failed = new Client(calls.follow(ANN, CALL, exchange.answers$));
+  exchange.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
+  assert.equal(failed.heard, ['BACKEND_UNAVAILABLE']);
+  const other = new Exchange();
+  const left = new Client(calls.follow(ANN, CALL, other.answers$));
+  left.subscription.unsubscribe();
+  assert.is(other.isCancelled, true);
+});
+
+test('asks the client, and goes on with what it answers', () => {
+  const first = park('elicitation/create');
+  assert.equal(first.heard, ['elicitation/create', 'end']);
+  assert.is(exchange.isCancelled, false);
+  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('elicitation/create'))));
+  assert.equal(exchange.replies, [['elicitation/create', ACCEPTED]]);
+  exchange.notify(2);
+  exchange.result('done');
+  assert.equal([second.heard, calls.size, exchange.isCancelled], [[2, 'done', 'end'], 0, false]);
+});
+
+test('asks at once what is asked within a few milliseconds, and passes on what is said meanwhile', () => {
+  const client = new Client(calls.follow(ANN, CALL, exchange.answers$));
+  exchange.ask('roots/list');
+  exchange.notify(1);
+  mock.timers.tick(4);
+  exchange.ask('sampling/createMessage');
+  mock.timers.tick(1);
+  assert.equal(client.heard, [1, 'roots/list,sampling/createMessage', 'end']);
+});
+
+test('does not ask when the backend answers without waiting', () => {
+  const client = new Client(calls.follow(ANN, CALL, exchange.answers$));
+  exchange.ask('roots/list');
+  exchange.result('done');
+  mock.timers.tick(LIMITS.parkedCallMs);
+  assert.equal([client.heard, calls.size], [['done', 'end'], 0]);
+});
+
+test('keeps what is said while nobody listens, and says it first', () => {
+  const first = park('roots/list');
+  exchange.notify(1);
+  exchange.notify(2);
+  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
+  exchange.result('done');
+  assert.equal(second.heard, [1, 2, 'done', 'end']);
+});
+
+test('keeps the last 64 of what is said', () => {
+  const first = park('roots/list');
+  for (let n = 0; n < 100; n += 1) exchange.notify(n);
+  const second = new Client(calls.resume(first.id, ANN, CALL, new Map()));
+  assert.equal([second.heard.length, second.heard[0], second.heard.at(-1)], [64, 36, 99]);
+});
+
+test('keeps the answer of a backend that did not wait, until it is fetched', () => {
+  const first = park('roots/list');
+  exchange.notify(1);
+  exchange.result('done');
+  assert.is(calls.size, 1);
+  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
+  assert.equal([second.heard, calls.size, exchange.replies], [[1, 'done', 'end'], 0, [['roots/list', LATE]]]);
+});
+
+test('keeps the failure of a backend, too', () => {
+  const first = park('roots/list');
+  exchange.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
+  const second = new Client(calls.resume(first.id, ANN, CALL, new Map()));
+  assert.equal([second.heard, calls.size], [['BACKEND_UNAVAILABLE'], 0]);
+});
+
+test('asks again for what was not answered, by the same keys', () => {
+  const first = park('roots/list', 'sampling/createMessage');
+  const second = new Client(
+    calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'), 'no such key')),
+  );
+  mock.timers.tick(5);
+  assert.equal(second.heard, ['sampling/createMessage', 'end']);
+  assert.equal(
+    [second.id, second.key('sampling/createMessage')],
+    [first.id, first.key('sampling/createMessage')],
+  );
+  const third = new Client(calls.resume(first.id, ANN, CALL, replies(second.key('sampling/createMessage'))));
+  exchange.result('done');
+  assert.equal(third.heard, ['done', 'end']);
+  assert.equal(exchange.replies, [
+    ['roots/list', ACCEPTED],
+    ['sampling/createMessage', ACCEPTED],
+  ]);
+});
+
+test('goes through several rounds, with a new key for every question', () => {
+  let client = park('elicitation/create');
+  const keys = new Set<string>();
+  for (let round = 0; round < 5; round += 1) {
+    const key = client.key('elicitation/create');
+    keys.add(key);
+    client = new Client(calls.resume(client.id, ANN, CALL, replies(key)));
+    exchange.ask('elicitation/create');
+    mock.timers.tick(5);
+  }
+  assert.equal([keys.size, exchange.replies.length, calls.size], [5, 5, 1]);
+});
+
+test('asks in the next round what came up while nobody listened', () => {
+  const first = park('roots/list');
+  exchange.ask('sampling/createMessage');
+  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
+  mock.timers.tick(5);
+  assert.equal(second.heard, ['sampling/createMessage', 'end']);
+});
+
+test('is resumed by nobody else, for nothing else, and not twice; and is unharmed by the attempts', () => {
+  const first = park('roots/list');
+  const all = replies(first.key('roots/list'));
+  assert.is(calls.resume(first.id, BOB, CALL, all), undefined);
+  assert.is(calls.resume(first.id, ANN, 'tools/call other', all), undefined);
+  assert.is(calls.resume('no such id', ANN, CALL, all), undefined);
+  assert.equal(exchange.replies, []);
+  const second = new Client(calls.resume(first.id, ANN, CALL, all));
+  assert.is(calls.resume(first.id, ANN, CALL, all), undefined);
+  exchange.result('done');
+  assert.is(calls.resume(first.id, ANN, CALL, all), undefined);
+  assert.equal([second.heard, exchange.replies.length], [['done', 'end'], 1]);
+});
+
+test('keeps equal questions of two owners apart', () => {
+  const mine = park('roots/list');
+  const theirs = new Exchange();
+  const bob = new Client(calls.follow(BOB, CALL, theirs.answers$));
+  theirs.ask('roots/list');
+  mock.timers.tick(5);
+  assert.is(bob.key('roots/list'), mine.key('roots/list'));
+  assert.is.not(bob.id, mine.id);
+  const went = new Client(calls.resume(bob.id, BOB, CALL, replies(bob.key('roots/list'))));
+  theirs.result('theirs');
+  assert.equal([went.heard, exchange.replies], [['theirs', 'end'], []]);
+});
+
+test('cancels the exchange when its client leaves in the middle of a stretch', () => {
+  const asking = new Client(calls.follow(ANN, CALL, exchange.answers$));
+  exchange.ask('roots/list');
+  asking.subscription.unsubscribe();
+  assert.equal([exchange.isCancelled, exchange.replies, calls.size], [true, [['roots/list', LATE]], 0]);
+  exchange = new Exchange();
+  const first = park('roots/list');
+  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
+  assert.is(exchange.isCancelled, false);
+  second.subscription.unsubscribe();
+  assert.equal([exchange.isCancelled, calls.size], [true, 0]);
+});
+
+test('ends a call whose client does not come back, and tells the backend first', () => {
+  const first = park('roots/list');
+  mock.timers.tick(LIMITS.parkedCallMs - 1);
+  assert.is(calls.size, 1);
+  const late = calls.resume(first.id, ANN, CALL, new Map());
+  mock.timers.tick(1);
+  assert.equal([exchange.isCancelled, exchange.replies, calls.size], [true, [['roots/list', LATE]], 0]);
+  assert.equal(new Client(late).heard, ['BACKEND_UNAVAILABLE']);
+});
+
+test('does not count the time in which the backend is at work', () => {
+  const first = park('roots/list');
+  mock.timers.tick(LIMITS.parkedCallMs - 1);
+  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
+  mock.timers.tick(LIMITS.parkedCallMs);
+  exchange.result('done');
+  assert.equal(second.heard, ['done', 'end']);
+});
+
+test('refuses a call that would be one too many, and leaves the others alone', () => {
+  for (let n = 0; n < LIMITS.parkedCalls; n += 1) parkFor(`owner ${n % 4}`);
+  const last = exchange;
+  const refused = parkFor('ann');
+  assert.equal(refused.heard, ['QUEUE_FULL']);
+  assert.equal([exchange.isCancelled, exchange.replies], [true, [['roots/list', LATE]]]);
+  assert.equal([last.isCancelled, calls.size], [false, LIMITS.parkedCalls]);
+});
+
+test('parks no more than a quarter of them for one owner, unless callers cannot be told apart', () => {
+  const share = LIMITS.parkedCalls / 4;
+  const [first] = Array.from({ length: share }, () => parkFor('ann'));
+  assert.equal([parkFor('ann').heard, parkFor('bob').heard], [['QUEUE_FULL'], []]);
+  assert.is(calls.size, share + 1);
+  mock.timers.tick(10);
+  new Client(calls.resume(first?.id ?? '', ANN, CALL, new Map())).subscription.unsubscribe();
+  parkFor('ann');
+  assert.is(calls.size, share + 1);
+  for (let n = 0; n <= share; n += 1) assert.equal(parkFor('anonymous').heard, []);
+});
+
+test('ends those of one owner', () => {
+  parkFor('ann');
+  const theirs = exchange;
+  parkFor('bob');
+  assert.equal([...calls.owners], ['ann', 'bob']);
+  calls.endOf('ann');
+  assert.equal([theirs.isCancelled, exchange.isCancelled, calls.size], [true, false, 1]);
+  assert.equal([...calls.owners], ['bob']);
+});
+
+test('tells whoever goes on with a call that it was ended', () => {
+  for (const [end, code] of [
+    [() => calls.endOf('ann'), 'BACKEND_UNAVAILABLE'],
+    [() => calls.close(), 'SHUTTING_DOWN'],
+  ] as const) {
+    exchange = new Exchange();
+    const first = park('roots/list');
+    const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
+    end();
+    assert.equal([second.heard, exchange.isCancelled, calls.size], [[code], true, 0]);
+  }
+});
+
+test('dismisses only those that wait', () => {
+  const first = park('roots/list');
+  const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
+  const goingOn = exchange;
+  exchange = new Exchange();
+  park('roots/list');
+  calls.dismiss();
+  assert.equal([exchange.isCancelled, goingOn.isCancelled, calls.size], [true, false, 1]);
+  goingOn.result('done');
+  assert.equal([second.heard, calls.size], [['done', 'end'], 0]);
+});
+
+test('ends all of them with the gateway', () => {
+  park('roots/list');
+  const other = new Exchange();
+  new Client(calls.follow(BOB, CALL, other.answers$));
+  other.ask('roots/list');
+  calls.close();
+  assert.equal([exchange.isCancelled, other.isCancelled, calls.size], [true, true, 0]);
+});
+
+test('gives ids that cannot be guessed', () => {
+  const ids = Array.from({ length: 100 }, () => {
+    exchange = new Exchange();
+    return park('roots/list').id;
+  });
+  assert.is(new Set(ids).size, 100);
+  for (const id of ids) assert.match(id, /^[\w-]{24}$/);
+});
+
+test('ends many together a few in a turn: of an owner, those that wait, and all', async () => {
+  for (const end of ['endOf', 'dismiss', 'close'] as const) {
+    const parked = new ParkedCalls(steadyPace(5));
+    const turns = new Turns();
+    for (let count = 0; count < 60; count += 1) {
+      const asked = new Exchange();
+      new Client(parked.follow(ANN, CALL, asked.answers$));
+      asked.ask('elicitation/create');
+      asked.cancelled = turns.note;
+    }
+    mock.timers.tick(20);
+    await parked[end](ANN.id);
+    assert.equal([end, turns.all, turns.fullest, parked.size], [end, 60, 5, 0]);
+  }
+});
+
+test.run();
+
+/** A call of ann's that waits for answers to these. */
+function park(...methods: string[]): Client {
+  const client = new Client(calls.follow(ANN, CALL, exchange.answers$));
+  for (const method of methods) exchange.ask(method);
+  mock.timers.tick(5);
+  return client;
+}
+
+/** One more call of that owner whose backend asks something. */
+function parkFor(id: string): Client {
+  exchange = new Exchange();
+  const client = new Client(calls.follow({ id }, CALL, exchange.answers$));
+  exchange.ask('roots/list');
+  return client;
+}

@@ -1,0 +1,169 @@
+// What is done at once, what waits for a later turn, and who takes turns. The turns are the spec's own.
+
+import { mock } from 'node:test';
+import { setImmediate as immediate } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { Pace } from '../../src/domain/pace.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('pace');
+
+test('does a few things at once, and the rest a few in each turn, in the order of coming', async () => {
+  const { pace, turn, done, task } = staged({ perTurn: 2 });
+  for (let number = 1; number <= 7; number += 1) pace.run(task(number));
+  assert.equal([done, pace.waiting], [[1, 2], 5]);
+  await turn();
+  await turn();
+  assert.equal(done, [1, 2, 3, 4]);
+  await turn();
+  await turn();
+  assert.equal([done, pace.waiting], [[1, 2, 3, 4, 5, 6, 7], 0]);
+});
+
+test('does what comes later at once again, and arranges no turns for nothing', async () => {
+  const { pace, turn, done, task, arranged } = staged({ perTurn: 2 });
+  for (const number of [1, 2, 3]) pace.run(task(number));
+  for (let turns = 0; turns < 4; turns += 1) await turn();
+  assert.is(arranged(), 0);
+  pace.run(task(4));
+  assert.equal(done, [1, 2, 3, 4]);
+});
+
+test('lets nobody in before those who wait', async () => {
+  const { pace, turn, done, task } = staged({ perTurn: 1 });
+  for (const number of [1, 2]) pace.run(task(number));
+  pace.run(task(3));
+  for (let turns = 0; turns < 4; turns += 1) await turn();
+  assert.equal(done, [1, 2, 3]);
+});
+
+test('begins nothing more in a turn that has taken long, but one thing in each', async () => {
+  const { pace, turn, done, task, clock } = staged({ perTurn: 10, turnMs: 5 });
+  const slow = (number: number) => () => {
+    clock.nowMs += 3;
+    task(number)();
+  };
+  for (let number = 1; number <= 5; number += 1) pace.run(slow(number));
+  assert.equal(done, [1, 2]);
+  await turn();
+  await turn();
+  assert.equal(done, [1, 2, 3, 4]);
+  await turn();
+  assert.equal(done, [1, 2, 3, 4, 5]);
+});
+
+test('does nothing that was forgotten meanwhile, also by what follows from the one before', async () => {
+  const { pace, turn, done, task } = staged({ perTurn: 1 });
+  const [third, fourth] = [task(3), task(4)];
+  pace.run(task(1));
+  pace.run(() => void Promise.resolve().then(() => pace.forget(third)));
+  for (const waiting of [third, fourth]) pace.run(waiting);
+  for (let turns = 0; turns < 6; turns += 1) await turn();
+  pace.forget(fourth);
+  assert.equal(done, [1, 4]);
+});
+
+test('tells whoever asks when it is their turn', async () => {
+  const { pace, turn, done } = staged({ perTurn: 1 });
+  assert.is(pace.turn(), undefined);
+  void pace.turn()?.then(() => done.push(1));
+  await turn();
+  assert.equal(done, []);
+  await turn();
+  assert.equal(done, [1]);
+});
+
+test('visits all, a few in each turn, and waits for what the visits began', async () => {
+  const { pace, turn, done, task } = staged({ perTurn: 2 });
+  const begun = Promise.withResolvers<void>();
+  let isOver = false;
+  const walk = pace.each([1, 2, 3, 4], (number) => {
+    task(number)();
+    return begun.promise;
+  });
+  void walk.then(() => {
+    isOver = true;
+  });
+  assert.equal(done, [1, 2]);
+  for (let turns = 0; turns < 4; turns += 1) await turn();
+  assert.equal([done, isOver], [[1, 2, 3, 4], false]);
+  begun.resolve();
+  await walk;
+  await pace.each([], () => done.push(0));
+  assert.is(done.length, 4);
+});
+
+test('lets several walks take turns', async () => {
+  const { pace, turn, done, task } = staged({ perTurn: 1 });
+  void pace.each([1, 2, 3], (number) => task(number)());
+  void pace.each([10, 20], (number) => task(number)());
+  for (let turns = 0; turns < 12; turns += 1) await turn();
+  assert.equal(done, [1, 2, 10, 3, 20]);
+});
+
+test('ends a walk with what a visit throws, whether at once or later, and goes on with the rest', async () => {
+  const { pace, turn, done, task } = staged({ perTurn: 2 });
+  const failing = (at: number) => (number: number) => {
+    if (number === at) throw new Error(`failed at ${number}`);
+    task(number)();
+  };
+  const walks = [pace.each([1], failing(1)), pace.each([2, 3, 4], failing(3))];
+  pace.run(task(9));
+  const outcomes = Promise.allSettled(walks);
+  for (let turns = 0; turns < 6; turns += 1) await turn();
+  const said = (await outcomes).map((outcome) => outcome.status === 'rejected' && String(outcome.reason));
+  assert.equal(said, ['Error: failed at 1', 'Error: failed at 3']);
+  assert.equal(done, [2, 9]);
+});
+
+test('takes its turns in real time, whatever timers were simulated when it was made, and do not run any more', async () => {
+  mock.timers.enable({ apis: ['setImmediate'] });
+  const done: number[] = [];
+  const pace = new Pace({ perTurn: 1 });
+  pace.run(() => done.push(1));
+  pace.run(() => done.push(2));
+  mock.timers.reset();
+  for (let turns = 0; turns < 3; turns += 1) await immediate();
+  assert.equal(done, [1, 2]);
+});
+
+test('leaves no rejection to nobody while a walk goes on: that would end the program', async () => {
+  const { pace, turn, done, task } = staged({ perTurn: 1 });
+  const unheard: unknown[] = [];
+  const hear = (reason: unknown) => void unheard.push(reason);
+  process.on('unhandledRejection', hear);
+  try {
+    const walk = pace.each([1, 2, 3], async (number) => {
+      task(number)();
+      if (number === 1) throw new Error('failed at 1');
+    });
+    await immediate(); // when Node tells of rejections that nobody has heard
+    const outcome = Promise.allSettled([walk]);
+    for (let turns = 0; turns < 6; turns += 1) await turn();
+    assert.equal([done, unheard], [[1, 2, 3], []]);
+    const [said] = await outcome;
+    assert.is(said?.status === 'rejected' && String(said.reason), 'Error: failed at 1');
+  } finally {
+    process.off('unhandledRejection', hear);
+  }
+});
+
+test.run();
+
+function staged({ perTurn, turnMs = 1_000 }: { readonly perTurn: number; readonly turnMs?: number }) {
+  const clock = { nowMs: 0 };
+  const done: number[] = [];
+  let next: (() => void)[] = [];
+  const pace = new Pace({ perTurn, turnMs, nextTurn: (run) => next.push(run), now: () => clock.nowMs });
+  /** Everything that was arranged for it, each with what follows from it as a promise. */
+  const turn = async (): Promise<void> => {
+    const runs = next;
+    next = [];
+    for (const run of runs) {
+      run();
+      for (let microtasks = 0; microtasks < 5; microtasks += 1) await undefined;
+    }
+  };
+  const task = (number: number) => () => void done.push(number);
+  return { pace, turn, done, task, clock, arranged: () => next.length };
+}

@@ -1,0 +1,189 @@
+import Type, { type TSchema } from 'typebox';
+import * as assert from 'uvu/assert';
+import { InstanceInput, RegisterInput } from '../../src/domain/instance.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { anything, compileShape } from '../../src/domain/validation.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('validation');
+
+const one = (schema: TSchema, value: unknown) =>
+  compileShape(Type.Object({ a: schema }), 'body')
+    .findings({ a: value })
+    .map(({ type, msg }) => `${type}: ${msg}`)[0];
+
+test('names what is missing and what is too much, each by its place', () => {
+  const shape = compileShape(
+    Type.Object({ a: Type.String(), b: Type.String() }, { additionalProperties: false }),
+    'body',
+  );
+  assert.equal(shape.findings({ c: 1, d: 2 }), [
+    { loc: ['body', 'a'], msg: 'Field required', type: 'missing' },
+    { loc: ['body', 'b'], msg: 'Field required', type: 'missing' },
+    { loc: ['body', 'c'], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' },
+    { loc: ['body', 'd'], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' },
+  ]);
+});
+
+test('uses the words of pydantic', () => {
+  assert.is(one(Type.String(), 1), 'string_type: Input should be a valid string');
+  assert.is(one(Type.Integer(), 'x'), 'int_type: Input should be a valid integer');
+  assert.is(one(Type.Integer(), Number.NaN), 'int_type: Input should be a valid integer');
+  assert.is(
+    one(Type.Integer(), 1.5),
+    'int_from_float: Input should be a valid integer, got a number with a fractional part',
+  );
+  assert.is(one(Type.Number(), 'x'), 'float_type: Input should be a valid number');
+  assert.is(one(Type.Boolean(), 1), 'bool_type: Input should be a valid boolean');
+  assert.is(one(Type.Object({}), []), 'dict_type: Input should be a valid dictionary');
+  assert.is(one(Type.Array(Type.String()), {}), 'list_type: Input should be a valid list');
+  assert.is(one(Type.Null(), 1), 'none_type: Input should be null');
+  assert.is(one(Type.Enum(['a', 'b', 'c']), 'd'), "enum: Input should be 'a', 'b' or 'c'");
+  assert.is(one(Type.Literal('a'), 'd'), "literal_error: Input should be 'a'");
+  assert.is(
+    one(Type.String({ pattern: '^x$' }), 'y'),
+    "string_pattern_mismatch: String should match pattern '^x$'",
+  );
+  assert.is(
+    one(Type.String({ minLength: 1 }), ''),
+    'string_too_short: String should have at least 1 character',
+  );
+  assert.is(
+    one(Type.String({ maxLength: 2 }), 'abc'),
+    'string_too_long: String should have at most 2 characters',
+  );
+  assert.is(one(Type.Array(Type.Any(), { minItems: 1 }), []), 'too_short: List should have at least 1 item');
+  assert.is(one(Type.Array(Type.Any(), { maxItems: 0 }), [1]), 'too_long: List should have at most 0 items');
+  assert.is(
+    one(Type.Integer({ minimum: 1 }), 0),
+    'greater_than_equal: Input should be greater than or equal to 1',
+  );
+  assert.is(one(Type.Integer({ maximum: 1 }), 2), 'less_than_equal: Input should be less than or equal to 1');
+  assert.is(one(Type.Number({ exclusiveMinimum: 1 }), 1), 'greater_than: Input should be greater than 1');
+  assert.is(one(Type.Number({ exclusiveMaximum: 1 }), 1), 'less_than: Input should be less than 1');
+  assert.match(
+    one(Type.Array(Type.Any(), { uniqueItems: true }), [1, 1]) ?? '',
+    /^value_error: Value error, /,
+  );
+});
+
+test('tells text that does not parse from a wrong type, in a query', () => {
+  const shape = compileShape(
+    Type.Object({ a: Type.Integer(), b: Type.Boolean(), c: Type.Number() }),
+    'query',
+  );
+  assert.equal(
+    shape.findings({ a: 'x', b: 'x', c: 'x' }).map(({ loc, type }) => [...loc, type]),
+    [
+      ['query', 'a', 'int_parsing'],
+      ['query', 'b', 'bool_parsing'],
+      ['query', 'c', 'float_parsing'],
+    ],
+  );
+});
+
+test('counts list items by number and keeps odd keys', () => {
+  const shape = compileShape(
+    Type.Object({ list: Type.Array(Type.String()), '0': Type.String(), 'a/b~c': Type.String() }),
+    'body',
+  );
+  assert.equal(
+    shape.findings({ list: ['a', 1], '0': 1, 'a/b~c': 1 }).map(({ loc }) => loc),
+    [
+      ['body', '0'],
+      ['body', 'list', 1],
+      ['body', 'a/b~c'],
+    ],
+  );
+});
+
+test('says that the whole is wrong when it is', () => {
+  for (const value of [null, [], 'x', 3, true, undefined]) {
+    assert.equal(compileShape(RegisterInput, 'body').findings(value), [
+      { loc: ['body'], msg: 'Input should be a valid dictionary', type: 'dict_type' },
+    ]);
+  }
+});
+
+test('never repeats the value', () => {
+  const secret = 'hunter2';
+  const value = {
+    id: `-${secret}`,
+    endpoint: [secret],
+    weight: secret,
+    transport: secret,
+    env_vars: { A: [secret] },
+  };
+  const text = JSON.stringify(compileShape(InstanceInput, 'body').findings(value));
+  assert.not.match(text, /hunter2/);
+  assert.is(JSON.parse(text).length, 5);
+});
+
+test('takes of several forms the one that was probably meant', () => {
+  const Flat = Type.Object({ name: Type.String(), x: Type.Integer() }, { additionalProperties: false });
+  const Nested = Type.Object(
+    { name: Type.String(), inner: Type.Object({ x: Type.Integer() }) },
+    { additionalProperties: false },
+  );
+  const shape = compileShape(Type.Union([Nested, Flat]), 'body');
+  assert.ok(shape.accepts({ name: 'a', inner: { x: 1 } }));
+  assert.ok(shape.accepts({ name: 'a', x: 1 }));
+  const locs = (value: unknown) => shape.findings(value).map(({ loc }) => loc.join('.'));
+  assert.equal(locs({ name: 'a', inner: { x: 'b' } }), ['body.inner.x']);
+  assert.equal(locs({ name: 'a', x: 'b' }), ['body.x']);
+  assert.equal(locs({ name: 'a' }), ['body.inner']);
+  assert.equal(locs(null), ['body']);
+});
+
+test('takes of several forms that are known as little the one that asks for less', () => {
+  const Flat = Type.Object({ x: Type.Optional(Type.Integer()) }, { additionalProperties: false });
+  const Nested = Type.Object({ inner: Flat }, { additionalProperties: false });
+  const shape = compileShape(Type.Union([Nested, Flat]), 'body');
+  const said = (value: unknown) => shape.findings(value).map(({ loc, type }) => `${loc.join('.')} ${type}`);
+  assert.equal(said({ y: 1 }), ['body.y extra_forbidden']);
+  assert.equal(said({ inner: {}, x: 1 }), ['body.x extra_forbidden']);
+});
+
+test('does not offer null where something else would do as well', () => {
+  const nullable = (schema: TSchema) => Type.Union([schema, Type.Null()]);
+  const shape = compileShape(
+    Type.Object({ a: nullable(Type.Enum(['x', 'y'])), b: nullable(Type.Integer({ minimum: 1 })) }),
+    'body',
+  );
+  assert.ok(shape.accepts({ a: null, b: null }));
+  const said = (value: unknown) => shape.findings(value).map(({ loc, type }) => `${loc.join('.')} ${type}`);
+  assert.equal(said({ a: 'z', b: 0 }), ['body.a enum', 'body.b greater_than_equal']);
+  assert.equal(said({ a: 1, b: 'x' }), ['body.a enum', 'body.b int_type']);
+});
+
+test('finds nothing where nothing is wrong', () => {
+  assert.equal(compileShape(Type.Object({}), 'body').findings({}), []);
+  assert.ok(anything().accepts(Symbol('x')));
+  assert.equal(anything().findings(3), []);
+});
+
+test('is bounded, however much is wrong', () => {
+  const shape = compileShape(
+    Type.Object({ a: Type.Array(Type.String()) }, { additionalProperties: false }),
+    'body',
+  );
+  const many = { a: Array.from({ length: 1_000 }, () => 1) };
+  assert.is(shape.findings(many).length, LIMITS.findings);
+  const fields = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`f${index}`, 1]));
+  assert.ok(shape.findings(fields).length <= LIMITS.findings);
+  const [finding] = shape.findings({ a: [], ['x'.repeat(10_000)]: 1 });
+  assert.is(String(finding?.loc[1]).length, LIMITS.locCharacters);
+});
+
+test('is not confused by __proto__', () => {
+  const shape = compileShape(
+    Type.Object({ a: Type.Optional(Type.String()) }, { additionalProperties: false }),
+    'body',
+  );
+  assert.equal(
+    shape.findings(JSON.parse('{"__proto__":{"a":1}}')).map(({ loc }) => loc),
+    [['body', '__proto__']],
+  );
+});
+
+test.run();

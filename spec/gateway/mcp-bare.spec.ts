@@ -1,0 +1,113 @@
+// Servers without a handshake say nothing of themselves, so nothing they say tells one of them, or one of its runs, from
+// the next. What clients of the endpoint are told of one of them is its own all the same. With real programs.
+
+import * as assert from 'uvu/assert';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { until } from '../conformance/transport.ts';
+import { suite } from '../helpers/suite.ts';
+import { postTo } from './mcp-post.ts';
+
+const test = suite('mcp endpoint over bare servers', { timeoutMs: 30_000 });
+
+/** Refuses every handshake. Its only tool has the name of the process. */
+const PROGRAM = `
+  const name = 'tool-' + process.pid;
+  const answers = {
+    ping: () => ({ result: {} }),
+    'tools/list': () => ({ result: { tools: [{ name, inputSchema: { type: 'object' } }] } }),
+    'tools/call': () => ({ result: { content: [{ type: 'text', text: name }] } }),
+  };
+  const refuse = () => ({ error: { code: -32601, message: 'Method not found' } });
+  require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
+    const { id, method } = JSON.parse(line);
+    if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, ...(answers[method] ?? refuse)() }));
+  });`;
+
+let gateway: Gateway;
+test.before.each(async () => {
+  gateway = await createGateway();
+});
+test.after.each(() => gateway.close({ graceMs: 0 }));
+
+async function add(id: string): Promise<void> {
+  const program = { command: process.execPath, args: ['-e', PROGRAM] };
+  await gateway.register('bare', { id, ...program }, { waitMs: 20_000 });
+  assert.is(gateway.instance('bare', id).snapshot.era, 'bare');
+}
+
+const pidOf = (id: string) => gateway.instance('bare', id).snapshot.pid;
+const toolOf = (id: string) => `tool-${pidOf(id)}`;
+
+async function restart(id: string): Promise<void> {
+  const pid = pidOf(id);
+  gateway.restart('bare', id);
+  const isOther = () => {
+    const { healthy, pid: present } = gateway.instance('bare', id).snapshot;
+    return healthy && present !== pid;
+  };
+  await until(isOther, 'it was restarted');
+}
+
+async function post(message: JsonObject, headers: Record<string, string> = {}) {
+  const { answer, ...rest } = await postTo(gateway, { template: 'bare', message, headers });
+  return { ...rest, answer: Object(answer) };
+}
+
+/** A session of a legacy client, and what it lists. */
+async function openSession() {
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
+  const { headers } = await post({ method: 'initialize', params });
+  const session = { 'mcp-session-id': headers[headers.indexOf('Mcp-Session-Id') + 1] ?? '' };
+  const call = async (name: string) => {
+    const called = await post({ method: 'tools/call', params: { name, arguments: {} } }, session);
+    return { status: called.status, text: called.answer.result?.content[0].text };
+  };
+  const list = async (): Promise<string> => {
+    const { answer } = await post({ method: 'tools/list' }, session);
+    return answer.result.tools.map(({ name }: { name: string }) => name).join();
+  };
+  return { call, list };
+}
+
+async function modernList(): Promise<string> {
+  const meta = (name: string) => `io.modelcontextprotocol/${name}`;
+  const _meta = { [meta('protocolVersion')]: '2026-07-28', [meta('clientCapabilities')]: {} };
+  const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/list' };
+  const { answer } = await post({ method: 'tools/list', params: { _meta } }, headers);
+  return answer.result.tools.map(({ name }: { name: string }) => name).join();
+}
+
+test('a session lists what its own server lists, whatever others of the template do', async () => {
+  await add('a');
+  await add('b');
+  const sessions = [await openSession(), await openSession()];
+  const listed = [await sessions[0]?.list(), await sessions[1]?.list()];
+  assert.equal(listed.toSorted(), [toolOf('a'), toolOf('b')].toSorted());
+});
+
+test('a session lists anew after its server was restarted', async () => {
+  await add('a');
+  const session = await openSession();
+  assert.is(await session.list(), toolOf('a'));
+  await restart('a');
+  assert.is(await session.list(), toolOf('a'));
+});
+
+test('a session that changed something does not go on with another run of its server', async () => {
+  await add('a');
+  const session = await openSession();
+  const before = toolOf('a');
+  assert.equal(await session.call(before), { status: 200, text: before });
+  await restart('a');
+  assert.equal(await session.call(toolOf('a')), { status: 404, text: undefined });
+});
+
+test('clients without a session are listed the tools of the present run', async () => {
+  await add('a');
+  assert.is(await modernList(), toolOf('a'));
+  await restart('a');
+  assert.is(await modernList(), toolOf('a'));
+});
+
+test.run();

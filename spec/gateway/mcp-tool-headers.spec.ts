@@ -1,0 +1,65 @@
+// Tools of a real HTTP server that want arguments repeated in headers, through a gateway as clients of the modern era find
+// it: which of them are listed, and what the log says of the others.
+
+import * as assert from 'uvu/assert';
+import { suite } from '../helpers/suite.ts';
+import { REGION, tool } from '../transports/http/tool-headers-stage.ts';
+import { ToolHeadersGateway } from './tool-headers-gateway.ts';
+
+const test = suite('tools with headers, through a gateway');
+let stage: ToolHeadersGateway;
+test.before.each(async () => {
+  stage = await ToolHeadersGateway.open();
+});
+test.after.each(() => stage.close());
+
+const bad = (type: string) => tool('bad', { secret: { type, 'x-mcp-header': 'Secret' } });
+const good = tool('one', { region: REGION });
+const BAD = 'a header is asked for "secret", which is no string, integer or boolean';
+const WORSE = 'a header is asked for at "items.secret", where no single argument is';
+
+test('a tool that may not be called is in no list, and in the log once', async () => {
+  stage.backend.pages = [[good, bad('object')]];
+  await stage.register('a');
+  for (const client of ['ann', 'bob', 'cid']) assert.equal(await stage.listed(client), ['one'], client);
+  assert.ok(stage.backend.lists >= 4, 'each client asked the server');
+  const fields = { template: 't', instance_id: 'a', server_id: 'a', tool: 'bad', reason: BAD };
+  assert.equal(stage.warnings, [['tool is left out of every list: clients must not call it', fields]]);
+});
+
+test('it is in the log again for another reason, after it was right, and of another instance', async () => {
+  stage.backend.pages = [[good, bad('object')]];
+  await stage.register('a');
+  const { inputSchema = {} } = bad('string');
+  stage.backend.pages = [[good, { name: 'bad', inputSchema: { items: inputSchema } }]];
+  assert.equal(await stage.listed('ann'), ['one']);
+  stage.backend.pages = [[good, bad('string')]];
+  assert.equal(await stage.listed('bob'), ['one', 'bad']);
+  stage.backend.pages = [[good, bad('object')]];
+  assert.equal(await stage.listed('cid'), ['one']);
+  await stage.register('b');
+  assert.equal(stage.reasons, [`a: ${BAD}`, `a: ${WORSE}`, `a: ${BAD}`, `b: ${BAD}`]);
+});
+
+test('it is not in the log again because its instance begins anew', async () => {
+  stage.backend.pages = [[good, bad('object')]];
+  await stage.register('a');
+  const { lists } = stage.backend;
+  await stage.restart('a');
+  assert.ok(stage.backend.lists > lists);
+  assert.equal(stage.reasons, [`a: ${BAD}`]);
+});
+
+test('what it is called with is in no line and no event', async () => {
+  const secret = 'k9-argument-k9';
+  stage.backend.pages = [[good, bad('object')]];
+  await stage.register('a');
+  for (const name of ['bad', 'one'])
+    await stage.call('ann', name, { secret, region: secret }, { region: secret });
+  await stage.listed('ann');
+  const told = JSON.stringify([stage.lines, stage.events]);
+  assert.match(told, BAD.replaceAll('"', '\\"'));
+  assert.not.match(told, secret);
+});
+
+test.run();

@@ -1,0 +1,79 @@
+// A real HTTP server asks for other headers than before and tells nobody: what becomes of clients that know already, and of
+// those that do not, at the path of the template and at that of all.
+
+import * as assert from 'uvu/assert';
+import { suite } from '../helpers/suite.ts';
+import { REGION, tool } from '../transports/http/tool-headers-stage.ts';
+import { type Answered, ToolHeadersGateway } from './tool-headers-gateway.ts';
+
+const test = suite('tools that change silently, through a gateway');
+let stage: ToolHeadersGateway;
+test.before.each(async () => {
+  stage = await ToolHeadersGateway.open();
+  await stage.register('a');
+});
+test.after.each(() => stage.close());
+
+const ZONED = tool('one', { region: { ...REGION, 'x-mcp-header': 'Zone' } });
+const ARGS = { region: 'x' };
+const outcome = ({ status, message }: Answered) => [status, Object(message.error).code];
+const SERVED = [200, undefined];
+const REFUSED = [400, -32020];
+
+for (const [path, template, name] of [
+  ['the path of the template', 't', 'one'],
+  ['the path of all templates', undefined, 't__one'],
+] as const) {
+  const call = (headers: Record<string, string>) => stage.call('ann', name, ARGS, headers);
+
+  test(`a client that knows is served at once (${path})`, async () => {
+    stage.template = template;
+    stage.backend.pages = [[ZONED]];
+    const { lists } = stage.backend;
+    assert.equal(outcome(await call({ zone: 'x' })), SERVED);
+    assert.equal(
+      stage.backend.calls.map((headers) => headers['mcp-param-zone']),
+      ['x'],
+    );
+    assert.is(stage.backend.lists, lists + 1);
+    assert.equal(outcome(await call({ zone: 'x' })), SERVED);
+    assert.is(stage.backend.lists, lists + 1, 'whoever says the right thing costs no list');
+  });
+
+  test(`a client that does not know is refused, lists again, and is served (${path})`, async () => {
+    stage.template = template;
+    assert.equal(await stage.headersOf('ann', name), ['Region']);
+    stage.backend.pages = [[ZONED]];
+    assert.equal(await stage.headersOf('ann', name), ['Region'], 'lists come from memory for a while');
+    assert.equal(outcome(await call({ zone: 'x' })), SERVED);
+    assert.equal(outcome(await call({ region: 'x' })), REFUSED);
+    assert.equal(await stage.headersOf('ann', name), ['Zone']);
+    assert.equal(outcome(await call({ zone: 'x' })), SERVED);
+    assert.is(stage.events.filter(({ type }) => type === 'tools.changed').length, 1);
+  });
+}
+
+test('a header that is wrong by every list is refused, and costs one list however often it comes', async () => {
+  const { lists } = stage.backend;
+  const wrong = () => stage.call('ann', 'one', ARGS, { region: 'y' });
+  const together = await Promise.all(Array.from({ length: 20 }, wrong));
+  assert.equal([...together, await wrong()].map(outcome), Array(21).fill(REFUSED));
+  assert.equal([stage.backend.lists, stage.backend.calls.length], [lists + 1, 0]);
+  assert.is(stage.events.filter(({ type }) => type === 'tools.changed').length, 0);
+});
+
+test('a client that knows is served while another instance lists the tool as before', async () => {
+  const other = await stage.another();
+  await stage.register('b', other);
+  other.backend.pages = [[ZONED]];
+  for (const headers of [{ zone: 'x' }, { region: 'x' }]) {
+    assert.equal(outcome(await stage.call('ann', 'one', ARGS, headers)), SERVED);
+  }
+});
+
+test('a client that knows is served when nobody asks for headers any more', async () => {
+  stage.backend.pages = [[tool('one', { region: { type: 'string' } })]];
+  assert.equal(outcome(await stage.call('ann', 'one', ARGS, {})), SERVED);
+});
+
+test.run();

@@ -1,0 +1,269 @@
+// All templates as one server, for clients without a session; the same for sessions is in joined-session.spec.ts.
+
+import { mock } from 'node:test';
+import { firstValueFrom, Observable, of, Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import type { ServerNotification } from '../../../src/domain/client.ts';
+import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { ListField } from '../../../src/domain/mcp.ts';
+import { JoinedBackends } from '../../../src/protocol/joined/joined-backends.ts';
+import type { TemplateListChange } from '../../../src/protocol/joined/joined-lists.ts';
+import type { Owner, WantedChanges } from '../../../src/protocol/ports.ts';
+import { suite } from '../../helpers/suite.ts';
+import { steadyPace } from '../../helpers/turns.ts';
+import { ADA, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
+
+const test = suite('joined backends');
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
+test.after.each(() => mock.timers.reset());
+const serverInfo = { name: 'stagedoor', version: '1' };
+
+/** Notifies of what it was subscribed to, and tells for how long. */
+class Telling extends ListingBackends {
+  readonly wanted: WantedChanges[] = [];
+  readonly told = new Subject<ServerNotification>();
+  override changes(_owner?: Owner, _profile?: unknown, wanted?: WantedChanges) {
+    return new Observable<ServerNotification>((subscriber) => {
+      if (wanted !== undefined) this.wanted.push(wanted);
+      return this.told.subscribe(subscriber);
+    });
+  }
+}
+
+function staged() {
+  const a = new Telling({ tools: [{ name: 'x' }], resources: [{ uri: 'a:1' }] });
+  const b = new Telling({ tools: [{ name: 'x' }] });
+  a.peer = { ...a.peer, capabilities: { tools: {}, resources: {}, logging: {} } };
+  b.peer = { ...b.peer, capabilities: { tools: {}, prompts: {} } };
+  const listChanges$ = new Subject<TemplateListChange>();
+  const templates = ['a', 'b'];
+  const joined = new JoinedBackends({
+    templates: () => templates,
+    of: (template) => (template === 'a' ? a : b),
+    callTimeoutMs: () => 30_000,
+    listChanges$,
+    serverInfo,
+    maxSessions: 10,
+    idleMs: 1_000,
+    now: () => 0,
+    alarm: () => () => {},
+    pace: steadyPace(),
+  });
+  const ask = async (request: ExchangeRequest, owner: Owner = ADA, instanceId?: string) => {
+    const { event, ...from } = await firstValueFrom(
+      joined.exchange(request, { owner, profile: PROFILE, instanceId }),
+    );
+    return { ...from, said: event.kind === 'result' ? event.result.value : event };
+  };
+  return { a, b, joined, ask, listChanges$, templates };
+}
+
+test('always has lists, and offers what any of them offers to who may use it', () => {
+  const { joined } = staged();
+  const capabilitiesFor = (owner: Owner) =>
+    joined.peers(owner).map(({ capabilities }) => Object.keys(capabilities));
+  const lists = ['tools', 'prompts', 'resources'];
+  assert.equal(capabilitiesFor(ADA), [[...lists, 'logging']]);
+  assert.equal(capabilitiesFor({ id: 'key:1', templates: new Set(['b']) }), [lists]);
+  assert.equal(joined.peers(ADA)[0]?.greeting.serverInfo, serverInfo);
+});
+
+test('lists all, calls the owner, and names the instance with its template', async () => {
+  const { ask, b } = staged();
+  assert.equal((await ask({ method: 'tools/list' })).said, { tools: [shownTool('a__x'), shownTool('b__x')] });
+  assert.equal(await ask({ method: 'tools/call', params: { name: 'b__x' } }, ADA, 'b/two'), {
+    said: { called: { name: 'x' } },
+    instanceId: 'b/one',
+    serverId: 'one',
+  });
+  assert.is(b.asked.at(-1)?.instanceId, 'two');
+});
+
+test('does not take an instance of one template to another', async () => {
+  const { ask, b } = staged();
+  for (const instanceId of ['a/two', 'two', ''])
+    await ask({ method: 'tools/call', params: { name: 'b__x' } }, ADA, instanceId);
+  assert.equal(
+    b.asked.map(({ instanceId }) => instanceId),
+    [undefined, undefined, undefined],
+  );
+});
+
+test('refuses what is outside of a caller’s templates in the words for what is unknown', async () => {
+  const { ask } = staged();
+  const owner = { id: 'key:1', templates: new Set(['b']) };
+  const call = (name: string) => ask({ method: 'tools/call', params: { name } }, owner);
+  assert.equal(await call('a__x'), await call('nobody__x'));
+  assert.equal((await ask({ method: 'tools/list' }, owner)).said, { tools: [shownTool('b__x')] });
+});
+
+test('waits for changes of all, and for updates of the owner of a resource only', async () => {
+  const { joined, a, b } = staged();
+  const heard: ServerNotification[] = [];
+  const wanted = { lists: new Set<ListField>(['tools']), resources: new Set(['a:1', 'nobody:1']) };
+  const subscription = joined.changes(ADA, PROFILE, wanted).subscribe((message) => heard.push(message));
+  await new Promise(setImmediate);
+  assert.equal(
+    a.wanted.map(({ resources }) => [...resources]),
+    [[], ['a:1']],
+  );
+  assert.equal(
+    b.wanted.map(({ resources }) => [...resources]),
+    [[]],
+  );
+  const message: ServerNotification = { kind: 'notification', method: 'x', params: {} };
+  b.told.next(message);
+  assert.equal(heard, [message]);
+  subscription.unsubscribe();
+  assert.equal([a.told.observed, b.told.observed], [false, false]);
+});
+
+test('tells of a template that comes later, to who may use it, once, and hears it from then on', () => {
+  const { joined, b, listChanges$, templates } = staged();
+  templates.pop();
+  const tools = new Set<ListField>(['tools']);
+  const listen = (owner: Owner) => {
+    const heard: string[] = [];
+    const wanted = { lists: tools, resources: new Set<string>() };
+    let isOver = false;
+    joined.changes(owner, PROFILE, wanted).subscribe({
+      next: ({ method }) => heard.push(method),
+      complete: () => {
+        isOver = true;
+      },
+    });
+    return { heard, isOver: () => isOver };
+  };
+  const [ada, key] = [listen(ADA), listen({ id: 'key:1', templates: new Set(['a', 'c']) })];
+  templates.push('b');
+  for (let turn = 0; turn < 3; turn += 1) listChanges$.next({ template: 'b', list: 'tools' });
+  listChanges$.next({ template: 'b', list: 'prompts' });
+  mock.timers.tick(5_000);
+  assert.equal([ada.heard, key.heard], [['notifications/tools/list_changed'], []]);
+  assert.equal(b.wanted, [{ lists: tools, resources: new Set() }]);
+  b.told.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
+  mock.timers.tick(5_000);
+  assert.equal([ada.heard.length, key.heard.length], [2, 0]);
+  listChanges$.complete();
+  assert.equal([ada.isOver(), key.isOver()], [false, false], 'templates complete by themselves');
+});
+
+test('subscribes to a resource when its template is there', async () => {
+  const { joined, b, listChanges$ } = staged();
+  const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'b:1']) };
+  const subscription = joined.changes(ADA, PROFILE, wanted).subscribe();
+  await new Promise(setImmediate);
+  const wantedOfB = () => b.wanted.map(({ resources }) => [...resources]);
+  assert.equal(wantedOfB(), [[]]);
+  b.lists = { resources: [{ uri: 'b:1' }] };
+  b.peer = { ...b.peer, capabilities: { resources: {} } };
+  for (const list of ['tools', 'resources', 'resources'] as const) listChanges$.next({ template: 'b', list });
+  await new Promise(setImmediate);
+  assert.equal(wantedOfB(), [[], ['b:1']]);
+  mock.timers.tick(1_000);
+  listChanges$.next({ template: 'b', list: 'resources' });
+  await new Promise(setImmediate);
+  assert.equal(wantedOfB(), [[], ['b:1']]);
+  subscription.unsubscribe();
+  assert.is(listChanges$.observed, false);
+});
+
+test('looks up who owns what once, however much is listened to', async () => {
+  const { joined, a, b } = staged();
+  const uris = Array.from({ length: 100 }, (_, number) => `nobody:${number}`);
+  const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'a:2', ...uris]) };
+  a.lists = { resources: [{ uri: 'a:1' }, { uri: 'a:2' }] };
+  const subscription = joined.changes(ADA, PROFILE, wanted).subscribe();
+  await new Promise(setImmediate);
+  assert.equal([a.asked.length, b.asked.length], [2, 0], 'b announces no resources');
+  assert.equal(
+    a.wanted.map(({ resources }) => [...resources]),
+    [[], ['a:1', 'a:2']],
+  );
+  subscription.unsubscribe();
+});
+
+test('tells which lists changed', () => {
+  const { joined, listChanges$ } = staged();
+  const lists: ListField[] = [];
+  joined.listChanged$.subscribe((list) => lists.push(list));
+  listChanges$.next({ template: 'a', list: 'prompts' });
+  assert.equal(lists, ['prompts']);
+});
+
+test('knows a tool by its joined name', () => {
+  const { joined } = staged();
+  assert.equal(
+    ['a__x', 'a__y', 'c__x', 'x'].map((name) => joined.tool(name, ADA)?.name),
+    ['x', undefined, undefined, undefined],
+  );
+  const owner = { id: 'key:1', templates: new Set(['b']) };
+  assert.equal([joined.tool('a__x', owner), joined.tool('b__x', owner)], [undefined, { name: 'x' }]);
+  assert.is(joined.tool('a__x'), undefined);
+});
+
+test('asks again for a tool by its joined name, and only where its caller may', async () => {
+  const { joined } = staged();
+  assert.equal(await joined.relisted('a__x', ADA), [{ name: 'x' }]);
+  for (const name of ['a__y', 'c__x', 'x']) assert.equal(await joined.relisted(name, ADA), []);
+  const owner = { id: 'key:1', templates: new Set(['b']) };
+  assert.equal([await joined.relisted('a__x', owner), await joined.relisted('a__x')], [[], []]);
+});
+
+test('a session is served as its owner is by now, and for him only', async () => {
+  const { joined, a } = staged();
+  const { id } = await joined.openSession(ADA, PROFILE);
+  const call = async (owner: Owner) => {
+    const session = joined.session(id, owner);
+    assert.ok(session);
+    const request = { method: 'tools/call', params: { name: 'a__x' } };
+    const { event } = await firstValueFrom(session.exchange(request));
+    return event.kind;
+  };
+  assert.is(await call(ADA), 'result');
+  joined.session(id, { id: 'key:1', templates: new Set(['b']) });
+  assert.is(await call(ADA), 'result');
+  assert.is(await call({ ...ADA, templates: new Set(['b']) }), 'error');
+  assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? of('open')), 'closed');
+});
+
+test('passes cancelling on', async () => {
+  const { joined, a } = staged();
+  const source = new Subject<never>();
+  const request = { method: 'resources/read', params: { uri: 'a:1' } };
+  await firstValueFrom(joined.exchange(request, { owner: ADA, profile: PROFILE }));
+  a.instead = source;
+  const subscription = joined.exchange(request, { owner: ADA, profile: PROFILE }).subscribe();
+  await new Promise(setImmediate);
+  assert.is(source.observed, true);
+  subscription.unsubscribe();
+  assert.is(source.observed, false);
+});
+
+test('names the instances of servers that run tasks, in templates that he may use, one of each in turn', () => {
+  const { joined, a, b } = staged();
+  a.instanceIds = ['1', '2', '3'];
+  b.instanceIds = ['1', '2'];
+  assert.equal(joined.modernInstanceIds(ADA), []);
+  a.peer = { ...a.peer, capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } };
+  assert.equal(joined.modernInstanceIds(ADA), ['a/1', 'a/2', 'a/3']);
+  b.peer = { ...b.peer, capabilities: { tasks: {} } };
+  assert.equal(joined.modernInstanceIds(ADA), ['a/1', 'b/1', 'a/2', 'b/2', 'a/3']);
+  assert.equal(joined.modernInstanceIds({ ...ADA, templates: new Set(['b']) }), ['b/1', 'b/2']);
+});
+
+test('asks an instance of a template that he may use, and of no other', async () => {
+  const { joined, a } = staged();
+  const request = { method: 'tasks/get', params: { taskId: '1' } };
+  const inquire = (owner: Owner, instanceId: string) =>
+    firstValueFrom(joined.inquire(request, { owner, instanceId })).then(
+      ({ kind }) => kind,
+      ({ code }) => code,
+    );
+  const other = { ...ADA, templates: new Set(['b']) };
+  const said = [await inquire(ADA, 'a/1'), await inquire(other, 'a/1'), await inquire(ADA, 'a')];
+  assert.equal(said, ['result', 'SERVER_NOT_FOUND', 'SERVER_NOT_FOUND']);
+  assert.equal(a.asked, [{ ...request, instanceId: '1' }]);
+});
+
+test.run();

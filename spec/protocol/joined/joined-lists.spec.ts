@@ -1,0 +1,211 @@
+// Joined lists: nobody waits for a template that is slow, and nothing is lost for one that is dead.
+
+import { mock } from 'node:test';
+import { NEVER, of, Subject, throwError } from 'rxjs';
+import * as assert from 'uvu/assert';
+import type { Answer } from '../../../src/domain/exchange.ts';
+import type { ListField } from '../../../src/domain/mcp.ts';
+import { JoinedLists, type TemplateListChange } from '../../../src/protocol/joined/joined-lists.ts';
+import { settled } from '../../actors/instances/instance-stage.ts';
+import { suite } from '../../helpers/suite.ts';
+import { answered, CLIENT, ListingBackends } from '../listing-backends.ts';
+import { nestedTooDeeply } from '../modern/modern-stage.ts';
+
+const test = suite('joined lists');
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
+test.after.each(() => mock.timers.reset());
+
+function staged() {
+  const all = {
+    fast: new ListingBackends({ tools: [{ name: 'f' }] }),
+    slow: new ListingBackends({ tools: [{ name: 's' }] }),
+  };
+  const lists = new JoinedLists((template) => (template === 'fast' ? all.fast : all.slow));
+  const late: TemplateListChange[] = [];
+  lists.late$.subscribe((change) => late.push(change));
+  const gather = () => lists.gather('tools', ['fast', 'slow'], CLIENT);
+  return { ...all, late, gather, lists };
+}
+
+const names = (gathered: Awaited<ReturnType<ReturnType<typeof staged>['gather']>>) =>
+  gathered.map(({ template, items }) => `${template}: ${items.map(({ name }) => name).join()}`);
+
+test('gathers what every template lists, in their order', async () => {
+  assert.equal(names(await staged().gather()), ['fast: f', 'slow: s']);
+});
+
+test('waits a second for a slow one, and tells when it answers after all', async () => {
+  const { slow, late, gather } = staged();
+  const answer = new Subject<Answer>();
+  slow.instead = answer;
+  const gathered = gather();
+  await settled();
+  mock.timers.tick(1_000);
+  assert.equal(names(await gathered), ['fast: f', 'slow: ']);
+  assert.equal(late, []);
+  answer.next(answered({ tools: [{ name: 's' }] }));
+  await settled();
+  assert.equal(late, [{ template: 'slow', list: 'tools' }]);
+});
+
+test('waits once for one that hangs, whoever asks, and again for the next answer', async () => {
+  const { slow, gather } = staged();
+  const answer = new Subject<Answer>();
+  slow.instead = answer;
+  const first = gather();
+  await settled();
+  mock.timers.tick(1_000);
+  await first;
+  assert.equal(names(await gather()), ['fast: f', 'slow: '], 'without any wait');
+  answer.next(answered({ tools: [{ name: 's' }] }));
+  await settled();
+  slow.instead = new Subject<Answer>();
+  let isThere = false;
+  const second = gather().then((gathered) => {
+    isThere = true;
+    return gathered;
+  });
+  mock.timers.tick(999);
+  await settled();
+  assert.is(isThere, false);
+  mock.timers.tick(1);
+  assert.equal(names(await second), ['fast: f', 'slow: s']);
+});
+
+test('asks nobody for what nobody announced, nor where nobody is', async () => {
+  const { fast, slow, lists } = staged();
+  fast.peer = { ...fast.peer, capabilities: { resources: {} } };
+  slow.peer = { ...slow.peer, era: 'bare', capabilities: {} };
+  const gather = (list: ListField) => lists.gather(list, ['fast', 'slow'], CLIENT);
+  await gather('tools');
+  await gather('resourceTemplates');
+  assert.equal(
+    [fast.asked, slow.asked].map((asked) => asked.map(({ method }) => method)),
+    [['resources/templates/list'], ['tools/list', 'resources/templates/list']],
+  );
+  fast.peers = () => [];
+  assert.is(lists.offers('resources', 'fast', CLIENT.owner), false);
+});
+
+test('leaves no timer behind', async () => {
+  const { gather } = staged();
+  const before = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  mock.timers.reset();
+  for (let turn = 0; turn < 10; turn += 1) await gather();
+  const after = process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  assert.is(after, before);
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+});
+
+test('says nothing when the late answer is the known one', async () => {
+  const { slow, late, gather } = staged();
+  await gather();
+  const answer = new Subject<Answer>();
+  slow.instead = answer;
+  const gathered = gather();
+  await settled();
+  mock.timers.tick(1_000);
+  assert.equal(names(await gathered), ['fast: f', 'slow: s']);
+  answer.next(answered({ tools: [{ name: 's' }] }));
+  await settled();
+  assert.equal(late, []);
+});
+
+test('lists what a dead one listed last, and nothing of one that never did', async () => {
+  const { fast, slow, gather } = staged();
+  slow.instead = throwError(() => new Error('dead'));
+  assert.equal(names(await gather()), ['fast: f', 'slow: ']);
+  slow.instead = undefined;
+  await gather();
+  slow.instead = throwError(() => new Error('dead'));
+  fast.instead = NEVER;
+  const gathered = gather();
+  await settled();
+  mock.timers.tick(1_000);
+  assert.equal(names(await gathered), ['fast: f', 'slow: s']);
+});
+
+test('asks a template once for all who ask at the same time', async () => {
+  const { slow, gather } = staged();
+  const answer = new Subject<Answer>();
+  slow.instead = answer;
+  const both = [gather(), gather()];
+  await settled();
+  assert.is(slow.asked.length, 1);
+  answer.next(answered({ tools: [{ name: 's' }] }));
+  for (const gathered of await Promise.all(both)) assert.equal(names(gathered), ['fast: f', 'slow: s']);
+  slow.instead = undefined;
+  await gather();
+  assert.is(slow.asked.length, 2);
+  assert.is(slow.listChanged$.observed, false);
+});
+
+test('asks again when the list changed meanwhile, and forgets what it was before', async () => {
+  const { slow, gather } = staged();
+  const [before, after] = [new Subject<Answer>(), new Subject<Answer>()];
+  slow.instead = before;
+  const early = gather();
+  await settled();
+  slow.listChanged$.next('prompts');
+  slow.listChanged$.next('tools');
+  slow.instead = after;
+  const late = gather();
+  await settled();
+  after.next(answered({ tools: [{ name: 'new' }] }));
+  before.next(answered({ tools: [{ name: 'old' }] }));
+  assert.equal(
+    [names(await early), names(await late)],
+    [
+      ['fast: f', 'slow: old'],
+      ['fast: f', 'slow: new'],
+    ],
+  );
+  slow.instead = throwError(() => new Error('dead'));
+  assert.equal(names(await gather()), ['fast: f', 'slow: new']);
+});
+
+test('what cannot be written spoils nobody else’s list', async () => {
+  const { slow, gather } = staged();
+  slow.lists = { tools: [{ name: 's' }, { name: 'deep', x: nestedTooDeeply() }] };
+  assert.equal(names(await gather()), ['fast: f', 'slow: ']);
+});
+
+test('all together have 64 MiB: who comes after that lists nothing', async () => {
+  const { fast, slow, lists } = staged();
+  fast.lists = { tools: [{ name: 'f', text: 'x'.repeat(4_000_000) }] };
+  const templates = [...Array.from({ length: 16 }, () => 'fast'), 'slow', 'fast'];
+  const gathered = await lists.gather('tools', templates, CLIENT);
+  assert.equal(
+    gathered.map(({ items }) => items.length),
+    [...Array.from({ length: 17 }, () => 1), 0],
+  );
+  assert.is(slow.asked.length, 1);
+});
+
+test('follows the pages of one instance', async () => {
+  const { fast, gather } = staged();
+  const pages = [
+    answered({ tools: [{ name: '1' }], nextCursor: '' }, 'b'),
+    answered({ tools: [{ name: '2' }] }),
+  ];
+  const exchange = fast.exchange.bind(fast);
+  fast.exchange = (request, options) => {
+    void exchange(request, options);
+    const page = pages.shift();
+    assert.ok(page);
+    return of(page);
+  };
+  assert.equal(names(await gather()), ['fast: 1,2', 'slow: s']);
+  assert.equal(fast.asked, [
+    { method: 'tools/list', instanceId: undefined },
+    { method: 'tools/list', params: { cursor: '' }, instanceId: 'b' },
+  ]);
+});
+
+test('takes an error answer for a list that is not offered', async () => {
+  const { slow, gather } = staged();
+  slow.instead = of({ ...answered({}), event: { kind: 'error', error: { code: -32601, message: 'no' } } });
+  assert.equal(names(await gather()), ['fast: f', 'slow: ']);
+});
+
+test.run();

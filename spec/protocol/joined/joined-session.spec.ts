@@ -1,0 +1,293 @@
+// One client's session with all templates: which inner sessions it opens, what it hears of them, and how it ends.
+
+import { mock } from 'node:test';
+import { firstValueFrom, Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { mayUse } from '../../../src/domain/account.ts';
+import type { ServerMessage } from '../../../src/domain/client.ts';
+import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import { JoinedDirectory } from '../../../src/protocol/joined/joined-directory.ts';
+import { JoinedLists, type TemplateListChange } from '../../../src/protocol/joined/joined-lists.ts';
+import { JoinedSession } from '../../../src/protocol/joined/joined-session.ts';
+import type { Owner } from '../../../src/protocol/ports.ts';
+import { alarm } from '../../actors/guests/guest-stage.ts';
+import { settled } from '../../actors/instances/instance-stage.ts';
+import { PEER } from '../../helpers/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { ADA, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
+
+const test = suite('joined session');
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
+test.after.each(() => mock.timers.reset());
+
+function staged(owner: Owner = ADA) {
+  const a = new ListingBackends({ tools: [{ name: 'x' }] });
+  const b = new ListingBackends({ tools: [{ name: 'y' }] });
+  b.peer = { ...PEER, capabilities: { tools: {}, logging: {} } };
+  const of = (template: string) => (template === 'a' ? a : b);
+  const listChanges$ = new Subject<TemplateListChange>();
+  const directory = new JoinedDirectory({
+    lists: new JoinedLists(of),
+    templates: (owner) => ['a', 'b'].filter((template) => mayUse(owner, template)),
+  });
+  const session = new JoinedSession({
+    owner,
+    profile: PROFILE,
+    peer: PEER,
+    directory,
+    of,
+    listChanges$,
+    clock: { now: () => Date.now(), alarm },
+    callTimeoutMs: () => 4_000,
+  });
+  const ask = async (request: ExchangeRequest) => {
+    const { event } = await firstValueFrom(session.exchange(request));
+    return event.kind === 'result' ? event.result.value : event;
+  };
+  const call = (name: string) => ask({ method: 'tools/call', params: { name } });
+  return { a, b, session, ask, call, listChanges$ };
+}
+
+test('opens a session with a template when it is first used, once', async () => {
+  const { a, b, ask, call } = staged();
+  assert.equal(await ask({ method: 'tools/list' }), { tools: [shownTool('a__x'), shownTool('b__y')] });
+  assert.equal([a.sessions.length, b.sessions.length], [0, 0]);
+  assert.equal(await Promise.all([call('a__x'), call('a__x')]), [
+    { called: { name: 'x' } },
+    { called: { name: 'x' } },
+  ]);
+  assert.equal([a.sessions.length, b.sessions.length], [1, 0]);
+});
+
+test('names who answered with the template', async () => {
+  const { session } = staged();
+  const request = { method: 'tools/call', params: { name: 'a__x' } };
+  assert.is((await firstValueFrom(session.exchange(request))).instanceId, 'a/one');
+});
+
+test('opens another when an inner session has ended', async () => {
+  const { a, call } = staged();
+  await call('a__x');
+  await a.sessions[0]?.close();
+  await settled();
+  await call('a__x');
+  assert.is(a.sessions.length, 2);
+});
+
+test('forgets a session that could not be opened', async () => {
+  const { a, call } = staged();
+  const open = a.openSession.bind(a);
+  a.openSession = () => Promise.reject(new Error('full'));
+  await call('a__x').then(
+    () => assert.unreachable(),
+    (error: Error) => assert.is(error.message, 'full'),
+  );
+  a.openSession = open;
+  assert.equal(await call('a__x'), { called: { name: 'x' } });
+});
+
+test('lets a call wait for a session no longer than for its answer, and opens it all the same', async () => {
+  const { a, session, call } = staged();
+  const open = a.openSession.bind(a);
+  const opening = Promise.withResolvers<void>();
+  a.openSession = async (owner, profile) => {
+    await opening.promise;
+    return open(owner, profile);
+  };
+  const first = call('a__x').catch(codeOf);
+  await settled();
+  mock.timers.tick(3_000);
+  const second = call('a__x');
+  await settled();
+  mock.timers.tick(1_000);
+  assert.equal(await first, { code: 'BACKEND_TIMEOUT', delivered: 'no' });
+  opening.resolve();
+  assert.equal([await second, a.sessions.length], [{ called: { name: 'x' } }, 1]);
+  assert.equal(
+    a.asked.map(({ cameAtMs }) => cameAtMs),
+    [3_000],
+  );
+  assert.is(session.isHeld, false);
+});
+
+test('tells the log level to those that log, now or when they are opened', async () => {
+  const { a, b, session, ask, call } = staged();
+  await call('a__x');
+  const request = { method: 'logging/setLevel', params: { level: 'debug' } };
+  assert.equal(await ask(request), {});
+  assert.is(session.logLevel, 'debug');
+  assert.is(a.asked.at(-1)?.method, 'logging/setLevel');
+  await call('b__y');
+  assert.equal(
+    b.asked.map(({ method }) => method),
+    ['logging/setLevel', 'tools/call'],
+  );
+});
+
+test('hears its inner sessions, those opened later too, and the lists of its templates', async () => {
+  const { a, b, session, call, listChanges$ } = staged({ id: 'key:1', templates: new Set(['a', 'b']) });
+  await call('a__x');
+  const heard: ServerMessage[] = [];
+  let isOver = false;
+  session.messages$.subscribe({ next: (message) => heard.push(message), complete: () => (isOver = true) });
+  await call('b__y');
+  const message = (method: string): ServerMessage => ({ kind: 'notification', method, params: {} });
+  a.sessions[0]?.messages$.next(message('of a'));
+  b.sessions[0]?.messages$.next(message('of b'));
+  listChanges$.next({ template: 'b', list: 'resourceTemplates' });
+  listChanges$.next({ template: 'not theirs', list: 'tools' });
+  a.sessions[0]?.messages$.next(message('notifications/resources/list_changed'));
+  mock.timers.tick(5_000);
+  assert.equal(
+    heard.map((one) => one.method),
+    ['of a', 'of b', 'notifications/resources/list_changed'],
+  );
+  assert.equal([a.sessions[0]?.holds, b.sessions[0]?.holds], [1, 1], 'they do not expire meanwhile');
+  assert.is(session.opening, undefined);
+  if (a.sessions[0] !== undefined) a.sessions[0].opening = Promise.resolve();
+  await session.opening;
+  await session.close();
+  assert.is(isOver, true);
+  assert.equal([a.sessions[0]?.holds, b.sessions[0]?.holds], [0, 0]);
+  assert.equal([a.sessions[0]?.messages$.observed, listChanges$.observed], [false, false]);
+});
+
+test('tells that its lists are others when its owner may use other templates, also who listens later', async () => {
+  const { session } = staged({ id: 'key:1', templates: new Set(['a']) });
+  const heard: string[] = [];
+  const listen = () => session.messages$.subscribe(({ method }) => heard.push(method));
+  session.servesAs({ id: 'key:1', templates: new Set(['a']) });
+  const first = listen();
+  mock.timers.tick(5_000);
+  assert.equal(heard, [], 'they are the same ones, however often they are read');
+  session.servesAs({ id: 'key:1', templates: new Set(['b']) });
+  mock.timers.tick(50);
+  const all = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
+  assert.equal(heard.splice(0), all);
+  first.unsubscribe();
+  session.servesAs({ id: 'key:1', templates: new Set(['a', 'b']) });
+  listen();
+  mock.timers.tick(50);
+  assert.equal(heard, all);
+});
+
+test('is held while a call runs', async () => {
+  const { a, session, call } = staged();
+  const answer = new Subject<never>();
+  await call('a__x');
+  a.instead = answer;
+  const subscription = session.exchange({ method: 'tools/call', params: { name: 'a__x' } }).subscribe();
+  await settled();
+  assert.is(session.isHeld, true);
+  subscription.unsubscribe();
+  assert.is(session.isHeld, false);
+  const release = session.hold();
+  release();
+  release();
+  assert.is(session.isHeld, false);
+});
+
+test('tells when the last of its calls is over, and not of who only holds it', async () => {
+  const { a, session, call } = staged();
+  session.hold();
+  await session.drained();
+  await call('a__x');
+  a.instead = new Subject<never>();
+  const subscription = session.exchange({ method: 'tools/call', params: { name: 'a__x' } }).subscribe();
+  const { leave } = session.stay();
+  const carried = session.carry();
+  await settled();
+  let isDrained = false;
+  const drained = session.drained().then(() => {
+    isDrained = true;
+  });
+  subscription.unsubscribe();
+  await settled();
+  assert.is(isDrained, false);
+  leave();
+  leave();
+  await settled();
+  assert.is(isDrained, false, 'another one carries a call of its');
+  carried();
+  await drained;
+});
+
+test('ends with its inner sessions, and refuses calls from then on', async () => {
+  const { a, session, call } = staged();
+  await call('a__x');
+  await session.close();
+  await session.close();
+  assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
+  await call('a__x').then(
+    () => assert.unreachable(),
+    (error: { code: string }) => assert.is(error.code, 'SESSION_NOT_FOUND'),
+  );
+  assert.is(a.sessions.length, 1);
+});
+
+test('ends what its owner may use no longer, and offers it no more', async () => {
+  const { a, b, session, ask, call, listChanges$ } = staged();
+  await call('a__x');
+  await call('b__y');
+  const heard: ServerMessage[] = [];
+  session.messages$.subscribe((message) => heard.push(message));
+  session.servesAs({ ...ADA, templates: new Set(['b']) });
+  await settled();
+  assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
+  a.sessions[0]?.messages$.next({ kind: 'notification', method: 'x', params: {} });
+  mock.timers.tick(5_000);
+  heard.length = 0;
+  listChanges$.next({ template: 'a', list: 'tools' });
+  mock.timers.tick(5_000);
+  assert.equal(heard, []);
+  const unknown = { kind: 'error', error: { code: -32602, message: 'Unknown tool.' } };
+  assert.equal(await call('a__x'), unknown);
+  assert.equal(await ask({ method: 'tools/list' }), { tools: [shownTool('b__y')] });
+  assert.equal([a.sessions.length, b.sessions.length, session.ownerId], [1, 1, ADA.id]);
+  session.servesAs(ADA);
+  assert.equal(await call('a__x'), { called: { name: 'x' } });
+});
+
+test('a session that was being opened while its template was taken away is closed', async () => {
+  const { a, session, call } = staged();
+  const open = a.openSession.bind(a);
+  const opening = Promise.withResolvers<void>();
+  a.openSession = async (owner, profile) => {
+    await opening.promise;
+    return open(owner, profile);
+  };
+  const failed = call('a__x').then(
+    () => 'called',
+    (error: { code: string }) => error.code,
+  );
+  await settled();
+  session.servesAs({ ...ADA, templates: new Set(['b']) });
+  opening.resolve();
+  assert.is(await failed, 'SESSION_NOT_FOUND');
+  assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? session.ended$), 'closed');
+});
+
+test('refuses what is nobody’s', async () => {
+  const { call } = staged();
+  assert.equal(await call('x'), { kind: 'error', error: { code: -32602, message: 'Unknown tool.' } });
+});
+
+test('is where its session with a template is, as long as its owner may use that', async () => {
+  const { a, session, call } = staged();
+  const at = () => ['a/one', 'a/two', 'b/one', 'one'].map((id) => session.at(id)?.id);
+  assert.equal(at(), [undefined, undefined, undefined, undefined]);
+  await call('a__x');
+  assert.equal(at(), [a.sessions[0]?.id, undefined, undefined, undefined]);
+  await a.sessions[0]?.close();
+  assert.is(session.at('a/one'), undefined);
+  await call('a__x');
+  assert.is(session.at('a/one'), a.sessions[1]);
+  session.servesAs({ ...ADA, templates: new Set(['b']) });
+  assert.is(session.at('a/one'), undefined);
+});
+
+test.run();
+
+function codeOf({ code, delivered }: { readonly code: string; readonly delivered: string }) {
+  return { code, delivered };
+}

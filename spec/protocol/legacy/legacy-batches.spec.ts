@@ -1,0 +1,109 @@
+// Arrays of messages, which only revision 2025-03-26 has: never passed on as arrays, answered on one stream, one by one.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { suite } from '../../helpers/suite.ts';
+import type { RecordedReply } from '../recorded-reply.ts';
+import { notification, request, staged } from './legacy-stage.ts';
+
+const test = suite('legacy batches');
+const batching = () => staged({ protocolVersion: '2025-03-26' });
+const idsOf = ({ events }: RecordedReply) => events.messages.map(({ id }) => id);
+const NO_MESSAGE = { status: 400, code: -32600, id: null };
+
+test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'] }));
+test.after.each(() => mock.timers.reset());
+
+/** Conversations that are left when no stream is kept for a return any more. */
+function leftIn(endpoint: { readonly conversations: number }): number {
+  for (let ticks = 0; ticks < 3; ticks += 1) mock.timers.tick(10_000);
+  return endpoint.conversations;
+}
+
+test('each request is an exchange of its own, and each answer an event', async () => {
+  const { post, session, charges, endpoint } = batching();
+  const { reply } = post([
+    request(1, 'tools/call', { name: 'a' }),
+    notification('notifications/roots/list_changed'),
+    request('1', 'tools/list'),
+    request(2, 'ping'),
+  ]);
+  assert.equal(charges, [2]);
+  assert.equal(
+    session.exchanges.map(({ request: { method } }) => method),
+    ['tools/call', 'tools/list'],
+  );
+  assert.equal(session.notes.length, 1);
+  session.exchanges[1]?.result('{"tools":[]}');
+  assert.equal([idsOf(reply), reply.events.isEnded], [[2, '1'], false]);
+  session.exchanges[0]?.refuse({ code: -1, message: 'no' });
+  assert.equal([idsOf(reply), reply.events.isEnded], [[2, '1', 1], true]);
+  assert.is(leftIn(endpoint), 0);
+});
+
+test('what else there is to say comes on the same stream', async () => {
+  const { post, session, endpoint } = batching();
+  const { reply } = post([request(1, 'tools/call'), request(2, 'tools/call'), request(3, 'tools/call')]);
+  session.exchanges[2]?.result();
+  session.exchanges[0]?.notify('notifications/message', { data: 'hi' });
+  session.exchanges[1]?.result();
+  assert.is(reply.events.isEnded, false);
+  session.exchanges[0]?.result();
+  const said = reply.events.messages.map(({ id, method }) => id ?? method);
+  assert.equal(said, [3, 'notifications/message', 2, 1]);
+  assert.equal([reply.events.isEnded, leftIn(endpoint)], [true, 0]);
+});
+
+test('one request alone is answered like any other', async () => {
+  const { post, session, endpoint } = batching();
+  const { reply } = post([request(1, 'tools/call'), notification('a')]);
+  session.last.result();
+  assert.equal([reply.contentType, reply.message.id], ['text/event-stream', 1]);
+  assert.is(endpoint.conversations, 0);
+});
+
+test('without requests there is nothing to answer', async () => {
+  const { post, session, endpoint } = batching();
+  const { reply } = post([notification('a'), notification('b'), { jsonrpc: '2.0', id: 1, result: {} }]);
+  assert.equal([reply.status, session.notes.length, endpoint.conversations], [202, 2, 0]);
+});
+
+test('only pings cost nothing', async () => {
+  const { post, charges, endpoint } = batching();
+  const { reply } = post([request(1, 'ping'), request(2, 'ping')]);
+  assert.equal([idsOf(reply), charges, leftIn(endpoint)], [[1, 2], [], 0]);
+});
+
+test('a cancelled member is left out', async () => {
+  const { post, session } = batching();
+  const { reply } = post([request(1, 'tools/call'), request(2, 'tools/call')]);
+  session.exchanges[1]?.result();
+  post(notification('notifications/cancelled', { requestId: 1 }));
+  assert.equal([session.exchanges[0]?.isCancelled, idsOf(reply)], [true, [2]]);
+});
+
+test('a batch is refused as a whole', async () => {
+  const { post, session, charges, call, endpoint } = batching();
+  call('busy');
+  const rows: unknown[][] = [
+    [],
+    [request(1, 'tools/call'), request(1, 'tools/list')],
+    [request(1, 'tools/call'), request(null, 'tools/list')],
+    [request(1, 'tools/call'), 'x'],
+    [request(1, 'tools/call'), [request(2, 'ping')]],
+    [request(1, 'initialize'), request(2, 'ping')],
+  ];
+  for (const row of rows) assert.equal(await post(row).done, NO_MESSAGE);
+  assert.equal(charges, [1]);
+  assert.equal(await post([request(1, 'tools/call'), request('busy', 'tools/call')]).done, NO_MESSAGE);
+  assert.equal([session.exchanges.length, endpoint.conversations], [1, 1]);
+});
+
+test('other revisions have none', async () => {
+  for (const protocolVersion of ['2024-11-05', '2025-06-18', '2025-11-25']) {
+    const { post } = staged({ protocolVersion });
+    assert.equal(await post([request(1, 'ping')]).done, NO_MESSAGE);
+  }
+});
+
+test.run();

@@ -1,0 +1,317 @@
+// What the server of a legacy session asks and says by itself: which stream it takes, and what waits for one. Played through
+// the endpoint, as a client would.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import type { ClientReply } from '../../../src/domain/client.ts';
+import { suite } from '../../helpers/suite.ts';
+import { nestedTooDeeply } from '../modern/modern-stage.ts';
+import { notification, request, staged } from './legacy-stage.ts';
+
+const test = suite('legacy conversation asks');
+const ASKABLE = { capabilities: { elicitation: {} } };
+const answer = (id: unknown, result: unknown = {}) => ({ jsonrpc: '2.0', id, result });
+
+/** Lets time pass in steps, so that those who look at the clock see it move. */
+function pass(ms: number): void {
+  for (let passed = 0; passed < ms; passed += 10_000) mock.timers.tick(10_000);
+}
+
+test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'], now: 1_000_000 }));
+test.after.each(() => mock.timers.reset());
+
+test('a question goes to the stream of its call, and the answer back', () => {
+  const { call, post, session } = staged(ASKABLE);
+  const { reply } = call(0);
+  session.last.ask('elicitation/create', { message: 'name?' });
+  const question = reply.events.messages[0];
+  assert.equal([question?.method, question?.params], ['elicitation/create', { message: 'name?' }]);
+  assert.is(post(answer(question?.id, { action: 'accept' })).reply.status, 202);
+  post(answer(question?.id, { action: 'decline' }));
+  assert.equal(session.last.replies, [{ result: { action: 'accept' } }]);
+  session.last.result();
+  assert.equal(reply.events.messages.at(-1), answer(0));
+});
+
+test('an error of the client is an answer', () => {
+  const { call, post, session } = staged(ASKABLE);
+  const { reply } = call(0);
+  session.last.ask('sampling/createMessage');
+  const error = { code: -1, message: 'User rejected', data: [1] };
+  post({ jsonrpc: '2.0', id: reply.events.messages[0]?.id, error });
+  assert.equal(session.last.replies, [{ error }]);
+});
+
+test('questions of two calls, and of two sessions, have ids of their own', () => {
+  const { call, post, session, backends } = staged(ASKABLE);
+  const other = backends.add('two', 'ann');
+  const [first, second] = [call(0), call(1)];
+  const theirs = post(request(0, 'tools/call'), { 'mcp-session-id': 'two' });
+  for (const exchange of [...session.exchanges, other.last]) exchange.ask('elicitation/create');
+  const ids = [first, second, theirs].map(({ reply }) => reply.events.messages[0]?.id);
+  assert.is(new Set(ids).size, 3);
+  post(answer(ids[0]), { 'mcp-session-id': 'two' });
+  post(answer(ids[1], { of: 'second' }));
+  assert.equal(
+    [...session.exchanges, other.last].map(({ replies }) => replies),
+    [[], [{ result: { of: 'second' } }], []],
+  );
+});
+
+test('a question that its call did not wait for is taken back', () => {
+  const { call, post, session, endpoint } = staged(ASKABLE);
+  const { reply } = call(0);
+  session.last.ask('elicitation/create');
+  session.last.result();
+  const [question, withdrawal, last] = reply.events.messages;
+  assert.equal(
+    [withdrawal?.method, withdrawal?.params],
+    ['notifications/cancelled', { requestId: question?.id }],
+  );
+  assert.equal(last, answer(0));
+  pass(30_000);
+  assert.is(endpoint.conversations, 0);
+  post(answer(question?.id));
+  assert.equal(session.last.replies, []);
+});
+
+test('a question outside of any call goes to the listening stream, and only there', () => {
+  const { call, listen, post, session } = staged(ASKABLE);
+  const open = listen();
+  const { reply } = call(0);
+  const replies: unknown[] = [];
+  session.messages.next({
+    kind: 'request',
+    method: 'roots/list',
+    params: {},
+    answer: (it) => replies.push(it),
+  });
+  const [question] = open.reply.events.messages;
+  assert.equal([question?.method, reply.isAnswered], ['roots/list', false]);
+  post(answer(question?.id, { roots: [] }));
+  assert.equal(replies, [{ result: { roots: [] } }]);
+});
+
+test('a message that cannot be written is dropped and told of; a question has its answer at once', () => {
+  const faults: unknown[] = [];
+  const { call, listen, session } = staged(ASKABLE, 'one', (error) => faults.push(error));
+  const open = listen();
+  call(0);
+  const replies: ClientReply[] = [];
+  const params = { more: nestedTooDeeply() };
+  session.messages.next({ kind: 'notification', method: 'notifications/message', params });
+  session.messages.next({
+    kind: 'request',
+    method: 'elicitation/create',
+    params,
+    answer: (it) => replies.push(it),
+  });
+  assert.equal(open.reply.events.messages, []);
+  assert.equal(
+    replies.map((reply) => 'error' in reply && reply.error.code),
+    [-32603],
+  );
+  assert.equal(
+    faults.map((fault) => fault instanceof RangeError),
+    [true, true],
+  );
+});
+
+test('a question that the server takes back is not passed on: it has another id there', () => {
+  const { call, listen, session } = staged(ASKABLE);
+  const { reply } = call(0);
+  session.last.ask('elicitation/create');
+  session.last.notify('notifications/cancelled', { requestId: reply.events.messages[0]?.id ?? 0 });
+  assert.is(reply.events.messages.length, 1);
+  const open = listen();
+  session.messages.next({
+    kind: 'notification',
+    method: 'notifications/cancelled',
+    params: { requestId: 1 },
+  });
+  assert.equal(open.reply.events.messages, []);
+});
+
+test('without a listening stream it goes to an open call', () => {
+  const { call, session } = staged(ASKABLE);
+  session.isShared = false;
+  const gone = call(0);
+  const { reply } = call(1);
+  const left = call(2);
+  left.reply.lose();
+  session.messages.next({ kind: 'request', method: 'roots/list', params: {}, answer: () => {} });
+  assert.equal(
+    reply.events.messages.map(({ method }) => method),
+    ['roots/list'],
+  );
+  assert.is(gone.reply.isAnswered, false);
+});
+
+test('without either it waits for the next listening stream', () => {
+  const { call, listen, session } = staged(ASKABLE);
+  session.isShared = false;
+  call(0);
+  session.last.result();
+  session.messages.next({ kind: 'request', method: 'roots/list', params: {}, answer: () => {} });
+  session.messages.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
+  const { reply } = listen();
+  assert.equal(
+    reply.events.messages.map(({ method }) => method),
+    ['roots/list', 'notifications/tools/list_changed'],
+  );
+});
+
+test('what waits is bounded, and questions push notifications out', () => {
+  const { call, listen, session } = staged(ASKABLE);
+  session.isShared = false;
+  call(0);
+  session.last.result();
+  const refusals: unknown[] = [];
+  const ask = () => {
+    session.messages.next({ kind: 'request', method: 'q', params: {}, answer: (it) => refusals.push(it) });
+  };
+  for (let count = 0; count < 70; count += 1) {
+    session.messages.next({ kind: 'notification', method: 'n', params: {} });
+  }
+  for (let count = 0; count < 66; count += 1) ask();
+  assert.is(refusals.length, 2);
+  const { reply } = listen();
+  assert.equal(new Set(reply.events.messages.map(({ method }) => method)), new Set(['q']));
+  assert.is(reply.events.messages.length, 64);
+});
+
+test('a question that nobody answers is given up', () => {
+  const { call, listen, session } = staged(ASKABLE);
+  const open = listen();
+  const { reply } = call(0);
+  session.last.ask('elicitation/create');
+  const { asked, replies } = question();
+  session.messages.next(asked);
+  pass(9 * 60_000);
+  assert.equal([session.last.replies, replies], [[], []]);
+  pass(2 * 60_000);
+  assert.equal([session.last.replies.length, replies.length], [1, 1]);
+  for (const { messages } of [reply.events, open.reply.events]) {
+    const [{ id } = {}, takenBack] = messages;
+    assert.equal([takenBack?.method, takenBack?.params], ['notifications/cancelled', { requestId: id }]);
+  }
+});
+
+/** A question outside of any call, and what its server hears. */
+function question() {
+  const replies: ClientReply[] = [];
+  const asked = {
+    kind: 'request',
+    method: 'roots/list',
+    params: {},
+    answer: (it: ClientReply) => void replies.push(it),
+  } as const;
+  return { asked, replies };
+}
+
+for (const [how, isDeleted] of [
+  ['is deleted', true],
+  ['ends by itself', false],
+] as const) {
+  test(`when its session ${how} a question outside of any call is answered, and nothing is left`, async () => {
+    const { call, listen, send, session, endpoint } = staged(ASKABLE);
+    session.isShared = false;
+    listen();
+    call(0);
+    const { asked, replies } = question();
+    session.messages.next(asked);
+    session.last.result();
+    if (isDeleted) await send('DELETE', undefined).done;
+    else await session.close();
+    assert.equal([replies.length, 'error' in Object(replies[0]), endpoint.conversations], [1, true, 0]);
+  });
+}
+
+test('a question that waits for a listening stream is not forgotten before it is given up', () => {
+  const { call, listen, session, endpoint } = staged(ASKABLE);
+  session.isShared = false;
+  call(0);
+  session.last.result();
+  const { asked, replies } = question();
+  session.messages.next(asked);
+  pass(5 * 60_000);
+  assert.equal(
+    listen().reply.events.messages.map(({ method }) => method),
+    ['roots/list'],
+  );
+  pass(6 * 60_000);
+  assert.equal([replies.length, endpoint.conversations], [1, 1]);
+});
+
+test('the listening stream begins at once, holds the session and carries notifications', () => {
+  const { listen, session, endpoint } = staged();
+  const { reply } = listen();
+  assert.equal([reply.events.events.map(({ data }) => data), session.holds], [[''], 1]);
+  session.messages.next({
+    kind: 'notification',
+    method: 'notifications/resources/updated',
+    params: { uri: 'x' },
+  });
+  assert.equal(reply.events.messages, [notification('notifications/resources/updated', { uri: 'x' })]);
+  reply.lose();
+  assert.equal([session.holds, session.messages.observed], [0, true]);
+  pass(150_000);
+  assert.equal([session.messages.observed, endpoint.conversations], [false, 0]);
+});
+
+test('a lost listening stream is resumed with what was missed', () => {
+  const { listen, session } = staged();
+  const say = (method: string) => session.messages.next({ kind: 'notification', method, params: {} });
+  const { reply } = listen();
+  say('a');
+  const { lastEventId } = reply.events;
+  say('b');
+  reply.lose();
+  say('c');
+  const again = listen(lastEventId);
+  say('d');
+  assert.equal(
+    again.reply.events.messages.map(({ method }) => method),
+    ['b', 'c', 'd'],
+  );
+  assert.is(session.holds, 1);
+});
+
+test('one that is not kept any more begins anew', () => {
+  const { listen, session } = staged();
+  const { reply } = listen();
+  reply.lose();
+  pass(200_000);
+  const again = listen(reply.events.lastEventId);
+  session.messages.next({ kind: 'notification', method: 'a', params: {} });
+  assert.is(again.reply.events.messages.length, 1);
+});
+
+test('answers never come on it', () => {
+  const { call, listen, session } = staged();
+  const open = listen();
+  call(1);
+  session.last.result();
+  assert.equal(open.reply.events.messages, []);
+});
+
+test('it ends with the session', () => {
+  const { listen, session, endpoint } = staged();
+  const { reply } = listen();
+  void session.close();
+  assert.equal([reply.events.isEnded, session.holds, endpoint.conversations], [true, 0, 0]);
+});
+
+test('calls of clients that can be asked nothing do not listen', () => {
+  for (const [profile, isShared] of [
+    [{}, false],
+    [ASKABLE, true],
+  ] as const) {
+    const { call, session } = staged(profile);
+    session.isShared = isShared;
+    call(0);
+    assert.is(session.messages.observed, false);
+  }
+});
+
+test.run();

@@ -1,0 +1,215 @@
+// What a legacy session remembers of its calls: streams that are lost and resumed, and how they are forgotten. Played
+// through the endpoint, as a client would. Questions and the stream of a GET are in legacy-conversation-asks.spec.ts.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { suite } from '../../helpers/suite.ts';
+import { request, staged } from './legacy-stage.ts';
+
+const test = suite('legacy conversation');
+const answer = (id: unknown, result: unknown = {}) => ({ jsonrpc: '2.0', id, result });
+
+/** Lets time pass in steps, so that those who look at the clock see it move. */
+function pass(ms: number): void {
+  for (let passed = 0; passed < ms; passed += 10_000) mock.timers.tick(10_000);
+}
+
+test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'], now: 1_000_000 }));
+test.after.each(() => mock.timers.reset());
+
+test('a notification makes a stream of the answer, with an id to come back with first', () => {
+  const { call, session, endpoint } = staged();
+  const { reply } = call('c');
+  session.last.notify('notifications/progress', { progressToken: 'tok', progress: 1 });
+  session.last.result('{"ok":true}');
+  const { events, messages, isEnded } = reply.events;
+  assert.equal(
+    [events[0]?.data, typeof events[0]?.id, new Set(events.map(({ id }) => id)).size],
+    ['', 'string', 3],
+  );
+  assert.equal(messages, [
+    { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 'tok', progress: 1 } },
+    { jsonrpc: '2.0', id: 'c', result: { ok: true } },
+  ]);
+  assert.equal([isEnded, reply.instanceId, endpoint.conversations], [true, 'one', 1]);
+  pass(30_000);
+  assert.is(endpoint.conversations, 0);
+});
+
+test('older clients get no event without data', () => {
+  const { call, session } = staged({ protocolVersion: '2025-06-18' });
+  const { reply } = call();
+  session.last.notify('notifications/message');
+  session.last.interrupt(500);
+  assert.equal([reply.events.isEnded, reply.events.events.length], [false, 1]);
+  session.last.result();
+  assert.is(reply.events.isEnded, true);
+});
+
+test('a lost connection is resumed: what was missed comes again, then what is new', async () => {
+  const { call, listen, session, endpoint } = staged();
+  const { reply } = call(1);
+  session.last.notify('a');
+  const { lastEventId } = reply.events;
+  session.last.notify('b');
+  reply.lose();
+  session.last.notify('c');
+  assert.is(session.last.isOpen, true);
+  const again = listen(lastEventId);
+  assert.is(await again.done, undefined);
+  session.last.notify('d');
+  session.last.result();
+  assert.equal(
+    again.reply.events.messages.map(({ method, id }) => method ?? id),
+    ['b', 'c', 'd', 1],
+  );
+  assert.is(again.reply.events.isEnded, true);
+  pass(30_000);
+  assert.is(endpoint.conversations, 0);
+});
+
+test('an answer that nobody was there for is kept for a minute', async () => {
+  const { call, listen, session, endpoint } = staged();
+  const { reply } = call(1);
+  session.last.notify('a');
+  reply.lose();
+  session.last.result('{"late":true}');
+  assert.is(endpoint.conversations, 1);
+  pass(50_000);
+  const again = listen(reply.events.lastEventId);
+  assert.equal(again.reply.events.messages, [answer(1, { late: true })]);
+  assert.is(again.reply.events.isEnded, true);
+  pass(30_000);
+  assert.is(endpoint.conversations, 0);
+});
+
+test('after that minute it is gone', async () => {
+  const { call, listen, session, endpoint } = staged();
+  const { reply } = call(1);
+  session.last.notify('a');
+  reply.lose();
+  session.last.result();
+  pass(80_000);
+  assert.is(endpoint.conversations, 0);
+  assert.equal(await listen(reply.events.lastEventId).done, { status: 400, code: -32000, id: null });
+});
+
+test('what a connection has not taken when the stream ends is kept', async () => {
+  const { call, listen, session, endpoint } = staged();
+  const { reply } = call(1);
+  session.last.notify('a');
+  const { lastEventId } = reply.events;
+  reply.events.unsentBytes = 10;
+  session.last.result();
+  assert.is(endpoint.conversations, 1);
+  reply.lose();
+  const again = listen(lastEventId);
+  assert.equal(again.reply.events.messages, [answer(1)]);
+});
+
+test('what a connection has taken when the stream ends may not be with its client: it is kept for 15 s', async () => {
+  const { call, listen, session, endpoint } = staged();
+  const { reply } = call(1);
+  session.last.notify('a');
+  const { lastEventId } = reply.events;
+  reply.events.unsentBytes = 10;
+  session.last.result('{"ok":true}');
+  reply.events.unsentBytes = 0;
+  await new Promise(setImmediate);
+  assert.equal([endpoint.conversations, session.holds], [1, 0]);
+  pass(10_000);
+  const again = listen(lastEventId);
+  assert.equal(again.reply.events.messages, [answer(1, { ok: true })]);
+  assert.is(again.reply.events.isEnded, true);
+});
+
+test('after that nothing is left of it', async () => {
+  const { call, listen, session, endpoint } = staged();
+  const { reply } = call(1);
+  session.last.notify('a');
+  session.last.result();
+  pass(30_000);
+  assert.is(endpoint.conversations, 0);
+  assert.equal(await listen(reply.events.lastEventId).done, { status: 400, code: -32000, id: null });
+});
+
+test('a connection that hangs is replaced by the one that resumes', () => {
+  const { call, listen, session } = staged();
+  const { reply } = call(1);
+  session.last.notify('a');
+  const again = listen(reply.events.lastEventId);
+  session.last.notify('b');
+  assert.equal([reply.events.isEnded, reply.events.messages.length], [true, 1]);
+  assert.equal(
+    again.reply.events.messages.map(({ method }) => method),
+    ['b'],
+  );
+});
+
+test("another session's events are not to be had", async () => {
+  const { call, send, session, backends } = staged();
+  backends.add('two', 'ann');
+  const { reply } = call(1);
+  session.last.notify('secret');
+  const theirs = send('GET', undefined, {
+    'mcp-session-id': 'two',
+    'last-event-id': reply.events.lastEventId,
+  });
+  assert.equal(await theirs.done, { status: 400, code: -32000, id: null });
+});
+
+test('a backend that wants to be polled is polled by the client, too', () => {
+  const { call, listen, session } = staged();
+  const { reply } = call(1);
+  session.last.interrupt(700);
+  const { events, isEnded } = reply.events;
+  assert.equal([events.map(({ data, retryMs }) => [data, retryMs]), isEnded], [[['', 700]], true]);
+  session.last.notify('later');
+  const again = listen(events.at(-1)?.id);
+  session.last.result();
+  assert.equal(
+    again.reply.events.messages.map(({ method, id }) => method ?? id),
+    ['later', 1],
+  );
+});
+
+test('whether a client polls, its request says', () => {
+  const { post, session } = staged();
+  const { reply } = post(request(1, 'tools/call'), { 'mcp-protocol-version': '2025-03-26' });
+  session.last.interrupt(700);
+  assert.equal([reply.events.events, reply.events.isEnded], [[], false]);
+  session.last.result();
+  assert.equal([reply.events.messages.map(({ id }) => id), reply.events.isEnded], [[1], true]);
+});
+
+test('a client that left before the stream began hears nothing, and the exchange goes on', () => {
+  const { call, session, endpoint } = staged();
+  const { reply } = call(1);
+  reply.lose();
+  session.last.notify('a');
+  assert.is(session.last.isOpen, true);
+  session.last.result();
+  assert.is(endpoint.conversations, 0);
+});
+
+test('the stream of a long call begins before there is anything to say, so that it can be resumed', () => {
+  const { call, listen, session } = staged();
+  const { reply } = call(1);
+  pass(30_000);
+  assert.equal(
+    reply.events.events.map(({ data }) => data),
+    [''],
+  );
+  reply.lose();
+  session.last.result();
+  assert.equal(listen(reply.events.lastEventId).reply.events.messages, [answer(1)]);
+});
+
+test('calls of one session are bounded', async () => {
+  const { call, session } = staged();
+  for (let id = 0; id < 1000; id += 1) call(id);
+  assert.equal(session.exchanges.length, 1000);
+  assert.equal(await call(1000).done, { status: 429, code: 429, id: 1000 });
+});
+
+test.run();

@@ -1,0 +1,89 @@
+// Which session has a conversation, and for how long. What it remembers is in legacy-conversation.spec.ts.
+
+import { mock } from 'node:test';
+import { NEVER } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { shuttingDown } from '../../../src/domain/errors.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { LegacyConversations } from '../../../src/protocol/legacy/legacy-conversations.ts';
+import { suite } from '../../helpers/suite.ts';
+import { steadyPace } from '../../helpers/turns.ts';
+import { RecordedReply } from '../recorded-reply.ts';
+import { StagedBackends } from '../staged-backends.ts';
+
+const test = suite('legacy conversations');
+
+test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'] }));
+test.after.each(() => mock.timers.reset());
+
+/** Conversations, and the beginning of a call in one of them. */
+function staged() {
+  const backends = new StagedBackends();
+  const conversations = new LegacyConversations(() => {}, steadyPace());
+  const call = (sessionId: string) => {
+    const session = backends.session(sessionId) ?? backends.add(sessionId, 'ann');
+    const reply = new RecordedReply();
+    const conversation = conversations.of(session);
+    conversation.begin(1, conversation.post(reply, 1, '2025-11-25'), NEVER);
+    return { session, reply, conversation };
+  };
+  return { conversations, call };
+}
+
+test('a session has one, while there is something to remember', () => {
+  const { conversations, call } = staged();
+  const { session, conversation } = call('one');
+  call('two');
+  assert.is(conversations.of(session), conversation);
+  assert.is(conversations.find('one'), conversation);
+  assert.is(conversations.size, 2);
+  conversation.cancel(1);
+  assert.equal([conversations.find('one'), conversations.size], [undefined, 1]);
+});
+
+test('one that is over is not taken for the next of its session', () => {
+  const { conversations, call } = staged();
+  const first = call('one').conversation;
+  first.cancel(1);
+  const next = call('one').conversation;
+  first.settled();
+  assert.is(conversations.find('one'), next);
+});
+
+test('all of them hear that time passes', () => {
+  const { call } = staged();
+  const replies = [call('one').reply, call('two').reply];
+  mock.timers.tick(10_000);
+  assert.equal(
+    replies.map(({ opened }) => opened !== undefined),
+    [false, false],
+  );
+  mock.timers.tick(10_000);
+  assert.equal(
+    replies.map(({ opened }) => opened !== undefined),
+    [true, true],
+  );
+});
+
+test('all of them end with an error', () => {
+  const { conversations, call } = staged();
+  const replies = [call('one').reply, call('two').reply];
+  conversations.close(shuttingDown());
+  assert.equal([conversations.size, replies.map(({ isAnswered }) => isAnswered)], [0, [true, true]]);
+});
+
+test('all of them end a few in a turn', async () => {
+  const { conversations, call } = staged();
+  for (let count = 0; count < 100; count += 1) call(`${count}`);
+  const sizes = [conversations.size];
+  const closed = conversations.close(shuttingDown());
+  while (conversations.size > 0) {
+    sizes.push(conversations.size);
+    await new Promise(setImmediate);
+  }
+  await closed;
+  const drops = sizes.slice(1).map((size, turn) => (sizes[turn] ?? 0) - size);
+  assert.is(Math.max(...drops), LIMITS.paceTasks);
+});
+
+test.run();

@@ -1,0 +1,64 @@
+// Ids of legacy clients: they collide, differ by type, come again, and name what is to be cancelled.
+
+import * as assert from 'uvu/assert';
+import { suite } from '../../helpers/suite.ts';
+import { notification, request, staged } from './legacy-stage.ts';
+
+const test = suite('legacy endpoint ids');
+
+test('ids of two types are two requests, and of one are not', async () => {
+  const { call, session } = staged();
+  const number = call(1);
+  const text = call('1');
+  const again = call(1);
+  assert.equal(await again.done, { status: 400, code: -32600, id: null });
+  assert.is(session.exchanges.length, 2);
+  session.exchanges[1]?.result('{"of":"text"}');
+  session.exchanges[0]?.result('{"of":"number"}');
+  assert.equal(number.reply.message, { jsonrpc: '2.0', id: 1, result: { of: 'number' } });
+  assert.equal(text.reply.message, { jsonrpc: '2.0', id: '1', result: { of: 'text' } });
+});
+
+test('an id may be used again after its answer', async () => {
+  const { call, session } = staged();
+  call(1);
+  session.last.result();
+  const { reply } = call(1);
+  session.last.result('{"second":true}');
+  assert.equal(reply.message.result, { second: true });
+});
+
+test('two sessions with the same ids do not meet', async () => {
+  const { call, post, session, backends } = staged();
+  const other = backends.add('two', 'ann');
+  const mine = call(0);
+  const theirs = post(request(0, 'tools/call', { name: 'add' }), { 'mcp-session-id': 'two' });
+  post(notification('notifications/cancelled', { requestId: 0 }), { 'mcp-session-id': 'two' });
+  assert.is(other.last.isCancelled, true);
+  session.last.result('{"mine":1}');
+  assert.equal(mine.reply.message.result, { mine: 1 });
+  assert.is(theirs.reply.body, undefined);
+});
+
+test('a cancelled call is cancelled on the backend and gets no answer', async () => {
+  const { call, post, session, endpoint } = staged();
+  const { reply } = call(5);
+  post(notification('notifications/cancelled', { requestId: '5' }));
+  assert.is(session.last.isCancelled, false);
+  post(notification('notifications/cancelled', { requestId: 5, reason: 'too slow' }));
+  assert.is(session.last.isCancelled, true);
+  assert.equal([reply.status, reply.events.events, reply.events.isEnded], [200, [], true]);
+  assert.is(endpoint.conversations, 0);
+});
+
+test('a cancelled call that had begun to speak ends without an answer, and cannot be come back to', async () => {
+  const { call, post, listen, session, endpoint } = staged();
+  const { reply } = call(5);
+  session.last.notify('notifications/progress', { progressToken: 5 });
+  const { lastEventId } = reply.events;
+  post(notification('notifications/cancelled', { requestId: 5 }));
+  assert.equal([reply.events.messages.length, reply.events.isEnded, endpoint.conversations], [1, true, 0]);
+  assert.equal(await listen(lastEventId).done, { status: 400, code: -32000, id: null });
+});
+
+test.run();

@@ -1,0 +1,316 @@
+// Handshake, sessions, calls and goodbyes of legacy clients. Bad input is in legacy-refusals.spec.ts, streams in
+// legacy-conversation.spec.ts, arrays in legacy-batches.spec.ts, ids and cancellation in legacy-endpoint-ids.spec.ts.
+
+import { setImmediate as settled } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { noHealthyInstance } from '../../../src/domain/backend-errors.ts';
+import { sessionLost } from '../../../src/domain/session-errors.ts';
+import { suite } from '../../helpers/suite.ts';
+import { RecordedReply } from '../recorded-reply.ts';
+import { notification, request, staged } from './legacy-stage.ts';
+
+const test = suite('legacy endpoint');
+const HELLO = {
+  protocolVersion: '2025-06-18',
+  capabilities: { roots: {} },
+  clientInfo: { name: 'c', version: '1' },
+};
+const NO_SESSION = { 'mcp-session-id': undefined, 'mcp-protocol-version': undefined };
+
+test('initialize opens a session and says what its backend said', async () => {
+  const { post, backends, charges } = staged();
+  const { reply, done } = post(request(0, 'initialize', HELLO), NO_SESSION);
+  assert.is(await done, undefined);
+  assert.equal([reply.status, reply.contentType], [200, 'text/event-stream']);
+  assert.equal(reply.headers, ['Mcp-Session-Id', 'session-2']);
+  assert.equal(reply.message, {
+    jsonrpc: '2.0',
+    id: 0,
+    result: {
+      protocolVersion: '2025-06-18',
+      capabilities: { tools: {} },
+      serverInfo: { name: 'scripted', version: '1' },
+      instructions: 'be kind',
+    },
+  });
+  assert.equal(backends.opened, [HELLO]);
+  assert.equal(charges, [1]);
+});
+
+test('initialize without a healthy instance is refused with the id of the request', async () => {
+  const { post, backends } = staged();
+  backends.opening = async () => {
+    throw noHealthyInstance('t');
+  };
+  const { reply, done } = post(request('x', 'initialize', HELLO), NO_SESSION);
+  assert.equal(await done, { status: 503, code: 503, id: 'x' });
+  assert.not(reply.isAnswered);
+});
+
+test('a session whose opener left is closed', async () => {
+  const { post, backends } = staged();
+  const opening = Promise.withResolvers<void>();
+  backends.opening = () => opening.promise;
+  const { reply, done } = post(request(0, 'initialize', HELLO), NO_SESSION);
+  await Promise.resolve();
+  reply.lose();
+  opening.resolve();
+  await done;
+  assert.is(backends.sessions.get('session-2')?.isClosed, true);
+});
+
+test('initialize inside of a session is refused', async () => {
+  const { post } = staged();
+  assert.equal(await post(request(0, 'initialize', HELLO)).done, { status: 400, code: -32600, id: null });
+});
+
+test('initialize after a lost session opens another', async () => {
+  const { post } = staged();
+  const { reply, done } = post(request(0, 'initialize', HELLO), { 'mcp-session-id': 'gone' });
+  await done;
+  assert.is(reply.status, 200);
+});
+
+test('a stream begins when that of the backend is open, with what was said meanwhile', async () => {
+  const { listen, session } = staged();
+  const opening = Promise.withResolvers<void>();
+  session.opening = opening.promise;
+  const { reply, done } = listen();
+  session.messages.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
+  await Promise.resolve();
+  assert.is(reply.isAnswered, false);
+  opening.resolve();
+  assert.is(await done, undefined);
+  assert.is(reply.events.messages.length, 1);
+});
+
+test('a stream begins after a moment where that of the backend does not open', async () => {
+  const { listen, session } = staged();
+  session.opening = new Promise(() => {});
+  const { reply, done } = listen();
+  assert.is(await done, undefined);
+  assert.is(reply.isAnswered, true);
+});
+
+test('a stream is refused whose session ends before it begins', async () => {
+  const { listen, session, endpoint } = staged();
+  const opening = Promise.withResolvers<void>();
+  session.opening = opening.promise;
+  const { reply, done } = listen();
+  await session.close();
+  opening.resolve();
+  assert.is((await done)?.status, 404);
+  assert.equal([reply.isAnswered, endpoint.conversations, session.holds], [false, 0, 0]);
+});
+
+test('a call is one event with the bytes of the backend', async () => {
+  const { call, session, charges, endpoint } = staged();
+  const { reply, done } = call(0);
+  await done;
+  assert.equal(session.last.request, {
+    method: 'tools/call',
+    params: { name: 'add' },
+    caller: session.ownerId,
+  });
+  session.last.result('{"content":[ 1.0 ]}');
+  assert.is(String(reply.body), '{"jsonrpc":"2.0","id":0,"result":{"content":[ 1.0 ]}}');
+  assert.equal([reply.status, reply.instanceId, charges], [200, 'one', [1]]);
+  assert.is(endpoint.conversations, 0);
+});
+
+test('whatever is answered is an event stream, as SDK servers do', async () => {
+  for (const method of ['tools/call', 'tools/list', 'resources/read', 'prompts/get', 'x/unknown', 'ping']) {
+    const { post, session } = staged();
+    const { reply } = post(request(1, method));
+    if (method !== 'ping') session.last.result();
+    assert.equal([reply.contentType, reply.message.id], ['text/event-stream', 1], method);
+  }
+});
+
+test('a request without params has none', async () => {
+  const { post, session } = staged();
+  post(request('a', 'x/unknown'));
+  assert.equal(session.last.request, { method: 'x/unknown', caller: session.ownerId });
+});
+
+test('an error of the backend is the answer, as it is', async () => {
+  const { call, session } = staged();
+  const { reply } = call('0');
+  session.last.refuse({ code: -32002, message: 'no such thing', data: { uri: 'x' } });
+  assert.is(reply.status, 200);
+  assert.equal(reply.message, {
+    jsonrpc: '2.0',
+    id: '0',
+    error: { code: -32002, message: 'no such thing', data: { uri: 'x' } },
+  });
+});
+
+test('a failure on the way is an answer with status 200', async () => {
+  const { call, session, endpoint } = staged();
+  const { reply } = call(3);
+  session.last.fail(noHealthyInstance('t'));
+  assert.equal([reply.status, reply.contentType, reply.message.id], [200, 'text/event-stream', 3]);
+  assert.equal(reply.message.error, {
+    code: 503,
+    message: 'No instance of "t" is healthy right now.',
+    data: { error_code: 'NO_HEALTHY_INSTANCE', retry_after_seconds: 2 },
+  });
+  assert.is(endpoint.conversations, 0);
+});
+
+test('a session that ended under a call is told by status', async () => {
+  const { call, session } = staged();
+  const { reply } = call(3);
+  session.last.fail(sessionLost('its instance is gone'));
+  assert.equal([reply.status, reply.contentType, reply.message.id], [404, 'application/json', 3]);
+  assert.equal(Object(reply.message.error).code, -32001);
+});
+
+test('an exchange that ends without an answer is one', async () => {
+  const { call, session } = staged();
+  const { reply } = call(3);
+  session.last.complete();
+  assert.is(Object(reply.message.error).code, -32603);
+});
+
+test('ping is answered here, and free', async () => {
+  const { post, session, charges, endpoint } = staged();
+  const { reply } = post(request('p', 'ping'));
+  assert.equal(reply.message, { jsonrpc: '2.0', id: 'p', result: {} });
+  assert.equal([session.exchanges.length, charges.length, endpoint.conversations], [0, 0, 0]);
+});
+
+test('notifications are taken, and all but two of them passed on', async () => {
+  const { post, session, charges } = staged();
+  const replies = [
+    post(notification('notifications/initialized')),
+    post(notification('notifications/cancelled', { requestId: 7 })),
+    post(notification('notifications/roots/list_changed')),
+    post(notification('notifications/progress', { progressToken: 1, progress: 2 })),
+  ];
+  assert.equal(
+    replies.map(({ reply }) => reply.status),
+    [202, 202, 202, 202],
+  );
+  assert.equal(session.notes, [
+    ['notifications/roots/list_changed', {}],
+    ['notifications/progress', { progressToken: 1, progress: 2 }],
+  ]);
+  assert.equal(charges, []);
+});
+
+test('the limit is counted before anything is done, also where that takes time', async () => {
+  const stage = staged();
+  const counted = Promise.withResolvers<void>();
+  stage.charge = () => counted.promise;
+  const { reply, done } = stage.call(1);
+  assert.is(stage.session.exchanges.length, 0);
+  counted.resolve();
+  await done;
+  stage.session.last.result();
+  assert.is(reply.status, 200);
+});
+
+test('over the limit nothing is done', async () => {
+  const stage = staged();
+  for (const refuse of [
+    () => {
+      throw noHealthyInstance('t');
+    },
+    async () => {
+      throw noHealthyInstance('t');
+    },
+  ]) {
+    stage.charge = refuse;
+    assert.equal(await stage.call(1).done, { status: 503, code: 503, id: 1 });
+  }
+  assert.equal([stage.session.exchanges.length, stage.endpoint.conversations], [0, 0]);
+});
+
+test('DELETE ends the session, and what was open in it', async () => {
+  const { send, call, listen, session, endpoint } = staged();
+  const open = listen();
+  const running = call(1);
+  const { reply, done } = send('DELETE', undefined);
+  await done;
+  assert.is(reply.status, 200);
+  assert.is(session.isClosed, true);
+  assert.is(open.reply.events.isEnded, true);
+  assert.is(Object(running.reply.message.error).code, -32001);
+  assert.equal([session.holds, endpoint.conversations], [0, 0]);
+  assert.equal(await call(2).done, { status: 404, code: -32001, id: null });
+  assert.equal(await listen().done, { status: 404, code: -32001, id: null });
+  assert.equal(await send('DELETE', undefined).done, { status: 404, code: -32001, id: null });
+});
+
+test('DELETE waits for no backend, and a failure behind it is told', async () => {
+  const faults: unknown[] = [];
+  const { send, session } = staged({}, 'one', (fault) => faults.push(fault));
+  const closing = Promise.withResolvers<void>();
+  session.closing = () => closing.promise;
+  const { reply, done } = send('DELETE', undefined);
+  await done;
+  assert.equal([reply.status, session.isClosed, faults], [200, true, []]);
+  closing.reject('a defect');
+  await settled();
+  assert.equal(faults, ['a defect']);
+});
+
+test('closing answers what is left and ends the streams', async () => {
+  const { call, listen, session, endpoint } = staged();
+  const { reply } = call(1);
+  const spoken = call(2);
+  session.last.notify('notifications/message');
+  const open = listen();
+  endpoint.close();
+  assert.is(Object(reply.message.error).code, 503);
+  assert.is(Object(spoken.reply.events.messages.at(-1)?.error).code, 503);
+  assert.equal(
+    [spoken.reply.events.isEnded, open.reply.events.isEnded, endpoint.conversations],
+    [true, true, 0],
+  );
+  assert.is(
+    session.exchanges.every(({ isCancelled }) => isCancelled),
+    true,
+  );
+});
+
+test('a message that cannot be written ends its call, not the process', async () => {
+  const { call, session } = staged();
+  const { reply } = call(1);
+  let deep: Record<string, never> | object = {};
+  for (let level = 0; level < 20_000; level += 1) deep = { deep };
+  session.last.notify('notifications/message', { deep: Object(deep) });
+  assert.is(Object(reply.message.error).code, -32603);
+  assert.is(session.last.isCancelled, true);
+});
+
+test('a client that leaves does not cancel its call', async () => {
+  const { call, session } = staged();
+  const { reply } = call(1);
+  reply.lose();
+  assert.is(session.last.isOpen, true);
+  session.last.result();
+});
+
+test('of calls that failed, only faults of ours are told', () => {
+  const faults: unknown[] = [];
+  const { call, session } = staged({}, 'one', (error) => faults.push(error));
+  const bug = new TypeError('a bug');
+  call(1);
+  session.last.fail(bug);
+  call(2);
+  session.last.fail(noHealthyInstance('t'));
+  assert.equal(
+    faults.map((fault) => Object(fault).cause),
+    [bug],
+  );
+});
+
+test('a reply is answered once', () => {
+  const reply = new RecordedReply();
+  reply.empty(202);
+  assert.throws(() => reply.empty(202));
+});
+
+test.run();

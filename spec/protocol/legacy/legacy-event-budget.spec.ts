@@ -1,0 +1,146 @@
+// The room for what is kept: what is spare goes first, oldest first, and never without need.
+
+import * as fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { EventBudget, type Spare } from '../../../src/protocol/legacy/legacy-event-budget.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('legacy event budget');
+const MIB = 1024 * 1024;
+const WIDE = { bytes: 1_000, spareBytes: 1_000, spares: 100 };
+
+/** Something that was counted, and tells by name when it goes. */
+function kept(budget: EventBudget, name: string, bytes: number, gone: string[] = []): Spare {
+  budget.count(bytes);
+  const spare: Spare = {
+    bytes,
+    discard: () => {
+      gone.push(name);
+      budget.removeSpare(spare);
+      budget.count(-bytes);
+    },
+  };
+  return spare;
+}
+
+/** Adds spares of 10 bytes, oldest first; the names of those that have gone. */
+function withSpares(budget: EventBudget, ...names: string[]): string[] {
+  const gone: string[] = [];
+  for (const name of names) budget.addSpare(kept(budget, name, 10, gone));
+  return gone;
+}
+
+/** Two sessions of 40 bytes. */
+function twoOf(all: EventBudget): [EventBudget, EventBudget] {
+  const bounds = { ...WIDE, bytes: 40 };
+  return [new EventBudget(bounds, all), new EventBudget(bounds, all)];
+}
+
+test('spares go for what needs their room, oldest first, and only as many as that takes', () => {
+  const budget = new EventBudget({ ...WIDE, bytes: 40 });
+  const gone = withSpares(budget, 'a', 'b', 'c');
+  assert.equal([budget.makeRoom(10), gone], [true, []]);
+  assert.equal([budget.makeRoom(11), gone], [true, ['a']]);
+  assert.equal([budget.makeRoom(25), gone, budget.bytes], [true, ['a', 'b'], 10]);
+  assert.equal([budget.makeRoom(40), gone, budget.bytes, budget.spares], [true, ['a', 'b', 'c'], 0, 0]);
+});
+
+test('they stay when not even all of them would do', () => {
+  const budget = new EventBudget({ ...WIDE, bytes: 40 });
+  budget.count(15);
+  const gone = withSpares(budget, 'a', 'b');
+  assert.equal([budget.couldHold(25), budget.couldHold(26)], [true, false]);
+  assert.equal([budget.makeRoom(26), gone, budget.bytes], [false, [], 35]);
+});
+
+test('what is needed again does not go', () => {
+  const budget = new EventBudget({ ...WIDE, bytes: 30 });
+  const gone: string[] = [];
+  const [first, second] = [kept(budget, 'a', 10, gone), kept(budget, 'b', 10, gone)];
+  for (const spare of [first, second]) budget.addSpare(spare);
+  budget.removeSpare(first);
+  budget.removeSpare(first);
+  assert.equal([budget.couldHold(21), budget.makeRoom(20), gone], [false, true, ['b']]);
+});
+
+test('what a session lacks is its own; what is lacking in all is the oldest, whose ever it is', () => {
+  const all = new EventBudget({ ...WIDE, bytes: 60 });
+  const [one, two] = twoOf(all);
+  const gone = withSpares(two, 'old');
+  const others = withSpares(one, 'a', 'b', 'c');
+  assert.is(one.makeRoom(20), true);
+  assert.equal([gone, others], [[], ['a']]);
+  one.count(20);
+  assert.is(two.makeRoom(20), true);
+  assert.equal([gone, others, all.bytes], [['old'], ['a'], 40]);
+  two.count(20);
+  assert.is(two.makeRoom(10), true);
+  assert.equal([others, one.bytes, all.bytes], [['a', 'b'], 30, 50]);
+});
+
+test('a session that is full makes nobody else give way', () => {
+  const all = new EventBudget(WIDE);
+  const [one, two] = twoOf(all);
+  const gone = withSpares(two, 'a');
+  one.count(40);
+  assert.equal([one.makeRoom(1), gone], [false, []]);
+});
+
+test('so many of them, and bytes of them, stay: of a session and of all', () => {
+  const bounds = { bytes: 1_000, spareBytes: 50, spares: 3 };
+  for (const budget of [new EventBudget(bounds), new EventBudget(WIDE, new EventBudget(bounds))]) {
+    const gone = withSpares(budget, 'a', 'b', 'c', 'd');
+    assert.equal([gone, budget.spares], [['a'], 3]);
+    budget.addSpare(kept(budget, 'e', 35, gone));
+    assert.equal([gone, budget.bytes, budget.spares], [['a', 'b', 'c'], 45, 2]);
+  }
+});
+
+test('64 and 1 MiB of them stay in a session, 4,096 and 64 MiB in all', () => {
+  const all = EventBudget.ofAll();
+  const session = EventBudget.ofSession(all);
+  for (let count = 0; count < 70; count += 1) session.addSpare(kept(session, `${count}`, 1));
+  assert.is(session.spares, 64);
+  for (let count = 0; count < 3; count += 1) session.addSpare(kept(session, 'large', MIB));
+  assert.equal([session.spares, session.bytes], [1, MIB]);
+  for (let count = 0; count < 70; count += 1) {
+    const other = EventBudget.ofSession(all);
+    other.addSpare(kept(other, 'large', MIB));
+  }
+  assert.equal([all.spares, all.bytes], [64, 64 * MIB]);
+  for (let count = 0; count < 5_000; count += 1) {
+    const other = EventBudget.ofSession(all);
+    other.addSpare(kept(other, 'small', 1));
+  }
+  assert.is(all.spares, 4_096);
+});
+
+test('whatever comes and goes: nothing that is needed is refused for what is spare, and nothing is exceeded', () => {
+  const step = fc.record({
+    bytes: fc.integer({ min: 1, max: 40 }),
+    session: fc.integer({ min: 0, max: 2 }),
+    isSpare: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const all = new EventBudget({ bytes: 150, spareBytes: 60, spares: 4 });
+      const sessions = [0, 1, 2].map(() => new EventBudget({ bytes: 80, spareBytes: 40, spares: 3 }, all));
+      const needed = [0, 0, 0];
+      for (const { bytes, session: index, isSpare } of steps) {
+        const session = sessions[index] ?? all;
+        const mine = needed[index] ?? 0;
+        const isFitting = mine + bytes <= 80 && needed.reduce((sum, each) => sum + each, 0) + bytes <= 150;
+        assert.is(session.makeRoom(bytes), isFitting);
+        if (!isFitting) continue;
+        if (isSpare) session.addSpare(kept(session, '', bytes));
+        else {
+          session.count(bytes);
+          needed[index] = mine + bytes;
+        }
+        assert.ok(all.bytes <= 150 && all.spares <= 4 && session.bytes <= 80 && session.spares <= 3);
+      }
+    }),
+  );
+});
+
+test.run();

@@ -1,0 +1,60 @@
+// What clients say in the handshake and are told. What is refused is in legacy-refusals.spec.ts.
+
+import * as assert from 'uvu/assert';
+import { META, type Peer } from '../../../src/domain/mcp.ts';
+import { initializeResult, profileOf } from '../../../src/protocol/legacy/legacy-initialize.ts';
+import { suite } from '../../helpers/suite.ts';
+import { PEER, StagedBackends } from '../staged-backends.ts';
+
+const test = suite('legacy initialize');
+
+function resultWith(peer: Peer, isShared = true, protocolVersion = '2025-06-18') {
+  const backends = new StagedBackends();
+  backends.peer = peer;
+  const session = backends.add('one', 'ann', { protocolVersion });
+  session.isShared = isShared;
+  return initializeResult(session);
+}
+
+test('a client is what it says, with every field', () => {
+  const clientInfo = { name: 'c', version: '1', title: 'C', icons: [] };
+  const capabilities = { elicitation: { url: {} }, experimental: { x: 1 } };
+  assert.equal(profileOf({ protocolVersion: '2024-11-05', capabilities, clientInfo, _meta: {} }), {
+    protocolVersion: '2024-11-05',
+    capabilities,
+    clientInfo,
+  });
+});
+
+test('a legacy greeting is passed on with the revision of the session', () => {
+  const greeting = { ...PEER.greeting, _meta: { x: 1 } };
+  assert.equal(resultWith({ ...PEER, greeting }), { ...greeting, protocolVersion: '2025-06-18' });
+  assert.is(resultWith({ ...PEER, protocolVersion: '2024-11-05' }, false).protocolVersion, '2024-11-05');
+});
+
+test('of a modern greeting what has a place is told', () => {
+  const greeting = {
+    resultType: 'complete',
+    supportedVersions: ['2026-07-28'],
+    capabilities: { tools: { listChanged: true } },
+    instructions: 'be kind',
+    ttlMs: 1,
+    _meta: { [META.serverInfo]: { name: 'm', version: '2' } },
+  };
+  assert.equal(resultWith({ ...PEER, era: 'modern', protocolVersion: '2026-07-28', greeting }), {
+    protocolVersion: '2025-06-18',
+    capabilities: { tools: { listChanged: true } },
+    serverInfo: { name: 'm', version: '2' },
+    instructions: 'be kind',
+  });
+});
+
+test('a bare backend has tools', () => {
+  assert.equal(resultWith({ ...PEER, era: 'bare', protocolVersion: '', greeting: {} }), {
+    protocolVersion: '2025-06-18',
+    capabilities: { tools: {} },
+    serverInfo: { name: 'scripted', version: '1' },
+  });
+});
+
+test.run();

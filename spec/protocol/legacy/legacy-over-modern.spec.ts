@@ -1,0 +1,326 @@
+// A legacy client at a backend of the modern era: what is said for it, and the rounds of questions in the middle of a call.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import type { ClientProfile } from '../../../src/domain/client.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import { META } from '../../../src/domain/mcp.ts';
+import { asLegacy } from '../../../src/protocol/legacy/legacy-over-modern.ts';
+import { suite } from '../../helpers/suite.ts';
+import { PEER, StagedBackends } from '../staged-backends.ts';
+
+const test = suite('legacy over modern');
+const CALL: ExchangeRequest = { method: 'tools/call', params: { name: 'add', arguments: { a: 1 } } };
+const QUESTION = { method: 'elicitation/create', params: { message: 'name?', requestedSchema: {} } };
+
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
+test.after.each(() => mock.timers.reset());
+
+/** A session with a modern backend, and what its client hears. */
+function modern(
+  profile: Partial<ClientProfile> = { capabilities: { elicitation: {}, sampling: {}, roots: {} } },
+) {
+  const backends = new StagedBackends();
+  backends.peer = { ...PEER, era: 'modern', protocolVersion: '2026-07-28' };
+  const session = backends.add('one', 'ann', profile);
+  const events: (ExchangeEvent | 'end')[] = [];
+  const failures: unknown[] = [];
+  const run = (request: ExchangeRequest = CALL) =>
+    asLegacy(session, request).subscribe({
+      next: ({ event }: Answer) => events.push(event),
+      error: (thrown: unknown) => failures.push(thrown),
+      complete: () => events.push('end'),
+    });
+  const asked = () => events.filter((event) => event !== 'end').filter(({ kind }) => kind === 'request');
+  return {
+    backends,
+    session,
+    events,
+    failures,
+    run,
+    /** The questions that the client got, oldest first. */
+    questions: () => asked().map((event) => (event.kind === 'request' ? [event.method, event.params] : [])),
+    answer: (index: number, reply: Parameters<Extract<ExchangeEvent, { kind: 'request' }>['answer']>[0]) => {
+      const event = asked()[index];
+      if (event?.kind === 'request') event.answer(reply);
+    },
+    /** The backend wants to know something. */
+    require: (inputRequests: JsonObject | undefined, requestState?: string) =>
+      session.last.result(JSON.stringify({ resultType: 'input_required', inputRequests, requestState })),
+    /** The result that came last, and whether the call ended with it. */
+    end: () => {
+      const [last, end] = events.slice(-2);
+      if (last === undefined || last === 'end' || end !== 'end') return undefined;
+      if (last.kind === 'result') return last.result.value;
+      return last.kind === 'error' ? last.error : undefined;
+    },
+  };
+}
+
+const failed = (text: string) => ({ content: [{ type: 'text', text }], isError: true });
+
+test('a legacy backend is asked as it is', () => {
+  const backends = new StagedBackends();
+  const session = backends.add('one', 'ann');
+  asLegacy(session, CALL).subscribe();
+  assert.is(session.last.request, CALL);
+});
+
+test('a modern backend hears who the client is and what it can do', () => {
+  const { run, session } = modern({ capabilities: { roots: {} }, clientInfo: { name: 'c', version: '1' } });
+  session.logLevel = 'debug';
+  run({ method: 'tools/list', params: { _meta: { progressToken: 7 } } });
+  assert.equal(session.last.request, {
+    method: 'tools/list',
+    params: {
+      _meta: {
+        progressToken: 7,
+        [META.clientCapabilities]: { roots: {} },
+        [META.clientInfo]: { name: 'c', version: '1' },
+        [META.logLevel]: 'debug',
+      },
+    },
+  });
+});
+
+test('a result that asks nothing goes through with all its fields', () => {
+  const { run, session, end } = modern();
+  run();
+  session.last.result('{"resultType":"complete","content":[]}');
+  assert.equal(end(), { resultType: 'complete', content: [] });
+});
+
+test('a question goes to the client, and its answer into another try', () => {
+  const { run, session, require, questions, answer, end } = modern();
+  run();
+  require({ user: QUESTION }, 'sealed');
+  assert.equal(questions(), [['elicitation/create', QUESTION.params]]);
+  answer(0, { result: { action: 'accept', content: { name: 'Ann' } } });
+  assert.is(session.exchanges.length, 2);
+  const { _meta: _, ...params } = session.last.request.params ?? {};
+  assert.equal(params, {
+    name: 'add',
+    arguments: { a: 1 },
+    requestState: 'sealed',
+    inputResponses: { user: { action: 'accept', content: { name: 'Ann' } } },
+  });
+  session.last.result('{"done":true}');
+  assert.equal(end(), { done: true });
+});
+
+test('several questions are asked at once and answered together', () => {
+  const { run, session, require, questions, answer } = modern();
+  run();
+  const sampling = { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1 } };
+  require({ a: QUESTION, b: sampling, c: { method: 'roots/list' } });
+  assert.is(questions().length, 3);
+  answer(2, { result: { roots: [] } });
+  answer(0, { result: 0 });
+  answer(0, { result: 'twice' });
+  assert.is(session.exchanges.length, 1);
+  answer(1, { result: 1 });
+  assert.equal(session.last.request.params?.inputResponses, { a: 0, b: 1, c: { roots: [] } });
+});
+
+test('a later round carries its own state and answers only', () => {
+  const { run, session, require, answer } = modern();
+  run();
+  require({ a: QUESTION }, 'first');
+  answer(0, { result: 1 });
+  require({ b: QUESTION });
+  answer(1, { result: 2 });
+  const { requestState, inputResponses } = session.last.request.params ?? {};
+  assert.equal([requestState, inputResponses], [undefined, { b: 2 }]);
+});
+
+test('each round has its own time, whenever the call came', () => {
+  const { run, session, require } = modern();
+  run({ ...CALL, cameAtMs: 1 });
+  assert.is(session.last.request.cameAtMs, 1);
+  require(undefined, 's');
+  mock.timers.tick(1_000);
+  assert.equal([session.last.request.params?.requestState, 'cameAtMs' in session.last.request], ['s', false]);
+});
+
+test('the rounds of a call stay where it was answered first, until it ends', () => {
+  const { run, session, require, answer } = modern();
+  run();
+  assert.equal(session.stays, [], 'a call without questions needs no place');
+  require({ a: QUESTION });
+  assert.equal(session.stays, ['one']);
+  answer(0, { result: 1 });
+  require({ b: QUESTION });
+  assert.equal(session.stays, ['one']);
+  answer(1, { result: 2 });
+  session.last.result('{}');
+  assert.equal(session.stays, []);
+});
+
+test('state without questions is another try after a moment', () => {
+  const { run, session, require } = modern();
+  run();
+  require(undefined, 'state');
+  assert.is(session.exchanges.length, 1);
+  mock.timers.tick(250);
+  const { requestState, inputResponses } = session.last.request.params ?? {};
+  assert.equal([session.exchanges.length, requestState, inputResponses], [2, 'state', undefined]);
+});
+
+test('notifications on the way go through in every round', () => {
+  const { run, session, require, answer, events } = modern();
+  run();
+  session.last.notify('a');
+  require({ a: QUESTION });
+  answer(0, { result: 1 });
+  session.last.notify('b');
+  const methods = events.map((event) => (event !== 'end' && 'method' in event ? event.method : event));
+  assert.equal(methods, ['a', 'elicitation/create', 'b']);
+});
+
+test('a client that cannot be asked gets a result that says so', () => {
+  const { run, session, require, questions, end } = modern({ capabilities: { elicitation: {} } });
+  run();
+  require({ a: QUESTION, b: { method: 'roots/list' } });
+  assert.equal(questions(), []);
+  const why = 'the client did not declare the required capability';
+  assert.equal(end(), failed(`Cannot request input 'b' (roots/list): ${why}.`));
+  assert.is(session.exchanges.length, 1);
+});
+
+test('where there is no such result it is an error', () => {
+  const { run, require, end } = modern({ capabilities: {} });
+  run({ method: 'prompts/get', params: { name: 'p' } });
+  require({ a: QUESTION });
+  assert.is(Object(end()).code, -32603);
+});
+
+test('an error of the client ends the call, and later answers are dropped', () => {
+  const { run, session, require, answer, end } = modern();
+  run();
+  require({ a: QUESTION, b: QUESTION });
+  answer(1, { error: { code: -1, message: 'User rejected' } });
+  answer(0, { result: 1 });
+  assert.equal(end(), failed("Fulfilling input required by 'tools/call' failed: User rejected"));
+  assert.is(session.exchanges.length, 1);
+});
+
+test('a client that does not answer ends the call', () => {
+  const { run, require, end } = modern();
+  run();
+  require({ a: QUESTION });
+  mock.timers.tick(10 * 60_000);
+  const why = 'the client did not answer in time';
+  assert.equal(end(), failed(`Fulfilling input required by 'tools/call' failed: ${why}`));
+});
+
+test('rounds are bounded', () => {
+  const { run, session, require, answer, end } = modern();
+  run();
+  for (let round = 0; round < 9; round += 1) {
+    require({ a: QUESTION });
+    answer(round, { result: round });
+  }
+  assert.is(session.exchanges.length, 9);
+  assert.equal(end(), failed("'tools/call' still required input after 8 rounds."));
+});
+
+test('questions that make no sense are an error of the server', () => {
+  const rows: (readonly [JsonObject | undefined])[] = [
+    [undefined],
+    [{}],
+    [{ a: { method: 'tools/call', params: {} } }],
+    [{ a: { method: 'elicitation/create' } }],
+    [{ a: 7 }],
+  ];
+  for (const [inputRequests] of rows) {
+    const { run, require, end } = modern();
+    run();
+    require(inputRequests);
+    assert.is(Object(end()).code, -32603);
+  }
+});
+
+test('cancelling while the client is asked leaves nothing behind', () => {
+  const { run, session, require, answer, events } = modern();
+  const subscription = run();
+  require({ a: QUESTION });
+  const heard = events.length;
+  subscription.unsubscribe();
+  answer(0, { result: 1 });
+  mock.timers.tick(10 * 60_000);
+  assert.equal([session.exchanges.length, events.length], [1, heard]);
+});
+
+test('cancelling between two rounds gives up the place', () => {
+  const { run, session, require } = modern();
+  const call = run();
+  require(undefined, 'state');
+  assert.equal(session.stays, ['one']);
+  call.unsubscribe();
+  assert.equal(session.stays, []);
+});
+
+test('cancelling while the backend works cancels there', () => {
+  const { run, session, require, answer } = modern();
+  const subscription = run();
+  require({ a: QUESTION });
+  answer(0, { result: 1 });
+  subscription.unsubscribe();
+  assert.is(session.last.isCancelled, true);
+});
+
+test('a failure in a later round is the failure of the call', () => {
+  const { run, session, require, answer, failures } = modern();
+  run();
+  require({ a: QUESTION });
+  answer(0, { result: 1 });
+  const failure = new Error('gone');
+  session.last.fail(failure);
+  assert.equal(failures, [failure]);
+});
+
+test('a place that is lost while the client is asked ends the call, and gives nothing more away', () => {
+  for (const inputRequests of [{ a: QUESTION }, undefined]) {
+    const { run, session, require, answer, failures } = modern();
+    run();
+    require(inputRequests, 'state');
+    const gone = backendUnavailable('it is gone', { delivered: 'unknown' });
+    session.lose(gone);
+    session.lose(gone);
+    answer(0, { result: 1 });
+    mock.timers.tick(10 * 60_000);
+    assert.equal([failures, session.exchanges.length, session.stays], [[gone], 1, []]);
+  }
+});
+
+test('a place that is lost at once ends the call before anything is asked', () => {
+  const { run, session, require, questions, failures, events } = modern();
+  const gone = backendUnavailable('it is gone', { delivered: 'unknown' });
+  session.onStay = () => session.lose(gone);
+  run();
+  require({ a: QUESTION });
+  mock.timers.tick(10 * 60_000);
+  assert.equal([failures, questions(), events], [[gone], [], []]);
+});
+
+test('a place that is lost while the backend works is the matter of that exchange', () => {
+  const { run, session, require, answer, failures, end } = modern();
+  run();
+  require({ a: QUESTION });
+  answer(0, { result: 1 });
+  session.lose(backendUnavailable('it is gone', { delivered: 'unknown' }));
+  assert.equal(failures, []);
+  session.last.result('{"resultType":"complete"}');
+  assert.equal(end(), { resultType: 'complete' });
+});
+
+test('only three methods may ask', () => {
+  const { run, require, end } = modern();
+  run({ method: 'completion/complete' });
+  require({ a: QUESTION });
+  assert.is(Object(end()).resultType, 'input_required');
+});
+
+test.run();

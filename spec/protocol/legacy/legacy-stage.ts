@@ -1,0 +1,104 @@
+// A legacy endpoint with one session, and a client that talks to it.
+
+import type { Principal } from '../../../src/domain/account.ts';
+import type { ClientProfile } from '../../../src/domain/client.ts';
+import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
+import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
+import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';
+import { steadyPace } from '../../helpers/turns.ts';
+import { RecordedReply } from '../recorded-reply.ts';
+import { StagedBackends } from '../staged-backends.ts';
+
+/** One refusal, as the HTTP room writes it. */
+export interface Refusal {
+  readonly status: number;
+  readonly code: number;
+  readonly id: string | number | null;
+}
+
+export interface Sent {
+  readonly reply: RecordedReply;
+  /** How it was refused; undefined when it was answered, or will be. */
+  readonly done: Promise<Refusal | undefined>;
+}
+
+/** An endpoint with one session, of `ann`, and what a client says to it. */
+export function staged(
+  profile: Partial<ClientProfile> = {},
+  id = 'one',
+  onFault: (error: unknown) => void = () => {},
+) {
+  const endpoint = new LegacyEndpoint({ onFault, pace: steadyPace() });
+  const backends = new StagedBackends();
+  const session = backends.add(id, 'ann', profile);
+  const charges: number[] = [];
+  const stage = {
+    endpoint,
+    backends,
+    session,
+    charges,
+    charge: (_requests: number): void | Promise<void> => {},
+    /** Headers of every request that is not told others. */
+    headers: {
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+      'mcp-session-id': id,
+      'mcp-protocol-version': session.profile.protocolVersion,
+    } as Record<string, string | undefined>,
+    send(
+      method: McpRequest['method'],
+      body: unknown,
+      headers: Record<string, string | undefined> = {},
+    ): Sent {
+      const reply = new RecordedReply();
+      return { reply, done: stage.sendTo(reply, method, body, headers) };
+    },
+    async sendTo(
+      reply: RecordedReply,
+      method: McpRequest['method'],
+      body: unknown,
+      headers: Record<string, string | undefined> = {},
+    ): Promise<Refusal | undefined> {
+      const request: McpRequest = {
+        method,
+        headers: { ...stage.headers, ...headers },
+        body: new Uint8Array(),
+        template: 't',
+        principal: principalOf(headers.principal ?? 'ann'),
+        charge: (requests) => {
+          charges.push(requests);
+          return stage.charge(requests);
+        },
+      };
+      try {
+        if (method === 'POST') await endpoint.post(body, request, reply, backends);
+        else if (method === 'GET') await endpoint.get(request, reply, backends);
+        else await endpoint.delete(request, reply, backends);
+        return undefined;
+      } catch (thrown) {
+        if (!(thrown instanceof RpcFailure)) throw thrown;
+        return { status: thrown.status, code: thrown.error.code, id: thrown.id };
+      }
+    },
+    /** Sends one message. */
+    post: (message: unknown, headers?: Record<string, string | undefined>) =>
+      stage.send('POST', message, headers),
+    /** Calls a tool. */
+    call: (callId: string | number = 0) => stage.post(request(callId, 'tools/call', { name: 'add' })),
+    /** Opens a stream by GET. */
+    listen: (lastEventId?: string) => stage.send('GET', undefined, { 'last-event-id': lastEventId }),
+  };
+  return stage;
+}
+
+function principalOf(id: string): Principal {
+  return { id, kind: 'user', name: id, scopes: new Set(['tools:call']) };
+}
+
+export function request(id: unknown, method: string, params?: unknown): Record<string, unknown> {
+  return { jsonrpc: '2.0', id, method, ...(params === undefined ? {} : { params }) };
+}
+
+export function notification(method: string, params?: unknown): Record<string, unknown> {
+  return { jsonrpc: '2.0', method, ...(params === undefined ? {} : { params }) };
+}

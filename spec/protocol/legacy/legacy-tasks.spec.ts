@@ -1,0 +1,190 @@
+// What sessions have to do with tasks; at which instance they are is known only when they ask there.
+
+import { mock } from 'node:test';
+import { of } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import type { Peer } from '../../../src/domain/mcp.ts';
+import { serverNotFound } from '../../../src/domain/registry-errors.ts';
+import { LegacyTasks } from '../../../src/protocol/legacy/legacy-tasks.ts';
+import { TaskFinder } from '../../../src/protocol/task-finder.ts';
+import { TaskMemory } from '../../../src/protocol/task-memory.ts';
+import { suite } from '../../helpers/suite.ts';
+import { answered } from '../listing-backends.ts';
+import { ModernStagedBackends } from '../modern/modern-stage.ts';
+import { PEER, StagedBackends } from '../staged-backends.ts';
+
+const test = suite('legacy tasks');
+
+const ANN = { ownerId: 'ann', template: 't' };
+const get = (taskId: unknown): ExchangeRequest => ({ method: 'tasks/get', params: { taskId } as JsonObject });
+const begin = { method: 'tools/call', params: { name: 'slow', task: {} } };
+
+const sessionOf = (ownerId: string, capabilities: JsonObject = {}) =>
+  new StagedBackends().add('one', ownerId, { capabilities });
+
+/** Code of the refusal at that instance; undefined where it would be asked. */
+function refusedTo(ownerId: string, tasks: LegacyTasks, request: ExchangeRequest, instanceId: string) {
+  const event = tasks.guarded(request, sessionOf(ownerId), 't').refusedAt?.(instanceId);
+  return event?.kind === 'error' ? event.error.code : undefined;
+}
+
+test('a task that another one began is none where he began it', () => {
+  const memory = new TaskMemory();
+  const tasks = new LegacyTasks(new TaskFinder(memory));
+  memory.begun(ANN, '1', 'a');
+  for (const method of ['tasks/get', 'tasks/result', 'tasks/cancel']) {
+    assert.is(refusedTo('eve', tasks, { ...get('1'), method }, 'a'), -32602, method);
+  }
+  assert.equal(
+    [refusedTo('eve', tasks, get('1'), 'b'), refusedTo('ann', tasks, get('1'), 'a')],
+    [undefined, undefined],
+  );
+});
+
+test('one that is begun after the request was made is looked at when it is sent', () => {
+  const memory = new TaskMemory();
+  const { refusedAt } = new LegacyTasks(new TaskFinder(memory)).guarded(get('1'), sessionOf('eve'), 't');
+  memory.begun(ANN, '1', 'a');
+  assert.is(refusedAt?.('a')?.kind, 'error');
+});
+
+test('tasks are listed only where a server tells sessions apart', () => {
+  const session = sessionOf('ann');
+  const { refusedAt } = new LegacyTasks().guarded({ method: 'tasks/list' }, session, 't');
+  const refused = (['legacy', 'modern', 'bare'] as const).map((era) => {
+    session.peer = { ...PEER, era } as Peer;
+    return refusedAt?.('a') !== undefined;
+  });
+  assert.equal(refused, [false, true, true]);
+});
+
+test('what is about no task, or about a text that is no id of one, is left as it is', () => {
+  const tasks = new LegacyTasks();
+  const session = sessionOf('ann');
+  for (const request of [begin, { ...get('1'), method: 'vendor/x' }, get(7), get('x'.repeat(2_000))]) {
+    assert.is(tasks.guarded(request, session, 't'), request);
+  }
+});
+
+test('learns of the task that is begun by who asks for one, or by who takes one unasked', () => {
+  const memory = new TaskMemory();
+  const tasks = new LegacyTasks(new TaskFinder(memory));
+  const taker = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
+  const plain = { method: 'tools/call', params: { name: 'slow' } };
+  const hear = (request: ExchangeRequest, result: JsonObject, capabilities: JsonObject = {}) => {
+    const following = tasks.following(request, sessionOf('ann', capabilities), 't');
+    if (following !== undefined) of(answered(result, 'a')).pipe(following).subscribe();
+  };
+  hear(begin, { task: { taskId: '1' } });
+  hear(plain, { resultType: 'task', taskId: '2' }, taker);
+  hear(plain, { resultType: 'task', taskId: '3' });
+  hear({ method: 'tasks/get', params: { taskId: '4' } }, { task: { taskId: '4' } }, taker);
+  assert.equal(
+    ['1', '2', '3', '4'].map((taskId) => memory.find(ANN, taskId)),
+    ['a', 'a', undefined, undefined],
+  );
+});
+
+/** A session at the instance `one`; others are beside it. */
+function staged(where: { readonly template: string | undefined } = { template: 't' }) {
+  const memory = new TaskMemory();
+  const tasks = new LegacyTasks(new TaskFinder(memory));
+  const session = sessionOf('ann');
+  const backends = new ModernStagedBackends();
+  const path = { owner: { id: 'ann' }, backends, ...where };
+  const ask = (taskId: string) => {
+    const heard: unknown[] = [];
+    const subscription = tasks.exchange(get(taskId), session, path).subscribe({
+      next: ({ event, instanceId }) => heard.push(instanceId, event.kind),
+      error: (error) => heard.push(error.code),
+    });
+    return { heard, subscription };
+  };
+  const asked = () => backends.exchanges.map(({ request, options }) => [request.method, options.instanceId]);
+  return { memory, session, backends, ask, asked };
+}
+
+test('a task goes where the session is if its owner has it there, else to the instance that runs it', () => {
+  const { memory, session, ask, asked } = staged();
+  memory.begun(ANN, '1', 'one');
+  memory.begun(ANN, '1', 'two');
+  ask('1');
+  assert.equal([session.exchanges.length, asked()], [1, []]);
+  memory.begun(ANN, '2', 'two');
+  ask('2');
+  assert.equal([session.exchanges.length, asked()], [1, [['tasks/get', 'two']]]);
+});
+
+test('a request that goes elsewhere is told who the client is, and keeps the session meanwhile', () => {
+  const { memory, session, backends, ask } = staged();
+  memory.begun(ANN, '1', 'two');
+  const { heard } = ask('1');
+  const { params, options } = backends.last;
+  const _meta = {
+    'io.modelcontextprotocol/clientCapabilities': {},
+    'io.modelcontextprotocol/clientInfo': {},
+  };
+  assert.equal(params, { taskId: '1', _meta });
+  assert.equal(options, { owner: { id: 'ann' }, profile: session.profile, instanceId: 'two' });
+  assert.equal([session.holds, session.carries], [1, 1], 'it is a call of the session');
+  backends.last.result({ taskId: '1' }, 'two');
+  assert.equal([heard, session.holds], [['two', 'result'], 0]);
+  ask('1').subscription.unsubscribe();
+  assert.equal([backends.last.isCancelled, session.holds], [true, 0]);
+});
+
+test('who cannot be reached is stood in for by the session’s own instance', () => {
+  for (const error of [serverNotFound('two'), backendUnavailable('it is gone', { delivered: 'no' })]) {
+    const { memory, session, backends, ask } = staged();
+    memory.begun(ANN, '1', 'two');
+    ask('1');
+    backends.last.fail(error);
+    assert.is(session.exchanges.length, 1, error.code);
+  }
+});
+
+test('nobody stands in for who may have heard it, nor for who is only away where all templates are one', () => {
+  for (const [template, delivered] of [
+    ['t', 'unknown'],
+    [undefined, 'no'],
+  ] as const) {
+    const { memory, session, backends, ask } = staged({ template });
+    memory.begun(ANN, '1', 'two');
+    const { heard } = ask('1');
+    backends.last.fail(backendUnavailable('it broke', { delivered }));
+    assert.equal([heard, session.exchanges.length], [['BACKEND_UNAVAILABLE'], 0]);
+  }
+});
+
+test('a task that nobody is known to have is looked for, and asked for in the session if nobody has it', () => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+  try {
+    const { session, backends, ask, asked } = staged();
+    backends.instances = new Set(['one', 'two', 'three']);
+    const everywhere = ['one', 'two', 'three'].map((id) => ['tasks/get', id]);
+    ask('1');
+    assert.equal(asked(), everywhere);
+    backends.exchanges[2]?.result({ taskId: '1' }, 'three');
+    assert.equal(asked(), [...everywhere, ['tasks/get', 'three']]);
+    backends.exchanges.splice(0);
+    ask('2');
+    for (const looking of backends.exchanges.slice()) looking.refuse(-32602);
+    assert.equal([session.exchanges.length, asked()], [1, everywhere]);
+    session.peer = { ...PEER, era: 'modern' };
+    assert.equal(ask('2').heard, ['', 'error'], 'in that very conversation it was asked');
+    session.isShared = false;
+    ask('2');
+    assert.is(session.exchanges.length, 2);
+    backends.exchanges.splice(0);
+    ask('3');
+    backends.exchanges[0]?.result({ taskId: '3' }, 'one');
+    assert.equal([session.exchanges.length, asked()], [3, everywhere], 'it is where the session is');
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test.run();

@@ -1,0 +1,185 @@
+// Which requests are answered from memory: lists without a conversation of one's own, per capabilities and caller.
+
+import { mock } from 'node:test';
+import { firstValueFrom, of, throwError } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { noHealthyInstance } from '../../../src/domain/backend-errors.ts';
+import type { ServerMessage } from '../../../src/domain/client.ts';
+import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import { CachedBackends } from '../../../src/protocol/lists/cached-backends.ts';
+import type { Session } from '../../../src/protocol/ports.ts';
+import { suite } from '../../helpers/suite.ts';
+import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts';
+
+const test = suite('cached backends');
+
+function staged() {
+  const inner = new ListingBackends({ tools: [{ name: 'a' }] });
+  const cached = new CachedBackends(inner, { now: () => 0 });
+  const ask = (request: ExchangeRequest, options = {}) =>
+    firstValueFrom(cached.exchange(request, { owner: ADA, profile: PROFILE, ...options }));
+  return { inner, cached, ask };
+}
+
+test('asks for a list once', async () => {
+  const { inner, ask } = staged();
+  await ask({ method: 'tools/list' });
+  await ask({ method: 'tools/list', params: { _meta: { traceparent: 'x' } } });
+  assert.is(inner.asked.length, 1);
+});
+
+test('tells apart who asks, what he declared, the page, the instance and the list', async () => {
+  const { inner, ask } = staged();
+  await ask({ method: 'tools/list' });
+  await ask({ method: 'tools/list' }, { owner: { id: 'user:bo' } });
+  await ask({ method: 'tools/list' }, { profile: { ...PROFILE, capabilities: { roots: {} } } });
+  await ask({ method: 'tools/list', params: { cursor: '' } });
+  await ask({ method: 'tools/list' }, { instanceId: 'two' });
+  await ask({ method: 'prompts/list' });
+  assert.is(inner.asked.length, 6);
+});
+
+test('passes everything else on, and lists with parameters that it does not know', async () => {
+  const { inner, ask } = staged();
+  for (let turn = 0; turn < 2; turn += 1) {
+    await ask({ method: 'tools/call', params: { name: 'a' } });
+    await ask({ method: 'tools/list', params: { filter: 'x' } });
+  }
+  assert.is(inner.asked.length, 4);
+});
+
+test('asks the others for a tool, also again', () => {
+  const { cached } = staged();
+  assert.equal([cached.tool('a'), cached.relisted('a')], [{ name: 'a' }, [{ name: 'a' }]]);
+});
+
+test('names the instances of the others', () => {
+  const { inner, cached } = staged();
+  assert.equal(cached.modernInstanceIds(ADA), []);
+  inner.instanceIds = ['one'];
+  assert.equal(cached.modernInstanceIds(ADA), ['one']);
+});
+
+test('asks again after a change, until it is closed', async () => {
+  const { inner, cached, ask } = staged();
+  await ask({ method: 'tools/list' });
+  inner.listChanged$.next('tools');
+  await ask({ method: 'tools/list' });
+  assert.is(inner.asked.length, 2);
+  cached.close();
+  assert.is(inner.listChanged$.observed, false);
+});
+
+test('serves sessions that share a conversation, and lets the others ask', async () => {
+  const { inner, cached } = staged();
+  const session = await cached.openSession(ADA, PROFILE);
+  assert.is(cached.session(session.id, ADA), session);
+  const list = () => firstValueFrom(session.exchange({ method: 'tools/list' }));
+  await list();
+  await list();
+  assert.is(inner.asked.length, 1);
+  const [own] = inner.sessions;
+  assert.ok(own);
+  own.isShared = false;
+  await list();
+  await list();
+  assert.is(inner.asked.length, 3);
+  assert.is(session.isShared, false);
+});
+
+test('lets nothing stand in when nobody is, or ever was, there', async () => {
+  const { inner, ask } = staged();
+  await ask({ method: 'tools/list' });
+  inner.instead = throwError(() => noHealthyInstance('t', 'none'));
+  inner.listChanged$.next('tools');
+  assert.is((await ask({ method: 'tools/list' })).isRemembered, true);
+  inner.peers = () => [];
+  const code = await ask({ method: 'tools/list' }).then(
+    () => 'answered',
+    (error: { code: string }) => error.code,
+  );
+  assert.is(code, 'NO_HEALTHY_INSTANCE');
+});
+
+test('tells sessions when the template lists something else, as far as they were told that they would hear', async () => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  try {
+    const { inner, cached } = staged();
+    inner.peer = { ...inner.peer, capabilities: { tools: { listChanged: true }, prompts: {} } };
+    const session = await cached.openSession(ADA, PROFILE);
+    const heard: string[] = [];
+    let isOver = false;
+    session.messages$.subscribe({
+      next: ({ method }) => heard.push(method),
+      complete: () => {
+        isOver = true;
+      },
+    });
+    const said: ServerMessage = {
+      kind: 'notification',
+      method: 'notifications/tools/list_changed',
+      params: {},
+    };
+    inner.sessions[0]?.messages$.next(said);
+    for (const list of ['tools', 'prompts', 'tools'] as const) inner.listChanged$.next(list);
+    mock.timers.tick(5_000);
+    assert.equal(heard, ['notifications/tools/list_changed'], 'once, whoever says it');
+    inner.sessions[0]?.messages$.complete();
+    assert.is(isOver, true);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('shows a session what its own instance lists, also when that is for everybody', async () => {
+  const { inner, cached } = staged();
+  const listed = async (session: Session) => {
+    const { event } = await firstValueFrom(session.exchange({ method: 'tools/list' }));
+    return event.kind === 'result' ? Object(event.result.value).tools : event;
+  };
+  const [one, same, other] = [
+    await cached.openSession(ADA, PROFILE),
+    await cached.openSession(ADA, PROFILE),
+    await cached.openSession(ADA, PROFILE),
+  ];
+  const answer = (name: string) => answered({ tools: [{ name }], ttlMs: 60_000, cacheScope: 'public' });
+  inner.instead = of(answer('old'));
+  assert.equal([await listed(one), await listed(same)], [[{ name: 'old' }], [{ name: 'old' }]]);
+  assert.is(inner.asked.length, 1);
+  const [, , moved] = inner.sessions;
+  assert.ok(moved);
+  Object.defineProperty(moved, 'peer', { value: { ...inner.peer } });
+  inner.instead = of(answer('new'));
+  assert.equal([await listed(other), await listed(one)], [[{ name: 'new' }], [{ name: 'old' }]]);
+});
+
+test('shows the session as it is', async () => {
+  const { inner, cached } = staged();
+  const session = await cached.openSession(ADA, PROFILE);
+  const [own] = inner.sessions;
+  assert.ok(own);
+  assert.equal(
+    [session.id, session.ownerId, session.profile, session.peer, session.logLevel],
+    [own.id, 'user:ada', PROFILE, own.peer, undefined],
+  );
+  session.hold()();
+  session.notify('notifications/roots/list_changed', {});
+  await session.close();
+  assert.is(await firstValueFrom(session.ended$), 'closed');
+  assert.is(cached.session('unknown', ADA), undefined);
+});
+
+test('hands on what the gateway asks by itself', async () => {
+  const { inner, cached } = staged();
+  const request = { method: 'tasks/get', params: { taskId: '1' } };
+  await firstValueFrom(cached.inquire(request, { owner: ADA, instanceId: 'one' }));
+  assert.equal(inner.asked, [{ ...request, instanceId: 'one' }]);
+});
+
+test('is where its session is', async () => {
+  const { cached } = staged();
+  const session = await cached.openSession(ADA, PROFILE);
+  assert.equal([session.at('one') === session, session.at('two')], [true, undefined]);
+});
+
+test.run();

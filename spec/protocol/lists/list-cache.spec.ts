@@ -1,0 +1,191 @@
+// Lists in memory: when they are fresh, whose they are, when they stand in. Time is a number the spec turns.
+
+import { firstValueFrom, type Observable, Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { noHealthyInstance } from '../../../src/domain/backend-errors.ts';
+import type { Answer } from '../../../src/domain/exchange.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import { ListCache, type ListKey } from '../../../src/protocol/lists/list-cache.ts';
+import { suite } from '../../helpers/suite.ts';
+import { answered } from '../listing-backends.ts';
+
+const test = suite('list cache');
+
+const keyOf = (who: string): ListKey => ({ list: 'tools', everybody: 'everybody', own: who });
+
+/** A cache whose loads the spec answers by hand. */
+function staged() {
+  const clock = { nowMs: 0 };
+  const loads: Subject<Answer>[] = [];
+  const gone = new Set<string>();
+  const cache = new ListCache({ now: () => clock.nowMs, isThere: (id) => !gone.has(id) });
+  const load = (): Observable<Answer> => {
+    const source = new Subject<Answer>();
+    loads.push(source);
+    return source;
+  };
+  const ask = (who = 'ada') => {
+    const heard: unknown[] = [];
+    const subscription = cache.serve(keyOf(who), load).subscribe({
+      next: ({ event }) => heard.push(event.kind === 'result' ? event.result.value : event.kind),
+      error: (thrown: Error) => heard.push(thrown.message),
+    });
+    return { heard, subscription };
+  };
+  const answer = (result: JsonObject) => {
+    loads.at(-1)?.next(answered(result));
+    loads.at(-1)?.complete();
+  };
+  return { clock, loads, cache, ask, answer, gone };
+}
+
+test('asks once for all who ask at the same time', () => {
+  const { loads, ask, answer } = staged();
+  const [first, second] = [ask(), ask()];
+  assert.is(loads.length, 1);
+  answer({ tools: [] });
+  assert.equal([first.heard, second.heard], [[{ tools: [] }], [{ tools: [] }]]);
+});
+
+test('goes on for others when one of them leaves, and stops when all have left', () => {
+  const { loads, ask } = staged();
+  const [first, second] = [ask(), ask()];
+  first.subscription.unsubscribe();
+  assert.is(loads[0]?.observed, true);
+  second.subscription.unsubscribe();
+  assert.is(loads[0]?.observed, false);
+  ask();
+  assert.is(loads.length, 2);
+});
+
+test('keeps a list that says nothing for half a minute, and one with a time as long as that', () => {
+  const { clock, loads, ask, answer } = staged();
+  ask();
+  answer({ tools: [] });
+  clock.nowMs = 29_999;
+  assert.equal(ask().heard, [{ tools: [] }]);
+  clock.nowMs = 30_000;
+  ask();
+  assert.is(loads.length, 2);
+  answer({ tools: [], ttlMs: 1_000 });
+  clock.nowMs = 30_999;
+  ask();
+  assert.is(loads.length, 2);
+  clock.nowMs = 31_000;
+  ask();
+  assert.is(loads.length, 3);
+});
+
+test('asks again for a list that may not be kept', () => {
+  const { loads, ask, answer } = staged();
+  ask();
+  answer({ tools: [], ttlMs: 0 });
+  ask();
+  assert.is(loads.length, 2);
+});
+
+test('shows to others only what is public', () => {
+  const { loads, ask, answer } = staged();
+  ask('ada');
+  answer({ tools: [{ name: 'hers' }] });
+  assert.equal(ask('bo').heard, []);
+  assert.is(loads.length, 2);
+  answer({ tools: [], ttlMs: 5_000, cacheScope: 'public' });
+  assert.equal(ask('cy').heard, [{ tools: [], ttlMs: 5_000, cacheScope: 'public' }]);
+});
+
+test('forgets what changed, also when it was on its way', () => {
+  const { loads, cache, ask, answer } = staged();
+  const early = ask();
+  cache.change('tools');
+  const late = ask();
+  assert.is(loads.length, 2);
+  loads[0]?.next(answered({ tools: [{ name: 'old' }] }));
+  answer({ tools: [{ name: 'new' }] });
+  assert.equal([early.heard, late.heard], [[{ tools: [{ name: 'old' }] }], [{ tools: [{ name: 'new' }] }]]);
+  assert.equal(ask().heard, [{ tools: [{ name: 'new' }] }]);
+  cache.change('prompts');
+  assert.equal(ask().heard, [{ tools: [{ name: 'new' }] }]);
+});
+
+test('stands in for ten minutes when nobody can list', () => {
+  const { clock, loads, ask, answer } = staged();
+  ask();
+  answer({ tools: [{ name: 'a' }] });
+  clock.nowMs = 599_999;
+  const served = ask();
+  loads.at(-1)?.error(noHealthyInstance('t', 'none'));
+  assert.equal(served.heard, [{ tools: [{ name: 'a' }] }]);
+  clock.nowMs = 600_000;
+  const refused = ask();
+  loads.at(-1)?.error(new Error('gone'));
+  assert.equal(refused.heard, ['gone']);
+});
+
+test('asks again when who listed it is there no more, unless nobody else can', () => {
+  const { gone, loads, ask, answer } = staged();
+  ask();
+  answer({ tools: [{ name: 'a' }], nextCursor: 'of one' });
+  gone.add('one');
+  const served = ask();
+  assert.is(loads.length, 2);
+  loads.at(-1)?.error(noHealthyInstance('t', 'none'));
+  assert.equal(served.heard, [{ tools: [{ name: 'a' }], nextCursor: 'of one' }]);
+});
+
+test('says of an answer that it comes from memory, and of a shared one that it does not', async () => {
+  const { cache, clock } = staged();
+  const source = new Subject<Answer>();
+  const ask = () => firstValueFrom(cache.serve(keyOf('ada'), () => source));
+  const both = [ask(), ask()];
+  source.next(answered({ tools: [] }));
+  const flags = (await Promise.all(both)).map(({ isRemembered }) => isRemembered);
+  assert.equal([...flags, (await ask()).isRemembered], [undefined, undefined, true]);
+  clock.nowMs = 30_000;
+  const standIn = ask();
+  source.error(noHealthyInstance('t', 'none'));
+  assert.is((await standIn).isRemembered, true);
+});
+
+test('forgets everything, also what is on its way', () => {
+  const { cache, loads, ask, answer } = staged();
+  ask();
+  answer({ tools: [{ name: 'a' }] });
+  cache.change('tools');
+  ask();
+  cache.forget();
+  answer({ tools: [{ name: 'b' }] });
+  const refused = ask();
+  loads.at(-1)?.error(noHealthyInstance('t', 'none'));
+  assert.is(refused.heard.length, 1);
+  assert.type(refused.heard[0], 'string');
+});
+
+test('keeps no error and no list that is too large', () => {
+  const { loads, ask, answer } = staged();
+  ask();
+  loads.at(-1)?.next({ ...answered({}), event: { kind: 'error', error: { code: -32601, message: 'no' } } });
+  loads.at(-1)?.complete();
+  ask();
+  answer({ tools: [{ name: 'x'.repeat(1024 * 1024) }] });
+  ask();
+  assert.is(loads.length, 3);
+});
+
+test('remembers a thousand lists, and forgets the one that was used least', () => {
+  const { loads, ask, answer } = staged();
+  for (let who = 0; who < 1_000; who += 1) {
+    ask(`${who}`);
+    answer({ tools: [] });
+  }
+  ask('0');
+  ask('one more');
+  answer({ tools: [] });
+  assert.is(loads.length, 1_001);
+  ask('0');
+  assert.is(loads.length, 1_001);
+  ask('1');
+  assert.is(loads.length, 1_002);
+});
+
+test.run();

@@ -1,0 +1,129 @@
+import * as assert from 'uvu/assert';
+import { suite } from '../../helpers/suite.ts';
+import { KEY, modernStage, nestedTooDeeply, outcomeOf, SERVER_INFO } from './modern-stage.ts';
+
+const test = suite('listen');
+
+const notifications = { toolsListChanged: true, resourceSubscriptions: ['a://b'] };
+const changed = { kind: 'notification', method: 'notifications/tools/list_changed', params: {} } as const;
+
+test('acknowledges first, then tells what changed, each with the id of the subscription', async () => {
+  const stage = modernStage();
+  const reply = await stage.send('subscriptions/listen', { notifications }, { id: 'sub' });
+  const tag = { [KEY.subscriptionId]: 'sub' };
+  stage.backends.changes$.next(changed);
+  const params = { uri: 'a://b', _meta: { own: 1, [KEY.subscriptionId]: 'of the backend' } };
+  stage.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
+  assert.equal(reply.events.messages, [
+    {
+      jsonrpc: '2.0',
+      method: 'notifications/subscriptions/acknowledged',
+      params: { notifications, _meta: tag },
+    },
+    { jsonrpc: '2.0', method: changed.method, params: { _meta: tag } },
+    {
+      jsonrpc: '2.0',
+      method: 'notifications/resources/updated',
+      params: { uri: 'a://b', _meta: { own: 1, ...tag } },
+    },
+  ]);
+  assert.is(reply.events.isEnded, false);
+});
+
+test('tells nothing that was not asked for, whatever the backends say', async () => {
+  const stage = modernStage();
+  const reply = await stage.send('subscriptions/listen', { notifications });
+  const others = ['prompts/list_changed', 'resources/list_changed', 'message', 'progress', 'vendor'];
+  for (const kind of others) {
+    stage.backends.changes$.next({ kind: 'notification', method: `notifications/${kind}`, params: {} });
+  }
+  const params = { uri: 'a://other' };
+  stage.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
+  assert.is(reply.events.messages.length, 1);
+});
+
+test('asks the backends for what it may tell only', async () => {
+  const stage = modernStage();
+  await stage.send('subscriptions/listen', { notifications: { ...notifications, promptsListChanged: true } });
+  const [wanted] = stage.backends.wanted;
+  assert.equal([...(wanted?.lists ?? [])], ['tools']);
+  assert.equal([...(wanted?.resources ?? [])], ['a://b']);
+});
+
+test('ends at once when there is nothing to tell', async () => {
+  const stage = modernStage();
+  const reply = await stage.send(
+    'subscriptions/listen',
+    { notifications: { promptsListChanged: true } },
+    { id: 5 },
+  );
+  const _meta = { [KEY.subscriptionId]: 5, [KEY.serverInfo]: SERVER_INFO };
+  assert.equal(reply.events.messages.slice(1), [
+    { jsonrpc: '2.0', id: 5, result: { resultType: 'complete', _meta } },
+  ]);
+  assert.equal([reply.events.isEnded, stage.backends.wanted.length], [true, 0]);
+});
+
+test('the backends are let go of when the client leaves', async () => {
+  const stage = modernStage();
+  const reply = await stage.send('subscriptions/listen', { notifications });
+  assert.is(stage.backends.changes$.observed, true);
+  reply.lose();
+  assert.equal([stage.backends.changes$.observed, reply.events.isEnded], [false, false]);
+  stage.endpoint.close();
+  assert.is(reply.events.messages.length, 1);
+});
+
+test('ends with an answer when the gateway closes, or the backends do', async () => {
+  for (const end of ['endpoint', 'backends']) {
+    const stage = modernStage();
+    const replies = [
+      await stage.send('subscriptions/listen', { notifications }, { id: 0 }),
+      await stage.send('subscriptions/listen', { notifications }, { id: 0, owner: 'bob' }),
+    ];
+    if (end === 'endpoint') stage.endpoint.close();
+    else stage.backends.changes$.complete();
+    for (const { events } of replies) {
+      assert.equal([events.isEnded, events.messages.at(-1)?.id], [true, 0]);
+    }
+    assert.is(stage.backends.changes$.observed, false);
+  }
+});
+
+test('a client that reads nothing is let go', async () => {
+  const stage = modernStage();
+  const reply = await stage.send('subscriptions/listen', { notifications });
+  reply.events.unsentBytes = 2 ** 20 + 1;
+  stage.backends.changes$.next(changed);
+  assert.equal([reply.events.isEnded, stage.backends.changes$.observed], [true, false]);
+});
+
+test('drops what cannot be written, tells of it, and goes on', async () => {
+  const stage = modernStage();
+  const reply = await stage.send('subscriptions/listen', { notifications });
+  const params = { uri: 'a://b', more: nestedTooDeeply() };
+  stage.backends.changes$.next({ kind: 'notification', method: 'notifications/resources/updated', params });
+  stage.backends.changes$.next(changed);
+  assert.equal(
+    reply.events.messages.slice(1).map(({ method }) => method),
+    [changed.method],
+  );
+  assert.equal(
+    stage.faults.map((fault) => fault instanceof RangeError),
+    [true],
+  );
+});
+
+test('refuses what is no filter, and a 65th stream of one owner', async () => {
+  const stage = modernStage();
+  const listen = (owner: string) => stage.send('subscriptions/listen', { notifications }, { owner });
+  assert.is(outcomeOf(await stage.send('subscriptions/listen', {})), '200 -32602');
+  const first = await listen('ann');
+  for (let number = 1; number < 64; number += 1) await listen('ann');
+  assert.is(outcomeOf(await listen('ann')), '200 -32603');
+  assert.is((await listen('bob')).events.isEnded, false);
+  first.lose();
+  assert.is((await listen('ann')).events.isEnded, false);
+});
+
+test.run();

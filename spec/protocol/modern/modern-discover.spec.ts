@@ -1,0 +1,106 @@
+import * as assert from 'uvu/assert';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import type { Peer } from '../../../src/domain/mcp.ts';
+import {
+  commonCapabilities,
+  discoverResult,
+  serverInfoOf,
+} from '../../../src/protocol/modern/modern-discover.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('modern discover');
+
+const own = { name: 'stagedoor', version: '9' };
+const KEY = 'io.modelcontextprotocol/serverInfo';
+
+function peer(capabilities: JsonObject, change: Partial<Peer> = {}): Peer {
+  return {
+    era: 'modern',
+    protocolVersion: '2026-07-28',
+    serverName: 'notes',
+    serverVersion: '1',
+    capabilities,
+    greeting: {},
+    ...change,
+  };
+}
+
+test('capabilities are those of every instance', () => {
+  const one = { tools: { listChanged: true }, prompts: {}, logging: {}, completions: {} };
+  const two = { completions: {}, tools: { listChanged: true }, resources: { subscribe: true } };
+  assert.equal(commonCapabilities([peer(one)]), one);
+  assert.equal(commonCapabilities([peer(one), peer(two)]), {
+    tools: { listChanged: true },
+    completions: {},
+  });
+  assert.equal(commonCapabilities([peer(one), peer({})]), {});
+  assert.equal(commonCapabilities([]), {});
+});
+
+test('one instance is enough to have news of a list, all are needed for subscriptions', () => {
+  const full = { resources: { listChanged: true, subscribe: true } };
+  const poor = { resources: {} };
+  for (const peers of [
+    [peer(full), peer(poor)],
+    [peer(poor), peer(full)],
+    [peer(poor), peer(full), peer(poor)],
+  ]) {
+    assert.equal(commonCapabilities(peers), { resources: { listChanged: true } });
+  }
+  assert.equal(commonCapabilities([peer(full), peer(full)]), full);
+});
+
+test('extensions are shared by name, and by what they say alike', () => {
+  const one = { extensions: { a: { x: 1, y: [1] }, b: {} } };
+  const two = { extensions: { a: { x: 2, y: [1] }, c: {} } };
+  assert.equal(commonCapabilities([peer(one), peer(two)]), { extensions: { a: { y: [1] } } });
+});
+
+test('tasks of the legacy era are not offered', () => {
+  assert.equal(commonCapabilities([peer({ tools: {}, tasks: { list: {} } })]), { tools: {} });
+});
+
+test('the server names itself when it is one, in the words of its greeting', () => {
+  const legacy = { serverInfo: { name: 'notes', version: '1', title: 'Notes' } };
+  const modern = { _meta: { [KEY]: { name: 'notes', version: '1', websiteUrl: 'https://x' } } };
+  assert.equal(serverInfoOf([peer({}, { greeting: legacy })], own), legacy.serverInfo);
+  assert.equal(serverInfoOf([peer({}, { greeting: modern })], own), modern._meta[KEY]);
+  assert.equal(serverInfoOf([peer({}), peer({}, { serverVersion: '2' })], own), {
+    name: 'notes',
+    version: '1',
+  });
+  assert.equal(serverInfoOf([peer({}, { greeting: { serverInfo: { name: 'other' } } })], own), {
+    name: 'notes',
+    version: '1',
+  });
+});
+
+test('the gateway names itself for several servers, and for one without a name', () => {
+  assert.equal(serverInfoOf([peer({}), peer({}, { serverName: 'other' })], own), own);
+  assert.equal(serverInfoOf([peer({}, { serverName: '' })], own), own);
+  assert.equal(serverInfoOf([], own), own);
+});
+
+test('the whole result', () => {
+  const greeting = { instructions: 'be kind' };
+  assert.equal(discoverResult([peer({ tools: {} }, { greeting }), peer({ tools: {} }, { greeting })], own), {
+    supportedVersions: ['2026-07-28'],
+    capabilities: { tools: {} },
+    instructions: 'be kind',
+    resultType: 'complete',
+    ttlMs: 0,
+    cacheScope: 'private',
+    _meta: { [KEY]: { name: 'notes', version: '1' } },
+  });
+});
+
+test('instructions that differ are not told', () => {
+  const peers = [
+    peer({}, { greeting: { instructions: 'a' } }),
+    peer({}, { greeting: { instructions: 'b' } }),
+  ];
+  assert.is('instructions' in discoverResult(peers, own), false);
+  assert.is('instructions' in discoverResult([peer({}), ...peers], own), false);
+});
+
+test.run();

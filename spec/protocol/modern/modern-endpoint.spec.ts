@@ -1,0 +1,228 @@
+import * as assert from 'uvu/assert';
+import { rateLimitExceeded } from '../../../src/domain/account-errors.ts';
+import { suite } from '../../helpers/suite.ts';
+import {
+  headersFor,
+  KEY,
+  modernStage,
+  outcomeOf,
+  PEER,
+  resultOf,
+  type Said,
+  SERVER_INFO,
+  VERSION,
+} from './modern-stage.ts';
+
+const test = suite('modern endpoint');
+
+const call = { name: 'add', arguments: { a: 1 } };
+
+test('a request reaches the backends as it is, and its result the client', async () => {
+  const { backends, send } = modernStage();
+  const reply = await send('tools/call', call, {
+    id: 'x',
+    capabilities: { roots: {} },
+    meta: { [KEY.clientInfo]: { name: 'c' }, traceparent: 't' },
+  });
+  const { request, options } = backends.last;
+  assert.equal(request, {
+    method: 'tools/call',
+    params: {
+      ...call,
+      _meta: {
+        [KEY.version]: VERSION,
+        [KEY.capabilities]: { roots: {} },
+        [KEY.clientInfo]: { name: 'c' },
+        traceparent: 't',
+      },
+    },
+  });
+  assert.is(options.owner.id, 'ann');
+  assert.equal(options.profile, {
+    protocolVersion: VERSION,
+    capabilities: { roots: {} },
+    clientInfo: { name: 'c' },
+  });
+  assert.is(options.instanceId, undefined);
+  backends.last.result({ content: [], resultType: 'complete' }, 'b');
+  assert.equal([reply.status, reply.instanceId], [200, 'b']);
+  assert.equal(reply.message, { jsonrpc: '2.0', id: 'x', result: { content: [], resultType: 'complete' } });
+});
+
+test('the same id of two clients stays theirs', async () => {
+  const { backends, send } = modernStage();
+  const replies = await Promise.all([send('tools/call', call), send('tools/call', call, { owner: 'bob' })]);
+  const [one, two] = backends.exchanges;
+  two?.result({ for: 'bob', resultType: 'complete' });
+  one?.result({ for: 'ann', resultType: 'complete' });
+  assert.equal(
+    replies.map((reply) => resultOf(reply).for),
+    ['ann', 'bob'],
+  );
+});
+
+test('what a request lacks or says twice is refused before anybody is asked', async () => {
+  const { backends, send, post, charges } = modernStage();
+  const bare = (params?: object) => ({ jsonrpc: '2.0', id: 7, method: 'tools/list', params });
+  const list = headersFor('tools/list');
+  const table: readonly [expected: string, reply: Promise<Awaited<ReturnType<typeof send>>>][] = [
+    ['400 -32602', post(bare(), list)],
+    ['400 -32602', post(bare({ _meta: {} }), list)],
+    ['400 -32602', post(bare({ _meta: { [KEY.version]: VERSION } }), list)],
+    ['400 -32602', post(bare({ _meta: { [KEY.capabilities]: {} } }), list)],
+    ['400 -32020', send('tools/list', {}, { headers: { 'mcp-protocol-version': undefined } })],
+    ['400 -32020', send('tools/list', {}, { headers: { 'mcp-protocol-version': '2025-11-25' } })],
+    ['400 -32020', send('tools/list', {}, { headers: { 'mcp-method': undefined } })],
+    ['400 -32020', send('tools/list', {}, { headers: { 'mcp-method': 'Tools/List' } })],
+    ['400 -32020', send('tools/call', call, { headers: { 'mcp-name': 'other' } })],
+    ['400 -32020', send('tools/list', {}, { meta: { [KEY.version]: 'v999.0.0' } })],
+    [
+      '400 -32022',
+      send('tools/list', {}, { meta: { [KEY.version]: 'v9' }, headers: { 'mcp-protocol-version': 'v9' } }),
+    ],
+    ['406 -32000', send('tools/list', {}, { headers: { accept: undefined } })],
+    ['415 -32000', send('tools/list', {}, { headers: { 'content-type': 'text/plain' } })],
+    ['400 -32700', post('{', list)],
+    ['400 -32600', post([bare()], list)],
+    ['400 -32600', send('tools/list', {}, { id: null })],
+  ];
+  for (const [index, [expected, reply]] of table.entries())
+    assert.is(outcomeOf(await reply), expected, `${index}`);
+  assert.equal([backends.exchanges.length, charges], [0, []]);
+});
+
+test('a refusal carries the id of its request', async () => {
+  const { send } = modernStage();
+  const reply = await send('tools/list', {}, { id: 'mine', headers: { 'mcp-method': undefined } });
+  assert.is(reply.message.id, 'mine');
+});
+
+test('methods of the legacy era are unknown, whoever would answer them', async () => {
+  const { backends, send } = modernStage();
+  for (const method of [
+    'initialize',
+    'ping',
+    'logging/setLevel',
+    'resources/subscribe',
+    'resources/unsubscribe',
+    'tasks/list',
+    'tasks/result',
+  ]) {
+    assert.is(outcomeOf(await send(method, { uri: 'x' })), '404 -32601', method);
+  }
+  assert.is(backends.exchanges.length, 0);
+});
+
+test('unknown methods are passed on with all they say', async () => {
+  const { backends, send } = modernStage();
+  const reply = await send('vendor/x', { cursor: 'c', deep: [{ requestState: 's' }], requestState: 's' });
+  const { _meta, ...params } = backends.last.params;
+  assert.equal(params, { cursor: 'c', deep: [{ requestState: 's' }], requestState: 's' });
+  backends.last.result({ resultType: 'complete', any: 1 });
+  assert.is(resultOf(reply).any, 1);
+});
+
+test('sessions and event ids mean nothing', async () => {
+  const { backends, send } = modernStage();
+  const reply = await send('tools/list', {}, { headers: { 'mcp-session-id': 's', 'last-event-id': '7' } });
+  backends.last.result({ tools: [], resultType: 'complete', ttlMs: 0, cacheScope: 'private' });
+  assert.equal([outcomeOf(reply), reply.headers], ['200', []]);
+});
+
+test('notifications are taken and forgotten', async () => {
+  const { backends, post, charges } = modernStage();
+  const note = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
+  const reply = await post(note, headersFor('notifications/cancelled'));
+  assert.equal([reply.status, reply.body], [202, undefined]);
+  const headers = headersFor('notifications/cancelled');
+  const claiming = (version: unknown) => ({ ...note, params: { _meta: { [KEY.version]: version } } });
+  assert.is(outcomeOf(await post(claiming('other'), headers)), '400 -32020');
+  assert.is(outcomeOf(await post(claiming(7), headers)), '400 -32602');
+  assert.is(outcomeOf(await post(note, headersFor('notifications/other'))), '400 -32020');
+  assert.is(outcomeOf(await post(note, { ...headers, 'mcp-protocol-version': '2099-01-01' })), '400 -32022');
+  assert.is((await post(claiming(VERSION), headers)).status, 202);
+  assert.equal([backends.exchanges.length, charges], [0, []]);
+});
+
+test('each request counts one', async () => {
+  const { send, charges } = modernStage();
+  for (const method of ['tools/call', 'server/discover', 'subscriptions/listen']) {
+    await send(method, { name: 'x', notifications: {} });
+  }
+  assert.equal(charges, [1, 1, 1]);
+});
+
+test('whoever is over the limit is told so, at once or late', async () => {
+  for (const charge of [
+    () => {
+      throw rateLimitExceeded(60, 5);
+    },
+    () => Promise.reject(rateLimitExceeded(60, 5)),
+  ]) {
+    const stage = modernStage();
+    stage.charge = charge;
+    const reply = await stage.send('tools/call', call, { id: 3 });
+    assert.equal([reply.status, reply.message.id, stage.backends.exchanges.length], [429, 3, 0]);
+  }
+  const stage = modernStage();
+  stage.charge = () => Promise.resolve();
+  await stage.send('tools/call', call);
+  assert.is(stage.backends.exchanges.length, 1);
+});
+
+test('headers for arguments are compared where the tool is known, and passed on untouched', async () => {
+  const { backends, send } = modernStage();
+  backends.tools.set('add', {
+    name: 'add',
+    inputSchema: { type: 'object', properties: { a: { type: 'integer', 'x-mcp-header': 'A' } } },
+  });
+  const given = (header: string | undefined): Said => ({
+    headers: { 'mcp-param-a': header, 'mcp-param-z': 'any' },
+  });
+  assert.is(outcomeOf(await send('tools/call', call, given('2'))), '400 -32020');
+  assert.is(outcomeOf(await send('tools/call', call, given(undefined))), '400 -32020');
+  await send('tools/call', call, given('=?base64?MQ==?='));
+  assert.equal(backends.last.request.headers, { 'mcp-param-a': '=?base64?MQ==?=', 'mcp-param-z': 'any' });
+  await send('tools/call', { ...call, name: 'unknown' }, given('2'));
+  assert.is(backends.exchanges.length, 2);
+});
+
+test('discovery tells what all instances can do', async () => {
+  const { backends, send } = modernStage();
+  backends.known = [PEER, { ...PEER, capabilities: { tools: {} }, serverName: 'other' }];
+  const reply = await send('server/discover');
+  assert.equal(resultOf(reply), {
+    supportedVersions: [VERSION],
+    capabilities: { tools: { listChanged: true } },
+    resultType: 'complete',
+    ttlMs: 0,
+    cacheScope: 'private',
+    _meta: { [KEY.serverInfo]: { name: 'stagedoor', version: '9' } },
+  });
+  backends.known = [PEER];
+  const { _meta } = resultOf(await send('server/discover'));
+  assert.equal(_meta, { [KEY.serverInfo]: SERVER_INFO });
+});
+
+test('there is nothing to discover before any instance was there', async () => {
+  const { backends, send } = modernStage();
+  backends.known = [];
+  const reply = await send('server/discover', {}, { id: 5 });
+  assert.equal([outcomeOf(reply), reply.message.id], ['503 503', 5]);
+});
+
+test('refuses a URI of more than 8 KiB, and asks for a tool as the owner', async () => {
+  const stage = modernStage();
+  const headers = { 'mcp-name': 'x'.repeat(8 * 1024 + 1) };
+  const reply = await stage.send('resources/read', { uri: headers['mcp-name'] }, { headers });
+  assert.is(outcomeOf(reply), '200 -32602');
+  const asked: unknown[] = [];
+  stage.backends.tool = (...args: unknown[]) => {
+    asked.push(...args);
+    return undefined;
+  };
+  await stage.send('tools/call', { name: 'add' }, { owner: 'bob' });
+  assert.equal([asked[0], Object(asked[1]).id], ['add', 'bob']);
+});
+
+test.run();

@@ -1,0 +1,124 @@
+import * as assert from 'uvu/assert';
+import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
+import {
+  completed,
+  modernError,
+  resultTypeOf,
+  visitsWanted,
+} from '../../../src/protocol/modern/modern-over-legacy.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('modern over legacy');
+
+const serverInfo = { name: 's', version: '1' };
+const META = { _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo } };
+
+const bytes = (text: string) => JsonText.ofBytes(Buffer.from(text));
+const text = (result: JsonText) => Buffer.from(result.bytes).toString();
+const finish = (method: string, result: string) => text(completed(method, bytes(result), serverInfo));
+/** A field that makes a result larger than what is read. */
+const LARGE = `"text":"${'x'.repeat(20_000)}"`;
+
+test('a result gets what it lacks, in front of what it is', () => {
+  const head = `{"resultType":"complete","_meta":${JSON.stringify(META._meta)}`;
+  assert.is(finish('tools/call', '{"content":[]}'), `${head},"content":[]}`);
+  assert.is(finish('tools/call', ' { "content" : [] } '), `${head},"content" : [] } `);
+  assert.is(finish('tools/call', '{}'), `${head}}`);
+  assert.is(finish('tools/call', '{ \n }'), `${head}}`);
+});
+
+test('a list or a resource may not be kept', () => {
+  const methods = [
+    'tools/list',
+    'prompts/list',
+    'resources/list',
+    'resources/templates/list',
+    'resources/read',
+  ];
+  for (const method of methods) {
+    const { ttlMs, cacheScope } = JSON.parse(finish(method, '{"x":[]}'));
+    assert.equal([ttlMs, cacheScope], [0, 'private'], method);
+  }
+  assert.equal(JSON.parse(finish('prompts/get', '{"messages":[]}')), {
+    resultType: 'complete',
+    ...META,
+    messages: [],
+  });
+});
+
+test('what a result says already is neither repeated nor changed', () => {
+  const list = '{"tools":[],"ttlMs":5,"cacheScope":"public","_meta":{"a":1}}';
+  assert.is(finish('tools/list', list), `{"resultType":"complete",${list.slice(1)}`);
+  assert.is(finish('tools/call', '{"_meta":{"a":1}}'), '{"resultType":"complete","_meta":{"a":1}}');
+  assert.match(finish('tools/call', '{"a":{"_meta":{}}}'), /^\{"resultType":"complete","_meta":/);
+  const large = `{${LARGE},"ttlMs":5,"_meta":{}}`;
+  assert.is(finish('tools/list', large), `{"resultType":"complete","cacheScope":"private",${large.slice(1)}`);
+});
+
+test('what is no object stays as it is', () => {
+  for (const odd of ['null', '[]', '"text"', '7', '']) assert.is(finish('tools/call', odd), odd);
+});
+
+test('the kind of a result is read on top only, small or large', () => {
+  const table: readonly [result: string, expected: string | undefined][] = [
+    ['{"content":[]}', undefined],
+    ['{"structuredContent":{"resultType":"complete"}}', undefined],
+    ['{"content":[{"text":"\\"resultType\\":\\"complete\\""}]}', undefined],
+    ['{"content":[],"resultType":"complete"}', 'complete'],
+    ['{"resultType":"input_required","inputRequests":{}}', 'input_required'],
+    ['{"resultType":"complete","structuredContent":{"a":"input_required"}}', 'complete'],
+    ['null', undefined],
+    ['{"resultType":7}', 'unknown'],
+    [`{${LARGE},"resultType":7}`, 'unknown'],
+    [`{${LARGE},"resultType" : "task"}`, 'task'],
+    [`{${LARGE}}`, undefined],
+    [`{${LARGE},"a":{"resultType":"input_required"}}`, undefined],
+    [`{${LARGE},"resultType":"complete"}`, 'complete'],
+    [`{"resultType":"input_required",${LARGE}}`, 'input_required'],
+    [`{${LARGE},"a":"input_required","resultType":"complete"}`, 'complete'],
+  ];
+  for (const [result, expected] of table)
+    assert.is(resultTypeOf(bytes(result)), expected, result.slice(0, 80));
+});
+
+test('a large result is not parsed', () => {
+  const broken = Buffer.from(`{${LARGE},"a":tru,"resultType":"complete"}`);
+  assert.is(resultTypeOf(JsonText.ofBytes(broken)), 'complete');
+  const legacy = Buffer.from(`{${LARGE},"a":tru}`);
+  assert.is(resultTypeOf(JsonText.ofBytes(legacy)), undefined);
+  assert.match(text(completed('tools/call', JsonText.ofBytes(legacy), serverInfo)), /^\{"resultType"/);
+});
+
+test('a resource that is not there is an invalid parameter', () => {
+  const error = { code: -32002, message: 'Resource not found' };
+  const params = { uri: 'a://b' };
+  assert.equal(modernError('resources/read', params, error), { ...error, code: -32602, data: params });
+  assert.equal(modernError('resources/read', params, { ...error, data: { uri: 'other' } }), {
+    ...error,
+    code: -32602,
+    data: { uri: 'other' },
+  });
+  assert.equal(modernError('tools/call', { name: 'x' }, error), { ...error, code: -32602 });
+});
+
+test('other errors stay as they are, but for a code that is no more', () => {
+  for (const code of [-32601, -32602, -32603, -32021, 7]) {
+    assert.equal(modernError('x', {}, { code, message: 'm', data: 1 }), { code, message: 'm', data: 1 });
+  }
+  assert.is(modernError('x', {}, { code: -32042, message: 'm' }).code, -32603);
+});
+
+test('addresses to visit are read from the error that wants it', () => {
+  const visit = { mode: 'url', url: 'https://x', message: 'm' };
+  const wanted = (data: JsonObject | undefined, code = -32042) =>
+    visitsWanted({ code, message: '', ...(data === undefined ? {} : { data }) });
+  assert.equal(wanted({ elicitations: [{ ...visit, elicitationId: 'e' }, null, {}] }), {
+    'visit-1': { method: 'elicitation/create', params: visit },
+  });
+  for (const data of [undefined, {}, { elicitations: {} }, { elicitations: [] }, { elicitations: [7] }]) {
+    assert.is(wanted(data), undefined);
+  }
+  assert.is(wanted({ elicitations: [visit] }, -32602), undefined);
+});
+
+test.run();

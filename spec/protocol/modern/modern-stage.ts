@@ -1,0 +1,297 @@
+// What the specs of the modern endpoint play against: backends that answer when the spec says so, on the instance it
+// says, and clients that write their requests as the revision wants them. Parked calls are the real ones.
+
+import { map, Observable, Subject, type Subscriber } from 'rxjs';
+import { ParkedCalls } from '../../../src/actors/parked-calls/parked-calls.ts';
+import { ANONYMOUS } from '../../../src/domain/account.ts';
+import type { ClientProfile, ClientReply, ServerNotification } from '../../../src/domain/client.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
+import { encodeHeader } from '../../../src/domain/header-text.ts';
+import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json.ts';
+import type { ListField, Peer, Tool } from '../../../src/domain/mcp.ts';
+import { serverNotFound } from '../../../src/domain/registry-errors.ts';
+import { createEndpoint } from '../../../src/protocol/endpoint.ts';
+import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
+import type {
+  Backends,
+  Inquired,
+  Owner,
+  Session,
+  SessionlessOptions,
+  WantedChanges,
+} from '../../../src/protocol/ports.ts';
+import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';
+import { RecordedReply } from '../recorded-reply.ts';
+
+export const VERSION = '2026-07-28';
+export const KEY = {
+  version: 'io.modelcontextprotocol/protocolVersion',
+  capabilities: 'io.modelcontextprotocol/clientCapabilities',
+  clientInfo: 'io.modelcontextprotocol/clientInfo',
+  logLevel: 'io.modelcontextprotocol/logLevel',
+  serverInfo: 'io.modelcontextprotocol/serverInfo',
+  subscriptionId: 'io.modelcontextprotocol/subscriptionId',
+} as const;
+
+export const PEER: Peer = {
+  era: 'modern',
+  protocolVersion: VERSION,
+  serverName: 'notes',
+  serverVersion: '1',
+  capabilities: { tools: { listChanged: true }, resources: { listChanged: true, subscribe: true } },
+  greeting: {},
+};
+export const SERVER_INFO = { name: 'notes', version: '1' };
+
+/** One request that reached the backends. */
+export class ModernStagedExchange {
+  readonly request: ExchangeRequest;
+  readonly options: SessionlessOptions;
+  isOpen = true;
+  isCancelled = false;
+  readonly replies: ClientReply[] = [];
+  readonly #subscriber: Subscriber<Answer>;
+
+  constructor(request: ExchangeRequest, options: SessionlessOptions, subscriber: Subscriber<Answer>) {
+    this.request = request;
+    this.options = options;
+    this.#subscriber = subscriber;
+    subscriber.add(() => {
+      this.isCancelled = this.isOpen;
+      this.isOpen = false;
+    });
+  }
+
+  get params(): JsonObject {
+    return this.request.params ?? {};
+  }
+
+  /** Emits an event, as said by an instance. The last one ends the exchange. */
+  say(event: ExchangeEvent, instanceId = 'a', memory: Pick<Answer, 'isRemembered'> = {}): void {
+    const isLast = event.kind === 'result' || event.kind === 'error';
+    if (isLast) this.isOpen = false;
+    this.#subscriber.next({ event, instanceId, serverId: `t.${instanceId}`, ...memory });
+    if (isLast) this.#subscriber.complete();
+  }
+
+  /** A result by its value, or in its bytes. */
+  result(value: unknown, instanceId = 'a'): void {
+    const bytes = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
+    this.say({ kind: 'result', result: JsonText.ofBytes(bytes) }, instanceId);
+  }
+
+  refuse(code: number, data?: JsonObject): void {
+    const error = { code, message: 'no', ...(data === undefined ? {} : { data }) };
+    this.say({ kind: 'error', error });
+  }
+
+  notify(method: string, params: JsonObject = {}): void {
+    this.say({ kind: 'notification', method, params });
+  }
+
+  ask(method: string, params: JsonObject = {}): void {
+    this.say({ kind: 'request', method, params, answer: (reply) => this.replies.push(reply) });
+  }
+
+  fail(error: Error): void {
+    this.isOpen = false;
+    this.#subscriber.error(error);
+  }
+
+  complete(): void {
+    this.isOpen = false;
+    this.#subscriber.complete();
+  }
+}
+
+export class ModernStagedBackends implements Backends {
+  readonly exchanges: ModernStagedExchange[] = [];
+  readonly listChanged$ = new Subject<ListField>();
+  readonly changes$ = new Subject<ServerNotification>();
+  /** What is listened to at present. */
+  readonly wanted: WantedChanges[] = [];
+  readonly tools = new Map<string, Tool>();
+  /** Tools that were asked for again, and how they are listed then. */
+  readonly relistings: string[] = [];
+  onRelist: Backends['relisted'] = (name) => [this.tools.get(name)].filter((tool) => tool !== undefined);
+  known: readonly Peer[] = [PEER];
+  /** Instances that are there; undefined when any is. */
+  instances: ReadonlySet<string> | undefined;
+
+  get last(): ModernStagedExchange {
+    const exchange = this.exchanges.at(-1);
+    if (exchange === undefined) throw new Error('nothing was asked');
+    return exchange;
+  }
+
+  peers(): readonly Peer[] {
+    return this.known;
+  }
+
+  modernInstanceIds(): readonly string[] {
+    return [...(this.instances ?? [])];
+  }
+
+  /** Recorded like an exchange, which it is to a backend. */
+  inquire(request: ExchangeRequest, { owner, instanceId }: Inquired): Observable<ExchangeEvent> {
+    const profile = { protocolVersion: VERSION, capabilities: {}, clientInfo: {} };
+    return this.exchange(request, { owner, profile, instanceId }).pipe(map(({ event }) => event));
+  }
+
+  exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
+    return new Observable((subscriber) => {
+      const { instanceId } = options;
+      const isGone = instanceId !== undefined && this.instances?.has(instanceId) === false;
+      if (isGone) subscriber.error(serverNotFound(instanceId));
+      else this.exchanges.push(new ModernStagedExchange(request, options, subscriber));
+    });
+  }
+
+  changes(_owner: Owner, _profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
+    return new Observable((subscriber) => {
+      this.wanted.push(wanted);
+      subscriber.add(this.changes$.subscribe(subscriber));
+      subscriber.add(() => this.wanted.splice(this.wanted.indexOf(wanted), 1));
+    });
+  }
+
+  tool(name: string): Tool | undefined {
+    return this.tools.get(name);
+  }
+
+  relisted(name: string): readonly Tool[] | Promise<readonly Tool[]> {
+    this.relistings.push(name);
+    return this.onRelist(name);
+  }
+
+  session(): Session | undefined {
+    return undefined;
+  }
+
+  openSession(): Promise<Session> {
+    throw new Error('no modern client opens a session');
+  }
+}
+
+/** What a client sends, apart from what every request has. */
+export interface Said {
+  readonly id?: unknown;
+  readonly owner?: string;
+  readonly capabilities?: JsonObject;
+  readonly meta?: JsonObject;
+  /** Added to the headers that the request should have; undefined takes one away. */
+  readonly headers?: Record<string, string | undefined>;
+  readonly template?: string | undefined;
+}
+
+/** An endpoint, its backends, and clients that speak to it. */
+export function modernStage(sealKey: Buffer = Buffer.alloc(32, 1)) {
+  const backends = new ModernStagedBackends();
+  const parked = new ParkedCalls();
+  const faults: unknown[] = [];
+  const endpoint = createEndpoint({
+    backends: () => backends,
+    parked,
+    sealKey,
+    serverInfo: { name: 'stagedoor', version: '9' },
+    onFault: (error) => faults.push(error),
+  });
+  const charges: number[] = [];
+  const stage = {
+    backends,
+    parked,
+    endpoint,
+    charges,
+    /** Errors of our own that were told. */
+    faults,
+    charge: (_requests: number): void | Promise<void> => {},
+
+    /** Sends a body as it is. */
+    async post(
+      body: unknown,
+      headers: Record<string, string | undefined>,
+      said: Said = {},
+    ): Promise<RecordedReply> {
+      const reply = new RecordedReply();
+      await stage.handle({ method: 'POST', body, headers }, reply, said);
+      return reply;
+    },
+
+    async handle(
+      sent: {
+        readonly method: McpRequest['method'];
+        readonly body?: unknown;
+        readonly headers?: McpRequest['headers'];
+      },
+      reply: RecordedReply,
+      { owner = 'ann', ...said }: Said = {},
+    ): Promise<void> {
+      const { body } = sent;
+      const text = typeof body === 'string' ? body : JSON.stringify(body ?? '');
+      const request: McpRequest = {
+        method: sent.method,
+        headers: sent.headers ?? {},
+        body: sent.method === 'POST' ? Buffer.from(text) : new Uint8Array(),
+        template: 'template' in said ? said.template : 't',
+        principal: { ...ANONYMOUS, id: owner },
+        charge: (requests) => {
+          charges.push(requests);
+          return stage.charge(requests);
+        },
+      };
+      try {
+        await endpoint.handle(request, reply);
+      } catch (thrown) {
+        if (!(thrown instanceof RpcFailure)) throw thrown;
+        reply.json(thrown.status, thrown.body, thrown.headers); // as the HTTP room does
+      }
+    },
+
+    /** Sends a request with all it should have. */
+    send(method: string, params: JsonObject = {}, said: Said = {}): Promise<RecordedReply> {
+      const { id = 1, capabilities = {}, meta = {} } = said;
+      const own = isJsonObject(params._meta) ? params._meta : {};
+      const _meta = { [KEY.version]: VERSION, [KEY.capabilities]: capabilities, ...meta, ...own };
+      const body = { jsonrpc: '2.0', id, method, params: { ...params, _meta } };
+      return stage.post(body, { ...headersFor(method, params), ...said.headers }, said);
+    },
+
+    /** Sends a request and has it answered with a result; what the client got. */
+    async call(method: string, params: JsonObject, result: unknown, instanceId = 'a', said: Said = {}) {
+      const reply = await stage.send(method, params, said);
+      backends.last.result(result, instanceId);
+      return resultOf(reply);
+    },
+  };
+  return stage;
+}
+
+/** The headers that a request should have. */
+export function headersFor(method: string, params: JsonObject = {}): Record<string, string> {
+  const named = method.startsWith('tasks/') ? params.taskId : (params.name ?? params.uri);
+  return {
+    accept: 'application/json, text/event-stream',
+    'content-type': 'application/json',
+    'mcp-protocol-version': VERSION,
+    'mcp-method': method,
+    ...(typeof named === 'string' ? { 'mcp-name': encodeHeader(named) } : {}),
+  };
+}
+
+/** What JSON.parse reads and JSON.stringify cannot write. */
+export function nestedTooDeeply(): JsonValue {
+  const depth = 100_000;
+  return JSON.parse('['.repeat(depth) + ']'.repeat(depth));
+}
+
+/** The result in a JSON answer. */
+export function resultOf({ message }: RecordedReply): JsonObject {
+  if (!isJsonObject(message.result)) throw new Error(`there is no result in ${JSON.stringify(message)}`);
+  return message.result;
+}
+
+/** Status and code of an answer: `200`, or `400 -32602`. */
+export function outcomeOf(reply: RecordedReply): string {
+  const error = reply.body === undefined ? undefined : reply.message.error;
+  return isJsonObject(error) ? `${reply.status} ${String(error.code)}` : String(reply.status);
+}

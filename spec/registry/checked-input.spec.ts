@@ -1,0 +1,87 @@
+// The rules of the HTTP routes for programs. What each of them refuses is in gateway-bad-input.spec.ts.
+
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../src/domain/errors.ts';
+import type { InstanceInput } from '../../src/domain/instance.ts';
+import {
+  checkedInstance,
+  checkedInstanceChange,
+  checkedTemplateChange,
+  checkTemplate,
+} from '../../src/registry/checked-input.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('registry: checked input');
+
+const endpoint = 'http://127.0.0.1:9/mcp';
+
+function refusal(work: () => unknown): GatewayError {
+  try {
+    work();
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) return thrown;
+    throw thrown;
+  }
+  throw new Error('it was taken');
+}
+
+test('what is taken is a copy, down to its records', () => {
+  const input = { endpoint, args: ['a'], headers: { a: 'b' }, env_vars: { A: 'b' }, metadata: { a: ['b'] } };
+  const copy = checkedInstance('t', input, {});
+  assert.equal(copy, input);
+  for (const name of ['args', 'headers', 'env_vars', 'metadata'] as const)
+    assert.is.not(copy[name], input[name], name);
+  const change = { weight: 5, metadata: { a: { b: 1 } } };
+  assert.equal(checkedInstanceChange(change), change);
+  assert.is.not(checkedInstanceChange(change).metadata, change.metadata);
+  assert.equal(checkedTemplateChange({ timeout: null }), { timeout: null });
+});
+
+test('what is undefined is not there', () => {
+  const input: InstanceInput = Object({
+    endpoint,
+    weight: undefined,
+    env_vars: { A: 'b', TOKEN: undefined },
+  });
+  assert.equal(checkedInstance('t', input, {}).env_vars, { A: 'b' });
+});
+
+test('is said in the words and at the places of a request', () => {
+  const bad: InstanceInput = Object({ endpoint, weight: 0, headers: { a: 5 }, nope: 'planted' });
+  const { code, facts } = refusal(() => checkedInstance('T', bad, {}));
+  assert.is(code, 'VALIDATION_ERROR');
+  const at = ['body', 'instance'];
+  const found = new Map(facts.items?.map(({ loc, type }) => [loc.join('.'), type]));
+  assert.equal(
+    found,
+    new Map([
+      ['body.template_name', 'string_pattern_mismatch'],
+      [[...at, 'weight'].join('.'), 'greater_than_equal'],
+      [[...at, 'headers', 'a'].join('.'), 'string_type'],
+      [[...at, 'nope'].join('.'), 'extra_forbidden'],
+    ]),
+  );
+  assert.not.match(JSON.stringify(facts.items), 'planted');
+});
+
+test('metadata nested too deeply, as no body may be, is refused', () => {
+  let deep: Record<string, unknown> = {};
+  for (let level = 0; level < 200; level += 1) deep = { deep };
+  const { facts } = refusal(() => checkedInstance('t', { endpoint, metadata: deep }, {}));
+  assert.match(String(facts.items?.[0]?.msg), 'nested deeper than 128 levels');
+});
+
+test('a template needs a name, and settings that somebody can follow', () => {
+  checkTemplate('t', { timeout: 5 });
+  const at = (work: () => unknown) => refusal(work).facts.items?.[0]?.loc;
+  assert.equal(
+    at(() => checkTemplate('T', {})),
+    ['body', 'template_name'],
+  );
+  assert.equal(
+    at(() => checkTemplate('t', { timeout: 0 })),
+    ['body', 'load_balancer'],
+  );
+});
+
+test.run();

@@ -1,0 +1,229 @@
+// One exchange against a backend that misbehaves: what the caller hears, and that the next call works.
+
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { http } from '../../../src/transports/http/http.ts';
+import type { Transport } from '../../../src/transports/transport.ts';
+import {
+  callTool,
+  failure,
+  type Seen,
+  see,
+  startAndUnsubscribe,
+  textOf,
+  until,
+} from '../../conformance/transport.ts';
+import type { FailureName } from '../../fixtures/http-failures.ts';
+import type { HttpServerOptions } from '../../fixtures/http-options.ts';
+import type { HttpFixture } from '../../fixtures/http-server.ts';
+import { suite } from '../../helpers/suite.ts';
+import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
+import { httpDefinition, openOptions, withBackend } from './open-http.ts';
+
+const test = suite('http call');
+
+const echo = (text: string) => callTool('echo', { text });
+const suspicious = ({ end }: Seen) => end instanceof GatewayError && end.facts.suspicious === true;
+const calls = (server: HttpFixture) =>
+  server.requests.filter(({ message }) => message?.method === 'tools/call').length;
+
+/** Runs a body in the eras that differ on the wire, and proves afterwards that the next call works. */
+async function inEachEra(
+  body: (backend: { transport: Transport; server: HttpFixture }) => Promise<void>,
+): Promise<void> {
+  const variants: HttpServerOptions[] = [
+    { answers: 'sse' },
+    { answers: 'json', sessions: false },
+    { era: 'modern' },
+    { era: 'bare' },
+  ];
+  for (const options of variants) {
+    await withBackend(options, async (backend) => {
+      await body(backend);
+      const { events } = await see(backend.transport.exchange(echo('the next call')));
+      assert.is(textOf(events[0]), 'the next call', JSON.stringify(options));
+    });
+  }
+}
+
+const expected: readonly [FailureName, 'no' | 'unknown', suspicious: boolean, words: string][] = [
+  ['html', 'unknown', true, 'not JSON-RPC'],
+  ['not-json', 'unknown', true, 'not JSON-RPC'],
+  ['empty', 'unknown', true, 'empty body'],
+  ['wrong-id', 'unknown', true, 'not asked'],
+  ['500', 'unknown', true, 'answered 500'],
+  ['502-html', 'unknown', true, 'answered 502'],
+  ['503', 'unknown', true, 'answered 503'],
+  ['401', 'no', false, 'answered 401'],
+  ['redirect', 'no', true, 'redirects are not followed'],
+  ['reset', 'unknown', true, 'connection'],
+  ['reset-midway', 'unknown', true, 'connection'],
+  ['truncated-sse', 'unknown', true, 'without an answer'],
+];
+
+for (const [how, delivered, doubtful, words] of expected) {
+  test(`a backend that answers ${how} is unavailable, delivered: ${delivered}`, async () => {
+    await inEachEra(async ({ transport, server }) => {
+      server.failNext(how, { method: 'tools/call' });
+      const seen = await see(transport.exchange(echo('hello')));
+      assert.equal(seen.events, []);
+      assert.equal(failure(seen.end), { code: 'BACKEND_UNAVAILABLE', delivered });
+      assert.is(suspicious(seen), doubtful);
+      assert.ok(seen.end instanceof GatewayError);
+      assert.match(seen.end.message, words);
+      assert.is(calls(server), 1);
+      assert.is(server.redirected.length, 0);
+    });
+  });
+}
+
+test('a 404 of a backend without sessions is a refusal', async () => {
+  for (const options of [{ sessions: false }, { era: 'modern' }, { era: 'bare' }] as const) {
+    await withBackend(options, async ({ transport, server }) => {
+      server.failNext('404', { method: 'tools/call' });
+      const { end } = await see(transport.exchange(echo('hello')));
+      assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+    });
+  }
+});
+
+test('the first of two answers counts', async () => {
+  await inEachEra(async ({ transport, server }) => {
+    server.failNext('two-answers', { method: 'tools/call' });
+    const { events, end } = await see(transport.exchange(echo('hello')));
+    assert.is(end, 'completed');
+    assert.equal(events.map(textOf), ['the first']);
+  });
+});
+
+test('a large answer arrives whole, as one body and as one event', async () => {
+  const bytes = 8 * 1024 * 1024;
+  for (const answers of ['json', 'sse'] as const) {
+    await withBackend({ answers }, async ({ transport }) => {
+      const { events } = await see(transport.exchange(callTool('misbehave', { how: 'huge-line', bytes })));
+      assert.is(textOf(events[0]).length, bytes);
+    });
+  }
+});
+
+test('an answer over the limit of one message is unavailable, and the connection is given up', async () => {
+  await withBackend({}, async ({ transport, server }) => {
+    server.failNext('huge', { method: 'tools/call', bytes: 70 * 1024 * 1024 });
+    const { end } = await see(transport.exchange(echo('hello')));
+    assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+    assert.is(textOf((await see(transport.exchange(echo('next')))).events[0]), 'next');
+  });
+});
+
+test('a slow answer is still the answer', async () => {
+  await inEachEra(async ({ transport, server }) => {
+    server.failNext('slow-headers', { method: 'tools/call', delayMs: 50 });
+    assert.is(textOf((await see(transport.exchange(echo('late')))).events[0]), 'late');
+  });
+});
+
+test('a refused connection is unreachable and undelivered; the instance serves again when it is back', async () => {
+  await inEachEra(async ({ transport, server }) => {
+    await server.refuse();
+    const seen: Seen[] = [];
+    // A connection that was just closed may still be taken for open: then nobody knows whether the call arrived.
+    await until(async () => {
+      const latest = await see(transport.exchange(echo('hello')));
+      seen.push(latest);
+      return failure(latest.end)?.delivered === 'no';
+    }, 'the connection is refused');
+    const end = seen.at(-1)?.end;
+    assert.ok(end instanceof GatewayError);
+    assert.is(end.code, 'BACKEND_UNAVAILABLE');
+    assert.is(end.facts.unreachable, true);
+    assert.is((end.cause as NodeJS.ErrnoException).code, 'ECONNREFUSED');
+    await server.listenAgain();
+  });
+});
+
+test('a JSON-RPC error is an answer whatever its status, unless a proxy may have made it', async () => {
+  const error = { code: -32602, message: 'no such tool' };
+  const outcomes: unknown[] = [];
+  for (const status of [200, 400, 404, 500, 503]) {
+    await withRawServer(
+      async (request, response) => {
+        const { id, method } = await messageOf(request);
+        if (method === 'ping') answerJson(response, 200, { jsonrpc: '2.0', id, result: {} });
+        else answerJson(response, method === 'tools/call' ? status : 400, { jsonrpc: '2.0', id, error });
+      },
+      async ({ url }) => {
+        const transport = await http.open(httpDefinition(url), openOptions());
+        assert.is(transport.peer.era, 'bare');
+        const { events, end } = await see(transport.exchange(echo('hello')));
+        outcomes.push(end === 'completed' ? events : failure(end));
+        await transport.close();
+      },
+    );
+  }
+  const answered = [{ kind: 'error', error }];
+  const unavailable = { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' };
+  assert.equal(outcomes, [answered, answered, answered, answered, unavailable]);
+});
+
+test('a legacy server is told that a call is cancelled, a modern one sees the stream close', async () => {
+  await withBackend({ answers: 'sse' }, async ({ transport, server }) => {
+    await startAndUnsubscribe(transport.exchange(callTool('progress', { steps: 100_000, ms: 1 })));
+    await until(() => server.state.cancelled.length === 1, 'the cancellation arrived');
+    const told = server.requests.find(({ message }) => message?.method === 'notifications/cancelled');
+    assert.is(told?.message?.params?.requestId, server.state.cancelled[0]);
+  });
+  await withBackend({ era: 'modern', answers: 'sse' }, async ({ transport, server }) => {
+    await startAndUnsubscribe(transport.exchange(callTool('progress', { steps: 100_000, ms: 1 })));
+    await until(() => server.state.cancelled.length === 1, 'the cancellation arrived');
+    assert.not.ok(server.requests.some(({ message }) => message?.method === 'notifications/cancelled'));
+  });
+});
+
+test('a call that was never answered is cancelled too', async () => {
+  await withBackend({}, async ({ transport, server }) => {
+    server.failNext('never', { method: 'tools/call' });
+    const subscription = transport.exchange(echo('hello')).subscribe();
+    await until(() => calls(server) === 1, 'the call arrived');
+    subscription.unsubscribe();
+    await until(() => server.state.cancelled.length === 1, 'the cancellation arrived');
+  });
+});
+
+test('a call that was not sent yet is withdrawn without a word', async () => {
+  await withBackend({}, async ({ transport, server }) => {
+    const before = server.requests.length;
+    const subscription = transport.exchange(echo('hello')).subscribe();
+    subscription.unsubscribe();
+    assert.is(textOf((await see(transport.exchange(echo('next')))).events[0]), 'next');
+    const methods = server.requests.slice(before).map(({ message }) => message?.method);
+    assert.not.ok(methods.includes('notifications/cancelled') && calls(server) === 1);
+  });
+});
+
+test('log lines on the stream of a call belong to the call, one by one', async () => {
+  await withBackend({ answers: 'sse' }, async ({ transport }) => {
+    const texts = ['a', 'b', 'c', 'd'];
+    const all = await Promise.all(texts.map((text) => see(transport.exchange(callTool('log', { text })))));
+    const heard = all.map(({ events }) => events[0]);
+    assert.equal(
+      heard,
+      texts.map((data) => ({
+        kind: 'notification',
+        method: 'notifications/message',
+        params: { level: 'info', logger: 'fixture', data },
+      })),
+    );
+  });
+});
+
+test('counts messages that are about nothing', async () => {
+  await withBackend({ answers: 'sse' }, async ({ transport }) => {
+    const { events } = await see(
+      transport.exchange(callTool('misbehave', { how: 'unknown-id-then-answer' })),
+    );
+    assert.is(textOf(events[0]), 'the real answer');
+    assert.is(transport.facts().strayMessages, 1);
+  });
+});
+
+test.run();

@@ -1,0 +1,188 @@
+// What goes over the wire to a backend: its own host and headers, the protocol's, and nothing else.
+
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import * as assert from 'uvu/assert';
+import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
+import { type Headers, HttpConnection } from '../../../src/transports/http/http-connection.ts';
+import { until } from '../../conformance/transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { withRawServer } from '../raw-server.ts';
+
+const test = suite('http connection');
+
+type Send = (connection: HttpConnection, answer: HttpAnswer) => void;
+
+/** What a server sees of one request. */
+async function seenBy(
+  send: Send,
+  headers: Headers = {},
+  query = '',
+): Promise<IncomingMessage & { host: string }> {
+  let seen: IncomingMessage | undefined;
+  let host = '';
+  await withRawServer(
+    (request, response) => {
+      seen = request;
+      response.end();
+    },
+    async ({ url }) => {
+      host = new URL(url).host;
+      const connection = new HttpConnection({ endpoint: url + query, headers, deniedNetworks: [] });
+      await new Promise<void>((finished) => {
+        send(connection, new HttpAnswer({ message: () => {}, stray: () => {}, finished: () => finished() }));
+      });
+      await connection.destroy();
+    },
+  );
+  if (seen === undefined) throw new Error('nothing arrived');
+  return Object.assign(seen, { host });
+}
+
+function without(headers: IncomingHttpHeaders, ...names: readonly string[]): IncomingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
+}
+
+test('posts with exactly the headers of HTTP, MCP and the definition', async () => {
+  const seen = await seenBy(
+    (connection, answer) => connection.post('{"a":1}', { 'mcp-session-id': 's' }, answer),
+    {
+      Authorization: 'Bearer backend',
+      'X-Team': 'blue',
+    },
+  );
+  assert.equal(seen.headers, {
+    host: seen.host,
+    connection: 'keep-alive',
+    'content-length': '7',
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    authorization: 'Bearer backend',
+    'x-team': 'blue',
+    'mcp-session-id': 's',
+  });
+});
+
+test('does not let a definition set what belongs to the protocol', async () => {
+  const seen = await seenBy((connection, answer) => connection.post('{}', {}, answer), {
+    Host: 'elsewhere.example',
+    Accept: 'text/html',
+    'Content-Type': 'text/plain',
+    'Content-Length': '999',
+    'Transfer-Encoding': 'chunked',
+    Connection: 'close',
+    'Mcp-Session-Id': 'stolen',
+    'Accept-Encoding': 'gzip',
+  });
+  assert.equal(without(seen.headers, 'host', 'connection', 'content-length'), {
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+  });
+  assert.is(seen.headers.host, seen.host);
+  assert.is(seen.headers['content-length'], '2');
+});
+
+test('uses the path and the query of the endpoint as they are', async () => {
+  const seen = await seenBy(
+    (connection, answer) => connection.post('{}', {}, answer),
+    {},
+    '/deep%20er?key=a&b',
+  );
+  assert.is(seen.url, '/mcp/deep%20er?key=a&b');
+});
+
+test('listens with GET for events only, and ends a session with DELETE', async () => {
+  const heard = await seenBy((connection, answer) => connection.listen({ 'mcp-session-id': 's' }, answer));
+  assert.is(heard.method, 'GET');
+  assert.is(heard.headers.accept, 'text/event-stream');
+  const ended = await seenBy((connection, answer) => connection.delete({ 'mcp-session-id': 's' }, answer));
+  assert.is(ended.method, 'DELETE');
+  assert.is(ended.headers['mcp-session-id'], 's');
+});
+
+test('posts to another path of its origin, and knows which are', async () => {
+  const seen = await seenBy((connection, answer) => connection.post('{}', {}, answer, '/message?s=1'));
+  assert.is(seen.url, '/message?s=1');
+  const connection = new HttpConnection({
+    endpoint: 'http://h:1/a/sse?k=v',
+    headers: {},
+    deniedNetworks: [],
+  });
+  const paths = [
+    '/m?s=1',
+    'm',
+    '?s=2',
+    'http://h:1/x#y',
+    'http://H:1/',
+    'http://h/',
+    'https://h:1/',
+    '//e/m',
+    'http://',
+  ];
+  assert.equal(
+    paths.map((path) => connection.pathOf(path)),
+    ['/m?s=1', '/a/m', '/a/sse?s=2', '/x', '/', undefined, undefined, undefined, undefined],
+  );
+  await connection.destroy();
+});
+
+test('gives every request an id of its own', async () => {
+  const connection = new HttpConnection({ endpoint: 'http://h/', headers: {}, deniedNetworks: [] });
+  assert.equal([connection.nextId(), connection.nextId(), connection.nextId()], [1, 2, 3]);
+  await connection.destroy();
+});
+
+test('ends lasting streams when it is destroyed, and leaves none behind when one ends by itself', async () => {
+  const open = new Set<unknown>();
+  await withRawServer(
+    (request, response) => {
+      open.add(response);
+      response.on('close', () => open.delete(response));
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+      if (request.method === 'POST') response.end();
+    },
+    async ({ url }) => {
+      const connection = new HttpConnection({ endpoint: url, headers: {}, deniedNetworks: [] });
+      const endings: string[] = [];
+      const sink = {
+        message: () => {},
+        stray: () => {},
+        finished: ({ kind }: { kind: string }) => endings.push(kind),
+      };
+      const withdrawn = new HttpAnswer(sink);
+      connection.listen({}, withdrawn);
+      connection.listen({}, new HttpAnswer(sink));
+      connection.subscribe('{}', {}, new HttpAnswer(sink));
+      await until(() => open.size === 2 && endings.length === 1, 'one ended');
+      withdrawn.abort();
+      await until(() => open.size === 1, 'one was withdrawn');
+      await connection.destroy();
+      await until(() => open.size === 0, 'none is left');
+      assert.equal(endings, ['complete', 'broken']);
+    },
+  );
+});
+
+test('refuses endpoints that are no http URL', () => {
+  for (const endpoint of ['', 'not a url', 'ftp://example.com/', 'file:///etc/passwd']) {
+    assert.throws(
+      () => new HttpConnection({ endpoint, headers: {}, deniedNetworks: [] }),
+      (error: unknown) => error instanceof TypeError,
+    );
+  }
+});
+
+test('reports a header that cannot be sent to the answer, undelivered', async () => {
+  const connection = new HttpConnection({
+    endpoint: 'http://127.0.0.1:1/mcp',
+    headers: { 'x-bad': 'a\r\nb' },
+    deniedNetworks: [],
+  });
+  const ending = await new Promise((finished) => {
+    connection.post('{}', {}, new HttpAnswer({ message: () => {}, stray: () => {}, finished }));
+  });
+  assert.ok(typeof ending === 'object' && ending !== null && 'failure' in ending);
+  await connection.destroy();
+  await connection.destroy();
+});
+
+test.run();

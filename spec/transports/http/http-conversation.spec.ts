@@ -1,0 +1,211 @@
+// The conversations of single clients over HTTP, beyond what every kind must do: when the listening stream is open, what
+// comes on it, and the end of a lost session. The suite for every kind runs in http.spec.ts.
+
+import * as assert from 'uvu/assert';
+import type { ServerMessage } from '../../../src/domain/client.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import type { Closed, Upstream } from '../../../src/transports/transport.ts';
+import { callTool, failure, see, startAndUnsubscribe, textOf, until } from '../../conformance/transport.ts';
+import { answering, everyCapability, noCapability, openFor } from '../../conformance/upstream.ts';
+import type { HttpFixture } from '../../fixtures/http-server.ts';
+import { suite } from '../../helpers/suite.ts';
+import { withBackend } from './open-http.ts';
+
+const test = suite('http conversation');
+
+const changed = 'notifications/tools/list_changed';
+const echo = (text: string) => callTool('echo', { text });
+const verbs = (server: HttpFixture, verb: string) =>
+  server.requests.filter((request) => request.verb === verb).length;
+const openStreams = (server: HttpFixture) =>
+  [...server.sessions.values()].filter(({ stream }) => stream !== undefined).length;
+
+function closingsOf({ closed$ }: Upstream): Closed[] {
+  const seen: Closed[] = [];
+  closed$.subscribe((closed) => seen.push(closed));
+  return seen;
+}
+
+test('listens for a client only while somebody subscribes', async () => {
+  await withBackend({}, async ({ transport, server }) => {
+    await until(() => openStreams(server) === 1, 'the transport listens');
+    const upstream = await openFor(transport);
+    await see(upstream.exchange(echo('x')));
+    assert.is(openStreams(server), 1);
+    const messages: ServerMessage[] = [];
+    const both = [1, 2].map(() => upstream.messages$.subscribe((message) => messages.push(message)));
+    await until(() => openStreams(server) === 2, 'the client listens');
+    server.notify(changed);
+    await until(() => messages.length === 2, 'both heard it');
+    assert.equal(messages[0], { kind: 'notification', method: changed, params: {} });
+    both[0]?.unsubscribe();
+    assert.is(openStreams(server), 2);
+    both[1]?.unsubscribe();
+    await until(() => openStreams(server) === 1, 'the stream is closed');
+    assert.is(verbs(server, 'GET'), 2);
+  });
+});
+
+test('says when the stream is open that somebody subscribed to', async () => {
+  await withBackend({}, async ({ transport, server }) => {
+    const upstream = await openFor(transport);
+    assert.is(upstream.opening, undefined);
+    const heard: string[] = [];
+    const subscription = upstream.messages$.subscribe(({ method }) => heard.push(method));
+    await upstream.opening;
+    assert.is(upstream.opening, undefined);
+    server.notify(changed);
+    await until(() => heard.length === 1, 'what was said directly after that is heard');
+    subscription.unsubscribe();
+  });
+});
+
+test('a notification on the stream of a call is heard by the caller when nobody else listens', async () => {
+  await withBackend({ answers: 'sse' }, async ({ transport }) => {
+    const upstream = await openFor(transport);
+    const notify = callTool('notify', { method: changed });
+    const alone = await see(upstream.exchange(notify));
+    assert.equal(alone.events[0], { kind: 'notification', method: changed, params: {} });
+    const messages: ServerMessage[] = [];
+    const subscription = upstream.messages$.subscribe((message) => messages.push(message));
+    const { events } = await see(upstream.exchange(notify));
+    assert.equal([events.length, messages.length], [1, 1]);
+    subscription.unsubscribe();
+  });
+});
+
+test('requests and progress come on the listening stream when calls are answered by one body', async () => {
+  await withBackend({ answers: 'json' }, async ({ transport, server }) => {
+    const upstream = await openFor(transport);
+    const methods: string[] = [];
+    const subscription = upstream.messages$.subscribe((message) => {
+      methods.push(message.method);
+      if (message.kind === 'request') message.answer({ result: { roots: [] } });
+    });
+    await until(() => openStreams(server) === 2, 'the client listens');
+    const { asked, seen } = await answering(upstream, { method: 'roots/list' }, () => undefined);
+    assert.equal([asked.length, methods], [0, ['roots/list']]);
+    assert.equal(JSON.parse(textOf(seen[0])), { result: { roots: [] } });
+    const { events } = await see(upstream.exchange(callTool('progress', { steps: 2 })));
+    assert.is(events.length, 3);
+    const logged = await see(upstream.exchange(callTool('log', { text: 'x' })));
+    await until(() => methods.length === 2, 'the log line came');
+    assert.equal([logged.events.length, methods[1]], [1, 'notifications/message']);
+    subscription.unsubscribe();
+  });
+});
+
+for (const unknownSession of [404, 400] as const) {
+  test(`a lost session ends the conversation, and is not opened anew (${unknownSession})`, async () => {
+    await withBackend({ unknownSession }, async ({ transport, server }) => {
+      const upstream = await openFor(transport);
+      const order: unknown[] = closingsOf(upstream);
+      const listening: unknown[] = [];
+      server.forgetSessions();
+      const initialized = server.requests.filter(({ message }) => message?.method === 'initialize').length;
+      const { end } = await see(upstream.exchange(echo('x')));
+      order.push(failure(end));
+      assert.equal(order, [
+        { reason: 'it forgot the session', expected: false },
+        { code: 'BACKEND_UNAVAILABLE', delivered: 'no' },
+      ]);
+      upstream.messages$.subscribe({ complete: () => listening.push('completed') });
+      assert.equal(listening, ['completed']);
+      const late = await see(upstream.exchange(echo('late')));
+      assert.equal(failure(late.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+      await upstream.close();
+      assert.is(verbs(server, 'DELETE'), 0);
+      // The transport itself goes on in a session that it opens.
+      assert.is(textOf((await see(transport.exchange(echo('own')))).events[0]), 'own');
+      const later = server.requests.filter(({ message }) => message?.method === 'initialize').length;
+      assert.is(later, initialized + 1);
+    });
+  });
+}
+
+test('learns on the listening stream that the session is lost', async () => {
+  await withBackend({}, async ({ transport, server }) => {
+    const upstream = await openFor(transport);
+    const closings = closingsOf(upstream);
+    upstream.messages$.subscribe();
+    await until(() => openStreams(server) === 2, 'the client listens');
+    server.forgetSessions();
+    await until(() => closings.length === 1, 'it is closed');
+    assert.equal(closings, [{ reason: 'it forgot the session', expected: false }]);
+  });
+});
+
+test('says goodbye to its own session only', async () => {
+  await withBackend({}, async ({ transport, server }) => {
+    const [own] = server.sessions.keys();
+    const upstream = await openFor(transport);
+    assert.is(server.sessions.size, 2);
+    await upstream.close();
+    assert.equal([...server.sessions.keys()], [own]);
+    await Promise.all([openFor(transport), openFor(transport)]);
+    await transport.close();
+    assert.is(server.sessions.size, 0);
+  });
+});
+
+test('leaves no session behind when an opening is given up', async () => {
+  await withBackend({}, async ({ transport, server }) => {
+    const stop = new AbortController();
+    const initializations = () =>
+      server.requests.filter(({ message }) => message?.method === 'initialize').length;
+    server.failNext('never', { method: 'initialize' });
+    const opening = transport.openUpstream(everyCapability, stop.signal).catch(({ message }) => message);
+    await until(() => initializations() === 2, 'it asked');
+    stop.abort();
+    assert.match(await opening, 'called off');
+    server.failNext('never', { method: 'initialize' });
+    const other = openFor(transport).catch(({ code, delivered }) => [code, delivered]);
+    await until(() => initializations() === 3, 'it asked again');
+    await transport.close();
+    assert.equal(await other, ['BACKEND_UNAVAILABLE', 'no']);
+  });
+});
+
+test('tells callers apart although the server has no sessions', async () => {
+  await withBackend({ sessions: false, answers: 'sse' }, async ({ transport, server }) => {
+    const [one, other] = [await openFor(transport), await openFor(transport, noCapability)];
+    await startAndUnsubscribe(one.exchange(callTool('progress', { steps: 100_000, ms: 1 })));
+    const { events } = await see(other.exchange(callTool('progress', { steps: 5, ms: 1 })));
+    assert.is(events.length, 6);
+    await until(() => server.state.cancelled.length === 1, 'the cancellation arrived');
+  });
+});
+
+test('streams of clients take no connection away from the calls', async () => {
+  await withBackend({}, async ({ transport, server }) => {
+    const most = LIMITS.inFlightPerInstance + LIMITS.parkedCalls + LIMITS.spareConnections;
+    const clients = 40;
+    const upstreams = await Promise.all(Array.from({ length: clients }, () => openFor(transport)));
+    const subscriptions = upstreams.map(({ messages$ }) => messages$.subscribe());
+    await until(() => openStreams(server) === clients + 1, 'all listen');
+    assert.ok(server.connections < most);
+    assert.is(textOf((await see(transport.exchange(echo('x')))).events[0]), 'x');
+    for (const subscription of subscriptions) subscription.unsubscribe();
+    await until(() => openStreams(server) === 1, 'the streams are closed');
+  });
+});
+
+test('drops notifications when the backend does not take them', async () => {
+  await withBackend({}, async ({ transport, server }) => {
+    const upstream = await openFor(transport);
+    for (let index = 0; index < 3 * LIMITS.repliesUnderWay; index += 1) {
+      upstream.notify('notifications/roots/list_changed', {});
+    }
+    const told = () =>
+      server.requests.filter(({ message }) => message?.method === 'notifications/roots/list_changed').length;
+    await until(() => told() >= LIMITS.repliesUnderWay, 'they arrived');
+    await see(upstream.exchange(echo('x')));
+    assert.is(told(), LIMITS.repliesUnderWay);
+    await upstream.close();
+    upstream.notify('notifications/roots/list_changed', {});
+    await see(transport.exchange(echo('x')));
+    assert.is(told(), LIMITS.repliesUnderWay);
+  });
+});
+
+test.run();

@@ -1,0 +1,250 @@
+// The stream of what belongs to no request: opened, sorted, opened again, and given up where it is not offered.
+
+import type { RequestListener } from 'node:http';
+import * as assert from 'uvu/assert';
+import type { ServerMessage } from '../../../src/domain/client.ts';
+import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
+import { HttpListener, type Send } from '../../../src/transports/http/http-listener.ts';
+import { HttpSession } from '../../../src/transports/http/http-session.ts';
+import { callTool, see, textOf, until } from '../../conformance/transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
+import { withBackend } from './open-http.ts';
+
+const test = suite('http listener');
+
+const changed = 'notifications/tools/list_changed';
+
+/** A legacy server whose GET is what the spec says; the listener runs with short waits. */
+async function listening(
+  onGet: RequestListener,
+  body: (backend: { listener: HttpListener; heard: unknown[]; gets: () => number }) => Promise<void>,
+  sessionId: string | undefined = 'abc',
+): Promise<void> {
+  let gets = 0;
+  const onRequest: RequestListener = async (request, response) => {
+    if (request.method === 'GET') {
+      gets += 1;
+      return onGet(request, response);
+    }
+    const { id, method } = await messageOf(request);
+    if (id === undefined) return void response.writeHead(202).end();
+    if (method !== 'initialize') return void response.writeHead(400).end();
+    const headers = sessionId === undefined ? {} : { 'mcp-session-id': sessionId };
+    answerJson(response, 200, { jsonrpc: '2.0', id, result: { protocolVersion: '2025-11-25' } }, headers);
+  };
+  await withRawServer(onRequest, async ({ url }) => {
+    const connection = new HttpConnection({ endpoint: url, headers: {}, deniedNetworks: [] });
+    const client = { name: 'spec', version: '0' };
+    const session = new HttpSession(connection, { client, handshakeTimeoutMs: 5_000 });
+    await session.open(new AbortController().signal);
+    const heard: unknown[] = [];
+    const waits = { firstMs: 5, longestMs: 20 };
+    const send: Send = (headers, answer) => connection.listen(headers, answer);
+    const ear = {
+      heard: (message: unknown) => void heard.push(message),
+      forgotten: () => void heard.push('forgotten'),
+    };
+    const listener = new HttpListener(send, session, ear, waits);
+    listener.start();
+    await body({ listener, heard, gets: () => gets });
+    listener.stop();
+    await connection.destroy();
+  });
+}
+
+const event = `data: {"jsonrpc":"2.0","method":"${changed}"}\n\n`;
+
+test('hears what the server says, in the session and revision of the handshake', async () => {
+  let headers: Record<string, unknown> = {};
+  await listening(
+    (request, response) => {
+      headers = request.headers;
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write(event);
+    },
+    async ({ heard }) => {
+      await until(() => heard.length === 1, 'the notification arrived');
+      assert.equal(heard, [{ kind: 'notification', method: changed, params: {} }]);
+      assert.is(headers['mcp-session-id'], 'abc');
+      assert.is(headers['mcp-protocol-version'], '2025-11-25');
+      assert.is(headers.accept, 'text/event-stream');
+    },
+  );
+});
+
+test('comes back after the stream ended, broke, or was refused for the moment', async () => {
+  const endings: RequestListener[] = [
+    (_, response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(),
+    (_, response) => response.socket?.resetAndDestroy(),
+    (_, response) => void response.writeHead(409).end(),
+    (_, response) => void response.writeHead(503).end(),
+  ];
+  for (const ending of endings) {
+    await listening(ending, ({ gets }) => until(() => gets() >= 4, 'it came back three times'));
+  }
+});
+
+test('gives up where the stream is not offered', async () => {
+  const refusals: RequestListener[] = [
+    ...[400, 401, 404, 405, 501].map(
+      (status): RequestListener =>
+        (_, response) =>
+          void response.writeHead(status).end(),
+    ),
+    (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Hello</h1>'),
+  ];
+  for (const refusal of refusals) {
+    await listening(refusal, async ({ gets }) => {
+      await until(() => gets() === 1, 'it asked');
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      assert.is(gets(), 1);
+    });
+  }
+});
+
+test('does not ask servers without sessions', async () => {
+  await listening(
+    () => assert.unreachable(),
+    async ({ gets }) => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      assert.is(gets(), 0);
+    },
+    '',
+  );
+});
+
+test('waits as long as the server asks for, be it longer than it would by itself', async () => {
+  let last = 0;
+  const gaps: number[] = [];
+  await listening(
+    (_, response) => {
+      gaps.push(performance.now() - last);
+      last = performance.now();
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end('retry: 45\n\n');
+    },
+    ({ gets }) => until(() => gets() >= 4, 'it came back three times'),
+  );
+  for (const gap of gaps.slice(1)) assert.ok(gap >= 42, `${gap}`);
+});
+
+test('stays closed while it is stopped, and goes on where it was left', async () => {
+  const from: unknown[] = [];
+  await listening(
+    (request, response) => {
+      from.push(request.headers['last-event-id']);
+      response
+        .writeHead(200, { 'content-type': 'text/event-stream' })
+        .write(`id: e-${from.length}\n${event}`);
+    },
+    async ({ gets, listener, heard }) => {
+      await until(() => heard.length === 1, 'it listens');
+      listener.stop();
+      listener.startAnew();
+      await new Promise((resolve) => setTimeout(resolve, 40));
+      assert.is(gets(), 1);
+      listener.start();
+      listener.start();
+      await until(() => heard.length === 2, 'it listens again');
+      listener.startAnew();
+      await until(() => heard.length === 3, 'it listens in another session');
+      assert.equal(from, [undefined, undefined, undefined]);
+      listener.stop();
+      listener.start();
+      await until(() => heard.length === 4, 'it listens where it was');
+      assert.equal(from, [undefined, undefined, undefined, 'e-3']);
+    },
+  );
+});
+
+test('names the last event it heard, until the server does not know it', async () => {
+  const from: unknown[] = [];
+  await listening(
+    (request, response) => {
+      from.push(request.headers['last-event-id']);
+      if (from.length === 2) return void response.writeHead(400).end();
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end(from.length < 3 ? `id: one\n${event}id: two\ndata: \n\n: unfinished\nid: three\n` : event);
+    },
+    async ({ heard }) => {
+      await until(() => heard.length === 2, 'it came back');
+      assert.equal(from.slice(0, 3), [undefined, 'two', undefined]);
+    },
+  );
+});
+
+test('says that the session is forgotten when the server says so, and not when there is nothing', async () => {
+  await listening(
+    (_, response) => {
+      const error = { code: -32001, message: 'Session not found' };
+      answerJson(response, 404, { jsonrpc: '2.0', id: null, error });
+    },
+    async ({ heard, gets }) => {
+      await until(() => heard.length === 1, 'it was told');
+      assert.equal([heard, gets()], [['forgotten'], 1]);
+    },
+  );
+});
+
+test('brings notifications to messages$, also those of a session that was opened again', async () => {
+  await withBackend({}, async ({ transport, server }) => {
+    const messages: ServerMessage[] = [];
+    transport.messages$.subscribe((message) => messages.push(message));
+    const open = () => [...server.sessions.values()].some(({ stream }) => stream !== undefined);
+    await until(open, 'it listens');
+    server.notify(changed);
+    await until(() => messages.length === 1, 'the notification arrived');
+    server.forgetSessions();
+    assert.is(textOf((await see(transport.exchange(callTool('echo', { text: 'x' })))).events[0]), 'x');
+    await until(open, 'it listens again');
+    server.notify('notifications/resources/list_changed');
+    await until(() => messages.length === 2, 'the second notification arrived');
+    assert.equal(
+      messages.map(({ method }) => method),
+      [changed, 'notifications/resources/list_changed'],
+    );
+  });
+});
+
+test('is no matter of the instance: calls work whatever becomes of the stream', async () => {
+  await withBackend({ getStream: false }, async ({ transport, server }) => {
+    await until(() => server.requests.some(({ verb }) => verb === 'GET'), 'it asked');
+    assert.is(textOf((await see(transport.exchange(callTool('echo', { text: 'x' })))).events[0]), 'x');
+  });
+});
+
+test('tells when the stream is open, refused or dropped, and after a while in any case', async () => {
+  let open = (): void => {};
+  const onGet: RequestListener = (_request, response) => {
+    open = () => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+  };
+  await listening(onGet, async ({ listener, gets }) => {
+    const told: string[] = [];
+    assert.ok(listener.whenSettled(() => told.push('at last'), 1));
+    const callOff = listener.whenSettled(() => told.push('never'), 60_000);
+    listener.whenSettled(() => told.push('open'), 60_000);
+    callOff?.();
+    await until(() => told.length === 1 && gets() === 1, 'the wait is over');
+    open();
+    await until(() => told.length === 2, 'the stream is open');
+    assert.equal(told, ['at last', 'open']);
+    assert.is(
+      listener.whenSettled(() => told.push('no'), 60_000),
+      undefined,
+    );
+    listener.stop();
+    listener.start();
+    listener.whenSettled(() => told.push('dropped'), 60_000);
+    listener.stop();
+    assert.equal(told.at(-1), 'dropped');
+  });
+  await listening(
+    (_request, response) => void response.writeHead(405).end(),
+    async ({ listener }) => {
+      const told: string[] = [];
+      listener.whenSettled(() => told.push('refused'), 60_000);
+      await until(() => told.length === 1, 'the stream is refused');
+    },
+  );
+});
+
+test.run();

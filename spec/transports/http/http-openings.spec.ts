@@ -1,0 +1,248 @@
+// The sessions of single clients with one HTTP backend that is slow to open them, or never does: whom that delays, and what
+// is found out once.
+
+import type { ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { EMPTY } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { http } from '../../../src/transports/http/http.ts';
+import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
+import {
+  HttpOpenings,
+  type HttpOpeningsOptions,
+  OPENINGS_PER_OWNER,
+} from '../../../src/transports/http/http-openings.ts';
+import { callTool, see, textOf, until } from '../../conformance/transport.ts';
+import { noCapability } from '../../conformance/upstream.ts';
+import { codeOf } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
+import { steadyPace, Turns } from '../../helpers/turns.ts';
+import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
+import { httpDefinition, openOptions } from './open-http.ts';
+
+const test = suite('http openings', { timeoutMs: 30_000 });
+
+/** More than there are connections. */
+const MANY = 2_000;
+/** What comes due together is done so many at a time. */
+const PER_TURN = 5;
+/** Longest time for what nothing delays, on a busy machine. */
+const PROMPT_MS = 10_000;
+const PATIENCE_MS = 100;
+/** Nothing here takes so long. */
+const HANDSHAKE_MS = 20_000;
+
+test('openings of one owner that hang delay neither calls nor the openings of others', () =>
+  withHanging(async ({ url, hanging }) => {
+    const transport = await http.open(httpDefinition(url), openOptions({ handshakeTimeoutMs: HANDSHAKE_MS }));
+    const { signal } = new AbortController();
+    const hangs = { ...noCapability, clientInfo: { name: 'hangs' } };
+    const opening = Array.from({ length: MANY }, () => codeOf(transport.openUpstream(hangs, signal, 'ada')));
+    await until(() => hanging.size === OPENINGS_PER_OWNER, 'all that may be opened at once hang');
+    const startedAtMs = performance.now();
+    const answers = Array.from({ length: LIMITS.inFlightPerInstance }, () =>
+      see(transport.exchange(callTool('echo', {}))),
+    );
+    for (const { events } of await Promise.all(answers)) assert.is(textOf(events.at(-1)), 'here');
+    const upstream = await transport.openUpstream(noCapability, signal, 'bo');
+    assert.is(textOf((await see(upstream?.exchange(callTool('echo', {})) ?? EMPTY)).events.at(-1)), 'here');
+    const tookMs = performance.now() - startedAtMs;
+    assert.ok(tookMs < PROMPT_MS, `${tookMs} ms`);
+    assert.is(hanging.size, OPENINGS_PER_OWNER);
+    await transport.close();
+    assert.equal(new Set(await Promise.all(opening)), new Set(['BACKEND_UNAVAILABLE']));
+  }));
+
+test('refuses an owner who has as many waiting as he may have sessions', () =>
+  withHanging(async ({ url }) => {
+    const transport = await http.open(httpDefinition(url), openOptions({ handshakeTimeoutMs: HANDSHAKE_MS }));
+    const { signal } = new AbortController();
+    const hangs = { ...noCapability, clientInfo: { name: 'hangs' } };
+    const most = OPENINGS_PER_OWNER + LIMITS.sessions * LIMITS.ownerShare;
+    const opening = Array.from({ length: most }, () => codeOf(transport.openUpstream(hangs, signal, 'ada')));
+    assert.is(await codeOf(transport.openUpstream(hangs, signal, 'ada')), 'QUEUE_FULL');
+    await transport.close();
+    await Promise.all(opening);
+  }));
+
+test('waits once for a modern backend that never answers initialize, with all who come meanwhile', () =>
+  withModern(never, async ({ openings, asked }) => {
+    const startedAtMs = performance.now();
+    const all = ['ada', 'bo', 'cy'].map((ownerId) => openings.open(openingOf(ownerId)));
+    assert.equal(await Promise.all(all), [undefined, undefined, undefined]);
+    const tookMs = performance.now() - startedAtMs;
+    assert.ok(tookMs >= PATIENCE_MS - 5 && tookMs < PROMPT_MS, `${tookMs} ms`);
+    assert.is(await openings.open(openingOf('dee')), undefined);
+    assert.equal([asked(), openings.count], [1, 0]);
+  }));
+
+test('learns nothing from a backend that answers nothing at all for a while', () => {
+  let isHanging = true;
+  const initialize: Answer = (response, id) => {
+    if (isHanging) return;
+    const result = { protocolVersion: '2025-11-25', capabilities: {} };
+    answerJson(response, 200, { jsonrpc: '2.0', id, result });
+  };
+  const open = async ({ openings, asked }: Stage): Promise<void> => {
+    assert.is(await codeOf(openings.open(openingOf('ada'))), 'BACKEND_UNAVAILABLE');
+    isHanging = false;
+    assert.is((await openings.open(openingOf('ada')))?.peer.era, 'legacy');
+    assert.is(asked(), 2);
+  };
+  return withModern(initialize, open, never);
+});
+
+test('goes on asking when the one who asked has left, and does not take that for silence', () =>
+  withModern(never, async ({ openings, asked }) => {
+    const caller = new AbortController();
+    const left = codeOf(openings.open({ ...openingOf('ada'), signal: caller.signal }));
+    const other = openings.open(openingOf('bo'));
+    await until(() => asked() === 1, 'it is asked');
+    caller.abort();
+    assert.is(await left, 'BACKEND_UNAVAILABLE');
+    assert.is(await other, undefined);
+    assert.is(asked(), 2);
+  }));
+
+test('is patient with a modern backend that is known to keep sessions', () => {
+  let delayMs = 0;
+  return withModern(
+    async (response, id) => {
+      await delay(delayMs);
+      const result = { protocolVersion: '2025-11-25', capabilities: {} };
+      answerJson(response, 200, { jsonrpc: '2.0', id, result }, { 'mcp-session-id': 'given' });
+    },
+    async ({ openings, asked }) => {
+      const all = await Promise.all(['ada', 'bo'].map((ownerId) => openings.open(openingOf(ownerId))));
+      delayMs = 3 * PATIENCE_MS;
+      const late = await openings.open(openingOf('cy'));
+      assert.equal(
+        [...all, late].map((session) => session?.peer.era),
+        ['legacy', 'legacy', 'legacy'],
+      );
+      assert.is(asked(), 3);
+    },
+  );
+});
+
+test('opens nothing any more when it is closed, and ends what is under way or waits', () =>
+  withModern(never, async ({ openings, asked }) => {
+    const all = ['ada', 'bo'].map((ownerId) => codeOf(openings.open(openingOf(ownerId))));
+    await until(() => asked() === 1, 'it is asked');
+    openings.close();
+    assert.equal(await Promise.all(all), ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE']);
+    assert.is(await codeOf(openings.open(openingOf('cy'))), 'BACKEND_UNAVAILABLE');
+    assert.is(asked(), 1);
+  }));
+
+test('gives up openings whose time is over a few in a turn of the event loop', () =>
+  withHanging(async ({ url }) => {
+    const pace = steadyPace(PER_TURN);
+    const transport = await http.open(httpDefinition(url), openOptions({ handshakeTimeoutMs: 500, pace }));
+    const { signal } = new AbortController();
+    const hangs = { ...noCapability, clientInfo: { name: 'hangs' } };
+    const turns = new Turns();
+    const opening = Array.from({ length: 2 * OPENINGS_PER_OWNER }, async () => {
+      const code = await codeOf(transport.openUpstream(hangs, signal, 'ada'));
+      turns.note();
+      return code;
+    });
+    assert.equal(new Set(await Promise.all(opening)), new Set(['BACKEND_UNAVAILABLE']));
+    assert.equal([turns.all, turns.fullest <= PER_TURN], [2 * OPENINGS_PER_OWNER, true], `${turns.fullest}`);
+    await transport.close();
+  }));
+
+test('ends the openings that are left a few in a turn', () =>
+  withHanging(async ({ url, hanging }) => {
+    const pace = steadyPace(PER_TURN);
+    const transport = await http.open(
+      httpDefinition(url),
+      openOptions({ handshakeTimeoutMs: HANDSHAKE_MS, pace }),
+    );
+    const { signal } = new AbortController();
+    const hangs = { ...noCapability, clientInfo: { name: 'hangs' } };
+    const turns = new Turns();
+    const opening = Array.from({ length: OPENINGS_PER_OWNER }, () =>
+      codeOf(transport.openUpstream(hangs, signal, 'ada')).then(turns.note),
+    );
+    await until(() => hanging.size === OPENINGS_PER_OWNER, 'all hang');
+    await transport.close();
+    await Promise.all(opening);
+    assert.equal([turns.all, turns.fullest], [OPENINGS_PER_OWNER, PER_TURN]);
+  }));
+
+test.run();
+
+function openingOf(ownerId: string) {
+  return { profile: noCapability, ownerId, signal: new AbortController().signal };
+}
+
+function never(): void {}
+
+function discovered(response: ServerResponse, id: unknown): void {
+  const result = { supportedVersions: ['2026-07-28'], capabilities: {}, resultType: 'complete' };
+  answerJson(response, 200, { jsonrpc: '2.0', id, result });
+}
+
+type Answer = (response: ServerResponse, id: unknown) => unknown;
+
+interface Stage {
+  readonly openings: HttpOpenings;
+  /** How often `initialize` came. */
+  readonly asked: () => number;
+}
+
+/** Openings with a modern backend that does so with `initialize`. */
+async function withModern(
+  initialize: Answer,
+  body: (stage: Stage) => Promise<void>,
+  discover: Answer = discovered,
+): Promise<void> {
+  let asked = 0;
+  await withRawServer(
+    async (request, response) => {
+      const { id, method } = await messageOf(request);
+      if (method === 'server/discover') return void discover(response, id);
+      if (method !== 'initialize') return void response.writeHead(202).end();
+      asked += 1;
+      await initialize(response, id);
+    },
+    async ({ url }) => {
+      const connection = new HttpConnection({ endpoint: url, headers: {}, deniedNetworks: [] });
+      const client = { name: 'spec', version: '0' };
+      const options: HttpOpeningsOptions = {
+        client,
+        era: 'modern',
+        handshakeTimeoutMs: HANDSHAKE_MS,
+        pace: steadyPace(),
+      };
+      const openings = new HttpOpenings(connection, { ...options, legacyPatienceMs: PATIENCE_MS });
+      await body({ openings, asked: () => asked }).finally(() => connection.destroy());
+    },
+  );
+}
+
+/** A legacy backend that never answers `initialize` of clients called so; `hanging` are those that wait. */
+async function withHanging(
+  body: (backend: { readonly url: string; readonly hanging: ReadonlySet<unknown> }) => Promise<void>,
+): Promise<void> {
+  const hanging = new Set<ServerResponse>();
+  await withRawServer(
+    async (request, response) => {
+      if (request.method === 'GET') return void response.writeHead(405).end();
+      const { id, method, params } = await messageOf(request);
+      if (id === undefined) return void response.writeHead(202).end();
+      const say = (answer: object) => answerJson(response, 200, { jsonrpc: '2.0', id, ...answer });
+      if (method === 'tools/call') return say({ result: { content: [{ type: 'text', text: 'here' }] } });
+      if (method !== 'initialize') return say({ error: { code: -32601, message: 'no' } });
+      if (JSON.stringify(params).includes('"hangs"')) {
+        hanging.add(response);
+        response.on('close', () => hanging.delete(response));
+        return;
+      }
+      say({ result: { protocolVersion: '2025-11-25', capabilities: {} } });
+    },
+    ({ url }) => body({ url, hanging }),
+  );
+}

@@ -1,0 +1,266 @@
+// Calls whose event stream the backend closes before the answer: told once per interruption, polled for, answered.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
+import { http } from '../../../src/transports/http/http.ts';
+import type { Transport } from '../../../src/transports/transport.ts';
+import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
+import { openFor } from '../../conformance/upstream.ts';
+import { suite } from '../../helpers/suite.ts';
+import { answerJson, messageOf, withRawServer } from '../raw-server.ts';
+import { httpDefinition, openOptions, withBackend } from './open-http.ts';
+
+const test = suite('http polling');
+
+const interrupted = (retryMs: number | undefined): ExchangeEvent => ({ kind: 'interrupted', retryMs });
+const resultOf = (id: unknown, text: string): string =>
+  `data: ${JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } })}\n\n`;
+
+interface Polled {
+  readonly transport: Transport;
+  readonly url: string;
+  /** Last-Event-ID of each poll, and when it came. */
+  readonly polls: readonly { readonly from: unknown; readonly atMs: number }[];
+  readonly cancelled: readonly unknown[];
+  /** How often it was in doubt. */
+  readonly doubts: () => number;
+}
+
+interface Behaviour {
+  readonly sessions?: boolean;
+  /** The connection is reset after the beginning, instead of an orderly end of the stream. */
+  readonly breaks?: boolean;
+}
+
+/** A legacy server that starts the answer of every call with `begin`; polls are answered by the functions in turn. */
+async function polling(
+  begin: string,
+  answers: readonly ((response: ServerResponse, id: unknown, request: IncomingMessage) => void)[],
+  body: (backend: Polled) => Promise<void>,
+  { sessions = true, breaks = false }: Behaviour = {},
+): Promise<void> {
+  const polls: { from: unknown; atMs: number }[] = [];
+  const cancelled: unknown[] = [];
+  let calledId: unknown;
+  await withRawServer(
+    async (request, response) => {
+      if (request.method === 'DELETE') return void response.end();
+      if (request.method === 'GET') {
+        const from = request.headers['last-event-id'];
+        if (from === undefined) return void response.writeHead(405).end();
+        polls.push({ from, atMs: performance.now() });
+        const answer = answers[Math.min(polls.length, answers.length) - 1];
+        return answer?.(response, calledId, request);
+      }
+      const { id, method, params } = await messageOf(request);
+      if (method === 'notifications/cancelled') cancelled.push(params);
+      if (id === undefined) return void response.writeHead(202).end();
+      if (method === 'server/discover') return void response.writeHead(400).end();
+      if (method === 'initialize') {
+        const headers = sessions ? { 'mcp-session-id': 'abc' } : {};
+        return answerJson(
+          response,
+          200,
+          { jsonrpc: '2.0', id, result: { protocolVersion: '2025-11-25' } },
+          headers,
+        );
+      }
+      calledId = id;
+      if (breaks) stream(response).write(begin, () => response.socket?.resetAndDestroy());
+      else stream(response).end(begin);
+    },
+    async ({ url }) => {
+      const transport = await http.open(httpDefinition(url), openOptions());
+      let doubts = 0;
+      transport.doubts$?.subscribe(() => {
+        doubts += 1;
+      });
+      try {
+        await body({ transport, url, polls, cancelled, doubts: () => doubts });
+      } finally {
+        await transport.close();
+      }
+    },
+  );
+}
+
+function stream(response: ServerResponse): ServerResponse {
+  return response.writeHead(200, { 'content-type': 'text/event-stream' });
+}
+
+const call = callTool('slow', {});
+
+test('tells of the interruption, waits as long as it was asked to, and brings the answer', async () => {
+  const began = performance.now();
+  await polling(
+    'id: p-1\nretry: 60\ndata: \n\n',
+    [(response, id) => stream(response).end(`id: p-2\n${resultOf(id, 'at last')}`)],
+    async ({ transport, polls }) => {
+      const { events, end } = await see(transport.exchange(call));
+      assert.equal([events[0], events.length, end], [interrupted(60), 2, 'completed']);
+      assert.is(textOf(events[1]), 'at last');
+      assert.equal(
+        polls.map(({ from }) => from),
+        ['p-1'],
+      );
+      assert.ok(Number(polls[0]?.atMs) - began >= 55);
+    },
+  );
+});
+
+test('goes on from the latest event, as often as the stream is closed, with what comes on the way', async () => {
+  const log = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'working' } };
+  await polling(
+    'id: a\nretry: 1\ndata: \n\n',
+    [
+      (response) => stream(response).end(`id: b\ndata: ${JSON.stringify(log)}\n\n`),
+      (response) => stream(response).end('id: c\nretry: 2\ndata: \n\n'),
+      (response, id) => stream(response).end(`id: d\n${resultOf(id, 'done')}`),
+    ],
+    async ({ transport, polls }) => {
+      const { events } = await see(transport.exchange(call));
+      assert.equal(events.slice(0, -1), [
+        interrupted(1),
+        { kind: 'notification', method: log.method, params: log.params },
+        interrupted(1),
+        interrupted(2),
+      ]);
+      assert.is(textOf(events.at(-1)), 'done');
+      assert.equal(
+        polls.map(({ from }) => from),
+        ['a', 'b', 'c'],
+      );
+    },
+    { sessions: false },
+  );
+});
+
+test('comes back after a broken connection and a busy server, without telling of it twice', async () => {
+  await polling(
+    'id: a\nretry: 1\ndata: \n\n',
+    [
+      (response) => void response.socket?.resetAndDestroy(),
+      (response) => void response.writeHead(503).end(),
+      (response, id) => stream(response).end(resultOf(id, 'done')),
+    ],
+    async ({ transport, polls }) => {
+      const { events } = await see(transport.exchange(call));
+      assert.equal([events.length, polls.length], [2, 3]);
+      assert.is(textOf(events[1]), 'done');
+    },
+  );
+});
+
+test('doubts a backend whose stream breaks, and one that breaks off again or answers 5xx, but asks on', async () => {
+  await polling(
+    'id: a\nretry: 1\ndata: \n\n',
+    [
+      (response) => void response.socket?.resetAndDestroy(),
+      (response) => void response.writeHead(503).end(),
+      (response) => void response.writeHead(429).end(),
+      (response, id) => stream(response).end(resultOf(id, 'done')),
+    ],
+    async ({ transport, polls, doubts }) => {
+      const { events, end } = await see(transport.exchange(call));
+      // It did not ask to be polled: nobody is told that it did, so that the call may still be made elsewhere.
+      assert.equal([events.map(textOf), end, polls.length], [['done'], 'completed', 4]);
+      assert.is(doubts(), 3);
+    },
+    { breaks: true },
+  );
+});
+
+test('does not doubt a backend that ends its stream in order to be polled', async () => {
+  await polling(
+    'id: a\nretry: 1\ndata: \n\n',
+    [
+      (response) => stream(response).end('id: b\ndata: \n\n'),
+      (response, id) => stream(response).end(resultOf(id, 'done')),
+    ],
+    async ({ transport, doubts }) => {
+      assert.is((await see(transport.exchange(call))).events.length, 3);
+      assert.is(doubts(), 0);
+    },
+  );
+});
+
+test('ends the call as soon as nobody listens there any more, with an open outcome', async () => {
+  const sse = { ids: true, priming: true, early: true };
+  await withBackend({ era: 'legacy', answers: 'sse', sse }, async ({ transport, server }) => {
+    const seen = see(transport.exchange(callTool('sleep', { ms: 60_000 })));
+    await until(
+      () => server.requests.some(({ message }) => message?.method === 'tools/call'),
+      'it is called',
+    );
+    const refusedAt = performance.now();
+    await server.refuse();
+    const { events, end } = await seen;
+    assert.ok(performance.now() - refusedAt < 2_000, 'it was not asked again and again');
+    assert.ok(end instanceof GatewayError);
+    assert.equal([events, failure(end)], [[], { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' }]);
+    const { unreachable, reason, retryAfterSeconds } = end.facts;
+    assert.equal([unreachable, reason, retryAfterSeconds], [true, 'connection refused', undefined]);
+  });
+});
+
+test('fails with an open outcome when the stream cannot be resumed', async () => {
+  for (const status of [400, 404, 405]) {
+    await polling(
+      'id: a\nretry: 1\ndata: \n\n',
+      [(response) => void response.writeHead(status).end()],
+      async ({ transport }) => {
+        const { events, end } = await see(transport.exchange(call));
+        assert.equal(events, [interrupted(1)]);
+        assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+        assert.ok(end instanceof GatewayError);
+        assert.match(end.message, 'without an answer');
+      },
+    );
+  }
+});
+
+test('does not poll for a stream whose events have no ids', async () => {
+  for (const begin of ['retry: 1\ndata: \n\n', 'id: \ndata: \n\n', 'id: unfinished\n']) {
+    await polling(begin, [], async ({ transport, polls }) => {
+      const { events, end } = await see(transport.exchange(call));
+      assert.equal([events, polls], [[], []]);
+      assert.is(failure(end)?.delivered, 'unknown');
+    });
+  }
+});
+
+test('stops when the caller goes, and tells the backend', async () => {
+  await polling(
+    'id: a\nretry: 1\ndata: \n\n',
+    [(response) => void stream(response).flushHeaders()],
+    async ({ transport, polls, cancelled }) => {
+      const subscription = transport.exchange(call).subscribe();
+      await until(() => polls.length === 1, 'it polls');
+      subscription.unsubscribe();
+      await until(() => cancelled.length === 1, 'the backend was told');
+      const waiting = transport.exchange(call).subscribe(() => waiting.unsubscribe());
+      await until(() => cancelled.length === 2, 'the backend was told again');
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      assert.is(polls.length, 1);
+    },
+  );
+});
+
+test('the conversation of a client ends when its session is gone by then', async () => {
+  await polling(
+    'id: a\nretry: 1\ndata: \n\n',
+    [(response) => void response.writeHead(404).end()],
+    async ({ transport }) => {
+      const upstream = await openFor(transport);
+      const order: unknown[] = [];
+      upstream.closed$.subscribe((closed) => order.push(closed));
+      const { end } = await see(upstream.exchange(call));
+      order.push(failure(end)?.delivered);
+      assert.equal(order, [{ reason: 'it forgot the session', expected: false }, 'unknown']);
+    },
+  );
+});
+
+test.run();

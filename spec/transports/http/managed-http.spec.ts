@@ -1,0 +1,253 @@
+// A program that serves HTTP and is run by the gateway: its start, its end, and a real MCP server.
+
+import { once } from 'node:events';
+import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { firstValueFrom } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import type { InstanceDefinition } from '../../../src/domain/instance.ts';
+import { isJsonObject } from '../../../src/domain/json.ts';
+import { http } from '../../../src/transports/http/http.ts';
+import { openHttp } from '../../../src/transports/http/http-transport.ts';
+import { type OpenEndpoint, openManaged } from '../../../src/transports/http/managed-http.ts';
+import type { OmittedTool, Transport } from '../../../src/transports/transport.ts';
+import { callTool, failure, see, textOf, transportConformance, until } from '../../conformance/transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { httpDefinition, openOptions } from './open-http.ts';
+
+const test = suite('managed http', { timeoutMs: 30_000 });
+
+const fixture = fileURLToPath(new URL('../../fixtures/http-server.ts', import.meta.url));
+const everything = join(
+  dirname(createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/package.json')),
+  'dist/index.js',
+);
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+async function definition(args: readonly string[], more: Partial<InstanceDefinition> = {}) {
+  const endpoint = `http://127.0.0.1:${await freePort()}/mcp`;
+  return httpDefinition(endpoint, { command: process.execPath, args, ...more });
+}
+
+async function withManaged(
+  args: readonly string[],
+  body: (transport: Transport) => Promise<void>,
+): Promise<void> {
+  const transport = await http.open(await definition(args), openOptions({ handshakeTimeoutMs: 20_000 }));
+  try {
+    await body(transport);
+  } finally {
+    await transport.close();
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false; // ESRCH: nobody has this id
+  }
+}
+
+async function openingFails(opening: Promise<Transport>): Promise<GatewayError> {
+  const outcome = await opening.catch((error: unknown) => error);
+  assert.ok(outcome instanceof GatewayError);
+  assert.is(outcome.code, 'BACKEND_UNAVAILABLE');
+  assert.is(outcome.delivered, 'no');
+  return outcome;
+}
+
+transportConformance(test, {
+  name: 'managed',
+  open: async () => ({
+    transport: await http.open(
+      await definition([fixture, '--answers=sse']),
+      openOptions({ handshakeTimeoutMs: 20_000 }),
+    ),
+  }),
+});
+
+test('starts the program, tells it its port, and stops it in the end', async () => {
+  let pid = 0;
+  await withManaged([fixture], async (transport) => {
+    pid = transport.facts().pid ?? 0;
+    assert.is(textOf((await see(transport.exchange(callTool('pid', {})))).events[0]), String(pid));
+    const { events } = await see(transport.exchange(callTool('env', {})));
+    const env = JSON.parse(textOf(events[0]));
+    assert.match(env.PORT, /^\d+$/);
+    // Node hands NODE_V8_COVERAGE to every child by itself while coverage is measured.
+    const known = ['PATH', 'HOME', 'LANG', 'PORT', 'NODE_V8_COVERAGE'];
+    assert.equal(
+      Object.keys(env).filter((name) => !known.includes(name)),
+      [],
+    );
+  });
+  assert.not.ok(isAlive(pid));
+});
+
+test('leaves PORT alone when the definition sets it', async () => {
+  const endpoint = `http://127.0.0.1:${await freePort()}/mcp`;
+  const args = [fixture, `--port=${new URL(endpoint).port}`];
+  const own = httpDefinition(endpoint, { command: process.execPath, args, env: { PORT: '7' } });
+  const transport = await http.open(own, openOptions({ handshakeTimeoutMs: 20_000 }));
+  const { events } = await see(transport.exchange(callTool('env', {})));
+  assert.is(JSON.parse(textOf(events[0])).PORT, '7');
+  await transport.close();
+});
+
+test('starts a program without asking for the modern era that ended when it was asked for it', async () => {
+  const code = `require('http').createServer((request, response) => {
+    let body = '';
+    request.on('data', (data) => (body += data)).on('end', () => {
+      const { id, method } = body === '' ? {} : JSON.parse(body);
+      if (method === 'server/discover') process.exit(7);
+      const result = { protocolVersion: '2025-11-25', capabilities: {} };
+      response.setHeader('content-type', 'application/json');
+      if (id === undefined) response.writeHead(202).end();
+      else response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+    });
+  }).listen(process.env.PORT, '127.0.0.1')`;
+  const breaking = await definition(['-e', code]);
+  const options = openOptions({ handshakeTimeoutMs: 20_000, memory: {} });
+  assert.match((await openingFails(http.open(breaking, options))).message, 'exited with code 7');
+  for (let opening = 0; opening < 2; opening += 1) {
+    const transport = await http.open(breaking, options);
+    assert.is(transport.peer.era, 'legacy');
+    await transport.close();
+  }
+});
+
+test('passes on that its backend is in doubt, which breaks while the program runs', async () => {
+  const inner: Transport[] = [];
+  const openEndpoint: OpenEndpoint = async (...asked) => {
+    const opened = await openHttp(...asked);
+    inner.push(opened);
+    return opened;
+  };
+  const options = openOptions({ handshakeTimeoutMs: 20_000 });
+  const transport = await openManaged(await definition([fixture]), options, openEndpoint);
+  assert.is(transport.doubts$, inner[0]?.doubts$);
+  assert.is.not(transport.doubts$, undefined);
+  await transport.close();
+});
+
+test('ends when the program ends, for its reason, with every call answered', async () => {
+  await withManaged([fixture], async (transport) => {
+    const left = see(transport.exchange(callTool('sleep', { ms: 60_000 })));
+    await see(transport.exchange(callTool('echo', { text: 'the other was sent' })));
+    process.kill(transport.facts().pid ?? 0, 'SIGKILL');
+    assert.equal(failure((await left).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+    assert.equal(await firstValueFrom(transport.closed$), { reason: 'killed by SIGKILL', expected: false });
+    const { end } = await see(transport.exchange(callTool('echo', { text: 'too late' })));
+    assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+  });
+});
+
+test('says how the program ended, and keeps its last words out of the message, when it never listened', async () => {
+  const script = "console.error('no such option'); process.exit(3)";
+  const error = await openingFails(http.open(await definition(['-e', script]), openOptions()));
+  assert.is(error.message, 'The backend is unavailable: exited with code 3.');
+  assert.equal(error.facts.stderr, ['no such option']);
+});
+
+test('says that there is no such program', async () => {
+  const missing = httpDefinition('http://127.0.0.1:1/mcp', { command: 'no-such-program-anywhere' });
+  assert.match((await openingFails(http.open(missing, openOptions()))).message, 'no program');
+});
+
+test('stops a program that does not listen in time, or whose opening is called off', async () => {
+  const script = 'console.error(process.pid); setInterval(() => {}, 1000)';
+  const late = http.open(await definition(['-e', script]), openOptions({ handshakeTimeoutMs: 600 }));
+  const error = await openingFails(late);
+  const pid = Number(error.facts.stderr?.[0]);
+  assert.ok(pid > 0);
+  assert.not.ok(isAlive(pid));
+  const stop = new AbortController();
+  const opening = http.open(await definition(['-e', script]), openOptions({ signal: stop.signal }));
+  stop.abort();
+  await openingFails(opening);
+  const early = http.open(await definition(['-e', script]), openOptions({ signal: AbortSignal.abort() }));
+  await openingFails(early);
+});
+
+/** Serves the modern era, with a tool that nobody may call. */
+const badTool = `
+  const tools = [{ name: 'bad', inputSchema: { 'x-mcp-header': 'A' } }];
+  const serve = async (request, response) => {
+    let body = '';
+    for await (const chunk of request) body += chunk;
+    const { id, method } = JSON.parse(body || '{}');
+    const hello = { supportedVersions: ['2026-07-28'], capabilities: { tools: {} } };
+    const answer = { jsonrpc: '2.0', id, result: method === 'tools/list' ? { tools } : hello };
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));
+  };
+  require('node:http').createServer(serve).listen(process.env.PORT, '127.0.0.1');
+`;
+
+test('tells which tools its lists come without', async () => {
+  await withManaged(['-e', badTool], async (transport) => {
+    const told: OmittedTool[] = [];
+    transport.omitted$?.subscribe((tool) => told.push(tool));
+    await see(transport.exchange({ method: 'tools/list' }));
+    assert.equal(
+      told.map(({ tool }) => tool),
+      ['bad'],
+    );
+  });
+});
+
+test('server-everything: lists, calls, and survives the loss of its session', async () => {
+  const start = await definition([everything, 'streamableHttp']);
+  const transport = await http.open(start, openOptions({ handshakeTimeoutMs: 20_000 }));
+  try {
+    assert.is(transport.peer.era, 'legacy');
+    assert.is(transport.peer.protocolVersion, '2025-11-25');
+    const { events } = await see(transport.exchange({ method: 'tools/list' }));
+    const [listed] = events;
+    assert.ok(listed?.kind === 'result' && isJsonObject(listed.result.value));
+    assert.ok(Array.isArray(listed.result.value.tools) && listed.result.value.tools.length >= 10);
+    const said = await see(transport.exchange(callTool('echo', { message: 'hello' })));
+    assert.is(textOf(said.events[0]), 'Echo: hello');
+  } finally {
+    await transport.close();
+  }
+});
+
+test('server-everything: a session lost by a restart is opened again', async () => {
+  const managed = await definition([everything, 'streamableHttp']);
+  const { command: _, ...plain } = managed;
+  const patience = openOptions({ handshakeTimeoutMs: 20_000 });
+  const first = await http.open(managed, patience);
+  const lasting = await http.open(plain, openOptions());
+  try {
+    await first.close();
+    const second = await http.open(managed, patience);
+    try {
+      // The connections to the first program are gone; until that is noticed the outcome of a call is open.
+      let text = '';
+      await until(async () => {
+        const { events } = await see(lasting.exchange(callTool('echo', { message: 'again' })));
+        if (events.length > 0) text = textOf(events.at(-1));
+        return text !== '';
+      }, 'the call was served');
+      assert.is(text, 'Echo: again');
+    } finally {
+      await second.close();
+    }
+  } finally {
+    await lasting.close();
+  }
+});
+
+test.run();

@@ -1,0 +1,59 @@
+// What the specs of the http transport share: a definition for an endpoint, options for opening, and an open
+// transport together with its fixture server.
+
+import type { InstanceDefinition } from '../../../src/domain/instance.ts';
+import { http } from '../../../src/transports/http/http.ts';
+import { DENIED_NETWORKS_DEFAULT } from '../../../src/transports/network-guard.ts';
+import type { OpenOptions, Transport } from '../../../src/transports/transport.ts';
+import type { HttpServerOptions } from '../../fixtures/http-options.ts';
+import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
+
+/** A definition that reaches an endpoint. */
+export function httpDefinition(endpoint: string, more: Partial<InstanceDefinition> = {}): InstanceDefinition {
+  return {
+    id: 'one',
+    serverId: 'server-one',
+    template: 'specs',
+    transport: 'http',
+    endpoint,
+    args: [],
+    env: {},
+    headers: {},
+    weight: 1,
+    metadata: {},
+    source: 'api',
+    createdAt: '2026-11-20T00:00:00.000Z',
+    updatedAt: '2026-11-20T00:00:00.000Z',
+    ...more,
+  };
+}
+
+export function openOptions(more: Partial<OpenOptions> = {}): OpenOptions {
+  return {
+    signal: new AbortController().signal,
+    handshakeTimeoutMs: 5_000,
+    client: { name: 'stagedoor', version: '0.0.0-spec' },
+    deniedNetworks: DENIED_NETWORKS_DEFAULT,
+    handlers: new Map(),
+    ...more,
+  };
+}
+
+/** Opens a transport to a fresh fixture server, runs the body, and closes both whatever happens. */
+export async function withBackend(
+  options: HttpServerOptions,
+  body: (backend: { transport: Transport; server: HttpFixture }) => Promise<void>,
+  more: { definition?: Partial<InstanceDefinition>; open?: Partial<OpenOptions> } = {},
+): Promise<void> {
+  const server = await startHttpServer(options);
+  try {
+    const transport = await http.open(httpDefinition(server.url, more.definition), openOptions(more.open));
+    try {
+      await body({ transport, server });
+    } finally {
+      await transport.close();
+    }
+  } finally {
+    await server.close();
+  }
+}

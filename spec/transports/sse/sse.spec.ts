@@ -1,0 +1,187 @@
+// The first transport for HTTP: the conformance suites, then what only it can do. A real server is in
+// sse-everything.spec.ts.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
+import { sse } from '../../../src/transports/sse/sse.ts';
+import type { Closed, OpenOptions, Transport } from '../../../src/transports/transport.ts';
+import { callTool, failure, see, textOf, transportConformance, until } from '../../conformance/transport.ts';
+import { noCapability, openFor, upstreamConformance } from '../../conformance/upstream.ts';
+import { type SseFixture, type SseServerOptions, startSseServer } from '../../fixtures/sse-server.ts';
+import { codeOf } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
+import { httpDefinition, openOptions } from '../http/open-http.ts';
+import { messageOf, withRawServer } from '../raw-server.ts';
+
+const test = suite('sse');
+
+const definition = (endpoint: string) => httpDefinition(endpoint, { transport: 'sse' });
+
+const subject = {
+  name: 'sse',
+  open: async () => {
+    const server = await startSseServer();
+    const transport = await sse.open(definition(server.url), openOptions());
+    return { transport, release: () => server.close() };
+  },
+};
+transportConformance(test, subject);
+upstreamConformance(test, subject);
+
+async function withSse(
+  options: SseServerOptions,
+  body: (backend: { transport: Transport; server: SseFixture }) => Promise<void>,
+): Promise<void> {
+  const server = await startSseServer(options);
+  try {
+    const transport = await sse.open(definition(server.url), openOptions());
+    try {
+      await body({ transport, server });
+    } finally {
+      await transport.close();
+    }
+  } finally {
+    await server.close();
+  }
+}
+
+async function openingFails(endpoint: string, more: Partial<OpenOptions> = {}): Promise<GatewayError> {
+  try {
+    const transport = await sse.open(definition(endpoint), openOptions(more));
+    await transport.close();
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    assert.equal(failure(error), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+    return error;
+  }
+  throw new Error('it opened');
+}
+
+async function failsWith(options: SseServerOptions, more: Partial<OpenOptions> = {}): Promise<string> {
+  const server = await startSseServer(options);
+  try {
+    const { message } = await openingFails(server.url, more);
+    await until(() => server.streams === 0, 'no stream is left');
+    return message;
+  } finally {
+    await server.close();
+  }
+}
+
+test('posts where the server says, be it a path or a whole URL of the same origin', async () => {
+  await withSse({}, async ({ transport, server }) => {
+    assert.is(transport.kind, 'sse');
+    assert.is(transport.peer.protocolVersion, '2025-11-25');
+    await see(transport.exchange(callTool('echo', { text: 'x' })));
+    const posts = server.requests.filter(({ verb }) => verb === 'POST');
+    assert.equal(
+      posts.map(({ path, message }) => [path, message?.method]),
+      ['initialize', 'notifications/initialized', 'tools/call'].map((method) => ['/message', method]),
+    );
+  });
+});
+
+test('never posts to another origin', async () => {
+  for (const endpointEvent of [
+    'http://evil.example/message',
+    '//evil.example/message',
+    'https://127.0.0.1/m',
+    'http://',
+  ]) {
+    assert.match(await failsWith({ endpointEvent }), 'it wants to be posted to elsewhere');
+  }
+  assert.match(await failsWith({ endpointEvent: `/${'x'.repeat(3_000)}` }), 'elsewhere');
+});
+
+test('does not follow redirects', async () => {
+  assert.match(await failsWith({ postStatus: 307 }), 'redirects are not followed');
+});
+
+test('says why it could not open', async () => {
+  const server = await startSseServer();
+  const { url } = server;
+  assert.match((await openingFails(url.replace('/sse', '/nothing'))).message, 'answered 404');
+  assert.match((await openingFails(url, { deniedNetworks: ['127.0.0.0/8'] })).message, 'is not allowed');
+  assert.match((await openingFails(url, { signal: AbortSignal.abort() })).message, 'called off');
+  assert.match((await openingFails('not a url')).message, 'cannot be used');
+  await server.close();
+  const refused = await openingFails(url);
+  assert.is(refused.facts.unreachable, true);
+  assert.match(await failsWith({ endpointEvent: '' }, { handshakeTimeoutMs: 100 }), 'within 0.1 s');
+});
+
+test('ends when its stream ends, with everything that is left', async () => {
+  await withSse({}, async ({ transport, server }) => {
+    const upstream = await openFor(transport);
+    const closings: Closed[] = [];
+    for (const { closed$ } of [transport, upstream]) closed$.subscribe((closed) => closings.push(closed));
+    const left = [transport, upstream].map((way) => see(way.exchange(callTool('sleep', { ms: 60_000 }))));
+    await until(
+      () => server.requests.filter(({ message }) => message?.method === 'tools/call').length === 2,
+      'sent',
+    );
+    server.endStreams();
+    for (const { end } of await Promise.all(left)) {
+      assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+    }
+    const closed = { reason: 'it ended its event stream', expected: false };
+    assert.equal(closings, [closed, closed]);
+    const late = await see(transport.exchange(callTool('echo', { text: 'late' })));
+    assert.equal(failure(late.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+  });
+});
+
+test('opens so many streams of one owner at a time, and leaves a place to others', async () => {
+  const streams: ServerResponse[] = [];
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (request.method === 'GET') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      // All but the first wait for ever to be told where to post to.
+      response.write(streams.push(response) === 1 ? 'event: endpoint\ndata: /message\n\n' : ': silence\n\n');
+      return;
+    }
+    const { id, method } = await messageOf(request);
+    response.writeHead(202).end();
+    const result = { protocolVersion: '2024-11-05', capabilities: {} };
+    if (method === 'initialize')
+      streams[0]?.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`);
+  };
+  await withRawServer(serve, async ({ url }) => {
+    const transport = await sse.open(definition(url), openOptions());
+    const open = (owner: string) =>
+      codeOf(transport.openUpstream(noCapability, new AbortController().signal, owner));
+    const opening = Array.from({ length: 2 * OPENINGS_PER_OWNER }, () => open('ada'));
+    await until(() => streams.length === 1 + OPENINGS_PER_OWNER, 'her share is under way');
+    opening.push(open('bo'));
+    await until(() => streams.length === 2 + OPENINGS_PER_OWNER, 'his is under way, too');
+    await transport.close();
+    assert.equal(new Set(await Promise.all(opening)), new Set(['BACKEND_UNAVAILABLE']));
+    assert.is(streams.length, 2 + OPENINGS_PER_OWNER);
+  });
+});
+
+test('a stream of a client ends alone', async () => {
+  await withSse({}, async ({ transport, server }) => {
+    const upstream = await openFor(transport);
+    assert.is(server.streams, 2);
+    await upstream.close();
+    await until(() => server.streams === 1, 'its stream is closed');
+    assert.is(textOf((await see(transport.exchange(callTool('echo', { text: 'x' })))).events[0]), 'x');
+  });
+});
+
+test('what cannot be written ends its call, and no other', async () => {
+  await withSse({}, async ({ transport, server }) => {
+    const running = see(transport.exchange(callTool('sleep', { ms: 30 })));
+    let params = {};
+    for (let depth = 0; depth < 100_000; depth += 1) params = { params };
+    const { events, end } = await see(transport.exchange({ method: 'tools/call', params }));
+    assert.equal([events, end instanceof GatewayError], [[], true]);
+    assert.is(textOf((await running).events[0]), 'slept 30');
+    assert.is(server.streams, 1);
+  });
+});
+
+test.run();

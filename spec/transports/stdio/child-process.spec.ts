@@ -1,0 +1,290 @@
+// Real programs as children: what they find, how they end, and that nothing they started outlives them.
+
+import * as assert from 'uvu/assert';
+import {
+  Child,
+  type ChildOptions,
+  childEnvironment,
+  type Program,
+} from '../../../src/transports/stdio/child-process.ts';
+import { Reaper } from '../../../src/transports/stdio/reaper.ts';
+import { until } from '../../conformance/transport.ts';
+import { isRunning } from '../../helpers/is-running.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('child process');
+const posix = test.needs(process.platform !== 'win32', 'Windows knows neither signals nor process groups');
+
+const PATIENT = { stdinEndMs: 8_000, terminateMs: 8_000 };
+const BRISK = { stdinEndMs: 150, terminateMs: 150 };
+
+test('hands words to the program as they are, without a shell', async () => {
+  const words = ['two words', '$HOME', '; exit 3', '"quoted"', '*', ''];
+  const program = node('process.stdout.write(JSON.stringify(process.argv.slice(1)))', words);
+  assert.equal(JSON.parse((await outputOf(program)).text), words);
+});
+
+test('gives the program PATH, HOME and LANG and its own variables, and no secret of the gateway', async () => {
+  const program = {
+    ...node('process.stdout.write(JSON.stringify(process.env))'),
+    env: { OWN: 'yes', LANG: 'C' },
+  };
+  const environment = { PATH: process.env.PATH, HOME: '/home/x', LANG: 'de', GATEWAY_SECRET_KEY: 'secret' };
+  const { text } = await outputOf(program, { environment });
+  const expected = { PATH: process.env.PATH, HOME: '/home/x', LANG: 'C', OWN: 'yes' };
+  assert.equal(subset(JSON.parse(text), [...Object.keys(environment), 'OWN']), expected);
+});
+
+test('adds what Windows programs cannot do without, on Windows only', () => {
+  const source = { PATH: 'p', SystemRoot: 'C:\\Windows', ComSpec: 'cmd', USERPROFILE: 'u', SECRET: 's' };
+  assert.equal(childEnvironment({ A: '1' }, source, 'linux'), { PATH: 'p', A: '1' });
+  assert.equal(childEnvironment({ A: '1' }, source, 'win32'), {
+    PATH: 'p',
+    SystemRoot: 'C:\\Windows',
+    ComSpec: 'cmd',
+    USERPROFILE: 'u',
+    A: '1',
+  });
+});
+
+test('runs in the given folder', async () => {
+  const program = { ...node('process.stdout.write(process.cwd())'), workingDir: import.meta.dirname };
+  assert.is((await outputOf(program)).text, import.meta.dirname);
+});
+
+test('says how a program ended', async () => {
+  assert.is(await new Child(node('process.exit(7)')).exited, 'exited with code 7');
+  assert.is(await new Child(node('')).exited, 'exited with code 0');
+});
+
+posix('is watched by the reaper from its start to the end of its group', async () => {
+  const told: string[] = [];
+  class Witness extends Reaper {
+    override watch(leader: number): void {
+      told.push(`watch ${leader}`);
+    }
+    override forget(leader: number): void {
+      told.push(`forget ${leader} ${isRunning(leader)}`);
+    }
+  }
+  const child = new Child(node('setInterval(() => {}, 60_000)'), { ladder: BRISK, reaper: new Witness() });
+  const { pid } = child;
+  assert.equal(told, [`watch ${pid}`]);
+  await child.stop();
+  assert.equal(told, [`watch ${pid}`, `forget ${pid} false`]);
+  await new Child({ command: '/no/such/program', args: [], env: {} }, { reaper: new Witness() }).exited;
+  assert.is(told.length, 2);
+});
+
+posix('says which signal killed a program', async () => {
+  assert.is(await new Child(node("process.kill(process.pid, 'SIGKILL')")).exited, 'killed by SIGKILL');
+});
+
+test('says why a program could not be started', async () => {
+  const failures: readonly (readonly [Partial<Program>, RegExp])[] = [
+    [{ command: 'no-such-program' }, /^could not be started: ENOENT, there is no program "no-such-program"$/],
+    [
+      { workingDir: '/no/such/folder' },
+      /^could not be started: ENOENT, there is no folder "\/no\/such\/folder"$/,
+    ],
+    [{ args: ['a\0b'] }, /^could not be started: .*null bytes/],
+  ];
+  for (const [difference, reason] of failures) {
+    const child = new Child({ ...node(''), ...difference });
+    assert.match(await child.exited, reason);
+    assert.is(child.pid, null);
+    const { promise: answered, resolve } = Promise.withResolvers<unknown>();
+    child.write('to nobody', resolve);
+    assert.instance(await answered, Error);
+    await child.stop();
+  }
+});
+
+posix('says why a file cannot be run', async () => {
+  const child = new Child({ ...node(''), command: import.meta.filename });
+  assert.match(await child.exited, /^could not be started: .*EACCES/);
+});
+
+test('knows the pid while the program runs', async () => {
+  const { child, says } = run('console.log(process.pid); process.stdin.resume()');
+  assert.is(String(child.pid), await says(/\d+/));
+  await child.stop();
+  assert.is(child.pid, null);
+});
+
+test('keeps the last lines of stderr, and of stdout when nobody takes it', async () => {
+  const program = node("console.log('out'); console.error('err')");
+  const alone = new Child(program);
+  await alone.exited;
+  assert.equal([...alone.lastLines].sort(), ['err', 'out']);
+  const { child } = await outputOf(program);
+  assert.equal(child.lastLines, ['err']);
+});
+
+test('has read everything when it says that the program exited', async () => {
+  const program = node("process.stdout.write('x'.repeat(3_000_000), () => process.exit(1))");
+  assert.is((await outputOf(program)).text.length, 3_000_000);
+});
+
+test('stops a program by the end of its stdin', async () => {
+  const { child, says } = run(
+    "process.stdin.resume().on('end', () => process.exit(4)); console.log('ready')",
+    PATIENT,
+  );
+  await says(/ready/);
+  await child.stop();
+  assert.is(await child.exited, 'exited with code 4');
+});
+
+posix('stops a program that ignores the end of its stdin by SIGTERM', async () => {
+  const { child, says } = run("setInterval(() => {}, 1e6); console.log('ready')", {
+    ...PATIENT,
+    stdinEndMs: 50,
+  });
+  await says(/ready/);
+  await child.stop();
+  assert.is(await child.exited, 'killed by SIGTERM');
+});
+
+posix('stops a program that ignores SIGTERM as well by SIGKILL', async () => {
+  const { child, says } = run(`${IGNORE_SIGTERM} console.log('ready')`, BRISK);
+  await says(/ready/);
+  await child.stop();
+  assert.is(await child.exited, 'killed by SIGKILL');
+});
+
+posix('skips the wait for the end of stdin when it is 0', async () => {
+  const { child, says } = run(
+    "process.stdin.resume().on('end', () => setTimeout(() => {}, 1e6)); console.log('ready')",
+    { ...PATIENT, stdinEndMs: 0 },
+  );
+  await says(/ready/);
+  await child.stop();
+  assert.is(await child.exited, 'killed by SIGTERM');
+});
+
+posix('stops the grandchildren with the child', async () => {
+  const { child, says } = run(grandchild('setInterval(() => {}, 1e6)'), { ...PATIENT, stdinEndMs: 50 });
+  const pid = Number(await says(/\d+/));
+  assert.ok(isRunning(pid));
+  await child.stop();
+  assert.not(isRunning(pid));
+});
+
+posix('kills a grandchild that ignores SIGTERM', async () => {
+  const { child, says } = run(`${grandchild(IGNORE_SIGTERM)} process.stdin.resume()`, BRISK);
+  const pid = Number(await says(/\d+/));
+  await says(/ready/);
+  await child.stop();
+  assert.not(isRunning(pid));
+});
+
+posix('stops what a program leaves behind when it exits by itself, without waiting for a stop', async () => {
+  const { child, says } = run(
+    `${grandchild('setInterval(() => {}, 1e6)')} process.stdin.once('data', () => process.exit(5))`,
+  );
+  const pid = Number(await says(/\d+/));
+  child.write('go\n', () => {});
+  assert.is(await child.exited, 'exited with code 5');
+  await until(() => !isRunning(pid), 'the grandchild is gone');
+  await child.stop();
+});
+
+posix('does not wait for one who left the group and holds the pipes', async () => {
+  const { child, says } = run(
+    `${grandchild('setInterval(() => {}, 1e6)', true)} process.stdin.once('data', () => process.exit(5))`,
+    BRISK,
+  );
+  const pid = Number(await says(/\d+/));
+  child.write('go\n', () => {});
+  assert.is(await child.exited, 'exited with code 5');
+  await child.stop();
+  assert.ok(isRunning(pid), 'a program that starts a session of its own cannot be followed');
+  process.kill(pid, 'SIGKILL');
+});
+
+test('stops once, however often it is asked, and after the exit too', async () => {
+  const { child } = run('process.stdin.resume()', PATIENT);
+  assert.is(child.stop(), child.stop());
+  await child.stop();
+  const exited = new Child(node(''));
+  await exited.exited;
+  await exited.stop();
+});
+
+test('survives a program that closes its stdin: the writer is told, then the owner', async () => {
+  const { promise: told, resolve } = Promise.withResolvers<string>();
+  const { child, says } = run(
+    "require('fs').closeSync(0); setInterval(() => {}, 1e6); console.log('ready')",
+    BRISK,
+    { onPipeClosed: resolve },
+  );
+  await says(/ready/);
+  const error = await new Promise((done) => child.write('x'.repeat(1_000_000), done));
+  assert.instance(error, Error);
+  assert.is(await told, 'input');
+  await child.stop();
+});
+
+posix('tells that a program closed its stdout and goes on', async () => {
+  const { promise: told, resolve } = Promise.withResolvers<string>();
+  const { child } = run("require('fs').closeSync(1); process.stdin.resume()", BRISK, {
+    onPipeClosed: resolve,
+  });
+  assert.is(await told, 'output');
+  await child.stop();
+});
+
+test('does not tell of closed pipes when the program just exits', async () => {
+  const told: string[] = [];
+  const { child } = run('process.exit(1)', BRISK, { onPipeClosed: (pipe) => told.push(pipe) });
+  await child.exited;
+  await child.stop();
+  assert.equal(told, []);
+});
+
+const IGNORE_SIGTERM = "process.on('SIGTERM', () => {}); setInterval(() => {}, 1e6); console.log('ready');";
+
+/** Code that starts a grandchild and prints its pid. */
+function grandchild(code: string, detached = false): string {
+  const options = JSON.stringify({ stdio: 'inherit', detached });
+  const start = `require('child_process').spawn(process.execPath, ['-e', ${JSON.stringify(code)}], ${options})`;
+  return `console.log(${start}.pid);`;
+}
+
+function node(code: string, words: readonly string[] = []): Program {
+  return { command: process.execPath, args: ['-e', code, '--', ...words], env: {} };
+}
+
+/** Runs code as a child; `says` waits until its output matches. */
+function run(code: string, ladder = BRISK, options: ChildOptions = {}) {
+  let text = '';
+  let look = (): void => {};
+  const onOutput = (chunk: Buffer): void => {
+    text += chunk.toString();
+    look();
+  };
+  const child = new Child(node(code), { onOutput, ladder, ...options });
+  const says = (pattern: RegExp): Promise<string> =>
+    new Promise((resolve) => {
+      look = () => {
+        const match = pattern.exec(text);
+        if (match) resolve(match[0]);
+      };
+      look();
+    });
+  return { child, says };
+}
+
+async function outputOf(program: Program, options: ChildOptions = {}) {
+  const chunks: Buffer[] = [];
+  const child = new Child(program, { ...options, onOutput: (chunk) => chunks.push(chunk) });
+  await child.exited;
+  return { child, text: Buffer.concat(chunks).toString() };
+}
+
+function subset(all: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(names.filter((name) => name in all).map((name) => [name, all[name]]));
+}
+
+test.run();

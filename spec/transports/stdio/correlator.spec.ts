@@ -1,0 +1,261 @@
+// The correlator: who gets which message of a shared channel.
+
+import * as assert from 'uvu/assert';
+import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import type { GatewayError } from '../../../src/domain/errors.ts';
+import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
+import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json.ts';
+import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
+import { META } from '../../../src/domain/mcp.ts';
+import { Correlator } from '../../../src/transports/stdio/correlator.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('correlator');
+
+test('gives every request an id of its own, whatever its callers use', () => {
+  const correlator = new Correlator();
+  const ids = Array.from({ length: 100 }, () => correlator.open({ method: 'ping' }, caller()).id);
+  assert.is(new Set(ids).size, 100);
+  assert.ok(ids.every(Number.isSafeInteger));
+});
+
+test('hands each answer to the exchange it is for, once', () => {
+  const correlator = new Correlator();
+  const [one, two] = [caller(), caller()];
+  const first = correlator.open({ method: 'a' }, one);
+  const second = correlator.open({ method: 'b' }, two);
+  correlator.takeAnswer(resultFor(second.id, 2));
+  correlator.takeAnswer({ kind: 'error', id: first.id, error: { code: 1, message: 'no' } });
+  correlator.takeAnswer(resultFor(second.id, 3));
+  assert.equal(one.seen, ['error 1', 'completed']);
+  assert.equal(two.seen, ['result 2', 'completed']);
+  assert.is(correlator.strayMessages, 1);
+});
+
+test('ignores and counts answers that nobody waits for', () => {
+  const correlator = new Correlator();
+  const left = caller();
+  const exchange = correlator.open({ method: 'a' }, left);
+  assert.ok(correlator.forget(exchange));
+  assert.not(correlator.forget(exchange));
+  for (const id of [exchange.id, 77, 'text', '']) correlator.takeAnswer(resultFor(id, 1));
+  assert.equal(left.seen, []);
+  assert.is(correlator.strayMessages, 4);
+});
+
+test('fails an exchange whose id came back as text, instead of trusting it or waiting on', () => {
+  const correlator = new Correlator();
+  const [one, other] = [caller(), caller()];
+  const { id } = correlator.open({ method: 'a' }, one);
+  correlator.open({ method: 'b' }, other);
+  correlator.takeAnswer(resultFor(String(id), 1));
+  assert.equal(one.seen, ['BACKEND_UNAVAILABLE unknown suspicious']);
+  assert.equal(other.seen, []);
+  assert.is(correlator.strayMessages, 1);
+});
+
+test('fails an exchange whose own request comes back', () => {
+  const correlator = new Correlator();
+  const [one, other] = [caller(), caller()];
+  const { id } = correlator.open({ method: 'initialize' }, one);
+  correlator.open({ method: 'ping' }, other);
+  const request = (method: string, number: number | string = id) =>
+    ({ kind: 'request', id: number, method, params: {} }) as const;
+  assert.not(correlator.takeEcho(request('ping', id + 1)));
+  assert.not(correlator.takeEcho(request('roots/list')));
+  assert.not(correlator.takeEcho(request('initialize', 77)));
+  assert.ok(correlator.takeEcho(request('initialize')));
+  assert.equal(one.seen, ['BACKEND_UNAVAILABLE unknown suspicious']);
+  assert.equal(other.seen, []);
+});
+
+test('takes an error without an id for the only exchange there is', () => {
+  const correlator = new Correlator();
+  const [one, two] = [caller(), caller()];
+  const unreadable = { kind: 'error', id: null, error: { code: -32700, message: 'Parse error' } } as const;
+  const first = correlator.open({ method: 'a' }, one);
+  correlator.open({ method: 'b' }, two);
+  correlator.takeAnswer(unreadable);
+  assert.equal([one.seen, two.seen, correlator.strayMessages], [[], [], 1]);
+  correlator.forget(first);
+  correlator.takeAnswer(unreadable);
+  assert.equal(two.seen, ['error -32700', 'completed']);
+});
+
+test('puts its own progress token into calls, reads and prompts, and leaves the rest of params alone', () => {
+  const correlator = new Correlator();
+  const params = { name: 'x', _meta: { progressToken: 'mine', traceparent: 't' } };
+  const call = correlator.open({ method: 'tools/call', params }, caller());
+  assert.equal(call.params, { name: 'x', _meta: { progressToken: call.id, traceparent: 't' } });
+  assert.is(params._meta.progressToken, 'mine');
+  for (const method of ['resources/read', 'prompts/get']) {
+    const { id, params: sent } = correlator.open({ method }, caller());
+    assert.equal(sent, { _meta: { progressToken: id } });
+  }
+});
+
+test('puts a token into other requests only when the caller did', () => {
+  const correlator = new Correlator();
+  assert.is(correlator.open({ method: 'ping' }, caller()).params, undefined);
+  const params = { _meta: { progressToken: 0 } };
+  const { id, params: sent } = correlator.open({ method: 'tools/list', params }, caller());
+  assert.equal(sent, { _meta: { progressToken: id } });
+});
+
+test('restores the token of the caller in progress, and removes it for one who sent none', () => {
+  const correlator = new Correlator();
+  const [asking, silent] = [caller(), caller()];
+  const params = { _meta: { progressToken: 'mine' } };
+  const first = correlator.open({ method: 'tools/call', params }, asking);
+  const second = correlator.open({ method: 'tools/call' }, silent);
+  for (const { id } of [first, second]) assert.ok(correlator.takeNotification(progress(id)));
+  assert.equal(asking.seen, ['notifications/progress {"progressToken":"mine","progress":1}']);
+  assert.equal(silent.seen, ['notifications/progress {"progress":1}']);
+});
+
+test('ignores and counts progress that nobody asked for', () => {
+  const correlator = new Correlator();
+  const one = caller();
+  const call = correlator.open({ method: 'tools/call' }, one);
+  const ping = correlator.open({ method: 'ping' }, one);
+  correlator.forget(call);
+  for (const token of [call.id, ping.id, String(call.id), 77]) {
+    assert.ok(correlator.takeNotification(progress(token)));
+  }
+  assert.ok(correlator.takeNotification(notification('notifications/progress', {})));
+  assert.equal(one.seen, []);
+  assert.is(correlator.strayMessages, 5);
+});
+
+test('gives a log line to an exchange only when no other can have caused it', () => {
+  const correlator = new Correlator();
+  const one = caller();
+  const log = notification('notifications/message', { data: 'x' });
+  assert.not(correlator.takeNotification(log));
+  correlator.open({ method: 'tools/call' }, one);
+  assert.ok(correlator.takeNotification(log));
+  correlator.open({ method: 'tools/call' }, caller());
+  assert.not(correlator.takeNotification(log));
+  assert.equal(one.seen, ['notifications/message {"data":"x"}']);
+});
+
+test('gives what belongs to a subscription to the exchange that opened it', () => {
+  const correlator = new Correlator();
+  const [one, two] = [caller(), caller()];
+  const first = correlator.open({ method: 'subscriptions/listen' }, one);
+  correlator.open({ method: 'subscriptions/listen' }, two);
+  const call = correlator.open({ method: 'tools/call' }, caller());
+  const changed = (id: JsonValue) =>
+    notification('notifications/tools/list_changed', { _meta: { [META.subscriptionId]: id } });
+  assert.ok(correlator.takeNotification(changed(first.id)));
+  for (const id of [77, String(first.id), call.id]) assert.not(correlator.takeNotification(changed(id)));
+  assert.equal([one.seen.length, two.seen], [1, []]);
+});
+
+test('gives a question to an exchange only when no other can have caused it; subscriptions cause none', () => {
+  const correlator = new Correlator();
+  const one = caller();
+  const asked = { kind: 'request', method: 'roots/list', params: {}, answer: () => {} } as const;
+  correlator.open({ method: 'subscriptions/listen' }, caller());
+  assert.not(correlator.takeRequest(asked));
+  correlator.open({ method: 'tools/call' }, one);
+  assert.ok(correlator.takeRequest(asked));
+  assert.ok(correlator.takeNotification(notification('notifications/message', {})));
+  assert.is(one.seen.length, 2);
+  correlator.open({ method: 'tools/call' }, caller());
+  assert.not(correlator.takeRequest(asked));
+});
+
+test('leaves other notifications to the channel', () => {
+  const correlator = new Correlator();
+  correlator.open({ method: 'tools/call' }, caller());
+  assert.not(correlator.takeNotification(notification('notifications/tools/list_changed', {})));
+});
+
+test('fails one exchange by its id, and does nothing for an unknown one', () => {
+  const correlator = new Correlator();
+  const one = caller();
+  const { id } = correlator.open({ method: 'a' }, one);
+  correlator.fail(id + 1, 'it broke');
+  correlator.fail(id, 'it broke');
+  correlator.fail(id, 'it broke');
+  assert.equal(one.seen, ['BACKEND_UNAVAILABLE unknown suspicious']);
+});
+
+test('fails all that is pending, but for what has no error, and not what observers start meanwhile', () => {
+  const correlator = new Correlator();
+  const [sent, waiting, started] = [caller(), caller(), caller()];
+  const retrying = { ...sent, error: () => void correlator.open({ method: 'again' }, started) };
+  correlator.open({ method: 'a' }, retrying).delivered = 'unknown';
+  correlator.open({ method: 'b' }, waiting);
+  correlator.failAll(({ delivered }) =>
+    delivered === 'no' ? undefined : backendUnavailable('gone', { delivered }),
+  );
+  assert.equal([waiting.seen, started.seen], [[], []]);
+  correlator.failAll(({ delivered }) => backendUnavailable('gone', { delivered }));
+  assert.equal(waiting.seen, ['BACKEND_UNAVAILABLE no']);
+  assert.equal(started.seen, ['BACKEND_UNAVAILABLE no']);
+});
+
+/** An observer that writes down what it was told. */
+function caller() {
+  const seen: string[] = [];
+  return {
+    seen,
+    next: (event: ExchangeEvent) => void seen.push(describe(event)),
+    error: ({ code, delivered, facts }: GatewayError) =>
+      void seen.push(`${code} ${delivered}${facts.suspicious ? ' suspicious' : ''}`),
+    complete: () => void seen.push('completed'),
+  };
+}
+
+function describe(event: ExchangeEvent): string {
+  if (event.kind === 'result') return `result ${event.result.value}`;
+  if (event.kind === 'error') return `error ${event.error.code}`;
+  if (event.kind === 'interrupted') return event.kind;
+  return `${event.method} ${JSON.stringify(event.params)}`;
+}
+
+function resultFor(id: JsonRpcId, value: unknown) {
+  return { kind: 'result', id, result: JsonText.ofValue(value) } as const;
+}
+
+function notification(method: string, params: JsonObject) {
+  return { kind: 'notification', method, params } as const;
+}
+
+function progress(progressToken: JsonRpcId) {
+  return notification('notifications/progress', { progressToken, progress: 1 });
+}
+
+test('keeps a log line from who called after somebody else, until a minute has passed', () => {
+  const clock = { nowMs: 0 };
+  const correlator = new Correlator(() => clock.nowMs);
+  const log = notification('notifications/message', { data: 'x' });
+  const [ada, bo] = [caller(), caller()];
+  const first = correlator.open({ method: 'a', caller: 'ada' }, ada);
+  assert.is(correlator.takeNotification(log), true);
+  correlator.takeAnswer(resultFor(first.id, 1));
+  correlator.open({ method: 'b', caller: 'bo' }, bo);
+  assert.is(correlator.takeNotification(log), false);
+  clock.nowMs = 59_999;
+  assert.is(correlator.takeNotification(log), false);
+  clock.nowMs = 60_000;
+  assert.is(correlator.takeNotification(log), true);
+  assert.equal(bo.seen, ['notifications/message {"data":"x"}']);
+});
+
+test('counts what nobody in particular asks, such as a probe, as no other caller', () => {
+  const correlator = new Correlator(() => 0);
+  const probe = correlator.open({ method: 'ping' }, caller());
+  correlator.takeAnswer(resultFor(probe.id, 1));
+  const ada = caller();
+  const first = correlator.open({ method: 'a', caller: 'ada' }, ada);
+  correlator.takeAnswer(resultFor(first.id, 1));
+  const again = correlator.open({ method: 'ping' }, caller());
+  correlator.takeAnswer(resultFor(again.id, 1));
+  correlator.open({ method: 'b', caller: 'ada' }, ada);
+  assert.is(correlator.takeNotification(notification('notifications/message', {})), true);
+});
+
+test.run();

@@ -1,0 +1,148 @@
+// The line decoder: the same lines however the bytes are cut, and bounded memory.
+
+import * as fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { EDGE_BYTES, LineDecoder, type OversizeLine } from '../../../src/transports/stdio/line-decoder.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('line decoder');
+
+test('gives the same lines however the stream is cut', () => {
+  const line = fc.string({ unit: 'binary', maxLength: 40 }).map((text) => text.replaceAll(/[\r\n]/g, '·'));
+  const lineEnd = fc.constantFrom('\n', '\r\n');
+  fc.assert(
+    fc.property(fc.array(fc.tuple(line, lineEnd)), fc.array(fc.nat(9), { minLength: 1 }), (lines, sizes) => {
+      const stream = Buffer.from(lines.map((pair) => pair.join('')).join(''));
+      assert.equal(
+        decode(cut(stream, sizes)).lines,
+        lines.map(([text]) => text.toWellFormed()),
+      );
+    }),
+  );
+});
+
+test('reports each line over the bound once, with its edges, and goes on after it', () => {
+  const size = fc.integer({ min: 0, max: 3 * EDGE_BYTES });
+  fc.assert(
+    fc.property(
+      fc.array(size, { maxLength: 6 }),
+      fc.array(fc.integer({ min: 1, max: 700 }), { minLength: 1 }),
+      (lengths, sizes) => {
+        const limit = EDGE_BYTES + 10;
+        const lines = lengths.map((length, index) => `${index}${'abcdefghij'.repeat(100)}`.slice(0, length));
+        const seen = decode(cut(Buffer.from(lines.map((line) => `${line}\n`).join('')), sizes), limit);
+        assert.equal(
+          seen.lines,
+          lines.filter((line) => line.length <= limit),
+        );
+        assert.equal(
+          seen.oversize,
+          lines
+            .filter((line) => line.length > limit)
+            .map((line) => ({
+              head: line.slice(0, EDGE_BYTES),
+              tail: line.slice(-EDGE_BYTES),
+              bytes: line.length,
+            })),
+        );
+      },
+    ),
+  );
+});
+
+test('does not tell a last line without its end', () => {
+  assert.equal(decode([Buffer.from('whole\nhalf')]).lines, ['whole']);
+});
+
+test('keeps a carriage return that is not at the end', () => {
+  assert.equal(decode([Buffer.from('a\rb\r\r\n'), Buffer.from('\r'), Buffer.from('\n')]).lines, [
+    'a\rb\r',
+    '',
+  ]);
+});
+
+test('keeps a line that stays whole in one chunk without copying it', () => {
+  const chunk = Buffer.from('one\ntwo\n');
+  const lines: Buffer[] = [];
+  new LineDecoder({ onLine: (line) => lines.push(line), onOversize: unexpected }).write(chunk);
+  assert.ok(lines.every(({ buffer }) => buffer === chunk.buffer));
+});
+
+test('puts 50 MB in chunks of 64 KB together in linear time', () => {
+  const chunk = Buffer.alloc(64 * 1024, 'x');
+  const short = timeOf(() => decodeRepeated(chunk, 100));
+  const long = timeOf(() => decodeRepeated(chunk, 800));
+  // Eight times the bytes; quadratic work takes 64 times as long, some 4 s.
+  assert.ok(long < Math.max(short, 20) * 50, `${short} ms, then ${long} ms`);
+});
+
+test('puts a line together that drips in byte by byte', () => {
+  const bytes = Array.from({ length: 300_000 }, (_, index) => Buffer.from(String(index % 10)));
+  const { lines } = decode([...bytes, Buffer.from('\n')]);
+  assert.is(lines[0], Buffer.concat(bytes).toString());
+});
+
+test('holds no more than the bound of a line that never ends', () => {
+  const decoder = new LineDecoder({ onLine: unexpected, onOversize: unexpected }, 1024 * 1024);
+  const before = process.memoryUsage().arrayBuffers;
+  for (let written = 0; written < 8_000; written += 1) decoder.write(Buffer.alloc(64 * 1024, 'x'));
+  const grownMegabytes = (process.memoryUsage().arrayBuffers - before) / 1e6;
+  // 524 MB went in; the rest of what is there waits for the collector.
+  assert.ok(grownMegabytes < 200, `${grownMegabytes} MB are held`);
+});
+
+interface Decoded {
+  readonly lines: string[];
+  readonly oversize: { readonly head: string; readonly tail: string; readonly bytes: number }[];
+}
+
+function decode(chunks: readonly Buffer[], limit?: number): Decoded {
+  const seen: Decoded = { lines: [], oversize: [] };
+  const decoder = new LineDecoder(
+    {
+      onLine: (line) => seen.lines.push(line.toString()),
+      onOversize: ({ head, tail, bytes }: OversizeLine) =>
+        seen.oversize.push({ head: head.toString(), tail: tail.toString(), bytes }),
+    },
+    limit,
+  );
+  for (const chunk of chunks) decoder.write(chunk);
+  return seen;
+}
+
+/** Cuts bytes into chunks of the given sizes, taken in turn. */
+function cut(bytes: Buffer, sizes: readonly number[]): Buffer[] {
+  const chunks: Buffer[] = [];
+  let start = 0;
+  for (let turn = 0; start < bytes.length; turn += 1) {
+    const size = (sizes[turn % sizes.length] ?? 0) + (turn % sizes.length === 0 ? 1 : 0);
+    chunks.push(bytes.subarray(start, start + size));
+    start += size;
+  }
+  return chunks;
+}
+
+function decodeRepeated(chunk: Buffer, times: number): void {
+  let bytes = 0;
+  const decoder = new LineDecoder({
+    onLine: (line) => {
+      bytes = line.length;
+    },
+    onOversize: unexpected,
+  });
+  for (let time = 0; time < times; time += 1) decoder.write(chunk);
+  decoder.write(Buffer.from('\n'));
+  assert.is(bytes, times * chunk.length);
+}
+
+function unexpected(): never {
+  throw new Error('neither such a line nor such a length was written');
+}
+
+function timeOf(work: () => void): number {
+  const startedAt = performance.now();
+  work();
+  return performance.now() - startedAt;
+}
+
+test.run();

@@ -1,0 +1,73 @@
+// What the specs of the stdio transport share: opening the fixture server, and servers of a few lines for what no
+// fixture does.
+
+import { fileURLToPath } from 'node:url';
+import * as assert from 'uvu/assert';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import type { Program } from '../../../src/transports/stdio/child-process.ts';
+import { type StdioSettings, stdioWith } from '../../../src/transports/stdio/stdio.ts';
+import type { OpenOptions, Transport } from '../../../src/transports/transport.ts';
+import { failure, instanceDefinition, openOptions } from '../../conformance/transport.ts';
+
+/** Stops stubborn children quickly. */
+export const LADDER = { stdinEndMs: 300, terminateMs: 300 };
+
+/** The fixture server with these flags. */
+export function fixture(...flags: readonly string[]): Program {
+  const script = fileURLToPath(new URL('../../fixtures/stdio-server.ts', import.meta.url));
+  return { command: process.execPath, args: [script, ...flags], env: {} };
+}
+
+/**
+ * A server of the legacy era that shakes hands and then runs `onRequest` for each request, with `message` and `say(message)` in scope;
+ * `setup` runs first.
+ */
+export function scripted(onRequest: string, setup = ''): Program {
+  const code = `
+    const say = (message) => process.stdout.write(JSON.stringify(message) + '\\n');
+    ${setup}
+    require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
+      const message = JSON.parse(line);
+      const { id, method, params } = message;
+      if (method === 'initialize') {
+        const serverInfo = { name: 'scripted', version: '1' };
+        say({ result: { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo }, jsonrpc: '2.0', id });
+      } else if (method === 'server/discover') say({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } });
+      else if (id !== undefined) { ${onRequest} }
+    });`;
+  return { command: process.execPath, args: ['-e', code], env: {} };
+}
+
+/** Opens a transport to the program. */
+export function openStdio(
+  { command, args, env }: Program,
+  options: Partial<OpenOptions> = {},
+  settings: StdioSettings = {},
+): Promise<Transport> {
+  const type = stdioWith({ ladder: LADDER, ...settings });
+  return type.open(instanceDefinition({ command, args, env }), openOptions(options));
+}
+
+/** Opens a transport, runs the body and closes it, whatever happens. */
+export async function withStdio(
+  program: Program,
+  body: (transport: Transport) => Promise<void>,
+): Promise<void> {
+  const transport = await openStdio(program);
+  try {
+    await body(transport);
+  } finally {
+    await transport.close();
+  }
+}
+
+/** The error of an opening, which fails without anything delivered. */
+export async function refusal(opening: Promise<unknown>): Promise<GatewayError> {
+  const error = await opening.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof GatewayError)) throw new Error('expected a GatewayError', { cause: error });
+  assert.equal(failure(error), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+  return error;
+}

@@ -1,0 +1,231 @@
+// Who starts when, who does not wait any longer, and what one owner leaves to the others. Time is simulated.
+
+import { mock } from 'node:test';
+import { setImmediate as immediate } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { ANONYMOUS } from '../../../src/domain/account.ts';
+import { queueFull } from '../../../src/domain/backend-errors.ts';
+import { StartLine, type StartLineOptions } from '../../../src/transports/stdio/start-line.ts';
+import { codeOf } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
+import { steadyPace, Turns } from '../../helpers/turns.ts';
+
+const test = suite('start line');
+
+const PATIENCE_MS = 30_000;
+/** Who may begin, or give up, in one turn of the event loop. */
+const PER_TURN = 3;
+const HELD_MS = 5_000;
+const TWO: StartLineOptions = {
+  atOnce: 2,
+  atOncePerOwner: 2,
+  waitingPerOwner: 8,
+  patienceMs: PATIENCE_MS,
+};
+const FOUR = { ...TWO, atOnce: 4, atOncePerOwner: 3, waitingPerOwner: 2_000 };
+
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
+test.after.each(() => mock.timers.reset());
+
+test('starts so many at once, the others in the order they came, well or not', async () => {
+  const { started, come } = make();
+  const all = ['a', 'b', 'c', 'd'].map((name) => come(name));
+  await turn();
+  assert.equal([...started.keys()], ['a', 'b']);
+  started.get('b')?.reject(queueFull('b'));
+  assert.is(await codeOf(all[1] ?? Promise.resolve()), 'QUEUE_FULL');
+  await turn();
+  assert.equal([...started.keys()], ['a', 'b', 'c']);
+  started.get('a')?.resolve('a is up');
+  assert.is(await all[0], 'a is up');
+  await turn();
+  assert.equal([...started.keys()], ['a', 'b', 'c', 'd']);
+});
+
+test('lets nobody in between who comes while a place is handed on', async () => {
+  const { line, started, come } = make();
+  for (const name of ['a', 'b', 'c']) void come(name);
+  started.get('a')?.resolve('');
+  await Promise.resolve();
+  void come('d');
+  await turn();
+  assert.equal([[...started.keys()], line.starting, line.waiting], [['a', 'b', 'c'], 2, 1]);
+});
+
+test('counts down to nothing, and forgets the owners', async () => {
+  const { line, started, come } = make();
+  const names = ['ada 1', 'ada 2', 'ada 3', 'bo 1'];
+  const all = names.map((name) => come(name));
+  for (const name of ['ada 1', 'bo 1', 'ada 2', 'ada 3']) {
+    await turn();
+    started.get(name)?.resolve('');
+  }
+  await Promise.all(all);
+  assert.equal([line.starting, line.waiting, line.owners], [0, 0, 0]);
+});
+
+test('starts nothing for who is called off while waiting, and others move up', async () => {
+  const { line, started, come } = make();
+  const caller = new AbortController();
+  void come('a');
+  void come('b');
+  const called = come('c', caller.signal);
+  void come('d');
+  caller.abort();
+  assert.is(await codeOf(called), 'QUEUE_FULL');
+  started.get('a')?.resolve('');
+  await turn();
+  assert.equal([[...started.keys()], line.waiting], [['a', 'b', 'd'], 0]);
+  assert.is(await codeOf(come('e', AbortSignal.abort())), 'QUEUE_FULL', 'it did not even join');
+});
+
+test('gives no place to one whose time is over together with that of the one who left it', async () => {
+  const { line, started, come } = make();
+  const all = ['a', 'b', 'c', 'd'].map((name) => come(name).catch(() => undefined));
+  for (const name of ['a', 'b']) {
+    setTimeout(() => started.get(name)?.reject(queueFull('late')), PATIENCE_MS - 1);
+  }
+  mock.timers.tick(PATIENCE_MS);
+  await Promise.all(all);
+  await turn();
+  assert.equal([[...started.keys()], line.starting, line.waiting, line.owners], [['a', 'b'], 0, 0, 0]);
+});
+
+test('lets nobody wait longer than it has patience', async () => {
+  const { started, come } = make();
+  void come('a');
+  void come('b');
+  const tired = codeOf(come('c'));
+  mock.timers.tick(PATIENCE_MS);
+  assert.is(await tired, 'BACKEND_UNAVAILABLE');
+  assert.equal([...started.keys()], ['a', 'b']);
+});
+
+test('a thousand openings of one owner that hang leave a place to everybody else', async () => {
+  const { line, started, come } = make(FOUR);
+  for (let count = 0; count < 1_000; count += 1) void come(`ada ${count}`).catch(() => undefined);
+  await turn();
+  assert.equal([[...started.keys()], line.waiting], [['ada 0', 'ada 1', 'ada 2'], 997]);
+  void come('bo 1');
+  await turn();
+  assert.is([...started.keys()].at(-1), 'bo 1');
+});
+
+test('gives a free place to the owner who has fewest, of several to the one who had no turn for longest', async () => {
+  const { started, come } = make(FOUR);
+  for (const name of ['ada 1', 'ada 2', 'ada 3', 'bo 1']) void come(name);
+  for (const name of ['ada 4', 'bo 2', 'cy 1', 'cy 2', 'dee 1', 'dee 2']) void come(name);
+  for (const done of ['ada 1', 'ada 2', 'ada 3', 'bo 1', 'cy 1']) {
+    started.get(done)?.resolve('');
+    await turn();
+  }
+  assert.equal([...started.keys()].slice(4), ['cy 1', 'dee 1', 'ada 4', 'bo 2', 'cy 2']);
+});
+
+test('whoever comes waits for one handshake at most behind several owners whose openings hang', async () => {
+  const { started, come } = make(FOUR);
+  for (let count = 0; count < 500; count += 1) {
+    for (const owner of ['ada', 'bo']) void come(`${owner} ${count}`).catch(() => undefined);
+  }
+  void come('cy 1');
+  await turn();
+  assert.not(started.has('cy 1'));
+  started.get('ada 0')?.reject(queueFull('late'));
+  await turn();
+  assert.ok(started.has('cy 1'));
+});
+
+test('does not count for ever what does not start', async () => {
+  const { line, started, come } = make({ ...FOUR, heldMs: HELD_MS });
+  for (let count = 0; count < 4; count += 1) {
+    for (const owner of ['ada', 'bo']) void come(`${owner} ${count}`).catch(() => undefined);
+  }
+  void come('cy 1');
+  mock.timers.tick(HELD_MS - 1);
+  await turn();
+  assert.equal([started.size, line.starting], [4, 4]);
+  mock.timers.tick(1);
+  await turn();
+  assert.equal([started.has('cy 1'), started.size, line.starting], [true, 8, 4]);
+  for (const { resolve } of started.values()) resolve('after all');
+  await turn();
+  assert.equal([line.starting, line.waiting], [1, 0], 'a place was given back twice');
+});
+
+test('lets so many of one owner wait, and any number of them while nobody is known', async () => {
+  const { line, come } = make(FOUR);
+  const most = FOUR.atOncePerOwner + FOUR.waitingPerOwner;
+  for (let count = 0; count < most; count += 1) void come(`ada ${count}`).catch(() => undefined);
+  assert.is(await codeOf(come('ada too')), 'QUEUE_FULL');
+  assert.is(line.waiting, FOUR.waitingPerOwner);
+  for (let count = 0; count < 2 * most; count += 1) {
+    void come(`${ANONYMOUS.id} ${count}`).catch(() => undefined);
+  }
+  await turn();
+  assert.equal([line.starting, line.waiting], [4, FOUR.waitingPerOwner + 2 * most - 1]);
+});
+
+test('gives all places to callers of whom nobody is known', async () => {
+  const { started, come } = make(FOUR);
+  const names = ['1', '2', '3', '4', '5'].map((count) => `${ANONYMOUS.id} ${count}`);
+  for (const name of names) void come(name);
+  await turn();
+  assert.equal([...started.keys()], names.slice(0, 4));
+});
+
+test('lets many give up together a few in a turn, and gives none of them a place meanwhile', async () => {
+  const { line, started, come } = make({ ...TWO, waitingPerOwner: 20, pace: steadyPace(PER_TURN) });
+  const turns = new Turns();
+  void come('a');
+  void come('b');
+  const waiting = Array.from({ length: 20 }, (_, count) => codeOf(come(`${count}`)).then(turns.note));
+  mock.timers.tick(PATIENCE_MS);
+  started.get('a')?.resolve('');
+  await Promise.all(waiting);
+  assert.equal([turns.all, turns.fullest], [20, PER_TURN]);
+  assert.equal([[...started.keys()], line.waiting], [['a', 'b'], 0]);
+});
+
+test('gives many free places away a few in a turn, while newcomers wait', async () => {
+  const { line, started, come } = make({
+    ...FOUR,
+    atOnce: 20,
+    atOncePerOwner: 20,
+    pace: steadyPace(PER_TURN),
+  });
+  for (let count = 0; count < 20; count += 1) void come(`first ${count}`);
+  const turns = new Turns();
+  for (let count = 0; count < 20; count += 1) void come(`then ${count}`, undefined, turns.note);
+  for (const { resolve } of [...started.values()]) resolve('');
+  await turns.pass(2);
+  void come('then last');
+  assert.is(started.has('then last'), false);
+  await turns.pass(20);
+  assert.equal([turns.all, turns.fullest], [20, PER_TURN]);
+  assert.equal([line.starting, line.waiting], [20, 1]);
+});
+
+test.run();
+
+/** A place is passed on a moment after it is free. */
+async function turn(): Promise<void> {
+  for (let count = 0; count < 2; count += 1) await immediate();
+}
+
+function make(options: StartLineOptions = TWO) {
+  const line = new StartLine({ pace: steadyPace(), ...options });
+  const started = new Map<string, PromiseWithResolvers<string>>();
+  /** Comes to the line; what it starts is settled through `started`. The first word is the owner, if there are two. */
+  const come = (name: string, signal = new AbortController().signal, begun = () => {}): Promise<string> => {
+    const [ownerId = '', count] = name.split(' ');
+    const start = (): Promise<string> => {
+      begun();
+      const running = Promise.withResolvers<string>();
+      started.set(name, running);
+      return running.promise;
+    };
+    const calledOff = () => queueFull('called off');
+    return line.take({ ownerId: count === undefined ? 'all' : ownerId, signal, calledOff, start });
+  };
+  return { line, started, come };
+}

@@ -1,0 +1,312 @@
+// What goes wrong on a pipe: every exchange still ends as it should, and the others go on.
+
+import * as assert from 'uvu/assert';
+import type { ServerMessage } from '../../../src/domain/client.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import type { Closed, Transport } from '../../../src/transports/transport.ts';
+import {
+  callTool,
+  cancelledOn,
+  failure,
+  type Seen,
+  see,
+  textOf,
+  until,
+} from '../../conformance/transport.ts';
+import { multiByteText, nestedText } from '../../fixtures/misbehave.ts';
+import { suite } from '../../helpers/suite.ts';
+import { fixture, scripted, withStdio } from './open-stdio.ts';
+
+const test = suite('stdio channel', { timeoutMs: 30_000 });
+
+const LOST = { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' };
+const OVER_THE_LIMIT = LIMITS.backendMessageBytes + 1;
+
+for (const order of ['--id-first=no', '--id-first']) {
+  const server = fixture(order);
+  const kind = order === '--id-first' ? 'id first' : 'id last';
+
+  for (const how of ['garbage', 'nothing', 'unknown-id']) {
+    test(`${kind}: ${how} instead of an answer leaves the caller waiting, and he can cancel`, () =>
+      withStdio(server, async (transport) => {
+        let isOver = false;
+        const over = () => {
+          isOver = true;
+        };
+        const subscription = transport.exchange(misbehave(how)).subscribe({ error: over, complete: over });
+        await stillWorks(transport);
+        assert.not(isOver);
+        assert.is(transport.facts().strayMessages, how === 'nothing' ? 0 : 1);
+        subscription.unsubscribe();
+        assert.is((await cancelledOn(transport)).length, 1);
+      }));
+  }
+
+  for (const how of ['no-result', 'wrong-version', 'string-id']) {
+    test(`${kind}: ${how} ends the exchange with an error at once, and no other`, () =>
+      withStdio(server, async (transport) => {
+        const other = see(transport.exchange(callTool('sleep', { ms: 100 })));
+        const { events, end } = await see(transport.exchange(misbehave(how)));
+        assert.equal([events, failure(end), isSuspicious(end)], [[], LOST, true]);
+        assert.is(textOf((await other).events[0]), 'slept 100');
+        assert.is(transport.facts().strayMessages, 1);
+        await stillWorks(transport);
+      }));
+  }
+
+  for (const [how, text, stray] of [
+    ['two-answers', 'the first answer', 1],
+    ['unknown-id-then-answer', 'the real answer', 1],
+    ['split-utf8', multiByteText, 0],
+    ['crlf', 'ended by CRLF', 0],
+    ['nested-id', nestedText, 0],
+  ] as const) {
+    test(`${kind}: ${how} is answered rightly, and once`, () =>
+      withStdio(server, async (transport) => {
+        const seen = await see(transport.exchange(misbehave(how)));
+        assert.equal([seen.events.length, textOf(seen.events[0]), seen.end], [1, text, 'completed']);
+        await stillWorks(transport);
+        assert.is(transport.facts().strayMessages, stray);
+      }));
+  }
+
+  for (const how of ['exit', 'half-line-exit']) {
+    test(`${kind}: ${how} ends every exchange and the transport`, () =>
+      withStdio(server, async (transport) => {
+        const closed = closing(transport);
+        const other = see(transport.exchange(callTool('sleep', { ms: 60_000 })));
+        const { end } = await see(transport.exchange(misbehave(how)));
+        assert.equal([failure(end), failure((await other).end)], [LOST, LOST]);
+        assert.match(String(end), 'exited with code 7');
+        assert.equal(await closed, { reason: 'exited with code 7', expected: false });
+      }));
+  }
+
+  test(`${kind}: half a line and silence ends when the transport is closed`, () =>
+    withStdio(server, async (transport) => {
+      const pending = see(transport.exchange(misbehave('half-line')));
+      await turns(10);
+      await transport.close();
+      assert.equal(failure((await pending).end), LOST);
+    }));
+
+  test(`${kind}: an answer of 50 MB arrives whole`, () =>
+    withStdio(server, async (transport) => {
+      const { events } = await see(transport.exchange(misbehave('huge-line')));
+      const bytes = events[0]?.kind === 'result' ? events[0].result.bytes.length : 0;
+      assert.is(bytes, 50 * 1024 * 1024 + '{"content":[{"type":"text","text":""}]}'.length);
+      await stillWorks(transport);
+    }));
+
+  test(`${kind}: an answer over the limit fails the exchange it is for, and no other`, () =>
+    withStdio(server, async (transport) => {
+      const other = see(transport.exchange(callTool('sleep', { ms: 60_000 })));
+      const { end } = await see(transport.exchange(misbehave('huge-line', OVER_THE_LIMIT)));
+      assert.equal([failure(end), isSuspicious(end)], [LOST, true]);
+      assert.match(String(end), 'over the limit');
+      await stillWorks(transport);
+      await transport.close();
+      assert.match(String((await other).end), 'closed by the gateway');
+    }));
+}
+
+test('an oversize line that tells nothing fails everything that is pending', () =>
+  withStdio(
+    scripted(`if (method === 'a') return; process.stdout.write('x'.repeat(${OVER_THE_LIMIT}) + '\\n')`),
+    async (transport) => {
+      const all = await Promise.all(['a', 'b'].map((method) => see(transport.exchange({ method }))));
+      assert.equal(
+        all.map(({ end }) => failure(end)),
+        [LOST, LOST],
+      );
+    },
+  ));
+
+test('an oversize log message fails nothing', () =>
+  withStdio(
+    scripted(`say({ method: 'notifications/message', params: { data: 'x'.repeat(${OVER_THE_LIMIT}) }, jsonrpc: '2.0' });
+      say({ result: {}, jsonrpc: '2.0', id });`),
+    async (transport) => {
+      assert.is((await see(transport.exchange({ method: 'a' }))).end, 'completed');
+      assert.is(transport.facts().strayMessages, 1);
+    },
+  ));
+
+test('the bytes of a result are those the server wrote, however it writes', () =>
+  withStdio(
+    scripted(
+      `process.stdout.write('{"result":{"n":1.0, "u":"\\\\u00e9" },"jsonrpc":"2.0","id":' + id + '}\\n')`,
+    ),
+    async (transport) => {
+      const { events } = await see(transport.exchange({ method: 'a' }));
+      const bytes = events[0]?.kind === 'result' ? events[0].result.bytes : [];
+      assert.is(Buffer.from(bytes).toString(), '{"n":1.0, "u":"\\u00e9" }');
+    },
+  ));
+
+test('a server may ask for a sign of life and for nothing else', () =>
+  withStdio(fixture(), async (transport) => {
+    const { events } = await see(transport.exchange(misbehave('server-request')));
+    const { roots, ping } = JSON.parse(textOf(events[0]));
+    assert.equal(ping, { result: {} });
+    assert.is(roots.error.code, -32601);
+    assert.is(transport.facts().strayMessages, 0);
+  }));
+
+test('a log line goes to the only exchange there is, else to messages$', () =>
+  withStdio(fixture(), async (transport) => {
+    const messages: ServerMessage[] = [];
+    transport.messages$.subscribe((message) => messages.push(message));
+    const method = 'notifications/message';
+    const params = { level: 'info', logger: 'fixture', data: 'note' };
+    const alone = await see(transport.exchange(callTool('log', { text: 'note' })));
+    assert.equal([alone.events[0], messages], [{ kind: 'notification', method, params }, []]);
+    const other = transport.exchange(callTool('sleep', { ms: 60_000 })).subscribe();
+    const among = await see(transport.exchange(callTool('log', { text: 'note' })));
+    assert.equal([among.events.length, messages], [1, [{ kind: 'notification', method, params }]]);
+    other.unsubscribe();
+  }));
+
+test('a request that is cancelled before it was written is never sent', () =>
+  withStdio(fixture(), async (transport) => {
+    transport.exchange(callTool('count', {})).subscribe().unsubscribe();
+    const { events } = await see(transport.exchange(callTool('count', {})));
+    assert.is(textOf(events[0]), '1');
+    assert.equal(await cancelledOn(transport), []);
+  }));
+
+test('an answer that comes after the cancellation is ignored and counted', () =>
+  withStdio(
+    scripted(
+      `if (method === 'late') held = id; else say({ result: {}, jsonrpc: '2.0', id: held }), say({ result: {}, jsonrpc: '2.0', id })`,
+      'let held;',
+    ),
+    async (transport) => {
+      const seen: unknown[] = [];
+      const late = transport.exchange({ method: 'late' }).subscribe((event) => seen.push(event));
+      await turns(3);
+      late.unsubscribe();
+      assert.is((await see(transport.exchange({ method: 'other' }))).end, 'completed');
+      assert.equal(seen, []);
+      assert.is(transport.facts().strayMessages, 1);
+    },
+  ));
+
+test('requests that wait for a server that does not read are known to be undelivered when it dies', () =>
+  withStdio(scripted('', READS_NO_REQUEST), async (transport) => {
+    const large = { filler: 'x'.repeat(1_000_000) };
+    const first = see(transport.exchange({ method: 'a', params: large }));
+    await turns(3);
+    const second = see(transport.exchange({ method: 'b', params: large }));
+    const third = see(transport.exchange({ method: 'c' }));
+    await turns(3);
+    const { pid } = transport.facts();
+    assert.ok(pid !== null && pid > 0); // 0 would be our own group
+    process.kill(Number(pid), 'SIGKILL');
+    const ends = await Promise.all([first, second, third]);
+    assert.equal(
+      ends.map(({ end }) => end !== 'completed' && end.delivered),
+      ['unknown', 'no', 'no'],
+    );
+  }));
+
+test('a server that does not read is refused more than fits, and undelivered calls can still be cancelled', () =>
+  withStdio(scripted('process.stdin.pause()'), async (transport) => {
+    const params = { filler: 'x'.repeat(LIMITS.backendMessageBytes) };
+    const first = see(transport.exchange({ method: 'a', params: { filler: 'x'.repeat(1_000_000) } }));
+    await turns(3);
+    const huge = transport.exchange({ method: 'b', params }).subscribe();
+    const { end } = await see(transport.exchange({ method: 'c' }));
+    assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+    assert.match(String(end), 'does not read its input');
+    huge.unsubscribe();
+    const fits = see(transport.exchange({ method: 'd' }));
+    await transport.close();
+    assert.equal([failure((await first).end), failure((await fits).end)?.delivered], [LOST, 'no']);
+  }));
+
+test('a server that closes its stdin and lives on is given up', () =>
+  withStdio(
+    scripted(
+      "process.stdin.on('error', () => {}); require('fs').closeSync(0); setInterval(() => {}, 1e6); console.error('deaf')",
+    ),
+    async (transport) => {
+      const closed = closing(transport);
+      const heard = see(transport.exchange({ method: 'a' }));
+      await until(() => transport.facts().stderr.includes('deaf'), 'the server closed its stdin');
+      const unheard = ['b', 'c'].map((method) => see(transport.exchange({ method })));
+      const refused = await Promise.all(unheard);
+      assert.equal(
+        refused.map(({ end }) => failure(end)?.code),
+        ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE'],
+      );
+      assert.equal(failure((await see(transport.exchange({ method: 'd' }))).end)?.delivered, 'no');
+      assert.equal(await closed, { reason: 'closed its standard input', expected: false });
+      assert.equal(failure((await heard).end), LOST);
+    },
+  ));
+
+test('a server that closes its stdout and lives on is given up', () =>
+  withStdio(scripted("require('fs').closeSync(1)"), async (transport) => {
+    const closed = closing(transport);
+    const { end } = await see(transport.exchange({ method: 'a' }));
+    assert.equal(failure(end), LOST);
+    assert.equal(await closed, { reason: 'closed its standard output', expected: false });
+  }));
+
+test('a server that asks without end and never reads does not fill the memory', () =>
+  withStdio(
+    scripted(`process.stdin.pause(); let rounds = 0;
+      const ask = () => { for (let i = 0; i < 1000; i += 1) say({ jsonrpc: '2.0', id: i, method: 'ping' });
+        rounds += 1; if (rounds < 100) setImmediate(ask); else say({ result: {}, jsonrpc: '2.0', id }); }; ask();`),
+    async (transport) => {
+      const before = process.memoryUsage().heapUsed;
+      assert.is((await see(transport.exchange({ method: 'a' }))).end, 'completed');
+      const grownMegabytes = (process.memoryUsage().heapUsed - before) / 1e6;
+      assert.ok(grownMegabytes < 100, `${grownMegabytes} MB`);
+    },
+  ));
+
+/** Reads the handshake and then nothing more; lives on all the same. */
+const READS_NO_REQUEST =
+  "setInterval(() => {}, 1000); process.stdin.on('data', (data) => String(data).includes('initialize') && setImmediate(() => process.stdin.pause()));";
+
+function misbehave(how: string, bytes?: number) {
+  return callTool('misbehave', bytes === undefined ? { how } : { how, bytes });
+}
+
+async function stillWorks(transport: Transport): Promise<void> {
+  const { events } = await see(transport.exchange(callTool('echo', { text: 'still here' })));
+  assert.is(textOf(events[0]), 'still here');
+}
+
+function isSuspicious(end: Seen['end']): boolean | undefined {
+  return end === 'completed' ? undefined : end.facts.suspicious;
+}
+
+function closing(transport: Transport): Promise<Closed> {
+  return new Promise((resolve) => transport.closed$.subscribe(resolve));
+}
+
+/** Turns of the event loop: enough for the outbox to write. */
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+test('forgets a request that JSON cannot say', async () => {
+  await withStdio(fixture(), async (transport) => {
+    const circle: JsonObject = {};
+    circle.self = circle;
+    const { end } = await see(transport.exchange({ method: 'tools/call', params: circle }));
+    assert.is(failure(end)?.code, 'VALIDATION_ERROR');
+    // A log line is about the only exchange under way: a forgotten one would stand in its way.
+    const { events } = await see(transport.exchange(callTool('log', { text: 'hello' })));
+    assert.equal(
+      events.map((event) => event.kind),
+      ['notification', 'result'],
+    );
+  });
+});
+
+test.run();

@@ -1,0 +1,227 @@
+// Openings that fail, or are called off, between the start of the program and the end of the handshake.
+
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import type { GatewayError } from '../../../src/domain/errors.ts';
+import type { Program } from '../../../src/transports/stdio/child-process.ts';
+import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
+import { shakeHandsOnPipe } from '../../../src/transports/stdio/stdio-handshake.ts';
+import type { OpeningMemory, Transport } from '../../../src/transports/transport.ts';
+import { callTool, cancelledOn, see, textOf } from '../../conformance/transport.ts';
+import { isRunning } from '../../helpers/is-running.ts';
+import { suite } from '../../helpers/suite.ts';
+import { fixture, openStdio, refusal } from './open-stdio.ts';
+
+const test = suite('stdio handshake', { timeoutMs: 30_000 });
+
+/** Waits half of the time for the handshake, which nobody here has. */
+const PATIENT = { patienceMs: 60_000 };
+const LONG_MS = 3_900;
+/** Does not wait for a program to start. */
+const IMPATIENT = { patienceMs: 10 };
+
+test('does not open when the handshake is refused', async () => {
+  const refusing = "say({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } })";
+  const code = `const say = (message) => console.log(JSON.stringify(message));
+    require('readline').createInterface({ input: process.stdin }).on('line', (line) => { const { id } = JSON.parse(line); ${refusing} })`;
+  const error = await refusal(openStdio({ command: process.execPath, args: ['-e', code], env: {} }));
+  assert.match(error.message, 'refused the handshake');
+});
+
+test('does not open a program that returns what it is sent', async () => {
+  const code = 'process.stdin.pipe(process.stdout)';
+  const error = await refusal(openStdio({ command: process.execPath, args: ['-e', code], env: {} }));
+  assert.is(error.message, 'The backend is unavailable: it returns what it is sent.');
+});
+
+test('gives up a silent server in time, never cancels initialize, and leaves nothing behind', async () => {
+  const error = await refusal(openStdio(silent(), { handshakeTimeoutMs: 400 }));
+  assert.match(error.message, 'did not finish the handshake within 0.4 s');
+  const [pid, ...received] = wordsOf(error);
+  assert.not(isRunning(Number(pid)));
+  assert.equal(
+    received.map((line) => JSON.parse(line).method),
+    ['server/discover', 'initialize'],
+  );
+});
+
+for (const how of ['garbage', 'silence', 'exit'] as const) {
+  test(`speaks the legacy era with a server that answers the probe with ${how}, and remembers that`, async () => {
+    const memory: OpeningMemory = {};
+    const program = fixture(`--before-initialize=${how}`);
+    const first = await openStdio(program, { memory }, how === 'silence' ? IMPATIENT : PATIENT);
+    assert.is(first.peer.era, 'legacy');
+    assert.equal([memory.era, memory.failure], ['legacy', undefined]);
+    await stillWorks(first);
+    await first.close();
+    const startedAt = performance.now();
+    const again = await openStdio(program, { memory }, PATIENT);
+    assert.ok(performance.now() - startedAt < LONG_MS, `${performance.now() - startedAt} ms`);
+    assert.is(again.peer.era, 'legacy');
+    assert.is(again.facts().strayMessages, 0, 'it was not probed');
+    assert.is(memory.era, 'legacy');
+    await again.close();
+  });
+}
+
+test('does not probe a server again that heard nothing more after the probe', async () => {
+  const memory: OpeningMemory = {};
+  const program = fixture('--before-initialize=deaf');
+  const error = await refusal(openStdio(program, { memory, handshakeTimeoutMs: 900 }));
+  assert.match(error.message, 'did not finish the handshake');
+  const transport = await openStdio(program, { memory });
+  assert.equal([transport.peer.era, memory.era], ['legacy', 'legacy']);
+  await transport.close();
+});
+
+test('takes no late answer to the probe for anything else, and is not misled by it', async () => {
+  const transport = await openStdio(fixture('--era=legacy'), {}, IMPATIENT);
+  assert.equal([transport.peer.era, transport.peer.serverName], ['legacy', 'stdio-fixture']);
+  await stillWorks(transport);
+  await transport.close();
+});
+
+test('asks again whether a slow server speaks the modern era that refuses the legacy one', async () => {
+  const transport = await openStdio(fixture('--era=modern'), {}, IMPATIENT);
+  assert.is(transport.peer.era, 'modern');
+  await stillWorks(transport);
+  await transport.close();
+});
+
+test('forgets the probe, so that what belongs to the only exchange is known to belong to it', async () => {
+  const transport = await openStdio(fixture('--before-initialize=silence'), {}, IMPATIENT);
+  const { events } = await see(transport.exchange(callTool('log', { text: 'mine' })));
+  assert.equal(
+    events.map(({ kind }) => kind),
+    ['notification', 'result'],
+  );
+  assert.equal(await cancelledOn(transport), [1]);
+  await transport.close();
+});
+
+test('starts a program that breaks twice at its first opening, and once at each that follows', () =>
+  withStarts(async (program, starts) => {
+    const memory: OpeningMemory = {};
+    const breaking = program("process.stdin.once('data', () => process.exit(3))");
+    const error = await refusal(openStdio(breaking, { memory }));
+    assert.is(error.message, 'The backend is unavailable: exited with code 3.');
+    assert.equal([await starts(), memory.failure], [2, 'unprobed']);
+    const failures: unknown[] = [];
+    for (let opening = 0; opening < 4; opening += 1) {
+      await refusal(openStdio(breaking, { memory }));
+      failures.push(memory.failure);
+    }
+    assert.equal([await starts(), failures], [6, ['probed', 'unprobed', 'probed', 'unprobed']]);
+  }));
+
+test('starts a program once that is known to be legacy, however it fails, and never probes it again', () =>
+  withStarts(async (program, starts) => {
+    const memory: OpeningMemory = { era: 'legacy' };
+    const breaking = program(
+      "process.stdin.once('data', (line) => { console.error(JSON.parse(line).method); process.exit(3) })",
+    );
+    for (let opening = 1; opening <= 3; opening += 1) {
+      const error = await refusal(openStdio(breaking, { memory }));
+      assert.equal(wordsOf(error), ['initialize']);
+      assert.equal([await starts(), memory], [opening, { era: 'legacy' }]);
+    }
+  }));
+
+test('starts a modern program once that breaks, and may find it to be another one afterwards', () =>
+  withStarts(async (program, starts) => {
+    const memory: OpeningMemory = {};
+    const modern = await openStdio(fixture('--era=modern'), { memory });
+    await modern.close();
+    assert.is(memory.era, 'modern');
+    await refusal(openStdio(program("process.stdin.once('data', () => process.exit(3))"), { memory }));
+    assert.equal([await starts(), memory.era], [1, undefined]);
+    const legacy = await openStdio(fixture('--before-initialize=exit'), { memory });
+    await legacy.close();
+    assert.is(memory.era, 'legacy');
+  }));
+
+test('uses a program that was broken for a while as soon as it works, and probes it at its next start', () =>
+  withStarts(async (program, starts) => {
+    const memory: OpeningMemory = {};
+    const breaking = program('process.exit(3)');
+    for (let opening = 0; opening < 3; opening += 1) await refusal(openStdio(breaking, { memory }));
+    assert.equal([await starts(), memory.failure], [4, 'unprobed']);
+    await refusal(openStdio(breaking, { memory }));
+    const repaired = await openStdio(fixture('--era=dual'), { memory });
+    assert.equal([repaired.peer.era, memory.era, memory.failure], ['legacy', undefined, undefined]);
+    await repaired.close();
+    const next = await openStdio(fixture('--era=dual'), { memory });
+    assert.is(next.peer.era, 'modern');
+    await next.close();
+  }));
+
+test('does not take a program for legacy that is only slow', async () => {
+  const memory: OpeningMemory = {};
+  const slow = await openStdio(fixture('--era=dual'), { memory }, IMPATIENT);
+  assert.equal([slow.peer.era, memory.era], ['legacy', undefined]);
+  await slow.close();
+});
+
+test('says what a program wrote instead that never answered, and keeps the words', async () => {
+  const code = "console.log('Missing the API key'); console.log('{\"data\":1}'); setInterval(() => {}, 1e6)";
+  const program = { command: process.execPath, args: ['-e', code], env: {} };
+  const error = await refusal(openStdio(program, { handshakeTimeoutMs: 600 }));
+  assert.is(
+    error.message,
+    'The backend is unavailable: it wrote 2 lines that are no JSON-RPC, and did not answer initialize.',
+  );
+  assert.equal(error.facts.stderr, ['Missing the API key']);
+});
+
+test('stops what it started when the opening is called off', async () => {
+  const caller = new AbortController();
+  setTimeout(() => caller.abort(), 300);
+  const error = await refusal(openStdio(silent(), { signal: caller.signal }));
+  assert.match(error.message, 'called off');
+  assert.not(isRunning(Number(wordsOf(error)[0])));
+});
+
+test('stops a program for which it was called off before it began', async () => {
+  const channel = new StdioChannel(fixture(), { ladder: { stdinEndMs: 300, terminateMs: 300 } });
+  const client = { name: 'spec', version: '0' };
+  const signal = AbortSignal.abort();
+  const error = await refusal(shakeHandsOnPipe(channel, { client, signal, handshakeTimeoutMs: 5_000 }));
+  assert.match(error.message, 'called off');
+  assert.is(channel.facts().pid, null);
+});
+
+async function stillWorks(transport: Transport): Promise<void> {
+  const { events } = await see(transport.exchange(callTool('echo', { text: 'still here' })));
+  assert.is(textOf(events.at(-1)), 'still here');
+}
+
+/** Says its pid and what it receives on stderr, and never answers nor stops by itself. */
+function silent() {
+  const code =
+    "console.error(process.pid); process.stdin.on('data', (data) => console.error(String(data).trim())); setInterval(() => {}, 1e6)";
+  return { command: process.execPath, args: ['-e', code], env: {} };
+}
+
+/** Programs of one line that are counted when they start. */
+async function withStarts(
+  body: (program: (code: string) => Program, starts: () => Promise<number>) => Promise<void>,
+): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'starts-'));
+  const log = join(folder, 'log');
+  const note = `require('fs').appendFileSync(${JSON.stringify(log)}, 'x')`;
+  const program = (code: string) => ({
+    command: process.execPath,
+    args: ['-e', `${note}; ${code}`],
+    env: {},
+  });
+  await body(program, async () => (await readFile(log, 'utf8')).length);
+  await rm(folder, { recursive: true });
+}
+
+function wordsOf({ facts }: GatewayError): readonly string[] {
+  return facts.stderr ?? [];
+}
+
+test.run();

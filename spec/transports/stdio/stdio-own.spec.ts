@@ -1,0 +1,148 @@
+// The programs of single clients: whom those delay that never answer, and what is found out about them once. Real programs.
+
+import * as assert from 'uvu/assert';
+import type { Program } from '../../../src/transports/stdio/child-process.ts';
+import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
+import { OwnPrograms, type OwnProgramsOptions } from '../../../src/transports/stdio/stdio-own.ts';
+import type { OpeningMemory } from '../../../src/transports/transport.ts';
+import { until } from '../../conformance/transport.ts';
+import { noCapability } from '../../conformance/upstream.ts';
+import { codeOf } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
+import { fixture, LADDER } from './open-stdio.ts';
+
+const test = suite('stdio own', { timeoutMs: 30_000 });
+
+/** Longest time for the start of a few programs on a busy machine; less than a handshake may take. */
+const PROMPT_MS = 12_000;
+const HANDSHAKE_MS = 20_000;
+/** Enough for the programs here to start. */
+const PATIENCE_MS = 2_500;
+
+const SILENT = server("if (method === 'server/discover') discovered()");
+
+test('programs of one owner that never answer do not delay those of another', () => {
+  const program = server("if (method === 'initialize' && params.clientInfo.name !== 'hangs') initialized()");
+  return withOwn(program, { era: 'legacy' }, async ({ own, started }) => {
+    const hangs = { ...noCapability, clientInfo: { name: 'hangs' } };
+    const opening = Array.from({ length: 8 }, () =>
+      codeOf(own.open({ ...openingOf('ada'), profile: hangs })),
+    );
+    const startedAtMs = performance.now();
+    const { peer } = await own.open(openingOf('bo'));
+    assert.is(peer.era, 'legacy');
+    const tookMs = performance.now() - startedAtMs;
+    assert.ok(tookMs < PROMPT_MS, `${tookMs} ms`);
+    assert.ok(started.length < 9, 'not all of them were started');
+    await own.close();
+    assert.equal(new Set(await Promise.all(opening)), new Set(['BACKEND_UNAVAILABLE']));
+  });
+});
+
+test('waits once for a modern program that says nothing to initialize', () => {
+  const memory: OpeningMemory = {};
+  return withOwn(SILENT, { era: 'modern', memory }, async ({ own, started }) => {
+    const all = Promise.all(['ada', 'bo', 'cy'].map((ownerId) => own.open(openingOf(ownerId))));
+    all.catch(() => undefined); // seen below, unless something else fails before
+    await until(() => heardBy(started[0]).length > 0, 'the first one was asked');
+    assert.is(started.length, 1, 'the others wait for what comes of it');
+    assert.equal(
+      (await all).map(({ peer }) => peer.era),
+      ['modern', 'modern', 'modern'],
+    );
+    assert.is(memory.ownEra, 'modern');
+    const { channel } = await own.open(openingOf('dee'));
+    await until(() => heardBy(channel).length > 0, 'it says what it heard');
+    assert.equal(heardBy(channel), ['server/discover']);
+    assert.equal(heardBy(started[0]), ['initialize', 'server/discover']);
+  });
+});
+
+test('knows from earlier how they are spoken to, until that fails', () => {
+  const memory: OpeningMemory = { ownEra: 'modern' };
+  return withOwn(SILENT, { era: 'modern', memory }, async ({ own, started }) => {
+    const { channel, peer } = await own.open(openingOf('ada'));
+    assert.is(peer.era, 'modern');
+    await until(() => heardBy(channel).length > 0, 'it says what it heard');
+    assert.equal(heardBy(started[0]), ['server/discover']);
+  }).then(() =>
+    withOwn(server('process.exit(3)'), { era: 'modern', memory }, async ({ own }) => {
+      assert.is(await codeOf(own.open(openingOf('ada'))), 'BACKEND_UNAVAILABLE');
+      assert.is(memory.ownEra, undefined);
+    }),
+  );
+});
+
+test('remembers that one of both eras speaks the legacy one', () => {
+  const memory: OpeningMemory = {};
+  return withOwn(fixture('--era=dual'), { era: 'modern', memory }, async ({ own }) => {
+    assert.is((await own.open(openingOf('ada'))).peer.era, 'legacy');
+    assert.is(memory.ownEra, 'legacy');
+  });
+});
+
+test('takes no program for a silent one that only starts slowly', () => {
+  const memory: OpeningMemory = {};
+  const settings = { era: 'modern', memory, patienceMs: 1 } as const;
+  return withOwn(fixture('--era=dual'), settings, async ({ own }) => {
+    await own.open(openingOf('ada'));
+    assert.is(memory.ownEra, undefined);
+  }).then(() =>
+    withOwn(fixture('--era=dual'), { ...settings, openingMs: PATIENCE_MS }, async ({ own }) => {
+      assert.is((await own.open(openingOf('ada'))).peer.era, 'legacy', 'it had the time of the shared one');
+    }),
+  );
+});
+
+test.run();
+
+function openingOf(ownerId: string) {
+  return { profile: noCapability, ownerId, signal: new AbortController().signal };
+}
+
+/** A program that says on stderr which methods it hears, and does so with each request. */
+function server(onRequest: string): Program {
+  const code = `
+    const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
+    require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
+      const { id, method, params } = JSON.parse(line);
+      const discovered = () => say({ id, result: { supportedVersions: ['2026-07-28'], capabilities: {} } });
+      const initialized = () => say({ id, result: { protocolVersion: '2025-11-25', capabilities: {} } });
+      if (id === undefined) return;
+      console.error(method);
+      ${onRequest};
+    });`;
+  return { command: process.execPath, args: ['-e', code], env: {} };
+}
+
+function heardBy(channel: StdioChannel | undefined): readonly string[] {
+  return channel?.facts().stderr ?? [];
+}
+
+interface Stage {
+  readonly own: OwnPrograms;
+  readonly started: readonly StdioChannel[];
+}
+
+async function withOwn(
+  program: Program,
+  options: Partial<OwnProgramsOptions>,
+  body: (stage: Stage) => Promise<void>,
+): Promise<void> {
+  const started: StdioChannel[] = [];
+  const start = () => {
+    const channel = new StdioChannel(program, { ladder: LADDER, mayAsk: true });
+    started.push(channel);
+    return channel;
+  };
+  const own = new OwnPrograms(start, {
+    client: { name: 'spec', version: '0' },
+    handshakeTimeoutMs: HANDSHAKE_MS,
+    era: 'legacy',
+    openingMs: 0,
+    memory: {},
+    patienceMs: PATIENCE_MS,
+    ...options,
+  });
+  await body({ own, started }).finally(() => own.close());
+}

@@ -1,0 +1,275 @@
+// Conversations that single clients have with programs of their own: what is declared in them, what their programs may ask,
+// and that nothing is left of them.
+
+import * as assert from 'uvu/assert';
+import type { ClientProfile, ServerMessage, ServerRequest } from '../../../src/domain/client.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import { STARTS_AT_ONCE } from '../../../src/transports/stdio/warm-processes.ts';
+import type { Transport, Upstream } from '../../../src/transports/transport.ts';
+import { callTool, cancelledOn, failure, see, textOf, until } from '../../conformance/transport.ts';
+import { openFor } from '../../conformance/upstream.ts';
+import { isRunning } from '../../helpers/is-running.ts';
+import { codeOf } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
+import { fixture, openStdio, scripted, withStdio } from './open-stdio.ts';
+
+const test = suite('stdio upstream', { timeoutMs: 30_000 });
+
+const PROFILE: ClientProfile = {
+  protocolVersion: '2025-06-18',
+  capabilities: { elicitation: {}, roots: { listChanged: true } },
+  clientInfo: { name: 'a-client', version: '7' },
+};
+
+test('is a process of its own, to which the client is declared', () =>
+  withStdio(fixture(), async (transport) => {
+    const [one, two] = [await open(transport), await open(transport)];
+    const pids = await Promise.all(
+      [transport, one, two].map((conversation) => answerTo(conversation, 'pid')),
+    );
+    assert.is(new Set(pids).size, 3);
+    const told = [transport.facts().pid, one.pid, two.pid];
+    assert.equal(told.map(String), pids);
+    assert.is(transport.pid, undefined);
+    one.notify('notifications/roots/list_changed', {});
+    const { declared, heard } = JSON.parse(await answerTo(one, 'client'));
+    assert.equal(declared, PROFILE);
+    assert.equal(heard, ['notifications/initialized', 'notifications/roots/list_changed']);
+    assert.equal(JSON.parse(await answerTo(transport, 'client')).declared.capabilities, {});
+    assert.is(one.peer.protocolVersion, PROFILE.protocolVersion);
+  }));
+
+test('counts for itself: another conversation does not see what is done in it', () =>
+  withStdio(fixture(), async (transport) => {
+    const upstream = await open(transport);
+    for (const expected of ['1', '2']) assert.is(await answerTo(upstream, 'count'), expected);
+    assert.is(await answerTo(transport, 'count'), '1');
+  }));
+
+test('passes a question on in the exchange it belongs to, and the answer back, though ids collide', () =>
+  withStdio(fixture(), async (transport) => {
+    const [one, two] = [await open(transport), await open(transport)];
+    // The third request of each conversation; its server counts its questions from 0, as it does in the other one.
+    for (const [upstream, name] of [
+      [one, 'x'],
+      [two, 'y'],
+      [one, 'z'],
+    ] as const) {
+      const { events, end } = await answering(
+        upstream,
+        ask('elicitation/create', { message: name }),
+        (asked) =>
+          asked.answer({ result: { action: 'accept', content: { said: asked.params.message ?? '' } } }),
+      );
+      assert.is(end, 'completed');
+      assert.equal(JSON.parse(textOf(events.at(-1))), {
+        result: { action: 'accept', content: { said: name } },
+      });
+    }
+  }));
+
+test('answers once, with a result or with an error', () =>
+  withStdio(fixture(), async (transport) => {
+    const upstream = await open(transport);
+    const error = { code: -1, message: 'the user rejected it' };
+    const { events } = await answering(upstream, ask('sampling/createMessage', {}), (asked) => {
+      asked.answer({ error });
+      asked.answer({ result: {} });
+    });
+    assert.equal(JSON.parse(textOf(events.at(-1))), { error });
+    assert.equal(await cancelledOn(upstream), []);
+  }));
+
+test('tells questions and log lines at large when several exchanges are under way', () =>
+  withStdio(fixture(), async (transport) => {
+    const upstream = await open(transport);
+    const messages: ServerMessage[] = [];
+    upstream.messages$.subscribe((message) => {
+      messages.push(message);
+      if (message.kind === 'request') message.answer({ result: { roots: [] } });
+    });
+    const other = upstream.exchange(callTool('sleep', { ms: 60_000 })).subscribe();
+    const asked = await see(upstream.exchange(ask('roots/list', {})));
+    const logged = await see(upstream.exchange(callTool('log', { text: 'note' })));
+    assert.equal(
+      [asked, logged].map(({ events }) => events.map(({ kind }) => kind)),
+      [['result'], ['result']],
+    );
+    assert.equal(JSON.parse(textOf(asked.events[0])), { result: { roots: [] } });
+    assert.equal(
+      messages.map(({ kind, method }) => [kind, method]),
+      [
+        ['request', 'roots/list'],
+        ['notification', 'notifications/message'],
+      ],
+    );
+    other.unsubscribe();
+  }));
+
+test('refuses what nobody is there to answer, and gives signs of life itself', () =>
+  withStdio(fixture(), async (transport) => {
+    const upstream = await open(transport);
+    const other = upstream.exchange(callTool('sleep', { ms: 60_000 })).subscribe();
+    const unheard = await see(upstream.exchange(ask('roots/list', {})));
+    assert.is(JSON.parse(textOf(unheard.events[0])).error.code, -32601);
+    other.unsubscribe();
+    const { events } = await see(upstream.exchange(ask('ping', {})));
+    assert.equal(JSON.parse(textOf(events[0])), { result: {} });
+  }));
+
+test('passes on what a server asks by itself as soon as it may', () =>
+  withStdio(
+    scripted(
+      '',
+      `process.stdin.on('data', (data) => {
+        if (String(data).includes('notifications/initialized')) say({ jsonrpc: '2.0', id: 1, method: 'roots/list' });
+      });`,
+    ),
+    async (transport) => {
+      const upstream = await open(transport);
+      const messages: ServerMessage[] = [];
+      upstream.messages$.subscribe((message) => messages.push(message));
+      await until(() => messages.length > 0, 'the server asked');
+      assert.equal(
+        messages.map(({ method }) => method),
+        ['roots/list'],
+      );
+    },
+  ));
+
+test('the shared process may still ask for nothing', () =>
+  withStdio(fixture(), async (transport) => {
+    await open(transport);
+    const { events } = await see(transport.exchange(ask('elicitation/create', {})));
+    assert.equal(
+      events.map(({ kind }) => kind),
+      ['result'],
+    );
+    assert.is(JSON.parse(textOf(events[0])).error.code, -32601);
+  }));
+
+test('starts the programs of a burst a few at a time, and gets all of them', () =>
+  withStdio(fixture(), async (transport) => {
+    const upstreams = await Promise.all(Array.from({ length: STARTS_AT_ONCE + 2 }, () => open(transport)));
+    const pids = await Promise.all(upstreams.map((upstream) => answerTo(upstream, 'pid')));
+    assert.is(new Set(pids).size, upstreams.length);
+  }));
+
+test('keeps one process waiting for the next client, once there was a first', () =>
+  withStdio(fixture('--slow-start=200'), async (transport) => {
+    const first = await open(transport);
+    assert.is(typeof (await answerTo(first, 'pid')), 'string');
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    const beganAt = performance.now();
+    await open(transport);
+    assert.ok(performance.now() - beganAt < 200, 'it was started already');
+  }));
+
+test('leaves nothing behind: processes in use, in waiting and just starting end with the transport', async () => {
+  const transport = await openStdio(fixture());
+  const upstreams = [await open(transport), await open(transport)];
+  const pids = await Promise.all([transport, ...upstreams].map((one) => answerTo(one, 'pid')));
+  const left = see(
+    upstreams[0]?.exchange(callTool('sleep', { ms: 60_000 })) ?? transport.exchange(ask('', {})),
+  );
+  await answerTo(upstreams[1] ?? transport, 'pid');
+  const starting = codeOf(open(transport));
+  await transport.close();
+  assert.is(await starting, 'BACKEND_UNAVAILABLE');
+  assert.is(failure((await left).end)?.code, 'BACKEND_UNAVAILABLE');
+  assert.equal(
+    pids.map((pid) => isRunning(Number(pid))),
+    [false, false, false],
+  );
+  assert.is(await codeOf(open(transport)), 'BACKEND_UNAVAILABLE');
+});
+
+test('its end is its own: the others and the shared process go on', () =>
+  withStdio(fixture(), async (transport) => {
+    const [one, two] = [await open(transport), await open(transport)];
+    const pid = Number(await answerTo(one, 'pid'));
+    let isOver = false;
+    one.messages$.subscribe({
+      complete: () => {
+        isOver = true;
+      },
+    });
+    await one.close();
+    assert.equal([isOver, isRunning(pid)], [true, false]);
+    const { end } = await see(one.exchange(callTool('pid', {})));
+    assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+    assert.is(await answerTo(two, 'count'), '1');
+    assert.is(await answerTo(transport, 'count'), '1');
+    one.notify('notifications/roots/list_changed', {}); // dropped
+  }));
+
+test('is of the legacy era with a server of both, whose shared process is of the modern one', () =>
+  withStdio(fixture('--era=dual'), async (transport) => {
+    const upstream = await open(transport);
+    assert.equal([transport.peer.era, upstream.peer.era], ['modern', 'legacy']);
+    const { declared } = JSON.parse(await answerTo(upstream, 'client'));
+    assert.equal(declared, PROFILE);
+  }));
+
+test('is not opened by bare servers, nor when nobody wants it any more', async () => {
+  await withStdio(fixture('--era=bare'), async (transport) => {
+    assert.is(await transport.openUpstream(PROFILE, new AbortController().signal), undefined);
+  });
+  await withStdio(fixture(), async (transport) => {
+    const error = await transport
+      .openUpstream(PROFILE, AbortSignal.abort())
+      .catch((thrown: unknown) => thrown);
+    assert.is(error instanceof GatewayError && error.facts.reason, 'its start was called off');
+  });
+});
+
+test('stops the process when the opening is called off', () =>
+  withStdio(
+    scripted('', 'if (process.ppid && !process.env.FIRST) console.error(process.pid)'),
+    async (transport) => {
+      const caller = new AbortController();
+      const opening = transport.openUpstream(PROFILE, caller.signal).catch((thrown: unknown) => thrown);
+      caller.abort();
+      const error = await opening;
+      assert.is(error instanceof GatewayError && error.facts.reason, 'its start was called off');
+      const pid = error instanceof GatewayError ? error.facts.stderr?.[0] : undefined;
+      assert.not(pid !== undefined && isRunning(Number(pid)));
+    },
+  ));
+
+test.run();
+
+function open(transport: Transport): Promise<Upstream> {
+  return openFor(transport, PROFILE);
+}
+
+async function answerTo(conversation: Upstream, tool: string): Promise<string> {
+  return textOf((await see(conversation.exchange(callTool(tool, {})))).events.at(-1));
+}
+
+function ask(method: string, params: JsonObject) {
+  return callTool('ask', { method, params });
+}
+
+/** Sees an exchange to its end, with somebody who answers what is asked in it. */
+async function answering(
+  upstream: Upstream,
+  request: ReturnType<typeof callTool>,
+  onRequest: (asked: ServerRequest) => void,
+) {
+  const exchange$ = upstream.exchange(request);
+  const events: ExchangeEvent[] = [];
+  const end = await new Promise<'completed' | GatewayError>((resolve) => {
+    exchange$.subscribe({
+      next: (event) => {
+        events.push(event);
+        if (event.kind === 'request') onRequest(event);
+      },
+      error: resolve,
+      complete: () => resolve('completed'),
+    });
+  });
+  return { events, end };
+}

@@ -1,0 +1,150 @@
+// The stdio transport: the conformance suite over real programs in every era, then how it opens and closes.
+
+import * as assert from 'uvu/assert';
+import { stdio } from '../../../src/transports/stdio/stdio.ts';
+import type { Closed } from '../../../src/transports/transport.ts';
+import {
+  callTool,
+  failure,
+  instanceDefinition,
+  openOptions,
+  see,
+  textOf,
+  transportConformance,
+  until,
+} from '../../conformance/transport.ts';
+import { isRunning } from '../../helpers/is-running.ts';
+import { suite } from '../../helpers/suite.ts';
+import { fixture, openStdio, refusal, scripted, withStdio } from './open-stdio.ts';
+
+const test = suite('stdio transport');
+
+for (const [name, flags] of [
+  ['a legacy server of the TypeScript kind', ['--era=legacy']],
+  ['a legacy server of the Python kind', ['--era=legacy', '--id-first']],
+  ['a modern server', ['--era=modern']],
+  ['a bare server', ['--era=bare']],
+] as const) {
+  transportConformance(test, { name, open: async () => ({ transport: await openStdio(fixture(...flags)) }) });
+}
+
+test('learns in the handshake who the peer is', async () => {
+  const eras = { legacy: '2025-11-25', dual: '2026-07-28', modern: '2026-07-28', bare: '' };
+  for (const [era, protocolVersion] of Object.entries(eras)) {
+    await withStdio(fixture(`--era=${era}`, '--name=me'), async ({ peer }) => {
+      assert.is(peer.protocolVersion, protocolVersion);
+      assert.is(peer.era, era === 'dual' ? 'modern' : era);
+      assert.is(peer.serverName === 'me', era !== 'bare');
+    });
+  }
+});
+
+test('gives the program its own variables and no others of the gateway', async () => {
+  const { command, args } = fixture();
+  const transport = await openStdio({ command, args, env: { API_TOKEN: 'for the server' } });
+  const { events } = await see(transport.exchange(callTool('env', {})));
+  const environment = JSON.parse(textOf(events[0]));
+  await transport.close();
+  assert.is(environment.API_TOKEN, 'for the server');
+  assert.is(environment.PATH, process.env.PATH);
+  assert.equal(
+    Object.keys(environment).filter((name) => name.startsWith('npm_') || name === 'USER'),
+    [],
+  );
+});
+
+test('reports pid and stderr', async () => {
+  await withStdio(fixture('--name=me'), async (transport) => {
+    const { events } = await see(transport.exchange(callTool('pid', {})));
+    assert.is(String(transport.facts().pid), textOf(events[0]));
+    await until(() => transport.facts().stderr.length > 0, 'stderr was read');
+    assert.equal(transport.facts().stderr, ['me ready']);
+  });
+});
+
+test('tolerates a server that talks on stdout before and between its answers', async () => {
+  await withStdio(fixture('--stdout-noise'), async (transport) => {
+    const { events } = await see(transport.exchange(callTool('echo', { text: 'heard' })));
+    assert.is(textOf(events[0]), 'heard');
+    assert.ok(transport.facts().strayMessages >= 4);
+  });
+});
+
+test('waits for a slow server', async () => {
+  await withStdio(fixture('--slow-start=300'), async ({ peer }) =>
+    assert.is(peer.serverName, 'stdio-fixture'),
+  );
+});
+
+test('does not open when the program refuses to start, and keeps its last words out of the message', async () => {
+  const error = await refusal(openStdio(fixture('--refuse-start')));
+  assert.is(error.message, 'The backend is unavailable: exited with code 3.');
+  assert.equal(error.facts.stderr, ['refusing to start: the fixture was told so']);
+});
+
+test('does not open without a program', async () => {
+  const missing = await refusal(openStdio({ command: 'no-such-program', args: [], env: {} }));
+  assert.match(missing.message, 'could not be started: ENOENT, there is no program "no-such-program"');
+  const none = await refusal(stdio.open(instanceDefinition({}), openOptions()));
+  assert.match(none.message, 'no command is given');
+});
+
+test('starts nothing when the opening was called off before', async () => {
+  const error = await refusal(openStdio(fixture(), { signal: AbortSignal.abort() }));
+  assert.equal(
+    [error.message, error.cause],
+    ['The backend is unavailable: its start was called off.', undefined],
+  );
+});
+
+test('tells in closed$ that the program exited by itself', async () => {
+  const transport = await openStdio(fixture('--exit-after=1'));
+  const closings: Closed[] = [];
+  const closed = new Promise<void>((resolve) => {
+    transport.closed$.subscribe({ next: (closing) => closings.push(closing), complete: resolve });
+  });
+  const { events } = await see(transport.exchange(callTool('echo', { text: 'last words' })));
+  assert.is(textOf(events[0]), 'last words');
+  await closed;
+  assert.equal(closings, [{ reason: 'exited with code 1', expected: false }]);
+  const { end } = await see(transport.exchange(callTool('echo', { text: 'too late' })));
+  assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+  assert.is(transport.facts().pid, null);
+  await transport.close();
+});
+
+test.needs(process.platform !== 'win32', 'Windows knows no process groups')(
+  'leaves nothing behind of a server that ignores everything and has a child',
+  async () => {
+    const flags = ['--ignore-stdin-end', '--ignore-sigterm', '--spawn-grandchild'];
+    const transport = await openStdio(fixture(...flags));
+    await until(() => transport.facts().stderr.length > 0, 'the server told of its child');
+    const grandchild = Number(/grandchild (\d+)/.exec(transport.facts().stderr.join())?.[1]);
+    const pids = [Number(transport.facts().pid), grandchild];
+    assert.equal(pids.map(isRunning), [true, true]);
+    await transport.close();
+    assert.equal(pids.map(isRunning), [false, false]);
+  },
+);
+
+test('answers what is pending before it goes down the ladder', async () => {
+  const transport = await openStdio(fixture('--ignore-stdin-end', '--ignore-sigterm'));
+  const pending = see(transport.exchange(callTool('sleep', { ms: 60_000 })));
+  let stopped = false;
+  const closing = transport.close().then(() => {
+    stopped = true;
+  });
+  await pending;
+  assert.not(stopped);
+  await closing;
+});
+
+test('ends by the end of stdin when the server behaves', async () => {
+  const transport = await openStdio(
+    scripted('', "process.stdin.on('end', () => console.error('said goodbye'))"),
+  );
+  await transport.close();
+  assert.equal(transport.facts().stderr, ['said goodbye']);
+});
+
+test.run();

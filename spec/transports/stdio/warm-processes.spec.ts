@@ -1,0 +1,187 @@
+// The processes of one instance for single clients: how many there are, and when those that wait begin and end. Time is
+// simulated.
+
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { ReplaySubject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { ANONYMOUS } from '../../../src/domain/account.ts';
+import { queueFull } from '../../../src/domain/backend-errors.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import {
+  type OwnProcess,
+  START_HELD_MS,
+  STARTS_AT_ONCE,
+  STARTS_PER_OWNER,
+  WARM_IDLE_MS,
+  WarmProcesses,
+} from '../../../src/transports/stdio/warm-processes.ts';
+import type { Closed } from '../../../src/transports/transport.ts';
+import { codeOf } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('warm processes');
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
+test.after.each(() => mock.timers.reset());
+
+test('starts nothing before the first is opened', async () => {
+  const { started, pool, open } = make();
+  assert.equal([started.length, pool.size], [0, 0]);
+  await open();
+  assert.equal([started.length, pool.size], [1 + LIMITS.warmProcesses, 1 + LIMITS.warmProcesses]);
+});
+
+test('gives the one that waits away first, and has another wait then', async () => {
+  const { started, open } = make();
+  await open();
+  assert.is(await open(), started[1]);
+  assert.is(started.length, 2 + LIMITS.warmProcesses);
+});
+
+test('has none wait for a program that could not be opened', async () => {
+  const { started, pool } = make();
+  const greet = () => Promise.reject(queueFull('it is sick'));
+  assert.is(await codeOf(pool.open({ ...turnOf(), greet })), 'QUEUE_FULL');
+  assert.is(started.length, 1);
+});
+
+test('ends one that nobody came for, and none that was taken', async () => {
+  const { started, pool, open } = make();
+  await open();
+  await open();
+  mock.timers.tick(WARM_IDLE_MS - 1);
+  assert.equal(endings(started), [0, 0, 0]);
+  mock.timers.tick(1);
+  assert.equal(endings(started), [0, 0, 1]);
+  assert.is(pool.size, 2);
+});
+
+test('drops one that dies while it waits, and does not start another for it', async () => {
+  const { started, pool, open } = make();
+  await open();
+  started[1]?.die();
+  assert.equal([started.length, pool.size, started[1]?.endings], [2, 1, 1]);
+  assert.is(await open(), started[2]);
+});
+
+test('has no more than the limit, and counts one until nothing is left of it', async () => {
+  const { started, open } = make();
+  for (let count = 0; count < LIMITS.isolatedProcesses; count += 1) await open();
+  assert.is(started.length, LIMITS.isolatedProcesses, 'nobody could take one that waits');
+  assert.is(await codeOf(open()), 'QUEUE_FULL');
+  started[0]?.die();
+  assert.is(await codeOf(open()), 'QUEUE_FULL');
+  started[0]?.vanish();
+  await turn();
+  assert.is(await open(), started.at(-1));
+});
+
+test('has as many as it is told', async () => {
+  const { started, open } = make(2);
+  await open();
+  await open();
+  assert.equal([await codeOf(open()), started.length], ['QUEUE_FULL', 2]);
+});
+
+test('starts a few of a burst at a time, and counts those that wait', async () => {
+  const { started, pool } = make();
+  const greeted: PromiseWithResolvers<void>[] = [];
+  const greet = () => {
+    const greeting = Promise.withResolvers<void>();
+    greeted.push(greeting);
+    return greeting.promise;
+  };
+  const open = () => pool.open({ ...turnOf(), greet });
+  const burst = Array.from({ length: LIMITS.isolatedProcesses }, open);
+  assert.is(await codeOf(open()), 'QUEUE_FULL');
+  assert.is(started.length, STARTS_AT_ONCE);
+  for (let next = 0; next < greeted.length; next += 1) {
+    assert.ok(started.length <= next + STARTS_AT_ONCE);
+    greeted[next]?.resolve();
+    await turn();
+  }
+  await Promise.all(burst);
+  assert.is(started.length, LIMITS.isolatedProcesses);
+});
+
+test('lets the programs of one owner that hang delay nobody else', async () => {
+  const { started, pool } = make();
+  const greet = () => new Promise<never>(() => undefined);
+  for (let count = 0; count < 16; count += 1) void pool.open({ ...turnOf('ada'), greet });
+  assert.is(started.length, STARTS_PER_OWNER);
+  assert.is(await pool.open({ ...turnOf('bo'), greet: async (process) => process }), started.at(-1));
+  mock.timers.tick(START_HELD_MS);
+  await turn();
+  assert.is(started.length, 1 + 2 * STARTS_PER_OWNER, 'those that hang do not hold up their own for ever');
+});
+
+test('starts none any more for those who wait when it closes', async () => {
+  const { started, pool } = make();
+  const failing = Promise.withResolvers<void>();
+  const open = () => pool.open({ ...turnOf(), greet: () => failing.promise });
+  const burst = Array.from({ length: STARTS_AT_ONCE + 2 }, () => codeOf(open()));
+  void pool.close();
+  failing.reject(queueFull('it was closed'));
+  assert.equal((await Promise.all(burst)).slice(-2), ['BACKEND_UNAVAILABLE', 'BACKEND_UNAVAILABLE']);
+  assert.is(started.length, STARTS_AT_ONCE);
+});
+
+test('ends all of them when it closes, and starts none after', async () => {
+  const { started, pool, open } = make();
+  await open();
+  let isOver = false;
+  const closing = pool.close().then(() => {
+    isOver = true;
+  });
+  assert.equal(endings(started), [1, 1]);
+  started[0]?.vanish();
+  await turn();
+  assert.is(isOver, false, 'one is left');
+  started[1]?.vanish();
+  await closing;
+  assert.is(await codeOf(open()), 'BACKEND_UNAVAILABLE');
+  assert.is(started.length, 2);
+});
+
+test.run();
+
+class Fake implements OwnProcess {
+  readonly closed$ = new ReplaySubject<Closed>(1);
+  readonly #gone = Promise.withResolvers<void>();
+  endings = 0;
+
+  close(): Promise<void> {
+    this.endings += 1;
+    return this.#gone.promise;
+  }
+  /** It is dead; what it started may be left. */
+  die(): void {
+    this.closed$.next({ reason: 'exited with code 1', expected: false });
+    this.closed$.complete();
+  }
+  /** Nothing is left of it. */
+  vanish(): void {
+    this.#gone.resolve();
+  }
+}
+
+function make(most?: number) {
+  const started: Fake[] = [];
+  const start = () => {
+    const process = new Fake();
+    started.push(process);
+    return process;
+  };
+  const pool = new WarmProcesses(start, { patienceMs: 30_000, most });
+  const open = () => pool.open({ ...turnOf(), greet: async (process) => process });
+  return { started, pool, open };
+}
+
+function turnOf(ownerId: string = ANONYMOUS.id) {
+  const { signal } = new AbortController();
+  return { ownerId, signal, calledOff: () => queueFull('nobody wants it') };
+}
+
+function endings(started: readonly Fake[]): number[] {
+  return started.map((process) => process.endings);
+}

@@ -1,0 +1,208 @@
+// One call on its way: choose, count, send, wait, and on to the next instance when that is safe. Choosing and counting
+// happen in one synchronous block. Whom it chooses is who-is-next.ts, whether it may be made again failover.ts; who may call,
+// and the rules in full, are in dispatcher.ts.
+
+import { type Subscriber, Subscription } from 'rxjs';
+import { backendTimeout, queueFull } from '../../domain/backend-errors.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
+import type { GatewayEvent } from '../../domain/events.ts';
+import type { Answer, ExchangeEvent } from '../../domain/exchange.ts';
+import { atInstance } from '../../domain/failures.ts';
+import type { Fleet } from '../fleet.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { finishedFact, refusedFact, retriedFact } from './call-facts.ts';
+import { asSent, type CallOrder } from './call-order.ts';
+import { Deadline } from './deadline.ts';
+import { affords, isRepeatable, mayGoOn } from './failover.ts';
+import type { ExchangeEnding } from './reply.ts';
+import type { RetryBudget } from './retry-budget.ts';
+import { certainlyLacksTool, isOnlyFull, mayLackTool, whoIsNext } from './who-is-next.ts';
+import { whyNobody } from './why-nobody.ts';
+
+export interface CallParts extends Clock {
+  readonly budget: RetryBudget;
+  readonly fleet: Pick<Fleet, 'members'>;
+  readonly emit: (event: GatewayEvent) => void;
+  /** False while the gateway closes: nothing new is started. */
+  readonly isAccepting: () => boolean;
+}
+
+/** From the first choice to the end; the subscriber hears of it once. */
+export class Call {
+  readonly #parts: CallParts;
+  readonly #order: CallOrder;
+  readonly #subscriber: Subscriber<Answer>;
+  readonly #deadline: Deadline;
+  #tried: Set<string> | undefined;
+  #retries = 0;
+  #isAnswering = false;
+  /** The tool that is wanted, once somebody turned out not to have it. */
+  #lackedTool: string | undefined;
+  /** The last instance it was sent to. */
+  #asked: InstanceRef | undefined;
+  #lastFailure: { readonly ref: InstanceRef; readonly error: GatewayError } | undefined;
+  #overdue: GatewayError | undefined;
+  #attempt: Subscription | undefined;
+  #leaveLine: (() => void) | undefined;
+
+  constructor(parts: CallParts, order: CallOrder, subscriber: Subscriber<Answer>) {
+    this.#parts = parts;
+    this.#order = order;
+    this.#subscriber = subscriber;
+    const { timeoutMs, request } = order;
+    this.#deadline = new Deadline(parts, timeoutMs, (passedMs) => this.#late(passedMs), request.cameAtMs);
+  }
+
+  begin(): void {
+    this.#try();
+  }
+
+  end(): void {
+    this.#deadline.end();
+    this.#leaveLine?.();
+    this.#attempt?.unsubscribe();
+  }
+
+  /** Chooses and sends in one block, or looks up the tool, or waits, or gives up. True when it was sent. */
+  #try(): boolean {
+    if (this.#subscriber.closed) return false;
+    let ref = whoIsNext(this.#order, this.#tried);
+    while (ref !== undefined && certainlyLacksTool(this.#order, ref)) {
+      this.#passOver(ref);
+      ref = whoIsNext(this.#order, this.#tried);
+    }
+    if (ref === undefined) this.#wait();
+    else if (mayLackTool(this.#order, ref)) this.#lookAgain(ref);
+    else if (!this.#affordsToGoOn()) this.#giveUp();
+    else return this.#send(ref);
+    return false;
+  }
+
+  #passOver(ref: InstanceRef): void {
+    this.#lackedTool = this.#order.wantedTool;
+    this.#exclude(ref);
+  }
+
+  #exclude(ref: InstanceRef): void {
+    this.#tried ??= new Set();
+    this.#tried.add(ref.id);
+  }
+
+  /** An unknown tool may be a new one: the list is looked up once more before the caller hears 404. */
+  #lookAgain(ref: InstanceRef): void {
+    this.#stepOutOfLine();
+    const lookedUp = ref.tools?.lookUp();
+    if (lookedUp === undefined) this.#giveUp(this.#failure() ?? queueFull(this.#order.group.template));
+    void lookedUp?.then(() => {
+      // However old the list is by now: this instance was asked, and it is not asked again.
+      if (mayLackTool(this.#order, ref)) this.#passOver(ref);
+      this.#try();
+    });
+  }
+
+  /** False when its caller left on hearing of the retry. */
+  #send(ref: InstanceRef): boolean {
+    this.#stepOutOfLine();
+    if (this.#lastFailure !== undefined) this.#tellRetry(this.#lastFailure);
+    if (this.#subscriber.closed) return false;
+    this.#asked = ref;
+    const { request, upstream } = this.#order;
+    const mayRepeat = isRepeatable(request, ref);
+    const exchange$ = ref.exchange(asSent(request), {
+      finished: (ending) => this.#finished(ref, ending),
+      overdue: () => this.#overdue,
+      rested: () => this.#order.group.line.advance(),
+      upstream,
+    });
+    // Set before subscribing: an attempt that fails at once is followed by the next one in there.
+    const attempt = new Subscription();
+    this.#attempt = attempt;
+    attempt.add(
+      exchange$.subscribe({
+        next: (event) => this.#pass(ref, event),
+        error: (thrown: unknown) => this.#failed(ref, asGatewayError(thrown), mayRepeat),
+        complete: () => this.#subscriber.complete(),
+      }),
+    );
+    return true;
+  }
+
+  #pass(ref: InstanceRef, event: ExchangeEvent): void {
+    this.#isAnswering = true;
+    this.#deadline.heard();
+    const passed = event.kind === 'request' ? this.#deadline.standStillFor(event) : event;
+    this.#subscriber.next({ event: passed, instanceId: ref.id, serverId: ref.serverId });
+  }
+
+  #failed(ref: InstanceRef, error: GatewayError, mayRepeat: boolean): void {
+    this.#attempt = undefined;
+    this.#lastFailure = { ref, error };
+    this.#exclude(ref);
+    if (this.#mayGoOn(error, mayRepeat)) this.#try();
+    else this.#giveUp();
+  }
+
+  #mayGoOn({ delivered }: GatewayError, mayRepeat: boolean): boolean {
+    const { pinned, group } = this.#order;
+    if (this.#isAnswering || pinned !== undefined || this.#retries >= group.policy.maxRetries) return false;
+    return mayGoOn(delivered, mayRepeat);
+  }
+
+  #affordsToGoOn(): boolean {
+    return this.#lastFailure === undefined || affords(this.#parts.budget, this.#lastFailure.error.delivered);
+  }
+
+  #tellRetry({ ref, error }: { readonly ref: InstanceRef; readonly error: GatewayError }): void {
+    this.#retries += 1;
+    this.#parts.emit(retriedFact(ref, this.#order.request.method, error.code));
+  }
+
+  /** Joins the line, or keeps its place there, while somebody who may serve it is only full. */
+  #wait(): void {
+    const { group } = this.#order;
+    const isWorthIt = isOnlyFull(this.#order, this.#tried);
+    if (!isWorthIt) this.#giveUp();
+    if (!isWorthIt || this.#leaveLine !== undefined) return;
+    const giveUp = () => this.#giveUp(this.#failure() ?? queueFull(group.template));
+    this.#leaveLine = group.line.join(group.longestLine, () => this.#try(), giveUp);
+    if (this.#leaveLine === undefined) giveUp();
+  }
+
+  #stepOutOfLine(): void {
+    this.#leaveLine?.();
+    this.#leaveLine = undefined;
+  }
+
+  #failure(): GatewayError | undefined {
+    return this.#lastFailure && atInstance(this.#lastFailure.error, this.#lastFailure.ref.id);
+  }
+
+  #whyNobody(): GatewayError {
+    if (!this.#parts.isAccepting()) return shuttingDown();
+    const { pinned, group } = this.#order;
+    const { template } = group;
+    const search = { template, pinned, lackedTool: this.#lackedTool, tried: this.#tried };
+    return whyNobody(search, this.#parts.fleet.members(template));
+  }
+
+  /** The last word. A call that never reached an instance is told as refused; one that did was told by its end there. */
+  #giveUp(error: GatewayError = this.#failure() ?? this.#whyNobody()): void {
+    const { group, request } = this.#order;
+    this.#stepOutOfLine(); // first: what the caller does in its error handler may move the line
+    if (this.#asked === undefined) this.#parts.emit(refusedFact(group.template, request.method, error.code));
+    this.#subscriber.error(error);
+  }
+
+  #finished(ref: InstanceRef, ending: ExchangeEnding): void {
+    this.#parts.emit(finishedFact(ref, this.#order.request.method, ending));
+    this.#order.group.line.advance();
+  }
+
+  #late(passedMs: number): void {
+    const mayHaveArrived = this.#attempt !== undefined || this.#lastFailure?.error.delivered === 'unknown';
+    const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
+    this.#overdue = this.#asked === undefined ? overdue : atInstance(overdue, this.#asked.id);
+    this.#giveUp(this.#overdue);
+  }
+}

@@ -1,0 +1,99 @@
+// Carries calls to instances: who may call, which template or instance is meant, and what a call may expect. How one
+// call finds its instance is call.ts; answers come straight from the transport.
+
+import { Observable } from 'rxjs';
+import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import type { Upstream } from '../../transports/transport.ts';
+import type { Fleet } from '../fleet.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { Call, type CallParts } from './call.ts';
+import { refusedFact, startedFact } from './call-facts.ts';
+import { type CallOrder, toolOf } from './call-order.ts';
+
+export interface ExchangeOptions {
+  /** Ms until the first answer; each notification starts it anew. Default: the template's policy. */
+  readonly timeoutMs?: number;
+  /** Only this instance may answer: no balancing, no failover. */
+  readonly instanceId?: string;
+  /** False: a tool that no list has is called all the same, and the backend says what it thinks of it. Default true. */
+  readonly looksUpTools?: boolean;
+  /** True for what goes on with something at that instance: it may be drained, or unhealthy, meanwhile. Default false. */
+  readonly goesOn?: boolean;
+}
+
+export type WithinOptions = Pick<ExchangeOptions, 'timeoutMs' | 'goesOn'>;
+
+export interface DispatcherParts extends CallParts {
+  readonly fleet: Fleet;
+}
+
+export class Dispatcher {
+  readonly #parts: DispatcherParts;
+
+  constructor(parts: DispatcherParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Cold: subscribing starts the call, unsubscribing cancels it on the backend. Emits what the instance says, errors
+   * with GatewayError: TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, NO_HEALTHY_INSTANCE, QUEUE_FULL, TOOL_NOT_FOUND,
+   * BACKEND_UNAVAILABLE, BACKEND_TIMEOUT, SHUTTING_DOWN. Failover: `delivered: 'no'` goes on to another instance, at
+   * most `maxRetries` times and never to the same one twice; `'unknown'` only for what is safe to repeat, within the
+   * retry budget; never after the first message. The last failure is the one that is told. Source: ADR 9.
+   */
+  exchange(template: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<Answer> {
+    return this.#carry(template, request, () => {
+      const { fleet } = this.#parts;
+      const group = fleet.groups.require(template);
+      const {
+        instanceId,
+        timeoutMs = group.policy.callTimeoutMs,
+        looksUpTools = true,
+        goesOn = false,
+      } = options;
+      const pinned = instanceId === undefined ? undefined : fleet.get(template, instanceId);
+      const wantedTool = looksUpTools ? toolOf(request) : undefined;
+      return { group, request, wantedTool, pinned, goesOn, upstream: undefined, timeoutMs };
+    });
+  }
+
+  /**
+   * Like `exchange`, on this very instance and, if given, through the conversation that one client has with it. Tools are
+   * not looked up. BACKEND_UNAVAILABLE, `delivered: 'no'`, when the instance is not healthy, or drains, or has left.
+   */
+  within(
+    ref: InstanceRef,
+    upstream: Upstream | undefined,
+    request: ExchangeRequest,
+    options: WithinOptions = {},
+  ): Observable<Answer> {
+    return this.#carry(ref.template, request, () => {
+      const group = this.#parts.fleet.group(ref.template);
+      const { timeoutMs = group.policy.callTimeoutMs, goesOn = false } = options;
+      return { group, request, wantedTool: undefined, pinned: ref, goesOn, upstream, timeoutMs };
+    });
+  }
+
+  /** `orderOf` throws when it is plain from the start that nobody can take the call. */
+  #carry(template: string, { method }: ExchangeRequest, orderOf: () => CallOrder): Observable<Answer> {
+    return new Observable((subscriber) => {
+      const { emit, budget, isAccepting } = this.#parts;
+      emit(startedFact(template, method));
+      let order: CallOrder;
+      try {
+        if (!isAccepting()) throw shuttingDown();
+        order = orderOf();
+      } catch (thrown) {
+        const error = asGatewayError(thrown);
+        emit(refusedFact(template, method, error.code));
+        subscriber.error(error);
+        return;
+      }
+      budget.countCall();
+      const call = new Call(this.#parts, order, subscriber);
+      subscriber.add(() => call.end());
+      call.begin();
+    });
+  }
+}

@@ -1,0 +1,153 @@
+// One caller waiting for one exchange: passes every event on at once, past all mailboxes, and remembers how it went.
+// The instance actor counts; the session feeds; the dispatcher decides what a failure means.
+
+import type { Observable, Subscriber, Subscription } from 'rxjs';
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { answeredOnce, type ClientReply, type ServerRequest } from '../../domain/client.ts';
+import { asGatewayError, GatewayError } from '../../domain/errors.ts';
+import type { ExchangeOutcome } from '../../domain/events.ts';
+import { type ExchangeEvent, isFinal } from '../../domain/exchange.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import type { Places } from '../instances/places.ts';
+
+/** How an exchange ended, for the instance's statistics. */
+export interface ExchangeEnding {
+  readonly outcome: ExchangeOutcome;
+  readonly durationMs: number;
+  /** Set when the outcome is `failed`. */
+  readonly error: GatewayError | undefined;
+}
+
+/** What a call does while its backend waits for its client. */
+export interface Resting {
+  readonly places: Places;
+  readonly ownerId: string;
+  /** Told that it gave its place back. */
+  readonly rested?: (() => void) | undefined;
+}
+
+/** Answered exactly once: by the events of a transport, by a refusal, or not at all because the caller went away. */
+export class Reply {
+  readonly #subscriber: Subscriber<ExchangeEvent>;
+  readonly #now: () => number;
+  readonly #startedAt: number;
+  readonly #resting: Resting | undefined;
+  #source: Subscription | undefined;
+  #heard: (() => void) | undefined;
+  #isTaken = false;
+  #outcome: ExchangeOutcome = 'cancelled';
+  #error: GatewayError | undefined;
+  /** What the client was asked and has not answered. */
+  #unanswered = 0;
+  #isResting = false;
+
+  /** `resting`: where it gives its place back. Default: nowhere. */
+  constructor(subscriber: Subscriber<ExchangeEvent>, now: () => number, resting?: Resting) {
+    this.#subscriber = subscriber;
+    this.#now = now;
+    this.#resting = resting;
+    this.#startedAt = now();
+  }
+
+  /** False until somebody undertook to answer it. */
+  get isTaken(): boolean {
+    return this.#isTaken;
+  }
+
+  /** Feeds the caller from a transport. `heard` is called at every sign of life. */
+  follow(source: Observable<ExchangeEvent>, heard: () => void): void {
+    this.#isTaken = true;
+    if (this.#subscriber.closed) return;
+    this.#heard = heard;
+    const subscription = source.subscribe(this);
+    if (this.#subscriber.closed) subscription.unsubscribe();
+    else this.#source = subscription;
+  }
+
+  /** What comes behind the answer is not passed on. */
+  next(event: ExchangeEvent): void {
+    if (this.#isAnswered) return;
+    this.#heard?.();
+    if (isFinal(event)) this.#outcome = event.kind;
+    if (event.kind === 'request') this.#ask(event);
+    else this.#subscriber.next(event);
+  }
+
+  error(thrown: unknown): void {
+    this.#isTaken = true;
+    if (this.#isAnswered) {
+      this.#subscriber.complete();
+      return;
+    }
+    this.#error = failureOf(thrown);
+    this.#outcome = 'failed';
+    this.#subscriber.error(this.#error);
+  }
+
+  complete(): void {
+    if (this.#isAnswered) this.#subscriber.complete();
+    else
+      this.error(
+        backendUnavailable('it ended without an answer', { delivered: 'unknown', suspicious: true }),
+      );
+  }
+
+  /**
+   * Ends what is still running on the backend; called in the teardown of the caller's subscription. `overdue` is given
+   * when it was not the caller who lost patience but the gateway: then the exchange has failed.
+   */
+  end(overdue?: GatewayError): ExchangeEnding {
+    this.#source?.unsubscribe();
+    this.#goOn();
+    const isOverdue = overdue !== undefined && this.#outcome === 'cancelled';
+    return {
+      outcome: isOverdue ? 'failed' : this.#outcome,
+      durationMs: this.#now() - this.#startedAt,
+      error: isOverdue ? overdue : this.#error,
+    };
+  }
+
+  #ask(request: ServerRequest): void {
+    if (this.#mayRest()) this.#passOn(request);
+    else request.answer(TOO_MANY_WAIT);
+  }
+
+  /** Passed on before others hear of the free place: it may be answered in there. */
+  #passOn(request: ServerRequest): void {
+    this.#unanswered += 1;
+    const passed = answeredOnce(request, () => {
+      this.#unanswered -= 1;
+      if (this.#unanswered === 0) this.#goOn();
+    });
+    this.#subscriber.next(passed);
+    if (this.#isResting) this.#resting?.rested?.();
+  }
+
+  #mayRest(): boolean {
+    if (this.#resting === undefined || this.#isResting) return true;
+    this.#isResting = this.#resting.places.rest(this.#resting.ownerId);
+    return this.#isResting;
+  }
+
+  #goOn(): void {
+    if (!this.#isResting) return;
+    this.#isResting = false;
+    this.#resting?.places.goOn(this.#resting.ownerId);
+  }
+
+  get #isAnswered(): boolean {
+    return this.#outcome === 'result' || this.#outcome === 'error';
+  }
+}
+
+/** What a backend hears whose client has to answer too many others already. */
+const TOO_MANY_WAIT: ClientReply = {
+  error: { code: RPC.internalError, message: 'Too many calls wait for an answer of their client.' },
+};
+
+/** A failure that does not say how far the request came may have come all the way: nobody repeats it unasked. */
+function failureOf(thrown: unknown): GatewayError {
+  const error = asGatewayError(thrown);
+  if (error.facts.delivered !== undefined) return error;
+  return new GatewayError(error.code, error.message, { ...error.facts, delivered: 'unknown' });
+}

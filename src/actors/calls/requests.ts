@@ -1,0 +1,99 @@
+// Requests for those who do not stream: one promise each, for a result, for a whole list, or for what the error answer of
+// a backend means. How a request finds its instance is dispatcher.ts.
+
+import type { Observable } from 'rxjs';
+import { errorOfAnswer, needsList } from '../../domain/answer-errors.ts';
+import type { GatewayError } from '../../domain/errors.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { atInstance } from '../../domain/failures.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { JsonRpcError } from '../../domain/jsonrpc.ts';
+import type { ListField } from '../../domain/mcp.ts';
+import type { ExchangeOptions } from './dispatcher.ts';
+import { finalAnswer, isUnknownMethod, resultOf } from './final-answer.ts';
+import { gatherPages } from './list-pages.ts';
+
+/** Aborting cancels on the backend and rejects with the signal's reason. */
+export interface RequestOptions extends ExchangeOptions {
+  readonly signal?: AbortSignal;
+}
+
+export interface CallResult {
+  /** The MCP result as the backend gave it. */
+  readonly result: unknown;
+  readonly instanceId: string;
+  readonly serverId: string;
+}
+
+export interface ListResult {
+  readonly items: readonly JsonObject[];
+  readonly instanceId: string;
+}
+
+/** An error answer, and the instance that gave it. */
+export interface ErrorAnswer {
+  readonly error: JsonRpcError;
+  readonly instanceId: string;
+}
+
+type Exchange = (template: string, request: ExchangeRequest, options?: ExchangeOptions) => Observable<Answer>;
+
+export class Requests {
+  readonly #exchange: Exchange;
+
+  constructor(exchange: Exchange) {
+    this.#exchange = exchange;
+  }
+
+  /** Resolves with the result; rejects with the errors of an exchange and with what `errorOf` makes of an error answer. */
+  async ask(
+    template: string,
+    request: ExchangeRequest,
+    { signal, ...options }: RequestOptions = {},
+  ): Promise<CallResult> {
+    const answer = await finalAnswer(this.#exchange(template, request, options), signal);
+    const { event, instanceId, serverId } = answer;
+    if (event.kind === 'error') {
+      throw await this.errorOf(template, request, { error: event.error, instanceId }, signal);
+    }
+    return { result: resultOf(answer, request), instanceId, serverId };
+  }
+
+  /** All pages of one list, from one instance. Empty when its server does not offer the list. */
+  async list(template: string, field: ListField, options: RequestOptions = {}): Promise<ListResult> {
+    const { signal, ...rest } = options;
+    let pinned: ExchangeOptions = rest;
+    const items = await gatherPages(field, async (request) => {
+      const answer = await finalAnswer(this.#exchange(template, request, pinned), signal);
+      pinned = { ...rest, instanceId: answer.instanceId }; // cursors are the instance's own
+      return isUnknownMethod(answer) ? undefined : resultOf(answer, request);
+    });
+    return { items, instanceId: pinned.instanceId ?? '' };
+  }
+
+  /**
+   * What an error answer means for a caller who does not speak JSON-RPC: errorOfAnswer, told by the prompts of the same
+   * instance where the answer alone is not enough. Never rejects.
+   */
+  async errorOf(
+    template: string,
+    request: ExchangeRequest,
+    { error, instanceId }: ErrorAnswer,
+    signal?: AbortSignal,
+  ): Promise<GatewayError> {
+    const isListed =
+      needsList(request, error) &&
+      (await this.#lists(template, request, signal === undefined ? { instanceId } : { instanceId, signal }));
+    return atInstance(errorOfAnswer(request, error, isListed), instanceId);
+  }
+
+  /** True also when the list cannot be had: nobody then knows better than the backend, who blamed the arguments. */
+  async #lists(template: string, { params }: ExchangeRequest, options: RequestOptions): Promise<boolean> {
+    try {
+      const { items } = await this.list(template, 'prompts', options);
+      return items.some(({ name }) => name === params?.name);
+    } catch {
+      return true;
+    }
+  }
+}

@@ -1,0 +1,45 @@
+// Who may take a call next: one of its template that was not tried, or the one it is pinned to, and whether that one has the
+// tool. It counts nobody and keeps nothing; what follows from it is call.ts's business.
+
+import type { InstanceState } from '../../domain/instance.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { CallOrder } from './call-order.ts';
+
+/** Ids of instances that are not asked again; undefined while there is none. */
+export type Tried = ReadonlySet<string> | undefined;
+
+/** States of an instance that takes nothing new, and may go on with what is under way there. */
+const UNDER_WAY: ReadonlySet<InstanceState> = new Set(['draining', 'unhealthy']);
+
+/** Undefined when nobody can take it now. The send that counts it is to follow in the same synchronous block: see Pool.pick. */
+export function whoIsNext(order: CallOrder, tried: Tried): InstanceRef | undefined {
+  const { group, pinned } = order;
+  if (pinned === undefined) return group.pool.pick(tried);
+  return mayServe(pinned, order, tried) && !isFull(pinned) ? pinned : undefined;
+}
+
+/** True when there is somebody who may take it and is only full: waiting may help. */
+export function isOnlyFull(order: CallOrder, tried: Tried): boolean {
+  const { group, pinned } = order;
+  if (pinned === undefined) return group.pool.isFull(tried);
+  return mayServe(pinned, order, tried) && isFull(pinned);
+}
+
+/** True when an instance has not listed the tool: it lacks it, or the list is out of date. */
+export function mayLackTool({ wantedTool }: CallOrder, { tools }: InstanceRef): boolean {
+  return wantedTool !== undefined && tools?.knows(wantedTool) === 'no';
+}
+
+/** True when looking again would not help. */
+export function certainlyLacksTool(order: CallOrder, ref: InstanceRef): boolean {
+  return mayLackTool(order, ref) && !ref.tools?.mayRefresh;
+}
+
+function mayServe({ state, id }: InstanceRef, { goesOn }: CallOrder, tried: Tried): boolean {
+  const isOpen = state === 'healthy' || (goesOn && UNDER_WAY.has(state));
+  return isOpen && !tried?.has(id);
+}
+
+function isFull({ inFlight, capacity }: InstanceRef): boolean {
+  return inFlight >= capacity;
+}

@@ -1,0 +1,227 @@
+// One request of a session's client, from the moment it comes until it is answered: at the session's pin, or after the
+// session has moved. A call that broke off is made again, where the session is then, if that is safe: when it certainly
+// did not arrive, or, once, when it may be made twice. Waits and attempts have one time together, from when it came: while
+// it is under way the dispatcher ends it, while it waits this does.
+
+import { type Observable, type Subscriber, Subscription } from 'rxjs';
+import { backendTimeout } from '../../domain/backend-errors.ts';
+import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { perhapsDelivered } from '../../domain/failures.ts';
+import type { InstanceState } from '../../domain/instance.ts';
+import { retriedFact } from '../calls/call-facts.ts';
+import { affords, mayGoOn } from '../calls/failover.ts';
+import { isAboutTask, NO_TASKS } from '../task-requests.ts';
+import { isSafe } from './client-session-failover.ts';
+import type { Pin, SessionInstance, SessionParts, Waiter } from './client-session-parts.ts';
+import { asksForLog } from './client-session-told.ts';
+
+/**
+ * Wait before a call that broke off is made again, in ms, each time that much longer, and how often: by then it is known
+ * whether its instance broke, too, and the session goes elsewhere.
+ */
+const FIRST_WAIT_MS = 5;
+const WAIT_FACTOR = 5;
+const MOST_REPEATS = 3;
+
+/** States of an instance in which a call that is under way there goes on. */
+const OPEN: ReadonlySet<InstanceState> = new Set(['healthy', 'draining']);
+
+/** What a call needs of its session. */
+export interface CallHost {
+  readonly parts: Pick<SessionParts, 'alarm' | 'budget' | 'emit' | 'now'>;
+  /** The pin, if it may be used now. */
+  readonly usablePin: Pin | undefined;
+  /** The session may go on with another instance. */
+  readonly mayMove: boolean;
+  /** False when the template wants clients to share a conversation, whatever that cannot do. */
+  readonly mayUpgrade: boolean;
+  /** How long a call may take to its first answer. */
+  readonly callTimeoutMs: number;
+  /** Waits for a pin; the returned function ends the waiting. */
+  wait(waiter: Waiter): () => void;
+  /** `isStaying`: it goes on with a call, wherever that is. */
+  answers(request: ExchangeRequest, pin: Pin, isStaying: boolean): Observable<Answer>;
+  /** Calls that are not safe to repeat have been sent, or were certainly not delivered. */
+  countUnsafe(difference: 1 | -1): void;
+}
+
+export class ClientCall implements Waiter {
+  readonly #host: CallHost;
+  readonly #request: ExchangeRequest;
+  readonly #subscriber: Subscriber<Answer>;
+  readonly #stay: Pin | undefined;
+  readonly #cameAtMs: number;
+  #hasWaited = false;
+  #needsOwn = false;
+  #heard: Answer | undefined;
+  #isSafe = true;
+  #pin: Pin | undefined;
+  /** The last instance it was sent to. */
+  #asked: SessionInstance | undefined;
+  #attempt: Subscription | undefined;
+  /** Ends what it waits for. */
+  #leave: (() => void) | undefined;
+  #repeats = 0;
+  /** The last failure; once one left open whether the call arrived, that one. */
+  #failure: GatewayError | undefined;
+
+  /** `stay`: where it belongs, for as long as that lasts, even if nothing new is taken there. */
+  constructor(host: CallHost, request: ExchangeRequest, subscriber: Subscriber<Answer>, stay?: Pin) {
+    this.#stay = stay;
+    this.#host = host;
+    this.#request = request;
+    this.#subscriber = subscriber;
+    this.#cameAtMs = request.cameAtMs ?? host.parts.now();
+  }
+
+  get needsOwn(): boolean {
+    return this.#needsOwn;
+  }
+
+  /** Where it is made; undefined while it waits for a place, and once it has ended. */
+  get pin(): Pin | undefined {
+    return this.#pin;
+  }
+
+  /** What it was answered last. */
+  get heard(): Answer | undefined {
+    return this.#heard;
+  }
+
+  begin(): void {
+    this.#leave = undefined;
+    const pin = this.#isStaying ? this.#stay : this.#host.usablePin;
+    if (pin === undefined) this.#wait();
+    else this.pinned(pin);
+  }
+
+  end(): void {
+    this.#stopWaiting();
+    this.#attempt?.unsubscribe();
+    this.#release();
+  }
+
+  pinned(pin: Pin): void {
+    if (this.#subscriber.closed) return;
+    this.#stopWaiting();
+    const isMixedTask = isAboutTask(this.#request) && isMixed(pin);
+    if (!this.#needsOwn && this.#host.mayUpgrade && (isMixedTask || asksForLog(this.#request, pin))) {
+      this.#needsOwn = true; // once: it may have one, or will be refused
+      this.#wait();
+      return;
+    }
+    const refusal = isMixedTask ? NO_TASKS : this.#request.refusedAt?.(pin.ref.id);
+    if (refusal === undefined) {
+      this.#send(pin);
+      return;
+    }
+    this.#subscriber.next({ event: refusal, instanceId: pin.ref.id, serverId: pin.ref.serverId });
+    this.#subscriber.complete();
+  }
+
+  /** What its first instance did to it says more than that there is no second one. */
+  refused(error: GatewayError): void {
+    this.#stopWaiting();
+    const told = this.#pin === undefined ? error : perhapsDelivered(error);
+    this.#subscriber.error(this.#failure ?? told);
+  }
+
+  next(answer: Answer): void {
+    this.#heard = answer;
+    this.#subscriber.next(answer);
+  }
+
+  complete(): void {
+    this.#release();
+    this.#subscriber.complete();
+  }
+
+  error(thrown: unknown): void {
+    const error = asGatewayError(thrown);
+    if (!this.#isSafe && error.delivered === 'no') this.#host.countUnsafe(-1);
+    this.#release();
+    if (this.#mayRepeat(error)) this.#repeatSoon(error);
+    else this.#subscriber.error(this.#isUncertain ? this.#failure : error);
+  }
+
+  /** For a place, as long as its time lasts. */
+  #wait(): void {
+    const { parts, callTimeoutMs } = this.#host;
+    const leftMs = this.#cameAtMs + callTimeoutMs - parts.now();
+    const disarm = parts.alarm(Math.max(0, Math.ceil(leftMs)), () => this.#late());
+    this.#hasWaited = true;
+    this.#leave = disarm; // before it waits: it may be answered in there
+    const leave = this.#host.wait(this);
+    if (this.#leave !== disarm) return;
+    this.#leave = () => {
+      disarm();
+      leave();
+    };
+  }
+
+  #stopWaiting(): void {
+    this.#leave?.();
+    this.#leave = undefined;
+  }
+
+  #late(): void {
+    const passedMs = Math.round(this.#host.parts.now() - this.#cameAtMs);
+    this.refused(backendTimeout(passedMs, 'no'));
+  }
+
+  #send(pin: Pin): void {
+    this.#isSafe = isSafe(this.#request, pin.ref); // before: afterwards nobody may know the tool
+    if (!this.#isSafe) this.#host.countUnsafe(1);
+    if (this.#failure !== undefined && this.#asked !== undefined)
+      this.#tellRepeat(this.#asked, this.#failure);
+    pin.take();
+    this.#pin = pin;
+    this.#asked = pin.ref;
+    const attempt = new Subscription();
+    this.#attempt = attempt; // before subscribing: it may fail in there, and be followed by the next
+    const request = this.#hasWaited ? { ...this.#request, cameAtMs: this.#cameAtMs } : this.#request;
+    attempt.add(this.#host.answers(request, pin, pin === this.#stay).subscribe(this));
+  }
+
+  get #isStaying(): boolean {
+    if (this.#stay?.isIntact !== true) return false;
+    const { state } = this.#stay.ref;
+    return OPEN.has(state) || (state === 'unhealthy' && !this.#host.mayMove); // an unhealthy one may still answer
+  }
+
+  #release(): void {
+    const pin = this.#pin;
+    this.#pin = undefined;
+    pin?.release();
+  }
+
+  get #isUncertain(): boolean {
+    return this.#failure?.delivered === 'unknown';
+  }
+
+  #mayRepeat({ code, delivered }: GatewayError): boolean {
+    if (this.#heard !== undefined || code !== 'BACKEND_UNAVAILABLE' || this.#repeats >= MOST_REPEATS)
+      return false;
+    if (!mayGoOn(delivered, this.#isSafe && !this.#isUncertain)) return false;
+    return affords(this.#host.parts.budget, delivered);
+  }
+
+  #repeatSoon(error: GatewayError): void {
+    if (!this.#isUncertain) this.#failure = error;
+    const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** this.#repeats;
+    this.#repeats += 1;
+    this.#hasWaited = true;
+    this.#leave = this.#host.parts.alarm(waitMs, () => this.begin());
+  }
+
+  /** Tells of the instance that failed it. */
+  #tellRepeat(ref: SessionInstance, { code }: GatewayError): void {
+    this.#host.parts.emit(retriedFact(ref, this.#request.method, code));
+  }
+}
+
+/** True where the backend takes all clients for one. */
+function isMixed({ upstream, peer }: Pin): boolean {
+  return upstream === undefined && peer.era === 'legacy';
+}

@@ -1,0 +1,113 @@
+// The calls of one session: those that are under way, and the places kept for those that are between two rounds. How one
+// call finds its way is client-session-call.ts, what a kept place is client-session-stay.ts.
+
+import { Observable } from 'rxjs';
+import type { GatewayError } from '../../domain/errors.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { perhapsDelivered } from '../../domain/failures.ts';
+import { sessionLost } from '../../domain/session-errors.ts';
+import { type CallHost, ClientCall } from './client-session-call.ts';
+import type { Pin, Stay } from './client-session-parts.ts';
+import { KeptPlace } from './client-session-stay.ts';
+
+/** Where calls are made. */
+export interface CallsPlace extends CallHost {
+  readonly pin: Pin | undefined;
+}
+
+/** Whose calls they are. */
+export interface CallsOwner {
+  readonly ownerId: string;
+  /** Why the session is over, as a clause; undefined while it is not. */
+  readonly endedFor: string | undefined;
+  /** A call begins. */
+  used(): void;
+  /** One has ended, or gives up its place. */
+  rested(): void;
+}
+
+export class SessionCalls {
+  readonly #place: CallsPlace;
+  readonly #owner: CallsOwner;
+  // A session that rests has none: what only calls need is made when they come.
+  /** Each with the place that was kept for it, if it goes on there. */
+  #calls: Map<ClientCall, Pin | undefined> | undefined;
+  #stays: Set<KeptPlace> | undefined;
+
+  constructor(place: CallsPlace, owner: CallsOwner) {
+    this.#place = place;
+    this.#owner = owner;
+  }
+
+  /** Those included that are about to go on. */
+  get size(): number {
+    return (this.#calls?.size ?? 0) + (this.#stays?.size ?? 0);
+  }
+  /** True when some of them are at an instance, or are about to go on there. */
+  get arePlaced(): boolean {
+    if (this.#stays !== undefined && this.#stays.size > 0) return true;
+    return [...(this.#calls?.keys() ?? [])].some(({ pin }) => pin !== undefined);
+  }
+
+  /** See ClientSession.exchange. `stay`: where it belongs, for as long as that lasts. */
+  exchange(request: ExchangeRequest, stay?: Pin): Observable<Answer> {
+    return new Observable((subscriber) => {
+      const { endedFor } = this.#owner;
+      if (endedFor !== undefined) {
+        subscriber.error(sessionLost(endedFor));
+        return;
+      }
+      this.#owner.used();
+      const call = new ClientCall(this.#place, request, subscriber, stay);
+      this.#calls ??= new Map();
+      this.#calls.set(call, stay);
+      subscriber.add(() => {
+        call.end();
+        this.#calls?.delete(call);
+        this.#owner.rested();
+      });
+      call.begin();
+    });
+  }
+
+  /** See Session.stay of protocol/ports.ts. */
+  stay(answer: Answer, lost: (error: GatewayError) => void): Stay {
+    const place = this.#place;
+    // Not by the id of the instance: its successor may have the same.
+    const [call, before] = [...(this.#calls ?? [])].find(([{ heard }]) => heard === answer) ?? [];
+    const pin = call?.pin;
+    const kept = new KeptPlace({
+      pin,
+      ownerId: this.#owner.ownerId,
+      goesOn: before !== undefined && before === pin,
+      exchange: (request) => this.exchange(request, pin),
+      isBound: () => place.pin === pin && !place.mayMove,
+      lost,
+      left: () => {
+        this.#stays?.delete(kept);
+        this.#owner.rested();
+      },
+    });
+    this.#stays ??= new Set();
+    this.#stays.add(kept);
+    kept.watch();
+    return kept;
+  }
+
+  /** Answers those that are between two rounds: nobody will say what they wait for. */
+  dismiss(error: GatewayError): void {
+    for (const kept of [...(this.#stays ?? [])]) kept.end(perhapsDelivered(error));
+  }
+
+  /** Answers all of them. */
+  end(error: GatewayError): void {
+    for (const call of [...(this.#calls?.keys() ?? [])]) call.refused(error);
+    this.dismiss(error);
+  }
+
+  /** Gives up what is not needed while there are none. */
+  rest(): void {
+    this.#calls = undefined;
+    this.#stays = undefined;
+  }
+}

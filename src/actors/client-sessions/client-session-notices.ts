@@ -1,0 +1,21 @@
+// What a client says without wanting an answer: which of it is passed on to its backend.
+
+import type { JsonObject } from '../../domain/json.ts';
+import type { Upstream } from '../../transports/transport.ts';
+
+/** What a backend of the modern era needs no word of. */
+const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
+  'notifications/roots/list_changed',
+  'notifications/progress',
+]);
+/** The handshake is the transport's, and a call is cancelled by whoever subscribed to it. */
+const NEVER_PASSED_ON: ReadonlySet<string> = new Set([
+  'notifications/initialized',
+  'notifications/cancelled',
+]);
+
+/** Tells it in the conversation of that client. */
+export function passOn(upstream: Upstream, method: string, params: JsonObject): void {
+  if (NEVER_PASSED_ON.has(method)) return;
+  if (upstream.peer.era !== 'modern' || !OWN_NOTIFICATIONS.has(method)) upstream.notify(method, params);
+}

@@ -1,0 +1,223 @@
+// Where a session stands: its pin, what its client told its backend, and who waits for it to have a pin. It does what its
+// machine (client-session.machine.ts) has it do; when that runs is client-session-life.ts.
+
+import type { Observable } from 'rxjs';
+import { backendTimeout, queueFull } from '../../domain/backend-errors.ts';
+import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { BalancerPolicy } from '../../domain/policy.ts';
+import { sessionLost } from '../../domain/session-errors.ts';
+import { nobodyHealthy } from '../calls/why-nobody.ts';
+import type { SessionDuties, SessionPhase } from './client-session.machine.ts';
+import type { CallHost } from './client-session-call.ts';
+import { hasOthers, mayMove } from './client-session-failover.ts';
+import { Life } from './client-session-life.ts';
+import type { Pin, PlaceOwner, SessionInstance, SessionParts, Uris, Waiter } from './client-session-parts.ts';
+import type { Pinning, Wish } from './client-session-pin.ts';
+import { isTelling, Told } from './client-session-told.ts';
+import { Waiting } from './client-session-waiting.ts';
+
+export interface PlaceOptions extends Pick<Wish, 'template' | 'ownerId' | 'profile'> {
+  readonly parts: SessionParts;
+  readonly pinning: Pinning;
+}
+
+const NONE: Uris = { has: () => false, keys: () => [] };
+
+export class Place implements SessionDuties, CallHost {
+  readonly life: Life;
+  readonly #options: PlaceOptions;
+  readonly #owner: PlaceOwner;
+  #pin: Pin | undefined;
+  /** Chosen for the opening. */
+  #first: SessionInstance | undefined;
+  #told: Told | undefined;
+  readonly #waiting = new Waiting();
+  #unsafeCalls = 0;
+  #reason = 'its instance is gone';
+  #closing: Promise<void> | undefined;
+
+  constructor(options: PlaceOptions, owner: PlaceOwner) {
+    this.#options = options;
+    this.#owner = owner;
+    this.life = new Life(this, options.parts.clock);
+  }
+
+  get parts(): SessionParts {
+    return this.#options.parts;
+  }
+  get pin(): Pin | undefined {
+    return this.#pin;
+  }
+  get usablePin(): Pin | undefined {
+    return this.life.phase === 'serving' && this.isServed() ? this.#pin : undefined;
+  }
+  /** The pin that its client may say something to without asking anything new. */
+  get heardPin(): Pin | undefined {
+    return this.life.phase === 'finishing' && this.#pin?.isIntact ? this.#pin : this.usablePin;
+  }
+  get mayUpgrade(): boolean {
+    return this.#policy.session !== 'shared';
+  }
+  get callTimeoutMs(): number {
+    return this.#policy.callTimeoutMs;
+  }
+  get logLevel(): string | undefined {
+    return this.#told?.level;
+  }
+  get uris(): Uris {
+    return this.#told?.uris ?? NONE;
+  }
+  /** Resolves when nothing is left of what was its own at the backend. */
+  get closing(): Promise<void> {
+    return this.#closing ?? Promise.resolve();
+  }
+
+  /** Goes to a first instance. Without a promise when nothing has to be opened there. */
+  open(): Promise<void> | undefined {
+    const { pinning, template } = this.#options;
+    const ref = pinning.choose(template);
+    this.#pin = pinning.at(ref, this.#wish);
+    if (this.#pin === undefined) return this.#openAt(ref);
+    this.life.wake();
+    return undefined;
+  }
+
+  wait(waiter: Waiter): () => void {
+    if (!this.parts.isAccepting()) waiter.refused(shuttingDown());
+    else if (this.life.phase === 'ended') waiter.refused(sessionLost(this.#reason));
+    else if (this.#waiting.add(waiter)) this.life.look(waiter.needsOwn);
+    else waiter.refused(queueFull(this.#options.template));
+    return () => this.#waiting.leave(waiter);
+  }
+
+  answers(request: ExchangeRequest, pin: Pin, isStaying: boolean): Observable<Answer> {
+    const { dispatcher, subscriptions } = this.parts;
+    if (isStaying) return dispatcher.within(pin.ref, pin.upstream, request, { goesOn: true });
+    if (!isTelling(request.method)) return dispatcher.within(pin.ref, pin.upstream, request);
+    this.#told ??= new Told({
+      dispatcher,
+      subscriptions,
+      pin: () => (this.life.phase === 'ended' ? undefined : this.#pin),
+      changed: (uri, isWanted) => this.#owner.changed(uri, isWanted),
+    });
+    return this.#told.exchange(request, pin);
+  }
+
+  countUnsafe(difference: 1 | -1): void {
+    this.#unsafeCalls += difference;
+  }
+
+  /** Ends it for good. `reason` is a clause; the first one counts. */
+  end(reason: string): void {
+    if (this.life.phase !== 'ended') this.#reason = reason;
+    this.life.end();
+  }
+
+  // --- what the machine asks for -----------------------------------------------------------------------------------
+
+  async settle(signal: AbortSignal): Promise<void> {
+    const from = this.#pin?.ref;
+    const only = this.#waiting.needsOwn && this.isServed() ? from : undefined;
+    const order = { first: this.#first, only, last: from, signal, withinMs: this.settleMs() };
+    const pin = await this.#options.pinning.settle(this.#wish, order);
+    if (signal.aborted) {
+      await pin.close();
+      throw signal.reason;
+    }
+    this.#take(pin);
+  }
+
+  settleMs(): number {
+    return this.#pin === undefined ? LIMITS.handshakeMs : this.callTimeoutMs;
+  }
+
+  isPinned(): boolean {
+    return this.#pin !== undefined;
+  }
+
+  isServed(): boolean {
+    return this.#pin !== undefined && this.#pin.ref.state === 'healthy' && this.#pin.isIntact;
+  }
+
+  get mayMove(): boolean {
+    return mayMove(this.#policy, this.#unsafeCalls);
+  }
+
+  get mayWait(): boolean {
+    const { parts, template } = this.#options;
+    return this.#pin?.isIntact === true && !hasOthers(parts.fleet.group(template), this.#pin.ref);
+  }
+
+  get mayFinish(): boolean {
+    return this.#pin?.isIntact === true && this.#owner.isCalling;
+  }
+
+  get isListened(): boolean {
+    return this.#owner.isListened;
+  }
+
+  enter(phase: SessionPhase): void {
+    this.life.entered(phase);
+    if (phase === 'serving' && this.#pin !== undefined) this.#waiting.tell(this.#pin);
+    else if (phase === 'adrift') this.refuse();
+    else if (phase === 'finishing') this.#refuse(() => sessionLost('its instance takes nothing new'));
+    else if (phase === 'ended') this.#finish();
+  }
+
+  fail(why: { readonly error: unknown } | 'late'): void {
+    this.#waiting.fail(why === 'late' ? backendTimeout(this.settleMs(), 'no') : asGatewayError(why.error));
+  }
+
+  refuse(): void {
+    const { parts, template } = this.#options;
+    this.#refuse(() => nobodyHealthy(template, parts.fleet.members(template)));
+  }
+
+  // -----------------------------------------------------------------------------------------------------------------
+
+  /** When the gateway stops, that is why, whatever its instances are by then. */
+  #refuse(why: () => GatewayError): void {
+    this.#waiting.refuse(() => (this.parts.isAccepting() ? why() : shuttingDown()));
+  }
+
+  get #policy(): BalancerPolicy {
+    return this.parts.fleet.group(this.#options.template).policy;
+  }
+
+  get #wish(): Wish {
+    const { template, ownerId, profile } = this.#options;
+    const told = this.#told;
+    const asksForLog = told?.level !== undefined || this.#waiting.needsOwn;
+    const wish = { template, ownerId, profile, asksForLog };
+    return told === undefined
+      ? wish
+      : { ...wish, introduce: (upstream, signal) => told.repeat(upstream, signal) };
+  }
+
+  #openAt(ref: SessionInstance): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#first = ref;
+    this.#waiting.add({ needsOwn: false, pinned: () => resolve(), refused: reject });
+    this.life.wake();
+    return promise;
+  }
+
+  #take(pin: Pin): void {
+    const before = this.#pin;
+    this.#pin = pin;
+    this.#first = undefined;
+    this.#told?.moved(pin);
+    this.#owner.moved(pin);
+    before?.retire();
+  }
+
+  /** Callers are answered first. */
+  #finish(): void {
+    this.#refuse(() => sessionLost(this.#reason));
+    this.#owner.ended(this.#reason);
+    this.#told?.forget();
+    this.#closing = this.#pin?.close();
+  }
+}

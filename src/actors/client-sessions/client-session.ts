@@ -1,0 +1,261 @@
+// One session of a legacy client: its id stays while it goes from one instance to another. It carries its client's calls
+// and answers them before it ends. Where it stands is client-session-place.ts's business, how long it may go unused that
+// of the table (client-sessions.ts).
+
+import { randomBytes } from 'node:crypto';
+import { Observable } from 'rxjs';
+import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import type { GatewayError } from '../../domain/errors.ts';
+import type { Ending } from '../../domain/events.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import { sessionLost } from '../../domain/session-errors.ts';
+import { Audience } from './client-session-audience.ts';
+import { type CallsOwner, SessionCalls } from './client-session-calls.ts';
+import { ClientSessionEnd } from './client-session-end.ts';
+import { passOn } from './client-session-notices.ts';
+import type { Pin, PlaceOwner, SessionInstance, SessionParts, Stay } from './client-session-parts.ts';
+import type { Pinning } from './client-session-pin.ts';
+import { Place } from './client-session-place.ts';
+
+/** Who keeps the session. */
+export interface SessionKeeper {
+  readonly parts: SessionParts;
+  readonly pinning: Pinning;
+  /** A message came, or what kept the session busy has ended. */
+  used(session: ClientSession): void;
+  /** It has a pin, the first or another one. */
+  pinned(session: ClientSession): void;
+  ended(session: ClientSession, ending: Ending): void;
+}
+
+export interface SessionFields {
+  readonly template: string;
+  readonly ownerId: string;
+  /** Shared by all sessions with an equal one. */
+  readonly profile: ClientProfile;
+}
+
+/** Randomness of an id; as base64url it is visible ASCII. */
+const ID_BYTES = 32;
+
+export class ClientSession implements PlaceOwner, CallsOwner {
+  readonly id = randomBytes(ID_BYTES).toString('base64url');
+  readonly template: string;
+  readonly ownerId: string;
+  readonly profile: ClientProfile;
+  /** For its keeper: when it was last used, in ms of the gateway's monotonic clock. */
+  usedAtMs = 0;
+  isParked = false;
+  /** For its keeper: where it was said to be; undefined before it was told of. */
+  toldAt: SessionInstance | undefined;
+  readonly #keeper: SessionKeeper;
+  readonly #place: Place;
+  readonly #calls: SessionCalls;
+  #audience: Audience | undefined;
+  #holds = 0;
+  readonly #end = new ClientSessionEnd();
+  #isClosing = false;
+
+  constructor(keeper: SessionKeeper, { template, ownerId, profile }: SessionFields) {
+    const { parts, pinning } = keeper;
+    this.#keeper = keeper;
+    this.template = template;
+    this.ownerId = ownerId;
+    this.profile = profile;
+    this.#place = new Place({ parts, pinning, template, ownerId, profile }, this);
+    this.#calls = new SessionCalls(this.#place, this);
+  }
+
+  /** Goes to an instance; for errors see ClientSessions.open. Without a promise when nothing has to be opened there. */
+  open(): Promise<void> | undefined {
+    return this.#place.open();
+  }
+
+  /** The backend it is pinned to; while there is none, the last one. */
+  get peer(): Peer {
+    const { pin } = this.#place;
+    if (pin === undefined) throw new Error('a session has no peer before it is open');
+    return pin.peer;
+  }
+  /** Itself, while it is pinned to that instance. See Session of protocol/ports.ts. */
+  at(instanceId: string): this | undefined {
+    return this.#place.pin?.ref.id === instanceId ? this : undefined;
+  }
+  /** True while its requests travel in the instance's own conversation. */
+  get isShared(): boolean {
+    return this.#place.pin?.upstream === undefined;
+  }
+  /** What `logging/setLevel` asked for last. In the modern era it goes with each request, which is not done here. */
+  get logLevel(): string | undefined {
+    return this.#place.logLevel;
+  }
+
+  /**
+   * One request; cold. Errors: those of Dispatcher.within; SESSION_NOT_FOUND when the session cannot go on;
+   * NO_HEALTHY_INSTANCE when it could, but nobody is there, and BACKEND_TIMEOUT when that took too long: the next request
+   * tries again.
+   */
+  exchange(request: ExchangeRequest): Observable<Answer> {
+    return this.#calls.exchange(request);
+  }
+
+  /** Keeps a place at the instance that gave an answer, for a call that goes on. See Session of protocol/ports.ts. */
+  stay(answer: Answer, lost: (error: GatewayError) => void): Stay {
+    return this.#calls.stay(answer, lost);
+  }
+
+  /** Ends the calls that are between two rounds: nobody will say what they wait for. */
+  dismiss(error: GatewayError): void {
+    this.#calls.dismiss(error);
+  }
+
+  /** Tells the backend something; dropped when nobody is there, or where it could not be told who says it. */
+  notify(method: string, params: JsonObject): void {
+    if (this.endedFor !== undefined) return;
+    this.used();
+    const upstream = this.#place.heardPin?.upstream;
+    if (upstream !== undefined) passOn(upstream, method, params);
+  }
+
+  /** What its backend says outside of exchanges. Hot; completes when the session has ended. Beginning to listen is using it. */
+  get messages$(): Observable<ServerMessage> {
+    return new Observable((subscriber) => {
+      if (this.endedFor !== undefined) return subscriber.complete();
+      this.used();
+      this.#audience ??= this.#newAudience();
+      return this.#audience.messages$.subscribe(subscriber);
+    });
+  }
+
+  /** Of what `messages$` listens to; see Session of protocol/ports.ts. */
+  get opening(): Promise<void> | undefined {
+    return this.#audience?.opening;
+  }
+
+  /** Keeps it from being parked or expired until the returned function is called. */
+  hold(): () => void {
+    let isHeld = true;
+    this.#holds += 1;
+    if (this.endedFor === undefined) this.used();
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#holds -= 1;
+      this.rested();
+    };
+  }
+
+  /** As `hold`: whoever carries a call elsewhere counts it there, where closing waits for it. */
+  carry(): () => void {
+    return this.hold();
+  }
+
+  /** Emits once when it is over, and why, as a clause; then completes. Replayed. */
+  get ended$(): Observable<string> {
+    return this.#end.told$;
+  }
+
+  /** Ends it for good. Its callers are answered; resolves when nothing is left at the backend. `reason` is a clause. */
+  close(reason = 'it was closed'): Promise<void> {
+    this.#isClosing = true;
+    this.#place.end(reason);
+    return this.#place.closing;
+  }
+
+  // --- for its keeper ----------------------------------------------------------------------------------------------
+
+  /** Calls under way, those included that are about to go on. */
+  get calls(): number {
+    return this.#calls.size;
+  }
+
+  /** Where it is, or was last. */
+  get instance(): SessionInstance | undefined {
+    return this.#place.pin?.ref;
+  }
+
+  /** It may neither be parked nor expire now. */
+  get isBusy(): boolean {
+    return this.#holds > 0 || this.calls > 0;
+  }
+
+  /**
+   * Gives up everything that is not needed to go on later. False when it is in the middle of something. Who listens goes
+   * on listening, which is no use of the session by itself: its client may be gone.
+   */
+  park(): boolean {
+    if (this.isBusy || !this.#place.life.mayRest) return false;
+    if (this.#audience?.isListening) return true;
+    this.#place.life.rest();
+    this.#calls.rest();
+    this.#audience = undefined;
+    return true;
+  }
+
+  // --- for its own parts: see PlaceOwner and CallsOwner --------------------------------------------------------------
+
+  get isListened(): boolean {
+    return this.#audience?.isListening === true;
+  }
+
+  get isCalling(): boolean {
+    return this.#calls.arePlaced;
+  }
+
+  get endedFor(): string | undefined {
+    return this.#end.reason;
+  }
+
+  used(): void {
+    this.#place.life.wake();
+    this.#keeper.used(this);
+  }
+
+  rested(): void {
+    this.#place.life.rested();
+    if (this.endedFor === undefined) this.#keeper.used(this);
+  }
+
+  moved(pin: Pin): void {
+    if (this.isListened) this.#audience?.attach(pin);
+    this.#keeper.pinned(this);
+  }
+
+  changed(uri: string, isWanted: boolean): Promise<void> | undefined {
+    return this.#audience?.wants(uri, isWanted);
+  }
+
+  ended(reason: string): void {
+    this.#end.come(reason);
+    this.#calls.end(sessionLost(reason));
+    this.#audience?.end();
+    this.#end.tell();
+    this.#keeper.ended(this, { reason, isLost: !this.#isClosing });
+  }
+
+  // -----------------------------------------------------------------------------------------------------------------
+
+  #newAudience(): Audience {
+    const look = (): void => {
+      if (this.isListened) this.#place.life.look(false);
+    };
+    return new Audience({
+      uris: () => this.#place.uris,
+      changed: (isListening) => this.#listen(isListening),
+      lost: () => this.#keeper.parts.pace.run(look), // all who listen at an instance lose it in the same moment
+    });
+  }
+
+  #listen(isListening: boolean): void {
+    const { pin, life } = this.#place;
+    if (!isListening) {
+      this.#audience?.detach();
+      if (this.isParked) this.park();
+    } else if (pin !== undefined) {
+      this.#audience?.attach(pin);
+      if (life.phase === 'adrift') life.look(false);
+    }
+  }
+}

@@ -1,0 +1,165 @@
+// The open sessions of legacy clients in the order in which they were used: parked when they rest, told to end when nobody
+// used them for long. One timer for all; how a session ends is client-sessions.ts's.
+
+import { LIMITS } from '../../domain/limits.ts';
+import type { SessionParts } from './client-session-parts.ts';
+
+/** A session as far as it rests; `usedAtMs` and `isParked` are written here. */
+export interface Resting {
+  readonly id: string;
+  readonly ownerId: string;
+  /** In ms of `now`. */
+  usedAtMs: number;
+  isParked: boolean;
+  /** Gives up what it does not need while it rests. False when it is in the middle of something. */
+  park(): boolean;
+}
+
+export interface RestingOptions<S extends Resting> extends Pick<SessionParts, 'now' | 'alarm'> {
+  /** A session that nobody used for so long is ended. */
+  readonly idleMs: number;
+  /** Ends one, which deletes it here at once. */
+  readonly end: (session: S) => void;
+}
+
+/** Times of use are exact to so many ms: whoever is used all the time need not be moved at each message. */
+const GRAIN_MS = 1_000;
+/** Sessions that are parked, and those that are ended, in one go, and the wait until the next go when there are more. */
+const PARKED_AT_ONCE = 500;
+const ENDED_AT_ONCE = LIMITS.paceTasks;
+const NEXT_GO_MS = 20;
+const NEVER = Number.POSITIVE_INFINITY;
+
+export class RestingSessions<S extends Resting> {
+  readonly #options: RestingOptions<S>;
+  readonly #parkMs: number;
+  /** By id, those that were not used for longest first. */
+  readonly #awake = new Map<string, S>();
+  readonly #parked = new Map<string, S>();
+  #disarm: (() => void) | undefined;
+  #ringsAtMs = NEVER;
+  #isStopped = false;
+
+  constructor(options: RestingOptions<S>) {
+    this.#options = options;
+    this.#parkMs = Math.min(LIMITS.sessionParkMs, options.idleMs);
+  }
+
+  get size(): number {
+    return this.#awake.size + this.#parked.size;
+  }
+  /** How many of them are parked. */
+  get parked(): number {
+    return this.#parked.size;
+  }
+
+  all(): S[] {
+    return [...this.#awake.values(), ...this.#parked.values()];
+  }
+
+  /** Looking it up is not using it. */
+  find(id: string): S | undefined {
+    return this.#awake.get(id) ?? this.#parked.get(id);
+  }
+
+  /** One that was opened now. */
+  add(session: S): void {
+    session.usedAtMs = this.#options.now();
+    this.#awake.set(session.id, session);
+    this.#arm();
+  }
+
+  used(session: S): void {
+    const now = this.#options.now();
+    const { id } = session;
+    if (session.isParked) {
+      session.isParked = false;
+      this.#parked.delete(id);
+    } else if (now - session.usedAtMs < GRAIN_MS || !this.#awake.delete(id)) return;
+    session.usedAtMs = now;
+    this.#awake.set(id, session);
+    this.#arm();
+  }
+
+  delete({ id }: S): void {
+    this.#awake.delete(id);
+    this.#parked.delete(id);
+  }
+
+  /** Ends some of those whose time is over: of that owner, or anybody's. */
+  makeRoom(ownerId?: string): void {
+    this.#park(NEVER);
+    this.#expire(ENDED_AT_ONCE, ownerId);
+  }
+
+  /** From now on none is parked or ended. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#disarm?.();
+  }
+
+  /** Rings when the first of them may be due; a timer that rings sooner stays. */
+  #arm(): void {
+    if (this.#isStopped) return;
+    const parksAtMs = (first(this.#awake)?.usedAtMs ?? NEVER) + this.#parkMs;
+    const expiresAtMs = (first(this.#parked)?.usedAtMs ?? NEVER) + this.#options.idleMs;
+    const now = this.#options.now();
+    const dueAtMs = Math.max(Math.min(parksAtMs, expiresAtMs), now + GRAIN_MS);
+    if (dueAtMs >= this.#ringsAtMs) return;
+    this.#ringAt(dueAtMs, now);
+  }
+
+  #ringAt(atMs: number, now: number): void {
+    this.#disarm?.();
+    this.#ringsAtMs = atMs;
+    this.#disarm = this.#options.alarm(atMs - now, () => this.#sweep());
+  }
+
+  #sweep(): void {
+    this.#disarm = undefined;
+    this.#ringsAtMs = NEVER;
+    const now = this.#options.now();
+    const isDone = this.#park(PARKED_AT_ONCE) && this.#expire(ENDED_AT_ONCE);
+    if (isDone) this.#arm();
+    else this.#ringAt(now + NEXT_GO_MS, now);
+  }
+
+  /** Parks those that rest, at most so many. False when there may be more. Who is busy counts as used now. */
+  #park(most: number): boolean {
+    const now = this.#options.now();
+    let left = most;
+    for (const [id, session] of this.#awake) {
+      if (now - session.usedAtMs < this.#parkMs) return true;
+      if (left === 0) return false;
+      left -= 1;
+      this.#awake.delete(id);
+      if (session.park()) {
+        session.isParked = true;
+        this.#parked.set(id, session);
+      } else {
+        session.usedAtMs = now;
+        this.#awake.set(id, session);
+      }
+    }
+    return true;
+  }
+
+  /** Ends those that nobody used for too long, at most so many: of that owner, or anybody's. False when there may be more. */
+  #expire(most: number, ownerId?: string): boolean {
+    const { now, idleMs, end } = this.#options;
+    let left = most;
+    for (const session of this.#parked.values()) {
+      if (now() - session.usedAtMs < idleMs) return true;
+      if (ownerId !== undefined && session.ownerId !== ownerId) continue;
+      if (left === 0) return false;
+      left -= 1;
+      end(session);
+    }
+    return true;
+  }
+}
+
+function first<S>(sessions: ReadonlyMap<string, S>): S | undefined {
+  for (const session of sessions.values()) return session;
+  return undefined;
+}

@@ -1,0 +1,75 @@
+// How an instance takes a call of a client without a session: which conversation it travels in, and whether it is said in
+// the words of the legacy era. Who carries it there is guests.ts.
+
+import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
+import type { ExchangeRequest } from '../../domain/exchange.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
+import { LIST_METHODS } from '../../domain/mcp.ts';
+import type { SessionSharing } from '../../domain/policy.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { isAboutTask } from '../task-requests.ts';
+
+/**
+ * `plain`: in the instance's own conversation, as it is; the backend tells its callers apart by request. `shared`: there,
+ * too, with what a legacy backend hears of it. `guest`: in a conversation of the caller's owner. `refused`: nowhere.
+ */
+export type Way = CommonWay | 'guest' | 'refused';
+/** A way that asks for nothing but the instance. */
+export type CommonWay = 'plain' | 'shared';
+
+/** What decides besides the instance. */
+export interface WayFacts {
+  readonly sharing: SessionSharing;
+  readonly profile: ClientProfile;
+  readonly request: ExchangeRequest;
+  /** The level of log lines that the request opts in to. */
+  readonly logLevel: string | undefined;
+}
+
+/** A function has nobody to ask and tells its callers apart; one that is not connected refuses either way. */
+export function wayTo({ peer, definition }: Pick<InstanceRef, 'peer' | 'definition'>, facts: WayFacts): Way {
+  if (peer === undefined || peer.era === 'modern') return 'plain';
+  if (peer.era === 'bare' || definition.transport === 'in-process') return 'shared';
+  if (isNetworked(definition)) return 'guest';
+  return wayOverPipe(facts);
+}
+
+/** True when one connection may carry the conversations of many, and each conversation many calls. */
+export function isNetworked({ transport }: Pick<InstanceDefinition, 'transport'>): boolean {
+  return transport !== 'stdio' && transport !== 'in-process';
+}
+
+/**
+ * True when several calls may travel in one conversation at the same time: over Streamable HTTP what a server asks comes with
+ * the answer to its call; on the one stream of its predecessor nothing says whose it is, so there must be nothing to ask.
+ */
+export function tellsCallsApart(
+  definition: Pick<InstanceDefinition, 'transport'>,
+  profile: ClientProfile,
+): boolean {
+  return isNetworked(definition) && !(definition.transport === 'sse' && mayBeAsked(profile));
+}
+
+/** How all of them take it; undefined when they differ, need a conversation, or refuse. `plain` when there is nobody. */
+export function commonWay<R>(candidates: readonly R[], wayOf: (candidate: R) => Way): CommonWay | undefined {
+  let common: CommonWay | undefined;
+  for (const candidate of candidates) {
+    const way = wayOf(candidate);
+    if (way === 'guest' || way === 'refused' || (common !== undefined && way !== common)) return undefined;
+    common = way;
+  }
+  return common ?? 'plain';
+}
+
+/**
+ * A process of its own for what nobody could attribute on a shared pipe, unless the template says that its clients share it
+ * all the same. While it lists something a backend asks nobody.
+ */
+function wayOverPipe({ sharing, profile, request, logLevel }: WayFacts): Way {
+  if (sharing === 'isolated') return 'guest';
+  if (isAboutTask(request)) return sharing === 'auto' ? 'guest' : 'refused';
+  if (sharing === 'shared' || LISTS.has(request.method)) return 'shared';
+  return mayBeAsked(profile) || logLevel !== undefined ? 'guest' : 'shared';
+}
+
+const LISTS: ReadonlySet<string> = new Set(Object.values(LIST_METHODS));

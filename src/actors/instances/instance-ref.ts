@@ -1,0 +1,193 @@
+// The typed handle of one instance: the only way to it from outside the actors. Reads its snapshot, sends it commands.
+// It is also what strategies choose among: reading a number costs nothing, because the snapshot is at hand.
+
+import { defer, type Observable, throwError } from 'rxjs';
+import type { Candidate } from '../../balancing/strategy.ts';
+import { ANONYMOUS } from '../../domain/account.ts';
+import { notConnected } from '../../domain/backend-errors.ts';
+import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import { asGatewayError } from '../../domain/errors.ts';
+import type { GatewayEvent } from '../../domain/events.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
+import { LIMITS, type OwnBounds } from '../../domain/limits.ts';
+import type { Era, Peer } from '../../domain/mcp.ts';
+import type { BalancerPolicy } from '../../domain/policy.ts';
+import type { Upstream } from '../../transports/transport.ts';
+import type { InstanceActor } from './instance.machine.ts';
+import { type ExchangeHooks, InstanceExchanges } from './instance-exchanges.ts';
+import type { InstanceEmission } from './instance-setup.ts';
+import { InstanceStays } from './instance-stay.ts';
+import { streamsOf } from './instance-streams.ts';
+import { isReopening, snapshotOf, stateOf, whyNot } from './instance-view.ts';
+import { OwnUpstreams } from './own-upstreams.ts';
+import { Places } from './places.ts';
+import type { SessionLink } from './session.ts';
+import type { ToolCache } from './tool-cache.ts';
+
+export class InstanceRef implements Candidate {
+  readonly id: string;
+  readonly serverId: string;
+  readonly template: string;
+  readonly capacity: number = LIMITS.inFlightPerInstance;
+  /** Its state, replayed and then whenever it changes; ends with `stopped`. Never errors. */
+  readonly state$: Observable<InstanceState>;
+  /** Hot, no replay: what its present session hears besides answers, after a restart that of the next. Completes with it. */
+  readonly messages$: Observable<ServerMessage>;
+  readonly #actor: InstanceActor;
+  readonly #places = new Places();
+  readonly #exchanges: InstanceExchanges;
+  /** The conversations of single clients. */
+  readonly #own: OwnUpstreams;
+  readonly #stays: InstanceStays;
+
+  constructor(actor: InstanceActor, now: () => number, own?: OwnBounds) {
+    const { definition } = actor.getSnapshot().context;
+    this.id = definition.id;
+    this.serverId = definition.serverId;
+    this.template = definition.template;
+    this.#actor = actor;
+    this.#own = new OwnUpstreams(definition, own);
+    const { state$, links$, messages$ } = streamsOf(actor);
+    this.state$ = state$;
+    this.messages$ = messages$;
+    this.#exchanges = new InstanceExchanges({ actor, places: this.#places, state$, now });
+    this.#stays = new InstanceStays(actor, links$);
+  }
+
+  get definition(): InstanceDefinition {
+    return this.#actor.getSnapshot().context.definition;
+  }
+  get state(): InstanceState {
+    return stateOf(this.#actor.getSnapshot());
+  }
+  /** Why it is not healthy; null while it is. */
+  get reason(): string | null {
+    return whyNot(this.#actor.getSnapshot());
+  }
+  /** True while its session is closed because somebody had it restarted. */
+  get isReopening(): boolean {
+    return isReopening(this.#actor.getSnapshot());
+  }
+  /** How its backend is spoken to; null while it has no session. */
+  get era(): Era | null {
+    return this.peer?.era ?? null;
+  }
+  /** Who is there; undefined while it has no session. */
+  get peer(): Peer | undefined {
+    return this.#link?.peer;
+  }
+  /** Who is, or was last, there; undefined before its first session. */
+  get lastPeer(): Peer | undefined {
+    return this.#actor.getSnapshot().context.lastPeer;
+  }
+  get weight(): number {
+    return this.definition.weight;
+  }
+  /** Exchanges that fill its places: those whose backend waits for its client do not. */
+  get inFlight(): number {
+    return this.#places.working;
+  }
+  /** All exchanges under way. */
+  get carried(): number {
+    return this.#places.carried;
+  }
+  get successRate(): number {
+    return this.#actor.getSnapshot().context.vitals.successRate;
+  }
+  get latencyMs(): number | undefined {
+    return this.#actor.getSnapshot().context.vitals.latencyMs;
+  }
+  /** What it said it can do; undefined while it has no session. */
+  get tools(): ToolCache | undefined {
+    return this.#link?.tools;
+  }
+  get #link(): SessionLink | undefined {
+    return this.#actor.getSnapshot().context.link;
+  }
+
+  /**
+   * Cold: subscribing counts the exchange and hands it to the session in the same synchronous block; the teardown
+   * counts it down, whether it was answered, failed or was cancelled. Whichever conversation it goes through, it is
+   * judged like any other; only that a conversation of one client is over says nothing of the instance.
+   */
+  exchange(request: ExchangeRequest, hooks: ExchangeHooks = {}): Observable<ExchangeEvent> {
+    return this.#exchanges.exchange(request, hooks);
+  }
+
+  /**
+   * Opens a conversation of its own for one client; it ends with the present session. Undefined: its backend keeps none
+   * for a single client. BACKEND_UNAVAILABLE, `delivered: 'no'`; QUEUE_FULL when the instance can have no more of them,
+   * or, where each is a process, no more for this owner. Default: for nobody in particular, which only specs do.
+   */
+  async openUpstream(
+    profile: ClientProfile,
+    signal: AbortSignal,
+    ownerId: string = ANONYMOUS.id,
+  ): Promise<Upstream | undefined> {
+    const link = this.#link;
+    if (link === undefined) throw notConnected();
+    const open = () => link.openUpstream(profile, signal, ownerId);
+    try {
+      return await this.#own.open({ ownerId, signal, open });
+    } catch (thrown) {
+      const error = asGatewayError(thrown);
+      this.#exchanges.doubt(error);
+      throw error;
+    }
+  }
+
+  /** Hot, no replay: what becomes of those conversations, `upstream.*`. */
+  get upstreamFacts$(): Observable<GatewayEvent> {
+    return this.#own.facts$;
+  }
+
+  /**
+   * Cold: what is no call, such as a subscription that stays open, or a question of the gateway's own; nobody counts it or
+   * judges the instance by it. BACKEND_UNAVAILABLE.
+   */
+  listen(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return defer(() => this.#link?.listen(request) ?? throwError(notConnected));
+  }
+
+  /**
+   * Cold: a call of that owner is between two rounds here while somebody subscribes, and waited for. Completes when the
+   * session of the backend that is there is over, at once when there is none. QUEUE_FULL, at once, when LIMITS.parkedCalls
+   * wait here, or the owner's share of them; not where it `goesOn`: it has a place here, which it leaves for this one.
+   */
+  stay(ownerId: string, goesOn = false): Observable<never> {
+    return this.#stays.stay(ownerId, goesOn);
+  }
+
+  drain(): void {
+    this.#actor.send({ type: 'drain' });
+  }
+  resume(): void {
+    this.#actor.send({ type: 'resume' });
+  }
+  restart(): void {
+    this.#actor.send({ type: 'restart' });
+  }
+  /** Takes it out of the pool at once; calls in flight have `withinMs` to finish, then the session is closed. */
+  leave(withinMs: number): void {
+    this.#actor.send({ type: 'leave', withinMs });
+  }
+  /** Replaces weight and metadata without touching the session. */
+  change(definition: InstanceDefinition): void {
+    this.#actor.send({ type: 'change', definition });
+  }
+  govern(policy: BalancerPolicy): void {
+    this.#actor.send({ type: 'govern', policy });
+  }
+
+  /** Calls `listener` for facts that are no state. Returns what ends it. */
+  onEmission(listener: (emission: InstanceEmission) => void): () => void {
+    const subscription = this.#actor.on('*', listener);
+    return () => subscription.unsubscribe();
+  }
+
+  /** The one status source. `score` is filled in by who knows the pool. */
+  snapshot(score: number): InstanceSnapshot {
+    return snapshotOf(this.#actor.getSnapshot(), { score, inFlight: this.carried });
+  }
+}

@@ -1,0 +1,221 @@
+// What the instance machine does and knows: its context, events, actions, guards, delays. When each applies is the table
+// in instance.machine.ts; the arithmetic is in vitals.ts.
+
+import { assign, emit, enqueueActions, sendTo, setup } from 'xstate';
+import { notConnected } from '../../domain/backend-errors.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
+import { LIMITS, type OwnBounds } from '../../domain/limits.ts';
+import type { ListField, Peer } from '../../domain/mcp.ts';
+import type { BalancerPolicy } from '../../domain/policy.ts';
+import type { Open } from '../../transports/opening.ts';
+import type { OmittedTool, TransportFacts } from '../../transports/transport.ts';
+import type { ExchangeEnding } from '../calls/reply.ts';
+import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
+import { type RequestCommand, type SessionFact, type SessionLink, session } from './session.ts';
+import {
+  afterClosing,
+  afterFailedProbe,
+  afterOpening,
+  afterPassedProbe,
+  afterRelease,
+  afterRequest,
+  backOffMs,
+  type Vitals,
+} from './vitals.ts';
+
+/** What an instance needs from outside: how to open its transport, a monotonic clock in ms, randomness in [0, 1). */
+export interface InstanceActorInput {
+  readonly definition: InstanceDefinition;
+  readonly policy: BalancerPolicy;
+  readonly open: Open;
+  readonly now: () => number;
+  readonly random: () => number;
+  /** Default OWN_BOUNDS. */
+  readonly own?: OwnBounds | undefined;
+}
+
+export interface InstanceContext extends InstanceActorInput {
+  readonly link: SessionLink | undefined;
+  /** What the program says that is being opened; undefined while none is. */
+  readonly starting: (() => TransportFacts) | undefined;
+  /** Who was there last; undefined before the first session. */
+  readonly lastPeer: Peer | undefined;
+  readonly vitals: Vitals;
+  /** Calls that are between two rounds and go on here. */
+  readonly stays: number;
+  /** Why it is not healthy; null while it is. */
+  readonly reason: string | null;
+  /** What the child of the last session said last on standard error. */
+  readonly stderr: readonly string[];
+  readonly backOffMs: number;
+  /** Longest wait for calls in flight when it restarts, or leaves and was given a time for that. */
+  readonly drainMs: number;
+}
+
+export type InstanceEvent =
+  | RequestCommand
+  | { readonly type: 'released'; readonly ending: ExchangeEnding }
+  | { readonly type: 'stay.began' }
+  | { readonly type: 'stay.ended' }
+  | { readonly type: 'unreachable'; readonly reason: string }
+  | { readonly type: 'change'; readonly definition: InstanceDefinition }
+  | { readonly type: 'govern'; readonly policy: BalancerPolicy }
+  | { readonly type: 'drain' }
+  | { readonly type: 'resume' }
+  | { readonly type: 'restart' }
+  | { readonly type: 'leave'; readonly withinMs: number }
+  | { readonly type: 'disconnect' }
+  | { readonly type: 'end' }
+  | SessionFact;
+
+/** Facts that are no state: everything else is read from the snapshot. */
+export type InstanceEmission =
+  | { readonly type: 'probed'; readonly passed: boolean; readonly durationMs: number }
+  /** `isPlanned`: somebody asked for it. */
+  | {
+      readonly type: 'restarting';
+      readonly reason: string;
+      readonly delayMs: number;
+      readonly isPlanned: boolean;
+    }
+  | { readonly type: 'listChanged'; readonly list: ListField }
+  | ({ readonly type: 'toolOmitted' } & OmittedTool);
+
+/** Everything the table in instance.machine.ts names. */
+export const instanceSetup = setup({
+  types: {
+    context: {} as InstanceContext,
+    events: {} as InstanceEvent,
+    input: {} as InstanceActorInput,
+    emitted: {} as InstanceEmission,
+    children: {} as { session: 'session' },
+  },
+  actors: { session, probe },
+  delays: {
+    /** After a failed probe the next one follows soon: two in a row settle it. */
+    nextProbe: ({ context }) => {
+      const { healthIntervalMs } = context.policy;
+      return context.vitals.failures > 0
+        ? Math.min(healthIntervalMs, LIMITS.promptedProbeMs)
+        : healthIntervalMs;
+    },
+    nextRecovery: ({ context }) =>
+      backOffMs(context.vitals.recoveries + 1, context.policy.healthIntervalMs, context.random()),
+    backOff: ({ context }) => context.backOffMs,
+    drained: ({ context }) => context.drainMs,
+    /** Transports bound their closing themselves; one that does not is left behind. */
+    abandoned: LIMITS.drainMs,
+  },
+  guards: {
+    isIdle: ({ context }) => context.vitals.inFlight === 0 && context.stays === 0,
+    /** Who answers calls needs no probe; what was said before the last one proves nothing. */
+    isHeard: ({ context }) =>
+      context.vitals.inFlight > 0 && (context.link?.heardAtMs() ?? 0) > (context.vitals.checkedAtMs ?? 0),
+    isNewInterval: ({ context, event }) =>
+      event.type === 'govern' && event.policy.healthIntervalMs !== context.policy.healthIntervalMs,
+    isLastRecovery: ({ context }) => context.vitals.recoveries + 1 >= LIMITS.failedRecoveries,
+    isLastFailure: ({ context }) => context.vitals.failures + 1 >= LIMITS.failedProbes,
+    isProbedLongAgo: ({ context }) =>
+      context.now() - (context.vitals.checkedAtMs ?? 0) >= LIMITS.promptedProbeMs,
+  },
+  actions: {
+    count: assign({ vitals: ({ context }) => afterRequest(context.vitals) }),
+    hand: sendTo('session', ({ event }) => event),
+    refuse: ({ event }) => {
+      if (event.type === 'request') event.reply.error(notConnected());
+    },
+    release: assign({
+      vitals: ({ context, event }) =>
+        event.type === 'released' ? afterRelease(context.vitals, event.ending) : context.vitals,
+    }),
+    watch: assign({
+      starting: ({ context, event }) => (event.type === 'session.starting' ? event.facts : context.starting),
+    }),
+    /** The handshake is the first probe. */
+    open: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'session.opened') return;
+      const { link, openingMs } = event;
+      enqueue.assign({
+        link,
+        starting: undefined,
+        lastPeer: link.peer,
+        vitals: afterOpening(context.vitals, context.now()),
+        reason: null,
+      });
+      enqueue.emit({ type: 'probed', passed: true, durationMs: openingMs });
+    }),
+    passHeard: assign({
+      vitals: ({ context }) => afterPassedProbe(context.vitals, undefined, context.now()),
+      reason: null,
+    }),
+    keepPlace: assign({ stays: ({ context }) => context.stays + 1 }),
+    givePlace: assign({ stays: ({ context }) => context.stays - 1 }),
+    closeSession: sendTo('session', { type: 'close' }),
+    lose: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'session.lost' && event.type !== 'session.closed') return;
+      enqueue.assign({ link: undefined, starting: undefined, reason: event.reason, stderr: event.stderr });
+      const openingMs = event.type === 'session.closed' ? event.openingMs : undefined;
+      if (openingMs === undefined) return;
+      enqueue.assign({ vitals: afterFailedProbe(context.vitals, context.now()) });
+      enqueue.emit({ type: 'probed', passed: false, durationMs: openingMs });
+    }),
+    /** The gateway closed it: the reason is why, not that. */
+    part: assign(({ context, event }) => {
+      const { stderr } = event.type === 'session.closed' ? event : context;
+      return { link: undefined, starting: undefined, stderr };
+    }),
+    scheduleOpening: assign(({ context }) => {
+      const vitals = afterClosing(context.vitals, context.now());
+      const isChild = context.definition.command !== undefined;
+      const longestMs = isChild ? LIMITS.restartLongestMs : context.policy.healthIntervalMs;
+      return { vitals, link: undefined, backOffMs: backOffMs(vitals.attempts, longestMs, context.random()) };
+    }),
+    passProbe: enqueueActions(({ context, enqueue }, { durationMs, isAnswered }: ProbeResult) => {
+      const latencyMs = isAnswered ? durationMs : undefined;
+      enqueue.assign({ vitals: afterPassedProbe(context.vitals, latencyMs, context.now()), reason: null });
+      enqueue.emit({ type: 'probed', passed: true, durationMs });
+    }),
+    failProbe: enqueueActions(({ context, enqueue }, { reason }: { reason: string }) => {
+      enqueue.assign({ vitals: afterFailedProbe(context.vitals, context.now()), reason });
+      enqueue.emit({ type: 'probed', passed: false, durationMs: context.policy.probeTimeoutMs });
+    }),
+    explain: assign({
+      reason: ({ context, event }) => (event.type === 'unreachable' ? event.reason : context.reason),
+    }),
+    beginRecovery: assign({ vitals: ({ context }) => ({ ...context.vitals, recoveries: 0 }) }),
+    /** Whoever restarts it by hand does so for a reason: the back-off starts anew, and there is no wait before. */
+    forgive: assign({
+      vitals: ({ context }) => ({ ...context.vitals, attempts: 0, openedAtMs: undefined }),
+      reason: 'it is restarted',
+      backOffMs: 0,
+    }),
+    setDrainLimit: assign({
+      drainMs: ({ context, event }) => (event.type === 'leave' ? event.withinMs : context.drainMs),
+    }),
+    change: assign({
+      definition: ({ context, event }) => (event.type === 'change' ? event.definition : context.definition),
+    }),
+    govern: assign({
+      policy: ({ context, event }) => (event.type === 'govern' ? event.policy : context.policy),
+    }),
+    tellRestart: emit(({ context }, { isPlanned }: { isPlanned: boolean }) => ({
+      type: 'restarting',
+      reason: context.reason ?? 'it was restarted',
+      delayMs: context.backOffMs,
+      isPlanned,
+    })),
+    tellListChanged: enqueueActions(({ event, enqueue }) => {
+      if (event.type === 'list.changed') enqueue.emit({ type: 'listChanged', list: event.list });
+    }),
+    tellToolOmitted: enqueueActions(({ event, enqueue }) => {
+      if (event.type !== 'tool.omitted') return;
+      enqueue.emit({ type: 'toolOmitted', tool: event.tool, reason: event.reason });
+    }),
+  },
+});
+
+/** What a probe needs of its instance; only asked while there is a session. */
+export function probeInput({ link, policy, now }: InstanceContext): ProbeInput {
+  if (link === undefined) throw new Error('an instance without a session is not probed');
+  return { link, timeoutMs: policy.probeTimeoutMs, now };
+}

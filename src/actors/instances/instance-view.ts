@@ -1,0 +1,80 @@
+// What a snapshot of the instance machine means for those outside: its state in one word, and the facts that people see.
+// Who asks is the handle of the instance (instance-ref.ts).
+
+import { strayLines } from '../../domain/failures.ts';
+import type { InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
+import type { TransportFacts } from '../../transports/transport.ts';
+import type { InstanceMachineSnapshot } from './instance.machine.ts';
+
+export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
+  if (snapshot.status !== 'active') return 'stopped';
+  const { connection, duty } = snapshot.value;
+  if (duty !== 'serving') return 'draining';
+  if (typeof connection === 'string') return connection === 'ended' ? 'stopped' : 'unhealthy';
+  const { connected } = connection;
+  if (connected === 'connecting') return 'starting';
+  return typeof connected === 'object' && 'healthy' in connected ? 'healthy' : 'unhealthy';
+}
+
+/** Why it is not healthy; null while it is. One failed probe is a reason that does not count yet. */
+export function whyNot(snapshot: InstanceMachineSnapshot): string | null {
+  return stateOf(snapshot) === 'healthy' ? null : snapshot.context.reason;
+}
+
+/** True while its session is closed in order to be opened anew, as somebody asked for. */
+export function isReopening({ value }: InstanceMachineSnapshot): boolean {
+  const { connection } = value;
+  return typeof connection === 'object' && connection.connected === 'reopening';
+}
+
+/** What only those outside know: its score, and the exchanges it carries, to the moment. */
+export type Outside = Pick<InstanceSnapshot, 'score' | 'inFlight'>;
+
+export function snapshotOf(
+  snapshot: InstanceMachineSnapshot,
+  { score, inFlight }: Outside,
+): InstanceSnapshot {
+  const { definition, link, starting, vitals, stays, stderr } = snapshot.context;
+  const state = stateOf(snapshot);
+  const facts = factsOf(link === undefined ? starting : () => link.facts());
+  return {
+    id: definition.id,
+    serverId: definition.serverId,
+    template: definition.template,
+    state,
+    healthy: state === 'healthy',
+    inFlight: inFlight + stays,
+    weight: definition.weight,
+    score,
+    latencyMs: vitals.latencyMs ?? null,
+    consecutiveFailures: vitals.failures,
+    lastCheck: vitals.checkedAtMs === undefined ? null : isoTime(vitals.checkedAtMs),
+    reason: whyNot(snapshot) ?? (link === undefined ? whyNotYet(facts) : null),
+    restarts: Math.max(0, vitals.sessions - 1),
+    requests: vitals.requests,
+    errors: vitals.errors,
+    era: link?.peer.era ?? null,
+    pid: facts?.pid ?? null,
+    stderr: facts?.stderr ?? stderr,
+    strayMessages: facts?.strayMessages ?? 0,
+  };
+}
+
+/** What a program has done by now instead of answering; null when it keeps silent. */
+function whyNotYet({ strayMessages = 0 }: Partial<TransportFacts> = {}): string | null {
+  return strayMessages > 0 ? `it is still starting, and wrote ${strayLines(strayMessages)}` : null;
+}
+
+/** Transports promise facts; one that breaks the promise must not make the instance invisible. */
+function factsOf(facts: (() => TransportFacts) | undefined): TransportFacts | undefined {
+  try {
+    return facts?.();
+  } catch {
+    return undefined; // what it was to tell is shown as if there were no session
+  }
+}
+
+/** Wall-clock time of a monotonic one. */
+function isoTime(monotonicMs: number): string {
+  return new Date(performance.timeOrigin + monotonicMs).toISOString();
+}

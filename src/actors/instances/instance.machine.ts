@@ -1,0 +1,207 @@
+// One instance: whether it may be called, how much it carries, when it is asked for its health, when it starts again.
+// It owns the session actor, and through it the process or the connection. Two regions run side by side:
+//
+//   connection   connected ── session.closed ──► waiting ── back-off ──► connected …        end ──► ended
+//                  │ connecting ── opened ──► healthy ◄── 1 passed / 2 failed ──► unhealthy
+//                  │    (both probe themselves)          5 more failed: closing ◄──┘
+//                  ├ lost ──► closing        end ──► ending
+//                  └ disconnect ──► reopening ── session.closed ──► connected, without a back-off
+//   duty         serving ◄── drain / resume ──► draining
+//                  ├ restart ──► restarting ── idle ──► serving (disconnects); drain and resume call it off
+//                  │             from draining: restartingAside ── idle ──► draining
+//                  └ leave ──► leaving ── idle ──► left (ends the connection)
+
+import { type ActorRefFrom, raise, type SnapshotFrom } from 'xstate';
+import { reasonOf } from '../../domain/failures.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { instanceSetup, probeInput } from './instance-setup.ts';
+import { NEWBORN } from './vitals.ts';
+
+export type InstanceActor = ActorRefFrom<typeof instanceMachine>;
+export type InstanceMachineSnapshot = SnapshotFrom<typeof instanceMachine>;
+
+export const instanceMachine = instanceSetup.createMachine({
+  id: 'instance',
+  type: 'parallel',
+  context: ({ input }) => ({
+    ...input,
+    link: undefined,
+    starting: undefined,
+    lastPeer: undefined,
+    vitals: NEWBORN,
+    stays: 0,
+    reason: null,
+    stderr: [],
+    backOffMs: 0,
+    drainMs: LIMITS.drainMs,
+  }),
+  on: {
+    released: { actions: 'release' },
+    'stay.began': { actions: 'keepPlace' },
+    'stay.ended': { actions: 'givePlace' },
+    change: { actions: 'change' },
+    govern: { actions: 'govern' },
+    'list.changed': { actions: 'tellListChanged' },
+    'tool.omitted': { actions: 'tellToolOmitted' },
+  },
+  states: {
+    connection: {
+      initial: 'connected',
+      states: {
+        connected: {
+          initial: 'connecting',
+          invoke: {
+            id: 'session',
+            src: 'session',
+            input: ({ context: { definition, open, now } }) => ({ definition, open, now }),
+          },
+          on: {
+            request: { actions: ['count', 'hand'] },
+            'session.lost': { target: '.closing', actions: 'lose' },
+            'session.closed': { target: 'waiting', actions: 'lose' },
+            disconnect: { target: '.reopening', actions: ['forgive', 'closeSession'] },
+            end: { target: '.ending', actions: 'closeSession' },
+          },
+          states: {
+            connecting: {
+              on: {
+                'session.starting': { actions: 'watch' },
+                'session.opened': { target: 'healthy', actions: 'open' },
+              },
+            },
+            healthy: {
+              initial: 'resting',
+              on: { unreachable: { target: 'unhealthy', actions: 'explain' } },
+              states: {
+                resting: {
+                  after: { nextProbe: 'due' },
+                  on: {
+                    suspected: { target: 'probing', guard: 'isProbedLongAgo' },
+                    govern: { target: 'resting', reenter: true, guard: 'isNewInterval', actions: 'govern' },
+                  },
+                },
+                due: {
+                  always: [
+                    { guard: 'isHeard', target: 'resting', actions: 'passHeard' },
+                    { target: 'probing' },
+                  ],
+                },
+                probing: {
+                  invoke: {
+                    src: 'probe',
+                    input: ({ context }) => probeInput(context),
+                    onDone: {
+                      target: 'resting',
+                      actions: { type: 'passProbe', params: ({ event }) => event.output },
+                    },
+                    onError: [
+                      {
+                        guard: 'isLastFailure',
+                        target: '#instance.connection.connected.unhealthy',
+                        actions: {
+                          type: 'failProbe',
+                          params: ({ event }) => ({ reason: reasonOf(event.error) }),
+                        },
+                      },
+                      {
+                        target: 'resting',
+                        actions: {
+                          type: 'failProbe',
+                          params: ({ event }) => ({ reason: reasonOf(event.error) }),
+                        },
+                      },
+                    ],
+                  },
+                },
+              },
+            },
+            unhealthy: {
+              initial: 'resting',
+              entry: 'beginRecovery',
+              states: {
+                resting: { after: { nextRecovery: 'probing' } },
+                probing: {
+                  invoke: {
+                    src: 'probe',
+                    input: ({ context }) => probeInput(context),
+                    onDone: {
+                      target: '#instance.connection.connected.healthy',
+                      actions: { type: 'passProbe', params: ({ event }) => event.output },
+                    },
+                    onError: [
+                      {
+                        guard: 'isLastRecovery',
+                        target: '#instance.connection.connected.closing',
+                        actions: [
+                          {
+                            type: 'failProbe',
+                            params: ({ event }) => ({ reason: reasonOf(event.error) }),
+                          },
+                          'closeSession',
+                        ],
+                      },
+                      {
+                        target: 'resting',
+                        actions: {
+                          type: 'failProbe',
+                          params: ({ event }) => ({ reason: reasonOf(event.error) }),
+                        },
+                      },
+                    ],
+                  },
+                },
+              },
+            },
+            closing: {
+              on: { 'session.closed': { target: '#instance.connection.waiting', actions: 'part' } },
+              after: { abandoned: '#instance.connection.waiting' },
+            },
+            reopening: {
+              exit: 'part',
+              on: { 'session.closed': { target: '#instance.connection.again' } },
+              after: { abandoned: '#instance.connection.again' },
+            },
+            ending: {
+              on: { 'session.closed': '#instance.connection.ended' },
+              after: { abandoned: '#instance.connection.ended' },
+            },
+          },
+        },
+        again: { entry: { type: 'tellRestart', params: { isPlanned: true } }, always: 'connected' },
+        waiting: {
+          entry: ['scheduleOpening', { type: 'tellRestart', params: { isPlanned: false } }],
+          on: {
+            request: { actions: ['count', 'refuse'] },
+            disconnect: { target: 'connected', actions: 'forgive' },
+            end: 'ended',
+          },
+          after: { backOff: 'connected' },
+        },
+        ended: { type: 'final' },
+      },
+    },
+    duty: {
+      initial: 'serving',
+      on: { leave: { target: '.leaving', actions: 'setDrainLimit' } },
+      states: {
+        serving: { on: { drain: 'draining', restart: 'restarting' } },
+        draining: { on: { resume: 'serving', restart: 'restartingAside' } },
+        restarting: {
+          on: { drain: 'draining', resume: 'serving' },
+          always: { guard: 'isIdle', target: 'serving', actions: raise({ type: 'disconnect' }) },
+          after: { drained: { target: 'serving', actions: raise({ type: 'disconnect' }) } },
+        },
+        restartingAside: {
+          on: { drain: 'draining', resume: 'serving' },
+          always: { guard: 'isIdle', target: 'draining', actions: raise({ type: 'disconnect' }) },
+          after: { drained: { target: 'draining', actions: raise({ type: 'disconnect' }) } },
+        },
+        leaving: {
+          always: { guard: 'isIdle', target: 'left' },
+          after: { drained: 'left' },
+        },
+        left: { type: 'final', entry: raise({ type: 'end' }) },
+      },
+    },
+  },
+});

@@ -1,0 +1,57 @@
+// What one instance has open: its transports, one after the other. It waits until whoever held the same endpoint is
+// gone, and closes the latest when nobody else can. When to open is decided in instance.machine.ts.
+
+import { firstValueFrom, from, race, timer } from 'rxjs';
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Open } from '../../transports/opening.ts';
+import type { Transport } from '../../transports/transport.ts';
+
+export class Openings {
+  readonly #open: Open;
+  readonly #before: Promise<unknown> | undefined;
+  #latest: Promise<Transport> | undefined;
+
+  /** `before` is the end of those that must be gone first; it has to come. */
+  constructor(open: Open, before?: Promise<unknown>) {
+    this.#open = open;
+    this.#before = before;
+  }
+
+  /** What the session opens with. Errors of the given `open`; BACKEND_UNAVAILABLE when it is called off before. */
+  readonly open: Open = (definition, signal, onStarted) => {
+    const opened =
+      this.#before === undefined
+        ? this.#open(definition, signal, onStarted)
+        : this.#inTurn(this.#before, definition, signal, onStarted);
+    this.#latest = opened;
+    return opened;
+  };
+
+  /** Closes what was opened last. Resolves when it is gone, at the latest after LIMITS.drainMs. Never rejects. */
+  async close(): Promise<void> {
+    await firstValueFrom(race(from(this.#letGo()), timer(LIMITS.drainMs)));
+  }
+
+  async #inTurn(
+    before: Promise<unknown>,
+    ...[definition, signal, onStarted]: Parameters<Open>
+  ): Promise<Transport> {
+    await Promise.race([before, endOf(signal)]);
+    if (signal.aborted) throw backendUnavailable('its start was called off', { delivered: 'no' });
+    return this.#open(definition, signal, onStarted);
+  }
+
+  async #letGo(): Promise<void> {
+    try {
+      const transport = await this.#latest;
+      await transport?.close();
+    } catch {
+      // It was not opened, or breaks its promise to close: either way nothing more can be done about it.
+    }
+  }
+}
+
+function endOf(signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+}

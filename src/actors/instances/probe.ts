@@ -1,0 +1,56 @@
+// One health probe: the cheapest question an instance of its era must answer, over the session that serves calls.
+// What passed and failed probes mean is decided in instance.machine.ts.
+
+import { fromPromise } from 'xstate';
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { FinalEvent } from '../../domain/exchange.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import type { Era } from '../../domain/mcp.ts';
+import type { SessionLink } from './session.ts';
+
+export interface ProbeInput {
+  readonly link: Pick<SessionLink, 'peer' | 'ask' | 'heardAtMs'>;
+  readonly timeoutMs: number;
+  readonly now: () => number;
+}
+
+/** A passed probe. */
+export interface ProbeResult {
+  readonly durationMs: number;
+  /** False when the backend kept silent on the probe itself and something else it said stood in for the answer. */
+  readonly isAnswered: boolean;
+}
+
+/** Method that proves life, by era. Source: MCP 2025-11-25 utilities/ping; 2026-07-28 server/discover; ADR 7. */
+const QUESTIONS: Readonly<Record<Era, string>> = { legacy: 'ping', modern: 'server/discover', bare: 'ping' };
+
+/**
+ * Resolves when the backend answered. A server that does not know `ping` is alive all the same; a bare one must then
+ * list its tools. Rejects on any other error and on silence, unless the backend said something else meanwhile: who
+ * talks is alive.
+ */
+export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
+  const startedAtMs = input.now();
+  let isAnswered = true;
+  try {
+    await ask(input);
+  } catch (failure) {
+    if (input.link.heardAtMs() <= startedAtMs) throw failure;
+    isAnswered = false;
+  }
+  return { durationMs: input.now() - startedAtMs, isAnswered };
+});
+
+async function ask({ link, timeoutMs }: ProbeInput): Promise<void> {
+  const { era } = link.peer;
+  const answer = await link.ask({ method: QUESTIONS[era] }, timeoutMs);
+  if (answer.kind === 'result') return;
+  if (answer.error.code !== RPC.methodNotFound) throw refusal(answer);
+  if (era !== 'bare') return;
+  const list = await link.ask({ method: 'tools/list' }, timeoutMs);
+  if (list.kind === 'error') throw refusal(list);
+}
+
+function refusal(answer: Extract<FinalEvent, { kind: 'error' }>) {
+  return backendUnavailable(`its probe was answered with error ${answer.error.code}`, { delivered: 'yes' });
+}

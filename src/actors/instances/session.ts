@@ -1,0 +1,238 @@
+// The actor that owns one transport, and with it one process or one connection: opens it, carries requests over it,
+// says when it is gone. It decides nothing about health or restart (instance.machine.ts).
+
+import {
+  defer,
+  filter,
+  firstValueFrom,
+  lastValueFrom,
+  type Observable,
+  takeUntil,
+  tap,
+  throwError,
+  timeout,
+} from 'rxjs';
+import { fromCallback } from 'xstate';
+import { backendTimeout, backendUnavailable, notConnected } from '../../domain/backend-errors.ts';
+import type { ServerMessage } from '../../domain/client.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
+import { reasonOf } from '../../domain/failures.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { ListField, Peer, Tool } from '../../domain/mcp.ts';
+import { changedList } from '../../domain/notices.ts';
+import type { Open } from '../../transports/opening.ts';
+import type { OmittedTool, Transport, TransportFacts, Upstream } from '../../transports/transport.ts';
+import { gatherPages } from '../calls/list-pages.ts';
+import type { Reply } from '../calls/reply.ts';
+import { listChanges } from '../list-changes.ts';
+import { ToolCache } from './tool-cache.ts';
+
+/** An open session as its instance sees it. */
+export interface SessionLink {
+  readonly peer: Peer;
+  readonly tools: ToolCache;
+  /** As in Transport. */
+  readonly messages$: Observable<ServerMessage>;
+  facts(): TransportFacts;
+  /** Sends a request of the gateway's own (a probe, a list) and resolves with its answer, at the latest after
+   *  `timeoutMs`: then it rejects with BACKEND_TIMEOUT. */
+  ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent>;
+  /** As Transport.exchange, for what stays open without being a call: nobody counts or times it. */
+  listen(request: ExchangeRequest): Observable<ExchangeEvent>;
+  /** As in Transport; it ends with the session. */
+  openUpstream: Transport['openUpstream'];
+  /** When the backend last gave a sign of life, in ms of the gateway's monotonic clock. */
+  heardAtMs(): number;
+}
+
+export interface SessionInput {
+  readonly definition: InstanceDefinition;
+  readonly open: Open;
+  readonly now: () => number;
+}
+
+export type SessionCommand = RequestCommand | { readonly type: 'close' };
+
+export interface RequestCommand {
+  readonly type: 'request';
+  readonly request: ExchangeRequest;
+  readonly reply: Reply;
+  /** The conversation it goes through; undefined for the instance's own. */
+  readonly upstream?: Upstream | undefined;
+}
+
+/** Why a session ended, and what its child said last on standard error. */
+export interface SessionEnd {
+  readonly reason: string;
+  readonly stderr: readonly string[];
+}
+
+/**
+ * `starting`: its program was started, which may be more than once. `opened`: serves from now on. `lost`: serves no more, its calls are answered. `closed`: nothing is left of it.
+ * `suspected`: something broke that failed no call, as in Transport.doubts$.
+ * `openingMs` is how long opening took; of a closed session only when it could not be opened.
+ */
+export type SessionFact =
+  | { readonly type: 'session.starting'; readonly facts: () => TransportFacts }
+  | { readonly type: 'session.opened'; readonly link: SessionLink; readonly openingMs: number }
+  | ({ readonly type: 'session.lost' } & SessionEnd)
+  | ({ readonly type: 'session.closed'; readonly openingMs?: number } & SessionEnd)
+  | { readonly type: 'suspected' }
+  | { readonly type: 'list.changed'; readonly list: ListField }
+  | ({ readonly type: 'tool.omitted' } & OmittedTool);
+
+/** Callback logic: one `session.closed` is the last thing it says, however it ends. */
+export const session = fromCallback<SessionCommand, SessionInput>(({ input, sendBack, receive }) => {
+  const { definition, now } = input;
+  const ending = new AbortController();
+  const startedAtMs = now();
+  let transport: Transport | undefined;
+  let heardAtMs = startedAtMs;
+  const heard = () => {
+    heardAtMs = now();
+  };
+
+  receive((command) => {
+    if (command.type === 'close') return end();
+    if (transport === undefined || ending.signal.aborted) return command.reply.error(notConnected());
+    const { request, reply, upstream } = command;
+    // Over a pipe a client's conversation is another process, whose life proves nothing of the one that all share.
+    const isOther = upstream !== undefined && transport.kind === 'stdio';
+    try {
+      reply.follow((upstream ?? transport).exchange(request), isOther ? ignored : heard);
+    } catch (thrown) {
+      reply.error(thrown); // a fault of the transport costs one call, not the session
+    }
+  });
+
+  // Errors of an async function are not routed by the callback actor: everything is caught in here.
+  void run();
+  return end;
+
+  async function run(): Promise<void> {
+    let opened: Transport;
+    try {
+      opened = await input.open(definition, ending.signal, (facts) =>
+        sendBack({ type: 'session.starting', facts }),
+      );
+    } catch (thrown) {
+      const failed = ending.signal.aborted ? {} : { openingMs: now() - startedAtMs };
+      return sendBack({ type: 'session.closed', ...endOf(thrown), ...failed });
+    }
+    transport = opened;
+    const end = await lifeOf(opened);
+    if (!ending.signal.aborted) sendBack({ type: 'session.lost', ...end });
+    await letGo(opened);
+    sendBack({ type: 'session.closed', ...end });
+  }
+
+  /** Resolves with why it ended. */
+  async function lifeOf(opened: Transport): Promise<SessionEnd> {
+    try {
+      if (ending.signal.aborted) void letGo(opened);
+      else begin(opened);
+      const { reason } = await firstValueFrom(opened.closed$);
+      return { reason, stderr: opened.facts().stderr };
+    } catch (thrown) {
+      return endOf(thrown);
+    }
+  }
+
+  function begin(opened: Transport): void {
+    const link = linkOf(opened);
+    const changed = (list: ListField) => {
+      if (list === 'tools') void link.tools.drop();
+      sendBack({ type: 'list.changed', list });
+    };
+    heard();
+    opened.messages$.subscribe({
+      next: ({ method }) => {
+        heard();
+        const list = changedList(method);
+        if (list !== undefined) changed(list);
+      },
+      error: () => undefined, // messages$ ends with the transport; closed$ tells why
+    });
+    opened.omitted$?.pipe(takeUntil(opened.closed$)).subscribe({
+      next: (omitted) => sendBack({ type: 'tool.omitted', ...omitted }),
+      error: () => undefined, // as above
+    });
+    opened.doubts$?.pipe(takeUntil(opened.closed$)).subscribe({
+      next: () => sendBack({ type: 'suspected' }),
+      error: () => undefined, // as above
+    });
+    void link.tools.refresh();
+    sendBack({ type: 'session.opened', openingMs: now() - startedAtMs, link });
+    listChanges(opened.peer, { listen: link.listen, now })
+      .pipe(takeUntil(opened.closed$))
+      .subscribe({ next: changed, error: () => undefined }); // as above
+  }
+
+  function linkOf(opened: Transport): SessionLink {
+    return {
+      peer: opened.peer,
+      tools: new ToolCache(
+        () => listTools(opened),
+        now,
+        () => sendBack({ type: 'list.changed', list: 'tools' }),
+      ),
+      messages$: opened.messages$,
+      facts: () => opened.facts(),
+      ask: (request, timeoutMs) => answerOf(opened, request, timeoutMs),
+      listen: (request) => defer(() => opened.exchange(request)).pipe(tap(heard)),
+      openUpstream: (...whose) => opened.openUpstream(...whose),
+      heardAtMs: () => heardAtMs,
+    };
+  }
+
+  function end(): void {
+    ending.abort();
+    if (transport !== undefined) void letGo(transport);
+  }
+});
+
+function ignored(): void {}
+
+async function listTools(transport: Transport): Promise<Tool[]> {
+  const { era, capabilities } = transport.peer;
+  if (era !== 'bare' && capabilities.tools === undefined) return [];
+  const items = await gatherPages('tools', async (request) => {
+    const answer = await answerOf(transport, request, LIMITS.toolListMs);
+    if (answer.kind === 'error') throw backendUnavailable('it does not list its tools', { delivered: 'yes' });
+    return answer.result.value;
+  });
+  return items.filter(isTool);
+}
+
+function isTool(item: JsonObject): item is JsonObject & Tool {
+  return typeof item.name === 'string';
+}
+
+/** One request of the gateway's own over a transport; unanswered after `timeoutMs` it is cancelled. */
+function answerOf(transport: Transport, request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent> {
+  return lastValueFrom(
+    transport
+      .exchange(request)
+      .pipe(
+        filter(isFinal),
+        timeout({ each: timeoutMs, with: () => throwError(() => backendTimeout(timeoutMs)) }),
+      ),
+  );
+}
+
+/** Transports promise that closing never fails; the gateway does not stand or fall with it. */
+async function letGo(transport: Transport): Promise<void> {
+  try {
+    await transport.close();
+  } catch {
+    // Whatever it could not close, there is nobody left who could close it better.
+  }
+}
+
+function endOf(thrown: unknown): SessionEnd {
+  const stderr = thrown instanceof GatewayError ? thrown.facts.stderr : undefined;
+  return { reason: reasonOf(thrown), stderr: stderr ?? [] };
+}

@@ -1,0 +1,31 @@
+// What people see of the instances of a template: each as it was registered and as it is now, with its score, for which one
+// has to know the best of the pool.
+
+import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
+import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
+import type { Group } from './group.ts';
+import { InstanceRef } from './instances/instance-ref.ts';
+import type { Member } from './roster.ts';
+
+/** An instance as it was registered and as it is now. */
+export interface MemberView {
+  readonly definition: InstanceDefinition;
+  readonly snapshot: InstanceSnapshot;
+}
+
+/** Of members of the group's template, in their order. */
+export function viewsOf(members: readonly Member[], { pool }: Pick<Group, 'pool'>): MemberView[] {
+  const bestMs = bestLatencyMs(pool.candidates);
+  return members.map((member) => ({ definition: member.definition, snapshot: snapshotOf(member, bestMs) }));
+}
+
+/** Of one of them. */
+export function viewOf(member: Member, { pool }: Pick<Group, 'pool'>): MemberView {
+  const { definition } = member;
+  return { definition, snapshot: snapshotOf(member, bestLatencyMs(pool.candidates)) };
+}
+
+function snapshotOf(member: Member, bestMs: number | undefined): InstanceSnapshot {
+  if (!(member instanceof InstanceRef)) return member.snapshot();
+  return member.snapshot(Math.round(healthScore(member, bestMs) * 10) / 10);
+}

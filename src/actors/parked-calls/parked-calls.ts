@@ -1,0 +1,136 @@
+// Calls of modern clients whose legacy backend asks its client: finds them again, for whoever may, and bounds them. A call
+// that is asked nothing only passes through. What becomes of one call is parked-call.ts.
+
+import { randomBytes } from 'node:crypto';
+import { Observable, Subscription } from 'rxjs';
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { ClientReply, ServerRequest } from '../../domain/client.ts';
+import { type GatewayError, shuttingDown } from '../../domain/errors.ts';
+import type { Answer } from '../../domain/exchange.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { Pace } from '../../domain/pace.ts';
+import { parkedCallsFull, parkedShareLimit } from '../../domain/session-errors.ts';
+import { OwnerShares } from '../instances/owner-shares.ts';
+import { type Asked, type Listener, NO_REPLY, ParkedCall } from './parked-call.ts';
+
+/** 144 bits: whoever knows an id and is the same owner may answer for the call. */
+const ID_BYTES = 18;
+
+/** Whose call it is. */
+export interface CallOwner {
+  readonly id: string;
+}
+
+export class ParkedCalls {
+  readonly #pace: Pace;
+  readonly #calls = new Map<string, ParkedCall>();
+  readonly #shares = new OwnerShares(LIMITS.parkedCalls);
+
+  /** `pace`: at which many end together. */
+  constructor(pace = new Pace()) {
+    this.#pace = pace;
+  }
+
+  /** Calls that wait, or did once and have not ended. */
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  /** Ids of those whose they are. */
+  get owners(): Iterable<string> {
+    return this.#shares.owners;
+  }
+
+  /**
+   * Passes the events of an exchange on. When the backend asks its client something, the exchange is parked: the
+   * subscriber gets one `Asked` and the end, the exchange goes on without it for LIMITS.parkedCallMs. Unsubscribing
+   * before that cancels the exchange. `call` names what was asked for: only a call of that name is gone on with. Cold.
+   * Errors: those of the exchange; QUEUE_FULL when LIMITS.parkedCalls are parked, or the owner's share of them.
+   */
+  follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | Asked> {
+    return new Observable((listener) => {
+      const source = new Subscription();
+      let parked: ParkedCall | undefined;
+      listener.add(() => (parked === undefined ? source.unsubscribe() : parked.leave(listener)));
+      const subscription = answers$.subscribe({
+        next: (answer) => {
+          if (parked === undefined && answer.event.kind === 'request') {
+            const full = this.#whyFull(owner);
+            if (full !== undefined) return refuse(answer.event, source, listener, full);
+            parked = this.#park(owner, call, source, listener);
+          }
+          (parked ?? listener).next(answer);
+        },
+        error: (thrown: unknown) => (parked ?? listener).error(thrown),
+        complete: () => (parked ?? listener).complete(),
+      });
+      source.add(subscription);
+    });
+  }
+
+  /**
+   * Goes on with a parked call: hands in what the client answered, and emits what follows, another `Asked` included.
+   * Requests that no reply is for stay open and are asked for again. Unsubscribing before the end cancels the exchange.
+   * Undefined when there is no such call, it is not theirs (`owner`, `call`), or somebody goes on with it already; then
+   * the call is as it was. The observable is for one subscriber.
+   */
+  resume(
+    id: string,
+    owner: CallOwner,
+    call: string,
+    replies: ReadonlyMap<string, ClientReply>,
+  ): Observable<Answer | Asked> | undefined {
+    const parked = this.#calls.get(id);
+    if (parked?.claim({ ownerId: owner.id, call }) !== true) return undefined;
+    return new Observable((listener) => {
+      listener.add(() => parked.leave(listener));
+      parked.resume(listener, replies);
+    });
+  }
+
+  /** Ends the parked calls of an owner, those that go on included. Resolves when it has; so do the others. */
+  endOf(ownerId: string): Promise<void> {
+    const theirs = [...this.#calls.values()].filter((parked) => parked.ownerId === ownerId);
+    return this.#pace.each(theirs, (parked) => parked.end(notTheirs()));
+  }
+
+  /** Ends every call that waits for its client; those that go on go on. */
+  dismiss(): Promise<void> {
+    return this.#pace.each([...this.#calls.values()], (parked) => {
+      if (parked.isWaiting) parked.cancel();
+    });
+  }
+
+  /** Ends every call that is parked, those that go on included. */
+  close(): Promise<void> {
+    return this.#pace.each([...this.#calls.values()], (parked) => parked.end(shuttingDown()));
+  }
+
+  #whyFull({ id }: CallOwner): GatewayError | undefined {
+    if (this.#shares.isFull(id)) return parkedShareLimit(this.#shares.share);
+    return this.#calls.size >= LIMITS.parkedCalls ? parkedCallsFull(LIMITS.parkedCalls) : undefined;
+  }
+
+  #park(owner: CallOwner, call: string, source: Subscription, listener: Listener): ParkedCall {
+    const id = randomBytes(ID_BYTES).toString('base64url');
+    const claim = { ownerId: owner.id, call };
+    const gone = () => {
+      if (this.#calls.delete(id)) this.#shares.giveBack(owner.id);
+    };
+    const parked = new ParkedCall(id, claim, source, listener, gone);
+    this.#calls.set(id, parked);
+    this.#shares.take(owner.id);
+    return parked;
+  }
+}
+
+function notTheirs(): GatewayError {
+  return backendUnavailable('its caller may not use it any more', { delivered: 'unknown' });
+}
+
+/** The exchange cannot go on without its client, and there is nowhere to wait for it. */
+function refuse(request: ServerRequest, source: Subscription, listener: Listener, error: GatewayError): void {
+  request.answer(NO_REPLY);
+  source.unsubscribe();
+  listener.error(error);
+}

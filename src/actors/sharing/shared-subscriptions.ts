@@ -1,0 +1,250 @@
+// Subscriptions to resources in a conversation that several clients share: the backend hears of a resource when the first
+// of them wants it and when the last one no longer does, and again after a restart. One object per fleet. Who is told of
+// an update is decided by those who read the conversation's messages.
+
+import {
+  defer,
+  filter,
+  type Observable,
+  Subscription,
+  take,
+  throwError,
+  throwIfEmpty,
+  timeout,
+  timer,
+} from 'rxjs';
+import { backendTimeout, backendUnavailable, notConnected } from '../../domain/backend-errors.ts';
+import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
+import type { Peer } from '../../domain/mcp.ts';
+
+/** A conversation that is shared: the one of an instance (InstanceRef), or one that guests of the same owner share. */
+export interface SharedConversation {
+  /** What the backend said of itself; another object after a restart, undefined or null while it is not connected. */
+  readonly peer: Peer | null | undefined;
+  /** Emits at once, and whenever `peer` may have changed; completes when the conversation is over for good. */
+  readonly state$: Observable<unknown>;
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
+}
+
+/** One client's part in a subscription. */
+export interface SharedSubscription {
+  /**
+   * What the backend answered to `resources/subscribe`: to an earlier client, if it was asked already. Rejects with
+   * GatewayError when it could not be asked: BACKEND_UNAVAILABLE, BACKEND_TIMEOUT. It is asked again as soon as it is
+   * there, until `release`. May be left unread.
+   */
+  readonly answer: Promise<FinalEvent>;
+  /** Ends this client's part. Idempotent. */
+  readonly release: () => void;
+}
+
+/** Longest wait for the answer to one request, in ms. */
+const ANSWER_MS = 30_000;
+/** Wait before a request that failed on its way is made again, in ms. */
+const RETRY_MS = 5_000;
+/** Resources of one conversation. */
+const MOST_RESOURCES = 10_000;
+
+export class SharedSubscriptions {
+  readonly #boards = new Map<SharedConversation, Board>();
+
+  /** Makes sure that the backend tells of updates of `uri` until every part is released. */
+  subscribe(conversation: SharedConversation, uri: string): SharedSubscription {
+    return (this.#boards.get(conversation) ?? this.#open(conversation)).take(uri);
+  }
+
+  /** How many conversations have somebody who wants something. */
+  get size(): number {
+    return this.#boards.size;
+  }
+
+  #open(conversation: SharedConversation): Board {
+    const board = new Board(conversation, () => this.#boards.delete(conversation));
+    this.#boards.set(conversation, board);
+    board.begin();
+    return board;
+  }
+}
+
+/** What is wanted of one resource, and what its backend was told. */
+interface Wish {
+  readonly uri: string;
+  parts: number;
+  /** The backend as it was when it last answered `resources/subscribe`, and what it answered. */
+  heard: { readonly peer: Peer; readonly answer: FinalEvent } | undefined;
+  /** The request under way; one at a time, so that the backend hears them in order. */
+  request: Subscription | undefined;
+  /** Those who wait for the next answer. */
+  waiting: PromiseWithResolvers<FinalEvent> | undefined;
+}
+
+/** The wishes of one conversation. */
+class Board {
+  readonly #conversation: SharedConversation;
+  readonly #empty: () => void;
+  readonly #wishes = new Map<string, Wish>();
+  readonly #watch = new Subscription();
+  #isOver = false;
+
+  constructor(conversation: SharedConversation, empty: () => void) {
+    this.#conversation = conversation;
+    this.#empty = empty;
+  }
+
+  /** Follows the conversation: what is wanted is said again to a backend that is new. */
+  begin(): void {
+    this.#watch.add(
+      this.#conversation.state$.subscribe({
+        next: () => this.#settleAll(),
+        error: () => this.#end(),
+        complete: () => this.#end(),
+      }),
+    );
+  }
+
+  take(uri: string): SharedSubscription {
+    if (this.#isOver) return refused(notConnected());
+    const wish = this.#wishes.get(uri) ?? this.#wish(uri);
+    if (wish === undefined) return refused(noRoom());
+    wish.parts += 1;
+    const answer = this.#answer(wish);
+    this.#settle(wish);
+    let isHeld = true;
+    const release = (): void => {
+      if (!isHeld) return;
+      isHeld = false;
+      wish.parts -= 1;
+      this.#settle(wish);
+    };
+    return { answer, release };
+  }
+
+  #wish(uri: string): Wish | undefined {
+    if (this.#wishes.size >= MOST_RESOURCES) return undefined;
+    const wish: Wish = { uri, parts: 0, heard: undefined, request: undefined, waiting: undefined };
+    this.#wishes.set(uri, wish);
+    return wish;
+  }
+
+  #answer(wish: Wish): Promise<FinalEvent> {
+    const peer = this.#conversation.peer ?? undefined;
+    if (peer === undefined) return unread(Promise.reject(notConnected()));
+    if (wish.heard?.peer === peer) return Promise.resolve(wish.heard.answer);
+    wish.waiting ??= Promise.withResolvers<FinalEvent>();
+    return unread(wish.waiting.promise);
+  }
+
+  #settleAll(): void {
+    for (const wish of [...this.#wishes.values()]) this.#settle(wish);
+  }
+
+  /** Says the next thing that the backend has to hear, if anything; called again when it has answered. */
+  #settle(wish: Wish): void {
+    if (wish.request !== undefined || this.#isOver) return;
+    const peer = this.#conversation.peer ?? undefined;
+    const isToldHere = peer !== undefined && wish.heard?.peer === peer;
+    if (wish.parts > 0) {
+      if (peer !== undefined && !isToldHere) this.#subscribe(wish, peer);
+    } else if (isToldHere && wish.heard?.answer.kind === 'result') this.#unsubscribe(wish);
+    else this.#forget(wish);
+  }
+
+  #subscribe(wish: Wish, peer: Peer): void {
+    this.#ask(wish, 'resources/subscribe', {
+      answered: (answer) => {
+        wish.heard = { peer, answer };
+        this.#tell(wish, (waiting) => waiting.resolve(answer));
+        this.#settle(wish);
+      },
+      failed: (error) => {
+        this.#tell(wish, (waiting) => waiting.reject(error));
+        this.#settleLater(wish);
+      },
+    });
+  }
+
+  #unsubscribe(wish: Wish): void {
+    wish.heard = undefined; // whatever it answers: a resource that is wanted again is asked for again
+    this.#ask(wish, 'resources/unsubscribe', {
+      answered: () => this.#settle(wish),
+      failed: () => this.#settle(wish),
+    });
+  }
+
+  #ask(
+    wish: Wish,
+    method: string,
+    { answered, failed }: { answered: (event: FinalEvent) => void; failed: (error: GatewayError) => void },
+  ): void {
+    const request = new Subscription();
+    const done = (): void => {
+      wish.request = undefined;
+    };
+    wish.request = request; // before subscribing: it may be answered in there
+    const late = backendTimeout(ANSWER_MS);
+    const answer$ = defer(() => this.#conversation.exchange({ method, params: { uri: wish.uri } })).pipe(
+      filter(isFinal),
+      take(1),
+      throwIfEmpty(() => late),
+      timeout({ first: ANSWER_MS, with: () => throwError(() => late) }),
+    );
+    request.add(
+      answer$.subscribe({
+        next: (event) => {
+          done();
+          answered(event);
+        },
+        error: (thrown: unknown) => {
+          done();
+          failed(asGatewayError(thrown));
+        },
+      }),
+    );
+  }
+
+  /** In between a restart is followed like everywhere, only a backend that stays as it is waits. */
+  #settleLater(wish: Wish): void {
+    if (wish.parts === 0) this.#settle(wish);
+    else this.#watch.add(timer(RETRY_MS).subscribe(() => this.#settle(wish)));
+  }
+
+  #tell(wish: Wish, say: (waiting: PromiseWithResolvers<FinalEvent>) => void): void {
+    const { waiting } = wish;
+    wish.waiting = undefined;
+    if (waiting !== undefined) say(waiting);
+  }
+
+  #forget(wish: Wish): void {
+    this.#wishes.delete(wish.uri);
+    this.#tell(wish, (waiting) => waiting.reject(notConnected()));
+    if (this.#wishes.size === 0) this.#end();
+  }
+
+  /** Nobody wants anything any more, or nobody is there who could hear it. */
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#watch.unsubscribe();
+    for (const wish of this.#wishes.values()) {
+      wish.request?.unsubscribe();
+      this.#tell(wish, (waiting) => waiting.reject(notConnected()));
+    }
+    this.#wishes.clear();
+    this.#empty();
+  }
+}
+
+function refused(error: GatewayError): SharedSubscription {
+  return { answer: unread(Promise.reject(error)), release: () => undefined };
+}
+
+function noRoom(): GatewayError {
+  return backendUnavailable('it has too many subscriptions', { delivered: 'no' });
+}
+
+/** The same promise; that nobody reads its rejection is no fault. */
+function unread<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined);
+  return promise;
+}

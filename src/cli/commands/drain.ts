@@ -1,0 +1,14 @@
+// `stagedoor gateway drain`: takes an instance out of balancing and leaves it running.
+
+import { instanceOrder, leftThere } from '../instance-order.ts';
+
+/** Row of the command table. */
+export const drain = instanceOrder({
+  word: 'drain',
+  summary:
+    'Send an instance nothing new until it is resumed, or the gateway starts again; it goes on running',
+  done: (record) => {
+    const left = leftThere(record);
+    return `takes nothing new until it is resumed${left && `; ${left}`}`;
+  },
+});

@@ -1,0 +1,57 @@
+// Errors of a call that no backend answered: nobody could take it, or the one that did broke off. What is wrong where a
+// backend did answer is answer-errors.ts.
+
+import { type Delivered, type ErrorFacts, GatewayError } from './errors.ts';
+
+/** `why` says it of single instances, as clauses; '' when there is nothing to say. */
+export function noHealthyInstance(template: string, why = ''): GatewayError {
+  const plainMessage = `No instance of "${template}" is healthy right now.`;
+  const message = why === '' ? plainMessage : `${plainMessage.slice(0, -1)}: ${why}.`;
+  const facts = { delivered: 'no', retryAfterSeconds: 2, plainMessage } as const;
+  return new GatewayError('NO_HEALTHY_INSTANCE', message, facts);
+}
+
+/** It is registered, but no call or command reaches it from here. `why` says where it runs, as a clause. */
+export function runsElsewhere(id: string, why: string): GatewayError {
+  const plainMessage = `"${id}" cannot be used here.`;
+  const message = `${plainMessage.slice(0, -1)}: ${why}.`;
+  return new GatewayError('NO_HEALTHY_INSTANCE', message, { delivered: 'no', plainMessage });
+}
+
+export function toolNotFound(tool: string, owner: string): GatewayError {
+  return new GatewayError('TOOL_NOT_FOUND', `"${owner}" has no tool named "${tool}".`);
+}
+
+export function queueFull(template: string): GatewayError {
+  return new GatewayError('QUEUE_FULL', `Every instance of "${template}" is busy and the line is full.`, {
+    delivered: 'no',
+    retryAfterSeconds: 1,
+  });
+}
+
+/** A backend could not be reached or broke off. `reason` names the fact: "connection refused", "exited with code 7". */
+export function backendUnavailable(
+  reason: string,
+  facts: Pick<ErrorFacts, 'cause' | 'stderr' | 'suspicious' | 'unreachable'> & { delivered: Delivered },
+): GatewayError {
+  return new GatewayError('BACKEND_UNAVAILABLE', `The backend is unavailable: ${reason}.`, {
+    ...facts,
+    reason,
+    plainMessage: 'The backend is unavailable.',
+    ...(facts.delivered === 'no' ? { retryAfterSeconds: 1 } : {}),
+  });
+}
+
+/** Nobody is connected to it, so that nothing was delivered. */
+export function notConnected(): GatewayError {
+  return backendUnavailable('it is not connected', { delivered: 'no' });
+}
+
+export function backendTimeout(afterMs: number, delivered: Delivered = 'unknown'): GatewayError {
+  return new GatewayError('BACKEND_TIMEOUT', `The backend did not answer within ${afterMs / 1000} s.`, {
+    delivered,
+    suspicious: true,
+    reason: `it did not answer within ${afterMs / 1000} s`,
+    ...(delivered === 'no' ? { retryAfterSeconds: 1 } : {}),
+  });
+}

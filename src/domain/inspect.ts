@@ -1,0 +1,55 @@
+// Looks through a parsed JSON value for what no database, backend or log should ever get: NUL characters, lone
+// surrogates, and nesting that a recursive reader would die of.
+
+import type { ValidationItem } from './errors.ts';
+import { LIMITS } from './limits.ts';
+import { isCleanText, NOT_UNICODE } from './text.ts';
+
+/** The findings about one body; `withText` false looks at the depth only. Recursion is bounded by that depth. */
+export function inspect(body: unknown, withText: boolean): ValidationItem[] {
+  const findings: ValidationItem[] = [];
+  const path: (string | number)[] = ['body'];
+  const report = (finding: Pick<ValidationItem, 'msg' | 'type'>): void => {
+    if (findings.length < LIMITS.findings) findings.push({ loc: [...path], ...finding });
+  };
+  const visit = (value: unknown): void => {
+    if (typeof value === 'string') {
+      if (withText && !isCleanText(value)) report(NOT_UNICODE);
+      return;
+    }
+    if (typeof value !== 'object' || value === null) return;
+    if (path.length > LIMITS.nestingDepth) {
+      findings.splice(0, findings.length, TOO_DEEP);
+      return;
+    }
+    if (Array.isArray(value)) visitItems(value);
+    else visitFields(value);
+  };
+  const visitItems = (items: readonly unknown[]): void => {
+    for (const [index, item] of items.entries()) {
+      path.push(index);
+      visit(item);
+      path.pop();
+    }
+  };
+  const visitFields = (fields: object): void => {
+    for (const [key, field] of Object.entries(fields)) {
+      // The bad key itself is not repeated: its object is named instead.
+      if (withText && !isCleanText(key)) {
+        report(NOT_UNICODE);
+        continue;
+      }
+      path.push(key.slice(0, LIMITS.locCharacters));
+      visit(field);
+      path.pop();
+    }
+  };
+  visit(body);
+  return findings;
+}
+
+const TOO_DEEP: ValidationItem = {
+  loc: ['body'],
+  msg: `Value error, nested deeper than ${LIMITS.nestingDepth} levels`,
+  type: 'value_error',
+};

@@ -1,0 +1,7 @@
+// The schema of an instance, compiled once for all who check one.
+
+import { InstanceInput } from './instance.ts';
+import { compileShape } from './validation.ts';
+
+/** Findings are placed as if the instance were the body. */
+export const instanceShape = compileShape(InstanceInput, 'body');

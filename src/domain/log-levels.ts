@@ -1,0 +1,29 @@
+// The levels of log lines. Source: MCP server/utilities/logging, after RFC 5424 section 6.2.1.
+
+/** From the least to the most severe. */
+const LEVELS: readonly unknown[] = [
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+];
+
+export function isLogLevel(level: unknown): level is string {
+  return LEVELS.includes(level);
+}
+
+/** Where a level stands among the levels, the least severe at 0; undefined for what is none. */
+export function logRankOf(level: unknown): number | undefined {
+  const rank = LEVELS.indexOf(level);
+  return rank === -1 ? undefined : rank;
+}
+
+/** True when who gets the lines of level `set` gets those of `level`, too. One that nobody knows is heard rather than lost. */
+export function includesLevel(set: string, level: unknown): boolean {
+  const rank = logRankOf(level);
+  return rank === undefined || rank >= LEVELS.indexOf(set);
+}

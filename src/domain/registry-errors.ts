@@ -1,0 +1,35 @@
+// Errors about what is registered: it is not there, or may not be. Who registers something is told which rule it broke.
+
+import { GatewayError } from './errors.ts';
+
+export function templateNotFound(template: string): GatewayError {
+  return new GatewayError('TEMPLATE_NOT_FOUND', `No template named "${template}" is registered.`);
+}
+
+export function serverNotFound(id: string): GatewayError {
+  return new GatewayError('SERVER_NOT_FOUND', `No instance "${id}" is registered.`);
+}
+
+export function duplicateServer(id: string): GatewayError {
+  return new GatewayError('DUPLICATE_SERVER', `"${id}" is registered already.`);
+}
+
+/** `what` is counted in `most`: "instances". */
+export function registryFull(what: string, most: number): GatewayError {
+  return new GatewayError(
+    'REGISTRY_FULL',
+    `There are ${most} ${what} already, which is the most there may be.`,
+  );
+}
+
+export function configIncomplete(reason: string): GatewayError {
+  return new GatewayError('CONFIG_INCOMPLETE', reason);
+}
+
+export function endpointNotAllowed(reason: string): GatewayError {
+  return new GatewayError('ENDPOINT_NOT_ALLOWED', reason);
+}
+
+export function commandNotAllowed(reason: string): GatewayError {
+  return new GatewayError('COMMAND_NOT_ALLOWED', reason);
+}

@@ -1,0 +1,54 @@
+// Errors about a request as it was sent: there is no such route, or it cannot be read. What it asked for is the matter of
+// registry-errors.ts and backend-errors.ts.
+
+import { type ErrorFacts, GatewayError, type ValidationItem } from './errors.ts';
+
+export function routeNotFound(method: string, path: string): GatewayError {
+  return new GatewayError(
+    'NOT_FOUND',
+    `Nothing answers ${method} ${path}. GET /gateway/templates lists what is served, GET /docs tells how to ask.`,
+  );
+}
+
+export function methodNotAllowed(method: string, path: string, allow: readonly string[]): GatewayError {
+  const message = `${path} does not answer ${method}; it answers ${allow.join(', ')}.`;
+  return new GatewayError('METHOD_NOT_ALLOWED', message, { allow });
+}
+
+export function originNotAllowed(reason: string): GatewayError {
+  return new GatewayError('ORIGIN_NOT_ALLOWED', reason);
+}
+
+export function malformedJson(reason: string, cause?: unknown): GatewayError {
+  return new GatewayError('MALFORMED_JSON', `The request body is not JSON: ${reason}.`, { cause });
+}
+
+export function payloadTooLarge(limitBytes: number): GatewayError {
+  return new GatewayError('PAYLOAD_TOO_LARGE', `The request body is larger than ${limitBytes} bytes.`);
+}
+
+export function unsupportedMediaType(contentType: string, accepted = 'application/json'): GatewayError {
+  const message = `The request body must be ${accepted}, not "${contentType}".`;
+  return new GatewayError('UNSUPPORTED_MEDIA_TYPE', message);
+}
+
+/** The message names the first finding, which is all that programs often show; beside all of them `plainMessage` does. */
+export function validationFailed(
+  items: readonly ValidationItem[],
+  what = 'The request',
+  facts: Omit<ErrorFacts, 'items'> = {},
+): GatewayError {
+  const [first, ...more] = items;
+  const finding = [first?.loc.slice(1).join('.'), first?.msg].filter(Boolean).join(': ');
+  const rest = more.length === 0 ? '' : ` (and ${more.length} more)`;
+  const plainMessage = `${what} is not valid.`;
+  const message = `${what} is not valid: ${finding}${rest}.`;
+  return new GatewayError('VALIDATION_ERROR', message, { ...facts, items, plainMessage });
+}
+
+/** A request of an embedding program that cannot be written: a BigInt, a circle, a `toJSON` that throws. No other
+ *  instance could do more with it, hence `yes`. */
+export function notWritable(cause: unknown): GatewayError {
+  const item = { loc: ['body'], msg: 'The request cannot be written as JSON', type: 'json_type' };
+  return new GatewayError('VALIDATION_ERROR', `${item.msg}.`, { cause, delivered: 'yes', items: [item] });
+}

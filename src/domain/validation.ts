@@ -1,0 +1,221 @@
+// Checks input against TypeBox schemas and tells what is wrong in the words of pydantic 2: `loc`, `msg`, `type`.
+// The value itself is never repeated, neither in messages nor in `loc`. Source: spec "Error body"; decisions "Errors".
+
+import type { StaticEncode, TSchema } from 'typebox';
+import type { TLocalizedValidationError as Failure } from 'typebox/error';
+import { Compile, type Validator } from 'typebox/schema';
+import { Settings } from 'typebox/system';
+import type { ValidationItem } from './errors.ts';
+import { LIMITS } from './limits.ts';
+
+// TypeBox stops at 8 errors; a caller should see all of his at once. It is a setting of the library, not of a schema.
+Settings.Set({ maxErrors: LIMITS.findings });
+
+/** Where a value came from; the first word of every `loc`. */
+export type Place = 'body' | 'path' | 'query' | 'header';
+
+/** A compiled schema. */
+export interface Shape<T> {
+  /** True when the value is what the schema says; costs about 0.1 us. */
+  accepts(value: unknown): value is T;
+  /** What is wrong; empty when nothing is. */
+  findings(value: unknown): ValidationItem[];
+}
+
+/** A shape that takes everything, for a part of the request that a route does not read: its type is unknown. */
+export function anything<T>(): Shape<T> {
+  return { accepts: (_value): _value is T => true, findings: () => [] };
+}
+
+/**
+ * A schema, compiled when it is first needed: a start compiles none. For a union of objects (the nested and the flat form of
+ * one body) the findings are those of the variant that knows most of the given fields, of equals the one that asks for less:
+ * the one the caller probably meant.
+ */
+export function compileShape<S extends TSchema>(schema: S, place: Place): Shape<StaticEncode<S>> {
+  const compiled = new Map<TSchema, Validator>();
+  const validatorOf = (one: TSchema): Validator => {
+    const known = compiled.get(one);
+    if (known !== undefined) return known;
+    const validator = Compile(one);
+    compiled.set(one, validator);
+    return validator;
+  };
+  const accepts = (value: unknown): value is StaticEncode<S> => validatorOf(schema).Check(value);
+  return {
+    accepts,
+    findings: (value) => {
+      if (accepts(value)) return [];
+      const meant = variantsOf(schema).toSorted(
+        (a, b) =>
+          knownFields(b, value) - knownFields(a, value) || missingFields(a, value) - missingFields(b, value),
+      )[0];
+      const [, failures] = validatorOf(meant ?? schema).Errors(value);
+      const items = withoutNull(failures.filter(isOwn)).flatMap((failure) => itemsOf(failure, place, value));
+      // One failure may name a hundred thousand fields.
+      return items.slice(0, LIMITS.findings);
+    },
+  };
+}
+
+function variantsOf(schema: TSchema): readonly TSchema[] {
+  return 'anyOf' in schema && Array.isArray(schema.anyOf) ? schema.anyOf : [];
+}
+
+function knownFields(schema: TSchema, value: unknown): number {
+  if (!isObject(value) || !('properties' in schema) || !isObject(schema.properties)) return 0;
+  const { properties } = schema;
+  return Object.keys(value).filter((key) => Object.hasOwn(properties, key)).length;
+}
+
+function missingFields(schema: TSchema, value: unknown): number {
+  if (!isObject(value) || !('required' in schema) || !Array.isArray(schema.required)) return 0;
+  return schema.required.filter((key) => !Object.hasOwn(value, key)).length;
+}
+
+/** Where null would do, something else was most likely meant. */
+function withoutNull(failures: readonly Failure[]): readonly Failure[] {
+  const isNull = (failure: Failure) => failure.keyword === 'type' && failure.params.type === 'null';
+  const others = new Set(
+    failures.filter((failure) => !isNull(failure)).map(({ instancePath }) => instancePath),
+  );
+  return failures.filter((failure) => !isNull(failure) || !others.has(failure.instancePath));
+}
+
+/** `additionalProperties: false` fails twice: for the object, which names the field, and as the schema `false`. */
+function isOwn({ keyword }: Failure): boolean {
+  return keyword !== 'boolean' && keyword !== 'anyOf';
+}
+
+function itemsOf(failure: Failure, place: Place, value: unknown): ValidationItem[] {
+  const loc = locOf(failure.instancePath, place, value);
+  const at = (field: string): ValidationItem['loc'] => [...loc, clip(field)];
+  if (failure.keyword === 'required') {
+    return failure.params.requiredProperties.map((field) => ({
+      loc: at(field),
+      msg: 'Field required',
+      type: 'missing',
+    }));
+  }
+  if (failure.keyword === 'additionalProperties') {
+    return failure.params.additionalProperties.map((field) => ({
+      loc: at(field),
+      msg: 'Extra inputs are not permitted',
+      type: 'extra_forbidden',
+    }));
+  }
+  return [{ loc, ...describe(failure, place, valueAt(failure.instancePath, value)) }];
+}
+
+type Description = Pick<ValidationItem, 'msg' | 'type'>;
+
+function describe(failure: Failure, place: Place, value: unknown): Description {
+  const should = (what: string, type: string): Description => ({ msg: `Input should be ${what}`, type });
+  switch (failure.keyword) {
+    case 'type':
+      return describeType([failure.params.type].flat()[0] ?? '', place, value);
+    case 'enum':
+      return should(oneOf(failure.params.allowedValues), 'enum');
+    case 'const':
+      return should(oneOf([failure.params.allowedValue]), 'literal_error');
+    case 'pattern':
+      return {
+        msg: `String should match pattern '${failure.params.pattern}'`,
+        type: 'string_pattern_mismatch',
+      };
+    case 'minLength':
+      return {
+        msg: `String should have at least ${count(failure.params.limit, 'character')}`,
+        type: 'string_too_short',
+      };
+    case 'maxLength':
+      return {
+        msg: `String should have at most ${count(failure.params.limit, 'character')}`,
+        type: 'string_too_long',
+      };
+    case 'minItems':
+      return { msg: `List should have at least ${count(failure.params.limit, 'item')}`, type: 'too_short' };
+    case 'maxItems':
+      return { msg: `List should have at most ${count(failure.params.limit, 'item')}`, type: 'too_long' };
+    case 'minimum':
+      return should(`greater than or equal to ${failure.params.limit}`, 'greater_than_equal');
+    case 'maximum':
+      return should(`less than or equal to ${failure.params.limit}`, 'less_than_equal');
+    case 'exclusiveMinimum':
+      return should(`greater than ${failure.params.limit}`, 'greater_than');
+    case 'exclusiveMaximum':
+      return should(`less than ${failure.params.limit}`, 'less_than');
+    default:
+      return { msg: `Value error, ${failure.message}`, type: 'value_error' };
+  }
+}
+
+/** Names of TypeBox types in pydantic. Text that does not parse (in a query) is another fact than a wrong JSON type. */
+function describeType(expected: string, place: Place, value: unknown): Description {
+  const [what, name] = TYPE_NAMES[expected] ?? ['of another type', 'value_error'];
+  if (expected === 'integer' && Number.isFinite(value)) {
+    return {
+      msg: 'Input should be a valid integer, got a number with a fractional part',
+      type: 'int_from_float',
+    };
+  }
+  if (place === 'query' && PARSED.includes(name)) {
+    return { msg: `Input should be ${what}, unable to parse string`, type: `${name}_parsing` };
+  }
+  return { msg: `Input should be ${what}`, type: name === 'value_error' ? name : `${name}_type` };
+}
+
+const TYPE_NAMES: Readonly<Record<string, readonly [what: string, name: string]>> = {
+  string: ['a valid string', 'string'],
+  integer: ['a valid integer', 'int'],
+  number: ['a valid number', 'float'],
+  boolean: ['a valid boolean', 'bool'],
+  object: ['a valid dictionary', 'dict'],
+  array: ['a valid list', 'list'],
+  null: ['null', 'none'],
+};
+
+const PARSED: readonly string[] = ['int', 'float', 'bool'];
+
+function oneOf(values: readonly unknown[]): string {
+  const words = values.map((value) => (typeof value === 'string' ? `'${value}'` : String(value)));
+  const last = words.pop() ?? '';
+  return words.length === 0 ? last : `${words.join(', ')} or ${last}`;
+}
+
+function count(number: number, unit: string): string {
+  return `${number} ${unit}${number === 1 ? '' : 's'}`;
+}
+
+function segments(instancePath: string): string[] {
+  return instancePath
+    .split('/')
+    .slice(1)
+    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+function locOf(instancePath: string, place: Place, value: unknown): (string | number)[] {
+  const loc: (string | number)[] = [place];
+  let parent: unknown = value;
+  for (const segment of segments(instancePath)) {
+    loc.push(Array.isArray(parent) ? Number(segment) : clip(segment));
+    parent = childOf(parent, segment);
+  }
+  return loc;
+}
+
+function valueAt(instancePath: string, value: unknown): unknown {
+  return segments(instancePath).reduce(childOf, value);
+}
+
+function childOf(parent: unknown, segment: string): unknown {
+  return isObject(parent) && Object.hasOwn(parent, segment) ? parent[segment] : undefined;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}
+
+function clip(field: string): string {
+  return field.slice(0, LIMITS.locCharacters);
+}

@@ -1,0 +1,61 @@
+// Puts a gateway together: what its parts are made from, and which of them know each other. What is done with them is the
+// facade's (gateway.ts).
+
+import { Dispatcher } from '../actors/calls/dispatcher.ts';
+import { RetryBudget } from '../actors/calls/retry-budget.ts';
+import type { EventStream } from '../actors/event-stream.ts';
+import { Fleet } from '../actors/fleet.ts';
+import type { GatewayEvent } from '../domain/events.ts';
+import { ownBounds } from '../domain/limits.ts';
+import { Pace } from '../domain/pace.ts';
+import { type BalancerPolicy, DEFAULT_POLICY } from '../domain/policy.ts';
+import type { GatewayOptions } from '../gateway-types.ts';
+import type { Store } from '../persistence/store.ts';
+import { DatabaseStatus } from '../registry/database-status.ts';
+import { Registry } from '../registry.ts';
+import { DENIED_NETWORKS_DEFAULT, deniedBy } from '../transports/network-guard.ts';
+import type { InProcessHandler } from '../transports/transport.ts';
+import { alarmOf } from './alarm.ts';
+import { Mcp } from './mcp.ts';
+import { GATEWAY_INFO, openerOf } from './opener.ts';
+import { Status } from './status.ts';
+
+/** What a gateway is made of. */
+export interface GatewayParts {
+  /** Defaults for templates without settings of their own. */
+  readonly policy: BalancerPolicy;
+  readonly database: DatabaseStatus;
+  readonly fleet: Fleet;
+  readonly registry: Registry;
+  readonly dispatcher: Dispatcher;
+  readonly mcp: Mcp;
+  readonly status: Status;
+}
+
+/** Makes them; nothing is started. `events` are ended by their owner. */
+export function partsOf(
+  store: Store,
+  options: GatewayOptions,
+  events: EventStream,
+  isAccepting: () => boolean,
+): GatewayParts {
+  const { deniedNetworks = DENIED_NETWORKS_DEFAULT, random = Math.random, nodeId, news$ } = options;
+  const { events$ } = events;
+  const pace = new Pace();
+  const now = () => performance.now();
+  const alarm = alarmOf(pace);
+  const emit = (event: GatewayEvent) => events.emit(event);
+  const policy = { ...DEFAULT_POLICY, ...options.policy };
+  const handlers = new Map<string, InProcessHandler>();
+  const own = ownBounds(options.sessions);
+  const open = openerOf({ deniedNetworks, handlers, mostOwn: own.processes, pace });
+  const fleet = new Fleet({ now, random, emit, alarm, open, own });
+  const isDenied = deniedBy(deniedNetworks);
+  const defined = new Set(options.templates);
+  const registry = new Registry({ store, fleet, policy, defined, handlers, emit, isDenied, nodeId, news$ });
+  const parts = { fleet, budget: new RetryBudget(now), now, alarm, emit, isAccepting };
+  const dispatcher = new Dispatcher(parts);
+  const mcp = new Mcp({ ...parts, ...options, pace, dispatcher, events$, serverInfo: GATEWAY_INFO });
+  const status = new Status({ fleet, mcp, events$ });
+  return { policy, database: new DatabaseStatus(store, now), fleet, registry, dispatcher, mcp, status };
+}

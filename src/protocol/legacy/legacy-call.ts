@@ -1,0 +1,132 @@
+// One request of a legacy client that is under way: reads the events of its exchange and has them written where the
+// client waits. It ends once: answered, failed or cancelled. A lost connection does not end it.
+// Source: MCP 2025-11-25 basic/utilities/cancellation.
+
+import type { Observable, Subscription } from 'rxjs';
+import type { ServerRequest } from '../../domain/client.ts';
+import { internalError } from '../../domain/errors.ts';
+import type { Answer, ExchangeEvent } from '../../domain/exchange.ts';
+import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
+import { errorMessage, notificationMessage, resultMessage } from '../envelope.ts';
+import { failureOf, faultOf } from '../rpc-failure.ts';
+import type { LegacyPost } from './legacy-post.ts';
+
+/** What a call needs of the conversation it is part of. */
+export interface CallHost {
+  /** The server asks its client in the middle of this call. */
+  ask(request: ServerRequest, call: LegacyCall): void;
+  /** It is over; before its answer is written. */
+  ended(call: LegacyCall): void;
+  /** It failed by a fault of ours, which its answer does not tell. */
+  onFault(error: unknown): void;
+  /** Its answer is written. */
+  settled(): void;
+}
+
+/** Observes one exchange, and answers once or not at all. */
+export class LegacyCall {
+  readonly id: JsonRpcId;
+  readonly post: LegacyPost;
+  readonly #host: CallHost;
+  #subscription: Subscription | undefined;
+  #isOver = false;
+  #isLong = false;
+
+  constructor(id: JsonRpcId, post: LegacyPost, host: CallHost) {
+    this.id = id;
+    this.post = post;
+    this.#host = host;
+  }
+
+  start(answers$: Observable<Answer>): void {
+    this.#subscription = answers$.subscribe(this);
+    if (this.#isOver) this.#subscription.unsubscribe();
+  }
+
+  /** To be told now and then: the second time its stream begins, so that its connection lives and can be resumed. */
+  linger(): void {
+    if (this.#isLong) this.post.open();
+    this.#isLong = true;
+  }
+
+  /** Ends it without an answer, on the backend, too. */
+  cancel(): void {
+    if (!this.#end()) return;
+    this.#subscription?.unsubscribe();
+    this.post.skip();
+    this.#host.settled();
+  }
+
+  /** Ends it with an error that is not the backend's. */
+  fail(thrown: unknown): void {
+    if (!this.#end()) return;
+    this.#subscription?.unsubscribe();
+    const failure = failureOf(thrown);
+    const { status, error } = failure;
+    const fault = faultOf(failure);
+    if (fault !== undefined) this.#host.onFault(fault);
+    // Only a session that is over is told by status: clients take it for the order to initialize again. What else goes
+    // wrong is the answer to a request that was accepted. Source: 2025-11-25 basic/transports#session-management.
+    const isSessionOver = status === 404 && error.code === RPC.sessionNotFound;
+    this.post.fails(error.code, failure.errorCode);
+    this.post.answer(errorMessage(this.id, error), this.id, isSessionOver ? 404 : 200);
+    this.#host.settled();
+  }
+
+  /** As an observer of the exchange. */
+  next({ event, instanceId, isRemembered }: Answer): void {
+    if (this.#isOver) return;
+    if (!isRemembered) this.post.from(instanceId);
+    try {
+      this.#take(event);
+    } catch (thrown) {
+      this.fail(thrown); // a message that is nested too deeply to be written
+    }
+  }
+
+  error(thrown: unknown): void {
+    this.fail(thrown);
+  }
+
+  complete(): void {
+    if (!this.#isOver) this.fail(internalError(new Error('the exchange ended without an answer')));
+  }
+
+  #take(event: ExchangeEvent): void {
+    switch (event.kind) {
+      case 'result':
+        this.#answer(resultMessage(this.id, event.result));
+        return;
+      case 'error':
+        this.#answer(errorMessage(this.id, event.error), event.error.code);
+        return;
+      case 'notification':
+        // A question that the server takes back has another id there than here; it ends with its call at the latest.
+        if (event.method === 'notifications/cancelled') return;
+        // Progress that only the gateway asked for, which restarts its deadline. Source: basic/utilities/progress.
+        if (event.method === 'notifications/progress' && event.params.progressToken === undefined) return;
+        this.post.notify(notificationMessage(event.method, event.params));
+        return;
+      case 'request':
+        this.#host.ask(event, this);
+        return;
+      case 'interrupted':
+        this.post.interrupted(event.retryMs);
+        return;
+    }
+  }
+
+  #answer(message: Uint8Array | string, errorCode?: number): void {
+    if (!this.#end()) return;
+    if (errorCode !== undefined) this.post.fails(errorCode);
+    this.post.answer(message, this.id);
+    this.#host.settled();
+  }
+
+  #end(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    this.#host.ended(this);
+    return true;
+  }
+}

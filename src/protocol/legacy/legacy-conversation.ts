@@ -1,0 +1,252 @@
+// What a legacy session has to remember between two requests of its client: calls under way, streams that may be resumed,
+// questions of the server, messages that found no stream. It is there only while there is something of the kind; the
+// session itself is an actor's. Source: MCP 2025-11-25 basic/transports.
+
+import type { Observable, Subscription } from 'rxjs';
+import { queueFull } from '../../domain/backend-errors.ts';
+import { type ClientReply, mayBeAsked, type ServerMessage, type ServerRequest } from '../../domain/client.ts';
+import type { Answer } from '../../domain/exchange.ts';
+import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
+import type { McpReply } from '../endpoint-types.ts';
+import { notificationMessage, requestMessage } from '../envelope.ts';
+import type { Session } from '../ports.ts';
+import { failureOf, invalidRequest, refused } from '../rpc-failure.ts';
+import { type CallHost, LegacyCall } from './legacy-call.ts';
+import { EventBudget } from './legacy-event-budget.ts';
+import { isListenersKey, LegacyListener } from './legacy-listener.ts';
+import { LegacyPost } from './legacy-post.ts';
+import { LegacyQuestions } from './legacy-questions.ts';
+import { positionOf } from './legacy-stream.ts';
+import { LegacyStreams } from './legacy-streams.ts';
+import { canPoll, versionOf } from './legacy-versions.ts';
+
+/** Calls of one session that are under way. Over it: QUEUE_FULL. */
+const MOST_CALLS = 1_000;
+/** How long what the server says by itself is heard after the last call, for a client that opened no stream for it. */
+const HEARD_MS = 60_000;
+
+/** What the conversations of one endpoint have together. */
+export interface ConversationHost {
+  /** What all conversations may hold for clients that lost their streams. */
+  readonly budget: EventBudget;
+  /** Never gives the same number twice. */
+  nextNumber(): number;
+  /** Hears of a fault of ours that no answer tells. */
+  onFault(error: unknown): void;
+  /** Nothing is left to remember. */
+  emptied(sessionId: string, conversation: LegacyConversation): void;
+}
+
+/** Of one session. It reports when there is nothing left of it. */
+export class LegacyConversation implements CallHost {
+  readonly #session: Session;
+  readonly #host: ConversationHost;
+  readonly #calls = new Map<JsonRpcId, LegacyCall>();
+  // Most calls are one question and one answer: what only the others need is made when they come.
+  #streams: LegacyStreams | undefined;
+  #listener: LegacyListener | undefined;
+  #questions: LegacyQuestions<LegacyCall> | undefined;
+  #budget: EventBudget | undefined;
+  #messages: Subscription | undefined;
+  #quietSinceMs: number | undefined;
+
+  constructor(session: Session, host: ConversationHost) {
+    this.#session = session;
+    this.#host = host;
+  }
+
+  /** Refuses a request whose id is that of another one under way (400), or one too many (QUEUE_FULL). */
+  check(id: JsonRpcId): void {
+    if (this.#calls.has(id)) throw invalidRequest('the id is that of a request which is under way');
+    if (this.#calls.size >= MOST_CALLS) throw failureOf(queueFull('this session'), id);
+  }
+
+  /** The answer to one POST with so many requests, in that revision. */
+  post(reply: McpReply, requests: number, version: string): LegacyPost {
+    return new LegacyPost(reply, this.#openStream, requests, canPoll(version));
+  }
+
+  /** Begins a request that was checked. */
+  begin(id: JsonRpcId, post: LegacyPost, answers$: Observable<Answer>): void {
+    const call = new LegacyCall(id, post, this);
+    this.#calls.set(id, call);
+    this.#quietSinceMs = undefined;
+    if (!this.#session.isShared && mayBeAsked(this.#session.profile)) this.#listen();
+    call.start(answers$);
+  }
+
+  /** The client wants no answer any more. One that is unknown, or answered, is ignored: the two may have crossed. */
+  cancel(id: JsonRpcId): void {
+    this.#calls.get(id)?.cancel();
+  }
+
+  /** What the client answered to a question. */
+  reply(id: JsonRpcId, reply: ClientReply): void {
+    this.#questions?.answer(id, reply);
+  }
+
+  /**
+   * A GET: a stream for what the server says by itself, or the rest of the stream that this event was on. Throws
+   * RpcFailure: 409 for a second stream, 400 when nothing is known of the event.
+   */
+  open(reply: McpReply, lastEventId: string | undefined): void {
+    this.#quietSinceMs = undefined;
+    const position = lastEventId === undefined ? undefined : positionOf(lastEventId);
+    if (position === undefined && lastEventId !== undefined) throw refused(400, 'Invalid event ID format');
+    if (position !== undefined && !isListenersKey(position.key)) {
+      if (!this.#streams?.resume(reply, position))
+        throw refused(400, 'The stream of this event is not kept any more');
+    } else {
+      this.#listenerOf().open(reply, position);
+      this.#listen();
+    }
+    this.settled();
+  }
+
+  /**
+   * Listens to what the server says by itself, which is kept until its stream is open. Resolves when nothing can be missed
+   * any more; undefined when that is so already.
+   */
+  listen(): Promise<void> | undefined {
+    this.#quietSinceMs = undefined;
+    this.#listen();
+    return this.#session.opening;
+  }
+
+  /** As a CallHost. Its own stream first, then the one for whatever comes, then that of another call; else it waits. */
+  ask(request: ServerRequest, call?: LegacyCall): void {
+    const id = this.#questionsOf().add(request, call);
+    if (id === undefined) return;
+    const message = this.#textOf(request, id);
+    if (message === undefined) return;
+    if (call?.post.ask(message) || this.#listener?.ask(message) || this.#askElsewhere(message, call)) return;
+    if (this.#listenerOf().keep({ message, question: id })) return;
+    this.reply(id, { error: { code: RPC.internalError, message: 'The client listens to nothing.' } });
+  }
+
+  /** As a CallHost. What the server asked in the middle of it is not to be answered any more. */
+  ended(call: LegacyCall): void {
+    this.#calls.delete(call.id);
+    if (this.#questions === undefined || this.#questions.size === 0) return;
+    for (const id of this.#questions.withdraw(call)) this.#takeBack(id, call);
+  }
+
+  /** As a CallHost. */
+  onFault(error: unknown): void {
+    this.#host.onFault(error);
+  }
+
+  /** As a CallHost. */
+  settled(): void {
+    this.#streams?.checkTaken();
+    if (this.#isEmpty) this.#host.emptied(this.#session.id, this);
+  }
+
+  /** Lets go of what waited too long. To be called now and then. */
+  sweep(nowMs: number): void {
+    for (const call of this.#calls.values()) call.linger();
+    this.#questions?.expire(nowMs, (id, call) => this.#takeBack(id, call));
+    this.#streams?.expire(nowMs);
+    this.#listener?.expire(nowMs);
+    if (this.#calls.size > 0 || this.#listener?.isOpen || this.#questions?.size)
+      this.#quietSinceMs = undefined;
+    else this.#quietSinceMs ??= nowMs;
+    if (this.#quietSinceMs !== undefined && nowMs - this.#quietSinceMs >= HEARD_MS) this.#stopListening();
+    this.settled();
+  }
+
+  /** Ends everything: calls that are left are answered with the error, streams end. */
+  close(error: Error): void {
+    for (const call of [...this.#calls.values()]) call.fail(error);
+    this.#questions?.close();
+    this.#streams?.close();
+    this.#stopListening();
+    this.settled();
+  }
+
+  readonly #openStream = () => {
+    this.#streams ??= new LegacyStreams(this.#streamFacts());
+    return this.#streams.open();
+  };
+
+  get #isEmpty(): boolean {
+    if (this.#calls.size > 0 || this.#messages !== undefined || this.#listener?.isOpen) return false;
+    return !this.#streams?.size && !this.#questions?.size && !this.#listener?.hasWaiting;
+  }
+
+  #listenerOf(): LegacyListener {
+    this.#listener ??= new LegacyListener({
+      ...this.#streamFacts(),
+      canPoll: canPoll(versionOf(this.#session)),
+      hold: () => this.#session.hold(),
+      isAsked: (question) => this.#questions?.has(question) ?? false,
+    });
+    return this.#listener;
+  }
+
+  #questionsOf(): LegacyQuestions<LegacyCall> {
+    this.#questions ??= new LegacyQuestions(() => this.#host.nextNumber());
+    return this.#questions;
+  }
+
+  #streamFacts() {
+    this.#budget ??= EventBudget.ofSession(this.#host.budget);
+    const nextKey = () => this.#host.nextNumber().toString(36);
+    return { budget: this.#budget, nextKey, onTaken: () => this.settled() };
+  }
+
+  /** The newest call first: it is the one whose client is there most likely. */
+  #askElsewhere(message: string, asker: LegacyCall | undefined): boolean {
+    return [...this.#calls.values()].reverse().some((call) => call !== asker && call.post.ask(message));
+  }
+
+  /** Only who was asked hears of it. Source: basic/utilities/cancellation. */
+  #takeBack(requestId: number, call: LegacyCall | undefined): void {
+    const message = notificationMessage('notifications/cancelled', { requestId });
+    if (call !== undefined) call.post.add(message);
+    else if (this.#listener?.isOpen) this.#listener.notify(message);
+  }
+
+  #listen(): void {
+    if (this.#messages !== undefined) return;
+    const messages = this.#session.messages$.subscribe({
+      next: (message) => this.#hear(message),
+      complete: () => this.#sessionEnded(),
+    });
+    if (!messages.closed) this.#messages = messages;
+  }
+
+  #stopListening(): void {
+    this.#messages?.unsubscribe();
+    this.#messages = undefined;
+    this.#listener?.close();
+  }
+
+  #sessionEnded(): void {
+    this.#questions?.close();
+    this.#stopListening();
+    this.settled();
+  }
+
+  #hear(message: ServerMessage): void {
+    try {
+      if (message.kind === 'request') this.ask(message);
+      else if (message.method !== 'notifications/cancelled')
+        this.#listenerOf().notify(notificationMessage(message.method, message.params));
+    } catch (thrown) {
+      this.onFault(thrown); // nested too deeply to be written: nobody's answer is lost with it
+    }
+  }
+
+  /** Undefined for a question that cannot be written: its server has an answer then. */
+  #textOf({ method, params }: ServerRequest, id: number): string | undefined {
+    try {
+      return requestMessage(id, method, params);
+    } catch (thrown) {
+      this.onFault(thrown);
+      const message = 'The request is nested too deeply to be passed on.';
+      this.reply(id, { error: { code: RPC.internalError, message } });
+      return undefined;
+    }
+  }
+}

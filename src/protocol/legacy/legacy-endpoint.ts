@@ -1,0 +1,264 @@
+// The MCP endpoint for clients of the legacy era (2024-11-05 to 2025-11-25): handshake, sessions, event streams.
+// Which era a POST is of was decided before (classify.ts); what a session has to remember is in its conversation.
+// Source: MCP 2025-11-25 basic/transports#streamable-http.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { shuttingDown } from '../../domain/errors.ts';
+import { JsonText } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import type { Pace } from '../../domain/pace.ts';
+import { sessionNotFound } from '../../domain/session-errors.ts';
+import { tooLongIn } from '../client-bounds.ts';
+import {
+  type ClientMessage,
+  type ClientRequest,
+  readBatch,
+  readClientMessage,
+  requestsOf,
+} from '../client-message.ts';
+import type { McpReply, McpRequest } from '../endpoint-types.ts';
+import { errorMessage, resultMessage } from '../envelope.ts';
+import type { FaultListener } from '../fault-listener.ts';
+import { headerOf } from '../headers.ts';
+import { checkGetTypes } from '../media-types.ts';
+import type { Backends, Session } from '../ports.ts';
+import { failureOf, invalidRequest } from '../rpc-failure.ts';
+import type { TaskFinder } from '../task-finder.ts';
+import { isTaskMethod } from '../task-memory.ts';
+import type { LegacyConversation } from './legacy-conversation.ts';
+import { LegacyConversations } from './legacy-conversations.ts';
+import { profileOf } from './legacy-initialize.ts';
+import { openSession } from './legacy-opening.ts';
+import { asLegacy } from './legacy-over-modern.ts';
+import type { LegacyPost } from './legacy-post.ts';
+import { hasSession, revisionOf, sessionOf } from './legacy-request.ts';
+import { LegacyTasks } from './legacy-tasks.ts';
+import { hasBatches, versionOf } from './legacy-versions.ts';
+
+/** Longest wait of a client for its backend's stream, in ms. */
+const OPENING_MS = 250;
+const NOTHING = JsonText.ofValue({});
+
+export interface LegacyOptions {
+  /** See EndpointOptions; it never throws. */
+  readonly onFault: FaultListener;
+  /** See EndpointOptions. */
+  readonly pace: Pace;
+  /** Hears of those that are begun here, and knows whose they are. Default: nobody does. */
+  readonly tasks?: TaskFinder;
+}
+
+/** Its sessions, of all templates. Whoever makes it closes it. */
+export class LegacyEndpoint {
+  readonly #conversations: LegacyConversations;
+  readonly #onFault: FaultListener;
+  readonly #tasks: LegacyTasks;
+
+  constructor({ onFault, pace, tasks }: LegacyOptions) {
+    this.#conversations = new LegacyConversations(onFault, pace);
+    this.#onFault = onFault;
+    this.#tasks = new LegacyTasks(tasks);
+  }
+
+  /** How many sessions have something to remember. */
+  get conversations(): number {
+    return this.#conversations.size;
+  }
+
+  /**
+   * One POST whose body is JSON. `parsed` is that JSON: anything within the bounds of read-body.ts; it is checked here,
+   * and so are Mcp-Session-Id and MCP-Protocol-Version. Media types were checked before. Throws, or rejects with,
+   * RpcFailure or GatewayError, before anything was answered only. Without a promise except for `initialize` and where
+   * `request.charge` needs one.
+   */
+  post(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
+    if (Array.isArray(parsed)) return this.#postBatch(parsed, request, reply, backends);
+    const message = readClientMessage(parsed);
+    if (message.kind !== 'answer') reply.asks(message.method);
+    if (message.kind === 'request' && message.method === 'initialize') {
+      return this.#initialize(message, request, reply, backends);
+    }
+    const session = sessionOf(request, backends);
+    if (message.kind !== 'request') return this.#take(message, session, reply);
+    if (message.method === 'ping') return reply.event(resultMessage(message.id, NOTHING));
+    return after(charge(request, message), () => this.#call(message, session, request, reply, backends));
+  }
+
+  /**
+   * The stream for what the server says by itself, or with Last-Event-ID the rest of another stream. A new one begins when
+   * the backend's is open, at the latest after OPENING_MS: what the backend says from then on is not missed.
+   */
+  get(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
+    checkGetTypes(request.headers);
+    const session = sessionOf(request, backends);
+    const lastEventId = headerOf(request.headers, 'last-event-id');
+    const isNew = lastEventId === undefined || lastEventId === '';
+    const opening = isNew ? this.#conversations.of(session).listen() : undefined;
+    if (opening === undefined) return this.#open(session, reply, lastEventId);
+    const open = () => this.#open(sessionOf(request, backends), reply, lastEventId); // it may have ended by now
+    return Promise.race([opening, delay(OPENING_MS, undefined, { ref: false })]).then(open);
+  }
+
+  /** Ends the session. What it had of its own ends behind the answer: a program may take its time. */
+  delete(request: McpRequest, reply: McpReply, backends: Backends): void {
+    const session = sessionOf(request, backends);
+    session.close().catch(this.#onFault);
+    this.#conversations.find(session.id)?.close(sessionNotFound());
+    reply.empty(200);
+  }
+
+  /** Ends every open stream, answers every call that is left with SHUTTING_DOWN, and forgets everything. */
+  close(): Promise<void> {
+    return this.#conversations.close(shuttingDown());
+  }
+
+  #open(session: Session, reply: McpReply, lastEventId: string | undefined): void {
+    const conversation = this.#conversations.of(session);
+    try {
+      conversation.open(reply, lastEventId === '' ? undefined : lastEventId);
+    } finally {
+      conversation.settled();
+    }
+  }
+
+  async #initialize(message: ClientRequest, request: McpRequest, reply: McpReply, backends: Backends) {
+    if (hasSession(request, backends)) throw invalidRequest('the session is initialized already');
+    try {
+      const profile = profileOf(message.params);
+      await request.charge(1);
+      await openSession({ id: message.id, owner: request.principal, profile }, reply, backends);
+    } catch (thrown) {
+      throw failureOf(thrown, message.id);
+    }
+  }
+
+  #postBatch(
+    parsed: readonly unknown[],
+    request: McpRequest,
+    reply: McpReply,
+    backends: Backends,
+  ): void | Promise<void> {
+    reply.batches(parsed.length);
+    const session = sessionOf(request, backends);
+    if (!hasBatches(versionOf(session)))
+      throw invalidRequest('an array; batches are for revision 2025-03-26 only');
+    const messages = readBatch(parsed);
+    const charged = requestsOf(messages).filter(({ method }) => method !== 'ping').length;
+    return after(charged === 0 ? undefined : request.charge(charged), () =>
+      this.#callAll(messages, session, request, reply, backends),
+    );
+  }
+
+  #callAll(
+    messages: readonly ClientMessage[],
+    session: Session,
+    request: McpRequest,
+    reply: McpReply,
+    backends: Backends,
+  ): void {
+    const revision = revisionOf(request, session);
+    const requests = requestsOf(messages);
+    const conversation = this.#conversations.of(session);
+    try {
+      for (const { id } of requests) conversation.check(id);
+      const post = conversation.post(reply, requests.length, revision);
+      for (const message of messages) {
+        if (message.kind !== 'request') this.#tell(message, session);
+        else this.#begin(message, conversation, post, session, request, backends);
+      }
+      if (requests.length === 0) reply.empty(202);
+    } finally {
+      conversation.settled();
+    }
+  }
+
+  /** The way of nearly every message: one look-up, one subscription. */
+  #call(
+    message: ClientRequest,
+    session: Session,
+    request: McpRequest,
+    reply: McpReply,
+    backends: Backends,
+  ): void {
+    const revision = revisionOf(request, session);
+    const conversation = this.#conversations.of(session);
+    try {
+      conversation.check(message.id);
+    } catch (thrown) {
+      conversation.settled();
+      throw thrown;
+    }
+    const post = conversation.post(reply, 1, revision);
+    this.#begin(message, conversation, post, session, request, backends);
+  }
+
+  /** Starts a request; `ping`, and what asks with too long a text, is answered here. Source: MCP 2025-11-25 basic/utilities/ping. */
+  #begin(
+    { id, method, params }: ClientRequest,
+    conversation: LegacyConversation,
+    post: LegacyPost,
+    session: Session,
+    from: McpRequest,
+    backends: Backends,
+  ): void {
+    if (method === 'ping') {
+      post.answer(resultMessage(id, NOTHING), id);
+      return;
+    }
+    const tooLong = tooLongIn(method, params);
+    if (tooLong !== undefined) {
+      const error = { code: RPC.invalidParams, message: `Invalid params: ${tooLong} is too long` };
+      post.fails(error.code);
+      post.answer(errorMessage(id, error), id);
+      conversation.settled();
+      return;
+    }
+    const caller = session.ownerId;
+    const request = params === undefined ? { method, caller } : { method, params, caller };
+    const { template, principal: owner } = from;
+    if (isTaskMethod(method)) {
+      conversation.begin(id, post, this.#tasks.exchange(request, session, { owner, template, backends }));
+      return;
+    }
+    const answers$ = asLegacy(session, request);
+    const follow = this.#tasks.following(request, session, template);
+    conversation.begin(id, post, follow === undefined ? answers$ : follow(answers$));
+  }
+
+  #take(message: Exclude<ClientMessage, ClientRequest>, session: Session, reply: McpReply): void {
+    this.#tell(message, session);
+    reply.empty(202);
+  }
+
+  #tell(message: Exclude<ClientMessage, ClientRequest>, session: Session): void {
+    const conversation = this.#conversations.find(session.id);
+    if (message.kind === 'answer') {
+      conversation?.reply(message.id, message.reply);
+    } else if (message.method === 'notifications/cancelled') {
+      const { requestId } = message.params;
+      if (typeof requestId === 'string' || typeof requestId === 'number') conversation?.cancel(requestId);
+    } else if (message.method !== 'notifications/initialized') {
+      // The handshake with the backend is finished already, and was not this client's.
+      session.notify(message.method, message.params);
+    }
+  }
+}
+
+/** Counts a request before anything is done for it; the refusal carries its id. */
+function charge(request: McpRequest, { id }: ClientRequest): void | Promise<void> {
+  const refuse = (thrown: unknown): never => {
+    throw failureOf(thrown, id);
+  };
+  try {
+    const charged = request.charge(1);
+    return charged?.catch(refuse);
+  } catch (thrown) {
+    return refuse(thrown);
+  }
+}
+
+/** Goes on at once when there is nothing to wait for. */
+function after(waited: void | Promise<void>, then: () => void): void | Promise<void> {
+  if (waited !== undefined) return waited.then(then);
+  then();
+}

@@ -1,0 +1,50 @@
+// The handshake of legacy clients: what `initialize` has to say, and what is answered.
+// Source: MCP 2025-11-25 basic/lifecycle#initialization.
+
+import type { ClientProfile } from '../../domain/client.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import { isProfileTooLarge, MOST_PROFILE_UNITS } from '../client-bounds.ts';
+import { serverInfoIn } from '../modern/modern-discover.ts';
+import type { Session } from '../ports.ts';
+import { type RpcFailure, refused } from '../rpc-failure.ts';
+import { versionOf, versionToOpen } from './legacy-versions.ts';
+
+/** Reads what a client says of itself. Throws RpcFailure (400, -32602). */
+export function profileOf(params: JsonObject | undefined): ClientProfile {
+  const { protocolVersion, capabilities, clientInfo } = params ?? {};
+  if (typeof protocolVersion !== 'string') throw badParams('protocolVersion must be a string');
+  if (!isJsonObject(capabilities)) throw badParams('capabilities must be an object');
+  if (
+    !isJsonObject(clientInfo) ||
+    typeof clientInfo.name !== 'string' ||
+    typeof clientInfo.version !== 'string'
+  ) {
+    throw badParams('clientInfo must be an object with name and version');
+  }
+  if (isProfileTooLarge(capabilities, clientInfo)) {
+    throw badParams(`capabilities and clientInfo must not exceed ${MOST_PROFILE_UNITS} characters`);
+  }
+  return { protocolVersion: versionToOpen(protocolVersion), capabilities, clientInfo };
+}
+
+/**
+ * The result of `initialize`: what the backend said of itself, in the revision of the session. A legacy greeting keeps
+ * its unknown fields; of a modern one only what has a place in the handshake is told.
+ */
+export function initializeResult(session: Session): JsonObject {
+  const { peer } = session;
+  const protocolVersion = versionOf(session);
+  if (peer.era === 'legacy') return { ...peer.greeting, protocolVersion };
+  const { capabilities, instructions } = peer.greeting;
+  return {
+    protocolVersion,
+    capabilities: isJsonObject(capabilities) ? capabilities : { tools: {} },
+    serverInfo: serverInfoIn(peer.greeting) ?? { name: peer.serverName, version: peer.serverVersion },
+    ...(typeof instructions === 'string' ? { instructions } : {}),
+  };
+}
+
+function badParams(why: string): RpcFailure {
+  return refused(400, `Invalid params: ${why}`, RPC.invalidParams);
+}

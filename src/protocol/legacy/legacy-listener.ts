@@ -1,0 +1,127 @@
+// The stream that a client opens by GET, for what its server says outside of any call, and the messages that wait for it.
+// Each message is written on one stream only. Where else a request may go is the conversation's business.
+// Source: MCP 2025-11-25 basic/transports#listening-for-messages-from-the-server, #multiple-connections.
+
+import type { McpReply } from '../endpoint-types.ts';
+import { refused } from '../rpc-failure.ts';
+import { type EventPosition, LegacyStream, type StreamFacts } from './legacy-stream.ts';
+import { type Undelivered, UndeliveredMessages } from './legacy-undelivered.ts';
+
+/** Tells the keys of its streams from those of calls. */
+const KEY_PREFIX = 'get-';
+
+/** True for the key of a stream that was opened by GET. */
+export function isListenersKey(key: string): boolean {
+  return key.startsWith(KEY_PREFIX);
+}
+
+/** What it needs to know of its session. */
+export interface ListenerFacts extends Omit<StreamFacts, 'key' | 'onLost'> {
+  /** The client understands events without data: revision 2025-11-25 and later. */
+  readonly canPoll: boolean;
+  /** Keys of its streams; none comes twice in the process. */
+  readonly nextKey: () => string;
+  /** Keeps the session alive until what it returns is called. */
+  readonly hold: () => () => void;
+  /** True while the server still waits for the answer to its question. */
+  readonly isAsked: (question: number) => boolean;
+}
+
+/** The one stream of this kind of a session, and the messages that found none. */
+export class LegacyListener {
+  readonly #facts: ListenerFacts;
+  #stream: LegacyStream | undefined;
+  #letGo: (() => void) | undefined;
+  readonly #waiting: UndeliveredMessages;
+
+  constructor(facts: ListenerFacts) {
+    this.#facts = facts;
+    this.#waiting = new UndeliveredMessages(facts.budget);
+  }
+
+  /** True while there is a stream, or one that its client may come back to. */
+  get isOpen(): boolean {
+    return this.#stream !== undefined;
+  }
+
+  /** True when messages wait. */
+  get hasWaiting(): boolean {
+    return !this.#waiting.isEmpty;
+  }
+
+  /**
+   * Opens the stream, or goes on with it after an event that was on it; one that is not kept any more begins anew. It
+   * begins with an event that only carries an id, like the answer to a POST, so that a client which loses it before the
+   * first message comes back to what was said meanwhile; servers need not do so here.
+   * Throws RpcFailure (409) for a second stream beside an open one.
+   */
+  open(reply: McpReply, after?: EventPosition): void {
+    const stream = this.#stream;
+    if (after !== undefined && stream?.key === after.key) {
+      this.#hold();
+      stream.resume(reply, after.number);
+      this.#catchUp(stream);
+    } else if (stream?.isLive) {
+      throw refused(409, 'Conflict: Only one SSE stream is allowed per session');
+    } else {
+      stream?.discard();
+      this.#begin(reply);
+    }
+  }
+
+  /** Writes a request of the server. False without an open stream. */
+  ask(message: string): boolean {
+    if (!this.#stream?.isLive) return false;
+    this.#stream.send(message);
+    return true;
+  }
+
+  /** Writes a notification, or keeps it while there is room. */
+  notify(message: string): void {
+    if (this.#stream?.isLive) this.#stream.notify(message);
+    else this.keep({ message, question: undefined });
+  }
+
+  /** Keeps a message until the stream opens; notifications that have no room are dropped. False when it was this one. */
+  keep(message: Undelivered): boolean {
+    return this.#waiting.keep(message);
+  }
+
+  /** Forgets a stream whose client did not come back. */
+  expire(nowMs: number): void {
+    if (this.#stream?.isForsaken(nowMs)) this.close();
+  }
+
+  /** Ends the stream and forgets everything. */
+  close(): void {
+    this.#stream?.discard();
+    this.#stream = undefined;
+    this.#waiting.takeAll();
+    this.#lost();
+  }
+
+  #begin(reply: McpReply): void {
+    const key = `${KEY_PREFIX}${this.#facts.nextKey()}`;
+    const stream = new LegacyStream({ ...this.#facts, key, onLost: () => this.#lost() });
+    this.#stream = stream;
+    this.#hold();
+    stream.begin(reply, this.#facts.canPoll);
+    this.#catchUp(stream);
+  }
+
+  #catchUp(stream: LegacyStream): void {
+    if (!stream.isLive) return;
+    for (const { message, question } of this.#waiting.takeAll()) {
+      if (question === undefined || this.#facts.isAsked(question)) stream.send(message);
+    }
+  }
+
+  #hold(): void {
+    this.#letGo ??= this.#facts.hold();
+  }
+
+  #lost(): void {
+    this.#letGo?.();
+    this.#letGo = undefined;
+  }
+}

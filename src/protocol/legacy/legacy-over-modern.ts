@@ -1,0 +1,205 @@
+// Carries a request of a legacy client to a backend of either era. To a modern one it speaks for the client: what it
+// declared at the handshake goes with every request, and an `input_required` result becomes requests to the client and
+// another try. Limits and words are those of the SDK, which does the same inside of a server.
+// Source: MCP 2026-07-28 basic/patterns/mrtr; `LegacyInputRequiredShim` of @modelcontextprotocol/server.
+
+import { Observable, type Subscriber, type Subscription } from 'rxjs';
+import type { ClientReply } from '../../domain/client.ts';
+import { type GatewayError, internalError } from '../../domain/errors.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import { META } from '../../domain/mcp.ts';
+import { hasRounds, type InputRequired, readInputRequired } from '../input-requests.ts';
+import { resultTypeOf } from '../modern/modern-over-legacy.ts';
+import { missingCapabilities } from '../needed-capabilities.ts';
+import type { Session, Stay } from '../ports.ts';
+
+/** Times that a backend may ask in one call. */
+const MOST_ROUNDS = 8;
+/** Longest wait for the answers of one round: a person may have to give them. */
+const ROUND_MS = 10 * 60_000;
+/** Wait before a call that asked nothing is repeated, so that it does not spin. */
+const PAUSE_MS = 250;
+
+/** One request in a session. Cold; unsubscribing cancels it, in whatever round it is. Errors: those of Session.exchange. */
+export function asLegacy(session: Session, request: ExchangeRequest): Observable<Answer> {
+  if (session.peer.era !== 'modern') return session.exchange(request);
+  const dressed = dress(request, session);
+  if (!hasRounds(request.method)) return session.exchange(dressed);
+  return new Observable((subscriber) => {
+    const rounds = new Rounds(session, dressed, subscriber);
+    rounds.begin();
+    return () => rounds.stop();
+  });
+}
+
+/** `_meta` with who the client is and what it can do; the revision is the transport's to say. */
+export function metaOf({ params }: ExchangeRequest, { profile, logLevel }: Session): JsonObject {
+  const meta: JsonObject = {
+    ...(isJsonObject(params?._meta) ? params._meta : {}),
+    [META.clientCapabilities]: profile.capabilities,
+    [META.clientInfo]: profile.clientInfo,
+  };
+  if (logLevel !== undefined) meta[META.logLevel] = logLevel;
+  return meta;
+}
+
+/** The request as a modern backend is to hear it. */
+export function dress(request: ExchangeRequest, session: Session): ExchangeRequest {
+  return { ...request, params: { ...request.params, _meta: metaOf(request, session) } };
+}
+
+/** One call that may take several exchanges. */
+class Rounds {
+  readonly #session: Session;
+  readonly #request: ExchangeRequest;
+  readonly #subscriber: Subscriber<Answer>;
+  /** Where it goes on; from the first question to the end, that of the latest. */
+  #stay: Stay | undefined;
+  #exchange: Subscription | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #round = 0;
+  /** Answers of the client are awaited. */
+  #isAsking = false;
+
+  constructor(session: Session, request: ExchangeRequest, subscriber: Subscriber<Answer>) {
+    this.#session = session;
+    this.#request = request;
+    this.#subscriber = subscriber;
+  }
+
+  begin(): void {
+    this.#send(this.#request);
+  }
+
+  stop(): void {
+    this.#isAsking = false;
+    clearTimeout(this.#timer);
+    this.#exchange?.unsubscribe();
+    this.#stay?.leave();
+  }
+
+  #send(request: ExchangeRequest): void {
+    this.#isAsking = false;
+    let hasAsked = false;
+    const exchange = (this.#stay ?? this.#session).exchange(request).subscribe({
+      next: (answer) => {
+        hasAsked = this.#take(answer);
+      },
+      error: (thrown: unknown) => this.#subscriber.error(thrown),
+      complete: () => {
+        if (!hasAsked) this.#subscriber.complete();
+      },
+    });
+    // An exchange that ends at once may have begun the next one by now.
+    if (!exchange.closed) this.#exchange = exchange;
+    if (this.#subscriber.closed) exchange.unsubscribe();
+  }
+
+  /** True when it was a question, so that the end of its exchange is not the end of the call. */
+  #take(answer: Answer): boolean {
+    const { event } = answer;
+    try {
+      if (event.kind === 'result' && resultTypeOf(event.result) === 'input_required') {
+        this.#ask(readInputRequired(event.result.value), answer);
+        return true;
+      }
+      this.#subscriber.next(answer);
+    } catch (thrown) {
+      this.#subscriber.error(internalError(thrown)); // a large result that was no JSON after all
+    }
+    return false;
+  }
+
+  #ask(required: InputRequired | string, answer: Answer): void {
+    const { method } = this.#request;
+    this.#round += 1;
+    this.#isAsking = true;
+    if (typeof required === 'string') {
+      this.#end(answer, errorEvent(`The server returned an invalid input-required result: ${required}.`));
+    } else if (this.#round > MOST_ROUNDS) {
+      this.#fail(answer, `'${method}' still required input after ${MOST_ROUNDS} rounds.`);
+    } else if (required.requests.size === 0) {
+      if (!this.#keepPlace(answer)) return;
+      this.#timer = setTimeout(() => this.#repeat(required, undefined), PAUSE_MS);
+    } else {
+      this.#askClient(required, answer);
+    }
+  }
+
+  #askClient(required: InputRequired, answer: Answer): void {
+    for (const [key, request] of required.requests) {
+      if (missingCapabilities([request], this.#session.profile.capabilities) === undefined) continue;
+      const why = 'the client did not declare the required capability';
+      this.#fail(answer, `Cannot request input '${key}' (${request.method}): ${why}.`);
+      return;
+    }
+    if (!this.#keepPlace(answer)) return;
+    const round = this.#round;
+    const responses = new Map<string, ClientReply>();
+    const take = (key: string, reply: ClientReply): void => {
+      if (round !== this.#round || !this.#isAsking || responses.has(key)) return;
+      responses.set(key, reply);
+      if ('error' in reply) this.#failRound(answer, reply.error.message);
+      else if (responses.size === required.requests.size) this.#repeat(required, responses);
+    };
+    this.#timer = setTimeout(() => this.#failRound(answer, 'the client did not answer in time'), ROUND_MS);
+    for (const [key, request] of required.requests) {
+      const event = {
+        kind: 'request',
+        ...request,
+        answer: (reply: ClientReply) => take(key, reply),
+      } as const;
+      this.#subscriber.next({ ...answer, event });
+    }
+  }
+
+  /** False when there is none any more: then the call is over. */
+  #keepPlace(answer: Answer): boolean {
+    const before = this.#stay;
+    this.#stay = this.#session.stay(answer, (error) => this.#lose(error));
+    before?.leave();
+    return !this.#subscriber.closed;
+  }
+
+  /** While an exchange is under way, that one tells what happened to it. */
+  #lose(error: GatewayError): void {
+    if (this.#isAsking) this.#subscriber.error(error);
+  }
+
+  #repeat({ requestState }: InputRequired, responses: ReadonlyMap<string, ClientReply> | undefined): void {
+    clearTimeout(this.#timer);
+    const params: JsonObject = { ...this.#request.params };
+    if (requestState !== undefined) params.requestState = requestState;
+    if (responses !== undefined) {
+      const results = [...responses].map(([key, reply]) => [key, 'result' in reply ? reply.result : null]);
+      params.inputResponses = Object.fromEntries(results);
+    }
+    const { cameAtMs: _, ...request } = this.#request; // the next round has a time of its own
+    this.#send({ ...request, params });
+  }
+
+  #failRound(answer: Answer, why: string): void {
+    this.#fail(answer, `Fulfilling input required by '${this.#request.method}' failed: ${why}`);
+  }
+
+  /** Tools tell what went wrong in their result, where a model reads it; the others have only the error. */
+  #fail(answer: Answer, message: string): void {
+    const isTool = this.#request.method === 'tools/call';
+    const result = { content: [{ type: 'text', text: message }], isError: true };
+    const event = { kind: 'result', result: JsonText.ofValue(result) } as const;
+    this.#end(answer, isTool ? event : errorEvent(message));
+  }
+
+  #end(answer: Answer, event: ExchangeEvent): void {
+    clearTimeout(this.#timer);
+    this.#isAsking = false;
+    this.#subscriber.next({ ...answer, event });
+    this.#subscriber.complete();
+  }
+}
+
+function errorEvent(message: string): ExchangeEvent {
+  return { kind: 'error', error: { code: RPC.internalError, message } };
+}

@@ -1,0 +1,159 @@
+// What sessions of the legacy era have to do with tasks: those that they begin are remembered for their owner, who comes to
+// them from any of his sessions, and those of others are kept from him. A server of the legacy era tells sessions apart; the
+// others know nothing but the id.
+
+import {
+  catchError,
+  defer,
+  finalize,
+  type MonoTypeOperatorFunction,
+  map,
+  type Observable,
+  of,
+  switchMap,
+  tap,
+} from 'rxjs';
+import { asGatewayError, hasCode } from '../../domain/errors.ts';
+import type { Answer, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
+import { TASKS_EXTENSION } from '../../domain/mcp.ts';
+import { seenFrom, splitInstance } from '../joined/joined-names.ts';
+import { answerHere } from '../joined/joined-requests.ts';
+import type { Backends, Owner, Session } from '../ports.ts';
+import { TaskFinder } from '../task-finder.ts';
+import { isTaskId, isTaskMethod } from '../task-memory.ts';
+import { NOBODY } from '../task-search.ts';
+import { asLegacy, dress, metaOf } from './legacy-over-modern.ts';
+
+/** The path that a session's request came by. */
+export interface SessionPath {
+  readonly owner: Owner;
+  /** Undefined for all templates together. */
+  readonly template: string | undefined;
+  readonly backends: Backends;
+}
+
+/** One request about a task. */
+interface Asked extends SessionPath {
+  readonly request: ExchangeRequest;
+  readonly session: Session;
+}
+
+/** Of all sessions, at all paths. */
+export class LegacyTasks {
+  readonly #finder: TaskFinder;
+
+  constructor(finder: TaskFinder = new TaskFinder()) {
+    this.#finder = finder;
+  }
+
+  /**
+   * Carries a request about tasks: in the session itself where its owner has the task there, or nobody is known to have it;
+   * else without it, to the instance that runs the task for him. Cold; errors are those of asLegacy, and QUEUE_FULL when
+   * too many tasks are looked for.
+   */
+  exchange(request: ExchangeRequest, session: Session, path: SessionPath): Observable<Answer> {
+    const asked = { ...path, request, session };
+    const { owner, template, backends } = path;
+    const taskId = request.params?.taskId;
+    if (request.method === 'tasks/list' || !isTaskId(taskId)) return this.#here(asked);
+    return defer(() => {
+      const known = this.#finder.memory.all({ ownerId: owner.id, template }, taskId);
+      const place = known.findLast((instanceId) => session.at(instanceId) !== undefined) ?? known.at(-1);
+      if (place !== undefined) return this.#at(place, asked);
+      const meta = metaOf(request, session);
+      const found$ = this.#finder.seek({ taskId, owner, template, backends, meta });
+      if (found$ === undefined) return this.#here(asked);
+      return found$.pipe(
+        switchMap((sought) => {
+          if (typeof sought === 'string') return this.#at(sought, asked);
+          return sought === NOBODY && wasAsked(session) ? of(answerHere(UNKNOWN)) : this.#here(asked);
+        }),
+      );
+    });
+  }
+
+  /** The request, refused where it is about a task that another one began, or lists those of all. */
+  guarded(request: ExchangeRequest, session: Session, template: string | undefined): ExchangeRequest {
+    const { method, params } = request;
+    if (!isTaskMethod(method)) return request;
+    if (method === 'tasks/list') {
+      return { ...request, refusedAt: () => (session.peer.era === 'legacy' ? undefined : NO_LIST) };
+    }
+    const taskId = params?.taskId;
+    if (!isTaskId(taskId)) return request;
+    const asker = { ownerId: session.ownerId, template };
+    const isOthers = (instanceId: string) => this.#finder.memory.isOthers(asker, taskId, instanceId);
+    return { ...request, refusedAt: (instanceId) => (isOthers(instanceId) ? UNKNOWN : undefined) };
+  }
+
+  /** Learns of the task that a request begins; undefined for one that cannot begin any. */
+  following(
+    { method, params }: ExchangeRequest,
+    { ownerId, profile }: Session,
+    template: string | undefined,
+  ): MonoTypeOperatorFunction<Answer> | undefined {
+    const mayBegin =
+      method === 'tools/call' && (params?.task !== undefined || takesTasks(profile.capabilities));
+    return mayBegin ? this.#finder.memory.following({ ownerId, template }) : undefined;
+  }
+
+  #here({ request, session, template }: Asked): Observable<Answer> {
+    return asLegacy(session, this.guarded(request, session, template));
+  }
+
+  /** It is the session's call, whoever carries it: it is not parked meanwhile, and waited for. */
+  #at(place: string, asked: Asked): Observable<Answer> {
+    const { session } = asked;
+    const there = session.at(place);
+    const answers$ = there === undefined ? this.#elsewhere(place, asked) : this.#within(there, place, asked);
+    return answers$.pipe(finalize(session.carry()));
+  }
+
+  #within(there: Session, place: string, { request, template }: Asked): Observable<Answer> {
+    const own = template === undefined ? splitInstance(place)?.template : undefined;
+    const answers$ = asLegacy(there, this.guarded(request, there, template ?? own));
+    return own === undefined ? answers$ : answers$.pipe(map(seenFrom(own)));
+  }
+
+  /** Who is gone, or cannot be reached, may have left the task to another one of its kind. */
+  #elsewhere(instanceId: string, asked: Asked): Observable<Answer> {
+    const { request, session, owner, backends } = asked;
+    const { profile } = session;
+    let isAnswering = false;
+    return backends.exchange(dress(request, session), { owner, profile, instanceId }).pipe(
+      tap(() => {
+        isAnswering = true;
+      }),
+      catchError((thrown: unknown) => {
+        if (isAnswering || !mayBeElsewhere(thrown, asked)) throw thrown;
+        return this.#here(asked);
+      }),
+    );
+  }
+}
+
+/** True where a search asks in the very conversation that the session is in. */
+function wasAsked({ peer, isShared }: Session): boolean {
+  return peer.era === 'modern' && isShared;
+}
+
+/** Over all templates nobody else is of its kind; there a task is unknown only when its instance is gone. */
+function mayBeElsewhere(thrown: unknown, { template }: SessionPath): boolean {
+  if (hasCode(thrown, 'SERVER_NOT_FOUND')) return true;
+  return template !== undefined && asGatewayError(thrown).delivered === 'no';
+}
+
+/** True for a client that a server of the modern era may answer with a task though it asked for none. Source: SEP-2663. */
+function takesTasks({ extensions }: JsonObject): boolean {
+  return isJsonObject(extensions) && extensions[TASKS_EXTENSION] !== undefined;
+}
+
+const UNKNOWN = refusal({ code: RPC.invalidParams, message: 'Unknown task' });
+/** Source: SEP-2663, which removed it: nothing but the id tells callers apart. */
+const NO_LIST = refusal({ code: RPC.methodNotFound, message: 'Method not found' });
+
+function refusal(error: JsonRpcError): FinalEvent {
+  return { kind: 'error', error };
+}

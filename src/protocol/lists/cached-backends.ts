@@ -1,0 +1,229 @@
+// Backends whose lists come from memory while they are fresh. A session with a conversation of its own always asks its
+// backend, because what a server lists may depend on what was said there before. Every session hears when the lists are
+// others because the instances are.
+
+import { filter, type Observable, Subject, type Subscription } from 'rxjs';
+import type { ClientProfile } from '../../domain/client.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { canonicalText } from '../../domain/json.ts';
+import type { ListField, Peer } from '../../domain/mcp.ts';
+import { announcesChanges, NOTICED_LISTS } from '../../domain/notices.ts';
+import { shortKey } from '../client-bounds.ts';
+import type {
+  Backends,
+  Inquired,
+  Owner,
+  Session,
+  SessionlessOptions,
+  Stay,
+  WantedChanges,
+} from '../ports.ts';
+import { ListCache, type ListCacheOptions, type ListKey } from './list-cache.ts';
+import { listOf } from './list-methods.ts';
+import { withListNotices } from './list-notices.ts';
+
+/** What all sessions of one template share. */
+interface SessionHost {
+  readonly cache: ListCache;
+  /** What changes of the template's lists. */
+  readonly changes$: Observable<ListField>;
+  /** Another one for each conversation. */
+  numberOf(peer: Peer): number;
+}
+
+/** Other backends, with a memory for lists in front. Whoever makes it closes it. */
+export class CachedBackends implements Backends {
+  readonly #inner: Backends;
+  readonly #cache: ListCache;
+  readonly #subscription: Subscription;
+  readonly #sessions = new WeakMap<Session, CachedSession>();
+  /** The same as `listChanged$`, for all sessions together: there may be many. */
+  readonly #changes = new Subject<ListField>();
+  readonly #host: SessionHost;
+
+  constructor(inner: Backends, options: ListCacheOptions) {
+    this.#inner = inner;
+    this.#cache = new ListCache(options);
+    this.#host = { cache: this.#cache, changes$: this.#changes, numberOf: numbering() };
+    this.#subscription = inner.listChanged$.subscribe((list) => this.#change(list));
+  }
+
+  get listChanged$() {
+    return this.#inner.listChanged$;
+  }
+
+  peers(owner: Owner) {
+    return this.#inner.peers(owner);
+  }
+
+  modernInstanceIds(owner: Owner) {
+    return this.#inner.modernInstanceIds(owner);
+  }
+
+  inquire(request: ExchangeRequest, of: Inquired) {
+    return this.#inner.inquire(request, of);
+  }
+
+  tool(name: string, owner?: Owner) {
+    return this.#inner.tool(name, owner);
+  }
+
+  relisted(name: string, owner?: Owner) {
+    return this.#inner.relisted(name, owner);
+  }
+
+  changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges) {
+    return this.#inner.changes(owner, profile, wanted);
+  }
+
+  async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<Session> {
+    return this.#cached(await this.#inner.openSession(owner, profile, signal));
+  }
+
+  session(id: string, owner: Owner): Session | undefined {
+    const session = this.#inner.session(id, owner);
+    return session === undefined ? undefined : this.#cached(session);
+  }
+
+  exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
+    const { profile, owner, instanceId } = options;
+    const load = () => this.#inner.exchange(request, options);
+    const key = keyOf(request, `owner ${owner.id} at ${instanceId ?? ''}`, profile);
+    if (key === undefined) return load();
+    // Nobody is or was there: nothing may stand in for those who have gone.
+    if (this.#inner.peers(owner).length === 0) this.#cache.forget();
+    return this.#cache.serve(key, load);
+  }
+
+  /** Lets go of the backends. */
+  close(): void {
+    this.#subscription.unsubscribe();
+  }
+
+  /** Backends have one notice for resources and for their templates. */
+  #change(list: ListField): void {
+    this.#cache.change(list);
+    if (list === 'resources') this.#cache.change('resourceTemplates');
+    this.#changes.next(list);
+  }
+
+  #cached(session: Session): Session {
+    const known = this.#sessions.get(session);
+    if (known !== undefined) return known;
+    const cached = new CachedSession(session, this.#host);
+    this.#sessions.set(session, cached);
+    return cached;
+  }
+}
+
+/** A session that shares its conversation, and therefore also what is listed there; what others list it could not call. */
+class CachedSession implements Session {
+  readonly #inner: Session;
+  readonly #host: SessionHost;
+  /** Of whom its client was told at the handshake. */
+  readonly #greeted: Peer;
+
+  constructor(inner: Session, host: SessionHost) {
+    this.#inner = inner;
+    this.#host = host;
+    this.#greeted = inner.peer;
+  }
+
+  get id() {
+    return this.#inner.id;
+  }
+  get ownerId() {
+    return this.#inner.ownerId;
+  }
+  get profile() {
+    return this.#inner.profile;
+  }
+  get peer() {
+    return this.#inner.peer;
+  }
+  get isShared() {
+    return this.#inner.isShared;
+  }
+  get logLevel() {
+    return this.#inner.logLevel;
+  }
+  get messages$() {
+    const announced = announcedLists(this.#greeted);
+    const changes$ = this.#host.changes$.pipe(filter((list) => announced.has(list)));
+    return withListNotices(this.#inner.messages$, changes$);
+  }
+  get opening() {
+    return this.#inner.opening;
+  }
+  get ended$() {
+    return this.#inner.ended$;
+  }
+
+  at(instanceId: string): Session | undefined {
+    return this.#inner.at(instanceId) === undefined ? undefined : this;
+  }
+
+  exchange(request: ExchangeRequest): Observable<Answer> {
+    if (listOf(request.method) === undefined || !this.#inner.isShared) return this.#inner.exchange(request);
+    const { profile, ownerId, peer } = this.#inner;
+    const key = keyOf(request, `session of ${ownerId}`, profile, ` of ${this.#host.numberOf(peer)}`);
+    const load = () => this.#inner.exchange(request);
+    return key === undefined ? load() : this.#host.cache.serve(key, load);
+  }
+
+  stay(...kept: Parameters<Session['stay']>): Stay {
+    return this.#inner.stay(...kept);
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.#inner.notify(method, params);
+  }
+
+  hold(): () => void {
+    return this.#inner.hold();
+  }
+
+  carry(): () => void {
+    return this.#inner.carry();
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close();
+  }
+}
+
+function announcedLists({ capabilities }: Peer): ReadonlySet<ListField> {
+  return new Set(NOTICED_LISTS.filter((list) => announcesChanges(capabilities, list)));
+}
+
+/** Numbers them in their order. */
+function numbering(): (peer: Peer) => number {
+  const numbers = new WeakMap<Peer, number>();
+  let last = 0;
+  return (peer) => {
+    const known = numbers.get(peer);
+    if (known !== undefined) return known;
+    last += 1;
+    numbers.set(peer, last);
+    return last;
+  };
+}
+
+/**
+ * Undefined for what is no list, and for a list request with parameters nobody here knows. `where`: whose list it is, when
+ * it may not be just any instance's.
+ */
+function keyOf(
+  request: ExchangeRequest,
+  whose: string,
+  profile: ClientProfile,
+  where = '',
+): ListKey | undefined {
+  const list = listOf(request.method);
+  if (list === undefined) return undefined;
+  const { cursor = null, _meta, ...others } = request.params ?? {};
+  if (Object.keys(others).length > 0) return undefined;
+  const what = `${list}${where} ${shortKey(JSON.stringify(cursor), canonicalText(profile.capabilities))}`;
+  return { list, everybody: `everybody ${what}`, own: `${whose} ${what}` };
+}

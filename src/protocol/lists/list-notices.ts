@@ -1,0 +1,64 @@
+// What a client is told when lists changed: one notice for many changes, soon, and never many in a row. Whose changes a
+// client may hear of is decided before.
+
+import {
+  auditTime,
+  connect,
+  endWith,
+  filter,
+  groupBy,
+  ignoreElements,
+  map,
+  merge,
+  mergeMap,
+  type Observable,
+  takeUntil,
+  throttleTime,
+} from 'rxjs';
+import type { ServerMessage, ServerNotification } from '../../domain/client.ts';
+import type { ListField } from '../../domain/mcp.ts';
+import { changedList, LIST_NOTICES } from '../../domain/notices.ts';
+
+/** Changes that come so close together are one notice. */
+const TOGETHER_MS = 50;
+/** Shortest time between two notices of one kind. */
+const BETWEEN_MS = 1_000;
+
+/**
+ * Notices of changed lists, at most one of each kind per BETWEEN_MS. The last change is always told, BETWEEN_MS and
+ * TOGETHER_MS after it at the latest.
+ */
+export function listNotices(changes$: Observable<ListField>): Observable<ServerNotification> {
+  return changes$.pipe(
+    map((list) => LIST_NOTICES[list]),
+    groupBy((method) => method),
+    mergeMap((same$) =>
+      same$.pipe(
+        auditTime(TOGETHER_MS),
+        throttleTime(BETWEEN_MS, undefined, { leading: true, trailing: true }),
+      ),
+    ),
+    map((method) => ({ kind: 'notification', method, params: {} })),
+  );
+}
+
+/**
+ * The messages, of which those that are notices of a list are told together with the changes. Completes with the messages,
+ * whatever is left to be told then. Else as `listNotices`.
+ */
+export function withListNotices<M extends ServerMessage>(
+  messages$: Observable<M>,
+  changes$: Observable<ListField>,
+): Observable<M | ServerNotification> {
+  return messages$.pipe(
+    connect((said$) => {
+      const lists$ = said$.pipe(
+        map(({ method }) => changedList(method)),
+        filter((list) => list !== undefined),
+      );
+      const others$ = said$.pipe(filter(({ method }) => changedList(method) === undefined));
+      const ended$ = said$.pipe(ignoreElements(), endWith(true));
+      return merge(listNotices(merge(changes$, lists$)).pipe(takeUntil(ended$)), others$);
+    }),
+  );
+}

@@ -1,0 +1,158 @@
+// The streams on which modern clients hear what changed: one request, whose answer only comes when the gateway closes.
+// What changes on which instance is gathered behind `Backends.changes`.
+// Source: MCP 2026-07-28 basic/patterns/subscriptions.
+
+import type { Subscription } from 'rxjs';
+import type { ServerNotification } from '../../domain/client.ts';
+import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { META } from '../../domain/mcp.ts';
+import type { Pace } from '../../domain/pace.ts';
+import type { McpReply, McpStream } from '../endpoint-types.ts';
+import { notificationMessage, resultMessage } from '../envelope.ts';
+import type { FaultListener } from '../fault-listener.ts';
+import { RpcFailure } from '../rpc-failure.ts';
+import { type Granted, grant, isGranted } from './listen-filter.ts';
+import type { ModernCall } from './modern-call.ts';
+
+/** Open streams of one owner, and of all. */
+const MOST_OF_OWNER = 64;
+const MOST_OF_ALL = 10_000;
+
+/** What this server can tell of, and who it is. */
+export interface ListenFacts {
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject;
+}
+
+/** The streams of all clients of one endpoint. */
+export class Listens {
+  readonly #onFault: FaultListener;
+  readonly #pace: Pace;
+  readonly #open = new Set<Listen>();
+
+  /** `onFault` hears of a message that could not be written, and was left out. */
+  constructor(onFault: FaultListener, pace: Pace) {
+    this.#onFault = onFault;
+    this.#pace = pace;
+  }
+
+  /** How many are open. */
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /**
+   * Answers `subscriptions/listen`: acknowledges what will be told, then tells it. Nothing that can be told: it ends at
+   * once. Throws RpcFailure: -32602 for a filter that is none, -32603 when too many are open.
+   */
+  open(call: ModernCall, reply: McpReply, facts: ListenFacts): void {
+    const granted = grant(call.params, facts.capabilities);
+    this.#checkRoom(call.owner.id);
+    const listen = new Listen(call, granted, reply.stream(), facts.serverInfo, {
+      ended: () => this.#open.delete(listen),
+      onFault: this.#onFault,
+    });
+    this.#open.add(listen);
+    reply.onGone(() => listen.leave());
+    listen.start();
+  }
+
+  /** Ends them all, with their answers. */
+  close(): Promise<void> {
+    return this.#pace.each([...this.#open], (listen) => listen.finish());
+  }
+
+  #checkRoom(ownerId: string): void {
+    const ofOwner = [...this.#open].filter((listen) => listen.ownerId === ownerId).length;
+    if (ofOwner < MOST_OF_OWNER && this.#open.size < MOST_OF_ALL) return;
+    throw new RpcFailure(200, { code: RPC.internalError, message: 'Subscription limit reached' });
+  }
+}
+
+/** Who hears what becomes of one stream. */
+interface ListenHost {
+  ended(): void;
+  onFault(error: unknown): void;
+}
+
+class Listen {
+  readonly ownerId: string;
+  readonly #call: ModernCall;
+  readonly #granted: Granted;
+  readonly #stream: McpStream;
+  readonly #serverInfo: JsonObject;
+  readonly #host: ListenHost;
+  #subscription: Subscription | undefined;
+  #isOver = false;
+
+  constructor(
+    call: ModernCall,
+    granted: Granted,
+    stream: McpStream,
+    serverInfo: JsonObject,
+    host: ListenHost,
+  ) {
+    this.ownerId = call.owner.id;
+    this.#call = call;
+    this.#granted = granted;
+    this.#stream = stream;
+    this.#serverInfo = serverInfo;
+    this.#host = host;
+  }
+
+  start(): void {
+    if (this.#isOver) return;
+    const { shown, wanted } = this.#granted;
+    this.#tell('notifications/subscriptions/acknowledged', { notifications: shown });
+    if (Object.keys(shown).length === 0) {
+      this.finish();
+      return;
+    }
+    const { backends, owner, envelope } = this.#call;
+    this.#subscription = backends.changes(owner, envelope.profile, wanted).subscribe({
+      next: (change) => this.#take(change),
+      error: () => this.finish(), // a stream that never fails did: to the client it is over all the same
+      complete: () => this.finish(),
+    });
+    if (this.#isOver) this.#subscription.unsubscribe();
+  }
+
+  /** Ends it in order: the client gets its answer. */
+  finish(): void {
+    if (this.#isOver) return;
+    const _meta = { [META.subscriptionId]: this.#call.id, [META.serverInfo]: this.#serverInfo };
+    const result = JsonText.ofValue({ resultType: 'complete', _meta });
+    this.#stream.send({ data: resultMessage(this.#call.id, result) });
+    this.#stream.end();
+    this.leave();
+  }
+
+  /** Ends it without a word: nobody is there to hear it. */
+  leave(): void {
+    this.#isOver = true;
+    this.#subscription?.unsubscribe();
+    this.#host.ended();
+  }
+
+  #take({ method, params }: ServerNotification): void {
+    if (this.#isOver || !isGranted(method, params, this.#granted.wanted)) return;
+    // Who leaves so much unread does not listen any more.
+    if (this.#stream.unsentBytes > LIMITS.unreadBytes) {
+      this.finish();
+      return;
+    }
+    try {
+      this.#tell(method, params);
+    } catch (thrown) {
+      this.#host.onFault(thrown); // nested too deeply to be written; rxjs would throw it where nobody catches
+    }
+  }
+
+  #tell(method: string, params: JsonObject): void {
+    const meta = isJsonObject(params._meta) ? params._meta : {};
+    const _meta = { ...meta, [META.subscriptionId]: this.#call.id };
+    this.#stream.send({ data: notificationMessage(method, { ...params, _meta }) });
+  }
+}

@@ -1,0 +1,85 @@
+// What a modern client is told of the servers behind one path as if they were one: capabilities, name, instructions.
+// The instances say it of themselves; here it is put together.
+// Source: MCP 2026-07-28 server/discover.
+
+import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { META, MODERN_VERSIONS, type Peer } from '../../domain/mcp.ts';
+
+/** Name and version of a server. */
+export interface ServerInfo {
+  readonly name: string;
+  readonly version: string;
+}
+
+/**
+ * The result of `server/discover`. It may not be kept: capabilities change when instances come and go, and nobody would
+ * tell. `own` is the gateway.
+ */
+export function discoverResult(peers: readonly Peer[], own: ServerInfo): JsonObject {
+  const instructions = sameInstructions(peers);
+  return {
+    supportedVersions: [...MODERN_VERSIONS],
+    capabilities: commonCapabilities(peers),
+    ...(instructions === undefined ? {} : { instructions }),
+    resultType: 'complete',
+    ttlMs: 0,
+    cacheScope: 'private',
+    _meta: { [META.serverInfo]: serverInfoOf(peers, own) },
+  };
+}
+
+/** Who serves: the one server that all instances are, or the gateway when they are several, or have no name. */
+export function serverInfoOf(peers: readonly Peer[], own: ServerInfo): JsonObject {
+  const [first] = peers;
+  const isOne = first !== undefined && peers.every(({ serverName }) => serverName === first.serverName);
+  if (!isOne || first.serverName === '') return { name: own.name, version: own.version };
+  const told = serverInfoIn(first.greeting);
+  const isItself = told?.name === first.serverName && typeof told.version === 'string';
+  return isItself ? told : { name: first.serverName, version: first.serverVersion };
+}
+
+/**
+ * What every instance can do, since any of them may be asked: a capability counts when all have it. The exception is
+ * `listChanged`, which says that news may come and not that something may be asked: there one instance is enough.
+ * `tasks` is left out: what the legacy era calls so is not what the modern era does.
+ */
+export function commonCapabilities(peers: readonly Peer[]): JsonObject {
+  const [first, ...others] = peers.map(({ capabilities }) => toJson(capabilities));
+  const common = others.reduce<JsonObject>((all, one) => inBoth(all, one), first ?? {});
+  const { tasks: _, ...capabilities } = common;
+  return capabilities;
+}
+
+function inBoth(one: JsonObject, other: JsonObject): JsonObject {
+  const both: JsonObject = {};
+  for (const key of Object.keys(one)) {
+    const value = Object.hasOwn(other, key) ? shared(one[key], other[key]) : undefined;
+    if (value !== undefined) both[key] = value;
+  }
+  if (one.listChanged === true || other.listChanged === true) both.listChanged = true;
+  return both;
+}
+
+/** Objects keep what they share; anything else is kept when it is the same. */
+function shared(one: JsonValue | undefined, other: JsonValue | undefined): JsonValue | undefined {
+  if (isJsonObject(one) && isJsonObject(other)) return inBoth(one, other);
+  return JSON.stringify(one) === JSON.stringify(other) ? one : undefined;
+}
+
+function sameInstructions(peers: readonly Peer[]): string | undefined {
+  const [first, ...others] = peers.map(({ greeting }) => greeting.instructions);
+  return typeof first === 'string' && others.every((one) => one === first) ? first : undefined;
+}
+
+/** How a server names itself in its greeting: `server/discover` has it in `_meta`, `initialize` beside the capabilities. */
+export function serverInfoIn({ serverInfo, _meta }: JsonObject): JsonObject | undefined {
+  const inMeta = isJsonObject(_meta) ? _meta[META.serverInfo] : undefined;
+  if (isJsonObject(inMeta)) return inMeta;
+  return isJsonObject(serverInfo) ? serverInfo : undefined;
+}
+
+/** Capabilities came as JSON; their type only does not say so. */
+function toJson(capabilities: Peer['capabilities']): JsonObject {
+  const value: unknown = JSON.parse(JSON.stringify(capabilities));
+  return isJsonObject(value) ? value : {};
+}

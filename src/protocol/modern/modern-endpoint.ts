@@ -1,0 +1,234 @@
+// The MCP endpoint for clients of the modern era (2026-07-28): every request stands for itself and is checked by itself.
+// Which era a POST is of was decided before (classify.ts); what becomes of a request under way is modern-exchange.ts.
+
+import { type Observable, switchMap } from 'rxjs';
+import { noHealthyInstance } from '../../domain/backend-errors.ts';
+import { type ClientReply, mayBeAsked } from '../../domain/client.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import { META } from '../../domain/mcp.ts';
+import type { Pace } from '../../domain/pace.ts';
+import { tooLongIn } from '../client-bounds.ts';
+import type { ClientNotification, ClientRequest } from '../client-message.ts';
+import type { McpReply, McpRequest } from '../endpoint-types.ts';
+import { resultMessage } from '../envelope.ts';
+import type { FaultListener } from '../fault-listener.ts';
+import { headerOf } from '../headers.ts';
+import { hasRounds } from '../input-requests.ts';
+import { checkMirroredHeaders, checkSentHeaders } from '../mirrored-headers.ts';
+import { paramHeadersIn } from '../param-headers.ts';
+import type { Asked, Backends, ParkedCalls } from '../ports.ts';
+import { failureOf, RpcFailure } from '../rpc-failure.ts';
+import type { TaskFinder } from '../task-finder.ts';
+import { ListedHeaders } from './listed-headers.ts';
+import { Listens } from './listen.ts';
+import { invalidParams, type ModernCall } from './modern-call.ts';
+import { ModernCursors } from './modern-cursors.ts';
+import { commonCapabilities, discoverResult, type ServerInfo, serverInfoOf } from './modern-discover.ts';
+import { badField, checkVersion, readEnvelope } from './modern-envelope.ts';
+import { type ExchangeHost, ModernExchange } from './modern-exchange.ts';
+import { callNotHere, ModernRounds } from './modern-rounds.ts';
+import { ModernTasks } from './modern-tasks.ts';
+import { Sealer } from './sealed-state.ts';
+
+/** What it needs besides the backends. */
+export interface ModernOptions {
+  readonly parked: ParkedCalls;
+  /** At least 32 random bytes; nodes that share it open what another one sealed. */
+  readonly sealKey: Buffer;
+  /** The gateway's own name, for several servers behind one path. */
+  readonly serverInfo: ServerInfo;
+  /** See EndpointOptions; it never throws. */
+  readonly onFault: FaultListener;
+  /** See EndpointOptions. */
+  readonly pace: Pace;
+  readonly tasks: TaskFinder;
+}
+
+/** Its requests, of all templates. Whoever makes it closes it. */
+export class ModernEndpoint {
+  readonly #parked: ParkedCalls;
+  readonly #own: ServerInfo;
+  readonly #listed = new ListedHeaders();
+  readonly #listens: Listens;
+  readonly #host: ExchangeHost;
+
+  constructor({ parked, sealKey, serverInfo, onFault, pace, tasks }: ModernOptions) {
+    this.#parked = parked;
+    this.#own = serverInfo;
+    this.#listens = new Listens(onFault, pace);
+    const sealer = new Sealer(sealKey);
+    this.#host = {
+      cursors: new ModernCursors(sealer),
+      tasks: new ModernTasks(tasks),
+      rounds: new ModernRounds(sealer),
+      serverInfo: ({ backends, owner }) => serverInfoOf(backends.peers(owner), this.#own),
+      onFault,
+      abandon: (call, asked) => this.#abandon(call, asked),
+    };
+  }
+
+  /** How many clients listen. */
+  get listens(): number {
+    return this.#listens.size;
+  }
+
+  /**
+   * One POST. Throws, or rejects with, RpcFailure before anything was answered only. Without a promise except where
+   * `request.charge` needs one, or the call of a tool would be refused by an old list.
+   */
+  post(
+    message: ClientRequest | ClientNotification,
+    request: McpRequest,
+    reply: McpReply,
+    backends: Backends,
+  ): void | Promise<void> {
+    reply.asks(message.method);
+    if (message.kind === 'notification') return this.#drop(message, request, reply);
+    try {
+      const call = this.#read(message, request, backends);
+      const checked = this.#listed.check(call, request.headers);
+      const served =
+        checked === undefined
+          ? this.#charge(call, request, reply)
+          : this.#chargeLater(checked, call, request, reply);
+      if (served === undefined) return;
+      return served.catch((thrown: unknown) => {
+        throw failureOf(thrown, message.id);
+      });
+    } catch (thrown) {
+      throw failureOf(thrown, message.id);
+    }
+  }
+
+  /** Ends every stream of those who listen, with its answer. */
+  close(): Promise<void> {
+    return this.#listens.close();
+  }
+
+  /** A client cancels by closing a stream and tells nothing else: what it says on its own is taken and forgotten. */
+  #drop({ method, params }: ClientNotification, { headers }: McpRequest, reply: McpReply): void {
+    const claim = isJsonObject(params._meta) ? params._meta[META.protocolVersion] : undefined;
+    const protocolVersion = claim ?? headerOf(headers, 'mcp-protocol-version');
+    if (typeof protocolVersion !== 'string') throw badField(META.protocolVersion, claim, 'a string');
+    checkSentHeaders(headers, { method, protocolVersion });
+    checkVersion(protocolVersion);
+    reply.empty(202);
+  }
+
+  #read({ id, method, params = {} }: ClientRequest, request: McpRequest, backends: Backends): ModernCall {
+    const { headers, principal: owner, template } = request;
+    const envelope = readEnvelope(params);
+    const { protocolVersion } = envelope.profile;
+    checkSentHeaders(headers, { method, protocolVersion });
+    checkVersion(protocolVersion);
+    checkMirroredHeaders(headers, { method, params, protocolVersion });
+    if (REMOVED.has(method))
+      throw new RpcFailure(404, { code: RPC.methodNotFound, message: 'Method not found' });
+    const tooLong = tooLongIn(method, params);
+    if (tooLong !== undefined) throw invalidParams(`Invalid params: ${tooLong} is too long`);
+    return { id, method, params, envelope, owner, template, backends };
+  }
+
+  #charge(call: ModernCall, request: McpRequest, reply: McpReply): void | Promise<void> {
+    const charged = request.charge(1);
+    if (charged === undefined) return this.#serve(call, request, reply);
+    return charged.then(() => this.#serve(call, request, reply));
+  }
+
+  /** A client that left while its headers were judged is neither charged nor served. */
+  async #chargeLater(
+    checked: Promise<void>,
+    call: ModernCall,
+    request: McpRequest,
+    reply: McpReply,
+  ): Promise<void> {
+    let isGone = false;
+    reply.onGone(() => {
+      isGone = true;
+    });
+    await checked;
+    if (!isGone) await this.#charge(call, request, reply);
+  }
+
+  #serve(call: ModernCall, { headers }: McpRequest, reply: McpReply): void {
+    switch (call.method) {
+      case 'server/discover':
+        reply.json(200, resultMessage(call.id, JsonText.ofValue(this.#discover(call))));
+        return;
+      case 'subscriptions/listen':
+        this.#listens.open(call, reply, {
+          capabilities: commonCapabilities(call.backends.peers(call.owner)),
+          serverInfo: this.#host.serverInfo(call),
+        });
+        return;
+      default:
+        new ModernExchange(call, reply, this.#host).start(this.#answers(call, paramHeadersIn(headers)));
+    }
+  }
+
+  #discover({ backends, owner, template }: ModernCall): JsonObject {
+    const peers = backends.peers(owner);
+    if (peers.length === 0) throw noHealthyInstance(template ?? 'any template');
+    return discoverResult(peers, this.#own);
+  }
+
+  /** Goes on with a call that waits here, goes to the instance that the request is about, or to any. */
+  #answers(call: ModernCall, headers: ExchangeRequest['headers']): Observable<Answer | Asked> {
+    const { method, owner, backends } = call;
+    const { profile } = call.envelope;
+    const round = this.#host.rounds.open(call);
+    if (round?.kind === 'parked') {
+      const resumed = this.#parked.resume(round.id, owner, method, round.replies);
+      if (resumed === undefined) throw callNotHere();
+      return resumed;
+    }
+    const routed = round ?? this.#host.cursors.route(call) ?? this.#host.tasks.route(call);
+    const request = {
+      method,
+      params: routed?.params ?? call.params,
+      ...(headers === undefined ? {} : { headers }),
+    };
+    const sought$ = routed === undefined ? this.#host.tasks.seek(call) : undefined;
+    if (sought$ !== undefined) return fromFound(sought$, request, call);
+    const answers$ = backends.exchange(request, { owner, profile, instanceId: routed?.instanceId });
+    return hasRounds(method) && mayBeAsked(profile) ? this.#parked.follow(owner, method, answers$) : answers$;
+  }
+
+  /** Its questions are answered with an error first, so that nothing is left to wait for; then it is cancelled. */
+  #abandon({ owner, method }: ModernCall, { id, requests }: Asked): void {
+    const refusal: ClientReply = {
+      error: {
+        code: RPC.missingCapability,
+        message: 'The client did not declare that it can be asked this.',
+      },
+    };
+    const replies = new Map([...requests.keys()].map((key) => [key, refusal]));
+    this.#parked.resume(id, owner, method, replies)?.subscribe({ error: unheard }).unsubscribe();
+  }
+}
+
+/** Asks the instance that was found, or any if none was. */
+function fromFound(
+  sought$: Observable<string | undefined>,
+  request: ExchangeRequest,
+  { backends, owner, envelope: { profile } }: ModernCall,
+): Observable<Answer> {
+  return sought$.pipe(switchMap((instanceId) => backends.exchange(request, { owner, profile, instanceId })));
+}
+
+/** How a call ends that nobody waits for concerns nobody. */
+function unheard(): void {}
+
+/** Methods of the legacy era only: a backend of that era would answer them, a server of this one must not. */
+const REMOVED: ReadonlySet<string> = new Set([
+  'initialize',
+  'ping',
+  'logging/setLevel',
+  'resources/subscribe',
+  'resources/unsubscribe',
+  // Source: SEP-2663. A list of tasks would be of those of all callers.
+  'tasks/list',
+  'tasks/result',
+]);

@@ -1,0 +1,237 @@
+// One request of a modern client that is under way: reads the events of its exchange and writes the answer, as JSON when
+// nothing came before it, else as an event stream. When the client closes the connection, the request is cancelled.
+// Where the request went was decided before (modern-endpoint.ts).
+// Source: MCP 2026-07-28 basic/transports/streamable-http, basic/patterns/cancellation.
+
+import type { Observable, Subscription } from 'rxjs';
+import type { ServerNotification, ServerRequest } from '../../domain/client.ts';
+import type { ErrorCode } from '../../domain/error-codes.ts';
+import { hasCode, internalError } from '../../domain/errors.ts';
+import type { Answer } from '../../domain/exchange.ts';
+import type { JsonObject, JsonText } from '../../domain/json.ts';
+import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { logRankOf } from '../../domain/log-levels.ts';
+import type { McpReply, McpStream } from '../endpoint-types.ts';
+import { errorMessage, notificationMessage, resultMessage } from '../envelope.ts';
+import { hasRounds } from '../input-requests.ts';
+import { missingCapabilities, missingCapabilityError, type Question } from '../needed-capabilities.ts';
+import type { Asked } from '../ports.ts';
+import { failureOf, faultOf, RpcFailure } from '../rpc-failure.ts';
+import { invalidParams, type ModernCall } from './modern-call.ts';
+import type { ModernCursors } from './modern-cursors.ts';
+import { completed, modernError, resultTypeOf, visitsWanted } from './modern-over-legacy.ts';
+import type { ModernRounds } from './modern-rounds.ts';
+import type { ModernTasks } from './modern-tasks.ts';
+
+/** What an exchange needs of the endpoint. */
+export interface ExchangeHost {
+  readonly cursors: ModernCursors;
+  readonly tasks: ModernTasks;
+  readonly rounds: ModernRounds;
+  serverInfo(call: ModernCall): JsonObject;
+  /** A request failed by a fault of ours, which its answer does not tell. */
+  onFault(error: unknown): void;
+  /** Ends a parked call that its client cannot go on with. */
+  abandon(call: ModernCall, asked: Asked): void;
+}
+
+/** Observes one exchange, and answers once. */
+export class ModernExchange {
+  readonly #call: ModernCall;
+  readonly #reply: McpReply;
+  readonly #host: ExchangeHost;
+  #subscription: Subscription | undefined;
+  #stream: McpStream | undefined;
+  #isNamed = false;
+  #isOver = false;
+
+  constructor(call: ModernCall, reply: McpReply, host: ExchangeHost) {
+    this.#call = call;
+    this.#reply = reply;
+    this.#host = host;
+  }
+
+  start(answers$: Observable<Answer | Asked>): void {
+    this.#subscription = answers$.subscribe(this);
+    if (this.#isOver) this.#subscription.unsubscribe();
+    else this.#reply.onGone(() => this.#end());
+  }
+
+  /** As an observer of the exchange. */
+  next(answer: Answer | Asked): void {
+    if (this.#isOver) return;
+    try {
+      if ('kind' in answer) this.#ask(answer);
+      else this.#take(answer);
+    } catch (thrown) {
+      this.error(thrown);
+    }
+  }
+
+  error(thrown: unknown): void {
+    if (this.#isOver) return;
+    const failure = failureOf(this.#explained(thrown), this.#call.id);
+    const { status, error, errorCode, headers } = failure;
+    const fault = faultOf(failure);
+    if (fault !== undefined) this.#host.onFault(fault);
+    // A parameter that only the gateway can judge is refused like a backend would do it.
+    const isAnswer = error.code === RPC.invalidParams && !(thrown instanceof RpcFailure);
+    this.#refuseWith(error, isAnswer ? 200 : status, headers, errorCode);
+  }
+
+  complete(): void {
+    if (!this.#isOver) this.error(internalError(new Error('the exchange ended without an answer')));
+  }
+
+  #take({ event, instanceId, isRemembered }: Answer): void {
+    if (!isRemembered) this.#name(instanceId);
+    switch (event.kind) {
+      case 'result':
+        this.#answer(resultMessage(this.#call.id, this.#finished(event.result, instanceId)), 200);
+        return;
+      case 'error':
+        this.#takeError(event.error, instanceId);
+        return;
+      case 'notification':
+        this.#notify(event);
+        return;
+      case 'request':
+        this.#refuse(event);
+        return;
+      case 'interrupted':
+        return; // clients of this era do not poll
+    }
+  }
+
+  /** The call is parked; its client is to come back with what the server wants to know. */
+  #ask(asked: Asked): void {
+    const call = this.#call;
+    const { rounds, serverInfo, abandon } = this.#host;
+    const missing = this.#missing(asked.requests.values());
+    if (missing === undefined) {
+      this.#answer(resultMessage(call.id, rounds.askParked(call, asked, serverInfo(call))), 200);
+    } else {
+      abandon(call, asked);
+      this.#fail(missingCapabilityError(missing));
+    }
+  }
+
+  #takeError(error: JsonRpcError, instanceId: string): void {
+    const call = this.#call;
+    const { rounds, serverInfo } = this.#host;
+    const visits = hasRounds(call.method) ? visitsWanted(error) : undefined;
+    if (visits === undefined) {
+      this.#fail(modernError(call.method, call.params, error));
+      return;
+    }
+    const missing = this.#missing(Object.values(visits));
+    if (missing !== undefined) this.#fail(missingCapabilityError(missing));
+    else
+      this.#answer(resultMessage(call.id, rounds.askFirst(call, visits, instanceId, serverInfo(call))), 200);
+  }
+
+  /** A server asks a client that declared nothing it could be asked by. */
+  #refuse(question: ServerRequest): void {
+    const error = missingCapabilityError(this.#missing([question]) ?? {});
+    question.answer({ error });
+    this.#fail(error);
+  }
+
+  #missing(questions: Iterable<Question>): JsonObject | undefined {
+    return missingCapabilities(questions, this.#call.envelope.profile.capabilities);
+  }
+
+  #finished(result: JsonText, instanceId: string): JsonText {
+    const { cursors, tasks, rounds, serverInfo } = this.#host;
+    const call = this.#call;
+    const type = resultTypeOf(result);
+    if (type === 'input_required' && hasRounds(call.method)) return rounds.seal(call, result, instanceId);
+    if ((type !== undefined && type !== 'complete') || call.params.task !== undefined)
+      tasks.learn(call, result, instanceId);
+    const listed = cursors.seal(call, result, instanceId);
+    return type === undefined ? completed(call.method, listed, serverInfo(call)) : listed;
+  }
+
+  #notify({ method, params }: ServerNotification): void {
+    if (!this.#isWanted(method, params)) return;
+    this.#stream ??= this.#reply.stream();
+    if (this.#stream.unsentBytes > LIMITS.unreadBytes) return; // what comes before the answer may be left out
+    this.#stream.send({ data: notificationMessage(method, this.#addressed(method, params)) });
+  }
+
+  /** Only what is about this request, and of that only what the request opted in to. */
+  #isWanted(method: string, params: JsonObject): boolean {
+    const { progressToken, logRank } = this.#call.envelope;
+    if (method === 'notifications/progress') return progressToken !== undefined;
+    if (method !== 'notifications/message') return !NOT_ABOUT_REQUESTS.has(method);
+    // A level that nobody knows is heard rather than lost.
+    return logRank !== undefined && (logRankOf(params.level) ?? logRank) >= logRank;
+  }
+
+  /** A call that goes on with a retry began under the token of another request, or under none. */
+  #addressed(method: string, params: JsonObject): JsonObject {
+    const { progressToken } = this.#call.envelope;
+    const isOther = method === 'notifications/progress' && params.progressToken !== progressToken;
+    return isOther ? { ...params, progressToken } : params;
+  }
+
+  #fail(error: JsonRpcError): void {
+    this.#refuseWith(error, STATUS_OF.get(error.code) ?? 200);
+  }
+
+  #refuseWith(error: JsonRpcError, status: number, headers?: readonly string[], errorCode?: ErrorCode): void {
+    const message = errorMessage(this.#call.id, error); // may throw: then it fails for that
+    this.#reply.fails(error.code, errorCode);
+    this.#answer(message, status, headers);
+  }
+
+  #answer(message: Uint8Array | string, status: number, headers: readonly string[] = []): void {
+    const stream = this.#stream;
+    this.#end();
+    if (stream === undefined) {
+      this.#reply.json(status, message, headers);
+      return;
+    }
+    stream.send({ data: message });
+    stream.end();
+  }
+
+  #name(instanceId: string): void {
+    if (this.#isNamed || instanceId === '') return;
+    this.#isNamed = true;
+    this.#reply.from(instanceId);
+  }
+
+  /** Whoever is gone took with it what its cursor, state or task was about. */
+  #explained(thrown: unknown): unknown {
+    if (!hasCode(thrown, 'SERVER_NOT_FOUND')) return thrown;
+    return invalidParams('The instance that this request goes on with is gone: start again.', {
+      reason: 'instance_gone',
+    });
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#subscription?.unsubscribe();
+  }
+}
+
+/** Statuses of errors, from whomever they come; every other one is an answer. Source: streamable-http; SDK. */
+const STATUS_OF: ReadonlyMap<number, number> = new Map([
+  [RPC.methodNotFound, 404],
+  [RPC.headerMismatch, 400],
+  [RPC.missingCapability, 400],
+  [RPC.unsupportedVersion, 400],
+]);
+
+/** What is told to those who listen (listen.ts), or was only of the legacy era. */
+const NOT_ABOUT_REQUESTS: ReadonlySet<string> = new Set([
+  'notifications/tools/list_changed',
+  'notifications/prompts/list_changed',
+  'notifications/resources/list_changed',
+  'notifications/resources/updated',
+  'notifications/elicitation/complete',
+  'notifications/tasks/status',
+  'notifications/cancelled',
+]);

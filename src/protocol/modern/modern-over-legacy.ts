@@ -1,0 +1,104 @@
+// Makes of what a legacy backend answers what a modern client must be given: results get the fields that every modern
+// result has, at their head and without being read; errors get the codes of today.
+// Sources: MCP 2026-07-28 basic/index#resulttype, #error-codes, server/utilities/caching.
+
+import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { META } from '../../domain/mcp.ts';
+import { asBuffer, endOfString, firstByte, topValue } from '../json-bytes.ts';
+import { listOf } from '../lists/list-methods.ts';
+import type { Questions } from './modern-rounds.ts';
+
+/**
+ * What kind of result it is: `complete`, `input_required`, `task`, or another one; undefined when it does not say, as in
+ * the legacy era. Small results have been read before; of a large one only this is read.
+ */
+export function resultTypeOf(result: JsonText): string | undefined {
+  if (isSmall(result)) {
+    const { value } = result;
+    const type = isJsonObject(value) ? value.resultType : undefined;
+    return typeof type === 'string' || type === undefined ? type : UNKNOWN;
+  }
+  const buffer = asBuffer(result.bytes);
+  const start = topValue(buffer, 'resultType');
+  if (start === -1) return undefined;
+  return buffer[start] === QUOTE ? buffer.toString('utf8', start + 1, endOfString(buffer, start)) : UNKNOWN;
+}
+
+/**
+ * A result that does not say what it is, with the fields it lacks: `resultType`, `ttlMs` and `cacheScope` where the
+ * method wants them, and who served it, except where the backend gave a `_meta` of its own: that could only be added to
+ * by reading all of it. What is no object stays as it is.
+ */
+export function completed(method: string, result: JsonText, serverInfo: JsonObject): JsonText {
+  const buffer = asBuffer(result.bytes);
+  const start = firstByte(buffer);
+  if (buffer[start] !== OPEN_BRACE) return result;
+  const lacks = lackIn(result, buffer);
+  const fields: JsonObject = { resultType: 'complete' };
+  if (isKeepable(method)) {
+    if (lacks('ttlMs')) fields.ttlMs = 0;
+    if (lacks('cacheScope')) fields.cacheScope = 'private';
+  }
+  if (lacks('_meta')) fields._meta = { [META.serverInfo]: serverInfo };
+  const rest = firstByte(buffer, start + 1);
+  const head = JSON.stringify(fields).slice(0, -1) + (buffer[rest] === CLOSE_BRACE ? '' : ',');
+  return JsonText.ofBytes(Buffer.concat([Buffer.from(head), buffer.subarray(rest)]));
+}
+
+/** Results that say how long they may be kept. Those of a legacy backend say: not at all, and by nobody else. */
+function isKeepable(method: string): boolean {
+  return method === 'resources/read' || listOf(method) !== undefined;
+}
+
+function lackIn(result: JsonText, buffer: Buffer): (key: string) => boolean {
+  if (!isSmall(result)) return (key) => topValue(buffer, key) === -1;
+  const { value } = result;
+  return (key) => !isJsonObject(value) || !Object.hasOwn(value, key);
+}
+
+/** Small results were parsed to be proven, so that looking into them costs nothing. */
+function isSmall({ bytes }: JsonText): boolean {
+  return bytes.length <= LIMITS.provenAnswerBytes;
+}
+
+/**
+ * What a legacy backend wants of its client's user before it serves the call: addresses to visit. Undefined for every
+ * other error. The modern era asks for it in a round of the call.
+ * Source: MCP 2025-11-25 client/elicitation#url-elicitation-required-error; 2026-07-28 client/elicitation.
+ */
+export function visitsWanted({ code, data }: JsonRpcError): Questions | undefined {
+  const elicitations =
+    code === URL_ELICITATION_REQUIRED && isJsonObject(data) ? data.elicitations : undefined;
+  if (!Array.isArray(elicitations)) return undefined;
+  const visits = elicitations.flatMap((one) => {
+    const { url, message } = isJsonObject(one) ? one : {};
+    if (typeof url !== 'string' || typeof message !== 'string') return [];
+    return [{ method: 'elicitation/create', params: { mode: 'url', message, url } }];
+  });
+  if (visits.length === 0) return undefined;
+  return Object.fromEntries(visits.map((visit, index) => [`visit-${index + 1}`, visit]));
+}
+
+/**
+ * The error as the modern era words it: a resource that is not there is -32602 and says which, and the codes that only
+ * the legacy era has (-32002, -32042) are not told any more.
+ */
+export function modernError(method: string, params: JsonObject, error: JsonRpcError): JsonRpcError {
+  const { code, message, data } = error;
+  if (code === RPC.resourceNotFound) {
+    const { uri } = params;
+    const isAboutResource = method === 'resources/read' && typeof uri === 'string';
+    const told = data ?? (isAboutResource ? { uri } : undefined);
+    return { code: RPC.invalidParams, message, ...(told === undefined ? {} : { data: told }) };
+  }
+  return code === URL_ELICITATION_REQUIRED ? { ...error, code: RPC.internalError } : error;
+}
+
+const URL_ELICITATION_REQUIRED = -32042;
+/** A type that is none: what says something stays as it is. */
+const UNKNOWN = 'unknown';
+const QUOTE = 0x22;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;

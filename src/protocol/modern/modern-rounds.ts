@@ -1,0 +1,125 @@
+// Calls that take several rounds, because the server wants to know something of its client first. What the client carries
+// from one round to the next is sealed here, with the instance, or the parked call, that it belongs to.
+// Source: MCP 2026-07-28 basic/patterns/mrtr.
+
+import type { ClientReply } from '../../domain/client.ts';
+import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import { META } from '../../domain/mcp.ts';
+import { withoutMeta } from '../../domain/meta.ts';
+import { hasRounds } from '../input-requests.ts';
+import type { Question } from '../needed-capabilities.ts';
+import type { Asked } from '../ports.ts';
+import { RpcFailure } from '../rpc-failure.ts';
+import { callKey, invalidParams, type ModernCall, type Routed } from './modern-call.ts';
+import type { Sealer } from './sealed-state.ts';
+
+/** A round after the first one: the call that waits here, or an instance that keeps nothing. */
+export type Round =
+  | { readonly kind: 'parked'; readonly id: string; readonly replies: ReadonlyMap<string, ClientReply> }
+  | ({ readonly kind: 'routed' } & Routed);
+
+/** What a client is asked, by a key that its answers carry. */
+export type Questions = Readonly<Record<string, Question>>;
+
+/** Seals what a client carries between two rounds, and opens it again. */
+export class ModernRounds {
+  readonly #sealer: Sealer;
+
+  constructor(sealer: Sealer) {
+    this.#sealer = sealer;
+  }
+
+  /**
+   * What a retry goes on with; undefined for a request that carries nothing. Throws RpcFailure (-32602) when what it
+   * carries was not given out here, to this client, for this call, within the hour.
+   */
+  open(call: ModernCall): Round | undefined {
+    const { requestState } = call.params;
+    if (requestState === undefined || !hasRounds(call.method)) return undefined;
+    const opened =
+      typeof requestState === 'string' ? this.#sealer.open(requestState, callKey(call)) : undefined;
+    if (typeof opened?.p === 'string')
+      return { kind: 'parked', id: opened.p, replies: repliesOf(call.params) };
+    if (typeof opened?.i !== 'string') throw invalidState();
+    const { requestState: _, ...params } = call.params;
+    const own = typeof opened.s === 'string' ? { requestState: opened.s } : {};
+    return { kind: 'routed', params: { ...params, ...own }, instanceId: opened.i };
+  }
+
+  /**
+   * The result of an instance that wants to know something, with its state sealed. Without a state any instance may be
+   * asked the next time, and nothing is added.
+   */
+  seal(call: ModernCall, result: JsonText, instanceId: string): JsonText {
+    const { value } = result;
+    if (!isJsonObject(value) || typeof value.requestState !== 'string') return result;
+    const requestState = this.#carried(call, { i: instanceId, s: value.requestState });
+    return JsonText.ofValue({ ...value, requestState });
+  }
+
+  /** The result for a call whose backend, of the legacy era, wants to know something: the call waits here. */
+  askParked(call: ModernCall, { id, requests }: Asked, serverInfo: JsonObject): JsonText {
+    const questions = [...requests].map(([key, { method, params }]) => [
+      key,
+      { method, params: asked(params) },
+    ]);
+    return this.#ask(call, Object.fromEntries(questions), { p: id }, serverInfo);
+  }
+
+  /** The result for a call whose instance, of the legacy era, has refused it until its client has answered. */
+  askFirst(call: ModernCall, requests: Questions, instanceId: string, serverInfo: JsonObject): JsonText {
+    return this.#ask(call, requests, { i: instanceId }, serverInfo);
+  }
+
+  #ask(call: ModernCall, requests: Questions, content: JsonObject, serverInfo: JsonObject): JsonText {
+    return JsonText.ofValue({
+      resultType: 'input_required',
+      inputRequests: requests,
+      requestState: this.#carried(call, content),
+      _meta: { [META.serverInfo]: serverInfo },
+    });
+  }
+
+  #carried(call: ModernCall, content: JsonObject): string {
+    const sealed = this.#sealer.seal(content, callKey(call));
+    if (sealed !== undefined) return sealed;
+    throw new RpcFailure(200, {
+      code: RPC.internalError,
+      message: 'The server wants the client to carry more state than may be carried',
+    });
+  }
+}
+
+/** What was a request of its own is a part of a result now: nobody can tell of its progress. */
+function asked(params: JsonObject): JsonObject {
+  const { _meta } = params;
+  const isToldOf = isJsonObject(_meta) && _meta[META.progressToken] !== undefined;
+  return isToldOf ? withoutMeta(params, [META.progressToken]) : params;
+}
+
+/** The refusal of answers to a call that is not parked here. Whoever gets it carried a state that is their own and good. */
+export function callNotHere(): RpcFailure {
+  return invalidParams(
+    'No call waits here for these answers: it went on, it has ended, or it waits on another node.',
+    { reason: 'call_not_here' },
+  );
+}
+
+/** The refusal of a state, in the words of the SDKs. Nobody is told what was wrong with it. */
+function invalidState(): RpcFailure {
+  return invalidParams('Invalid or expired requestState', { reason: 'invalid_request_state' });
+}
+
+/**
+ * The answers in a retry. They are bare results: a wrapped one, or what is no object, counts as none, and the server is
+ * left to ask again. Throws RpcFailure (-32602) when they are no object themselves.
+ */
+function repliesOf({ inputResponses = {} }: JsonObject): ReadonlyMap<string, ClientReply> {
+  if (!isJsonObject(inputResponses)) throw invalidParams('Invalid params: inputResponses must be an object');
+  const replies = new Map<string, ClientReply>();
+  for (const [key, result] of Object.entries(inputResponses)) {
+    if (isJsonObject(result) && !('method' in result) && !('result' in result)) replies.set(key, { result });
+  }
+  return replies;
+}

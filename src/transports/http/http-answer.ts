@@ -1,0 +1,182 @@
+// Receives one HTTP answer from undici and says what it holds: JSON-RPC messages as they arrive, then how it ended.
+// One JSON body is gathered and read once; an event stream is read event by event. It knows no calls and no sessions.
+
+import type { Dispatcher } from 'undici';
+import type { GatewayError } from '../../domain/errors.ts';
+import { type BackendMessage, readMessage } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { answerTooLarge, connectionFailed } from './http-failures.ts';
+import { SseReader } from './sse-reader.ts';
+
+/** How an answer ended. */
+export type Ending =
+  /** A success was read to its end. `lack` is what to say when the answer was not in it. */
+  | { readonly kind: 'complete'; readonly lack: string; readonly streamed: boolean }
+  /** A status that is no success, with the JSON-RPC error of its body if there is one. */
+  | { readonly kind: 'refused'; readonly status: number; readonly error: RefusalError | undefined }
+  | { readonly kind: 'broken'; readonly failure: GatewayError };
+
+export type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
+
+/** Who wants the answer. */
+export interface AnswerSink {
+  /** The head of the answer is here, whatever it says. */
+  began?(): void;
+  /** A message of a success, in order of arrival. */
+  message(message: BackendMessage): void;
+  /** Something that was no JSON-RPC message. */
+  stray(): void;
+  /** An event of another type than `message`; such are not MCP, but for the first transport over HTTP. */
+  event?(type: string, data: Buffer): void;
+  /** Exactly once and last, unless the answer was aborted by its owner. */
+  finished(ending: Ending): void;
+}
+
+/** The handler of one dispatched request. */
+export class HttpAnswer implements Dispatcher.DispatchHandler {
+  readonly #sink: AnswerSink;
+  #controller: Dispatcher.DispatchController | undefined;
+  #status = 0;
+  #sessionId: string | undefined;
+  #reader: SseReader | undefined;
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  #over = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(sink: AnswerSink) {
+    this.#sink = sink;
+  }
+
+  /** True once undici began to write the request: from then on it may have arrived. */
+  get sent(): boolean {
+    return this.#controller !== undefined;
+  }
+
+  /** The session id the backend gave with this answer. */
+  get sessionId(): string | undefined {
+    return this.#sessionId;
+  }
+
+  /** Wait before a reconnection that the stream asked for, in ms. */
+  get retryMs(): number | undefined {
+    return this.#reader?.retryMs;
+  }
+
+  /** What the stream can be resumed after; '' when it cannot. */
+  get lastEventId(): string {
+    return this.#reader?.lastEventId ?? '';
+  }
+
+  /** Ends the request at once; the sink hears nothing more. A request that waits for a connection is never written. */
+  abort(): void {
+    if (this.#over) return;
+    this.#end();
+    this.#controller?.abort(new Error('the gateway needs the answer no longer'));
+  }
+
+  /**
+   * Nobody listens any more, but the connection is worth keeping: lets the answer end by itself, for a short time.
+   * Used after the message that was waited for, and for messages that need no answer.
+   */
+  dismiss(): void {
+    if (!this.#over) this.#timer ??= setTimeout(() => this.abort(), LIMITS.courtesyMs).unref();
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#over) controller.abort(new Error('the request was withdrawn before it was sent'));
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Readonly<Record<string, string | string[] | undefined>>,
+  ): void {
+    this.#status = status;
+    const sessionId = headers['mcp-session-id'];
+    if (typeof sessionId === 'string' && sessionId !== '') this.#sessionId = sessionId;
+    const type = headers['content-type'];
+    if (isSuccess(status) && typeof type === 'string' && EVENT_STREAM.test(type)) {
+      this.#reader = new SseReader(LIMITS.backendMessageBytes, this.#event);
+    }
+    if (!this.#over) this.#sink.began?.();
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#over) return;
+    if (this.#reader !== undefined) {
+      if (!this.#reader.push(chunk)) this.#refuseSize();
+      return;
+    }
+    this.#bytes += chunk.length;
+    if (this.#bytes <= LIMITS.backendMessageBytes) this.#chunks.push(chunk);
+    else this.#refuseSize();
+  }
+
+  onResponseEnd(): void {
+    if (this.#over) return;
+    this.#end();
+    if (this.#reader !== undefined) {
+      const lack = 'ended its event stream without an answer';
+      this.#sink.finished({ kind: 'complete', lack, streamed: true });
+      return;
+    }
+    const message = this.#bytes === 0 ? undefined : readMessage(this.#body());
+    if (!isSuccess(this.#status)) {
+      const error = message?.kind === 'error' ? message : undefined;
+      this.#sink.finished({ kind: 'refused', status: this.#status, error });
+      return;
+    }
+    if (message !== undefined) this.#sink.message(message);
+    else if (this.#bytes > 0) this.#sink.stray();
+    this.#sink.finished({ kind: 'complete', lack: this.#lack(message), streamed: false });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.#over) return;
+    this.#end();
+    this.#sink.finished({ kind: 'broken', failure: connectionFailed(error, this.sent) });
+  }
+
+  readonly #event = (data: Buffer, type: string): void => {
+    // Empty data primes a stream for resumption (2025-11-25).
+    if (this.#over || data.length === 0) return;
+    if (type !== 'message') {
+      this.#sink.event?.(type, data);
+      return;
+    }
+    const message = readMessage(data);
+    if (message === undefined) this.#sink.stray();
+    else this.#sink.message(message);
+  };
+
+  #end(): void {
+    this.#over = true;
+    clearTimeout(this.#timer);
+  }
+
+  #refuseSize(): void {
+    this.abort();
+    this.#reader = undefined; // what was too large once would be so again: the stream is not resumed
+    this.#sink.finished({ kind: 'broken', failure: answerTooLarge() });
+  }
+
+  #body(): Buffer {
+    const [first] = this.#chunks;
+    return this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks);
+  }
+
+  #lack(message: BackendMessage | undefined): string {
+    if (this.#bytes === 0) return `answered ${this.#status} with an empty body`;
+    return message === undefined
+      ? 'answered with something that is not JSON-RPC'
+      : 'answered a request that was not asked';
+  }
+}
+
+const EVENT_STREAM = /^\s*text\/event-stream\s*(;|$)/i;
+
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}

@@ -1,0 +1,58 @@
+// One HTTP request whose answer is awaited: a promise around HttpAnswer for everything that is off the hot path,
+// which is the handshake and the goodbye. Calls do not use it (http-call.ts).
+
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { BackendMessage } from '../../domain/jsonrpc.ts';
+import { ECHOES, isEcho } from '../echo.ts';
+import { type Ending, HttpAnswer } from './http-answer.ts';
+import { connectionClosed } from './http-failures.ts';
+
+export type RpcAnswer = Extract<BackendMessage, { kind: 'result' | 'error' }>;
+
+/** The answer to the id that was asked, or how the HTTP answer ended without it. */
+export type Asked = (Ending | { readonly kind: 'answered'; readonly answer: RpcAnswer }) & {
+  readonly sessionId: string | undefined;
+};
+
+/**
+ * Sends by calling `send` and resolves with the message that answers `request`, or with the end of the HTTP answer; for
+ * a notification there is no request. Never rejects: when the signal ends the wait, or the request itself comes back, it
+ * is aborted and the outcome is `broken`.
+ */
+export function ask(
+  send: (answer: HttpAnswer) => void,
+  request: { readonly id: number; readonly method: string } | undefined,
+  signal: AbortSignal,
+): Promise<Asked> {
+  return new Promise((resolve) => {
+    const settle = (outcome: Ending | { kind: 'answered'; answer: RpcAnswer }): void => {
+      signal.removeEventListener('abort', withdraw);
+      resolve({ ...outcome, sessionId: answer.sessionId });
+    };
+    const answer = new HttpAnswer({
+      message(message) {
+        if (request === undefined || message.kind === 'notification') return;
+        if (message.kind === 'request') {
+          if (!isEcho(message, request)) return;
+          answer.abort();
+          settle({ kind: 'broken', failure: backendUnavailable(ECHOES, { delivered: 'unknown' }) });
+        } else if (message.id === request.id) {
+          settle({ kind: 'answered', answer: message });
+          answer.dismiss();
+        }
+      },
+      stray() {
+        // What is missing is told by the ending.
+      },
+      finished: settle,
+    });
+    const withdraw = (): void => {
+      const failure = connectionClosed('the gateway stopped waiting for its answer', answer.sent);
+      answer.abort();
+      settle({ kind: 'broken', failure });
+    };
+    if (signal.aborted) return withdraw();
+    signal.addEventListener('abort', withdraw, { once: true });
+    send(answer);
+  });
+}

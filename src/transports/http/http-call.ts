@@ -1,0 +1,255 @@
+// One exchange over HTTP, from the POST to the answer: gives it an id and a progress token, sorts what comes back,
+// repeats it once when the backend had forgotten the session or misses a header, has the rest of an interrupted stream asked
+// for (http-polling.ts), and cancels it when its caller goes.
+
+import type { Subscriber, Subscription } from 'rxjs';
+import type { GatewayError } from '../../domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import { perhapsDelivered } from '../../domain/failures.ts';
+import type { JsonText, JsonValue } from '../../domain/json.ts';
+import type { BackendMessage, JsonRpcError } from '../../domain/jsonrpc.ts';
+import { notWritable } from '../../domain/request-errors.ts';
+import { callerTokenOf, paramsForCaller, paramsWithToken } from '../progress-token.ts';
+import { type AnswerSink, type Ending, HttpAnswer } from './http-answer.ts';
+import type { CallHost, Notification } from './http-call-host.ts';
+import { answerMissing, connectionClosed } from './http-failures.ts';
+import { HttpPolling, isUnreachable } from './http-polling.ts';
+import { type Refused, refusalOf, sessionNotReopened } from './http-refusal.ts';
+import { areTooLarge, TOO_LARGE, wouldWearMore } from './missed-headers.ts';
+
+/**
+ * A call under way. `request` is dressed for its era already. It is only made again after its answer has ended, so nothing
+ * comes of an earlier attempt any more.
+ */
+export class HttpCall implements AnswerSink {
+  readonly #host: CallHost;
+  readonly #request: ExchangeRequest;
+  readonly #subscriber: Subscriber<ExchangeEvent>;
+  readonly #id: number;
+  readonly #token: JsonValue | undefined;
+  #answer: HttpAnswer | undefined;
+  #polling: HttpPolling | undefined;
+  /** The headers that were added because its tool asks for them. */
+  #worn: ExchangeRequest['headers'];
+  #learning: Subscription | undefined;
+  #epoch = 0;
+  /** Something came of it already. */
+  #isHeard = false;
+  #repeated = false;
+  #settled = false;
+
+  constructor(host: CallHost, request: ExchangeRequest, subscriber: Subscriber<ExchangeEvent>) {
+    this.#host = host;
+    this.#request = request;
+    this.#subscriber = subscriber;
+    this.#id = host.connection.nextId();
+    this.#token = callerTokenOf(request);
+  }
+
+  /** Whether it was answered, failed, or lost its caller. */
+  get isOver(): boolean {
+    return this.#settled;
+  }
+
+  /** Sends the request. */
+  start(): void {
+    const { connection, session, calls, toolHeaders } = this.#host;
+    const worn = toolHeaders.for(this.#request, session.peer);
+    this.#worn = worn;
+    if (worn !== undefined && areTooLarge(worn)) {
+      this.#erred(TOO_LARGE);
+      return;
+    }
+    const params = paramsWithToken(this.#request, this.#id);
+    const message = { jsonrpc: '2.0', id: this.#id, method: this.#request.method, params };
+    let body: string;
+    try {
+      body = JSON.stringify(message);
+    } catch (thrown) {
+      this.#fail(notWritable(thrown));
+      return;
+    }
+    calls.set(this.#id, this);
+    this.#epoch = session.epoch;
+    this.#answer = new HttpAnswer(this);
+    const headers = session.headers(worn === undefined ? this.#request : { ...this.#request, headers: worn });
+    if (this.#request.method === LISTEN) connection.subscribe(body, headers, this.#answer);
+    else connection.post(body, headers, this.#answer);
+  }
+
+  /** The caller went away. */
+  cancel(): void {
+    if (this.#settled) return;
+    this.#settle();
+    void this.#withdraw();
+  }
+
+  /** The transport ends: tells the caller why. Resolves when the backend was told, as far as it listens. */
+  async abandon(reason: string): Promise<void> {
+    this.#fail(connectionClosed(reason, this.#wasSent));
+    await this.#withdraw();
+  }
+
+  /** A notification about this call, wherever it arrived. */
+  hear({ method, params }: Notification): void {
+    this.#isHeard = true;
+    const heard = method === PROGRESS ? paramsForCaller(params, this.#token) : params;
+    this.#subscriber.next({ kind: 'notification', method, params: heard });
+  }
+
+  /** Something else that its caller is to see. */
+  tell(event: ExchangeEvent): void {
+    this.#subscriber.next(event);
+  }
+
+  message(message: BackendMessage): void {
+    if (this.#settled) return;
+    switch (message.kind) {
+      case 'result':
+        if (message.id === this.#id) this.#resulted(message.result);
+        else this.#host.stray();
+        return;
+      case 'error':
+        // An answer without an id refuses something unreadable, and on this stream that can only be this call.
+        // It is the answer whatever it says: on a success nobody knows what was done before it.
+        if (message.id === this.#id || message.id === null) this.#erred(message.error);
+        else this.#host.stray();
+        return;
+      case 'request':
+        this.#host.asked(message, this);
+        return;
+      case 'notification':
+        // It names a request by an id of this leg, which the caller could only take for another one.
+        if (message.method === CANCELLED) return;
+        // Log lines carry no id, but on the stream of a call there is no doubt whose they are.
+        if (message.method === LOG || this.#request.method === LISTEN) this.hear(message);
+        else this.#host.notified(message, this);
+    }
+  }
+
+  stray(): void {
+    this.#host.stray();
+  }
+
+  finished(ending: Ending): void {
+    if (this.#settled) return;
+    if (ending.kind === 'refused') this.#refused(ending);
+    else this.#pollOrFail(ending, ending.kind === 'broken' ? ending.failure : answerMissing(ending.lack));
+  }
+
+  /** A stream that gave its events ids can be resumed; only the legacy era knows that. */
+  #pollOrFail(ended: Ending, failure: GatewayError): void {
+    const { lastEventId = '', retryMs } = this.#answer ?? {};
+    const { connection, session } = this.#host;
+    if (lastEventId === '' || session.peer.era !== 'legacy') {
+      this.#fail(failure);
+      return;
+    }
+    const sink = {
+      message: (message: BackendMessage) => this.message(message),
+      stray: () => this.stray(),
+      interrupted: (waitMs: number | undefined) => this.tell({ kind: 'interrupted', retryMs: waitMs }),
+      doubted: () => this.#host.doubted(),
+      finished: (ending: Ending) => {
+        if (ending.kind === 'refused' && session.isLost(ending, this.#id)) this.#forgotten(failure);
+        else this.#fail(isUnreachable(ending) ? perhapsDelivered(ending.failure) : failure);
+      },
+    };
+    this.#polling = new HttpPolling(connection, session, sink, { lastEventId, retryMs });
+    this.#polling.start(ended);
+  }
+
+  #refused(refused: Refused): void {
+    const { session, reopens } = this.#host;
+    if (!this.#repeated && session.isLost(refused, this.#id)) {
+      this.#repeated = true;
+      this.#answer = undefined;
+      if (reopens) this.#repeat();
+      else this.#forgotten(connectionClosed(FORGOTTEN, false));
+      return;
+    }
+    const hasParamHeaders = (this.#worn ?? this.#request.headers) !== undefined;
+    const refusal = refusalOf(refused, { id: this.#id, peer: session.peer, hasParamHeaders });
+    if (refusal.kind === 'failure') this.#fail(refusal.failure);
+    else if (refusal.kind === 'answer' || this.#repeated || this.#isHeard) this.#erred(refusal.error);
+    else this.#mend(refusal.error);
+  }
+
+  /** Whoever owns the session learns that it is over before he learns what became of this call. */
+  #forgotten(error: GatewayError): void {
+    if (this.#settled) return;
+    this.#settle();
+    if (!this.#host.reopens) this.#host.forgotten();
+    this.#subscriber.error(error);
+  }
+
+  /** The server refused before it did anything, so the call may be made again in a new session. */
+  #repeat(): void {
+    this.#host.session.reopen(this.#epoch).then(
+      () => {
+        if (!this.#settled) this.start();
+      },
+      (thrown: unknown) => this.#fail(sessionNotReopened(thrown)),
+    );
+  }
+
+  #resulted(result: JsonText): void {
+    const { session, toolHeaders } = this.#host;
+    this.#answered({ kind: 'result', result: toolHeaders.hear(this.#request, session.peer, result) });
+  }
+
+  /** The server refused before it did anything: with headers that its tool turns out to ask for the call is made again. */
+  #mend(error: JsonRpcError): void {
+    this.#repeated = true;
+    const call = { request: this.#request, peer: this.#host.session.peer, worn: this.#worn };
+    this.#learning = wouldWearMore(this.#host, call).subscribe((isMore) => {
+      if (isMore) this.start();
+      else this.#erred(error);
+    });
+  }
+
+  #erred(error: JsonRpcError): void {
+    this.#answered({ kind: 'error', error });
+  }
+
+  #answered(event: ExchangeEvent): void {
+    this.#settle();
+    this.#answer?.dismiss();
+    this.#polling?.dismiss();
+    this.#subscriber.next(event);
+    this.#subscriber.complete();
+  }
+
+  #fail(error: GatewayError): void {
+    if (this.#settled) return;
+    this.#settle();
+    this.#subscriber.error(error);
+  }
+
+  /** Closing the stream is the cancel of the modern era; the others want to be told, and go on working otherwise. */
+  async #withdraw(): Promise<void> {
+    const { session } = this.#host;
+    const sent = this.#wasSent;
+    this.#answer?.abort();
+    this.#polling?.abort();
+    if (sent && session.peer.era !== 'modern') await session.cancel(this.#id);
+  }
+
+  get #wasSent(): boolean {
+    return this.#answer?.sent === true;
+  }
+
+  #settle(): void {
+    this.#settled = true;
+    this.#learning?.unsubscribe();
+    this.#host.calls.delete(this.#id);
+  }
+}
+
+export const PROGRESS = 'notifications/progress';
+export const LOG = 'notifications/message';
+export const CANCELLED = 'notifications/cancelled';
+/** Why a conversation ended whose session its backend does not know any more. */
+export const FORGOTTEN = 'it forgot the session';
+/** Its answer is a stream that lasts, and all that comes on it is its own. */
+const LISTEN = 'subscriptions/listen';

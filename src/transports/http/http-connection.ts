@@ -1,0 +1,155 @@
+// The connections to one HTTP backend: a bounded pool for what is answered, a connection each for streams that stay
+// open, the endpoint, and the headers every request carries. Nothing of a client is ever among them. What is said over
+// the connections is decided by session, calls and listener.
+
+import { Client, type Dispatcher, Pool } from 'undici';
+import { LIMITS } from '../../domain/limits.ts';
+import { guardedConnector } from './guarded-connector.ts';
+import type { HttpAnswer } from './http-answer.ts';
+
+export type Headers = Readonly<Record<string, string>>;
+
+/** What a connection is made of. */
+export interface ConnectionOptions {
+  readonly endpoint: string;
+  /** Headers of the instance's definition; those that the protocol owns are left out. */
+  readonly headers: Headers;
+  readonly deniedNetworks: readonly string[];
+}
+
+/** A pool of keep-alive connections to one endpoint. */
+export class HttpConnection {
+  /** Path of the endpoint without its query, for messages. */
+  readonly path: string;
+  readonly #pool: Pool;
+  readonly #origin: string;
+  readonly #target: string;
+  readonly #headers: Headers;
+  readonly #connect: ReturnType<typeof guardedConnector>;
+  readonly #streams = new Set<Client>();
+  #lastId = 0;
+
+  /** Throws TypeError for an endpoint that is no http(s) URL, RangeError for a denied network that is none. */
+  constructor(options: ConnectionOptions) {
+    const url = new URL(options.endpoint);
+    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('not an http(s) URL');
+    this.path = url.pathname;
+    this.#origin = url.origin;
+    this.#connect = guardedConnector(options.deniedNetworks, LIMITS.connectMs);
+    this.#target = `${url.pathname}${url.search}`;
+    this.#headers = {
+      ...ownHeaders(options.headers),
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    };
+    // The dispatcher owns deadlines; undici's only see to it that nothing waits for ever.
+    this.#pool = new Pool(url.origin, {
+      connections: MOST_CONNECTIONS,
+      connect: this.#connect,
+      pipelining: 1,
+      headersTimeout: LIMITS.callLongestMs,
+      bodyTimeout: LIMITS.callLongestMs,
+    });
+  }
+
+  /** Request ids are never reused, whatever session they are used in: not every backend tells sessions apart. */
+  nextId(): number {
+    this.#lastId += 1;
+    return this.#lastId;
+  }
+
+  /**
+   * POSTs one message. Failures of any kind reach the answer, never the caller. `path`: another one of the same origin.
+   */
+  post(body: string, headers: Headers, answer: HttpAnswer, path: string = this.#target): void {
+    const all = { ...this.#headers, ...headers };
+    this.#pool.dispatch({ path, method: 'POST', headers: all, body }, answer);
+  }
+
+  /** POSTs one message whose answer is a stream that may stay open for ever. */
+  subscribe(body: string, headers: Headers, answer: HttpAnswer): void {
+    const all = { ...this.#headers, ...headers };
+    this.#stream({ path: this.#target, method: 'POST', headers: all, body }, answer);
+  }
+
+  /** Asks for a stream: of what belongs to no request, or what is left of one. */
+  get(headers: Headers, answer: HttpAnswer): void {
+    this.#pool.dispatch(this.#request(headers), answer);
+  }
+
+  /** The same, for one of many streams that stay open. */
+  listen(headers: Headers, answer: HttpAnswer): void {
+    this.#stream(this.#request(headers), answer);
+  }
+
+  /** The path of a URL that a backend names, when it is of the same origin; undefined for others. */
+  pathOf(written: string): string | undefined {
+    const base = `${this.#origin}${this.#target}`;
+    if (!URL.canParse(written, base)) return undefined;
+    const { origin, pathname, search } = new URL(written, base);
+    return origin === this.#origin ? `${pathname}${search}` : undefined;
+  }
+
+  /** Ends a session. */
+  delete(headers: Headers, answer: HttpAnswer): void {
+    const all = { ...this.#headers, ...headers };
+    this.#pool.dispatch({ path: this.#target, method: 'DELETE', headers: all }, answer);
+  }
+
+  /** Closes every connection; requests that are left break. Idempotent. */
+  async destroy(): Promise<void> {
+    const streams = [...this.#streams].map((client) => client.destroy());
+    await Promise.all([...streams, this.#pool.destroy()]);
+  }
+
+  #request(headers: Headers): Dispatcher.DispatchOptions {
+    const all = { ...this.#headers, accept: 'text/event-stream', ...headers };
+    return { path: this.#target, method: 'GET', headers: all };
+  }
+
+  /**
+   * A stream takes no connection of the pool away from the calls, and leaves nothing behind when it ends. It may be
+   * silent for as long as it likes: a peer that is gone is noticed by TCP.
+   */
+  #stream(request: Dispatcher.DispatchOptions, answer: HttpAnswer): void {
+    const client = new Client(this.#origin, {
+      connect: this.#connect,
+      headersTimeout: LIMITS.callLongestMs,
+      bodyTimeout: 0,
+    });
+    this.#streams.add(client);
+    client.dispatch(request, answer);
+    const forget = (): boolean => this.#streams.delete(client);
+    void client.close().then(forget, forget);
+  }
+}
+
+/** A place for all that may wait for an answer at the same time: an opening that hangs takes none away from a call. */
+const MOST_CONNECTIONS =
+  LIMITS.inFlightPerInstance + LIMITS.parkedCalls + LIMITS.openingsPerInstance + LIMITS.spareConnections;
+
+/** Headers that belong to HTTP or to MCP: a definition cannot set them. */
+const PROTOCOL_HEADERS: ReadonlySet<string> = new Set([
+  'host',
+  'connection',
+  'keep-alive',
+  'content-length',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+  'te',
+  'trailer',
+  'content-type',
+  'accept',
+  'accept-encoding',
+  'mcp-session-id',
+  'mcp-protocol-version',
+  'mcp-method',
+  'mcp-name',
+  'last-event-id',
+]);
+
+function ownHeaders(headers: Headers): Record<string, string> {
+  const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  return Object.fromEntries(lower.filter(([name]) => !PROTOCOL_HEADERS.has(name)));
+}

@@ -1,0 +1,260 @@
+// One conversation over HTTP: calls and a listening stream in one session. The transport has one of its own, in which
+// nothing is declared and a lost session is opened anew; each client has another, which ends with its session.
+// Thousands of the latter lie idle, so everything but the session is made when it is needed.
+
+import { AsyncSubject, Observable, Subject } from 'rxjs';
+import type { ClientProfile, ServerMessage, ServerRequest } from '../../domain/client.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { BackendMessage } from '../../domain/jsonrpc.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import { type ClientInfo, dress } from '../era.ts';
+import { outcomeOf } from '../server-question.ts';
+import type { Closed, Upstream } from '../transport.ts';
+import type { Goodbyes } from './goodbyes.ts';
+import { CANCELLED, FORGOTTEN, HttpCall, LOG, PROGRESS } from './http-call.ts';
+import type { CallHost, Notification, Question } from './http-call-host.ts';
+import type { HttpConnection } from './http-connection.ts';
+import { connectionClosed } from './http-failures.ts';
+import { HttpListener, type Send } from './http-listener.ts';
+import type { HttpSession } from './http-session.ts';
+import { LoneCaller } from './lone-caller.ts';
+import type { ToolHeaders } from './tool-headers.ts';
+
+/** Longest wait of a call, or of a listener, for the stream of its conversation that is being opened. */
+const STREAM_OPENS_MS = 250;
+
+/** What the conversations with one backend share. */
+export interface HttpBackend {
+  readonly connection: HttpConnection;
+  /** What the gateway calls itself. */
+  readonly client: ClientInfo;
+  readonly goodbyes: Goodbyes;
+  /** What its tools want repeated in headers. */
+  readonly toolHeaders: ToolHeaders;
+  readonly toolListing$: Observable<never>;
+  /** Told that it is in doubt, though no exchange failed. */
+  doubted(): void;
+  /** Counts a message that is about nothing. */
+  stray(): void;
+  /** A conversation is over. */
+  ended(conversation: HttpConversation): void;
+}
+
+/** A conversation in an open session. */
+export class HttpConversation implements Upstream, CallHost {
+  readonly peer: Peer;
+  readonly session: HttpSession;
+  readonly #backend: HttpBackend;
+  readonly #profile: ClientProfile | undefined;
+  /** Of the transport itself, which several callers share. */
+  readonly #lone: LoneCaller | undefined;
+  #calls: Map<number, HttpCall> | undefined;
+  #listener: HttpListener | undefined;
+  #messages$: Subject<ServerMessage> | undefined;
+  #closed$: AsyncSubject<Closed> | undefined;
+  /** Set as soon as it begins to end. */
+  #ending: Closed | undefined;
+  #isClosed = false;
+  #closing: Promise<void> | undefined;
+
+  /** `profile`: the client it is for; undefined for the transport itself. */
+  constructor(backend: HttpBackend, session: HttpSession, profile: ClientProfile | undefined) {
+    this.peer = session.peer;
+    this.session = session;
+    this.#backend = backend;
+    this.#profile = profile;
+    if (profile !== undefined) return;
+    this.#lone = new LoneCaller(() => performance.now());
+    this.#listen();
+    session.onReopened(() => this.#listener?.startAnew());
+  }
+
+  get connection(): HttpConnection {
+    return this.#backend.connection;
+  }
+
+  get toolHeaders(): ToolHeaders {
+    return this.#backend.toolHeaders;
+  }
+
+  get toolListing$(): Observable<never> {
+    return this.#backend.toolListing$;
+  }
+
+  get calls(): Map<number, HttpCall> {
+    this.#calls ??= new Map();
+    return this.#calls;
+  }
+
+  get reopens(): boolean {
+    return this.#profile === undefined;
+  }
+
+  get messages$(): Observable<ServerMessage> {
+    return new Observable((subscriber) => {
+      if (this.#ending !== undefined) return subscriber.complete();
+      this.#messages$ ??= new Subject();
+      const subscription = this.#messages$.subscribe(subscriber);
+      this.#listen();
+      return () => {
+        subscription.unsubscribe();
+        this.#nobodyListens();
+      };
+    });
+  }
+
+  get opening(): Promise<void> | undefined {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const callOff = this.#listener?.whenSettled(resolve, STREAM_OPENS_MS);
+    return callOff && promise;
+  }
+
+  get closed$(): Observable<Closed> {
+    if (this.#closed$ === undefined) {
+      this.#closed$ = new AsyncSubject();
+      this.#tellClosed();
+    }
+    return this.#closed$;
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return new Observable((subscriber) => {
+      if (this.#ending !== undefined) {
+        subscriber.error(connectionClosed(this.#ending.reason, false));
+        return undefined;
+      }
+      const call = new HttpCall(this, dress(request, this.peer, this.#backend.client), subscriber);
+      this.#lone?.note(request.caller);
+      // What the backend says on its stream because of this call must find the stream open.
+      const wait = this.#profile === undefined ? undefined : this.#listener;
+      const callOff = wait?.whenSettled(() => call.start(), STREAM_OPENS_MS);
+      if (callOff === undefined) call.start();
+      return () => {
+        callOff?.();
+        call.cancel();
+      };
+    });
+  }
+
+  notify(method: string, params: JsonObject): void {
+    if (this.#ending === undefined) void this.session.notify(method, params);
+  }
+
+  close(): Promise<void> {
+    return this.end({ reason: 'closed by the gateway', expected: true });
+  }
+
+  /**
+   * Ends like `close`, for the given reason. The backend is only told when the end is expected; `last` is what has to be
+   * done before anybody hears that it is closed.
+   */
+  end(closed: Closed, last?: () => Promise<void>): Promise<void> {
+    this.#closing ??= this.#end(closed, last);
+    return this.#closing;
+  }
+
+  forgotten(): void {
+    void this.end({ reason: FORGOTTEN, expected: false });
+  }
+
+  notified(message: Notification, call?: HttpCall): void {
+    if (message.method === PROGRESS) this.#progressed(message);
+    else if (this.#messages$ !== undefined) this.#messages$.next(message);
+    else call?.hear(message);
+  }
+
+  asked(message: Question, call?: HttpCall): void {
+    const outcome = outcomeOf(message.method, this.#profile);
+    if (outcome !== 'ask') void this.session.reply(message.id, outcome);
+    else if (call === undefined) this.#messages$?.next(this.#questionOf(message));
+    else call.tell(this.#questionOf(message, call));
+  }
+
+  doubted(): void {
+    this.#backend.doubted();
+  }
+
+  stray(): void {
+    this.#backend.stray();
+  }
+
+  #questionOf({ id, method, params }: Question, call?: HttpCall): ServerRequest {
+    let isAnswered = false;
+    const answer: ServerRequest['answer'] = (reply) => {
+      if (isAnswered || call?.isOver === true || this.#ending !== undefined) return;
+      isAnswered = true;
+      void this.session.reply(id, reply);
+    };
+    return { kind: 'request', method, params, answer };
+  }
+
+  #progressed(message: Notification): void {
+    const token = message.params.progressToken;
+    const call = typeof token === 'number' ? this.#calls?.get(token) : undefined;
+    if (call === undefined) this.stray();
+    else call.hear(message);
+  }
+
+  #heard(message: BackendMessage): void {
+    if (message.kind === 'request') this.asked(message);
+    else if (message.kind !== 'notification') this.stray();
+    else if (message.method === CANCELLED) return;
+    else if (message.method === LOG && this.#profile === undefined) this.#logged(message);
+    else this.notified(message);
+  }
+
+  /** Log lines carry no id. They are about the only call under way, or about one that has ended: see LoneCaller. */
+  #logged(message: Notification): void {
+    const isSure = this.#calls?.size === 1 && this.#lone?.isAlone !== false;
+    const [only] = isSure ? (this.#calls?.values() ?? []) : [];
+    if (only === undefined) this.notified(message);
+    else only.hear(message);
+  }
+
+  #listen(): void {
+    this.#listener ??= this.#newListener();
+    this.#listener.start();
+  }
+
+  #newListener(): HttpListener {
+    const { connection, session, reopens } = this;
+    // There is one stream of the transport itself, but as many as there are clients of the others.
+    const send: Send = (headers, answer) =>
+      reopens ? connection.get(headers, answer) : connection.listen(headers, answer);
+    return new HttpListener(send, session, {
+      heard: (message) => this.#heard(message),
+      forgotten: () => {
+        if (!reopens) this.forgotten();
+      },
+    });
+  }
+
+  #nobodyListens(): void {
+    if (this.#messages$?.observed === true) return;
+    this.#messages$ = undefined;
+    if (this.#profile !== undefined) this.#listener?.stop();
+  }
+
+  async #end(closed: Closed, last?: () => Promise<void>): Promise<void> {
+    this.#ending = closed;
+    this.#listener?.stop();
+    this.session.close();
+    const farewells = [...(this.#calls?.values() ?? [])].map((call) => call.abandon(closed.reason));
+    if (closed.expected) {
+      await Promise.all(farewells);
+      await this.#backend.goodbyes.say(this.session);
+    }
+    if (last !== undefined) await last();
+    this.#messages$?.complete();
+    this.#isClosed = true;
+    this.#tellClosed();
+    this.#backend.ended(this);
+  }
+
+  #tellClosed(): void {
+    if (this.#ending === undefined || !this.#isClosed || this.#closed$ === undefined) return;
+    this.#closed$.next(this.#ending);
+    this.#closed$.complete();
+  }
+}

@@ -1,0 +1,104 @@
+// Turns what went wrong on the way to an HTTP backend into BACKEND_UNAVAILABLE: what it is called, whether the
+// request can have reached the backend, and whether the instance itself is in doubt.
+// It names facts and never repeats a body or a header. Branching is on codes, never on texts.
+
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { AddressDenied } from '../network-guard.ts';
+
+/**
+ * The connection could not be made, or broke. `sent`: undici had begun to write the request, so it may have arrived.
+ * Nobody listening is `unreachable`; everything else leaves the instance in doubt. The cause is undici's error.
+ */
+export function connectionFailed(error: Error, sent: boolean): GatewayError {
+  if (error instanceof AddressDenied) {
+    return backendUnavailable(error.message, { delivered: 'no', cause: error });
+  }
+  const code = codeOf(error);
+  if (code === 'ECONNREFUSED' && !sent) {
+    return backendUnavailable('connection refused', { delivered: 'no', cause: error, unreachable: true });
+  }
+  const named = FACTS[code] ?? (isTls(code) ? `the TLS handshake failed (${code})` : undefined);
+  const fallback = sent ? 'the connection broke before the answer' : 'the connection could not be made';
+  return backendUnavailable(named ?? (code === '' ? fallback : `${fallback} (${code})`), {
+    delivered: sent ? 'unknown' : 'no',
+    cause: error,
+    suspicious: true,
+  });
+}
+
+/**
+ * The backend, or something before it, answered with a status that is no success. 4xx and redirects refused the
+ * request and did nothing; a 5xx may have come after the work.
+ */
+export function answeredStatus(status: number): GatewayError {
+  if (status < 400) {
+    const reason = `answered ${status}, and redirects are not followed`;
+    return backendUnavailable(reason, { delivered: 'no', suspicious: true });
+  }
+  if (status < 500) return backendUnavailable(`answered ${status}`, { delivered: 'no' });
+  return backendUnavailable(`answered ${status}`, { delivered: 'unknown', suspicious: true });
+}
+
+/** A success without the answer in it. `lack` says what came instead: "answered with an empty body". */
+export function answerMissing(lack: string): GatewayError {
+  return backendUnavailable(lack, { delivered: 'unknown', suspicious: true });
+}
+
+/** The answer went over the bound of one message; it is not the instance that is in doubt. */
+export function answerTooLarge(): GatewayError {
+  const reason = `answered with more than ${LIMITS.backendMessageBytes} bytes in one message`;
+  return backendUnavailable(reason, { delivered: 'unknown' });
+}
+
+/** The gateway ended the connection itself. `sent` as above. */
+export function connectionClosed(reason: string, sent: boolean): GatewayError {
+  return backendUnavailable(reason, { delivered: sent ? 'unknown' : 'no' });
+}
+
+/** The opening of a transport was given up by whoever asked for it. */
+export function openingCalledOff(cause?: unknown): GatewayError {
+  return backendUnavailable('its start was called off', { delivered: 'no', cause });
+}
+
+/** Whether the connection was ended by the other side where its answer should have come. */
+export function wasCutOff(thrown: unknown): boolean {
+  return thrown instanceof GatewayError && thrown.delivered !== 'no' && isBroken(thrown);
+}
+
+/** Whether a failure looks like that of a program which is still starting, behind a port forwarder perhaps. */
+export function mayBeStarting(thrown: unknown): boolean {
+  if (!(thrown instanceof GatewayError)) return false;
+  return thrown.facts.unreachable === true || isBroken(thrown);
+}
+
+function isBroken({ facts: { cause } }: GatewayError): boolean {
+  return cause instanceof Error && BROKEN_CODES.has(codeOf(cause));
+}
+
+const BROKEN_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+
+const FACTS: Readonly<Record<string, string>> = {
+  ECONNRESET: 'the connection was reset',
+  EPIPE: 'the connection was closed',
+  ENOTFOUND: 'its host name is not known',
+  EAI_AGAIN: 'its host name could not be resolved',
+  EHOSTUNREACH: 'its host cannot be reached',
+  ENETUNREACH: 'its network cannot be reached',
+  ETIMEDOUT: 'connecting took too long',
+  UND_ERR_CONNECT_TIMEOUT: 'connecting took too long',
+  UND_ERR_HEADERS_TIMEOUT: 'it did not begin to answer in time',
+  UND_ERR_BODY_TIMEOUT: 'it stopped in the middle of its answer',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS, as a URL with https:// asks for',
+  UND_ERR_SOCKET: 'it closed the connection before the answer was complete',
+};
+
+/** Codes of OpenSSL and Node for certificates and the TLS protocol. */
+function isTls(code: string): boolean {
+  return /^(ERR_TLS_|ERR_SSL_|CERT_|EPROTO$|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/.test(code);
+}
+
+function codeOf(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : '';
+}

@@ -1,0 +1,149 @@
+// The channel a handshake runs over when the backend is reached by HTTP: which statuses are a refusal and which a
+// failure, and the session id that comes back. What is asked in which order is in handshake.ts.
+
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { ExchangeRequest } from '../../domain/exchange.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import { type Era, META, type Peer } from '../../domain/mcp.ts';
+import { eraHeaders } from '../era.ts';
+import type { HandshakeAnswer, HandshakeChannel } from '../handshake.ts';
+import type { Ending } from './http-answer.ts';
+import { ask } from './http-ask.ts';
+import type { Headers, HttpConnection } from './http-connection.ts';
+import { answeredStatus, answerMissing } from './http-failures.ts';
+
+type Refused = Extract<Ending, { kind: 'refused' }>;
+
+export interface HttpHandshakeOptions {
+  /** Ends the waiting. */
+  readonly signal: AbortSignal;
+  /** A server that never answers `server/discover` counts as one that does not know it. */
+  readonly discoverMs: number;
+  /** The same of `initialize`. Default: it is waited for. */
+  readonly initializeMs?: number | undefined;
+  /** The era in which the backend is known to speak; what it fails of is then no sign of another. */
+  readonly known: Era | undefined;
+}
+
+/** One attempt to shake hands; make a new one for the next. */
+export class HttpHandshake implements HandshakeChannel {
+  readonly #connection: HttpConnection;
+  readonly #signal: AbortSignal;
+  readonly #discoverMs: number;
+  readonly #initializeMs: number | undefined;
+  readonly #known: Era | undefined;
+  #sessionId: string | undefined;
+  #legacyVersion = '';
+
+  constructor(connection: HttpConnection, options: HttpHandshakeOptions) {
+    this.#connection = connection;
+    this.#signal = options.signal;
+    this.#discoverMs = options.discoverMs;
+    this.#initializeMs = options.initializeMs;
+    this.#known = options.known;
+  }
+
+  /** Session id given with the answer to `initialize`, if any. */
+  get sessionId(): string | undefined {
+    return this.#sessionId;
+  }
+
+  /** `patience` ends the wait for this answer, too. */
+  async request(request: ExchangeRequest, era: Era, patience?: AbortSignal): Promise<HandshakeAnswer> {
+    const id = this.#connection.nextId();
+    const body = JSON.stringify({ jsonrpc: '2.0', id, method: request.method, params: request.params });
+    const headers = this.#headers(request, era);
+    const patient = [patience, this.#patienceFor(request, era)].filter((one) => one !== undefined);
+    const signal = AbortSignal.any([this.#signal, ...patient]);
+    const { method } = request;
+    const asked = await ask((answer) => this.#connection.post(body, headers, answer), { id, method }, signal);
+    if (asked.kind !== 'answered') {
+      if (signal.aborted && !this.#signal.aborted) return this.#silence(method);
+      return this.#explain(asked, era);
+    }
+    if (method === 'initialize' && asked.answer.kind === 'result') {
+      this.#sessionId = asked.sessionId;
+      const result = asked.answer.result.value;
+      const version = isJsonObject(result) ? result.protocolVersion : undefined;
+      this.#legacyVersion = typeof version === 'string' ? version : '';
+    }
+    return asked.answer;
+  }
+
+  async notify(method: string, params: JsonObject): Promise<void> {
+    const body = JSON.stringify({ jsonrpc: '2.0', method, params });
+    const headers = this.#headers({ method }, 'legacy');
+    const asked = await ask(
+      (answer) => this.#connection.post(body, headers, answer),
+      undefined,
+      this.#signal,
+    );
+    // A server that refuses the notification may still serve; the first call will tell.
+    if (asked.kind === 'broken') throw asked.failure;
+  }
+
+  /** A backend that does not answer what it is known to know is in trouble, which says nothing about an era. */
+  #silence(method: string): HandshakeAnswer {
+    const lack = `${method} was not answered`;
+    if (this.#known !== 'modern' || method === 'initialize') return none(lack);
+    throw backendUnavailable(lack, { delivered: 'unknown', suspicious: true });
+  }
+
+  #patienceFor({ method }: ExchangeRequest, era: Era): AbortSignal | undefined {
+    const initializeMs = method === 'initialize' ? this.#initializeMs : undefined;
+    const patienceMs = era === 'modern' ? this.#discoverMs : initializeMs;
+    return patienceMs === undefined ? undefined : AbortSignal.timeout(patienceMs);
+  }
+
+  #headers(request: ExchangeRequest, era: Era): Headers {
+    const headers = eraHeaders(request, { era, protocolVersion: this.#versionOf(request, era) });
+    if (era === 'legacy' && this.#sessionId !== undefined) headers['mcp-session-id'] = this.#sessionId;
+    return headers;
+  }
+
+  #versionOf(request: ExchangeRequest, era: Era): Peer['protocolVersion'] {
+    if (era === 'legacy') return this.#legacyVersion;
+    const meta = request.params?._meta;
+    const version = isJsonObject(meta) ? meta[META.protocolVersion] : undefined;
+    return typeof version === 'string' ? version : '';
+  }
+
+  /**
+   * What an HTTP answer without the JSON-RPC answer says about the method: that it is not known here, or nothing.
+   * Missing authorization and broken proxies are no evidence of an era, so they fail.
+   * Source: MCP 2026-07-28 basic/transports/streamable-http#backward-compatibility.
+   */
+  #explain(ending: Ending, era: Era): HandshakeAnswer {
+    if (ending.kind === 'broken') throw ending.failure;
+    if (ending.kind === 'refused') {
+      const { status, error } = ending;
+      if (this.#isFailure(ending)) throw answeredStatus(status);
+      return error ?? none(refusedAt(this.#connection.path, status));
+    }
+    // Whatever a server says to a method of another era, asking in its own era may still succeed.
+    if (era === 'modern' || this.#known === 'modern')
+      return none(`POST ${this.#connection.path} ${ending.lack}`);
+    throw answerMissing(ending.lack);
+  }
+
+  /** A server that is known has no reason to fail of a method that it does not know, and says so if it does. */
+  #isFailure({ status, error }: Refused): boolean {
+    if (NO_EVIDENCE.has(status) || status < 400) return true;
+    return this.#known !== undefined && status >= 500 && error?.error.code !== RPC.methodNotFound;
+  }
+}
+
+const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 403, 407, 429, 502, 503, 504]);
+
+/** The path that the older transport has everywhere says what was forgotten, and nobody else is asked. */
+function refusedAt(path: string, status: number): string {
+  const said = `POST ${path} was answered with HTTP ${status}`;
+  return /\/sse\/?$/.test(path)
+    ? `${said} (if it speaks the older HTTP+SSE, register it with transport: "sse")`
+    : said;
+}
+
+function none(lack: string): HandshakeAnswer {
+  return { kind: 'none', lack };
+}

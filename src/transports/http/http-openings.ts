@@ -1,0 +1,152 @@
+// Opens the sessions that single clients have with one HTTP backend: how many at a time, for whom, and whether a backend of
+// the modern era keeps any. What is said in a session is http-session.ts's, whose it is then http-transport.ts's.
+
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { ClientProfile } from '../../domain/client.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import type { Pace } from '../../domain/pace.ts';
+import { FirstAsker } from '../first-asker.ts';
+import { isRefusal } from '../handshake.ts';
+import { PeerMemory } from '../peer-memory.ts';
+import { StartLine } from '../stdio/start-line.ts';
+import type { HttpConnection } from './http-connection.ts';
+import { connectionClosed, openingCalledOff } from './http-failures.ts';
+import { HttpSession, type SessionOptions } from './http-session.ts';
+
+export interface HttpOpeningsOptions extends Pick<SessionOptions, 'client' | 'handshakeTimeoutMs'> {
+  /** In which the transport's own conversation is. */
+  readonly era: Peer['era'];
+  /** Longest wait for the answer to the first `initialize`. Default LEGACY_PATIENCE_MS. */
+  readonly legacyPatienceMs?: number;
+  /** At which many that come due together begin and end. */
+  readonly pace: Pace;
+}
+
+/** For whom a session is opened. */
+export interface HttpOpening {
+  readonly profile: ClientProfile;
+  readonly ownerId: string;
+  /** Ends the opening. */
+  readonly signal: AbortSignal;
+}
+
+/** Conversations of one owner that are opened with one instance at the same time; the next ones wait. */
+export const OPENINGS_PER_OWNER = LIMITS.openingsPerInstance * LIMITS.ownerShare;
+
+/** A backend known to be modern that does not answer `initialize` for so long, but `server/discover`, does not know it. */
+export const LEGACY_PATIENCE_MS = 3_000;
+
+/** The line in front of openings over HTTP. Each takes a connection until it has ended, so none gives its place up before. */
+export function httpStartLine(patienceMs: number, pace: Pace): StartLine {
+  return new StartLine({
+    atOnce: LIMITS.openingsPerInstance,
+    atOncePerOwner: OPENINGS_PER_OWNER,
+    waitingPerOwner: LIMITS.sessions * LIMITS.ownerShare,
+    patienceMs,
+    pace,
+  });
+}
+
+/** Those of one transport. */
+export class HttpOpenings {
+  readonly #connection: HttpConnection;
+  readonly #options: HttpOpeningsOptions;
+  readonly #line: StartLine;
+  readonly #peers = new PeerMemory();
+  /** Sessions whose handshake is under way. */
+  readonly #sessions = new Set<HttpSession>();
+  /** Whether a modern backend speaks the legacy era, too. */
+  readonly #legacyHalf: FirstAsker;
+  #keepsNone: boolean;
+  #count = 0;
+  #isClosed = false;
+
+  constructor(connection: HttpConnection, options: HttpOpeningsOptions) {
+    this.#connection = connection;
+    this.#options = options;
+    this.#line = httpStartLine(options.handshakeTimeoutMs, options.pace);
+    this.#keepsNone = options.era === 'bare';
+    this.#legacyHalf = new FirstAsker(options.era !== 'modern', options.pace);
+  }
+
+  /** How many are under way, or wait. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /**
+   * Opens one when it is its turn. Undefined when the backend keeps none for a single client: it is asked once, and whoever
+   * comes meanwhile waits for the answer. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, and like StartLine.take.
+   */
+  async open({ profile, ownerId, signal }: HttpOpening): Promise<HttpSession | undefined> {
+    const turn = { ownerId, signal, calledOff: openingCalledOff };
+    this.#count += 1;
+    try {
+      return await this.#legacyHalf.run(turn, async () => {
+        if (this.#keepsNone) return undefined;
+        return this.#line.take({ ...turn, start: () => this.#open(profile, signal) });
+      });
+    } finally {
+      this.#count -= 1;
+    }
+  }
+
+  /** Ends those that are under way; there will be no other. Resolves when all were told. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    return this.#options.pace.each([...this.#sessions], (session) => session.close());
+  }
+
+  async #open(profile: ClientProfile, signal: AbortSignal): Promise<HttpSession | undefined> {
+    if (this.#isClosed) throw connectionClosed('closed by the gateway', false);
+    const { client, handshakeTimeoutMs, era, pace, legacyPatienceMs = LEGACY_PATIENCE_MS } = this.#options;
+    const { intern } = this.#peers;
+    const known = { client, handshakeTimeoutMs, profile, intern, known: era };
+    const options = this.#legacyHalf.isKnown ? known : { ...known, initializeMs: legacyPatienceMs };
+    const session = new HttpSession(this.#connection, options);
+    this.#sessions.add(session);
+    try {
+      await openSession(session, signal, handshakeTimeoutMs, pace);
+    } catch (thrown) {
+      if (era !== 'modern' || !isRefusal(thrown)) throw thrown;
+      this.#keepsNone = true;
+    } finally {
+      this.#sessions.delete(session);
+    }
+    this.#keepsNone ||= session.peer.era !== 'legacy';
+    return this.#keepsNone ? undefined : session;
+  }
+}
+
+/** Shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`. */
+export async function openSession(
+  session: HttpSession,
+  signal: AbortSignal,
+  timeoutMs: number,
+  pace: Pace,
+): Promise<void> {
+  let isLate = false;
+  const giveUp = (): void => {
+    isLate = true;
+    session.close();
+  };
+  const timer = setTimeout(pace.run, timeoutMs, giveUp);
+  try {
+    await session.open(signal);
+  } catch (thrown) {
+    if (signal.aborted) throw openingCalledOff(thrown);
+    if (isLate) throw undelivered(`no handshake within ${Math.ceil(timeoutMs) / 1000} s`, thrown);
+    if (!(thrown instanceof GatewayError)) throw undelivered('its endpoint cannot be used', thrown);
+    throw new GatewayError(thrown.code, thrown.message, { ...thrown.facts, delivered: 'no' });
+  } finally {
+    clearTimeout(timer);
+    pace.forget(giveUp);
+  }
+}
+
+/** A failure of which nothing arrived. */
+export function undelivered(reason: string, cause?: unknown): GatewayError {
+  return backendUnavailable(reason, { delivered: 'no', cause });
+}

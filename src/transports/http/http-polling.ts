@@ -1,0 +1,122 @@
+// What becomes of a call whose event stream ended before the answer: the rest of the stream is asked for, with the id of the
+// last event, until the answer is there, the backend does not know the stream any more, or nobody listens at its address.
+// An orderly end is how a backend asks for that; one whose connection broke is in doubt besides.
+// Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699. The deadline is the caller's.
+
+import { LIMITS } from '../../domain/limits.ts';
+import { type AnswerSink, type Ending, HttpAnswer } from './http-answer.ts';
+import type { HttpConnection } from './http-connection.ts';
+import type { HttpSession } from './http-session.ts';
+
+/** The call that waits. `finished` means that there is no more to be had. */
+export interface PollingSink extends AnswerSink {
+  /** The backend ended the stream; it is asked for again after the wait the backend wants, in ms. */
+  interrupted(retryMs: number | undefined): void;
+  /** The connection broke, or the backend failed to answer; the stream is asked for again all the same. */
+  doubted(): void;
+}
+
+/** Where a stream broke off. */
+export interface Interrupted {
+  readonly lastEventId: string;
+  readonly retryMs: number | undefined;
+}
+
+/** Wait when the backend names none; the SDKs wait as long. */
+const USUAL_WAIT_MS = 1_000;
+/** Shortest wait before a stream that brought nothing is asked for again, doubled each time. */
+const SHORTEST_WAIT_MS = 100;
+/** Attempts in a row that may bring nothing new: no connection, an error of the server, an empty stream. */
+const FRUITLESS_ATTEMPTS = 8;
+
+/** Polls for one call. */
+export class HttpPolling implements AnswerSink {
+  readonly #connection: HttpConnection;
+  readonly #session: HttpSession;
+  readonly #sink: PollingSink;
+  #lastEventId: string;
+  #retryMs: number | undefined;
+  #answer: HttpAnswer | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #fruitless = 0;
+
+  constructor(connection: HttpConnection, session: HttpSession, sink: PollingSink, from: Interrupted) {
+    this.#connection = connection;
+    this.#session = session;
+    this.#sink = sink;
+    this.#lastEventId = from.lastEventId;
+    this.#retryMs = from.retryMs;
+  }
+
+  /** Tells how the stream of the call ended, and polls from then on. */
+  start(ending: Ending): void {
+    this.#waitAfter(ending);
+  }
+
+  /** Nobody waits any more. */
+  abort(): void {
+    clearTimeout(this.#timer);
+    this.#answer?.abort();
+  }
+
+  /** The answer has come: the stream may end by itself. */
+  dismiss(): void {
+    this.#answer?.dismiss();
+  }
+
+  message: AnswerSink['message'] = (message) => {
+    this.#fruitless = 0;
+    this.#sink.message(message);
+  };
+
+  stray(): void {
+    this.#sink.stray();
+  }
+
+  finished(ending: Ending): void {
+    const { lastEventId = '', retryMs } = this.#answer ?? {};
+    this.#answer = undefined;
+    if (lastEventId !== '' && lastEventId !== this.#lastEventId) {
+      this.#fruitless = 0;
+      this.#lastEventId = lastEventId;
+    }
+    this.#retryMs = retryMs ?? this.#retryMs;
+    this.#fruitless += 1;
+    if (this.#fruitless > FRUITLESS_ATTEMPTS || !mayComeBack(ending)) this.#sink.finished(ending);
+    else this.#waitAfter(ending);
+  }
+
+  #waitAfter(ending: Ending): void {
+    const leastMs = this.#fruitless === 0 ? 0 : SHORTEST_WAIT_MS * 2 ** (this.#fruitless - 1);
+    const waitMs = Math.min(Math.max(this.#retryMs ?? USUAL_WAIT_MS, leastMs), LIMITS.callLongestMs);
+    this.#timer = setTimeout(() => this.#ask(), waitMs).unref();
+    // Last: whoever hears it may call the polling off.
+    if (ending.kind === 'complete') this.#sink.interrupted(this.#retryMs);
+    else if (isDoubtful(ending)) this.#sink.doubted();
+  }
+
+  #ask(): void {
+    const headers = { ...this.#session.headers({ method: '' }), 'last-event-id': this.#lastEventId };
+    this.#answer = new HttpAnswer(this);
+    this.#connection.get(headers, this.#answer);
+  }
+}
+
+/** True when nobody listens at the address of the backend. */
+export function isUnreachable(ending: Ending): ending is Broken {
+  return ending.kind === 'broken' && ending.failure.facts.unreachable === true;
+}
+
+type Broken = Extract<Ending, { kind: 'broken' }>;
+
+function isDoubtful(ending: Ending): boolean {
+  if (ending.kind === 'broken') return ending.failure.facts.suspicious === true;
+  return ending.kind === 'refused' && ending.status >= 500;
+}
+
+/** False when the backend answers something that is no stream, does not know the stream or the session, or is gone. */
+function mayComeBack(ending: Ending): boolean {
+  if (ending.kind === 'broken') return !isUnreachable(ending);
+  if (ending.kind === 'complete') return ending.streamed;
+  return ending.status === 409 || ending.status === 429 || ending.status >= 500;
+}

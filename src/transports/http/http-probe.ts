@@ -1,0 +1,186 @@
+// The handshake with an HTTP backend of unknown era. `server/discover` comes first, but legacy servers may leave it
+// unanswered: after a while `initialize` is asked beside it, and a server that turns out to be up is asked once more. A
+// modern server that was only slow is a modern one all the same. How messages travel is http-handshake.ts's.
+
+import { GatewayError } from '../../domain/errors.ts';
+import type { ExchangeRequest } from '../../domain/exchange.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { Era, Peer } from '../../domain/mcp.ts';
+import type { ClientInfo } from '../era.ts';
+import { type HandshakeAnswer, type HandshakeChannel, isModernAnswer, shakeHands } from '../handshake.ts';
+import type { OpeningMemory } from '../transport.ts';
+import { type DiscoverOutcome, isDiscoveredFirst, noteFailed, noteOpened } from './discover-memory.ts';
+import { wasCutOff } from './http-failures.ts';
+import type { HttpHandshake } from './http-handshake.ts';
+
+/** How long `server/discover` is waited for before `initialize` is asked, too; a quarter of the handshake's time if that is shorter. */
+export const DISCOVER_PATIENCE_MS = 3_000;
+
+/** A server that has answered `initialize` answers `server/discover` in as long as that took, or in so long. */
+const AGAIN_MS = 250;
+
+export interface FirstHandshakeOptions {
+  readonly client: ClientInfo;
+  readonly patienceMs: number;
+  readonly memory: OpeningMemory;
+  /** Aborted when nobody wants it any more: what fails then says nothing of the server. */
+  readonly signal: AbortSignal;
+  /** Monotonic clock in ms. Default performance.now. */
+  readonly now?: () => number;
+}
+
+/** Shakes hands with a backend of which no more is known than what `memory` says, and leaves there what was learned. */
+export async function shakeFirstHands(
+  channel: HttpHandshake,
+  { client, patienceMs, memory, signal, now = () => performance.now() }: FirstHandshakeOptions,
+): Promise<Peer> {
+  const probe = isDiscoveredFirst(memory, now()) ? new HttpProbe(channel, patienceMs) : undefined;
+  try {
+    const first = probe === undefined ? 'legacy' : 'probe';
+    const peer = await shakeHands(probe ?? channel, { client, first });
+    noteOpened(memory, peer.era, { outcome: probe?.outcome, nowMs: now() });
+    return peer;
+  } catch (thrown) {
+    const isThere = !signal.aborted && !isUnreachable(thrown);
+    noteFailed(memory, { outcome: probe?.outcome, isThere });
+    throw thrown;
+  }
+}
+
+/** What came of a request: its answer, or what it failed of. */
+type Outcome = { readonly answer: HandshakeAnswer } | { readonly thrown: unknown };
+
+/** The channel of a handshake that begins with `server/discover`. */
+class HttpProbe implements HandshakeChannel {
+  readonly #channel: HttpHandshake;
+  readonly #patienceMs: number;
+  /** Ends the first question. */
+  readonly #withdrawn = new AbortController();
+  #question: ExchangeRequest = { method: 'server/discover' };
+  #outcome: DiscoverOutcome | undefined;
+  #latest: HandshakeAnswer | undefined;
+  /** The answer that counts once `initialize` was asked; it is not asked for again then. */
+  #answer: HandshakeAnswer | undefined;
+  /** While the first question is open: the answer of a modern server, undefined at the end of everything else. */
+  #late: Promise<HandshakeAnswer | undefined> = Promise.resolve(undefined);
+
+  constructor(channel: HttpHandshake, patienceMs: number) {
+    this.#channel = channel;
+    this.#patienceMs = patienceMs;
+  }
+
+  /** Undefined until it was asked, and when the way to the backend failed. */
+  get outcome(): DiscoverOutcome | undefined {
+    return this.#outcome;
+  }
+
+  request(request: ExchangeRequest, era: Era): Promise<HandshakeAnswer> {
+    if (era === 'modern') return this.#discover(request);
+    return request.method === 'initialize' ? this.#initialize(request) : this.#channel.request(request, era);
+  }
+
+  notify(method: string, params: JsonObject): Promise<void> {
+    return this.#channel.notify(method, params);
+  }
+
+  async #discover(question: ExchangeRequest): Promise<HandshakeAnswer> {
+    if (this.#answer !== undefined) return this.#answer;
+    if (this.#outcome !== undefined) return this.#discoverAgain(question);
+    this.#question = question;
+    const asked = outcomeOf(this.#channel.request(question, 'modern', this.#withdrawn.signal));
+    const outcome = await within(asked, this.#patienceMs);
+    if (outcome === undefined) {
+      this.#outcome = 'unanswered';
+      this.#late = asked.then((late) => this.#take(late));
+      return NOTHING_YET;
+    }
+    if ('answer' in outcome) {
+      this.#outcome = 'answered';
+      this.#latest = outcome.answer;
+      return outcome.answer;
+    }
+    if (!wasCutOff(outcome.thrown)) throw outcome.thrown;
+    this.#outcome = 'cut';
+    return NOTHING_YET;
+  }
+
+  async #discoverAgain(question: ExchangeRequest): Promise<HandshakeAnswer> {
+    const outcome = await this.#beside(question, 'modern');
+    this.#withdrawn.abort();
+    if (outcome !== undefined && 'thrown' in outcome) throw outcome.thrown;
+    this.#latest = outcome?.answer ?? this.#answer ?? NOTHING_YET;
+    return this.#latest;
+  }
+
+  async #initialize(request: ExchangeRequest): Promise<HandshakeAnswer> {
+    if (this.#outcome === 'answered') {
+      this.#answer = this.#latest;
+      return this.#channel.request(request, 'legacy');
+    }
+    const startedAtMs = performance.now();
+    const outcome = await this.#beside(request, 'legacy');
+    if (outcome === undefined) return IS_MODERN;
+    if ('thrown' in outcome) throw outcome.thrown;
+    if (outcome.answer.kind !== 'result') return outcome.answer;
+    const tookMs = performance.now() - startedAtMs;
+    return (await this.#isModernAfterAll(tookMs)) ? IS_MODERN : outcome.answer;
+  }
+
+  /**
+   * Asks something while the first question may be open. Undefined when that is answered by a modern server, first or instead;
+   * what was asked besides is not waited for then.
+   */
+  async #beside(request: ExchangeRequest, era: Era): Promise<Outcome | undefined> {
+    const unneeded = new AbortController();
+    const asked = outcomeOf(this.#channel.request(request, era, unneeded.signal));
+    const late = this.#late.then((modern) => (modern === undefined ? asked : undefined));
+    const outcome = await Promise.race([asked, late]);
+    if (outcome !== undefined && 'answer' in outcome) return outcome;
+    unneeded.abort();
+    return (await this.#late) === undefined ? outcome : undefined;
+  }
+
+  /** It is up, whatever it was when it was asked first, and somebody may have kept the first question from it. */
+  async #isModernAfterAll(tookMs: number): Promise<boolean> {
+    this.#withdrawn.abort();
+    const patience = AbortSignal.timeout(Math.min(this.#patienceMs, Math.max(AGAIN_MS, tookMs)));
+    const outcome = await outcomeOf(this.#channel.request(this.#question, 'modern', patience));
+    const isUnanswered = patience.aborted || ('thrown' in outcome && wasCutOff(outcome.thrown));
+    if (!isUnanswered) this.#outcome = 'answered';
+    return this.#take(outcome) !== undefined;
+  }
+
+  /** Keeps the answer of a modern server. */
+  #take(outcome: Outcome): HandshakeAnswer | undefined {
+    if (!('answer' in outcome) || !isModernAnswer(outcome.answer)) return undefined;
+    this.#outcome = 'answered';
+    this.#answer = outcome.answer;
+    return outcome.answer;
+  }
+}
+
+const NOTHING_YET: HandshakeAnswer = { kind: 'none', lack: 'server/discover was not answered' };
+/** Stands for an `initialize` that is not wanted any more: the handshake goes on with the answer to `server/discover`. */
+const IS_MODERN: HandshakeAnswer = { kind: 'none', lack: 'it speaks the modern era' };
+
+function outcomeOf(asked: Promise<HandshakeAnswer>): Promise<Outcome> {
+  return asked.then(
+    (answer) => ({ answer }),
+    (thrown: unknown) => ({ thrown }),
+  );
+}
+
+/** Undefined when it takes longer. */
+async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+  const { promise: late, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(resolve, ms, undefined);
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function isUnreachable(thrown: unknown): boolean {
+  return thrown instanceof GatewayError && thrown.facts.unreachable === true;
+}

@@ -1,0 +1,241 @@
+// The session with one HTTP backend: what the handshake agreed on and the session id. There is one for the transport
+// itself and one for each client with a conversation of its own, so an idle one has to be small.
+// It notices that a backend forgot the session; what follows from that is decided in http-conversation.ts.
+
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { ClientProfile, ClientReply } from '../../domain/client.ts';
+import type { ExchangeRequest } from '../../domain/exchange.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { JsonRpcId } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Era, Peer } from '../../domain/mcp.ts';
+import { type ClientInfo, eraHeaders } from '../era.ts';
+import { shakeHands } from '../handshake.ts';
+import type { OpeningMemory } from '../transport.ts';
+import type { Ending, HttpAnswer } from './http-answer.ts';
+import { ask } from './http-ask.ts';
+import type { Headers, HttpConnection } from './http-connection.ts';
+import { HttpHandshake } from './http-handshake.ts';
+import { DISCOVER_PATIENCE_MS, shakeFirstHands } from './http-probe.ts';
+
+/** What opening a session needs. */
+export interface SessionOptions {
+  readonly client: ClientInfo;
+  readonly handshakeTimeoutMs: number;
+  /** The client it is for; absent for the transport's own. */
+  readonly profile?: ClientProfile;
+  /** Without a profile: what was learned of the backend earlier, and is from now on. */
+  readonly memory?: OpeningMemory | undefined;
+  /** How long its first answer is waited for. Default DISCOVER_PATIENCE_MS. */
+  readonly patienceMs?: number | undefined;
+  /** The era in which the backend is known to speak. Default: that of the session that was lost. */
+  readonly known?: Era;
+  /**
+   * With a profile, of a backend that is modern: it is not known whether it speaks the legacy era, too. One that does not
+   * answer `initialize` for so long, but `server/discover`, does not; the session is modern then.
+   */
+  readonly initializeMs?: number;
+  /** Gives one and the same object for equal peers, so that they are kept once. */
+  readonly intern?: (peer: Peer) => Peer;
+}
+
+/** What was agreed on by one handshake; replaced as a whole by the next. */
+interface Agreement {
+  readonly peer: Peer;
+  readonly sessionId: string | undefined;
+  /** Headers of every request of a legacy or bare backend; modern ones are made per request. */
+  readonly headers: Headers;
+}
+
+type Refused = Extract<Ending, { kind: 'refused' }>;
+
+/** A session, or what stands for it with backends that have none. */
+export class HttpSession {
+  readonly #connection: HttpConnection;
+  readonly #options: SessionOptions;
+  #agreement: Agreement = NOTHING_AGREED;
+  #epoch = 0;
+  #courtesies = 0;
+  #isClosed = false;
+  /** Ends the handshake that is under way. */
+  #opening: AbortController | undefined;
+  #reopening: Promise<void> | undefined;
+  #reopened: (() => void) | undefined;
+
+  constructor(connection: HttpConnection, options: SessionOptions) {
+    this.#connection = connection;
+    this.#options = options;
+  }
+
+  /** What the latest handshake learned. */
+  get peer(): Peer {
+    return this.#agreement.peer;
+  }
+
+  /** Whether the backend keeps a session for us. */
+  get hasSession(): boolean {
+    return this.#agreement.sessionId !== undefined;
+  }
+
+  /** Counts handshakes: tells a call whether the session it was sent in is still the present one. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** Headers of one request in the present session. */
+  headers(request: ExchangeRequest): Headers {
+    const { peer, headers } = this.#agreement;
+    return peer.era === 'modern' ? eraHeaders(request, peer) : headers;
+  }
+
+  /** Shakes hands. Rejects with GatewayError; `signal` ends the wait. */
+  async open(signal: AbortSignal): Promise<void> {
+    const opening = new AbortController();
+    const stop = (): void => opening.abort();
+    if (this.#isClosed || signal.aborted) stop();
+    // Let go of afterwards: a signal may live as long as the gateway.
+    signal.addEventListener('abort', stop);
+    this.#opening = opening;
+    const { known, initializeMs, handshakeTimeoutMs } = this.#options;
+    const discoverMs = initializeMs ?? Math.ceil(handshakeTimeoutMs / 2);
+    const { signal: ended } = opening;
+    const channel = new HttpHandshake(this.#connection, { signal: ended, discoverMs, initializeMs, known });
+    try {
+      const peer = await this.#shakeHands(channel, signal);
+      if (peer.era !== 'legacy') this.#disown(channel.sessionId);
+      this.#agree(peer, channel.sessionId);
+    } catch (thrown) {
+      this.#disown(channel.sessionId);
+      throw thrown;
+    } finally {
+      signal.removeEventListener('abort', stop);
+      this.#opening = undefined;
+    }
+  }
+
+  /**
+   * Whether a refusal means that the backend does not know the session any more. The specification wants 404; servers
+   * also answer 400 with an error that names no request, or with the SDK's codes for a session it does not know.
+   * Source: MCP 2025-11-25 basic/transports#session-management; measured, mcp page 4.2.
+   */
+  isLost(refused: Refused, id: number): boolean {
+    if (!this.hasSession) return false;
+    if (refused.status === 404) return true;
+    if (refused.status !== 400 || refused.error === undefined) return false;
+    return refused.error.id !== id || SESSION_CODES.has(refused.error.error.code);
+  }
+
+  /** Opens a new session in place of the one of `epoch`. Everybody who lost that one shares a single handshake. */
+  reopen(epoch: number): Promise<void> {
+    if (epoch !== this.#epoch) return Promise.resolve();
+    this.#reopening ??= this.#openAgain();
+    return this.#reopening;
+  }
+
+  /** Sets who is told after a session was opened in place of a lost one. */
+  onReopened(reopened: () => void): void {
+    this.#reopened = reopened;
+  }
+
+  /** Tells a backend of the legacy era that nobody waits for a request any more. Never rejects, waits briefly. */
+  async cancel(requestId: number): Promise<void> {
+    const method = 'notifications/cancelled';
+    const params = { requestId, reason: 'nobody waits for the answer' };
+    await this.#post({ jsonrpc: '2.0', method, params }, method);
+  }
+
+  /** Sends a notification, unless too many are under way. Never rejects, waits briefly. */
+  async notify(method: string, params: JsonObject): Promise<void> {
+    await this.#bounded({ jsonrpc: '2.0', method, params }, method);
+  }
+
+  /** Answers a request of the backend, unless too many answers are under way. Never rejects, waits briefly. */
+  async reply(id: JsonRpcId, reply: ClientReply): Promise<void> {
+    await this.#bounded({ jsonrpc: '2.0', id, ...reply }, '');
+  }
+
+  /** Ends a handshake that is under way; there will be no other. */
+  close(): void {
+    this.#isClosed = true;
+    this.#opening?.abort();
+  }
+
+  /** Ends the session on the backend, as far as it listens. Never rejects. */
+  async end(): Promise<void> {
+    if (this.hasSession) await this.#endSession(this.#agreement.headers);
+  }
+
+  async #shakeHands(channel: HttpHandshake, signal: AbortSignal): Promise<Peer> {
+    const { client, profile, initializeMs, handshakeTimeoutMs, memory = {} } = this.#options;
+    const { patienceMs = DISCOVER_PATIENCE_MS } = this.#options;
+    const known = this.#agreement === NOTHING_AGREED ? undefined : this.peer.era;
+    if (known === undefined && profile === undefined) {
+      const shortMs = Math.min(patienceMs, handshakeTimeoutMs / 4);
+      return shakeFirstHands(channel, { client, memory, signal, patienceMs: shortMs });
+    }
+    const mayBeModern = initializeMs !== undefined;
+    const peer = await shakeHands(channel, { client, first: 'legacy', profile, mayBeModern });
+    if (known !== undefined && known !== peer.era) {
+      const reason = `it speaks the ${peer.era} era now, it spoke the ${known} era before`;
+      throw backendUnavailable(reason, { delivered: 'no', suspicious: true });
+    }
+    return this.#options.intern?.(peer) ?? peer;
+  }
+
+  /** The backend keeps a session that nobody will use. */
+  #disown(sessionId: string | undefined): void {
+    if (sessionId !== undefined) void this.#endSession({ 'mcp-session-id': sessionId });
+  }
+
+  #agree(peer: Peer, givenId: string | undefined): void {
+    const sessionId = peer.era === 'legacy' ? givenId : undefined;
+    const session: Headers = sessionId === undefined ? {} : { 'mcp-session-id': sessionId };
+    const headers = { ...eraHeaders({ method: 'ping' }, peer), ...session };
+    this.#agreement = { peer, sessionId, headers };
+    this.#epoch += 1;
+  }
+
+  async #openAgain(): Promise<void> {
+    try {
+      await this.open(AbortSignal.timeout(this.#options.handshakeTimeoutMs));
+    } finally {
+      this.#reopening = undefined;
+    }
+    this.#reopened?.();
+  }
+
+  async #bounded(message: object, method: string): Promise<void> {
+    if (this.#courtesies >= LIMITS.repliesUnderWay) return;
+    this.#courtesies += 1;
+    await this.#post(message, method);
+    this.#courtesies -= 1;
+  }
+
+  async #post(message: object, method: string): Promise<void> {
+    const body = JSON.stringify(message);
+    await this.#briefly((answer) => this.#connection.post(body, this.headers({ method }), answer));
+  }
+
+  async #endSession(headers: Headers): Promise<void> {
+    await this.#briefly((answer) => this.#connection.delete(headers, answer));
+  }
+
+  async #briefly(send: (answer: HttpAnswer) => void): Promise<void> {
+    await ask(send, undefined, AbortSignal.timeout(LIMITS.courtesyMs));
+  }
+}
+
+const NOTHING_AGREED: Agreement = {
+  peer: {
+    era: 'bare',
+    protocolVersion: '',
+    serverName: '',
+    serverVersion: '',
+    capabilities: {},
+    greeting: {},
+  },
+  sessionId: undefined,
+  headers: {},
+};
+
+const SESSION_CODES: ReadonlySet<number> = new Set([-32000, -32001]);

@@ -1,0 +1,165 @@
+// The way to one Streamable HTTP backend: the connections, the conversation of the transport itself, and those of single
+// clients. What a conversation is made of is in http-conversation.ts and its neighbours; the program behind an endpoint is
+// started in managed-http.ts.
+
+import { type Observable, Subject } from 'rxjs';
+import { ANONYMOUS } from '../../domain/account.ts';
+import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import { Pace } from '../../domain/pace.ts';
+import type { ClientInfo } from '../era.ts';
+import type { Closed, OmittedTool, OpenOptions, Transport, TransportFacts, Upstream } from '../transport.ts';
+import { Goodbyes } from './goodbyes.ts';
+import { HttpConnection } from './http-connection.ts';
+import { type HttpBackend, HttpConversation } from './http-conversation.ts';
+import { connectionClosed, openingCalledOff } from './http-failures.ts';
+import { HttpOpenings, openSession, undelivered } from './http-openings.ts';
+import { HttpSession, type SessionOptions } from './http-session.ts';
+import { OmittedTools } from './omitted-tools.ts';
+import { ToolHeaders } from './tool-headers.ts';
+import { toolListing } from './tool-listing.ts';
+
+interface Options extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'memory'> {
+  readonly pace: Pace;
+}
+
+/**
+ * Connects to the endpoint of a definition and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`;
+ * nothing is left open after a rejection. `patienceMs`: see SessionOptions.
+ */
+export async function openHttp(
+  definition: InstanceDefinition,
+  options: OpenOptions,
+  { patienceMs }: Pick<SessionOptions, 'patienceMs'> = {},
+): Promise<HttpTransport> {
+  const { client, deniedNetworks, handshakeTimeoutMs, memory, pace = new Pace() } = options;
+  const { endpoint = '', headers } = definition;
+  let connection: HttpConnection | undefined;
+  try {
+    connection = new HttpConnection({ endpoint, headers, deniedNetworks });
+    const session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, patienceMs });
+    await openSession(session, options.signal, handshakeTimeoutMs, pace);
+    return new HttpTransport(connection, session, { client, handshakeTimeoutMs, memory, pace });
+  } catch (thrown) {
+    await connection?.destroy();
+    if (options.signal.aborted) throw openingCalledOff(thrown);
+    throw thrown instanceof GatewayError ? thrown : undelivered('its endpoint cannot be used', thrown);
+  }
+}
+
+/** An open way to an HTTP backend. Made by `openHttp`. */
+export class HttpTransport implements Transport, HttpBackend {
+  readonly kind = 'http';
+  readonly connection: HttpConnection;
+  readonly client: ClientInfo;
+  readonly goodbyes: Goodbyes;
+  readonly toolHeaders: ToolHeaders;
+  readonly toolListing$ = toolListing((request) => this.exchange(request));
+  readonly omitted$: Observable<OmittedTool>;
+  readonly #own: HttpConversation;
+  readonly #upstreams = new Set<HttpConversation>();
+  readonly #openings: HttpOpenings;
+  readonly #pace: Pace;
+  readonly #doubts = new Subject<void>();
+  #strayMessages = 0;
+  #closing: Promise<void> | undefined;
+
+  constructor(connection: HttpConnection, session: HttpSession, options: Options) {
+    const { client, pace, memory = {} } = options;
+    memory.omitted ??= new Map();
+    const omitted = new OmittedTools(memory.omitted);
+    this.connection = connection;
+    this.client = client;
+    this.#pace = pace;
+    this.goodbyes = new Goodbyes(pace);
+    this.toolHeaders = new ToolHeaders(omitted);
+    this.omitted$ = omitted.news$;
+    this.#own = new HttpConversation(this, session, undefined);
+    this.#openings = new HttpOpenings(connection, { ...options, era: session.peer.era });
+  }
+
+  get peer(): Peer {
+    return this.#own.peer;
+  }
+
+  get messages$(): Observable<ServerMessage> {
+    return this.#own.messages$;
+  }
+
+  get closed$(): Observable<Closed> {
+    return this.#own.closed$;
+  }
+
+  get doubts$(): Observable<void> {
+    return this.#doubts;
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return this.#own.exchange(request);
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.#own.notify(method, params);
+  }
+
+  async openUpstream(
+    profile: ClientProfile,
+    signal: AbortSignal,
+    ownerId: string = ANONYMOUS.id,
+  ): Promise<Upstream | undefined> {
+    if (this.#closing !== undefined) throw connectionClosed('closed by the gateway', false);
+    if (signal.aborted) throw openingCalledOff();
+    if (this.#upstreams.size + this.#openings.count >= LIMITS.sessions) throw undelivered(NO_ROOM);
+    const session = await this.#openings.open({ profile, ownerId, signal });
+    if (session === undefined) return undefined;
+    if (this.#closing !== undefined) {
+      void this.goodbyes.say(session); // it came just too late to end with the others
+      throw connectionClosed('closed by the gateway', false);
+    }
+    const upstream = new HttpConversation(this, session, profile);
+    this.#upstreams.add(upstream);
+    return upstream;
+  }
+
+  facts(): TransportFacts {
+    return { pid: null, stderr: [], strayMessages: this.#strayMessages };
+  }
+
+  close(): Promise<void> {
+    return this.end({ reason: 'closed by the gateway', expected: true });
+  }
+
+  /** Ends like `close`, for the given reason. The backend is only told when the end is expected. */
+  end(closed: Closed): Promise<void> {
+    this.#closing ??= this.#end(closed);
+    return this.#closing;
+  }
+
+  doubted(): void {
+    this.#doubts.next();
+  }
+
+  stray(): void {
+    this.#strayMessages += 1;
+  }
+
+  ended(conversation: HttpConversation): void {
+    this.#upstreams.delete(conversation);
+  }
+
+  #end(closed: Closed): Promise<void> {
+    const openings = this.#openings.close();
+    const upstreams = this.#pace.each([...this.#upstreams], (upstream) => upstream.end(closed));
+    return this.#own.end(closed, async () => {
+      await Promise.all([openings, upstreams]);
+      await this.connection.destroy();
+    });
+  }
+}
+
+const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;

@@ -1,0 +1,163 @@
+// A backend with an endpoint whose program the gateway runs itself: starts it, waits until it answers, and ends with it.
+// The way to the endpoint is http-transport.ts or sse.ts, the process is child-process.ts; here they are joined.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { AsyncSubject, type Observable } from 'rxjs';
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import { asGatewayError } from '../../domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import { openingFailed } from '../../domain/failures.ts';
+import type { InstanceDefinition, TransportKind } from '../../domain/instance.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import { Child, type KillLadder, type Program } from '../stdio/child-process.ts';
+import type { Closed, OmittedTool, OpenOptions, Transport, TransportFacts, Upstream } from '../transport.ts';
+import { noteExit } from './discover-memory.ts';
+import { mayBeStarting, openingCalledOff } from './http-failures.ts';
+
+/** The way to an endpoint, which can be told that the program behind it is gone. */
+export interface EndpointTransport extends Transport {
+  end(closed: Closed): Promise<void>;
+}
+
+export type OpenEndpoint = (
+  definition: InstanceDefinition,
+  options: OpenOptions,
+) => Promise<EndpointTransport>;
+
+/** Programs that serve HTTP do not read stdin, so SIGTERM comes at once. */
+const LADDER: KillLadder = { stdinEndMs: 0, terminateMs: LIMITS.terminateMs };
+
+/**
+ * Starts the program of a definition that has both `command` and `endpoint`, and shakes hands as soon as it listens.
+ * The program is told its port in PORT unless the definition sets that. Rejects with BACKEND_UNAVAILABLE, `delivered:
+ * 'no'`, with the last lines of stderr, and the program stopped.
+ */
+export async function openManaged(
+  definition: InstanceDefinition,
+  options: OpenOptions,
+  openEndpoint: OpenEndpoint,
+): Promise<Transport> {
+  if (options.signal.aborted) throw openingCalledOff();
+  const child = new Child(programOf(definition), { ladder: LADDER, reaper: options.reaper });
+  options.onStarted?.(() => ({ pid: child.pid, stderr: child.lastLines, strayMessages: 0 }));
+  const over = new AbortController();
+  let exit: string | undefined;
+  void child.exited.then((reason) => {
+    exit = reason;
+    over.abort();
+  });
+  try {
+    return new ManagedHttp(await openWhenListening(definition, options, over.signal, openEndpoint), child);
+  } catch (thrown) {
+    const exitedBySelf = exit;
+    if (exitedBySelf !== undefined && options.memory !== undefined)
+      noteExit(options.memory, performance.now());
+    await child.stop();
+    await child.exited; // by then all its last words were read
+    const failure =
+      exitedBySelf === undefined
+        ? thrown
+        : backendUnavailable(exitedBySelf, { delivered: 'no', cause: thrown });
+    throw openingFailed(asGatewayError(failure), child.lastLines);
+  }
+}
+
+class ManagedHttp implements Transport {
+  readonly kind: TransportKind;
+  readonly peer: Peer;
+  readonly #inner: EndpointTransport;
+  readonly #child: Child;
+  readonly #closed$ = new AsyncSubject<Closed>();
+  #exit: string | undefined;
+
+  constructor(inner: EndpointTransport, child: Child) {
+    this.kind = inner.kind;
+    this.peer = inner.peer;
+    this.#inner = inner;
+    this.#child = child;
+    void child.exited.then((reason) => {
+      this.#exit = reason;
+      return inner.end({ reason, expected: false });
+    });
+    inner.closed$.subscribe((closed) => void this.#afterwards(closed));
+  }
+
+  get messages$(): Observable<ServerMessage> {
+    return this.#inner.messages$;
+  }
+
+  get closed$(): Observable<Closed> {
+    return this.#closed$;
+  }
+
+  get omitted$(): Observable<OmittedTool> | undefined {
+    return this.#inner.omitted$;
+  }
+
+  get doubts$(): Observable<void> | undefined {
+    return this.#inner.doubts$;
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return this.#inner.exchange(request);
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.#inner.notify(method, params);
+  }
+
+  openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string): Promise<Upstream | undefined> {
+    return this.#inner.openUpstream(profile, signal, ownerId);
+  }
+
+  facts(): TransportFacts {
+    return { ...this.#inner.facts(), pid: this.#child.pid, stderr: this.#child.lastLines };
+  }
+
+  async close(): Promise<void> {
+    await this.#inner.close();
+    await this.#child.stop();
+  }
+
+  /** A way that is lost leaves nothing behind: the program ends as well, and if it did by itself, that is why. */
+  async #afterwards(closed: Closed): Promise<void> {
+    if (!closed.expected) await Promise.race([this.#child.exited, delay(LAST_BREATH_MS)]);
+    const reason = this.#exit ?? closed.reason;
+    await this.#child.stop();
+    this.#closed$.next(closed.expected ? closed : { reason, expected: false });
+    this.#closed$.complete();
+  }
+}
+
+function programOf({ command = '', args, workingDir, env, endpoint = '' }: InstanceDefinition): Program {
+  const port = URL.canParse(endpoint) ? new URL(endpoint).port : '';
+  return { command, args, workingDir, env: port === '' ? env : { PORT: port, ...env } };
+}
+
+/** Tries until the program listens, at growing distances; any other failure is final. */
+async function openWhenListening(
+  definition: InstanceDefinition,
+  options: OpenOptions,
+  over: AbortSignal,
+  openEndpoint: OpenEndpoint,
+): Promise<EndpointTransport> {
+  const giveUpAt = performance.now() + options.handshakeTimeoutMs;
+  const signal = AbortSignal.any([options.signal, over]);
+  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+    try {
+      const handshakeTimeoutMs = Math.max(1, giveUpAt - performance.now());
+      return await openEndpoint(definition, { ...options, signal, handshakeTimeoutMs });
+    } catch (error) {
+      if (signal.aborted || !mayBeStarting(error) || performance.now() + waitMs > giveUpAt) throw error;
+      await delay(waitMs);
+    }
+  }
+}
+
+/** A stream may break a moment before the program that held it is gone. */
+const LAST_BREATH_MS = 250;
+const FIRST_WAIT_MS = 50;
+const LONGEST_WAIT_MS = 250;

@@ -1,0 +1,215 @@
+// JSON-RPC over the first transport of MCP for HTTP: one event stream on which everything is said to us, and the path it
+// names first, to which everything is posted. It owns stream and posts, and that every exchange ends; the handshake is
+// sse.ts's, which message is about which exchange is correlator.ts's.
+// Source: MCP 2024-11-05 basic/transports#http-with-sse.
+
+import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { ClientProfile, ServerMessage, ServerRequest } from '../../domain/client.ts';
+import type { GatewayError } from '../../domain/errors.ts';
+import type { ExchangeRequest } from '../../domain/exchange.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { BackendMessage } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { notWritable } from '../../domain/request-errors.ts';
+import { type AnswerSink, type Ending, HttpAnswer } from '../http/http-answer.ts';
+import { ask } from '../http/http-ask.ts';
+import { CANCELLED } from '../http/http-call.ts';
+import type { HttpConnection } from '../http/http-connection.ts';
+import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
+import { outcomeOf, REFUSED } from '../server-question.ts';
+import { Correlator, type ExchangeObserver, type PendingExchange } from '../stdio/correlator.ts';
+import type { Closed } from '../transport.ts';
+
+type Question = Extract<BackendMessage, { kind: 'request' }>;
+
+/** Longest path that a backend may name. */
+const LONGEST_TARGET = 2_048;
+
+/** One event stream of a backend, and the posts that belong to it. Opens the stream at once. */
+export class SseChannel implements AnswerSink {
+  readonly #connection: HttpConnection;
+  readonly #profile: ClientProfile | undefined;
+  readonly #correlator = new Correlator();
+  readonly #messages = new Subject<ServerMessage>();
+  readonly #closed = new ReplaySubject<Closed>(1);
+  readonly #stream = new HttpAnswer(this);
+  readonly #located = Promise.withResolvers<void>();
+  #target: string | undefined;
+  #courtesies = 0;
+  #ended: Closed | undefined;
+
+  /** `profile`: the client it is for; undefined for the transport itself, which refuses to be asked anything. */
+  constructor(connection: HttpConnection, profile: ClientProfile | undefined) {
+    this.#connection = connection;
+    this.#profile = profile;
+    // Whoever does not wait for it sees the same in `closed$`.
+    this.#located.promise.catch(() => undefined);
+    connection.listen({}, this.#stream);
+  }
+
+  /** Resolves when the backend has said where to post; rejects with BACKEND_UNAVAILABLE when it does not. */
+  get located(): Promise<void> {
+    return this.#located.promise;
+  }
+
+  /** As in Upstream. */
+  get messages$(): Observable<ServerMessage> {
+    return this.#messages;
+  }
+
+  /** As in Upstream. */
+  get closed$(): Observable<Closed> {
+    return this.#closed;
+  }
+
+  get strayMessages(): number {
+    return this.#correlator.strayMessages;
+  }
+
+  /** Posts the request; unsubscribing what is returned cancels it. */
+  send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
+    if (this.#ended !== undefined || this.#target === undefined) {
+      observer.error(connectionClosed(this.#ended?.reason ?? 'it has not said where to post', false));
+      return undefined;
+    }
+    const exchange = this.#correlator.open(request, observer);
+    const { id, method, params } = exchange;
+    let body: string;
+    try {
+      body = JSON.stringify({ jsonrpc: '2.0', id, method, params });
+    } catch (thrown) {
+      this.#correlator.forget(exchange);
+      observer.error(notWritable(thrown));
+      return undefined;
+    }
+    const post = this.#postOf(exchange);
+    exchange.delivered = 'unknown';
+    this.#connection.post(body, {}, post, this.#target);
+    return { unsubscribe: () => this.#cancel(exchange, post) };
+  }
+
+  /** Posts a notification, unless too many are under way. Never rejects, waits briefly. */
+  async notify(method: string, params: JsonObject): Promise<void> {
+    await this.#briefly({ jsonrpc: '2.0', method, params });
+  }
+
+  /** Answers what is pending and closes the stream, which ends the session. Idempotent. */
+  end(closed: Closed): void {
+    this.#end(closed, (exchange) => backendUnavailable(closed.reason, { delivered: exchange.delivered }));
+  }
+
+  event(type: string, data: Buffer): void {
+    if (type !== 'endpoint' || this.#target !== undefined) return;
+    const target = data.length > LONGEST_TARGET ? undefined : this.#connection.pathOf(data.toString('utf8'));
+    if (target === undefined) {
+      this.#fail(backendUnavailable('it wants to be posted to elsewhere', { delivered: 'no' }));
+    } else {
+      this.#target = target;
+      this.#located.resolve();
+    }
+  }
+
+  message(message: BackendMessage): void {
+    switch (message.kind) {
+      case 'result':
+      case 'error':
+        this.#correlator.takeAnswer(message);
+        return;
+      case 'notification':
+        // A cancellation names a request by an id of this leg, which nobody else could make sense of.
+        if (message.method === CANCELLED || this.#correlator.takeNotification(message)) return;
+        this.#messages.next(message);
+        return;
+      case 'request':
+        if (!this.#correlator.takeEcho(message)) this.#asked(message);
+    }
+  }
+
+  stray(): void {
+    this.#correlator.countStray();
+  }
+
+  /** The stream is over, and with it everything. */
+  finished(ending: Ending): void {
+    if (ending.kind === 'broken') this.#fail(ending.failure);
+    else if (ending.kind === 'refused') this.#fail(answeredStatus(ending.status));
+    else this.#fail(answerMissing(ending.streamed ? 'it ended its event stream' : `it ${ending.lack}`));
+  }
+
+  /** With one exchange under way there is no doubt what a request is about; with more it is the client's, at large. */
+  #asked(message: Question): void {
+    const outcome = outcomeOf(message.method, this.#profile);
+    const question = this.#questionOf(message);
+    if (outcome !== 'ask') question.answer(outcome);
+    else if (this.#correlator.takeRequest(question)) return;
+    else if (this.#messages.observed) this.#messages.next(question);
+    else question.answer(REFUSED);
+  }
+
+  #questionOf({ id, method, params }: Question): ServerRequest {
+    let isAnswered = false;
+    const answer: ServerRequest['answer'] = (reply) => {
+      if (isAnswered) return;
+      isAnswered = true;
+      void this.#briefly({ jsonrpc: '2.0', id, ...reply });
+    };
+    return { kind: 'request', method, params, answer };
+  }
+
+  /** The answer comes on the stream; the post itself is only of interest when it fails. */
+  #postOf(exchange: PendingExchange): HttpAnswer {
+    const fail = (error: GatewayError): void => {
+      if (this.#correlator.forget(exchange)) exchange.observer.error(error);
+    };
+    return new HttpAnswer({
+      message: (message) => this.message(message),
+      stray: () => undefined,
+      finished: (ending) => {
+        if (ending.kind === 'broken') fail(ending.failure);
+        else if (ending.kind === 'refused') fail(answeredStatus(ending.status));
+      },
+    });
+  }
+
+  #cancel(exchange: PendingExchange, post: HttpAnswer): void {
+    if (!this.#correlator.forget(exchange)) return;
+    if (!post.sent) {
+      post.abort();
+      return;
+    }
+    const params = { requestId: exchange.id, reason: 'nobody waits for the answer' };
+    // Source: MCP 2025-11-25 basic/utilities/cancellation: "The initialize request MUST NOT be cancelled".
+    if (exchange.method !== 'initialize') void this.notify(CANCELLED, params);
+  }
+
+  async #briefly(message: object): Promise<void> {
+    const target = this.#target;
+    if (this.#ended !== undefined || target === undefined) return;
+    if (this.#courtesies >= LIMITS.repliesUnderWay) return;
+    this.#courtesies += 1;
+    const body = JSON.stringify(message);
+    const send = (answer: HttpAnswer): void => this.#connection.post(body, {}, answer, target);
+    await ask(send, undefined, AbortSignal.timeout(LIMITS.courtesyMs));
+    this.#courtesies -= 1;
+  }
+
+  #fail(failure: GatewayError): void {
+    const { reason = failure.message, unreachable = false } = failure.facts;
+    this.#located.reject(failure);
+    this.#end({ reason, expected: false }, ({ delivered }) =>
+      backendUnavailable(reason, { delivered, suspicious: !unreachable, cause: failure }),
+    );
+  }
+
+  #end(closed: Closed, errorFor: (exchange: PendingExchange) => GatewayError): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = closed;
+    this.#stream.abort();
+    this.#located.reject(connectionClosed(closed.reason, false));
+    this.#correlator.failAll(errorFor);
+    this.#messages.complete();
+    this.#closed.next(closed);
+    this.#closed.complete();
+  }
+}

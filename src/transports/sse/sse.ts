@@ -1,0 +1,227 @@
+// The way to a backend that only speaks the first transport of MCP for HTTP (2024-11-05): a stream and posts. Every
+// client with a conversation of its own has a stream of its own. Streams and posts are sse-channel.ts's.
+
+import { Observable } from 'rxjs';
+import { ANONYMOUS } from '../../domain/account.ts';
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import { asGatewayError, GatewayError } from '../../domain/errors.ts';
+import { type ExchangeEvent, type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import { Pace } from '../../domain/pace.ts';
+import { type ClientInfo, dress } from '../era.ts';
+import { type HandshakeChannel, shakeHands } from '../handshake.ts';
+import { HttpConnection } from '../http/http-connection.ts';
+import { connectionClosed, openingCalledOff } from '../http/http-failures.ts';
+import { httpStartLine, undelivered } from '../http/http-openings.ts';
+import { openManaged } from '../http/managed-http.ts';
+import type { StartLine } from '../stdio/start-line.ts';
+import type {
+  Closed,
+  OpenOptions,
+  Transport,
+  TransportFacts,
+  TransportType,
+  Upstream,
+} from '../transport.ts';
+import { SseChannel } from './sse-channel.ts';
+
+/** Reaches `endpoint` by HTTP+SSE; when the definition has a `command` too, the gateway runs the program. */
+export const sse: TransportType = {
+  kind: 'sse',
+  open: (definition, options) =>
+    definition.command === undefined
+      ? openSse(definition, options)
+      : openManaged(definition, options, openSse),
+};
+
+async function openSse(definition: InstanceDefinition, options: OpenOptions): Promise<SseTransport> {
+  const { endpoint = '', headers } = definition;
+  let connection: HttpConnection | undefined;
+  try {
+    connection = new HttpConnection({ endpoint, headers, deniedNetworks: options.deniedNetworks });
+    const paced = { ...options, pace: options.pace ?? new Pace() };
+    const own = await openConversation(connection, paced, undefined, options.signal);
+    return new SseTransport(connection, own, paced);
+  } catch (thrown) {
+    await connection?.destroy();
+    if (thrown instanceof GatewayError) throw thrown;
+    throw backendUnavailable('its endpoint cannot be used', { delivered: 'no', cause: thrown });
+  }
+}
+
+interface PacedOptions extends OpenOptions {
+  readonly pace: Pace;
+}
+
+class SseTransport implements Transport {
+  readonly kind = 'sse';
+  readonly peer: Peer;
+  readonly #connection: HttpConnection;
+  readonly #own: SseConversation;
+  readonly #options: PacedOptions;
+  readonly #upstreams = new Set<SseConversation>();
+  /** Ends handshakes of upstreams. */
+  readonly #over = new AbortController();
+  readonly #line: StartLine;
+  #openings = 0;
+
+  constructor(connection: HttpConnection, own: SseConversation, options: PacedOptions) {
+    this.peer = own.peer;
+    this.#connection = connection;
+    this.#own = own;
+    this.#options = options;
+    this.#line = httpStartLine(options.handshakeTimeoutMs, options.pace);
+    own.closed$.subscribe((closed) => void this.end(closed));
+  }
+
+  get messages$(): Observable<ServerMessage> {
+    return this.#own.messages$;
+  }
+
+  get closed$(): Observable<Closed> {
+    return this.#own.closed$;
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return this.#own.exchange(request);
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.#own.notify(method, params);
+  }
+
+  async openUpstream(
+    profile: ClientProfile,
+    signal: AbortSignal,
+    ownerId: string = ANONYMOUS.id,
+  ): Promise<Upstream | undefined> {
+    const over = this.#over.signal;
+    if (over.aborted) throw connectionClosed('closed by the gateway', false);
+    if (signal.aborted) throw openingCalledOff();
+    if (this.peer.era !== 'legacy') return undefined;
+    if (this.#upstreams.size + this.#openings >= LIMITS.sessions) throw undelivered(NO_ROOM);
+    this.#openings += 1;
+    try {
+      const either = AbortSignal.any([signal, over]);
+      const start = () => openConversation(this.#connection, this.#options, profile, either);
+      const turn = { ownerId, signal: either, calledOff: openingCalledOff };
+      const upstream = await this.#line.take({ ...turn, start });
+      this.#upstreams.add(upstream);
+      upstream.closed$.subscribe(() => this.#upstreams.delete(upstream));
+      return upstream;
+    } finally {
+      this.#openings -= 1;
+    }
+  }
+
+  facts(): TransportFacts {
+    return { pid: null, stderr: [], strayMessages: this.#own.strayMessages };
+  }
+
+  close(): Promise<void> {
+    return this.end({ reason: 'closed by the gateway', expected: true });
+  }
+
+  /** Ends like `close`, for the given reason. */
+  async end(closed: Closed): Promise<void> {
+    this.#over.abort();
+    const ended = this.#options.pace.each([...this.#upstreams], (upstream) => upstream.end(closed));
+    this.#own.end(closed);
+    await ended;
+    await this.#connection.destroy();
+  }
+}
+
+/** A stream on which hands were shaken. */
+class SseConversation implements Upstream {
+  readonly peer: Peer;
+  readonly #channel: SseChannel;
+  readonly #client: ClientInfo;
+
+  constructor(channel: SseChannel, peer: Peer, client: ClientInfo) {
+    this.#channel = channel;
+    this.peer = peer;
+    this.#client = client;
+  }
+
+  get messages$(): Observable<ServerMessage> {
+    return this.#channel.messages$;
+  }
+
+  get closed$(): Observable<Closed> {
+    return this.#channel.closed$;
+  }
+
+  get strayMessages(): number {
+    return this.#channel.strayMessages;
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return new Observable((subscriber) =>
+      this.#channel.send(dress(request, this.peer, this.#client), subscriber),
+    );
+  }
+
+  notify(method: string, params: JsonObject): void {
+    void this.#channel.notify(method, params);
+  }
+
+  end(closed: Closed): void {
+    this.#channel.end(closed);
+  }
+
+  async close(): Promise<void> {
+    this.end({ reason: 'closed by the gateway', expected: true });
+  }
+}
+
+const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;
+
+/** Opens a stream and shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; the stream is closed then. */
+async function openConversation(
+  connection: HttpConnection,
+  { client, handshakeTimeoutMs, pace }: PacedOptions,
+  profile: ClientProfile | undefined,
+  signal: AbortSignal,
+): Promise<SseConversation> {
+  if (signal.aborted) throw openingCalledOff();
+  const channel = new SseChannel(connection, profile);
+  const giveUp = (reason: string) => (): void => channel.end({ reason, expected: true });
+  const callOff = giveUp('its start was called off');
+  const expire = giveUp(`no handshake within ${handshakeTimeoutMs / 1000} s`);
+  const timer = setTimeout(pace.run, handshakeTimeoutMs, expire);
+  signal.addEventListener('abort', callOff, { once: true });
+  try {
+    await channel.located;
+    const peer = await shakeHands(overChannel(channel), { client, profile, first: 'legacy' });
+    return new SseConversation(channel, peer, client);
+  } catch (thrown) {
+    callOff();
+    const error = asGatewayError(thrown);
+    throw new GatewayError(error.code, error.message, { ...error.facts, delivered: 'no' });
+  } finally {
+    clearTimeout(timer);
+    pace.forget(expire);
+    signal.removeEventListener('abort', callOff);
+  }
+}
+
+function overChannel(channel: SseChannel): HandshakeChannel {
+  return {
+    request: (request) =>
+      new Promise((resolve, reject) => {
+        channel.send(request, {
+          next: (event) => {
+            if (isFinal(event)) resolve(event);
+          },
+          error: reject,
+          complete: () => undefined,
+        });
+      }),
+    notify: (method, params) => channel.notify(method, params),
+  };
+}

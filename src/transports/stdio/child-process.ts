@@ -1,0 +1,252 @@
+// One program run as a child: its environment, its pipes, how it ended, and its end together with all it started.
+// It knows nothing of MCP: stdio.ts speaks through it, and http runs the program behind an endpoint with it.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { LIMITS } from '../../domain/limits.ts';
+import { LineTail } from './line-tail.ts';
+import { groupRuns, killGroup, killTree, ownsGroup } from './process-group.ts';
+import type { Reaper } from './reaper.ts';
+
+/** What to run. Words go to the program as they are: there is no shell. */
+export interface Program {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly workingDir?: string | undefined;
+  /** Added to the few variables every child gets; see `childEnvironment`. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Waits of the stop ladder, in ms: stdin end, wait, SIGTERM, wait, SIGKILL. */
+export interface KillLadder {
+  /** Between the end of stdin and SIGTERM. 0 for programs that do not read stdin. Default LIMITS.stdinEndMs. */
+  readonly stdinEndMs: number;
+  /** Between SIGTERM and SIGKILL. Default LIMITS.terminateMs. */
+  readonly terminateMs: number;
+}
+
+export interface ChildOptions {
+  /** Takes the bytes of stdout. Without it stdout is a log like stderr and its lines are kept in the tail. */
+  readonly onOutput?: (chunk: Buffer) => void;
+  /** Told when the program closed its stdin or stdout and yet goes on running: it will not hear, or not be heard. */
+  readonly onPipeClosed?: (pipe: 'input' | 'output') => void;
+  readonly ladder?: KillLadder | undefined;
+  /** Told of the program's group, for the case that this process dies first. Default: nobody is. */
+  readonly reaper?: Reaper | undefined;
+  /** Where the few common variables come from. Default: the gateway's own environment. */
+  readonly environment?: NodeJS.ProcessEnv;
+}
+
+/**
+ * A running program, or one that could not be started: then `exited` says so. On POSIX it leads a process group of
+ * its own, so that stopping reaches everything it started (a program that leaves the group on purpose escapes). When
+ * the program exits, by itself or not, what is left of its group is stopped too.
+ */
+export class Child {
+  /**
+   * Resolves with why it ended, as a clause: "exited with code 7", "killed by SIGKILL", "could not be started: ENOENT,
+   * there is no program ...". By then all it wrote has been read. Never rejects.
+   */
+  readonly exited: Promise<string>;
+  readonly #process: ChildProcess | undefined;
+  readonly #ladder: KillLadder;
+  readonly #reaper: Reaper | undefined;
+  readonly #tail = new LineTail();
+  /** The program itself is gone; its pipes and its group may be left. */
+  readonly #died: Promise<string>;
+  /** Nothing of its group is left, or nothing more can be done about it. */
+  readonly #swept: Promise<void>;
+  #alive = true;
+  #stopping: Promise<void> | undefined;
+
+  constructor(program: Program, options: ChildOptions = {}) {
+    this.#reaper = options.reaper;
+    this.#ladder = options.ladder ?? { stdinEndMs: LIMITS.stdinEndMs, terminateMs: LIMITS.terminateMs };
+    try {
+      this.#process = start(program, options.environment ?? process.env);
+      if (this.#process.pid !== undefined) this.#reaper?.watch(this.#process.pid);
+      this.#died = death(this.#process, program);
+    } catch (error) {
+      // Node throws for what never reaches the operating system, such as a NUL character in an argument.
+      this.#died = Promise.resolve(`could not be started: ${messageOf(error)}`);
+    }
+    this.#swept = this.#died.then(() => this.#sweep());
+    this.exited = this.#died.then((reason) => this.#drain(reason));
+    this.#connect(options);
+  }
+
+  /** Process id while it runs, else null. */
+  get pid(): number | null {
+    return this.#alive ? (this.#process?.pid ?? null) : null;
+  }
+
+  /** The last lines it wrote to stderr, and those that were noted, oldest first; bounded by LIMITS. */
+  get lastLines(): readonly string[] {
+    return this.#tail.lines;
+  }
+
+  /** Adds a line of stdout to `lastLines`: some programs tell people there why they will not run. */
+  note(line: Buffer): void {
+    this.#tail.add(line);
+  }
+
+  /** Writes to stdin. `done` is called once: without an error when the system took all of it. Never throws. */
+  write(text: string, done: (error?: Error | null) => void): void {
+    const stdin = this.#process?.stdin;
+    if (stdin) stdin.write(text, done);
+    else queueMicrotask(() => done(new Error('the program was not started')));
+  }
+
+  /** Goes down the ladder as far as needed and resolves when nothing is left. Idempotent, never rejects. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#descend();
+    return this.#stopping;
+  }
+
+  async #descend(): Promise<void> {
+    const { stdinEndMs, terminateMs } = this.#ladder;
+    this.#process?.stdin?.end();
+    if (!(await settlesWithin(this.#died, stdinEndMs))) {
+      this.#kill('SIGTERM');
+      if (!(await settlesWithin(this.#died, terminateMs))) this.#kill('SIGKILL');
+    }
+    // Bounded because even SIGKILL does not end a process that hangs inside the operating system.
+    await settlesWithin(this.#swept, 2 * terminateMs + LAST_WAIT_MS);
+  }
+
+  #kill(signal: 'SIGTERM' | 'SIGKILL'): void {
+    const pid = this.pid;
+    if (pid === null) return;
+    if (ownsGroup) killGroup(pid, signal);
+    else killTree(pid);
+  }
+
+  /** Stops what the program left behind. Windows has no handle on it once the root of the tree is gone. */
+  async #sweep(): Promise<void> {
+    const pid = this.pid;
+    this.#alive = false;
+    if (pid === null || !ownsGroup) return;
+    if (killGroup(pid, 'SIGTERM') && !(await groupEmpties(pid, this.#ladder.terminateMs))) {
+      killGroup(pid, 'SIGKILL');
+      await groupEmpties(pid, LAST_WAIT_MS);
+    }
+    this.#reaper?.forget(pid);
+  }
+
+  /** Waits until all output was read, but not for one who inherited the pipes and left the group. */
+  async #drain(reason: string): Promise<string> {
+    const child = this.#process;
+    if (child?.pid === undefined) return reason;
+    const pipes = [child.stdout, child.stderr].filter((pipe) => pipe !== null);
+    await settlesWithin(Promise.all(pipes.map(closing)), DRAIN_MS);
+    for (const pipe of [...pipes, child.stdin]) pipe?.destroy();
+    return reason;
+  }
+
+  #connect({ onOutput, onPipeClosed }: ChildOptions): void {
+    const child = this.#process;
+    const log = (chunk: Buffer): void => this.#tail.write(chunk);
+    // A pipe that breaks (EPIPE, ECONNRESET) is no news of its own: writers hear it in `done`, and the exit follows.
+    for (const pipe of [child?.stdin, child?.stdout, child?.stderr]) pipe?.on('error', () => {});
+    child?.stderr?.on('data', log);
+    child?.stdout?.on('data', onOutput ?? log);
+    if (onPipeClosed === undefined) return;
+    child?.stdin?.once('close', () => this.#unlessItExits(() => onPipeClosed('input')));
+    child?.stdout?.once('close', () => this.#unlessItExits(() => onPipeClosed('output')));
+  }
+
+  /** Pipes of a program that exits close a moment before its exit is known. */
+  async #unlessItExits(tell: () => void): Promise<void> {
+    const exits = await settlesWithin(this.#died, DRAIN_MS);
+    if (!exits && this.#stopping === undefined) tell();
+  }
+}
+
+/** Longest wait for the effect of SIGKILL. */
+const LAST_WAIT_MS = 1_000;
+/** Longest distance between the exit and the end of the pipes. */
+const DRAIN_MS = 500;
+/** Nobody tells when the last member of a group is gone: it is looked up. */
+const LOOK_FIRST_MS = 20;
+const LOOK_LONGEST_MS = 320;
+
+const COMMON_VARIABLES = ['PATH', 'HOME', 'LANG'];
+const WINDOWS_VARIABLES = 'SystemRoot ComSpec PATHEXT TEMP TMP USERPROFILE APPDATA LOCALAPPDATA'.split(' ');
+
+/**
+ * What a child finds in its environment: PATH, HOME and LANG (and what Windows programs cannot do without), then its
+ * own variables. Secrets of the gateway stay with the gateway. Source: decisions page, "Commands are code".
+ */
+export function childEnvironment(
+  own: Readonly<Record<string, string>>,
+  source: NodeJS.ProcessEnv = process.env,
+  platform: NodeJS.Platform = process.platform,
+): Record<string, string> {
+  const environment: Record<string, string> = {};
+  const inherited = platform === 'win32' ? [...COMMON_VARIABLES, ...WINDOWS_VARIABLES] : COMMON_VARIABLES;
+  for (const name of inherited) {
+    const value = source[name];
+    if (value !== undefined) environment[name] = value;
+  }
+  return { ...environment, ...own };
+}
+
+function start({ command, args, workingDir, env }: Program, environment: NodeJS.ProcessEnv): ChildProcess {
+  return spawn(command, args, {
+    cwd: workingDir,
+    env: childEnvironment(env, environment),
+    stdio: 'pipe',
+    shell: false,
+    windowsHide: true,
+    // On Windows `detached` would open a console window, and a group would be of no use.
+    detached: ownsGroup,
+  });
+}
+
+function death(child: ChildProcess, program: Program): Promise<string> {
+  return new Promise((resolve) => {
+    child.once('exit', (code, signal) =>
+      resolve(signal === null ? `exited with code ${code}` : `killed by ${signal}`),
+    );
+    // Also raised when a signal could not be sent, which changes nothing: only a program without a pid never ran.
+    child.on('error', (error) => {
+      if (child.pid === undefined) resolve(`could not be started: ${startFailure(error, program)}`);
+    });
+  });
+}
+
+/** ENOENT means either of two things, and Node names the program in both cases. */
+function startFailure(error: NodeJS.ErrnoException, { command, workingDir }: Program): string {
+  if (error.code !== 'ENOENT') return error.message;
+  if (workingDir !== undefined && !existsSync(workingDir))
+    return `ENOENT, there is no folder "${workingDir}"`;
+  return `ENOENT, there is no program "${command}"`;
+}
+
+async function groupEmpties(pid: number, withinMs: number): Promise<boolean> {
+  const giveUpAt = performance.now() + withinMs;
+  // A look reads the process table, which is long on a busy machine: nearly all groups are empty at the first one.
+  for (let waitMs = LOOK_FIRST_MS; groupRuns(pid); waitMs = Math.min(waitMs * 2, LOOK_LONGEST_MS)) {
+    if (performance.now() >= giveUpAt) return false;
+    await delay(waitMs);
+  }
+  return true;
+}
+
+async function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
+  const timer = new AbortController();
+  const late = delay(ms, false, { signal: timer.signal }).catch(() => false);
+  const settled = await Promise.race([promise.then(() => true), late]);
+  timer.abort();
+  return settled;
+}
+
+function closing(pipe: Readable): Promise<void> {
+  return pipe.closed ? Promise.resolve() : new Promise((resolve) => pipe.once('close', () => resolve()));
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,120 @@
+// Cuts a stream of bytes into lines, with a bound on the length of a line and so on the memory it takes.
+// It works on bytes: a character cut in two by a chunk is no concern. What a line means is its user's matter.
+
+import { LIMITS } from '../../domain/limits.ts';
+
+/** Where the lines go. Both are called while `write` runs. */
+export interface LineListener {
+  /** One line without its line end. The bytes stay valid; they may share memory with the chunk. */
+  onLine(line: Buffer): void;
+  /** A line over the bound has ended. Called once per such line, which is lost but for its edges. */
+  onOversize(line: OversizeLine): void;
+}
+
+/** What is left of a line over the bound. */
+export interface OversizeLine {
+  /** Its first and its last bytes, at most EDGE_BYTES of each. */
+  readonly head: Buffer;
+  readonly tail: Buffer;
+  /** How long it was. */
+  readonly bytes: number;
+}
+
+/** Bytes kept of both ends of a line that is too long: enough to find the id of a JSON-RPC answer. */
+export const EDGE_BYTES = 256;
+
+/**
+ * Feed it chunks with `write`; it calls the listener for each finished line. Line ends are LF or CRLF. A last line
+ * without its end is never told. `limitBytes` defaults to LIMITS.backendMessageBytes and counts a CR.
+ */
+export class LineDecoder {
+  readonly #listener: LineListener;
+  readonly #limitBytes: number;
+  /** The unfinished line, or only its edges once it is over the bound. */
+  #pieces: Buffer[] = [];
+  #edges: { readonly head: Buffer; tail: Buffer } | undefined;
+  #bytes = 0;
+
+  constructor(listener: LineListener, limitBytes: number = LIMITS.backendMessageBytes) {
+    this.#listener = listener;
+    this.#limitBytes = limitBytes;
+  }
+
+  /** Takes the next bytes of the stream. The chunk is not copied: do not reuse it. */
+  write(chunk: Buffer): void {
+    let start = 0;
+    let end = chunk.indexOf(LINE_FEED);
+    while (end !== -1) {
+      this.#finish(chunk.subarray(start, end));
+      start = end + 1;
+      end = chunk.indexOf(LINE_FEED, start);
+    }
+    if (start < chunk.length) this.#keep(chunk.subarray(start));
+  }
+
+  #finish(piece: Buffer): void {
+    // Nearly every line lies in one chunk: nothing to put together.
+    if (this.#bytes === 0 && piece.length <= this.#limitBytes) {
+      this.#listener.onLine(withoutReturn(piece));
+      return;
+    }
+    this.#keep(piece);
+    const pieces = this.#pieces;
+    const edges = this.#edges;
+    const bytes = this.#bytes;
+    // Reset first: the listener may throw.
+    this.#pieces = [];
+    this.#edges = undefined;
+    this.#bytes = 0;
+    if (edges) this.#listener.onOversize({ ...edges, bytes });
+    else this.#listener.onLine(withoutReturn(Buffer.concat(pieces, bytes)));
+  }
+
+  #keep(piece: Buffer): void {
+    this.#bytes += piece.length;
+    if (this.#bytes <= this.#limitBytes) {
+      this.#pieces.push(mergeSmall(this.#pieces, piece));
+      return;
+    }
+    if (this.#edges === undefined) {
+      const pieces = [...this.#pieces, piece];
+      this.#edges = { head: firstBytes(pieces), tail: lastBytes(pieces) };
+      this.#pieces = [];
+    } else {
+      this.#edges.tail = lastBytes([this.#edges.tail, piece]);
+    }
+  }
+}
+
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+/** Pieces of at least this size are joined only when the line is complete, so that its bytes are copied once. */
+const LARGE_PIECE_BYTES = 64 * 1024;
+
+/**
+ * Joins a piece with the small ones before it, each with one at least as large as itself: a line that drips in byte by
+ * byte costs log n copies per byte and takes few objects.
+ */
+function mergeSmall(pieces: Buffer[], piece: Buffer): Buffer {
+  let merged = piece;
+  let last = pieces.at(-1);
+  while (last !== undefined && last.length < LARGE_PIECE_BYTES && last.length <= merged.length) {
+    merged = Buffer.concat([last, merged]);
+    pieces.pop();
+    last = pieces.at(-1);
+  }
+  return merged;
+}
+
+/** The first bytes of all pieces together; no piece gives more than its own first bytes to them. */
+function firstBytes(pieces: readonly Buffer[]): Buffer {
+  return Buffer.concat(pieces.map((piece) => piece.subarray(0, EDGE_BYTES))).subarray(0, EDGE_BYTES);
+}
+
+function lastBytes(pieces: readonly Buffer[]): Buffer {
+  return Buffer.concat(pieces.map((piece) => piece.subarray(-EDGE_BYTES))).subarray(-EDGE_BYTES);
+}
+
+function withoutReturn(line: Buffer): Buffer {
+  return line[line.length - 1] === CARRIAGE_RETURN ? line.subarray(0, -1) : line;
+}

@@ -1,0 +1,251 @@
+// JSON-RPC with one child process over its standard input and output, one message per line.
+// It owns the child, the order of writing, and that every exchange ends. The handshake and the protocol era are
+// stdio.ts's; which message is about which exchange is correlator.ts's. Source: MCP basic/transports#stdio.
+
+import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { ClientReply, ServerMessage, ServerRequest } from '../../domain/client.ts';
+import type { ExchangeRequest } from '../../domain/exchange.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { type BackendMessage, RPC, readMessage } from '../../domain/jsonrpc.ts';
+import { notWritable } from '../../domain/request-errors.ts';
+import { idsOfBrokenAnswer, looksLikeJson, ownerOfOversize } from '../broken-answer.ts';
+import type { Closed, TransportFacts } from '../transport.ts';
+import { Child, type ChildOptions, type Program } from './child-process.ts';
+import { Correlator, type ExchangeObserver, type PendingExchange } from './correlator.ts';
+import { LineDecoder, type OversizeLine } from './line-decoder.ts';
+import { Outbox, type OutgoingLine } from './outbox.ts';
+
+export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper'> {
+  /** The program runs for a single client and may ask it something. Default: whatever it asks is refused. */
+  readonly mayAsk?: boolean;
+}
+
+type Request = Extract<BackendMessage, { kind: 'request' }>;
+
+/** Longest notification of a client: a few of them must not fill what calls have to go through. */
+const MOST_NOTICE_CHARACTERS = 1024 * 1024;
+
+/** The pipe to one program. Starts it at once; whether that worked shows in `closed$`. */
+export class StdioChannel {
+  readonly #child: Child;
+  readonly #outbox: Outbox;
+  readonly #correlator = new Correlator();
+  readonly #messages = new Subject<ServerMessage>();
+  readonly #closed = new ReplaySubject<Closed>(1);
+  readonly #mayAsk: boolean;
+  #ended: Closed | undefined;
+  /** Why nothing more can be sent although the child still runs. */
+  #fault: string | undefined;
+
+  constructor(program: Program, { mayAsk = false, ...options }: ChannelOptions = {}) {
+    this.#mayAsk = mayAsk;
+    const decoder = new LineDecoder({
+      onLine: (line) => this.#receive(line),
+      onOversize: (line) => this.#receiveOversize(line),
+    });
+    this.#child = new Child(program, {
+      onOutput: (chunk) => decoder.write(chunk),
+      onPipeClosed: (pipe) => this.#giveUp(`closed its standard ${pipe}`),
+      ...options,
+    });
+    this.#outbox = new Outbox((text, done) => this.#child.write(text, done));
+    void this.#child.exited.then((reason) => this.#end({ reason: this.#fault ?? reason, expected: false }));
+  }
+
+  /** As in Transport. */
+  get messages$(): Observable<ServerMessage> {
+    return this.#messages;
+  }
+
+  /** As in Transport. */
+  get closed$(): Observable<Closed> {
+    return this.#closed;
+  }
+
+  /** False when nothing more can be sent. */
+  get isUsable(): boolean {
+    return this.#ended === undefined && this.#fault === undefined;
+  }
+
+  /** True when that is the program's doing: it exited, or closed a pipe. */
+  get hasFailed(): boolean {
+    return this.#fault !== undefined || this.#ended?.expected === false;
+  }
+
+  /** Queues the request; unsubscribing what is returned cancels it. */
+  send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
+    const unusable = this.#ended?.reason ?? this.#fault;
+    if (unusable !== undefined) {
+      observer.error(backendUnavailable(unusable, { delivered: 'no' }));
+      return undefined;
+    }
+    const exchange = this.#correlator.open(request, observer);
+    const call = this.#write(exchange);
+    if (call === undefined) return undefined;
+    if (this.#outbox.add(call)) return call;
+    this.#correlator.forget(exchange);
+    observer.error(backendUnavailable('it does not read its input', { delivered: 'no', suspicious: true }));
+    return undefined;
+  }
+
+  #write(exchange: PendingExchange): Call | undefined {
+    try {
+      return new Call(exchange, this.#correlator, this.#outbox);
+    } catch (thrown) {
+      this.#correlator.forget(exchange);
+      exchange.observer.error(notWritable(thrown));
+      return undefined;
+    }
+  }
+
+  /** Queues a notification. One that is very long, or finds no room, is dropped: nobody waits for it. */
+  notify(method: string, params: JsonObject): void {
+    const line = lineOf({ jsonrpc: '2.0', method, params });
+    if (line.line.length <= MOST_NOTICE_CHARACTERS) this.#outbox.add(line);
+  }
+
+  facts(): TransportFacts {
+    return {
+      pid: this.#child.pid,
+      stderr: this.#child.lastLines,
+      strayMessages: this.#correlator.strayMessages,
+    };
+  }
+
+  /** Answers what is pending, then stops the child. */
+  close(): Promise<void> {
+    this.#end({ reason: 'closed by the gateway', expected: true });
+    return this.#child.stop();
+  }
+
+  #receive(line: Buffer): void {
+    if (line.length === 0) return;
+    const message = readMessage(line);
+    switch (message?.kind) {
+      case 'result':
+      case 'error':
+        this.#correlator.takeAnswer(message);
+        return;
+      case 'notification':
+        if (this.#correlator.takeNotification(message)) return;
+        this.#messages.next(message);
+        return;
+      case 'request':
+        if (!this.#correlator.takeEcho(message)) this.#receiveRequest(message);
+        return;
+      case undefined:
+        this.#receiveUnusable(line);
+        return;
+    }
+  }
+
+  /** With one exchange under way there is no doubt what a request is about; with more it is the client's, at large. */
+  #receiveRequest(message: Request): void {
+    if (this.#mayAsk && message.method !== 'ping') {
+      const request = this.#requestOf(message);
+      if (this.#correlator.takeRequest(request)) return;
+      if (this.#messages.observed) {
+        this.#messages.next(request);
+        return;
+      }
+    }
+    this.#outbox.add(lineOf(replyTo(message)));
+  }
+
+  /** The answer goes out while the pipe is open, even if the exchange that it came with has ended: it may be about none. */
+  #requestOf({ id, method, params }: Request): ServerRequest {
+    let isAnswered = false;
+    const answer = (reply: ClientReply): void => {
+      if (!isAnswered) this.#outbox.add(lineOf({ jsonrpc: '2.0', id, ...reply }));
+      isAnswered = true;
+    };
+    return { kind: 'request', method, params, answer };
+  }
+
+  #receiveUnusable(line: Buffer): void {
+    this.#correlator.countStray();
+    // What looks like JSON may be somebody's answer and stays out of what people are shown; text is a message for them.
+    if (!looksLikeJson(line)) this.#child.note(line);
+    for (const id of idsOfBrokenAnswer(line)) {
+      this.#correlator.fail(id, 'it answered with something that is no JSON-RPC answer');
+    }
+  }
+
+  #receiveOversize(line: OversizeLine): void {
+    this.#correlator.countStray();
+    const reason = `it answered with a message of ${line.bytes} bytes, which is over the limit`;
+    const owner = ownerOfOversize(line);
+    if (owner === 'nobody') return;
+    if (owner !== 'unknown') {
+      this.#correlator.fail(owner, reason);
+      return;
+    }
+    // Somebody's answer is lost. Whoever it was must not wait for it, so all who can have an answer are told.
+    this.#correlator.failAll(({ delivered }) =>
+      delivered === 'no' ? undefined : backendUnavailable(reason, { delivered, suspicious: true }),
+    );
+  }
+
+  /** A pipe is closed and the child lives on. It gets the time of the ladder to answer what it has read. */
+  #giveUp(fault: string): void {
+    if (this.#ended !== undefined || this.#fault !== undefined) return;
+    this.#fault = fault;
+    this.#outbox.close();
+    this.#correlator.failAll(({ delivered }) =>
+      delivered === 'no' ? backendUnavailable(fault, { delivered }) : undefined,
+    );
+    void this.#child.stop();
+  }
+
+  #end(closed: Closed): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = closed;
+    this.#outbox.close();
+    this.#correlator.failAll(({ delivered }) => backendUnavailable(closed.reason, { delivered }));
+    this.#messages.complete();
+    this.#closed.next(closed);
+    this.#closed.complete();
+  }
+}
+
+/** One exchange on its way: a line in the outbox, then a number that an answer will carry. */
+class Call implements OutgoingLine, Unsubscribable {
+  readonly line: string;
+  readonly #exchange: PendingExchange;
+  readonly #correlator: Correlator;
+  readonly #outbox: Outbox;
+
+  constructor(exchange: PendingExchange, correlator: Correlator, outbox: Outbox) {
+    const { id, method, params } = exchange;
+    this.line = JSON.stringify({ jsonrpc: '2.0', id, method, params });
+    this.#exchange = exchange;
+    this.#correlator = correlator;
+    this.#outbox = outbox;
+  }
+
+  onHandedOver(): void {
+    this.#exchange.delivered = 'unknown';
+  }
+
+  /** Runs after every end of the exchange; it is a cancellation only while nobody else has ended it. */
+  unsubscribe(): void {
+    if (!this.#correlator.forget(this.#exchange) || this.#outbox.remove(this)) return;
+    const { id, method } = this.#exchange;
+    // Source: MCP 2025-11-25 basic/utilities/cancellation: "The initialize request MUST NOT be cancelled".
+    if (method === 'initialize') return;
+    const params = { requestId: id, reason: 'nobody waits for the answer' };
+    this.#outbox.add(lineOf({ jsonrpc: '2.0', method: 'notifications/cancelled', params }));
+  }
+}
+
+/** Where no capabilities are declared, or nobody listens, a server may ask for nothing but a sign of life. */
+function replyTo({ id, method }: Request): JsonObject {
+  if (method === 'ping') return { jsonrpc: '2.0', id, result: {} };
+  const error = { code: RPC.methodNotFound, message: `The client does not offer ${method}.` };
+  return { jsonrpc: '2.0', id, error };
+}
+
+function lineOf(message: object): OutgoingLine {
+  return { line: JSON.stringify(message), onHandedOver: () => {} };
+}

@@ -1,0 +1,158 @@
+// Transport to a program that speaks MCP on its standard input and output, and the conversations with programs of their
+// own that single clients of the same instance have.
+// The pipe is stdio-channel.ts's, the handshake stdio-handshake.ts's, the process child-process.ts's.
+
+import { Observable } from 'rxjs';
+import { ANONYMOUS } from '../../domain/account.ts';
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import { type ClientInfo, dress } from '../era.ts';
+import type {
+  Closed,
+  OpenOptions,
+  Transport,
+  TransportFacts,
+  TransportType,
+  Upstream,
+} from '../transport.ts';
+import type { KillLadder } from './child-process.ts';
+import { StdioChannel } from './stdio-channel.ts';
+import { type OpenedProgram, openingStopped, openShared } from './stdio-handshake.ts';
+import { OwnPrograms } from './stdio-own.ts';
+
+/** The stdio row of the table, with the stop ladder of LIMITS. */
+export const stdio: TransportType = stdioWith({});
+
+export interface StdioSettings {
+  /** Waits between stdin end, SIGTERM and SIGKILL. */
+  readonly ladder?: KillLadder;
+  /** Longest wait for the answer to the probe for the modern era. Default PROBE_PATIENCE_MS. */
+  readonly patienceMs?: number;
+}
+
+/** A stdio transport type with waits of its own. */
+export function stdioWith(settings: StdioSettings): TransportType {
+  return { kind: 'stdio', open: (definition, options) => open(definition, options, settings) };
+}
+
+async function open(
+  { command, args, workingDir, env }: InstanceDefinition,
+  options: OpenOptions,
+  { ladder, patienceMs }: StdioSettings,
+): Promise<Transport> {
+  if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
+  if (options.signal.aborted) throw openingStopped();
+  const program = { command, args, workingDir, env };
+  const { client, handshakeTimeoutMs, mostOwn, pace, reaper, memory = {}, onStarted } = options;
+  const start = () => {
+    const channel = new StdioChannel(program, { ladder, reaper });
+    onStarted?.(() => channel.facts());
+    return channel;
+  };
+  const startedAtMs = performance.now();
+  const opened = await openShared(start, { ...options, memory, patienceMs });
+  const openingMs = performance.now() - startedAtMs;
+  const startOwn = () => new StdioChannel(program, { ladder, reaper, mayAsk: true });
+  const known = { era: opened.peer.era, openingMs, memory, patienceMs };
+  const own = new OwnPrograms(startOwn, { client, handshakeTimeoutMs, mostOwn, pace, ...known });
+  return new StdioTransport(opened, own, client);
+}
+
+/** What is said to one program after the handshake. */
+class StdioConversation implements Upstream {
+  readonly peer: Peer;
+  readonly pid: number | undefined;
+  readonly #channel: StdioChannel;
+  readonly #client: ClientInfo;
+
+  /** `pid`: of a program that runs for one client. */
+  constructor(channel: StdioChannel, peer: Peer, client: ClientInfo, pid?: number) {
+    this.#channel = channel;
+    this.peer = peer;
+    this.#client = client;
+    this.pid = pid;
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return new Observable((subscriber) =>
+      this.#channel.send(dress(request, this.peer, this.#client), subscriber),
+    );
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.#channel.notify(method, params);
+  }
+
+  get messages$(): Observable<ServerMessage> {
+    return this.#channel.messages$;
+  }
+
+  get closed$(): Observable<Closed> {
+    return this.#channel.closed$;
+  }
+
+  close(): Promise<void> {
+    return this.#channel.close();
+  }
+}
+
+class StdioTransport implements Transport {
+  readonly kind = 'stdio';
+  readonly peer: Peer;
+  readonly #channel: StdioChannel;
+  readonly #client: ClientInfo;
+  readonly #own: OwnPrograms;
+  /** What is said in the process that all clients share. */
+  readonly #shared: StdioConversation;
+
+  constructor({ channel, peer }: OpenedProgram, own: OwnPrograms, client: ClientInfo) {
+    this.peer = peer;
+    this.#channel = channel;
+    this.#client = client;
+    this.#own = own;
+    this.#shared = new StdioConversation(channel, peer, client);
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return this.#shared.exchange(request);
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.#shared.notify(method, params);
+  }
+
+  get messages$(): Observable<ServerMessage> {
+    return this.#shared.messages$;
+  }
+
+  get closed$(): Observable<Closed> {
+    return this.#shared.closed$;
+  }
+
+  facts(): TransportFacts {
+    return this.#channel.facts();
+  }
+
+  /**
+   * In the legacy era where the program speaks it, which one of both eras does when it is addressed so; else in the modern
+   * one. QUEUE_FULL when there are too many of them already.
+   */
+  async openUpstream(
+    profile: ClientProfile,
+    signal: AbortSignal,
+    ownerId: string = ANONYMOUS.id,
+  ): Promise<Upstream | undefined> {
+    if (this.peer.era === 'bare') return undefined;
+    if (signal.aborted) throw openingStopped();
+    const { channel, peer } = await this.#own.open({ profile, ownerId, signal });
+    return new StdioConversation(channel, peer, this.#client, channel.facts().pid ?? undefined);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#shared.close(), this.#own.close()]);
+  }
+}

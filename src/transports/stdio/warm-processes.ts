@@ -1,0 +1,153 @@
+// The programs that one instance runs for single clients: how many there may be, how many of them start at a time, and the
+// few that are started before anybody needs them. It starts and ends them; the handshake, and what is said over them, is
+// stdio.ts's.
+
+import type { Observable } from 'rxjs';
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { GatewayError } from '../../domain/errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Pace } from '../../domain/pace.ts';
+import { processLimit } from '../../domain/session-errors.ts';
+import type { Closed } from '../transport.ts';
+import { StartLine } from './start-line.ts';
+
+/** A program that was started, as far as this file looks at it. */
+export interface OwnProcess {
+  readonly closed$: Observable<Closed>;
+  /** Resolves when nothing is left of it. Idempotent, never rejects. */
+  close(): Promise<void>;
+}
+
+/** A program that nobody came for ends after so long: templates whose sessions are rare do not keep one for ever. */
+export const WARM_IDLE_MS = 5 * 60_000;
+
+/** Programs of one instance that start at the same time; the next ones wait. Most of a start is work for the processor. */
+export const STARTS_AT_ONCE = 4;
+/** Of these, one owner has at most so many: somebody else finds a place. */
+export const STARTS_PER_OWNER = 3;
+/** A program that says nothing for so long waits for something else than the processor: it may start beside the others. */
+export const START_HELD_MS = 5_000;
+
+/** How a client comes to its program. */
+export interface Opening<P, T> {
+  /** Whose it is. */
+  readonly ownerId: string;
+  /** Ends the wait for its turn; what happens after that is up to `greet`. */
+  readonly signal: AbortSignal;
+  /** What the wait then fails with. */
+  readonly calledOff: () => GatewayError;
+  /** Speaks to the program first. It counts as starting until this settles; on a rejection it is to be closed. */
+  readonly greet: (process: P) => Promise<T>;
+}
+
+export interface WarmOptions {
+  /** Longest wait of a client for its turn. */
+  readonly patienceMs: number;
+  /** How many there may be. Default LIMITS.isolatedProcesses. */
+  readonly most?: number | undefined;
+  /** See StartLineOptions. */
+  readonly pace?: Pace | undefined;
+}
+
+/** Those of one instance. Nothing is started before the first is opened: most instances never need one. */
+export class WarmProcesses<P extends OwnProcess> {
+  readonly #start: () => P;
+  readonly #line: StartLine;
+  readonly #most: number;
+  /** Of clients that have not come to their turn. */
+  readonly #claims = new Set<symbol>();
+  /** Taken and not gone yet. */
+  readonly #taken = new Set<P>();
+  /** Started and not taken, each with the end of its wait. */
+  readonly #warm = new Map<P, NodeJS.Timeout>();
+  /** Not taken, and on their way out. */
+  readonly #ending = new Set<Promise<void>>();
+  #isClosed = false;
+
+  constructor(start: () => P, { patienceMs, pace, most = LIMITS.isolatedProcesses }: WarmOptions) {
+    this.#start = start;
+    this.#most = most;
+    this.#line = new StartLine({
+      atOnce: STARTS_AT_ONCE,
+      atOncePerOwner: STARTS_PER_OWNER,
+      waitingPerOwner: most,
+      heldMs: START_HELD_MS,
+      patienceMs,
+      pace,
+    });
+  }
+
+  /** Processes there are now: taken and waiting. */
+  get size(): number {
+    return this.#taken.size + this.#warm.size;
+  }
+
+  /**
+   * Gives one that nobody has spoken to yet to `greet`, when it is its turn, and settles as that does; it is counted until
+   * nothing is left of it. Rejects with QUEUE_FULL when all there may be are taken or waited for, with
+   * BACKEND_UNAVAILABLE after `close` or too long a wait.
+   */
+  async open<T>({ greet, ...turn }: Opening<P, T>): Promise<T> {
+    if (this.#taken.size + this.#claims.size >= this.#most) throw processLimit(this.#most);
+    const claim = Symbol();
+    this.#claims.add(claim);
+    const start = (): Promise<T> => {
+      this.#claims.delete(claim);
+      return greet(this.#take());
+    };
+    try {
+      const opened = await this.#line.take({ ...turn, start });
+      this.#refill();
+      return opened;
+    } finally {
+      this.#claims.delete(claim);
+    }
+  }
+
+  /** Ends all of them, taken or not. Resolves when nothing is left; none is started after. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const process of this.#warm.keys()) this.#drop(process);
+    await Promise.all([...this.#ending, ...[...this.#taken].map((process) => process.close())]);
+  }
+
+  #take(): P {
+    if (this.#isClosed) throw backendUnavailable('closed by the gateway', { delivered: 'no' });
+    const [waiting] = this.#warm.keys();
+    if (waiting !== undefined) this.#forget(waiting);
+    const process = waiting ?? this.#start();
+    this.#taken.add(process);
+    process.closed$.subscribe(() => void process.close().then(() => this.#taken.delete(process)));
+    return process;
+  }
+
+  /** Starts those that are to wait for the next clients, once nobody is starting who needs the processor more. */
+  #refill(): void {
+    while (
+      !this.#isClosed &&
+      this.#line.starting + this.#line.waiting === 0 &&
+      this.#warm.size < LIMITS.warmProcesses &&
+      this.#taken.size + this.#claims.size + this.#warm.size < this.#most
+    ) {
+      const process = this.#start();
+      const idle = setTimeout(() => this.#drop(process), WARM_IDLE_MS);
+      this.#warm.set(process, idle);
+      process.closed$.subscribe(() => this.#drop(process));
+    }
+  }
+
+  #forget(process: P): void {
+    clearTimeout(this.#warm.get(process));
+    this.#warm.delete(process);
+  }
+
+  /** Ends one that waits. One that was taken is not ours to end. */
+  #drop(process: P): void {
+    if (!this.#warm.has(process)) return;
+    this.#forget(process);
+    const end = process.close().then(() => {
+      this.#ending.delete(end);
+    });
+    this.#ending.add(end);
+  }
+}
