@@ -134,15 +134,19 @@ async function startOnce(
   data: string,
 ): Promise<PrivateServer> {
   const { prepare, serve, url, stop } = recipes[name];
-  mkdirSync(data, { mode: 0o700 });
+  // A starting MariaDB deletes the temporary tables of every other one that shares its folder for temporary files.
+  const temporary = `${data}-tmp`;
   const isRoot = process.getuid?.() === 0;
-  if (isRoot) chownSync(data, nobody, nobody);
+  for (const folder of [data, temporary]) {
+    mkdirSync(folder, { mode: 0o700 });
+    if (isRoot) chownSync(folder, nobody, nobody);
+  }
   const place = { data, port: await freePort() };
   const run = (program: Program): Running =>
     new Running(programs.get(program.name) ?? program.name, program.args(place), {
       ...(isRoot ? { uid: nobody, gid: nobody } : {}),
       cwd: data,
-      env: { PATH: process.env.PATH ?? '', HOME: data, LANG: 'C.UTF-8' },
+      env: { PATH: process.env.PATH ?? '', HOME: data, TMPDIR: temporary, LANG: 'C.UTF-8' },
     });
   if (prepare !== undefined) {
     const preparing = run(prepare);
