@@ -5,6 +5,7 @@ import { openerOf } from '../../src/gateway/opener.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { definition } from '../actors/instances/instance-stage.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
+import type { Upstream } from '../../src/transports/transport.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { fixture } from '../transports/stdio/open-stdio.ts';
@@ -37,16 +38,18 @@ test('lets an instance run as many programs for single clients as was said', asy
   const { command, args } = fixture();
   const instance = definition({ transport: 'stdio', command, args });
   const transport = await openerOf({ deniedNetworks: [], handlers, mostOwn: 1 })(instance, signal);
+  let upstream: Upstream | undefined;
   try {
     const profile = {
       protocolVersion: '2025-11-25',
       capabilities: {},
       clientInfo: { name: 'x', version: '1' },
     };
-    await transport.openUpstream(profile, signal, 'user:ann');
+    upstream = await transport.openUpstream(profile, signal, 'user:ann');
     assert.is(await codeOf(transport.openUpstream(profile, signal, 'user:bob')), 'QUEUE_FULL');
   } finally {
     await transport.close();
+    await upstream?.close();
   }
 });
 

@@ -96,13 +96,17 @@ export class ScriptedTransport implements Transport {
   readonly exchanges: ScriptedExchange[] = [];
   /** The notifications it was sent, oldest first. */
   readonly notified: { readonly method: string; readonly params: JsonObject }[] = [];
-  /** Every conversation that was opened for one client, and for whom; ended with this one. */
+  /** Every conversation that was opened for one client, and for whom; ended with this one unless it stands alone. */
   readonly upstreams: ScriptedTransport[] = [];
   readonly profiles: ClientProfile[] = [];
   /** What was answered to its own requests, oldest first. */
   readonly replies: ClientReply[] = [];
   /** What the backend says of itself in a conversation of one client. Default: the same; null: it keeps none. */
   ownPeer: Partial<Peer> | null = {};
+  /** As in Upstream. */
+  standsAlone = false;
+  /** Whether those that it opens for single clients do. */
+  ownStandsAlone = false;
   /** Rejects every `openUpstream`. */
   thrownByOpenUpstream: Error | undefined;
   /** How often close() was called. */
@@ -196,6 +200,7 @@ export class ScriptedTransport implements Transport {
     const peer = { ...this.peer, protocolVersion: profile.protocolVersion, ...this.ownPeer };
     const upstream = new ScriptedTransport(peer);
     upstream.onExchange = this.onExchange;
+    upstream.standsAlone = this.ownStandsAlone;
     this.upstreams.push(upstream);
     return upstream;
   }
@@ -230,7 +235,7 @@ export class ScriptedTransport implements Transport {
     if (this.#ended !== undefined) return;
     this.#ended = closed;
     for (const exchange of this.open) exchange.fail(unavailable(closed.reason, 'unknown'));
-    for (const upstream of this.upstreams) upstream.#end(closed);
+    for (const upstream of this.upstreams) if (!upstream.standsAlone) upstream.#end(closed);
     this.#messages.complete();
     this.#closed.next(closed);
     this.#closed.complete();

@@ -25,7 +25,7 @@ export class Departures {
   }
 
   /** Its actor broke; `gone` resolves when its backend is gone. */
-  broke(ref: InstanceRef, gone: Promise<void>): void {
+  broke(ref: InstanceRef, gone: Promise<unknown>): void {
     void followed(this.#broken, ref, gone);
   }
 

@@ -22,7 +22,9 @@ import { Nursery, type Running } from './nursery.ts';
 import { type Member, Roster } from './roster.ts';
 
 /** What the fleet gets from outside: how to open a transport, time, randomness, and who hears its facts. */
-export interface FleetOptions extends Clock, Pick<InstanceActorInput, 'open' | 'random' | 'own'> {
+export interface FleetOptions extends Clock, Pick<InstanceActorInput, 'open' | 'random'> {
+  /** Default OWN_BOUNDS. */
+  readonly own?: InstanceActorInput['ownBounds'];
   readonly emit: (event: GatewayEvent) => void;
 }
 
@@ -84,8 +86,8 @@ export class Fleet {
     const { template, id } = definition;
     const group = this.group(template);
     this.#dismissHolder(template, id);
-    const { emit, open, now, random, own } = this.#options;
-    const input = { definition, policy: group.policy, open, now, random, own };
+    const { emit, open, now, random, own: ownBounds } = this.#options;
+    const input = { definition, policy: group.policy, open, now, random, ownBounds };
     const ref = this.#nursery.start(input, this.#departures.predecessorsOf(definition));
     this.#roster.put(ref);
     ref.onEmission((emission) => this.#tell(ref, emission));
@@ -210,7 +212,7 @@ export class Fleet {
   #afterCrash({ ref, openings }: Running, error: unknown): void {
     const { template, id } = ref;
     this.#options.emit({ type: 'instance.crashed', ...factOf(ref), reason: reasonOf(error) });
-    this.#departures.broke(ref, openings.close());
+    this.#departures.broke(ref, Promise.all([openings.close(), ref.endOwn()]));
     const callOff = this.#options.alarm(LIMITS.restartFirstMs, () => {
       this.#respawns.delete(callOff);
       if (this.find(template, id) !== ref) return;

@@ -40,7 +40,7 @@ export class Nursery {
     supervisor.send({ type: 'instance.add', actorId, input: { ...input, open: openings.open } });
     const actor = supervisor.getSnapshot().children[actorId];
     if (actor === undefined) throw new Error(`the supervisor of ${template} did not start ${id}`);
-    const ref = new InstanceRef(actor, input.now, input.own);
+    const ref = new InstanceRef(actor, input.now);
     this.#running.set(actorId, { ref, openings });
     return ref;
   }

@@ -34,6 +34,11 @@ export interface Upstream {
   /** Id of the process that runs for one client alone; undefined, or absent, where there is none. It stays when it died. */
   readonly pid?: number | undefined;
   /**
+   * True when it depends on nothing that its transport has: it goes on when that is closed or lost, and whoever opened it
+   * closes it. Absent: it ends with its transport.
+   */
+  readonly standsAlone?: boolean | undefined;
+  /**
    * Cold: subscribing sends the request, unsubscribing before the answer cancels it on the backend. Emits
    * notifications, then one result or error event, then completes. Errors with GatewayError: BACKEND_UNAVAILABLE
    * whose `delivered` says whether the request can have reached the backend. Sending is synchronous up to the
@@ -56,7 +61,8 @@ export interface Upstream {
   /** Replays: emits once when the backend is gone or the transport was closed, then completes. Never errors. */
   readonly closed$: Observable<Closed>;
   /** Ends every exchange that is left (BACKEND_UNAVAILABLE), then the backend's session or process, and for a
-   *  transport every upstream. Idempotent. Resolves when nothing is left behind, and never rejects. */
+   *  transport every upstream that does not stand alone. Idempotent. Resolves when nothing is left behind, and never
+   *  rejects. */
   close(): Promise<void>;
 }
 
@@ -85,7 +91,7 @@ export interface Transport extends Upstream {
    * its callers apart by request: a bare one, and over HTTP a modern one that refuses `initialize`, which is asked once.
    * The peer of what is opened is legacy where the backend speaks that era at all, whatever that of the transport is.
    * Rejects like opening the transport does, and with QUEUE_FULL when there are too many, or too many of that owner are
-   * being opened. `ownerId`: whose it is; default: nobody's in particular. Ends with the transport.
+   * being opened. `ownerId`: whose it is; default: nobody's in particular.
    */
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string): Promise<Upstream | undefined>;
 }
@@ -128,6 +134,8 @@ export interface OpeningMemory {
   failure?: 'unanswered' | 'unprobed' | 'probed' | undefined;
   /** Of a modern one: the era in which it speaks to a single client. Undefined: not known. */
   ownEra?: 'legacy' | 'modern' | undefined;
+  /** Programs of single clients that have not ended, whichever opening they were started after. Undefined: none was. */
+  own?: Set<unknown> | undefined;
   /** Why tools were told to be left out of lists, by their names. Undefined: none was. */
   omitted?: Map<string, string> | undefined;
   /** Over HTTP: when `server/discover` was left unanswered, in ms of a monotonic clock. Undefined: not lately. */

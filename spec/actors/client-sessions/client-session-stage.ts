@@ -160,6 +160,7 @@ export class SessionStage {
     const { peer = {}, fields = {}, script = answers(id), own } = this.#options.get(id) ?? {};
     const transport = new ScriptedTransport({ capabilities: { tools: {} }, ...peer });
     const isModernOnly = peer.era === 'modern' && fields.endpoint !== undefined;
+    transport.ownStandsAlone = fields.transport === 'stdio';
     transport.ownPeer = own === undefined ? (isModernOnly ? null : {}) : own;
     transport.onExchange = (exchange) => {
       const { method } = exchange.request;

@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { onStage, type Stage, settled } from './instance-stage.ts';
 
@@ -74,6 +75,22 @@ check('tells only those whose session is over, while others begin in the next on
   await stage.pass(1);
   assert.equal([again.closed, stay('after its end').closed], [true, true]);
 });
+
+check(
+  'a call in a conversation that stands alone waits whatever session is there, until the instance ends',
+  async (stage) => {
+    const own = Object.assign(new ScriptedTransport(), { standsAlone: true });
+    const stay = stage.ref.stay('ann', false, own).subscribe();
+    const first = await stage.healthy();
+    first.lose();
+    await stage.pass(500);
+    await stage.healthy();
+    assert.equal([stay.closed, stage.ref.snapshot(1).inFlight], [false, 1]);
+    stage.ref.leave(0);
+    await stage.pass(1);
+    assert.equal([stay.closed, stage.ref.stay('ann', false, own).subscribe().closed], [true, true]);
+  },
+);
 
 check('keeps a share of the places for others, and takes back what was left', async (stage) => {
   await stage.healthy();

@@ -27,11 +27,27 @@ const parentMachine = setup({
   actors: { session },
 });
 
+class OwnUnderTest {
+  ends = 0;
+  readonly #gone = Promise.withResolvers<void>();
+
+  end(): Promise<void> {
+    this.ends += 1;
+    return this.#gone.promise;
+  }
+
+  gone(): void {
+    this.#gone.resolve();
+  }
+}
+
 /** A session, what it told, and the caller's side of it. */
 export class SessionStage {
   readonly facts: SessionFact[] = [];
   readonly opener = new ScriptedOpener();
   readonly clock = { nowMs: 0 };
+  /** What single clients have there, until the spec calls `gone`. */
+  readonly own = new OwnUnderTest();
   readonly parent: Actor<ReturnType<typeof parentMachine.createMachine>>;
 
   constructor() {
@@ -47,7 +63,7 @@ export class SessionStage {
               opener: { open },
               now,
             },
-          }) => ({ definition: definition(), open, now }),
+          }) => ({ definition: definition(), open, now, own: this.own }),
         },
         on: { '*': { actions: ({ context, event }) => context.facts.push(event) } },
       }),
@@ -73,6 +89,10 @@ export class SessionStage {
 
   close(): void {
     this.#tell({ type: 'close' });
+  }
+
+  end(): void {
+    this.#tell({ type: 'end' });
   }
 
   /** Asks over the session, or over a conversation of one client; returns what is heard, as it is heard. */

@@ -148,18 +148,37 @@ test('opens conversations for single clients, carries their requests, and ends t
   assert.equal([heard.length, transport.upstreams[0]?.isClosed, stage.told], [2, true, ['opened', 'closed']]);
 });
 
-test('does not take the life of another process for that of the shared one', async () => {
+test('ends what single clients have there when it is to, and says that it is closed when nothing is left', async () => {
   const stage = new SessionStage();
   const transport = await stage.open();
-  transport.kind = 'stdio';
-  const profile = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} };
-  const { heard } = stage.ask(await stage.link.openUpstream(profile, new AbortController().signal));
-  stage.clock.nowMs = 10;
-  transport.upstreams[0]?.last.result();
-  assert.equal([heard, stage.link.heardAtMs()], [['result', 'completed'], 0]);
-  stage.ask();
-  transport.last.result();
-  assert.is(stage.link.heardAtMs(), 10);
+  stage.end();
+  await settled();
+  assert.equal([stage.own.ends, transport.isClosed, stage.told], [1, true, ['opened']]);
+  stage.own.gone();
+  await settled();
+  assert.equal(stage.told, ['opened', 'closed']);
+});
+
+test('does so while it is being opened, too', async () => {
+  const stage = new SessionStage();
+  stage.end();
+  await settled();
+  assert.equal([stage.own.ends, stage.told], [1, []]);
+  stage.own.gone();
+  await settled();
+  assert.equal(stage.told, ['closed']);
+});
+
+test('leaves that alone when only its transport is to go, is lost, or it is stopped', async () => {
+  for (const leave of ['close', 'lose', 'stop'] as const) {
+    const stage = new SessionStage();
+    const transport = await stage.open();
+    if (leave === 'close') stage.close();
+    else if (leave === 'lose') transport.lose();
+    else stage.parent.stop();
+    await settled();
+    assert.equal([stage.own.ends, transport.isClosed], [0, true], leave);
+  }
 });
 
 test('goes on when a conversation of one client ends, or cannot be opened', async () => {

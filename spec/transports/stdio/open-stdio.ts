@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { type StdioSettings, stdioWith } from '../../../src/transports/stdio/stdio.ts';
-import type { OpenOptions, Transport } from '../../../src/transports/transport.ts';
+import type { OpenOptions, Transport, Upstream } from '../../../src/transports/transport.ts';
 import { failure, instanceDefinition, openOptions } from '../../conformance/transport.ts';
 
 /** Stops stubborn children quickly. */
@@ -48,16 +48,24 @@ export function openStdio(
   return type.open(instanceDefinition({ command, args, env }), openOptions(options));
 }
 
-/** Opens a transport, runs the body and closes it, whatever happens. */
+/** Opens a transport, runs the body and closes it with every conversation that was opened, whatever happens. */
 export async function withStdio(
   program: Program,
   body: (transport: Transport) => Promise<void>,
 ): Promise<void> {
   const transport = await openStdio(program);
+  const opened: Promise<Upstream | undefined>[] = [];
+  const openUpstream = transport.openUpstream.bind(transport);
+  transport.openUpstream = (...whose) => {
+    const opening = openUpstream(...whose);
+    opened.push(opening.catch(() => undefined));
+    return opening;
+  };
   try {
     await body(transport);
   } finally {
     await transport.close();
+    for (const upstream of await Promise.all(opened)) await upstream?.close();
   }
 }
 

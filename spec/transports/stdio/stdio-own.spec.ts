@@ -25,8 +25,10 @@ test('programs of one owner that never answer do not delay those of another', ()
   const program = server("if (method === 'initialize' && params.clientInfo.name !== 'hangs') initialized()");
   return withOwn(program, { era: 'legacy' }, async ({ own, started }) => {
     const hangs = { ...noCapability, clientInfo: { name: 'hangs' } };
+    const patience = new AbortController();
+    const { signal } = patience;
     const opening = Array.from({ length: 8 }, () =>
-      codeOf(own.open({ ...openingOf('ada'), profile: hangs })),
+      codeOf(own.open({ ...openingOf('ada'), profile: hangs, signal })),
     );
     const startedAtMs = performance.now();
     const { peer } = await own.open(openingOf('bo'));
@@ -35,6 +37,7 @@ test('programs of one owner that never answer do not delay those of another', ()
     assert.ok(tookMs < PROMPT_MS, `${tookMs} ms`);
     assert.ok(started.length < 9, 'not all of them were started');
     await own.close();
+    patience.abort();
     assert.equal(new Set(await Promise.all(opening)), new Set(['BACKEND_UNAVAILABLE']));
   });
 });
@@ -144,5 +147,10 @@ async function withOwn(
     patienceMs: PATIENCE_MS,
     ...options,
   });
-  await body({ own, started }).finally(() => own.close());
+  try {
+    await body({ own, started });
+  } finally {
+    await own.close();
+    await Promise.all(started.map((channel) => channel.close()));
+  }
 }

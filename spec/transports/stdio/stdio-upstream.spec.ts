@@ -1,6 +1,7 @@
 // Conversations that single clients have with programs of their own: what is declared in them, what their programs may ask,
 // and that nothing is left of them.
 
+import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientProfile, ServerMessage, ServerRequest } from '../../../src/domain/client.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
@@ -13,7 +14,7 @@ import { openFor } from '../../conformance/upstream.ts';
 import { isRunning } from '../../helpers/is-running.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { fixture, openStdio, scripted, withStdio } from './open-stdio.ts';
+import { fixture, scripted, withStdio } from './open-stdio.ts';
 
 const test = suite('stdio upstream', { timeoutMs: 30_000 });
 
@@ -167,24 +168,31 @@ test('keeps one process waiting for the next client, once there was a first', ()
     assert.ok(performance.now() - beganAt < 200, 'it was started already');
   }));
 
-test('leaves nothing behind: processes in use, in waiting and just starting end with the transport', async () => {
-  const transport = await openStdio(fixture());
-  const upstreams = [await open(transport), await open(transport)];
-  const pids = await Promise.all([transport, ...upstreams].map((one) => answerTo(one, 'pid')));
-  const left = see(
-    upstreams[0]?.exchange(callTool('sleep', { ms: 60_000 })) ?? transport.exchange(ask('', {})),
-  );
-  await answerTo(upstreams[1] ?? transport, 'pid');
-  const starting = codeOf(open(transport));
-  await transport.close();
-  assert.is(await starting, 'BACKEND_UNAVAILABLE');
-  assert.is(failure((await left).end)?.code, 'BACKEND_UNAVAILABLE');
-  assert.equal(
-    pids.map((pid) => isRunning(Number(pid))),
-    [false, false, false],
-  );
-  assert.is(await codeOf(open(transport)), 'BACKEND_UNAVAILABLE');
-});
+test('stands alone: it goes on when the shared process is gone, and those that wait for a client end with that', () =>
+  withStdio(fixture(), async (transport) => {
+    const [one, two] = [await open(transport), await open(transport)];
+    assert.equal([transport.standsAlone, one.standsAlone], [undefined, true]);
+    const shared = Number(await answerTo(transport, 'pid'));
+    const left = see(one.exchange(callTool('sleep', { ms: 300 })));
+    process.kill(shared, 'SIGKILL');
+    await lastValueFrom(transport.closed$);
+    await transport.close();
+    assert.is((await left).end, 'completed', 'what was under way');
+    assert.equal(await Promise.all([one, two].map((upstream) => answerTo(upstream, 'count'))), ['1', '1']);
+    assert.is(await codeOf(open(transport)), 'BACKEND_UNAVAILABLE', 'no other is started');
+    await Promise.all([one.close(), two.close()]);
+    assert.equal(
+      [one, two].map(({ pid }) => isRunning(Number(pid))),
+      [false, false],
+    );
+  }));
+
+test('goes on being opened when the shared process goes away meanwhile', () =>
+  withStdio(fixture('--slow-start=300'), async (transport) => {
+    const opening = open(transport);
+    await transport.close();
+    assert.is(await answerTo(await opening, 'count'), '1');
+  }));
 
 test('its end is its own: the others and the shared process go on', () =>
   withStdio(fixture(), async (transport) => {

@@ -126,21 +126,35 @@ test('starts none any more for those who wait when it closes', async () => {
   assert.is(started.length, STARTS_AT_ONCE);
 });
 
-test('ends all of them when it closes, and starts none after', async () => {
+test('ends those that nobody has taken when it closes, and starts none after', async () => {
   const { started, pool, open } = make();
   await open();
   let isOver = false;
   const closing = pool.close().then(() => {
     isOver = true;
   });
-  assert.equal(endings(started), [1, 1]);
-  started[0]?.vanish();
+  assert.equal(endings(started), [0, 1]);
   await turn();
   assert.is(isOver, false, 'one is left');
   started[1]?.vanish();
   await closing;
   assert.is(await codeOf(open()), 'BACKEND_UNAVAILABLE');
   assert.is(started.length, 2);
+});
+
+test('counts those that were taken from one before it, until they are gone', async () => {
+  const taken = new Set<unknown>();
+  const [before, after] = [make(2, taken), make(2, taken)];
+  await before.open();
+  await after.open();
+  assert.equal([before.started.length, after.started.length], [2, 1], 'there is no room for one that waits');
+  assert.is(await codeOf(after.open()), 'QUEUE_FULL');
+  const [first] = before.started;
+  first?.die();
+  first?.vanish();
+  await turn();
+  await after.open();
+  assert.equal([after.started.length, taken.size], [2, 2]);
 });
 
 test.run();
@@ -165,14 +179,14 @@ class Fake implements OwnProcess {
   }
 }
 
-function make(most?: number) {
+function make(most?: number, taken?: Set<unknown>) {
   const started: Fake[] = [];
   const start = () => {
     const process = new Fake();
     started.push(process);
     return process;
   };
-  const pool = new WarmProcesses(start, { patienceMs: 30_000, most });
+  const pool = new WarmProcesses(start, { patienceMs: 30_000, most, taken });
   const open = () => pool.open({ ...turnOf(), greet: async (process) => process });
   return { started, pool, open };
 }

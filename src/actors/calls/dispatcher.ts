@@ -60,7 +60,7 @@ export class Dispatcher {
 
   /**
    * Like `exchange`, on this very instance and, if given, through the conversation that one client has with it. Tools are
-   * not looked up. BACKEND_UNAVAILABLE, `delivered: 'no'`, when the instance is not healthy, or drains, or has left.
+   * not looked up. BACKEND_UNAVAILABLE, `delivered: 'no'`, when the instance takes nothing new in there (`InstanceRef.takes`).
    */
   within(
     ref: InstanceRef,

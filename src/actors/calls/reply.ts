@@ -54,8 +54,8 @@ export class Reply {
     return this.#isTaken;
   }
 
-  /** Feeds the caller from a transport. `heard` is called at every sign of life. */
-  follow(source: Observable<ExchangeEvent>, heard: () => void): void {
+  /** Feeds the caller from a transport. `heard` is called at every sign of life. Default: nobody wants to know. */
+  follow(source: Observable<ExchangeEvent>, heard?: () => void): void {
     this.#isTaken = true;
     if (this.#subscriber.closed) return;
     this.#heard = heard;

@@ -35,9 +35,9 @@ export function certainlyLacksTool(order: CallOrder, ref: InstanceRef): boolean 
   return mayLackTool(order, ref) && !ref.tools?.mayRefresh;
 }
 
-function mayServe({ state, id }: InstanceRef, { goesOn }: CallOrder, tried: Tried): boolean {
-  const isOpen = state === 'healthy' || (goesOn && UNDER_WAY.has(state));
-  return isOpen && !tried?.has(id);
+function mayServe(ref: InstanceRef, { goesOn, upstream }: CallOrder, tried: Tried): boolean {
+  const isOpen = ref.takes(upstream) || (goesOn && UNDER_WAY.has(ref.state));
+  return isOpen && !tried?.has(ref.id);
 }
 
 function isFull({ inFlight, capacity }: InstanceRef): boolean {

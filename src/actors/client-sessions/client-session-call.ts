@@ -8,7 +8,6 @@ import { backendTimeout } from '../../domain/backend-errors.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { perhapsDelivered } from '../../domain/failures.ts';
-import type { InstanceState } from '../../domain/instance.ts';
 import { retriedFact } from '../calls/call-facts.ts';
 import { affords, mayGoOn } from '../calls/failover.ts';
 import { isAboutTask, NO_TASKS } from '../task-requests.ts';
@@ -23,9 +22,6 @@ import { asksForLog } from './client-session-told.ts';
 const FIRST_WAIT_MS = 5;
 const WAIT_FACTOR = 5;
 const MOST_REPEATS = 3;
-
-/** States of an instance in which a call that is under way there goes on. */
-const OPEN: ReadonlySet<InstanceState> = new Set(['healthy', 'draining']);
 
 /** What a call needs of its session. */
 export interface CallHost {
@@ -186,8 +182,9 @@ export class ClientCall implements Waiter {
 
   get #isStaying(): boolean {
     if (this.#stay?.isIntact !== true) return false;
-    const { state } = this.#stay.ref;
-    return OPEN.has(state) || (state === 'unhealthy' && !this.#host.mayMove); // an unhealthy one may still answer
+    const { ref, upstream } = this.#stay;
+    if (ref.takes(upstream) || ref.state === 'draining') return true;
+    return ref.state === 'unhealthy' && !this.#host.mayMove; // an unhealthy one may still answer
   }
 
   #release(): void {

@@ -25,6 +25,8 @@ export interface SessionInstance extends Candidate {
   readonly template: string;
   readonly definition: Pick<InstanceDefinition, 'transport'>;
   readonly state: InstanceState;
+  /** True when it takes what is new in this conversation; undefined: its own. */
+  takes(upstream: Upstream | undefined): boolean;
   /** Replays; ends with `stopped`. */
   readonly state$: Observable<InstanceState>;
   /** What its backend said of itself: another object after each restart, nothing while it has no conversation. */
@@ -39,7 +41,7 @@ export interface SessionInstance extends Candidate {
   /** What stays open there without being a call; nobody counts it. */
   listen(request: ExchangeRequest): Observable<ExchangeEvent>;
   /** While somebody subscribes a call is between two rounds there; see InstanceRef.stay. QUEUE_FULL. */
-  stay(ownerId: string, goesOn: boolean): Observable<never>;
+  stay(ownerId: string, goesOn: boolean, upstream: Upstream | undefined): Observable<never>;
 }
 
 /** The instances of one template; Group is one. */

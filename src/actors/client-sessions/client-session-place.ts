@@ -138,7 +138,8 @@ export class Place implements SessionDuties, CallHost {
   }
 
   isServed(): boolean {
-    return this.#pin !== undefined && this.#pin.ref.state === 'healthy' && this.#pin.isIntact;
+    const pin = this.#pin;
+    return pin?.isIntact === true && pin.ref.takes(pin.upstream);
   }
 
   get mayMove(): boolean {

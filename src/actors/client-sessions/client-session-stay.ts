@@ -53,7 +53,9 @@ export class KeptPlace implements Stay {
       if (this.#parts.isBound()) this.end(placeGone(pin));
     };
     const refused = (thrown: unknown): void => this.end(asGatewayError(thrown));
-    this.#watching.add(pin.ref.stay(ownerId, goesOn).subscribe({ complete: look, error: refused }));
+    this.#watching.add(
+      pin.ref.stay(ownerId, goesOn, pin.upstream).subscribe({ complete: look, error: refused }),
+    );
     const { closed$ } = pin.upstream ?? {};
     if (closed$ !== undefined)
       this.#watching.add(closed$.subscribe({ next: look, complete: look, error: look }));

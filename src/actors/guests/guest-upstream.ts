@@ -35,6 +35,12 @@ export class GuestUpstream implements Upstream {
   get peer(): Peer {
     return this.#inner.peer;
   }
+  get pid(): number | undefined {
+    return this.#inner.pid;
+  }
+  get standsAlone(): boolean | undefined {
+    return this.#inner.standsAlone;
+  }
   get messages$(): Observable<ServerMessage> {
     return this.#inner.messages$;
   }

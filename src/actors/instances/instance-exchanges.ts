@@ -62,7 +62,7 @@ export class InstanceExchanges {
       const ownerId = request.caller ?? ANONYMOUS.id;
       const reply = new Reply(subscriber, this.#now, { places: this.#places, ownerId, rested: hooks.rested });
       this.#places.take();
-      this.#actor.send({ type: 'request', request, reply, upstream: hooks.upstream });
+      this.#send(request, reply, hooks.upstream);
       if (!reply.isTaken) subscriber.add(this.#refuseIfItStops(reply));
       return () => {
         const ending = reply.end(hooks.overdue?.());
@@ -72,6 +72,20 @@ export class InstanceExchanges {
         hooks.finished?.(ending);
       };
     });
+  }
+
+  /** A conversation that stands alone is no business of the session: it may be there while that is not. */
+  #send(request: ExchangeRequest, reply: Reply, upstream: Upstream | undefined): void {
+    if (upstream?.standsAlone !== true) {
+      this.#actor.send({ type: 'request', request, reply, upstream });
+      return;
+    }
+    this.#actor.send({ type: 'request.past' });
+    try {
+      reply.follow(upstream.exchange(request));
+    } catch (thrown) {
+      reply.error(thrown); // a fault of the conversation costs one call
+    }
   }
 
   /** Errors never flip health, but what they met may: a refused connection does at once, other doubts ask for a probe. */

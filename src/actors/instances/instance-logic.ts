@@ -1,5 +1,5 @@
-// The instance machine with a short way for the two events that every call sends. They change numbers and no state, so
-// they need no walk through the state tree: 1.5 us instead of 7 for the pair. Everything else, and these two whenever
+// The instance machine with a short way for the events that every call sends. They change numbers and no state, so
+// they need no walk through the state tree: 1.5 us instead of 7 for the pair. Everything else, and these whenever
 // somebody waits for what they change, goes through the machine (instance.machine.ts), which means the same by them.
 
 import type { InstanceMachineSnapshot } from './instance.machine.ts';
@@ -23,6 +23,7 @@ function transition(
   // While it leaves or restarts, the machine waits for the last call to end.
   if (snapshot.status === 'active' && value.duty === 'serving') {
     if (event.type === 'released') return counted(snapshot, afterRelease(context.vitals, event.ending));
+    if (event.type === 'request.past') return counted(snapshot, afterRequest(context.vitals));
     if (event.type === 'request' && children.session !== undefined && typeof value.connection === 'object') {
       const { session } = children;
       scope.defer(() => session.send(event));

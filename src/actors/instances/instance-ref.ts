@@ -10,7 +10,7 @@ import { asGatewayError } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
-import { LIMITS, type OwnBounds } from '../../domain/limits.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { Era, Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Upstream } from '../../transports/transport.ts';
@@ -19,8 +19,8 @@ import { type ExchangeHooks, InstanceExchanges } from './instance-exchanges.ts';
 import type { InstanceEmission } from './instance-setup.ts';
 import { InstanceStays } from './instance-stay.ts';
 import { streamsOf } from './instance-streams.ts';
-import { isReopening, snapshotOf, stateOf, whyNot } from './instance-view.ts';
-import { OwnUpstreams } from './own-upstreams.ts';
+import { isReopening, snapshotOf, stateOf, takesNew, whyNot } from './instance-view.ts';
+import type { OwnUpstreams } from './own-upstreams.ts';
 import { Places } from './places.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
@@ -37,17 +37,14 @@ export class InstanceRef implements Candidate {
   readonly #actor: InstanceActor;
   readonly #places = new Places();
   readonly #exchanges: InstanceExchanges;
-  /** The conversations of single clients. */
-  readonly #own: OwnUpstreams;
   readonly #stays: InstanceStays;
 
-  constructor(actor: InstanceActor, now: () => number, own?: OwnBounds) {
+  constructor(actor: InstanceActor, now: () => number) {
     const { definition } = actor.getSnapshot().context;
     this.id = definition.id;
     this.serverId = definition.serverId;
     this.template = definition.template;
     this.#actor = actor;
-    this.#own = new OwnUpstreams(definition, own);
     const { state$, links$, messages$ } = streamsOf(actor);
     this.state$ = state$;
     this.messages$ = messages$;
@@ -105,6 +102,14 @@ export class InstanceRef implements Candidate {
   get #link(): SessionLink | undefined {
     return this.#actor.getSnapshot().context.link;
   }
+  get #own(): OwnUpstreams {
+    return this.#actor.getSnapshot().context.own;
+  }
+
+  /** True when it takes what is new in this conversation; undefined: its own. See `takesNew`. */
+  takes(upstream?: Upstream): boolean {
+    return takesNew(this.#actor.getSnapshot(), upstream?.standsAlone);
+  }
 
   /**
    * Cold: subscribing counts the exchange and hands it to the session in the same synchronous block; the teardown
@@ -116,7 +121,7 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Opens a conversation of its own for one client; it ends with the present session. Undefined: its backend keeps none
+   * Opens a conversation of its own for one client; it ends with the present session unless it stands alone. Undefined: its backend keeps none
    * for a single client. BACKEND_UNAVAILABLE, `delivered: 'no'`; QUEUE_FULL when the instance can have no more of them,
    * or, where each is a process, no more for this owner. Default: for nobody in particular, which only specs do.
    */
@@ -127,7 +132,7 @@ export class InstanceRef implements Candidate {
   ): Promise<Upstream | undefined> {
     const link = this.#link;
     if (link === undefined) throw notConnected();
-    const open = () => link.openUpstream(profile, signal, ownerId);
+    const open = (ending: AbortSignal) => link.openUpstream(profile, ending, ownerId);
     try {
       return await this.#own.open({ ownerId, signal, open });
     } catch (thrown) {
@@ -135,6 +140,11 @@ export class InstanceRef implements Candidate {
       this.#exchanges.doubt(error);
       throw error;
     }
+  }
+
+  /** Ends those that stand alone. Its actor does, unless that broke. Resolves when nothing is left of them; never rejects. */
+  endOwn(): Promise<void> {
+    return this.#own.end();
   }
 
   /** Hot, no replay: what becomes of those conversations, `upstream.*`. */
@@ -153,10 +163,11 @@ export class InstanceRef implements Candidate {
   /**
    * Cold: a call of that owner is between two rounds here while somebody subscribes, and waited for. Completes when the
    * session of the backend that is there is over, at once when there is none. QUEUE_FULL, at once, when LIMITS.parkedCalls
-   * wait here, or the owner's share of them; not where it `goesOn`: it has a place here, which it leaves for this one.
+   * wait here, or the owner's share of them; not where it `goesOn`: it has a place here, which it leaves for this one. In a
+   * conversation that stands alone it completes as the instance ends: when that conversation is over, others know.
    */
-  stay(ownerId: string, goesOn = false): Observable<never> {
-    return this.#stays.stay(ownerId, goesOn);
+  stay(ownerId: string, goesOn = false, upstream?: Upstream): Observable<never> {
+    return this.#stays.stay(ownerId, { goesOn, standsAlone: upstream?.standsAlone });
   }
 
   drain(): void {

@@ -1,7 +1,7 @@
 // What the instance machine does and knows: its context, events, actions, guards, delays. When each applies is the table
 // in instance.machine.ts; the arithmetic is in vitals.ts.
 
-import { assign, emit, enqueueActions, sendTo, setup } from 'xstate';
+import { assign, emit, enqueueActions, fromPromise, sendTo, setup, stateIn } from 'xstate';
 import { notConnected } from '../../domain/backend-errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS, type OwnBounds } from '../../domain/limits.ts';
@@ -10,6 +10,7 @@ import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Open } from '../../transports/opening.ts';
 import type { OmittedTool, TransportFacts } from '../../transports/transport.ts';
 import type { ExchangeEnding } from '../calls/reply.ts';
+import type { OwnUpstreams } from './own-upstreams.ts';
 import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
 import { type RequestCommand, type SessionFact, type SessionLink, session } from './session.ts';
 import {
@@ -31,10 +32,12 @@ export interface InstanceActorInput {
   readonly now: () => number;
   readonly random: () => number;
   /** Default OWN_BOUNDS. */
-  readonly own?: OwnBounds | undefined;
+  readonly ownBounds?: OwnBounds | undefined;
 }
 
-export interface InstanceContext extends InstanceActorInput {
+export interface InstanceContext extends Omit<InstanceActorInput, 'ownBounds'> {
+  /** The conversations of single clients. Those that stand alone live on when the session is lost. */
+  readonly own: OwnUpstreams;
   readonly link: SessionLink | undefined;
   /** What the program says that is being opened; undefined while none is. */
   readonly starting: (() => TransportFacts) | undefined;
@@ -54,6 +57,8 @@ export interface InstanceContext extends InstanceActorInput {
 
 export type InstanceEvent =
   | RequestCommand
+  /** One that goes past the session, through a conversation that stands alone. */
+  | { readonly type: 'request.past' }
   | { readonly type: 'released'; readonly ending: ExchangeEnding }
   | { readonly type: 'stay.began' }
   | { readonly type: 'stay.ended' }
@@ -90,7 +95,11 @@ export const instanceSetup = setup({
     emitted: {} as InstanceEmission,
     children: {} as { session: 'session' },
   },
-  actors: { session, probe },
+  actors: {
+    session,
+    probe,
+    endOfOwn: fromPromise<void, OwnUpstreams>(({ input }) => input.end()),
+  },
   delays: {
     /** After a failed probe the next one follows soon: two in a row settle it. */
     nextProbe: ({ context }) => {
@@ -111,6 +120,7 @@ export const instanceSetup = setup({
     /** Who answers calls needs no probe; what was said before the last one proves nothing. */
     isHeard: ({ context }) =>
       context.vitals.inFlight > 0 && (context.link?.heardAtMs() ?? 0) > (context.vitals.checkedAtMs ?? 0),
+    hasLeft: stateIn({ duty: 'left' }),
     isNewInterval: ({ context, event }) =>
       event.type === 'govern' && event.policy.healthIntervalMs !== context.policy.healthIntervalMs,
     isLastRecovery: ({ context }) => context.vitals.recoveries + 1 >= LIMITS.failedRecoveries,
@@ -151,6 +161,8 @@ export const instanceSetup = setup({
     keepPlace: assign({ stays: ({ context }) => context.stays + 1 }),
     givePlace: assign({ stays: ({ context }) => context.stays - 1 }),
     closeSession: sendTo('session', { type: 'close' }),
+    /** What single clients have here ends, too. */
+    endSession: sendTo('session', { type: 'end' }),
     lose: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'session.lost' && event.type !== 'session.closed') return;
       enqueue.assign({ link: undefined, starting: undefined, reason: event.reason, stderr: event.stderr });

@@ -9,10 +9,17 @@ import type { InstanceActor } from './instance.machine.ts';
 import { OwnerShares } from './owner-shares.ts';
 import type { SessionLink } from './session.ts';
 
-/** One call; `link` is the session of the backend that it waits in. */
+/** One call; `link` is the session of the backend that it waits in; undefined in a conversation that stands alone. */
 interface Staying {
-  readonly link: SessionLink;
+  readonly link: SessionLink | undefined;
   readonly end: () => void;
+}
+
+export interface StayOptions {
+  /** It has a place already. */
+  readonly goesOn: boolean;
+  /** It waits in a conversation that does. Default false. */
+  readonly standsAlone?: boolean | undefined;
 }
 
 /** Those of one instance. It is observed once for all of them: what observes an actor is told of each event of each call. */
@@ -30,11 +37,11 @@ export class InstanceStays {
   }
 
   /** See InstanceRef.stay. */
-  stay(ownerId: string, goesOn: boolean): Observable<never> {
+  stay(ownerId: string, { goesOn, standsAlone = false }: StayOptions): Observable<never> {
     return new Observable((subscriber) => {
-      const link = this.#linkNow;
+      const link = standsAlone ? undefined : this.#linkNow;
       const full = goesOn ? undefined : this.#whyFull(ownerId);
-      if (link === undefined) subscriber.complete();
+      if (this.#isEnded || (link === undefined && !standsAlone)) subscriber.complete();
       else if (full !== undefined) subscriber.error(full);
       else {
         const staying = { link, end: () => subscriber.complete() };
@@ -45,10 +52,13 @@ export class InstanceStays {
     });
   }
 
+  get #isEnded(): boolean {
+    return this.#actor.getSnapshot().status !== 'active';
+  }
+
   /** That of an actor that has ended is over. */
   get #linkNow(): SessionLink | undefined {
-    const { status, context } = this.#actor.getSnapshot();
-    return status === 'active' ? context.link : undefined;
+    return this.#isEnded ? undefined : this.#actor.getSnapshot().context.link;
   }
 
   #whyFull(ownerId: string): GatewayError | undefined {
@@ -79,6 +89,8 @@ export class InstanceStays {
 
   /** The session is asked for anew: what was told may be older than those who have just begun. */
   #look(): void {
-    for (const { link, end } of this.#stays) if (link !== this.#linkNow) end();
+    for (const { link, end } of this.#stays) {
+      if (this.#isEnded || (link !== undefined && link !== this.#linkNow)) end();
+    }
   }
 }

@@ -16,6 +16,21 @@ export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
   return typeof connected === 'object' && 'healthy' in connected ? 'healthy' : 'unhealthy';
 }
 
+/**
+ * True when it takes what is new: while it is healthy; in a conversation that stands alone also while the session is lost,
+ * unless it is to leave, is drained, or somebody has it restarted.
+ */
+export function takesNew(snapshot: InstanceMachineSnapshot, standsAlone = false): boolean {
+  const state = stateOf(snapshot);
+  if (state === 'healthy') return true;
+  return standsAlone && (state === 'unhealthy' || state === 'starting') && !isClearing(snapshot);
+}
+
+/** What single clients have there is being ended. */
+function isClearing(snapshot: InstanceMachineSnapshot): boolean {
+  return snapshot.value.connection === 'clearing' || isReopening(snapshot);
+}
+
 /** Why it is not healthy; null while it is. One failed probe is a reason that does not count yet. */
 export function whyNot(snapshot: InstanceMachineSnapshot): string | null {
   return stateOf(snapshot) === 'healthy' ? null : snapshot.context.reason;

@@ -6,6 +6,7 @@
 //                  │    (both probe themselves)          5 more failed: closing ◄──┘
 //                  ├ lost ──► closing        end ──► ending
 //                  └ disconnect ──► reopening ── session.closed ──► connected, without a back-off
+//                waiting ── disconnect / end ──► clearing ── nothing left of single clients ──► connected / ended
 //   duty         serving ◄── drain / resume ──► draining
 //                  ├ restart ──► restarting ── idle ──► serving (disconnects); drain and resume call it off
 //                  │             from draining: restartingAside ── idle ──► draining
@@ -15,16 +16,24 @@ import { type ActorRefFrom, raise, type SnapshotFrom } from 'xstate';
 import { reasonOf } from '../../domain/failures.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { instanceSetup, probeInput } from './instance-setup.ts';
+import { OwnUpstreams } from './own-upstreams.ts';
 import { NEWBORN } from './vitals.ts';
 
 export type InstanceActor = ActorRefFrom<typeof instanceMachine>;
 export type InstanceMachineSnapshot = SnapshotFrom<typeof instanceMachine>;
 
+/** What was there of single clients is gone. */
+const CLEARED = [
+  { guard: 'hasLeft', target: '#instance.connection.ended' },
+  { target: '#instance.connection.connected' },
+] as const;
+
 export const instanceMachine = instanceSetup.createMachine({
   id: 'instance',
   type: 'parallel',
-  context: ({ input }) => ({
+  context: ({ input: { ownBounds, ...input } }) => ({
     ...input,
+    own: new OwnUpstreams(input.definition, ownBounds),
     link: undefined,
     starting: undefined,
     lastPeer: undefined,
@@ -36,6 +45,7 @@ export const instanceMachine = instanceSetup.createMachine({
     drainMs: LIMITS.drainMs,
   }),
   on: {
+    'request.past': { actions: 'count' },
     released: { actions: 'release' },
     'stay.began': { actions: 'keepPlace' },
     'stay.ended': { actions: 'givePlace' },
@@ -53,14 +63,14 @@ export const instanceMachine = instanceSetup.createMachine({
           invoke: {
             id: 'session',
             src: 'session',
-            input: ({ context: { definition, open, now } }) => ({ definition, open, now }),
+            input: ({ context: { definition, open, now, own } }) => ({ definition, open, now, own }),
           },
           on: {
             request: { actions: ['count', 'hand'] },
             'session.lost': { target: '.closing', actions: 'lose' },
             'session.closed': { target: 'waiting', actions: 'lose' },
-            disconnect: { target: '.reopening', actions: ['forgive', 'closeSession'] },
-            end: { target: '.ending', actions: 'closeSession' },
+            disconnect: { target: '.reopening', actions: ['forgive', 'endSession'] },
+            end: { target: '.ending', actions: 'endSession' },
           },
           states: {
             connecting: {
@@ -172,10 +182,15 @@ export const instanceMachine = instanceSetup.createMachine({
           entry: ['scheduleOpening', { type: 'tellRestart', params: { isPlanned: false } }],
           on: {
             request: { actions: ['count', 'refuse'] },
-            disconnect: { target: 'connected', actions: 'forgive' },
-            end: 'ended',
+            disconnect: { target: 'clearing', actions: 'forgive' },
+            end: 'clearing',
           },
           after: { backOff: 'connected' },
+        },
+        clearing: {
+          invoke: { src: 'endOfOwn', input: ({ context }) => context.own, onDone: CLEARED },
+          on: { request: { actions: ['count', 'refuse'] } },
+          after: { abandoned: CLEARED },
         },
         ended: { type: 'final' },
       },

@@ -1,16 +1,15 @@
-// The conversations that single clients have with one instance, each of their own: how many processes one owner may have
-// among them, and what is told of them. How they are opened is the transport's, what is said in them their client's.
+// The conversations that single clients have with one instance, each of their own: what is told of them. How they are opened
+// is the transport's, what is said in them their client's, and what there is besides where each is a process own-processes.ts's.
 
 import { type Observable, type Observer, Subject } from 'rxjs';
 import { asGatewayError } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import { reasonOf } from '../../domain/failures.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import { OWN_BOUNDS, type OwnBounds } from '../../domain/limits.ts';
-import { processLimit, processShareLimit } from '../../domain/session-errors.ts';
+import type { OwnBounds } from '../../domain/limits.ts';
 import type { Closed, Upstream } from '../../transports/transport.ts';
 import { factOf } from './instance-facts.ts';
-import { OwnerShares } from './owner-shares.ts';
+import { type OpenOwn, OwnProcesses } from './own-processes.ts';
 
 /** What is said of an instance to tell it from others, and whether these conversations are processes. */
 type Host = Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
@@ -20,20 +19,18 @@ export interface OwnOpening {
   readonly ownerId: string;
   /** Aborted when nobody waits for it any more. */
   readonly signal: AbortSignal;
-  /** Undefined: the backend keeps none for a single client. */
-  readonly open: () => Promise<Upstream | undefined>;
+  readonly open: OpenOwn;
 }
 
 /** Of one instance, through all its restarts. */
 export class OwnUpstreams {
   readonly #host: Host;
-  /** Of the processes. */
-  readonly #shares: OwnerShares;
+  readonly #processes: OwnProcesses;
   readonly #facts = new Subject<GatewayEvent>();
 
-  constructor(host: Host, { processes, share }: OwnBounds = OWN_BOUNDS) {
+  constructor(host: Host, bounds?: OwnBounds) {
     this.#host = host;
-    this.#shares = new OwnerShares(processes, share);
+    this.#processes = new OwnProcesses(bounds);
   }
 
   /** Hot, no replay: that one was opened, could not be, or ended. */
@@ -41,27 +38,31 @@ export class OwnUpstreams {
     return this.#facts;
   }
 
-  /** Settles as `open` does; rejects with QUEUE_FULL before, where it would be a process too many of its owner. */
+  /** Settles as `open` does; rejects with QUEUE_FULL before, where it would be a process too many, in all or of its owner. */
   async open({ ownerId, signal, open }: OwnOpening): Promise<Upstream | undefined> {
-    const giveBack = this.#host.transport === 'stdio' ? this.#takeShare(ownerId) : undefined;
+    const process = this.#host.transport === 'stdio' ? this.#processes.take(ownerId) : undefined;
     try {
-      const upstream = await open();
-      if (upstream === undefined) giveBack?.();
-      else this.#follow(upstream, ownerId, giveBack);
+      const upstream = await (process === undefined ? open(signal) : process.open(signal, open));
+      if (upstream !== undefined) this.#follow(upstream, ownerId);
       return upstream;
     } catch (thrown) {
-      giveBack?.();
       if (!signal.aborted) this.#tellFailed(ownerId, thrown);
       throw thrown;
     }
   }
 
-  /** A program that is told to end may take seconds to do so: it is the owner's until it is gone. */
-  #follow(upstream: Upstream, ownerId: string, giveBack: (() => void) | undefined): void {
+  /**
+   * Ends those that stand alone, and calls off those that are being opened: nobody else does when the instance leaves or is
+   * restarted. Resolves when nothing is left of them; never rejects.
+   */
+  end(): Promise<void> {
+    return this.#processes.end();
+  }
+
+  #follow(upstream: Upstream, ownerId: string): void {
     this.#facts.next({ type: 'upstream.opened', ...this.#factFor(ownerId), ...pidOf(upstream) });
     upstream.closed$.subscribe(
       new EndOf(({ reason, expected }) => {
-        if (giveBack !== undefined) void gone(upstream).then(giveBack);
         const end = { reason, isLost: !expected };
         this.#facts.next({ type: 'upstream.ended', ...this.#factFor(ownerId), ...pidOf(upstream), ...end });
       }),
@@ -76,20 +77,11 @@ export class OwnUpstreams {
   #factFor(principal: string) {
     return { ...factOf(this.#host), transport: this.#host.transport, principal };
   }
-
-  /** One more process for that owner, until the returned function is called, once. */
-  #takeShare(ownerId: string): () => void {
-    const shares = this.#shares;
-    const { share, isAll } = shares;
-    if (shares.isFull(ownerId)) throw isAll ? processLimit(share) : processShareLimit(share);
-    shares.take(ownerId);
-    return () => shares.giveBack(ownerId);
-  }
 }
 
 /**
- * Hears once how a conversation ended. One that breaks its promise to say so must not be counted for ever. A class: thousands
- * of these lie idle, and this is the smallest that an observer can be.
+ * Hears once how a conversation ended, also of one that breaks its promise to say so. A class: thousands of these lie idle,
+ * and this is the smallest that an observer can be.
  */
 class EndOf implements Observer<Closed> {
   #tell: ((closed: Closed) => void) | undefined;
@@ -118,12 +110,3 @@ function pidOf({ pid }: Upstream): { readonly pid: number } | undefined {
 }
 
 const SILENT: Closed = { reason: 'it did not say why', expected: false };
-
-/** Resolves when nothing is left of it, which its transport sees to in bounded time. Never rejects. */
-async function gone(upstream: Upstream): Promise<void> {
-  try {
-    await upstream.close();
-  } catch {
-    // Conversations promise that closing never fails; one that breaks it must not be counted for ever.
-  }
-}

@@ -42,7 +42,7 @@ export interface SessionLink {
   ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent>;
   /** As Transport.exchange, for what stays open without being a call: nobody counts or times it. */
   listen(request: ExchangeRequest): Observable<ExchangeEvent>;
-  /** As in Transport; it ends with the session. */
+  /** As in Transport. */
   openUpstream: Transport['openUpstream'];
   /** When the backend last gave a sign of life, in ms of the gateway's monotonic clock. */
   heardAtMs(): number;
@@ -52,15 +52,18 @@ export interface SessionInput {
   readonly definition: InstanceDefinition;
   readonly open: Open;
   readonly now: () => number;
+  /** What single clients have here that stands alone. */
+  readonly own: { end(): Promise<void> };
 }
 
-export type SessionCommand = RequestCommand | { readonly type: 'close' };
+/** `close`: its own transport goes. `end`: so does everything that single clients have here. */
+export type SessionCommand = RequestCommand | { readonly type: 'close' } | { readonly type: 'end' };
 
 export interface RequestCommand {
   readonly type: 'request';
   readonly request: ExchangeRequest;
   readonly reply: Reply;
-  /** The conversation it goes through; undefined for the instance's own. */
+  /** The conversation it goes through, which does not stand alone; undefined for the instance's own. */
   readonly upstream?: Upstream | undefined;
 }
 
@@ -84,25 +87,25 @@ export type SessionFact =
   | { readonly type: 'list.changed'; readonly list: ListField }
   | ({ readonly type: 'tool.omitted' } & OmittedTool);
 
-/** Callback logic: one `session.closed` is the last thing it says, however it ends. */
+/** Callback logic: one `session.closed` is the last thing it says, however it ends. Stopping it closes it. */
 export const session = fromCallback<SessionCommand, SessionInput>(({ input, sendBack, receive }) => {
   const { definition, now } = input;
   const ending = new AbortController();
   const startedAtMs = now();
   let transport: Transport | undefined;
+  let endOfOwn: Promise<void> | undefined;
   let heardAtMs = startedAtMs;
   const heard = () => {
     heardAtMs = now();
   };
 
   receive((command) => {
-    if (command.type === 'close') return end();
+    if (command.type === 'close') return close();
+    if (command.type === 'end') return end();
     if (transport === undefined || ending.signal.aborted) return command.reply.error(notConnected());
-    const { request, reply, upstream } = command;
-    // Over a pipe a client's conversation is another process, whose life proves nothing of the one that all share.
-    const isOther = upstream !== undefined && transport.kind === 'stdio';
+    const { request, reply, upstream = transport } = command;
     try {
-      reply.follow((upstream ?? transport).exchange(request), isOther ? ignored : heard);
+      reply.follow(upstream.exchange(request), heard);
     } catch (thrown) {
       reply.error(thrown); // a fault of the transport costs one call, not the session
     }
@@ -110,7 +113,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
 
   // Errors of an async function are not routed by the callback actor: everything is caught in here.
   void run();
-  return end;
+  return close;
 
   async function run(): Promise<void> {
     let opened: Transport;
@@ -120,12 +123,14 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       );
     } catch (thrown) {
       const failed = ending.signal.aborted ? {} : { openingMs: now() - startedAtMs };
+      if (endOfOwn !== undefined) await endOfOwn;
       return sendBack({ type: 'session.closed', ...endOf(thrown), ...failed });
     }
     transport = opened;
     const end = await lifeOf(opened);
     if (!ending.signal.aborted) sendBack({ type: 'session.lost', ...end });
     await letGo(opened);
+    if (endOfOwn !== undefined) await endOfOwn;
     sendBack({ type: 'session.closed', ...end });
   }
 
@@ -188,13 +193,16 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     };
   }
 
-  function end(): void {
+  function close(): void {
     ending.abort();
     if (transport !== undefined) void letGo(transport);
   }
-});
 
-function ignored(): void {}
+  function end(): void {
+    endOfOwn = input.own.end();
+    close();
+  }
+});
 
 async function listTools(transport: Transport): Promise<Tool[]> {
   const { era, capabilities } = transport.peer;

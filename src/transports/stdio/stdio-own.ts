@@ -45,7 +45,8 @@ export class OwnPrograms {
   constructor(start: () => StdioChannel, options: OwnProgramsOptions) {
     this.#options = options;
     const { handshakeTimeoutMs: patienceMs, mostOwn: most, pace } = options;
-    this.#processes = new WarmProcesses(start, { patienceMs, most, pace });
+    options.memory.own ??= new Set();
+    this.#processes = new WarmProcesses(start, { patienceMs, most, pace, taken: options.memory.own });
     this.#era = new FirstAsker(options.era === 'legacy' || options.memory.ownEra !== undefined, pace);
   }
 
@@ -63,7 +64,7 @@ export class OwnPrograms {
     return this.#era.run(turn, () => this.#processes.open({ ...turn, greet }));
   }
 
-  /** Ends all of them. Resolves when nothing is left; none is started after. */
+  /** Starts none after, and ends those that nobody has. Resolves when nothing is left of these. */
   close(): Promise<void> {
     return this.#processes.close();
   }

@@ -69,12 +69,16 @@ class StdioConversation implements Upstream {
   readonly #channel: StdioChannel;
   readonly #client: ClientInfo;
 
-  /** `pid`: of a program that runs for one client. */
+  /** `pid`: of a program that runs for one client, and needs nothing of the one that all share. */
   constructor(channel: StdioChannel, peer: Peer, client: ClientInfo, pid?: number) {
     this.#channel = channel;
     this.peer = peer;
     this.#client = client;
     this.pid = pid;
+  }
+
+  get standsAlone(): boolean {
+    return this.pid !== undefined;
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
@@ -138,7 +142,7 @@ class StdioTransport implements Transport {
   }
 
   /**
-   * In the legacy era where the program speaks it, which one of both eras does when it is addressed so; else in the modern
+   * It stands alone. In the legacy era where the program speaks it, which one of both eras does when it is addressed so; else in the modern
    * one. QUEUE_FULL when there are too many of them already.
    */
   async openUpstream(

@@ -45,6 +45,8 @@ export interface WarmOptions {
   readonly patienceMs: number;
   /** How many there may be. Default LIMITS.isolatedProcesses. */
   readonly most?: number | undefined;
+  /** Those that were taken and are not gone, of others that started programs of the same instance, too. Default: none is. */
+  readonly taken?: Set<unknown> | undefined;
   /** See StartLineOptions. */
   readonly pace?: Pace | undefined;
 }
@@ -56,17 +58,21 @@ export class WarmProcesses<P extends OwnProcess> {
   readonly #most: number;
   /** Of clients that have not come to their turn. */
   readonly #claims = new Set<symbol>();
-  /** Taken and not gone yet. */
-  readonly #taken = new Set<P>();
+  /** Taken and not gone yet: they are not ours to end. */
+  readonly #taken: Set<unknown>;
   /** Started and not taken, each with the end of its wait. */
   readonly #warm = new Map<P, NodeJS.Timeout>();
   /** Not taken, and on their way out. */
   readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
 
-  constructor(start: () => P, { patienceMs, pace, most = LIMITS.isolatedProcesses }: WarmOptions) {
+  constructor(
+    start: () => P,
+    { patienceMs, pace, most = LIMITS.isolatedProcesses, taken = new Set() }: WarmOptions,
+  ) {
     this.#start = start;
     this.#most = most;
+    this.#taken = taken;
     this.#line = new StartLine({
       atOnce: STARTS_AT_ONCE,
       atOncePerOwner: STARTS_PER_OWNER,
@@ -104,11 +110,11 @@ export class WarmProcesses<P extends OwnProcess> {
     }
   }
 
-  /** Ends all of them, taken or not. Resolves when nothing is left; none is started after. */
+  /** Ends those that nobody has taken. Resolves when nothing is left of them; none is started after. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const process of this.#warm.keys()) this.#drop(process);
-    await Promise.all([...this.#ending, ...[...this.#taken].map((process) => process.close())]);
+    await Promise.all(this.#ending);
   }
 
   #take(): P {

@@ -1,0 +1,101 @@
+// A session with a process of its own, whose instance loses the process that the others share.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { asGatewayError } from '../../../src/domain/errors.ts';
+import type { InstanceDefinition } from '../../../src/domain/instance.ts';
+import { suite } from '../../helpers/suite.ts';
+import {
+  ASKABLE,
+  ask,
+  FULL,
+  hear,
+  PLAIN,
+  pass,
+  resultOf,
+  SessionStage,
+  settled,
+  silent,
+  simulateTime,
+} from './client-session-stage.ts';
+
+const test = suite('client session: alone');
+let stage = new SessionStage();
+simulateTime(test, () => stage.close());
+
+const PROGRAM: Partial<InstanceDefinition> = { transport: 'stdio', command: 'serve' };
+
+for (const failover of ['never', 'auto', 'always'] as const) {
+  test(`goes on with its process, its calls and its stream, with failover ${failover} and another instance`, async () => {
+    stage = new SessionStage({ policy: { sessionFailover: failover } });
+    await stage.add('a', { fields: PROGRAM, peer: FULL, script: silent });
+    const session = await stage.open(ASKABLE);
+    const [own] = stage.upstreams('a');
+    assert.ok(own);
+    await stage.add('b', { fields: PROGRAM });
+    const heard = hear(session);
+    const before = ask(session, 'write');
+    stage.transport('a').lose();
+    await settled();
+    assert.is(stage.ref('a').state, 'unhealthy');
+    const meanwhile = ask(session, 'write');
+    own.tell('notifications/tools/list_changed');
+    for (const exchange of own.open) exchange.result('done');
+    assert.equal([await resultOf(before), await resultOf(meanwhile)], ['done', 'done']);
+    assert.equal([heard.messages.length, heard.isOver, session.instance?.id], [1, false, 'a']);
+    await pass((ms) => mock.timers.tick(ms), 1_000);
+    await settled();
+    assert.is(stage.ref('a').state, 'healthy');
+    const after = ask(session, 'write');
+    own.last.result('still here');
+    assert.equal(
+      [await resultOf(after), own.isClosed, stage.upstreams('a').length],
+      ['still here', false, 0],
+    );
+  });
+}
+
+test('its end is its own also then, and that of the others theirs', async () => {
+  stage = new SessionStage({ policy: { sessionFailover: 'never' } });
+  await stage.add('a', { fields: PROGRAM, peer: FULL, script: silent });
+  const [alone, other, shares] = [
+    await stage.open(ASKABLE),
+    await stage.open(ASKABLE),
+    await stage.open(PLAIN),
+  ];
+  const [own, others] = stage.upstreams('a');
+  await stage.add('b', { fields: PROGRAM });
+  stage.transport('a').lose();
+  await settled();
+  assert.is(await codeOf(shares), 'SESSION_NOT_FOUND');
+  own?.lose();
+  assert.is(await codeOf(alone), 'SESSION_NOT_FOUND');
+  const call = ask(other, 'write');
+  others?.last.result('untouched');
+  assert.is(await resultOf(call), 'untouched');
+  await other.close();
+  assert.is(others?.isClosed, true);
+});
+
+test('is not counted out of its place: those of an earlier life are processes of the instance, too', async () => {
+  stage = new SessionStage({ own: { processes: 2, share: 1 } });
+  await stage.add('a', { fields: PROGRAM, peer: FULL });
+  const [first] = [await stage.open(ASKABLE), await stage.open(ASKABLE)];
+  stage.transport('a').lose();
+  await settled();
+  await pass((ms) => mock.timers.tick(ms), 1_000);
+  await settled();
+  assert.is(stage.ref('a').state, 'healthy');
+  const refused = await stage.open(ASKABLE).catch(asGatewayError);
+  assert.is('code' in refused && refused.code, 'QUEUE_FULL');
+  await first?.close();
+  await settled();
+  await stage.open(ASKABLE);
+});
+
+test.run();
+
+async function codeOf(session: Parameters<typeof ask>[0]): Promise<unknown> {
+  const end = await ask(session, 'read').end;
+  return typeof end === 'string' ? end : end.code;
+}

@@ -1,0 +1,107 @@
+// How many processes single clients may have at one instance, in all and each, whichever life of the shared process they come
+// from, and the end of all of them.
+
+import { setImmediate as settled } from 'node:timers/promises';
+import * as fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { OwnProcesses } from '../../../src/actors/instances/own-processes.ts';
+import { ANONYMOUS } from '../../../src/domain/account.ts';
+import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { codeOf } from '../../helpers/outcome.ts';
+import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('own processes');
+
+test('there may be so many in all, of whoever they are', async () => {
+  const { opened, open } = make(3);
+  for (const ownerId of ['ann', 'bo', 'cy']) await open(ownerId);
+  const refusal = await open('dee').catch((thrown: unknown) => thrown);
+  assert.match(String(refusal), '(setting sessions.max_processes)');
+  opened[1]?.lose();
+  await settled();
+  await open('dee');
+  assert.is(await codeOf(open(ANONYMOUS.id)), 'QUEUE_FULL');
+});
+
+test('a refused or failed opening leaves its place to others', async () => {
+  const { processes, open } = make(1);
+  const { signal } = new AbortController();
+  const failing = processes.take('ann');
+  const fail = () => Promise.reject(backendUnavailable('no', { delivered: 'no' }));
+  assert.is(await codeOf(failing.open(signal, fail)), 'BACKEND_UNAVAILABLE');
+  assert.is(await processes.take('ann').open(signal, async () => undefined), undefined);
+  await open('ann');
+  assert.is(await codeOf(open('ann')), 'QUEUE_FULL');
+  assert.is(processes.size, 1);
+});
+
+test('the end of all waits for those that go slowly, and for those that are being opened', async () => {
+  const { processes, opened, open } = make(4);
+  await open('ann');
+  await open('ann');
+  const [slow, broken] = opened;
+  assert.ok(slow && broken);
+  slow.closesSlowly = true;
+  broken.thrownByClose = new Error('broken');
+  const late = Promise.withResolvers<ScriptedTransport>();
+  const opening = codeOf(processes.take('bo').open(new AbortController().signal, () => late.promise));
+  let isOver = false;
+  const ending = processes.end().then(() => {
+    isOver = true;
+  });
+  await settled();
+  assert.equal([slow.isClosed, broken.isClosed, isOver, processes.size], [true, true, false, 2]);
+  slow.finishClosing();
+  await settled();
+  assert.is(isOver, false);
+  const comes = new ScriptedTransport();
+  late.resolve(comes);
+  await ending;
+  assert.equal([comes.isClosed, await opening, processes.size], [true, 'BACKEND_UNAVAILABLE', 0]);
+});
+
+test('there may be new ones after the end of all', async () => {
+  const { processes, opened, open } = make(1);
+  await open('ann');
+  await processes.end();
+  await open('ann');
+  assert.equal(
+    opened.map(({ isClosed }) => isClosed),
+    [true, false],
+  );
+});
+
+test('whatever comes and goes, there are never more than may be, and none is left in the end', () =>
+  fc.assert(
+    fc.asyncProperty(fc.array(fc.nat({ max: 9 }), { maxLength: 60 }), async (steps) => {
+      const { processes, opened, open } = make(4);
+      for (const step of steps) {
+        if (step < 6) void open(`owner ${step % 3}`).catch(() => undefined);
+        else if (step < 9) opened.findLast(({ isClosed }) => !isClosed)?.lose();
+        else void processes.end();
+        if (step % 2 === 0) await settled();
+        assert.ok(opened.filter(({ isClosed }) => !isClosed).length <= 4);
+      }
+      await settled();
+      await processes.end();
+      await settled();
+      assert.equal([processes.size, opened.every(({ isClosed }) => isClosed)], [0, true]);
+      for (const ownerId of ['a', 'b', 'c', 'd']) await open(ownerId);
+    }),
+    { numRuns: 50 },
+  ));
+
+test.run();
+
+function make(processes: number) {
+  const own = new OwnProcesses({ processes, share: 1 });
+  const opened: ScriptedTransport[] = [];
+  const open = async (ownerId: string) =>
+    own.take(ownerId).open(new AbortController().signal, async () => {
+      const process = new ScriptedTransport();
+      opened.push(process);
+      return process;
+    });
+  return { processes: own, opened, open };
+}
