@@ -134,6 +134,9 @@ stdio('exits when told: in a call, after half a line, after N calls, at the star
   const refusing = drive.stdioServer('--refuse-start');
   assert.equal(await once(refusing.child, 'exit'), [3, null]);
   assert.match(refusing.stderr, /refusing to start/);
+  const barred = drive.stdioServer(`--refuse-while=${import.meta.filename}`);
+  assert.equal(await once(barred.child, 'exit'), [4, null]);
+  await drive.stdioServer('--refuse-while=/no/such/file').said('ready');
 });
 
 stdio('ends with its stdin, unless told to ignore that and SIGTERM', async () => {

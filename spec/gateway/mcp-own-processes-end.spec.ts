@@ -1,0 +1,157 @@
+// How processes of single clients end although they outlive the shared one: with whatever an operator ends, in whatever
+// state the shared process is. Counted among the processes of the machine.
+
+import * as assert from 'uvu/assert';
+import { isRunning } from '../helpers/is-running.ts';
+import { canFindDescendants } from '../helpers/program.ts';
+import { suite } from '../helpers/suite.ts';
+import { eventually } from '../journeys/gateway-client.ts';
+import { type LegacyClient, requestText, textOf } from '../journeys/mcp-client.ts';
+import type { OpenStream } from '../journeys/mcp-wire.ts';
+import {
+  allGone,
+  count,
+  isAnswer,
+  isQuestion,
+  OwnStage,
+  pidOf,
+  QUESTION,
+  SAID_YES,
+  YES,
+} from './own-stage.ts';
+
+const suited = suite('the end of processes of single clients', { timeoutMs: 60_000 });
+const test = suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
+let stage: OwnStage;
+suited.after.each(() => stage.close());
+
+const LOST = '404 -32001';
+const isNone = (pids: readonly number[]) => pids.length === 0;
+
+/** What the shared process does at that moment. */
+const STATES: Readonly<Record<string, () => unknown>> = {
+  runs: () => {},
+  'died just now': () => stage.kill(stage.sharedPid()),
+  'waits to be started': () => stage.lose(),
+  'fails at every start': () => stage.lose().then(() => stage.triesLater()),
+  'came back': () => stage.loseAndRegain(),
+};
+
+/** What an operator does; `isOver` when the instance is not to come back. */
+const ENDS: Readonly<Record<string, { readonly act: () => Promise<void>; readonly isOver: boolean }>> = {
+  'a restart': { act: () => stage.command('restart'), isOver: false },
+  'a replacement': { act: () => stage.add('a', { isAwaited: false }), isOver: false },
+  'a deregistration': { act: () => stage.deregister(), isOver: true },
+  'the end of the gateway': { act: () => stage.app.close(), isOver: true },
+};
+
+for (const [what, { act, isOver }] of Object.entries(ENDS)) {
+  for (const [state, reach] of Object.entries(STATES)) {
+    test(`${what} ends all processes when the shared one ${state}`, async () => {
+      stage = await OwnStage.open();
+      await stage.add();
+      const clients = [await stage.client(), await stage.client()];
+      const own = await Promise.all(clients.map(pidOf));
+      await reach();
+      assert.equal(own.map(isRunning), [true, true], 'they are there until then');
+      const before = stage.processes();
+      await act();
+      await allGone(before);
+      stage.unbar();
+      if (isOver) return assert.equal(await eventually(async () => stage.processes(), isNone), []);
+      await stage.regain();
+      assert.equal(await Promise.all(clients.map((client) => count(client))), [LOST, LOST]);
+      await stage.settlesAt(0);
+    });
+  }
+}
+
+// Source: docs/mcp-endpoint.md, "When its instance is gone".
+test('a restart waits for a call that waits for its client, also without a shared process', async () => {
+  stage = await OwnStage.open();
+  await stage.add();
+  const client = await stage.client();
+  const pid = await pidOf(client);
+  const call = await ask(client);
+  await stage.lose();
+  await stage.command('restart');
+  await reply(client, call);
+  assert.match(textOf(await call.sees(isAnswer)), SAID_YES);
+  await allGone([pid]);
+  await stage.regain();
+  assert.is(await count(client), LOST);
+});
+
+for (const [state, reach] of Object.entries(STATES)) {
+  test(`failover never: a drained session finishes its call, then gets 404, when the shared process ${state}`, async () => {
+    stage = await OwnStage.open();
+    const [client, pid] = await openedAtA();
+    const call = await ask(client);
+    await reach();
+    await stage.command('drain');
+    await reply(client, call);
+    assert.match(textOf(await call.sees(isAnswer)), SAID_YES);
+    assert.is(await count(client), LOST);
+    await allGone([pid]);
+  });
+
+  test(`failover always: a drained session moves and leaves no process when the shared one ${state}`, async () => {
+    stage = await OwnStage.open({ policy: { sessionFailover: 'always' } });
+    const [client, pid] = await openedAtA();
+    await reach();
+    await stage.command('drain');
+    assert.is((await client.call('name')).instanceId, 'b');
+    await allGone([pid]);
+  });
+}
+
+test('a drained session finishes its call also when the shared process dies after that', async () => {
+  stage = await OwnStage.open();
+  const [client, pid] = await openedAtA();
+  const call = await ask(client);
+  await stage.command('drain');
+  await stage.lose();
+  await reply(client, call);
+  assert.match(textOf(await call.sees(isAnswer)), SAID_YES);
+  assert.is(await count(client), LOST);
+  await allGone([pid]);
+});
+
+for (const [state, reach] of Object.entries(STATES)) {
+  test(`where nobody else could take it, a drained session waits for resume when the shared process ${state}`, async () => {
+    stage = await OwnStage.open();
+    await stage.add();
+    const client = await stage.client();
+    const pid = await pidOf(client);
+    await reach();
+    await stage.command('drain');
+    assert.is(await count(client), '200 503');
+    await stage.command('resume');
+    assert.equal([await count(client), await pidOf(client)], ['1', pid]);
+  });
+}
+
+suited.run();
+
+/** A session with a process of `a`, and another instance that could take it. */
+async function openedAtA(): Promise<readonly [client: LegacyClient, pid: number]> {
+  await stage.add('a');
+  const client = await stage.client();
+  const pid = await pidOf(client);
+  await stage.add('b');
+  return [client, pid];
+}
+
+/** Begins a call, up to its question. */
+async function ask(client: LegacyClient): Promise<OpenStream> {
+  const body = requestText('under way', 'tools/call', { name: 'ask', arguments: QUESTION });
+  const call = await client.wire.stream(client.path, { headers: client.headers, body });
+  await call.sees(isQuestion);
+  return call;
+}
+
+/** Answers that question. */
+async function reply(client: LegacyClient, { messages }: OpenStream): Promise<void> {
+  const { id } = messages.find(isQuestion) ?? {};
+  await client.send(JSON.stringify({ jsonrpc: '2.0', id, result: YES }));
+}

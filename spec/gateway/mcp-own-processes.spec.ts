@@ -1,0 +1,233 @@
+// Processes of single clients outlive the process that all others of the instance share: whoever has one notices nothing when
+// that one dies, hangs or cannot be started. Real programs, real HTTP. How they end is in mcp-own-processes-end.spec.ts.
+
+import * as assert from 'uvu/assert';
+import { isRunning } from '../helpers/is-running.ts';
+import { suite } from '../helpers/suite.ts';
+import { type LegacyClient, ModernClient, requestText, textOf } from '../journeys/mcp-client.ts';
+import type { OpenStream } from '../journeys/mcp-wire.ts';
+import {
+  ASKABLE,
+  count,
+  isAnswer,
+  isQuestion,
+  KILLED,
+  type Loss,
+  OwnStage,
+  PATH,
+  pidOf,
+  QUESTION,
+  SAID_YES,
+  said,
+  YES,
+} from './own-stage.ts';
+
+const test = suite('processes of single clients', { timeoutMs: 60_000 });
+let stage: OwnStage;
+test.after.each(() => stage.close());
+
+/** It may be unanswered still when the gateway ends. */
+const misbehave =
+  (how: string): Loss =>
+  (at) =>
+    void Promise.allSettled([at.rest('misbehave', { how })]);
+
+const LOSSES: Readonly<Record<string, Loss>> = {
+  'is killed': KILLED,
+  exits: misbehave('exit'),
+  'says nothing more, until the gateway closes it': misbehave('half-line'),
+};
+
+for (const [what, loss] of Object.entries(LOSSES)) {
+  test(`a session keeps its process, and what that remembers, when the shared one ${what}`, async () => {
+    stage = await OwnStage.open({ policy: { healthIntervalMs: 500, probeTimeoutMs: 500 } });
+    await stage.add();
+    const client = await stage.client();
+    const pid = await pidOf(client);
+    const shared = stage.sharedPid();
+    assert.is.not(pid, shared);
+
+    const heard = await countsDuring(client, stage.lose('a', loss));
+    heard.push(await count(client));
+    await stage.regain();
+    heard.push(await count(client));
+
+    const isWrong = (text: string, index: number) => text !== String(index + 1);
+    assert.equal([...new Set(heard.filter(isWrong))], [], 'each call was answered, and counted once');
+    assert.is(await pidOf(client), pid);
+    assert.is.not(stage.sharedPid(), shared);
+  });
+}
+
+test('a session keeps its process through several lives of the shared one', async () => {
+  stage = await OwnStage.open();
+  await stage.add();
+  const client = await stage.client();
+  const pid = await pidOf(client);
+  for (const expected of ['1', '2', '3']) {
+    await stage.loseAndRegain();
+    assert.equal([await count(client), await pidOf(client)], [expected, pid]);
+  }
+});
+
+test('a session that was opened between two deaths keeps its process, like one from before', async () => {
+  stage = await OwnStage.open();
+  await stage.add();
+  const first = await stage.client();
+  await stage.loseAndRegain();
+  const second = await stage.client();
+  const pids = [await pidOf(first), await pidOf(second)];
+  await stage.lose();
+  assert.equal([await pidOf(first), await pidOf(second)], pids);
+  assert.equal(new Set(pids).size, 2);
+});
+
+for (const sessionFailover of ['auto', 'always', 'never'] as const) {
+  test(`failover ${sessionFailover}: a session stays at its process, though another instance is healthy`, async () => {
+    stage = await OwnStage.open({ policy: { sessionFailover } });
+    await stage.add('a');
+    const client = await stage.client();
+    const before = await client.call('pid');
+    await stage.add('b');
+    await stage.lose('a');
+    const after = await client.call('pid');
+    assert.equal([said(after), after.instanceId], [said(before), 'a']);
+  });
+}
+
+test('all who have a process of their own keep it, whatever they have it for', async () => {
+  stage = await OwnStage.open({ policy: { session: 'auto' } });
+  await stage.add();
+  const clients = [
+    await stage.client({ capabilities: { elicitation: {} } }),
+    await stage.client({ capabilities: { sampling: {} } }),
+    await stage.client({ capabilities: { roots: {} } }),
+    await stage.client({}),
+  ];
+  assert.equal((await clients[3]?.ask('logging/setLevel', { level: 'info' }))?.result, {});
+  const pids = await Promise.all(clients.map(pidOf));
+  assert.is(new Set([...pids, stage.sharedPid()]).size, 5);
+  await stage.lose();
+  assert.equal(await Promise.all(clients.map(pidOf)), pids);
+});
+
+test('at the endpoint of all templates, a session keeps the process that it has at one of them', async () => {
+  stage = await OwnStage.open();
+  await stage.add();
+  const client = await stage.client(ASKABLE, '/mcp');
+  assert.is(await count(client, 't__count'), '1');
+  await stage.lose();
+  assert.is(await count(client, 't__count'), '2');
+});
+
+test('a call under way is answered as if nothing had happened', async () => {
+  stage = await OwnStage.open();
+  await stage.add();
+  const client = await stage.client();
+  const call = await begin(client, 'progress', { steps: 4, ms: 300 });
+  await call.sees(({ method }) => method === 'notifications/progress');
+  await stage.lose();
+  assert.is(textOf(await call.sees(isAnswer)), 'did 4 steps');
+  const steps = call.messages.filter(({ method }) => method === 'notifications/progress');
+  assert.equal(
+    steps.map(({ params }) => params?.progress),
+    [1, 2, 3, 4],
+  );
+});
+
+test('a call that waits for its client when the shared process dies can still be answered', async () => {
+  stage = await OwnStage.open();
+  await stage.add();
+  const client = await stage.client();
+  const call = await begin(client, 'ask', QUESTION);
+  const question = await call.sees(isQuestion);
+  await stage.lose();
+  assert.equal(call.messages.filter(isAnswer), []);
+  await reply(client, question.id);
+  assert.match(textOf(await call.sees(isAnswer)), SAID_YES);
+});
+
+test('a client can be asked while there is no shared process', async () => {
+  stage = await OwnStage.open();
+  await stage.add();
+  const client = await stage.client({ ...ASKABLE, replies: { 'elicitation/create': () => YES } });
+  await stage.lose();
+  const outcome = await client.call('ask', QUESTION);
+  assert.match(said(outcome), SAID_YES);
+  assert.equal(outcome.asked, ['elicitation/create']);
+});
+
+test('the stream of a session stays open, and tells what its process says', async () => {
+  stage = await OwnStage.open();
+  await stage.add();
+  const client = await stage.client();
+  const stream = await client.listen();
+  await client.call('notify', { method: 'notifications/tools/list_changed' });
+  await stream.sees(() => true);
+  await stage.lose();
+  const heard = stream.messages.length;
+  await client.call('notify', { method: 'notifications/resources/list_changed' });
+  await stream.sees(({ method }) => method === 'notifications/resources/list_changed');
+  assert.equal([stream.hasEnded, stream.messages.length > heard], [false, true]);
+  assert.is((await client.listen()).status, 409, 'it is the same stream still');
+});
+
+test('a session can be ended while there is no shared process, and its process ends', async () => {
+  stage = await OwnStage.open();
+  await stage.add();
+  const [going, staying] = [await stage.client(), await stage.client()];
+  const pids = [await pidOf(going), await pidOf(staying)];
+  await stage.lose();
+  assert.ok((await going.close()) < 300);
+  await stage.settlesAt(1);
+  assert.equal(pids.map(isRunning), [false, true]);
+  assert.equal([await count(going), await count(staying)], ['404 -32001', '1']);
+});
+
+test('a client without a session goes on with a call that waits for it', async () => {
+  stage = await OwnStage.open();
+  await stage.add();
+  const client = new ModernClient(stage.wire, PATH, ASKABLE);
+  const once = async (carried: object) => {
+    const params = { name: 'ask', arguments: QUESTION, ...carried };
+    const { id, ...sent } = client.request('tools/call', params);
+    return (await stage.wire.exchange(PATH, sent)).messages.find((message) => message.id === id);
+  };
+  const first = Object((await once({}))?.result);
+  assert.is(first.resultType, 'input_required');
+  const own = await stage.ownPids();
+  assert.is(own.length, 1);
+  await stage.lose();
+  const inputResponses = Object.fromEntries(Object.keys(first.inputRequests).map((key) => [key, YES]));
+  const answer = await once({ requestState: first.requestState, inputResponses });
+  assert.match(textOf({ result: answer?.result }), SAID_YES);
+  assert.equal(await stage.ownPids(), own);
+});
+
+test.run();
+
+/** Calls one after the other until that is over, at least one. */
+async function countsDuring(client: LegacyClient, event: Promise<void>): Promise<string[]> {
+  const heard: string[] = [];
+  let isOver = false;
+  const ending = event.finally(() => {
+    isOver = true;
+  });
+  const counting = async () => {
+    do heard.push(await count(client));
+    while (!isOver);
+  };
+  await Promise.all([ending, counting()]);
+  return heard;
+}
+
+/** Begins a call whose answer comes as a stream. */
+function begin(client: LegacyClient, name: string, args: object): Promise<OpenStream> {
+  const params = { name, arguments: args, _meta: { progressToken: 'mine' } };
+  const body = requestText('under way', 'tools/call', params);
+  return client.wire.stream(client.path, { headers: client.headers, body });
+}
+
+function reply(client: LegacyClient, id: unknown) {
+  return client.send(JSON.stringify({ jsonrpc: '2.0', id, result: YES }));
+}

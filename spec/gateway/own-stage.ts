@@ -1,0 +1,278 @@
+// A gateway over HTTP with programs behind it whose processes a spec can tell from all others on the machine. It ends the
+// shared process of an instance, and keeps it from coming back; what clients of the legacy era see of it they tell.
+
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { filter, firstValueFrom, timeout } from 'rxjs';
+import * as assert from 'uvu/assert';
+import type { BalancerPolicy } from '../../src/domain/policy.ts';
+import type { InstanceRecord } from '../../src/http/views/instance-record.ts';
+import { type AppFixture, startApp } from '../helpers/http-app.ts';
+import { isRunning } from '../helpers/is-running.ts';
+import { eventually } from '../journeys/gateway-client.ts';
+import {
+  type ClientOptions,
+  LEGACY_VERSION,
+  LegacyClient,
+  type Outcome,
+  textOf,
+} from '../journeys/mcp-client.ts';
+import { type Message, Wire } from '../journeys/mcp-wire.ts';
+import { fixture } from '../transports/stdio/open-stdio.ts';
+import { postTo } from './mcp-post.ts';
+
+const TEMPLATE = 't';
+export const PATH = `/mcp/${TEMPLATE}`;
+/** A client that has a process of its own also where the template is `auto`. */
+export const ASKABLE: ClientOptions = { capabilities: { elicitation: {} } };
+/** Longest wait for what takes a back-off or two. */
+const patienceMs = 20_000;
+
+export interface OwnStageOptions {
+  /** Over `isolated` and `never`. */
+  readonly policy?: Partial<BalancerPolicy>;
+  /** Most processes of single clients. */
+  readonly processes?: number;
+}
+
+/** How a shared process is lost. */
+export type Loss = (stage: OwnStage, id: string) => void;
+
+export const KILLED: Loss = (stage, id) => stage.kill(stage.sharedPid(id));
+
+/** A gateway, its instances `a` and perhaps `b`, and clients. */
+export class OwnStage {
+  readonly app: AppFixture;
+  readonly wire: Wire;
+  readonly #folder = mkdtempSync(join(tmpdir(), 'stagedoor-own-'));
+
+  private constructor(app: AppFixture) {
+    this.app = app;
+    this.wire = new Wire(app.url);
+  }
+
+  static async open({ policy, processes }: OwnStageOptions = {}): Promise<OwnStage> {
+    const sessions = processes === undefined ? {} : { processes };
+    return new OwnStage(
+      await startApp({
+        gateway: { policy: { session: 'isolated', sessionFailover: 'never', ...policy }, sessions },
+      }),
+    );
+  }
+
+  /** Registers an instance, or replaces it; without `isAwaited` it may fail to start. */
+  async add(id = 'a', { isAwaited = true } = {}): Promise<void> {
+    const { command, args } = fixture(`--name=${id}`, this.#barFlag(id));
+    const waitMs = isAwaited ? patienceMs : 0;
+    const { healthy } = await this.app.gateway.register(
+      TEMPLATE,
+      { id, command, args: [...args] },
+      { waitMs },
+    );
+    if (isAwaited) assert.is(healthy, true, `${id} is healthy`);
+  }
+
+  /** Opens a session. */
+  client(options: ClientOptions = ASKABLE, path = PATH): Promise<LegacyClient> {
+    return LegacyClient.open(this.wire, path, options);
+  }
+
+  /** Asks for a session; what comes of it, and the session if there is one. Not over HTTP. */
+  async knock(): Promise<{ readonly said: string; readonly sessionId: string | undefined }> {
+    const clientInfo = { name: 'raw', version: '1' };
+    const params = { protocolVersion: LEGACY_VERSION, capabilities: { elicitation: {} }, clientInfo };
+    const message = { method: 'initialize', params };
+    const { status, headers, answer } = await postTo(this.app.gateway, { template: TEMPLATE, message });
+    if (status === 200) return { said: '200', sessionId: headers[headers.indexOf('Mcp-Session-Id') + 1] };
+    const { error_code } = Object(Object(answer.error).data);
+    return { said: `${status} ${error_code}`, sessionId: undefined };
+  }
+
+  /** Asks until it is let in: a place is free when its process is gone, a while after its session. */
+  async comeIn(): Promise<void> {
+    const knocked = await eventually(
+      () => this.knock(),
+      ({ said }) => said === '200',
+      patienceMs,
+    );
+    assert.is(knocked.said, '200');
+  }
+
+  /** Ends a session by its id. */
+  async end(sessionId: string): Promise<void> {
+    const headers = { 'Mcp-Session-Id': sessionId };
+    const { status } = await this.wire.exchange(PATH, { method: 'DELETE', headers });
+    assert.ok(status < 300, `DELETE: ${status}`);
+  }
+
+  /** A call without a session: its text or its error code, and who answered. */
+  async rest(tool: string, args: object = {}): Promise<string> {
+    const { status, body, headers } = await this.app.ask('POST', `${PATH}/tools/call`, {
+      body: { name: tool, arguments: args },
+    });
+    if (status !== 200) return `${status} ${body.error_code}`;
+    return `${textOf({ result: body })} by ${headers.get('x-instance-id')}`;
+  }
+
+  async command(verb: 'drain' | 'resume' | 'restart', id = 'a'): Promise<void> {
+    const { status } = await this.app.ask('POST', `/gateway/instances/${TEMPLATE}/${id}/${verb}`, {
+      body: {},
+    });
+    assert.is(status, 200);
+  }
+
+  async deregister(id = 'a'): Promise<void> {
+    assert.is((await this.app.ask('DELETE', `/gateway/deregister/${TEMPLATE}/${id}`)).status, 204);
+  }
+
+  /** The instance as an operator sees it. */
+  async record(id = 'a'): Promise<InstanceRecord> {
+    const { body } = await this.app.ask('GET', '/gateway/registry');
+    const { instances } = Object(Object(body.templates)[TEMPLATE]);
+    return instances.find((instance: InstanceRecord) => instance.id === id);
+  }
+
+  async ownPids(id = 'a'): Promise<number[]> {
+    return (await this.record(id)).own_pids.map(({ pid }) => pid);
+  }
+
+  /** Waits until so many processes belong to single clients, and nothing else runs but the shared one and a reserve. */
+  async settlesAt(count: number, id = 'a'): Promise<void> {
+    const look = async () => ({ own: await this.ownPids(id), all: this.processes(id) });
+    const isSettled = ({ own, all }: Awaited<ReturnType<typeof look>>) =>
+      own.length === count && all.length <= count + 2;
+    const seen = await eventually(look, isSettled, patienceMs);
+    assert.ok(isSettled(seen), `${count} are wanted: ${JSON.stringify(seen)}`);
+  }
+
+  /** The process that clients share; fails when there is none. */
+  sharedPid(id = 'a'): number {
+    const { pid } = this.app.gateway.instance(TEMPLATE, id).snapshot;
+    assert.type(pid, 'number', `${id} has a shared process`);
+    return Number(pid);
+  }
+
+  kill(pid: number): void {
+    assert.ok(isRunning(pid), `${pid} runs, until it is killed`);
+    process.kill(pid, 'SIGKILL');
+  }
+
+  /** From now on every start of it fails; what runs goes on. */
+  bar(id = 'a'): void {
+    writeFileSync(this.#barPath(id), '');
+  }
+
+  unbar(id = 'a'): void {
+    rmSync(this.#barPath(id), { force: true });
+  }
+
+  /** The shared process is lost, and cannot be started; resolves when the gateway waits before it tries. */
+  async lose(id = 'a', loss = KILLED): Promise<void> {
+    const pid = this.sharedPid(id);
+    this.bar(id);
+    await Promise.all([this.triesLater(id), Promise.resolve().then(() => loss(this, id))]);
+    assert.is(isRunning(pid), false, `${id} lost its shared process`);
+  }
+
+  /** Resolves when the gateway has found out next that the shared process has died, or could not be started. */
+  async triesLater(id = 'a'): Promise<void> {
+    const its = filter(({ instanceId }: { readonly instanceId: string }) => instanceId === id);
+    await firstValueFrom(this.app.gateway.on('instance.restarting').pipe(its, timeout(patienceMs)));
+  }
+
+  /** It can be started again; resolves when another one is healthy. */
+  async regain(id = 'a'): Promise<void> {
+    this.unbar(id);
+    const { gateway } = this.app;
+    const isBack = async () => {
+      const { healthy, pid } = gateway.instance(TEMPLATE, id).snapshot;
+      return healthy && pid !== null && isRunning(pid); // nobody may have noticed yet
+    };
+    assert.ok(await eventually(isBack, Boolean, patienceMs), `${id} is healthy again`);
+  }
+
+  /** The shared process is killed and comes back by itself. */
+  async loseAndRegain(id = 'a'): Promise<void> {
+    const before = this.sharedPid(id);
+    await this.lose(id);
+    await this.regain(id);
+    assert.is.not(this.sharedPid(id), before);
+  }
+
+  /** Every process of an instance that runs: shared, of single clients, in reserve. Linux only. */
+  processes(id = 'a'): number[] {
+    const flag = this.#barFlag(id);
+    const isIts = (pid: string) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(flag);
+      } catch {
+        return false; // it is gone
+      }
+    };
+    return readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name) && isIts(name))
+      .map(Number);
+  }
+
+  /** Ends the gateway, and fails when anything of it is left. */
+  async close(): Promise<void> {
+    this.wire.close();
+    await this.app.close();
+    const left = process.platform === 'linux' ? ['a', 'b'].flatMap((id) => this.processes(id)) : [];
+    for (const pid of left) this.kill(pid);
+    rmSync(this.#folder, { recursive: true, force: true });
+    assert.equal(left, [], 'nothing outlives the gateway');
+  }
+
+  #barPath(id: string): string {
+    return join(this.#folder, id);
+  }
+
+  #barFlag(id: string): string {
+    return `--refuse-while=${this.#barPath(id)}`;
+  }
+}
+
+/** What a session's server remembers: one more with each call. Otherwise status and code of the refusal. */
+export async function count(client: LegacyClient, tool = 'count'): Promise<string> {
+  return said(await client.call(tool, { ms: 10 }));
+}
+
+/** The process that answers in a session; fails when none does. */
+export async function pidOf(client: LegacyClient): Promise<number> {
+  const text = said(await client.call('pid'));
+  assert.match(text, /^\d+$/);
+  return Number(text);
+}
+
+/** The text of a result; else status and code. */
+export function said({ status, result, error }: Outcome): string {
+  return result === undefined ? `${status} ${error?.code}` : textOf({ result });
+}
+
+/** Waits until none of these processes runs. */
+export async function allGone(pids: readonly number[]): Promise<void> {
+  const left = await eventually(
+    async () => pids.filter(isRunning),
+    (running) => running.length === 0,
+    patienceMs,
+  );
+  assert.equal(left, [], 'they have ended');
+}
+
+export function isQuestion({ id, method }: Message): boolean {
+  return id !== undefined && method === 'elicitation/create';
+}
+
+export function isAnswer({ id, method }: Message): boolean {
+  return id !== undefined && method === undefined;
+}
+
+/** Arguments of the tool `ask`, what the client says, and what the tool says then. */
+export const QUESTION = {
+  method: 'elicitation/create',
+  params: { message: 'sure?', requestedSchema: { type: 'object', properties: {} } },
+};
+export const YES = { action: 'accept', content: {} };
+export const SAID_YES = /^{"result":{"action":"accept"/;
