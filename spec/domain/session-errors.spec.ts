@@ -46,12 +46,12 @@ test('says that a lost session did not carry the request', () => {
   assert.is(lost.message, 'The session ended: its instance is gone. Initialize again.');
 });
 
-test('says when to come back where others make room, and nothing where only the caller can, or time', () => {
+test('says when it is worth asking again with each 429 of something that was not sent, and with a 503 when others make room', () => {
   const { sessionLimit, sessionShareLimit, conversationShareLimit, processShareLimit, processLimit } = errors;
   const all = [sessionLimit, conversationShareLimit, sessionShareLimit, processShareLimit, processLimit];
   assert.equal(
     all.map((refusal) => refusal(10).facts.retryAfterSeconds),
-    [60, 5, undefined, undefined, undefined],
+    [60, 5, undefined, 60, 60],
   );
 });
 

@@ -15,10 +15,13 @@ export function sessionLost(reason: string): GatewayError {
   });
 }
 
+/** What comes free when somebody's session ends: nobody knows when, and more often than this it is not worth asking. */
+const ASK_AGAIN_SECONDS = 60;
+
 /** No room for one more session. */
 export function sessionLimit(most: number): GatewayError {
   const message = `All ${most} sessions are taken (setting sessions.max).`;
-  return new GatewayError('SESSION_LIMIT', message, { retryAfterSeconds: 60 });
+  return new GatewayError('SESSION_LIMIT', message, { retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
 /** The caller has as many sessions as one owner may have. When one of them ends is up to him: nobody says when to come back. */
@@ -30,7 +33,7 @@ export function sessionShareLimit(most: number): GatewayError {
 /** The caller has as many processes of one instance as one owner may have. They end with his sessions. */
 export function processShareLimit(most: number): GatewayError {
   const message = `You have ${most} processes of the instance, which is the most that one caller may have (setting sessions.share).`;
-  return new GatewayError('QUEUE_FULL', message, { delivered: 'no' });
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
 /** The calls of a caller without a session use as many conversations with one instance as one owner may use. */
@@ -54,7 +57,7 @@ export function parkedShareLimit(most: number): GatewayError {
 /** Every process that an instance may run for single clients is taken, most of them for as long as sessions last. */
 export function processLimit(most: number): GatewayError {
   const message = `All ${most} processes that the instance may run for single clients are taken (setting sessions.max_processes).`;
-  return new GatewayError('QUEUE_FULL', message, { delivered: 'no' });
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
 /** A backend asks its client something in the middle of a call, and too many calls wait for such an answer already. */
