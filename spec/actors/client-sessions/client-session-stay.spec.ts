@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import type { Pin } from '../../../src/actors/client-sessions/client-session-parts.ts';
 import { KeptPlace } from '../../../src/actors/client-sessions/client-session-stay.ts';
 import { shuttingDown } from '../../../src/domain/errors.ts';
+import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ASKABLE, MODERN, PLAIN, SessionStage, settled, simulateTime } from './client-session-stage.ts';
@@ -20,8 +21,8 @@ simulateTime(
 );
 
 /** A pin at `a`: a part in its conversation, or one of a client's own. */
-async function pinAt(whose: 'shared' | 'own'): Promise<Pin> {
-  await stage.add('a', { peer: MODERN });
+async function pinAt(whose: 'shared' | 'own', fields: Partial<InstanceDefinition> = {}): Promise<Pin> {
+  await stage.add('a', { peer: MODERN, fields });
   const profile = whose === 'own' ? ASKABLE : PLAIN;
   const wish = { template: 't', ownerId: 'ann', profile, asksForLog: false };
   const session = whose === 'own' ? 'isolated' : 'auto';
@@ -89,6 +90,15 @@ test('tells when a conversation of its own ends, and the instance goes on', asyn
   const { heard } = keep(pin);
   stage.upstreams('a')[0]?.lose();
   assert.equal([stage.ref('a').state, heard], ['healthy', ['BACKEND_UNAVAILABLE unknown', 'left']]);
+});
+
+test('gives its place back when the process of its client ends, also when the call may go on elsewhere', async () => {
+  const pin = await pinAt('own', { transport: 'stdio', command: 'serve' });
+  const { kept, heard } = keep(pin, false);
+  stage.upstreams('a')[0]?.lose();
+  assert.equal([stage.ref('a').state, waitedFor(), heard], ['healthy', 0, []]);
+  kept.leave();
+  assert.equal([waitedFor(), heard], [0, ['left']]);
 });
 
 test('keeps a conversation of its own open that is retired meanwhile', async () => {

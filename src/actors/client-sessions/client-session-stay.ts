@@ -53,12 +53,15 @@ export class KeptPlace implements Stay {
       if (this.#parts.isBound()) this.end(placeGone(pin));
     };
     const refused = (thrown: unknown): void => this.end(asGatewayError(thrown));
-    this.#watching.add(
-      pin.ref.stay(ownerId, goesOn, pin.upstream).subscribe({ complete: look, error: refused }),
-    );
+    const place = pin.ref.stay(ownerId, goesOn, pin.upstream).subscribe({ complete: look, error: refused });
+    this.#watching.add(place);
     const { closed$ } = pin.upstream ?? {};
+    const over = (): void => {
+      place.unsubscribe(); // also where the call goes on elsewhere: nothing goes on here
+      look();
+    };
     if (closed$ !== undefined)
-      this.#watching.add(closed$.subscribe({ next: look, complete: look, error: look }));
+      this.#watching.add(closed$.subscribe({ next: over, complete: over, error: over }));
   }
 
   /** There will be no next round. A call whose conversation is over hears that: it is what has happened to it. */
