@@ -99,6 +99,21 @@ for (const isLost of [false, true]) {
   });
 }
 
+check('says that it is reopening while it is being restarted from its wait, call by call', async (stage) => {
+  const { own, scripted } = await openAnd(true, stage);
+  call(stage, own);
+  scripted.closesSlowly = true;
+  stage.ref.restart();
+  await settled();
+  assert.equal([stage.ref.state, stage.ref.isReopening], ['draining', false]);
+  scripted.last.result();
+  await settled();
+  assert.equal([stage.ref.state, stage.ref.isReopening, stage.ref.takes(own)], ['unhealthy', true, false]);
+  scripted.finishClosing();
+  await settled();
+  assert.equal([stage.ref.state, stage.ref.isReopening], ['starting', false]);
+});
+
 check('leaves also when it is to while it is being restarted', async (stage) => {
   const { scripted } = await openAnd(true, stage);
   scripted.closesSlowly = true;

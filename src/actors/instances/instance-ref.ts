@@ -62,7 +62,7 @@ export class InstanceRef implements Candidate {
   get reason(): string | null {
     return whyNot(this.#actor.getSnapshot());
   }
-  /** True while its session is closed because somebody had it restarted. */
+  /** True while its session, and what single clients have there, is closed because somebody had it restarted. */
   get isReopening(): boolean {
     return isReopening(this.#actor.getSnapshot());
   }

@@ -23,12 +23,7 @@ export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
 export function takesNew(snapshot: InstanceMachineSnapshot, standsAlone = false): boolean {
   const state = stateOf(snapshot);
   if (state === 'healthy') return true;
-  return standsAlone && (state === 'unhealthy' || state === 'starting') && !isClearing(snapshot);
-}
-
-/** What single clients have there is being ended. */
-function isClearing(snapshot: InstanceMachineSnapshot): boolean {
-  return snapshot.value.connection === 'clearing' || isReopening(snapshot);
+  return standsAlone && (state === 'unhealthy' || state === 'starting') && !isReopening(snapshot);
 }
 
 /** Why it is not healthy; null while it is. One failed probe is a reason that does not count yet. */
@@ -36,10 +31,11 @@ export function whyNot(snapshot: InstanceMachineSnapshot): string | null {
   return stateOf(snapshot) === 'healthy' ? null : snapshot.context.reason;
 }
 
-/** True while its session is closed in order to be opened anew, as somebody asked for. */
+/** True while what it has open is closed in order to be opened anew, as somebody asked for. */
 export function isReopening({ value }: InstanceMachineSnapshot): boolean {
   const { connection } = value;
-  return typeof connection === 'object' && connection.connected === 'reopening';
+  if (typeof connection === 'string') return connection === 'clearing';
+  return connection.connected === 'reopening';
 }
 
 /** What only those outside know: its score, and the exchanges it carries, to the moment. */
