@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { Openings } from '../../../src/actors/instances/openings.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { ScriptedOpener } from '../../helpers/scripted-transport.ts';
+import { ScriptedOpener, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { definition, settled } from './instance-stage.ts';
 
@@ -57,6 +57,19 @@ test('closes the latest, and says when it is gone', async () => {
   transport.finishClosing();
   await settled();
   assert.is(isGone, true);
+});
+
+test('opens every time with the first definition, by which it is known what was learned, and what runs', async () => {
+  const seen: unknown[] = [];
+  const first = definition({ weight: 1 });
+  const openings = new Openings(async (opened) => {
+    seen.push(opened);
+    return new ScriptedTransport();
+  });
+  await openings.open(first, signal);
+  await openings.open({ ...first, weight: 3 }, signal);
+  assert.ok(seen.every((opened) => opened === first));
+  assert.is(seen.length, 2);
 });
 
 test('has nothing to close when nothing was opened, or the opening failed', async () => {

@@ -3,6 +3,7 @@
 
 import { firstValueFrom, from, race, timer } from 'rxjs';
 import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Open } from '../../transports/opening.ts';
 import type { Transport } from '../../transports/transport.ts';
@@ -10,6 +11,8 @@ import type { Transport } from '../../transports/transport.ts';
 export class Openings {
   readonly #open: Open;
   readonly #before: Promise<unknown> | undefined;
+  /** Transports remember by it. What replaces it has another weight or other metadata, and means the same backend. */
+  #definition: InstanceDefinition | undefined;
   #latest: Promise<Transport> | undefined;
 
   /** `before` is the end of those that must be gone first; it has to come. */
@@ -19,7 +22,9 @@ export class Openings {
   }
 
   /** What the session opens with. Errors of the given `open`; BACKEND_UNAVAILABLE when it is called off before. */
-  readonly open: Open = (definition, signal, onStarted) => {
+  readonly open: Open = (present, signal, onStarted) => {
+    this.#definition ??= present;
+    const definition = this.#definition;
     const opened =
       this.#before === undefined
         ? this.#open(definition, signal, onStarted)
