@@ -5,6 +5,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../src/domain/backend-errors.ts';
 import { answers, Stage, settled, silent, told } from '../helpers/failing-backend.ts';
+import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('fleet: crashes');
@@ -67,6 +68,30 @@ test('waits for what a program of its own left on the endpoint', async () => {
   assert.is(stage.ref('a').state, 'healthy');
 });
 
+for (const isLost of [false, true]) {
+  const when = isLost ? ' while it waits for another shared one' : '';
+  test(`ends the processes of single clients, and waits for that, of an actor that broke${when}`, async () => {
+    const ref = await stage.add('a', silent, { fields: { transport: 'stdio', command: 'serve' } });
+    const backend = stage.backend('a');
+    backend.ownStandsAlone = true;
+    await ref.openUpstream(PROFILE, new AbortController().signal);
+    const [own] = backend.upstreams;
+    assert.ok(own);
+    own.closesSlowly = true;
+    if (isLost) await breakInWaiting(backend);
+    else await crash('a');
+    assert.equal([ref.state, own.isClosed], ['stopped', true]);
+    let isClosed = false;
+    const closed = stage.fleet.close(0).then(() => {
+      isClosed = true;
+    });
+    await settled();
+    assert.is(isClosed, false);
+    own.finishClosing();
+    await closed;
+  });
+}
+
 test('is not closed before the backend of one that broke is', async () => {
   await stage.add('a', answers());
   const backend = stage.backend('a');
@@ -122,6 +147,8 @@ test('survives an instance that breaks again and again', async () => {
 
 test.run();
 
+const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} };
+
 /** A refused connection makes it unhealthy, and the back-off of an unhealthy instance asks for randomness. */
 async function crash(id: string): Promise<void> {
   stage.random = () => {
@@ -130,6 +157,16 @@ async function crash(id: string): Promise<void> {
   stage.backend(id).onExchange = (exchange) =>
     exchange.fail(backendUnavailable('connection refused', { delivered: 'no', unreachable: true }));
   await stage.call('write', { instanceId: id }).end;
+  await settled();
+  stage.random = () => 0.5;
+}
+
+/** The back-off of one whose session is lost asks for randomness, too. */
+async function breakInWaiting(backend: ScriptedTransport): Promise<void> {
+  stage.random = () => {
+    throw new Error('no randomness');
+  };
+  backend.lose();
   await settled();
   stage.random = () => 0.5;
 }

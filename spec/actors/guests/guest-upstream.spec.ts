@@ -24,6 +24,12 @@ test('hands a question to the call that came last, and the answer back', () => {
   assert.equal(inner.replies, [YES]);
 });
 
+test('stands alone where the one does that it hears', () => {
+  assert.is(upstream.standsAlone, false);
+  inner.standsAlone = true;
+  assert.is(upstream.standsAlone, true);
+});
+
 test('refuses a question while no call is under way', () => {
   const { subscription } = call();
   inner.last.result();

@@ -301,6 +301,36 @@ test('opens conversations anew after a restart, and leaves none of the old ones 
   assert.equal([stage.calls('a'), before === stage.backend('a')], [[0, 1], false]);
 });
 
+test('goes on in a process of its own, with its call, while the one that others share is lost', async () => {
+  const ref = await stage.add('a', 'stdio', silent);
+  stage.backend('a').ownStandsAlone = true;
+  const call = stage.call(modernCall(), { profile: ASKABLE });
+  await settled();
+  const [own] = stage.upstreams('a');
+  const other = stage.call(modernCall(), { profile: profile({ sampling: {} }) });
+  stage.backend('a').lose(); // while the conversation of the other is being opened
+  await settled();
+  assert.equal([ref.state, own?.isClosed], ['unhealthy', false]);
+  for (const { last } of stage.upstreams('a')) last.result('done');
+  assert.equal([await call.end, await other.end, ref.inFlight], ['a', 'a', 0]);
+});
+
+test('leaves no process of its own behind when its instance goes, whatever becomes of the shared one', async () => {
+  await stage.add('a', 'stdio', silent);
+  stage.backend('a').ownStandsAlone = true;
+  const call = stage.call(modernCall(), { profile: ASKABLE });
+  await settled();
+  const [own] = stage.upstreams('a');
+  stage.backend('a').lose();
+  await settled();
+  const removed = stage.inner.fleet.remove('t', 'a', 0);
+  await settled();
+  mock.timers.tick(1);
+  await removed;
+  assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  assert.equal([own?.isClosed, stage.pool.size], [true, 0]);
+});
+
 test('sets the level of log lines before the first call that wants them, and when one wants more', async () => {
   await stage.add('a', 'stdio', answers(), LOGGING);
   await stage.call(LEVEL('warning')).end;
