@@ -125,6 +125,20 @@ check('leaves also when it is to while it is being restarted', async (stage) => 
   assert.equal([stage.ref.state, stage.opener.openings.length], ['stopped', 1]);
 });
 
+check(
+  'has no shared process started any more while its instance leaves and waits for a call in it',
+  async (stage) => {
+    const { own, scripted } = await openAnd(true, stage);
+    const caller = call(stage, own);
+    stage.ref.leave(LIMITS.drainMs);
+    await stage.pass(LIMITS.drainMs - 1);
+    assert.equal([stage.ref.state, stage.opener.openings.length, caller.ends], ['draining', 1, 0]);
+    scripted.last.result();
+    await settled();
+    assert.equal([stage.ref.state, caller.error, scripted.isClosed], ['stopped', undefined, true]);
+  },
+);
+
 check('refuses what is to go through the shared process meanwhile', async (stage) => {
   const { scripted } = await openAnd(true, stage);
   scripted.closesSlowly = true;

@@ -1,7 +1,7 @@
 // What the instance machine does and knows: its context, events, actions, guards, delays. When each applies is the table
 // in instance.machine.ts; the arithmetic is in vitals.ts.
 
-import { assign, emit, enqueueActions, fromPromise, sendTo, setup, stateIn } from 'xstate';
+import { assign, emit, enqueueActions, fromPromise, not, sendTo, setup, stateIn } from 'xstate';
 import { notConnected } from '../../domain/backend-errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS, type OwnBounds } from '../../domain/limits.ts';
@@ -121,6 +121,8 @@ export const instanceSetup = setup({
     isHeard: ({ context }) =>
       context.vitals.inFlight > 0 && (context.link?.heardAtMs() ?? 0) > (context.vitals.checkedAtMs ?? 0),
     hasLeft: stateIn({ duty: 'left' }),
+    /** One that leaves waits for calls in conversations that stand alone; nobody needs its session any more. */
+    isToStay: not(stateIn({ duty: 'leaving' })),
     isNewInterval: ({ context, event }) =>
       event.type === 'govern' && event.policy.healthIntervalMs !== context.policy.healthIntervalMs,
     isLastRecovery: ({ context }) => context.vitals.recoveries + 1 >= LIMITS.failedRecoveries,

@@ -185,7 +185,7 @@ export const instanceMachine = instanceSetup.createMachine({
             disconnect: { target: 'clearing', actions: 'forgive' },
             end: 'clearing',
           },
-          after: { backOff: 'connected' },
+          after: { backOff: { guard: 'isToStay', target: 'connected' } },
         },
         clearing: {
           invoke: { src: 'endOfOwn', input: ({ context }) => context.own, onDone: CLEARED },
