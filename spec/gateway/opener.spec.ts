@@ -2,10 +2,9 @@
 
 import * as assert from 'uvu/assert';
 import { openerOf } from '../../src/gateway/opener.ts';
-import type { InProcessHandler } from '../../src/transports/transport.ts';
+import type { InProcessHandler, Upstream } from '../../src/transports/transport.ts';
 import { definition } from '../actors/instances/instance-stage.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
-import type { Upstream } from '../../src/transports/transport.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { fixture } from '../transports/stdio/open-stdio.ts';
