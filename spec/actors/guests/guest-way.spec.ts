@@ -53,9 +53,20 @@ for (const [era, transport, sharing, client, way] of rows) {
       request: { method: METHOD_OF[client] },
       logLevel: client === 'logging' || client === 'listing' ? 'info' : undefined,
     };
-    assert.is(wayTo({ peer, definition: definition({ transport }) }, facts), way);
+    assert.is(wayTo({ peer, lastPeer: undefined, definition: definition({ transport }) }, facts), way);
   });
 }
+
+test('is that of who was there last while nobody is: a process of the guest may be there all the same', () => {
+  const gone = { peer: undefined, lastPeer: PEER, definition: definition({ transport: 'stdio' }) };
+  const facts = {
+    sharing: 'auto',
+    profile: profile(),
+    request: { method: 'tasks/get' },
+    logLevel: undefined,
+  } as const;
+  assert.is(wayTo(gone, facts), 'guest');
+});
 
 test('is common where all agree and nobody needs a conversation', () => {
   const common = (...ways: Way[]) => commonWay(ways, (way) => way);

@@ -26,8 +26,15 @@ export interface WayFacts {
   readonly logLevel: string | undefined;
 }
 
-/** A function has nobody to ask and tells its callers apart; one that is not connected refuses either way. */
-export function wayTo({ peer, definition }: Pick<InstanceRef, 'peer' | 'definition'>, facts: WayFacts): Way {
+/**
+ * A function has nobody to ask and tells its callers apart. One that is not connected is taken for who was there last: a
+ * conversation that stands alone may go on, everything else is refused either way.
+ */
+export function wayTo(
+  { peer: present, lastPeer, definition }: Pick<InstanceRef, 'peer' | 'lastPeer' | 'definition'>,
+  facts: WayFacts,
+): Way {
+  const peer = present ?? lastPeer;
   if (peer === undefined || peer.era === 'modern') return 'plain';
   if (peer.era === 'bare' || definition.transport === 'in-process') return 'shared';
   if (isNetworked(definition)) return 'guest';
