@@ -121,9 +121,9 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Opens a conversation of its own for one client; it ends with the present session unless it stands alone. Undefined: its backend keeps none
-   * for a single client. BACKEND_UNAVAILABLE, `delivered: 'no'`; QUEUE_FULL when the instance can have no more of them,
-   * or, where each is a process, no more for this owner. Default: for nobody in particular, which only specs do.
+   * Opens a conversation of its own for one client; it ends with the present session unless it stands alone. Undefined: its
+   * backend keeps none for a single client. BACKEND_UNAVAILABLE, `delivered: 'no'`; QUEUE_FULL when the instance can have no
+   * more of them, or, where each is a process, no more for this owner. Default: for nobody in particular, which only specs do.
    */
   async openUpstream(
     profile: ClientProfile,

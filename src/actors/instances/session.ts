@@ -74,7 +74,8 @@ export interface SessionEnd {
 }
 
 /**
- * `starting`: its program was started, which may be more than once. `opened`: serves from now on. `lost`: serves no more, its calls are answered. `closed`: nothing is left of it.
+ * `starting`: its program was started, which may be more than once. `opened`: serves from now on. `lost`: serves no more, its
+ * calls are answered. `closed`: nothing is left of it.
  * `suspected`: something broke that failed no call, as in Transport.doubts$.
  * `openingMs` is how long opening took; of a closed session only when it could not be opened.
  */

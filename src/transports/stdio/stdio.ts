@@ -142,8 +142,8 @@ class StdioTransport implements Transport {
   }
 
   /**
-   * It stands alone. In the legacy era where the program speaks it, which one of both eras does when it is addressed so; else in the modern
-   * one. QUEUE_FULL when there are too many of them already.
+   * It stands alone. In the legacy era where the program speaks it, which one of both eras does when it is addressed so; else
+   * in the modern one. QUEUE_FULL when there are too many of them already.
    */
   async openUpstream(
     profile: ClientProfile,
