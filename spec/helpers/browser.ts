@@ -1,7 +1,8 @@
 // A real Chromium for the journeys through web pages, and a witness of everything a page does that it should not:
 // requests to other places, messages on the console, breaches of its own policy.
 
-import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
+import { accessSync, constants, mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
@@ -42,7 +43,8 @@ export async function launchBrowser(): Promise<Browser> {
     open: () => watch(context),
     close: async () => {
       await context.close();
-      rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+      // Not `rmSync`, whose retries do not wait: parts of the browser end after it, and write.
+      await rm(profile, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

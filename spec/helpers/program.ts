@@ -4,7 +4,8 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -42,6 +43,9 @@ export interface ProgramEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
+
+/** How long to wait for what always comes, on a machine that has other things to do. */
+const patienceMs = 30_000;
 
 /** Where programs of this user keep what they can make again. */
 const cacheFolder = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
@@ -110,12 +114,12 @@ export class Program {
   }
 
   /** Waits until standard output matches. Fails when the program ends or the time is over. */
-  sees(pattern: RegExp, withinMs = 15_000): Promise<RegExpExecArray> {
+  sees(pattern: RegExp, withinMs = patienceMs): Promise<RegExpExecArray> {
     return this.#find(() => pattern.exec(this.#out), pattern, withinMs);
   }
 
   /** The same for standard error. */
-  complains(pattern: RegExp, withinMs = 15_000): Promise<RegExpExecArray> {
+  complains(pattern: RegExp, withinMs = patienceMs): Promise<RegExpExecArray> {
     return this.#find(() => pattern.exec(this.#err), pattern, withinMs);
   }
 
@@ -124,7 +128,7 @@ export class Program {
   }
 
   /** How it ended; waits for it. Fails when it does not within the time. */
-  async end(withinMs = 15_000): Promise<ProgramEnd> {
+  async end(withinMs = patienceMs): Promise<ProgramEnd> {
     await this.#until(() => this.#hasEnded || undefined, withinMs);
     if (!this.#hasEnded) throw new Error(`it did not end within ${withinMs} ms:\n${this.#out}\n${this.#err}`);
     return this.#ended;
@@ -141,7 +145,7 @@ export class Program {
   }
 
   /** Waits until nothing it started is left; resolves with what is left when the time is over. */
-  async survivors(withinMs = 5_000): Promise<number[]> {
+  async survivors(withinMs = patienceMs): Promise<number[]> {
     await this.#until(() => this.descendants().length === 0 || undefined, withinMs);
     return this.descendants();
   }
@@ -150,9 +154,10 @@ export class Program {
   async remove(): Promise<void> {
     if (!this.#hasEnded) this.process.kill('SIGKILL');
     await this.#ended;
-    if (canFindDescendants) for (const pid of this.descendants()) process.kill(pid, 'SIGKILL');
+    if (canFindDescendants) for (const pid of this.descendants()) killNow(pid);
     const strange = existsSync(this.#strangeAnswers) ? readFileSync(this.#strangeAnswers, 'utf8') : '';
-    rmSync(this.home, { recursive: true, force: true, maxRetries: 5 });
+    // Not `rmSync`, whose retries do not wait: what was killed may still be writing.
+    await rm(this.home, { recursive: true, force: true, maxRetries: 10 });
     if (strange !== '') throw new Error(`not as the API description says:\n${strange.slice(0, 2_000)}`);
   }
 
@@ -196,9 +201,18 @@ export async function runProgram(
 ): Promise<ProgramEnd & { readonly out: string; readonly err: string }> {
   const program = new Program(words, options);
   try {
-    return { ...(await program.end(30_000)), out: program.out, err: program.err };
+    return { ...(await program.end()), out: program.out, err: program.err };
   } finally {
     await program.remove();
+  }
+}
+
+/** Harmless when it has ended since it was found. */
+function killNow(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (thrown) {
+    if (!(thrown instanceof Error && 'code' in thrown && thrown.code === 'ESRCH')) throw thrown;
   }
 }
 

@@ -29,7 +29,7 @@ export interface FreshDatabase {
 }
 
 const keeperModule = fileURLToPath(new URL('services/keeper.ts', import.meta.url));
-/** Longer than any start of a private server may take; see services/private-server.ts. */
+/** Longer than a start of a private server takes on the slowest machine; see services/private-server.ts. */
 const answerWithinMs = 90_000;
 const lookAgainMs = 25;
 // Taken before any spec can replace the global timers with simulated ones.

@@ -10,7 +10,7 @@ import { watchChild } from './watch-child.ts';
 const childModule = fileURLToPath(new URL('child.ts', import.meta.url));
 const outputCharacters = 64 * 1024;
 /** How long to wait for the last output and messages once the process is gone: a grandchild may hold the pipe open. */
-const drainMs = 500;
+const drainMs = 3_000;
 
 /** Runs one file. Never rejects: a process that cannot be started is a failed file. `onStart` hands out the process. */
 export async function runFile(

@@ -1,9 +1,19 @@
 // The scratch folder that all spec files of one run share. What they start together (private database servers) lives
 // in it, watches the process that owns the run, and is gone when that one ends, however it ends.
 
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isRunning } from '../helpers/is-running.ts';
 
 export interface RunFolder {
   readonly path: string;
@@ -15,9 +25,9 @@ const pathVariable = 'STAGEDOOR_RUN_FOLDER';
 const pidVariable = 'STAGEDOOR_RUN_PID';
 /** Deleted by the owner when the run is over: keepers need not wait for its death. */
 const openMark = 'open';
-/** In the folder of a keeper while there is a server to stop. */
+/** In the folder of a keeper, with its process id, while there is a server to stop or files of it to remove. */
 export const keepingMark = 'keeping';
-const stopWithinMs = 10_000;
+const stopWithinMs = 30_000;
 
 /** The run's folder: that of the runner above, else one of this process. */
 export function currentRunFolder(environment: Readonly<Record<string, string | undefined>>): RunFolder {
@@ -27,7 +37,12 @@ export function currentRunFolder(environment: Readonly<Record<string, string | u
   Object.assign(process.env, variablesOf(own));
   // Keepers that still have something to stop remove their part themselves.
   process.once('exit', () => {
-    if (!isKeeping(own)) rmSync(own.path, { recursive: true, force: true });
+    if (isKeeping(own.path)) return;
+    try {
+      rmSync(own.path, { recursive: true, force: true });
+    } catch {
+      // A keeper has come to life meanwhile: it finds nobody to keep anything for.
+    }
   });
   return own;
 }
@@ -50,16 +65,45 @@ export function isOpen(path: string): boolean {
   return existsSync(join(path, openMark));
 }
 
-/** Ends the run: waits until everything kept for it has stopped, at most 10 s, and removes the folder. */
-export async function closeRunFolder(run: RunFolder): Promise<void> {
-  rmSync(join(run.path, openMark), { force: true });
+/** Ends the run: waits until everything kept for it has stopped, at most 30 s, and removes the folder. */
+export async function closeRunFolder({ path }: RunFolder): Promise<void> {
+  rmSync(join(path, openMark), { force: true });
   const giveUpAtMs = performance.now() + stopWithinMs;
-  while (isKeeping(run) && performance.now() < giveUpAtMs) {
+  while (isKeeping(path) && performance.now() < giveUpAtMs) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  rmSync(run.path, { recursive: true, force: true, maxRetries: 5 });
+  await removeFolder(path);
 }
 
-function isKeeping({ path }: RunFolder): boolean {
-  return existsSync(path) && readdirSync(path).some((name) => existsSync(join(path, name, keepingMark)));
+/**
+ * Removes a folder of which somebody else may be removing a part, or in which a killed server's children still write.
+ * Not `rmSync`: when something vanishes under it, it stops half-way and says nothing; its retries do not wait.
+ */
+export function removeFolder(path: string): Promise<void> {
+  return rm(path, { recursive: true, force: true, maxRetries: 10 });
+}
+
+/** Whether a keeper that still lives has something to stop. */
+export function isKeeping(path: string): boolean {
+  return namesIn(path).some((name) => {
+    const keeper = keeperIn(join(path, name, keepingMark));
+    // The mark is there a moment before the number in it.
+    return keeper === '' || (keeper !== undefined && isRunning(Number(keeper)));
+  });
+}
+
+function namesIn(path: string): readonly string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return []; // it is gone
+  }
+}
+
+function keeperIn(mark: string): string | undefined {
+  try {
+    return readFileSync(mark, 'utf8');
+  } catch {
+    return undefined; // none keeps anything here
+  }
 }

@@ -8,7 +8,8 @@ import { Redis } from 'ioredis';
 import { freshDatabase, type ServiceName } from '../services.ts';
 
 const ports = { postgresql: 5432, mariadb: 3306, redis: 6379 } as const;
-const connectWithinMs = 1_000;
+/** Whoever does not listen refuses at once; this is for a machine that stalls. */
+const connectWithinMs = 15_000;
 
 /** The variable that names a server to be used: TEST_POSTGRESQL_URL, TEST_MARIADB_URL, TEST_REDIS_URL. */
 export function variableOf(name: ServiceName): string {

@@ -3,10 +3,10 @@
 // the run, even when that one is killed, and takes the server and its files along.
 // Arguments: name of the service, folder, process id of the owner.
 
-import { existsSync, rmdirSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { isOpen, keepingMark } from '../../runner/run-folder.ts';
+import { isKeeping, isOpen, keepingMark, removeFolder } from '../../runner/run-folder.ts';
 import { isRunning } from '../is-running.ts';
 import type { ServiceAnswer, ServiceName } from '../services.ts';
 import { answers, findDefault, variableOf } from './find.ts';
@@ -29,8 +29,9 @@ if (server !== undefined) {
     await new Promise((resolve) => setTimeout(resolve, lookAgainMs));
   }
   await server.stop();
-  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-  if (!isRunning(Number(ownerPid))) removeOrphan(dirname(folder));
+  // Last, because of the mark in it: with that the owner stops waiting.
+  await removeFolder(folder);
+  if (!isRunning(Number(ownerPid))) await removeOrphan(dirname(folder));
 }
 
 async function find(): Promise<ServiceAnswer> {
@@ -50,11 +51,7 @@ async function find(): Promise<ServiceAnswer> {
 }
 
 /** Nobody else is left to remove the folder of a run whose owner was killed; the last keeper can. */
-function removeOrphan(run: string): void {
+async function removeOrphan(run: string): Promise<void> {
   rmSync(join(run, 'open'), { force: true });
-  try {
-    if (existsSync(run)) rmdirSync(run);
-  } catch {
-    // Another keeper is not done, or left an answer: a few bytes stay in the folder for temporary files.
-  }
+  if (!isKeeping(run)) await removeFolder(run);
 }

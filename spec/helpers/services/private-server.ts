@@ -6,13 +6,14 @@ import { once } from 'node:events';
 import { chownSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
+import { removeFolder } from '../../runner/run-folder.ts';
 import type { ServiceName } from '../services.ts';
 import { answers, variableOf } from './find.ts';
 
 export interface PrivateServer {
   readonly url: string;
   isRunning(): boolean;
-  /** Ends it within 5 s, if need be by force. */
+  /** Ends it within 10 s, if need be by force, and removes its files. */
   stop(): Promise<void>;
 }
 
@@ -92,9 +93,10 @@ const recipes: Readonly<Record<ServiceName, Recipe>> = {
 };
 
 const prepareWithinMs = 40_000;
-const answerWithinMs = 20_000;
-const stopWithinMs = 5_000;
-const attempts = 2;
+const answerWithinMs = 40_000;
+/** A PostgreSQL gives its own processes 5 s before it uses force; ended before that, it would leave them behind. */
+const stopWithinMs = 10_000;
+const attempts = 3;
 /** `nobody` on every Linux: the servers refuse to run as root, or should. */
 const nobody = 65_534;
 
@@ -156,21 +158,21 @@ async function startOnce(
     }
   }
   const running = run(serve);
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    await running.stop(signal);
+    await Promise.all([data, temporary].map(removeFolder));
+  };
   const giveUpAtMs = performance.now() + answerWithinMs;
   while (running.isRunning() && performance.now() < giveUpAtMs) {
     try {
       await answers(name, url(place.port));
-      return {
-        url: url(place.port),
-        isRunning: () => running.isRunning(),
-        stop: () => running.stop(stop),
-      };
+      return { url: url(place.port), isRunning: () => running.isRunning(), stop: () => end(stop) };
     } catch {
       // It is still starting.
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }
-  await running.stop('SIGKILL');
+  await end('SIGKILL');
   throw new Error(`a private server did not answer within ${answerWithinMs / 1000} s: ${running.output}`);
 }
 

@@ -3,7 +3,8 @@
 import { MikroORM as MariaDb } from '@mikro-orm/mysql';
 import { MikroORM as PostgreSql } from '@mikro-orm/postgresql';
 
-const connectWithinMs = 3_000;
+/** For a machine that stalls. */
+const connectWithinMs = 15_000;
 
 /** Connects, executes, closes; resolves with nothing. Rejects with the driver's error, in bounded time. */
 export async function executeSql(url: string, statement: string): Promise<void> {
