@@ -4,23 +4,19 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
+import { preamble, runSamples, type SamplesRun, writeSample } from './helpers/runner-samples.ts';
 import { suite } from './helpers/suite.ts';
 import type { FileLimits, FileResult, Totals } from './runner/result.ts';
 import { runFile } from './runner/run-file.ts';
 
 const test = suite('the spec runner', { timeoutMs: 30_000 });
 const limits = { timeoutMs: 20_000, graceMs: 400 };
-const runner = fileURLToPath(new URL('run.ts', import.meta.url));
-const preamble = `import { suite } from ${JSON.stringify(new URL('helpers/suite.ts', import.meta.url).href)};
-const test = suite('sample', { timeoutMs: 300 });
-`;
 let folder = '';
 
 test.before(async () => {
@@ -280,7 +276,8 @@ test('refuses options it does not know', async () => {
 });
 
 test('a spec file started by hand fails where uvu alone would pass', async () => {
-  const file = await write('by-hand.spec.ts', `${preamble}test('a', () => {});`);
+  const file = join(folder, 'by-hand.spec.ts');
+  await writeSample(file, `${preamble}test('a', () => {});`);
   const child = spawn(process.execPath, [file], { stdio: ['ignore', 'ignore', 'pipe'] });
   const [errors, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
   assert.is(code, 1);
@@ -291,32 +288,18 @@ test.run();
 
 /** Runs one sample in its own process, as the runner does. */
 async function run(body: string, head = preamble, within: FileLimits = limits): Promise<FileResult> {
-  const file = await write(`${randomUUID()}/sample.spec.ts`, head + body);
+  const file = join(folder, randomUUID(), 'sample.spec.ts');
+  await writeSample(file, head + body);
   return runFile(file, within);
 }
 
 /** Runs the whole runner, as `npm run spec` does, over a folder of samples. */
-async function runFolder(
+function runFolder(
   files: Readonly<Record<string, string>>,
-  args: readonly string[] = [],
-  env: Readonly<Record<string, string>> = {},
-): Promise<{ code: number; lines: string[] }> {
-  const root = join(folder, randomUUID());
-  await mkdir(root);
-  for (const [name, body] of Object.entries(files)) await write(join(root, name), preamble + body);
-  const child = spawn(process.execPath, [runner, '--root', root, ...args], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-    env: { ...process.env, ...env },
-  });
-  const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
-  return { code, lines: output.trimEnd().split('\n') };
-}
-
-async function write(name: string, content: string): Promise<string> {
-  const file = resolve(folder, name);
-  await mkdir(dirname(file), { recursive: true });
-  await writeFile(file, content);
-  return file;
+  args?: readonly string[],
+  env?: Readonly<Record<string, string>>,
+): Promise<SamplesRun> {
+  return runSamples(join(folder, randomUUID()), files, args, env);
 }
 
 function counts({ passed, failed, skipped }: FileResult): Totals {

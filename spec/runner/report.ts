@@ -2,13 +2,14 @@
 
 import type { FileResult } from './result.ts';
 
-/** One line per file: verdict, path, counts, time. */
-export function printLine(name: string, result: FileResult): void {
+/** One line per file: verdict, path, counts, a note if there is one, time. */
+export function printLine(name: string, result: FileResult, note: string): void {
   const verdict = result.failed > 0 ? 'FAIL' : 'ok  ';
   const counts = [
     `${result.passed} passed`,
     result.failed > 0 ? `${result.failed} failed` : '',
     result.skipped.length > 0 ? `${result.skipped.length} skipped` : '',
+    note,
   ].filter(Boolean);
   write(`${verdict} ${name}  ${counts.join(', ')}  ${Math.round(result.durationMs)} ms`);
 }
@@ -17,10 +18,7 @@ export function printLine(name: string, result: FileResult): void {
 export function printDetails(names: readonly string[], results: ReadonlyMap<string, FileResult>): void {
   for (const name of names) {
     const result = results.get(name);
-    if (!result || result.failed === 0) continue;
-    write(`\n---- ${name}`);
-    for (const failure of result.failures) write(indent(failure.trim()));
-    if (result.output.trim()) write(`  output of the file:\n${indent(result.output.trim())}`);
+    if (result && result.failed > 0) printFailures(name, result);
   }
   const skips = [...results].flatMap(([name, result]) =>
     result.skipped.map((skip) => ({ ...skip, file: name })),
@@ -29,6 +27,19 @@ export function printDetails(names: readonly string[], results: ReadonlyMap<stri
   for (const { file, suite, name, reason } of skips) {
     write(`  ${file}  ${suite} > ${name}: ${reason ?? 'no reason given'}`);
   }
+}
+
+/** What failed at first and passed when it was run again, in full: it is no failure, and somebody has to look at it. */
+export function printUnsteady(firstResults: ReadonlyMap<string, FileResult>): void {
+  if (firstResults.size === 0) return;
+  write('\nunsteady:');
+  for (const [name, result] of firstResults) printFailures(name, result);
+}
+
+function printFailures(name: string, { failures, output }: FileResult): void {
+  write(`\n---- ${name}`);
+  for (const failure of failures) write(indent(failure.trim()));
+  if (output.trim()) write(`  output of the file:\n${indent(output.trim())}`);
 }
 
 function indent(text: string): string {

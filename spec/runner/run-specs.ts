@@ -6,10 +6,11 @@ import { readdir } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import type { RunOptions } from './options.ts';
 import { killGroup } from './processes.ts';
-import { printDetails, printLine } from './report.ts';
+import { printDetails, printLine, printUnsteady } from './report.ts';
 import type { FileResult, Totals } from './result.ts';
 import { runFile } from './run-file.ts';
 import { closeRunFolder, currentRunFolder } from './run-folder.ts';
+import { giveSecondChance } from './second-chance.ts';
 
 const defaultTimeoutMs = 120_000;
 const journeyTimeoutMs = 300_000;
@@ -23,29 +24,35 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
   const stopWatching = onInterrupt(running);
   const waiting = [...names];
 
+  const runOne = async (name: string, note = ''): Promise<FileResult> => {
+    const timeoutMs =
+      options.timeoutMs ?? (name.startsWith('journeys/') ? journeyTimeoutMs : defaultTimeoutMs);
+    const limits = { timeoutMs, graceMs: options.graceMs };
+    let child: ChildProcess | undefined;
+    const result = await runFile(join(options.root, name), limits, (started) => {
+      child = started;
+      running.add(started);
+    });
+    if (child) running.delete(child);
+    printLine(name, result, note);
+    return result;
+  };
   const worker = async (): Promise<void> => {
     for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
-      const timeoutMs =
-        options.timeoutMs ?? (name.startsWith('journeys/') ? journeyTimeoutMs : defaultTimeoutMs);
-      const limits = { timeoutMs, graceMs: options.graceMs };
-      let child: ChildProcess | undefined;
-      const result = await runFile(join(options.root, name), limits, (started) => {
-        child = started;
-        running.add(started);
-      });
-      if (child) running.delete(child);
-      results.set(name, result);
-      printLine(name, result);
+      results.set(name, await runOne(name));
     }
   };
+  let unsteady: ReadonlyMap<string, FileResult>;
   try {
     await Promise.all(Array.from({ length: options.jobs }, worker));
+    unsteady = await giveSecondChance(names, results, (name) => runOne(name, 'at its second attempt'));
   } finally {
     stopWatching();
     // A runner that a spec started shares the folder of the runner above it.
     if (runFolder.ownerPid === process.pid) await closeRunFolder(runFolder);
   }
   printDetails(names, results);
+  printUnsteady(unsteady);
   return total([...results.values()]);
 }
 

@@ -1,0 +1,28 @@
+// Runs spec files that failed once more, alone, under continuous integration. What is repeated and why it is bounded:
+// docs/adr/0037-second-chance.md. It does not run files itself or print.
+
+import type { FileResult } from './result.ts';
+
+/** When more than this failed, it is no accident. */
+const mostFiles = 3;
+
+/**
+ * Repeats the failed files with `run`, one at a time, in the order of `names`; their results become those of the second
+ * attempt. Returns the first results of those that then passed. Does nothing without CI=true.
+ */
+export async function giveSecondChance(
+  names: readonly string[],
+  results: Map<string, FileResult>,
+  run: (name: string) => Promise<FileResult>,
+): Promise<Map<string, FileResult>> {
+  const unsteady = new Map<string, FileResult>();
+  const failed = names.filter((name) => (results.get(name)?.failed ?? 0) > 0);
+  if (process.env.CI !== 'true' || failed.length > mostFiles) return unsteady;
+  for (const name of failed) {
+    const first = results.get(name);
+    const second = await run(name);
+    results.set(name, second);
+    if (first !== undefined && second.failed === 0) unsteady.set(name, first);
+  }
+  return unsteady;
+}
