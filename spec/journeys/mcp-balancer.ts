@@ -20,6 +20,9 @@ export interface BalancerOptions {
   readonly stickTo?: readonly string[];
 }
 
+/** Longer than any node says. */
+const keptForMs = 600_000;
+
 /** Starts one on a free port. A node that does not listen is passed over; what breaks off is not repeated. */
 export async function startBalancer(
   nodes: readonly string[],
@@ -62,7 +65,9 @@ export async function startBalancer(
     attempt(first, nodes.length);
   };
 
-  const server = createServer((incoming, response) => {
+  // It passes on how long a node keeps idle connections, so it must keep its own longer: a client that believes a promise
+  // which is not kept writes into a connection that is being closed.
+  const server = createServer({ keepAliveTimeout: keptForMs }, (incoming, response) => {
     const chunks: Buffer[] = [];
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
     incoming.once('error', () => response.destroy());

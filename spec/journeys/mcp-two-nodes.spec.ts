@@ -245,7 +245,8 @@ onPostgresql(
     // Where requests come to the nodes in turn, the handshake itself falls apart.
     const lost = new Client({ name: 'spec', version: '1' });
     const connecting = lost.connect(transportTo(StreamableHTTPClientTransport, inTurn, '/mcp/legacy'));
-    assert.is(Object(await connecting.catch((error: unknown) => error)).code, 404);
+    const refusal: unknown = await connecting.catch((error: unknown) => error);
+    assert.is(Object(refusal).code, 404, String(refusal));
     await lost.close();
   },
 );
