@@ -76,7 +76,7 @@ test('does not wait for ever at the end', () => {
   sink.write('a\n');
   const startMs = performance.now();
   sink.close();
-  assert.ok(performance.now() - startMs < 2_000);
+  assert.ok(performance.now() - startMs < 8_000);
 });
 
 test.run();

@@ -10,7 +10,7 @@ export type Body = () => unknown;
 
 /** Options of one suite. */
 export interface SuiteOptions {
-  /** Longest one test or one hook of this suite may take, in ms. Default 10 000. */
+  /** Longest one test or one hook of this suite may take, in ms. Default 30 000. */
   readonly timeoutMs?: number;
 }
 
@@ -41,7 +41,7 @@ export interface Suite {
 
 type HookKind = 'before' | 'before.each' | 'after' | 'after.each';
 
-const defaultTimeoutMs = 10_000;
+const defaultTimeoutMs = 30_000;
 
 // Taken before any spec can replace the global timers with simulated ones.
 const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;

@@ -332,7 +332,7 @@ interface Reply {
 
 async function ask(path: string, headers: Record<string, string>, body?: object): Promise<Reply> {
   const response = await fetch(url + path, {
-    signal: AbortSignal.timeout(15_000),
+    signal: AbortSignal.timeout(30_000),
     headers: { ...headers, 'Content-Type': 'application/json' },
     ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
   });

@@ -19,7 +19,7 @@ export function callTool(
   template: string,
   tool: string,
   values: object = {},
-  withinMs = 15_000,
+  withinMs = 30_000,
 ): Promise<Reply> {
   const body = JSON.stringify({ name: tool, arguments: values });
   return send(url, `/mcp/${template}/tools/call`, { method: 'POST', body, withinMs });
@@ -31,7 +31,7 @@ export async function follow(url: string, template: string, tool: string, values
     method: 'POST',
     headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
     body: JSON.stringify({ name: tool, arguments: values }),
-    signal: AbortSignal.timeout(15_000),
+    signal: AbortSignal.timeout(30_000),
   });
   return response.text();
 }
@@ -46,7 +46,7 @@ export function textOf({ body }: Reply): string {
 export async function eventually<T>(
   ask: () => Promise<T>,
   isWanted: (answer: T) => boolean,
-  withinMs = 15_000,
+  withinMs = 30_000,
 ): Promise<T> {
   const giveUpAtMs = performance.now() + withinMs;
   for (;;) {
@@ -61,7 +61,7 @@ async function send(
   path: string,
   options: { method?: string; body?: string; withinMs?: number } = {},
 ): Promise<Reply> {
-  const { method = 'GET', body, withinMs = 15_000 } = options;
+  const { method = 'GET', body, withinMs = 30_000 } = options;
   const response = await fetch(url + path, {
     method,
     signal: AbortSignal.timeout(withinMs),

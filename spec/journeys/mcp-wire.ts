@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isObject, type Json } from '../fixtures/wire.ts';
 
 /** Longest wait for a whole answer unless somebody says otherwise: nothing here is slow, so this is a hang. */
-const patienceMs = 10_000;
+const patienceMs = 30_000;
 
 /** A JSON-RPC message as it came. */
 export interface Message {

@@ -132,11 +132,11 @@ async function start(stdio: [Standard, Standard, Standard]): Promise<{ url: stri
   return { url, child };
 }
 
-/** Asks often, one after the other; each answer has to come soon. */
+/** Asks often, one after the other; each answer has to come. */
 async function serves(url: string, times: number, status = 200): Promise<void> {
   const path = status === 200 ? '/gateway/health' : '';
   for (let count = 0; count < times; count += 1) {
-    const response = await fetch(url + path, { signal: AbortSignal.timeout(2_000) });
+    const response = await fetch(url + path, { signal: AbortSignal.timeout(30_000) });
     await response.arrayBuffer();
     assert.is(response.status, status);
   }

@@ -52,7 +52,7 @@ needsProcesses('keeps every secret to itself', async () => {
       method,
       headers: { 'Content-Type': 'application/json', ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(15_000),
+      signal: AbortSignal.timeout(30_000),
     });
     const text = await response.text();
     answers.push([...response.headers].join('\n'), text);
