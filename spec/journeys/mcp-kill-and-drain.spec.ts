@@ -235,8 +235,12 @@ async function healthyAgain({ url }: McpStage, count: number): Promise<void> {
 /** Every process of an instance, those of single clients included. */
 function pidsNamed({ program }: McpStage, name: string): number[] {
   return program.descendants().filter((pid) => {
-    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-    return words[words.indexOf('--name') + 1] === name;
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+      return words[words.indexOf('--name') + 1] === name;
+    } catch {
+      return false; // it has ended since it was found
+    }
   });
 }
 

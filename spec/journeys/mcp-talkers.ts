@@ -8,7 +8,7 @@ import type { Wire } from './mcp-wire.ts';
 /** Between two calls of one session. */
 const breathMs = 80;
 /** Longest wait for one answer; nothing that is asked for here takes long, whatever dies meanwhile. */
-const patienceMs = 8_000;
+const patienceMs = 20_000;
 /** Sessions that are opened at a time. */
 const atOnce = 20;
 /** Calls of one session of which every so many-th takes its time. */
