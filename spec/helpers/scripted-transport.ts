@@ -9,13 +9,8 @@ import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.t
 import type { InstanceDefinition, TransportKind } from '../../src/domain/instance.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
-import type {
-  Closed,
-  OmittedTool,
-  OnStarted,
-  Transport,
-  TransportFacts,
-} from '../../src/transports/transport.ts';
+import type { Opener } from '../../src/transports/opening.ts';
+import type { Closed, OmittedTool, Transport, TransportFacts } from '../../src/transports/transport.ts';
 
 /** A legacy server that announces nothing, so that it is not asked for its tools. */
 export const PEER: Peer = {
@@ -246,6 +241,8 @@ export class ScriptedTransport implements Transport {
 export interface Opening {
   readonly definition: InstanceDefinition;
   readonly signal: AbortSignal;
+  /** Processes that it may start for single clients now. */
+  readonly room: () => number | undefined;
   /** Resolves, by default with a new transport, and returns it. Only the first call of the two counts. */
   succeed(transport?: ScriptedTransport): ScriptedTransport;
   fail(reason?: string): void;
@@ -272,7 +269,7 @@ export class ScriptedOpener {
   readonly open = (
     definition: InstanceDefinition,
     signal: AbortSignal,
-    onStarted?: OnStarted,
+    opener?: Opener,
   ): Promise<Transport> => {
     if (this.thrownByOpen !== undefined) throw this.thrownByOpen;
     const { promise, resolve, reject } = Promise.withResolvers<Transport>();
@@ -290,8 +287,8 @@ export class ScriptedOpener {
     signal.addEventListener('abort', () => {
       if (this.heedsSignal) fail('its start was called off');
     });
-    const start = (facts: TransportFacts) => onStarted?.(() => facts);
-    this.openings.push({ definition, signal, succeed, fail, start });
+    const start = (facts: TransportFacts) => opener?.onStarted?.(() => facts);
+    this.openings.push({ definition, signal, room: () => opener?.room?.(), succeed, fail, start });
     return promise;
   };
 }

@@ -79,8 +79,10 @@ test('lets hear what a program says before it has answered', async () => {
     const stop = new AbortController();
     let facts: (() => TransportFacts) | undefined;
     const definition = instanceDefinition({ command, args, ...fields });
-    const opening = open(definition, stop.signal, (started) => {
-      facts = started;
+    const opening = open(definition, stop.signal, {
+      onStarted: (started) => {
+        facts = started;
+      },
     });
     await until(() => (facts?.().stderr.length ?? 0) > 0, 'the first line');
     assert.match(String(facts?.().stderr), 'loading');

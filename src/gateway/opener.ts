@@ -10,9 +10,7 @@ import { Reaper } from '../transports/stdio/reaper.ts';
 export const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
 
 /** Makes the function that opens instances. `handlers` are looked up when one is opened, so later ones count, too. */
-export function openerOf(
-  options: Pick<OpeningOptions, 'deniedNetworks' | 'handlers' | 'mostOwn' | 'pace'>,
-): Open {
+export function openerOf(options: Pick<OpeningOptions, 'deniedNetworks' | 'handlers' | 'pace'>): Open {
   return openingWith({
     ...options,
     reaper: new Reaper(),

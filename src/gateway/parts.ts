@@ -48,7 +48,7 @@ export function partsOf(
   const policy = { ...DEFAULT_POLICY, ...options.policy };
   const handlers = new Map<string, InProcessHandler>();
   const own = ownBounds(options.sessions);
-  const open = openerOf({ deniedNetworks, handlers, mostOwn: own.processes, pace });
+  const open = openerOf({ deniedNetworks, handlers, pace });
   const fleet = new Fleet({ now, random, emit, alarm, open, own });
   const isDenied = deniedBy(deniedNetworks);
   const defined = new Set(options.templates);

@@ -2,31 +2,34 @@
 
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { TRANSPORTS } from './index.ts';
-import type { OnStarted, OpeningMemory, OpenOptions, Transport } from './transport.ts';
+import type { OpeningMemory, OpenOptions, Transport } from './transport.ts';
 
 /** What opening needs besides the options of each transport. */
-export interface OpeningOptions extends Omit<OpenOptions, 'signal' | 'memory' | 'onStarted'> {
+export interface OpeningOptions extends Omit<OpenOptions, 'signal' | 'memory' | keyof Opener> {
   /** What is really started for a definition. */
   readonly launch: (definition: InstanceDefinition) => InstanceDefinition;
 }
 
+/** Whose transport is opened: what it hears meanwhile, and is asked. */
+export type Opener = Pick<OpenOptions, 'onStarted' | 'room'>;
+
 export type Open = (
   definition: InstanceDefinition,
   signal: AbortSignal,
-  onStarted?: OnStarted,
+  opener?: Opener,
 ) => Promise<Transport>;
 
 /** Makes the function that opens instances. It remembers what was learned of each as long as its definition is there. */
 export function openingWith({ launch, ...options }: OpeningOptions): Open {
   const memories = new WeakMap<InstanceDefinition, OpeningMemory>();
-  return (definition, signal, onStarted) => {
+  return (definition, signal, opener) => {
     const memory = memories.get(definition) ?? {};
     memories.set(definition, memory);
     return TRANSPORTS[definition.transport].open(launch(definition), {
       ...options,
+      ...opener,
       signal,
       memory,
-      onStarted,
     });
   };
 }

@@ -90,8 +90,7 @@ export interface Transport extends Upstream {
    * its own, over stdio a process of its own. Undefined when the backend keeps none for a single client, because it tells
    * its callers apart by request: a bare one, and over HTTP a modern one that refuses `initialize`, which is asked once.
    * The peer of what is opened is legacy where the backend speaks that era at all, whatever that of the transport is.
-   * Rejects like opening the transport does, and with QUEUE_FULL when there are too many, or too many of that owner are
-   * being opened. `ownerId`: whose it is; default: nobody's in particular.
+   * Rejects like opening the transport does, and with QUEUE_FULL when too many of that owner are being opened. `ownerId`: whose it is; default: nobody's in particular.
    */
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string): Promise<Upstream | undefined>;
 }
@@ -111,8 +110,8 @@ export interface OpenOptions {
   readonly deniedNetworks: readonly string[];
   /** Functions that serve `in-process` instances, by the instance's `serverId`. */
   readonly handlers: ReadonlyMap<string, InProcessHandler>;
-  /** Programs that an instance may run for single clients. Default LIMITS.isolatedProcesses. */
-  readonly mostOwn?: number | undefined;
+  /** How many programs more the instance may run for single clients now, beside those that clients have. Default: any. */
+  readonly room?: (() => number) | undefined;
   /** Of the gateway, for what comes due in thousands. Default: one of its own. */
   readonly pace?: Pace | undefined;
   /** Default: nobody hears. */
@@ -134,8 +133,6 @@ export interface OpeningMemory {
   failure?: 'unanswered' | 'unprobed' | 'probed' | undefined;
   /** Of a modern one: the era in which it speaks to a single client. Undefined: not known. */
   ownEra?: 'legacy' | 'modern' | undefined;
-  /** Programs of single clients that have not ended, whichever opening they were started after. Undefined: none was. */
-  own?: Set<unknown> | undefined;
   /** Why tools were told to be left out of lists, by their names. Undefined: none was. */
   omitted?: Map<string, string> | undefined;
   /** Over HTTP: when `server/discover` was left unanswered, in ms of a monotonic clock. Undefined: not lately. */

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
+import { LIMITS, OWN_BOUNDS } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
@@ -42,6 +42,20 @@ check(
     assert.equal([requests, errors, inFlight, scripted.isClosed], [4, 0, 0, false]);
   },
 );
+
+check('leaves the shared process room for a reserve, whichever life of it they began in', async (stage) => {
+  const transport = await stage.healthy(withOwn());
+  const { processes } = OWN_BOUNDS;
+  assert.is(stage.opener.last.room(), processes);
+  const { scripted } = await open(stage, transport);
+  transport.lose();
+  await settled();
+  await stage.pass(500);
+  assert.equal([stage.opener.openings.length, stage.opener.last.room()], [2, processes - 1]);
+  scripted.lose();
+  await settled();
+  assert.is(stage.opener.last.room(), processes);
+});
 
 check('does not end when an unhealthy shared process is given up', async (stage) => {
   const transport = await stage.healthy(withOwn());

@@ -14,14 +14,16 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('own processes');
 
 test('there may be so many in all, of whoever they are', async () => {
-  const { opened, open } = make(3);
+  const { processes, opened, open } = make(3);
   for (const ownerId of ['ann', 'bo', 'cy']) await open(ownerId);
   const refusal = await open('dee').catch((thrown: unknown) => thrown);
   assert.match(String(refusal), '(setting sessions.max_processes)');
   opened[1]?.lose();
   await settled();
+  assert.is(processes.room, 1);
   await open('dee');
   assert.is(await codeOf(open(ANONYMOUS.id)), 'QUEUE_FULL');
+  assert.is(processes.room, 0);
 });
 
 test('a refused or failed opening leaves its place to others', async () => {

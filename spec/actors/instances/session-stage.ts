@@ -28,6 +28,7 @@ const parentMachine = setup({
 });
 
 class OwnUnderTest {
+  room = 0;
   ends = 0;
   readonly #gone = Promise.withResolvers<void>();
 

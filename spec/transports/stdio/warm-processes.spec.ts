@@ -26,9 +26,9 @@ test.after.each(() => mock.timers.reset());
 
 test('starts nothing before the first is opened', async () => {
   const { started, pool, open } = make();
-  assert.equal([started.length, pool.size], [0, 0]);
+  assert.equal([started.length, pool.waiting], [0, 0]);
   await open();
-  assert.equal([started.length, pool.size], [1 + LIMITS.warmProcesses, 1 + LIMITS.warmProcesses]);
+  assert.equal([started.length, pool.waiting], [1 + LIMITS.warmProcesses, LIMITS.warmProcesses]);
 });
 
 test('gives the one that waits away first, and has another wait then', async () => {
@@ -53,37 +53,28 @@ test('ends one that nobody came for, and none that was taken', async () => {
   assert.equal(endings(started), [0, 0, 0]);
   mock.timers.tick(1);
   assert.equal(endings(started), [0, 0, 1]);
-  assert.is(pool.size, 2);
+  assert.is(pool.waiting, 0);
 });
 
 test('drops one that dies while it waits, and does not start another for it', async () => {
   const { started, pool, open } = make();
   await open();
   started[1]?.die();
-  assert.equal([started.length, pool.size, started[1]?.endings], [2, 1, 1]);
+  assert.equal([started.length, pool.waiting, started[1]?.endings], [2, 0, 1]);
   assert.is(await open(), started[2]);
 });
 
-test('has no more than the limit, and counts one until nothing is left of it', async () => {
-  const { started, open } = make();
-  for (let count = 0; count < LIMITS.isolatedProcesses; count += 1) await open();
-  assert.is(started.length, LIMITS.isolatedProcesses, 'nobody could take one that waits');
-  assert.is(await codeOf(open()), 'QUEUE_FULL');
-  started[0]?.die();
-  assert.is(await codeOf(open()), 'QUEUE_FULL');
-  started[0]?.vanish();
-  await turn();
-  assert.is(await open(), started.at(-1));
+test('keeps none waiting for which there is no room', async () => {
+  let room = 0;
+  const { started, pool, open } = make(() => room);
+  await open();
+  assert.equal([started.length, pool.waiting], [1, 0]);
+  room = 1;
+  await open();
+  assert.equal([started.length, pool.waiting], [3, 1]);
 });
 
-test('has as many as it is told', async () => {
-  const { started, open } = make(2);
-  await open();
-  await open();
-  assert.equal([await codeOf(open()), started.length], ['QUEUE_FULL', 2]);
-});
-
-test('starts a few of a burst at a time, and counts those that wait', async () => {
+test('starts a few of a burst at a time', async () => {
   const { started, pool } = make();
   const greeted: PromiseWithResolvers<void>[] = [];
   const greet = () => {
@@ -92,8 +83,7 @@ test('starts a few of a burst at a time, and counts those that wait', async () =
     return greeting.promise;
   };
   const open = () => pool.open({ ...turnOf(), greet });
-  const burst = Array.from({ length: LIMITS.isolatedProcesses }, open);
-  assert.is(await codeOf(open()), 'QUEUE_FULL');
+  const burst = Array.from({ length: 64 }, open);
   assert.is(started.length, STARTS_AT_ONCE);
   for (let next = 0; next < greeted.length; next += 1) {
     assert.ok(started.length <= next + STARTS_AT_ONCE);
@@ -101,7 +91,7 @@ test('starts a few of a burst at a time, and counts those that wait', async () =
     await turn();
   }
   await Promise.all(burst);
-  assert.is(started.length, LIMITS.isolatedProcesses);
+  assert.is(started.length, 64 + LIMITS.warmProcesses);
 });
 
 test('lets the programs of one owner that hang delay nobody else', async () => {
@@ -142,21 +132,6 @@ test('ends those that nobody has taken when it closes, and starts none after', a
   assert.is(started.length, 2);
 });
 
-test('counts those that were taken from one before it, until they are gone', async () => {
-  const taken = new Set<unknown>();
-  const [before, after] = [make(2, taken), make(2, taken)];
-  await before.open();
-  await after.open();
-  assert.equal([before.started.length, after.started.length], [2, 1], 'there is no room for one that waits');
-  assert.is(await codeOf(after.open()), 'QUEUE_FULL');
-  const [first] = before.started;
-  first?.die();
-  first?.vanish();
-  await turn();
-  await after.open();
-  assert.equal([after.started.length, taken.size], [2, 2]);
-});
-
 test.run();
 
 class Fake implements OwnProcess {
@@ -179,14 +154,14 @@ class Fake implements OwnProcess {
   }
 }
 
-function make(most?: number, taken?: Set<unknown>) {
+function make(room?: () => number) {
   const started: Fake[] = [];
   const start = () => {
     const process = new Fake();
     started.push(process);
     return process;
   };
-  const pool = new WarmProcesses(start, { patienceMs: 30_000, most, taken });
+  const pool = new WarmProcesses(start, { patienceMs: 30_000, room });
   const open = () => pool.open({ ...turnOf(), greet: async (process) => process });
   return { started, pool, open };
 }

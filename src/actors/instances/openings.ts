@@ -22,13 +22,13 @@ export class Openings {
   }
 
   /** What the session opens with. Errors of the given `open`; BACKEND_UNAVAILABLE when it is called off before. */
-  readonly open: Open = (present, signal, onStarted) => {
+  readonly open: Open = (present, signal, opener) => {
     this.#definition ??= present;
     const definition = this.#definition;
     const opened =
       this.#before === undefined
-        ? this.#open(definition, signal, onStarted)
-        : this.#inTurn(this.#before, definition, signal, onStarted);
+        ? this.#open(definition, signal, opener)
+        : this.#inTurn(this.#before, definition, signal, opener);
     this.#latest = opened;
     return opened;
   };
@@ -40,11 +40,11 @@ export class Openings {
 
   async #inTurn(
     before: Promise<unknown>,
-    ...[definition, signal, onStarted]: Parameters<Open>
+    ...[definition, signal, opener]: Parameters<Open>
   ): Promise<Transport> {
     await Promise.race([before, endOf(signal)]);
     if (signal.aborted) throw backendUnavailable('its start was called off', { delivered: 'no' });
-    return this.#open(definition, signal, onStarted);
+    return this.#open(definition, signal, opener);
   }
 
   async #letGo(): Promise<void> {

@@ -25,6 +25,11 @@ export class OwnProcesses {
     return this.#all.size;
   }
 
+  /** How many more there may be. */
+  get room(): number {
+    return Math.max(0, this.#most - this.size);
+  }
+
   /** A place for one more, to be opened next. QUEUE_FULL when its owner has no share left. */
   take(ownerId: string): ProcessLife {
     const shares = this.#shares;

@@ -38,6 +38,11 @@ export class OwnUpstreams {
     return this.#facts;
   }
 
+  /** How many processes more there may be. */
+  get room(): number {
+    return this.#processes.room;
+  }
+
   /** Settles as `open` does; rejects with QUEUE_FULL before, where it would be a process too many, in all or of its owner. */
   async open({ ownerId, signal, open }: OwnOpening): Promise<Upstream | undefined> {
     const process = this.#host.transport === 'stdio' ? this.#processes.take(ownerId) : undefined;

@@ -28,6 +28,7 @@ import type { OmittedTool, Transport, TransportFacts, Upstream } from '../../tra
 import { gatherPages } from '../calls/list-pages.ts';
 import type { Reply } from '../calls/reply.ts';
 import { listChanges } from '../list-changes.ts';
+import type { OwnUpstreams } from './own-upstreams.ts';
 import { ToolCache } from './tool-cache.ts';
 
 /** An open session as its instance sees it. */
@@ -53,7 +54,7 @@ export interface SessionInput {
   readonly open: Open;
   readonly now: () => number;
   /** What single clients have here that stands alone. */
-  readonly own: { end(): Promise<void> };
+  readonly own: Pick<OwnUpstreams, 'end' | 'room'>;
 }
 
 /** `close`: its own transport goes. `end`: so does everything that single clients have here. */
@@ -119,9 +120,10 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   async function run(): Promise<void> {
     let opened: Transport;
     try {
-      opened = await input.open(definition, ending.signal, (facts) =>
-        sendBack({ type: 'session.starting', facts }),
-      );
+      opened = await input.open(definition, ending.signal, {
+        onStarted: (facts) => sendBack({ type: 'session.starting', facts }),
+        room: () => input.own.room,
+      });
     } catch (thrown) {
       const failed = ending.signal.aborted ? {} : { openingMs: now() - startedAtMs };
       if (endOfOwn !== undefined) await endOfOwn;

@@ -13,8 +13,8 @@ export interface StartLineOptions {
   readonly atOnce: number;
   /** How many of them one owner may have. While authentication is off all callers are one owner, who may have all. */
   readonly atOncePerOwner: number;
-  /** How many of one owner may wait; the same exception. */
-  readonly waitingPerOwner: number;
+  /** How many of one owner may wait; the same exception. Default: all who come. */
+  readonly waitingPerOwner?: number;
   /** Longest wait, in ms. */
   readonly patienceMs: number;
   /** Whoever has not started after so many ms does not count any more: the next one begins. Default: it counts. */
@@ -163,7 +163,7 @@ export class StartLine {
     share: Share,
     { signal, calledOff }: Pick<Turn<never>, 'signal' | 'calledOff'>,
   ) {
-    const { patienceMs, waitingPerOwner } = this.#options;
+    const { patienceMs, waitingPerOwner = Number.POSITIVE_INFINITY } = this.#options;
     if (signal.aborted) throw calledOff();
     if (ownerId !== ANONYMOUS.id && share.waiting.size >= waitingPerOwner)
       throw openingShareLimit(waitingPerOwner);

@@ -1,5 +1,5 @@
-// The programs that single clients of one instance have of their own: the handshake with each, and in whose era. How many
-// there are, and when they start, is warm-processes.ts's; what is said afterwards stdio.ts's.
+// The programs that single clients of one instance have of their own: the handshake with each, and in whose era. When they
+// start is warm-processes.ts's; what is said afterwards stdio.ts's.
 
 import type { ClientProfile } from '../../domain/client.ts';
 import type { Era, Peer } from '../../domain/mcp.ts';
@@ -17,7 +17,7 @@ import {
 import { WarmProcesses } from './warm-processes.ts';
 
 export interface OwnProgramsOptions
-  extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'mostOwn' | 'pace'> {
+  extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'pace'> {
   /** In which the program that all share speaks. */
   readonly era: Era;
   /** How long that one took to open: one of a client may take as long before it hears anything. */
@@ -44,9 +44,8 @@ export class OwnPrograms {
 
   constructor(start: () => StdioChannel, options: OwnProgramsOptions) {
     this.#options = options;
-    const { handshakeTimeoutMs: patienceMs, mostOwn: most, pace } = options;
-    options.memory.own ??= new Set();
-    this.#processes = new WarmProcesses(start, { patienceMs, most, pace, taken: options.memory.own });
+    const { handshakeTimeoutMs: patienceMs, room, pace } = options;
+    this.#processes = new WarmProcesses(start, { patienceMs, room, pace });
     this.#era = new FirstAsker(options.era === 'legacy' || options.memory.ownEra !== undefined, pace);
   }
 

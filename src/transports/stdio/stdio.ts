@@ -47,7 +47,7 @@ async function open(
   if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
   if (options.signal.aborted) throw openingStopped();
   const program = { command, args, workingDir, env };
-  const { client, handshakeTimeoutMs, mostOwn, pace, reaper, memory = {}, onStarted } = options;
+  const { client, handshakeTimeoutMs, room, pace, reaper, memory = {}, onStarted } = options;
   const start = () => {
     const channel = new StdioChannel(program, { ladder, reaper });
     onStarted?.(() => channel.facts());
@@ -58,7 +58,7 @@ async function open(
   const openingMs = performance.now() - startedAtMs;
   const startOwn = () => new StdioChannel(program, { ladder, reaper, mayAsk: true });
   const known = { era: opened.peer.era, openingMs, memory, patienceMs };
-  const own = new OwnPrograms(startOwn, { client, handshakeTimeoutMs, mostOwn, pace, ...known });
+  const own = new OwnPrograms(startOwn, { client, handshakeTimeoutMs, room, pace, ...known });
   return new StdioTransport(opened, own, client);
 }
 
@@ -143,7 +143,7 @@ class StdioTransport implements Transport {
 
   /**
    * It stands alone. In the legacy era where the program speaks it, which one of both eras does when it is addressed so; else
-   * in the modern one. QUEUE_FULL when there are too many of them already.
+   * in the modern one. How many there may be is not asked here.
    */
   async openUpstream(
     profile: ClientProfile,

@@ -1,13 +1,12 @@
-// The programs that one instance runs for single clients: how many there may be, how many of them start at a time, and the
-// few that are started before anybody needs them. It starts and ends them; the handshake, and what is said over them, is
-// stdio.ts's.
+// The programs that one instance runs for single clients: how many of them start at a time, and the few that are started before
+// anybody needs them. It starts them, and ends those that nobody came for; how many there may be is said by whom they are
+// opened for, the handshake, and what is said over them, is stdio.ts's.
 
 import type { Observable } from 'rxjs';
 import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Pace } from '../../domain/pace.ts';
-import { processLimit } from '../../domain/session-errors.ts';
 import type { Closed } from '../transport.ts';
 import { StartLine } from './start-line.ts';
 
@@ -43,10 +42,8 @@ export interface Opening<P, T> {
 export interface WarmOptions {
   /** Longest wait of a client for its turn. */
   readonly patienceMs: number;
-  /** How many there may be. Default LIMITS.isolatedProcesses. */
-  readonly most?: number | undefined;
-  /** Those that were taken and are not gone, of others that started programs of the same instance, too. Default: none is. */
-  readonly taken?: Set<unknown> | undefined;
+  /** How many there may be now beside those that were opened and are not gone. Default: any. */
+  readonly room?: (() => number) | undefined;
   /** See StartLineOptions. */
   readonly pace?: Pace | undefined;
 }
@@ -55,59 +52,38 @@ export interface WarmOptions {
 export class WarmProcesses<P extends OwnProcess> {
   readonly #start: () => P;
   readonly #line: StartLine;
-  readonly #most: number;
-  /** Of clients that have not come to their turn. */
-  readonly #claims = new Set<symbol>();
-  /** Taken and not gone yet: they are not ours to end. */
-  readonly #taken: Set<unknown>;
+  readonly #room: () => number;
   /** Started and not taken, each with the end of its wait. */
   readonly #warm = new Map<P, NodeJS.Timeout>();
   /** Not taken, and on their way out. */
   readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
 
-  constructor(
-    start: () => P,
-    { patienceMs, pace, most = LIMITS.isolatedProcesses, taken = new Set() }: WarmOptions,
-  ) {
+  constructor(start: () => P, { patienceMs, pace, room = () => Number.POSITIVE_INFINITY }: WarmOptions) {
     this.#start = start;
-    this.#most = most;
-    this.#taken = taken;
+    this.#room = room;
     this.#line = new StartLine({
       atOnce: STARTS_AT_ONCE,
       atOncePerOwner: STARTS_PER_OWNER,
-      waitingPerOwner: most,
       heldMs: START_HELD_MS,
       patienceMs,
       pace,
     });
   }
 
-  /** Processes there are now: taken and waiting. */
-  get size(): number {
-    return this.#taken.size + this.#warm.size;
+  /** How many wait for a client. */
+  get waiting(): number {
+    return this.#warm.size;
   }
 
   /**
-   * Gives one that nobody has spoken to yet to `greet`, when it is its turn, and settles as that does; it is counted until
-   * nothing is left of it. Rejects with QUEUE_FULL when all there may be are taken or waited for, with
-   * BACKEND_UNAVAILABLE after `close` or too long a wait.
+   * Gives one that nobody has spoken to yet to `greet`, when it is its turn, and settles as that does; whoever opens it ends
+   * it. Rejects with BACKEND_UNAVAILABLE after `close` or too long a wait.
    */
   async open<T>({ greet, ...turn }: Opening<P, T>): Promise<T> {
-    if (this.#taken.size + this.#claims.size >= this.#most) throw processLimit(this.#most);
-    const claim = Symbol();
-    this.#claims.add(claim);
-    const start = (): Promise<T> => {
-      this.#claims.delete(claim);
-      return greet(this.#take());
-    };
-    try {
-      const opened = await this.#line.take({ ...turn, start });
-      this.#refill();
-      return opened;
-    } finally {
-      this.#claims.delete(claim);
-    }
+    const opened = await this.#line.take({ ...turn, start: () => greet(this.#take()) });
+    this.#refill();
+    return opened;
   }
 
   /** Ends those that nobody has taken. Resolves when nothing is left of them; none is started after. */
@@ -121,10 +97,7 @@ export class WarmProcesses<P extends OwnProcess> {
     if (this.#isClosed) throw backendUnavailable('closed by the gateway', { delivered: 'no' });
     const [waiting] = this.#warm.keys();
     if (waiting !== undefined) this.#forget(waiting);
-    const process = waiting ?? this.#start();
-    this.#taken.add(process);
-    process.closed$.subscribe(() => void process.close().then(() => this.#taken.delete(process)));
-    return process;
+    return waiting ?? this.#start();
   }
 
   /** Starts those that are to wait for the next clients, once nobody is starting who needs the processor more. */
@@ -132,8 +105,7 @@ export class WarmProcesses<P extends OwnProcess> {
     while (
       !this.#isClosed &&
       this.#line.starting + this.#line.waiting === 0 &&
-      this.#warm.size < LIMITS.warmProcesses &&
-      this.#taken.size + this.#claims.size + this.#warm.size < this.#most
+      this.#warm.size < Math.min(LIMITS.warmProcesses, this.#room())
     ) {
       const process = this.#start();
       const idle = setTimeout(() => this.#drop(process), WARM_IDLE_MS);
