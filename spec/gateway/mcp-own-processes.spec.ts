@@ -8,6 +8,7 @@ import { type LegacyClient, ModernClient, requestText, textOf } from '../journey
 import type { OpenStream } from '../journeys/mcp-wire.ts';
 import {
   ASKABLE,
+  allGone,
   count,
   isAnswer,
   isQuestion,
@@ -180,6 +181,7 @@ test('a session can be ended while there is no shared process, and its process e
   await stage.lose();
   assert.ok((await going.close()) < 300);
   await stage.settlesAt(1);
+  await allGone(pids.slice(0, 1)); // which is told of before it has ended
   assert.equal(pids.map(isRunning), [false, true]);
   assert.equal([await count(going), await count(staying)], ['404 -32001', '1']);
 });
