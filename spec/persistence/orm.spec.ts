@@ -1,7 +1,9 @@
 // One pool and its end.
 
+import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
+import { driverErrorOf } from '../../src/persistence/driver-error.ts';
 import { connectOrm } from '../../src/persistence/orm.ts';
 import { suite } from '../helpers/suite.ts';
 import { connectOptions } from './databases/connect-options.ts';
@@ -25,6 +27,16 @@ test('knows when its database last answered', async () => {
   assert.ok(lastHeardAt() >= askedAt && lastHeardAt() <= performance.now());
   await close();
 });
+
+for (const end of ['close', 'destroy'] as const) {
+  test(`opens nothing anew for a statement that comes after ${end}`, async () => {
+    const { connection, ...orm } = await connectOrm(sqlite, connectOptions('sqlite://'));
+    await orm[end]();
+    await turn();
+    const refused = await connection.execute('select 1').catch((thrown: unknown) => thrown);
+    assert.is(driverErrorOf(refused)?.code, 'ECONNRESET', 'as if the database were away');
+  });
+}
 
 test('does not read the variables that configure MikroORM elsewhere', async () => {
   process.env.MIKRO_ORM_DB_NAME = '/nowhere/else.db';

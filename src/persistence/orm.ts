@@ -39,9 +39,14 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
     ...database.options(options),
   });
   const connection = orm.em.getConnection();
+  const close = (): Promise<void> => {
+    // It would connect anew for the next statement of whatever is under way, and nobody would close that.
+    connection.connect = () => Promise.reject(ended());
+    return orm.close(true);
+  };
   const destroy = () => {
     sockets.destroy();
-    void orm.close(true).catch(() => {
+    void close().catch(() => {
       // Nothing waits for it: its sockets are gone.
     });
   };
@@ -53,7 +58,12 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
     destroy();
     throw thrown;
   }
-  return { orm, tables, connection, lastHeardAt: () => heardAt, close: () => orm.close(true), destroy };
+  return { orm, tables, connection, lastHeardAt: () => heardAt, close, destroy };
+}
+
+/** What comes too late meets a connection that is gone. */
+function ended(): Error {
+  return Object.assign(new Error('its pool was closed'), { code: 'ECONNRESET' });
 }
 
 /** Logs nothing: MikroORM tells its logger of every statement that was answered. Those that failed may have had no answer. */
