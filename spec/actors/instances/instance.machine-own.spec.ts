@@ -1,6 +1,7 @@
 // What stands alone at an instance, which are the processes of single clients: it goes on when the shared process does not, and
 // ends with its instance, or when somebody has that restarted.
 
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import { LIMITS, OWN_BOUNDS } from '../../../src/domain/limits.ts';
@@ -186,6 +187,27 @@ check('ends although the actor of its instance broke', async (stage) => {
   assert.is(scripted.isClosed, false);
   await stage.ref.endOwn();
   assert.is(scripted.isClosed, true);
+});
+
+check('is waited for 30 s then, too', async (stage) => {
+  const { scripted } = await open(stage, await stage.healthy(withOwn()));
+  scripted.closesSlowly = true;
+  stage.actor.stop();
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  try {
+    let isOver = false;
+    const ending = stage.ref.endOwn().then(() => {
+      isOver = true;
+    });
+    mock.timers.tick(LIMITS.drainMs - 1);
+    await settled();
+    assert.is(isOver, false);
+    mock.timers.tick(1);
+    await ending;
+  } finally {
+    mock.timers.reset();
+    scripted.finishClosing();
+  }
 });
 
 check(

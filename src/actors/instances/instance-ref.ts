@@ -1,7 +1,7 @@
 // The typed handle of one instance: the only way to it from outside the actors. Reads its snapshot, sends it commands.
 // It is also what strategies choose among: reading a number costs nothing, because the snapshot is at hand.
 
-import { defer, type Observable, throwError } from 'rxjs';
+import { defer, firstValueFrom, from, type Observable, race, throwError, timer } from 'rxjs';
 import type { Candidate } from '../../balancing/strategy.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
 import { notConnected } from '../../domain/backend-errors.ts';
@@ -142,9 +142,9 @@ export class InstanceRef implements Candidate {
     }
   }
 
-  /** Ends those that stand alone. Its actor does, unless that broke. Resolves when nothing is left of them; never rejects. */
-  endOwn(): Promise<void> {
-    return this.#own.end();
+  /** Ends those that stand alone. Its actor does, unless that broke. Resolves when they are gone, at the latest after LIMITS.drainMs. */
+  async endOwn(): Promise<void> {
+    await firstValueFrom(race(from(this.#own.end()), timer(LIMITS.drainMs)));
   }
 
   /** Hot, no replay: what becomes of those conversations, `upstream.*`. */
