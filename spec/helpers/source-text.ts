@@ -1,8 +1,6 @@
 // Takes a TypeScript file apart far enough for the tidy rules: what is code, what is comment, what does it import.
 // A scanner of 60 lines, not a parser: it knows comments, strings, templates and regular expressions, nothing else.
 
-import { stripTypeScriptTypes } from 'node:module';
-
 /** One file, seen four ways. `code` and `comments` are as long as `text`, so that offsets and lines are the same. */
 export interface Source {
   /** From the root of the repository, with `/`: `src/balancing/pool.ts`. */
@@ -25,12 +23,6 @@ export function readSource(path: string, text: string): Source {
 /** The line of an offset, counted from 1. */
 export function lineAt(text: string, offset: number): number {
   return text.slice(0, offset).split('\n').length;
-}
-
-/** Whether anything runs in this file: a function, a class, an arrow. Types, interfaces and tables of constants do not. */
-export function hasBehaviour(source: Source): boolean {
-  const javaScript = separate(stripTypeScriptTypes(source.text)).code;
-  return /\bfunction\b|\bclass\b|=>/.test(javaScript);
 }
 
 const importForms = [

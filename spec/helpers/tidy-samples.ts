@@ -89,21 +89,6 @@ export const samples: Readonly<Record<string, Sample>> = {
       ['spec/helpers/a.ts', ''],
     ],
   },
-  'every source file with behaviour has a spec at the mirrored path': {
-    beside: [['spec/actors/known.spec.ts', '']],
-    bad: [
-      ['src/actors/unknown.ts', 'export function a() {}'],
-      ['src/gateway.ts', 'export class Gateway {}'],
-      ['src/actors/arrow.ts', 'export const a = () => 1;'],
-    ],
-    good: [
-      ['src/actors/known.ts', 'export function a() {}'],
-      ['src/balancing/index.ts', 'export const table = [() => 1];'],
-      ['src/balancing/strategy.ts', '// No function here.\nexport type A = (b: string) => string;'],
-      ['src/domain/limits.ts', `export const LIMITS = { note: 'a class => of its own' } as const;`],
-      ['src/persistence/migrations/sqlite/one.ts', 'export class One {}'],
-    ],
-  },
   'a source file starts with a comment that says what it owns': {
     bad: [['src/gateway.ts', `\nimport { b } from './b.ts';`]],
     good: [
@@ -111,11 +96,11 @@ export const samples: Readonly<Record<string, Sample>> = {
       ['src/gateway.ts', '/* Owns. */'],
     ],
   },
-  'a source file has at most 280 lines': {
-    bad: [['src/gateway.ts', '// line\n'.repeat(281)]],
+  'a source file has at most 450 lines': {
+    bad: [['src/gateway.ts', '// line\n'.repeat(451)]],
     good: [
-      ['src/gateway.ts', '// line\n'.repeat(280)],
-      ['spec/gateway.spec.ts', '// line\n'.repeat(281)],
+      ['src/gateway.ts', '// line\n'.repeat(450)],
+      ['spec/gateway.spec.ts', '// line\n'.repeat(451)],
     ],
   },
   'no file is called utils': {
