@@ -92,6 +92,18 @@ test('fails a suite without a test', async () => {
   assert.match(result.failures.join(), 'suite "sample" has no test');
 });
 
+test('runs the system tier only when it is asked for by name', async () => {
+  const files = {
+    'system/a.spec.ts': `test('a', () => {}); test.run();`,
+    'b.spec.ts': `test('b', () => {}); test.run();`,
+  };
+  const root = join(folder, 'tiers');
+  const lastLine = async (...args: string[]) => (await runSamples(root, files, args)).lines.at(-1);
+  assert.is(await lastLine(), '1 passed, 0 failed, 0 skipped');
+  assert.is(await lastLine('system/'), '1 passed, 0 failed, 0 skipped');
+  assert.is(await lastLine('system/', 'b.spec'), '2 passed, 0 failed, 0 skipped');
+});
+
 test('fails a file without a suite', async () => {
   const result = await run('', '');
   assert.equal(counts(result), { passed: 0, failed: 1, skipped: 0 });

@@ -9,6 +9,7 @@ import { rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { MemoryLimit } from './memory-limit.ts';
 
 /** The program's front door. */
 export const binPath = fileURLToPath(new URL('../../bin/stagedoor.mjs', import.meta.url));
@@ -25,6 +26,8 @@ export interface ProgramOptions {
   readonly folder?: string;
   /** What it reads from standard input. Default: nothing. */
   readonly input?: string;
+  /** The memory that it and its children may use. Default: all there is. */
+  readonly memory?: MemoryLimit;
 }
 
 /** What a gateway is here unless a spec says otherwise: on this machine, in memory, and nobody has to log in. */
@@ -63,10 +66,11 @@ export class Program {
   #hasEnded = false;
   #listeners = new Set<() => void>();
 
-  constructor(words: readonly string[], { env = {}, folder, input }: ProgramOptions = {}) {
+  constructor(words: readonly string[], { env = {}, folder, input, memory }: ProgramOptions = {}) {
     this.home = mkdtempSync(join(tmpdir(), 'stagedoor-home-'));
     this.#strangeAnswers = join(this.home, 'strange-answers');
-    this.process = spawn(process.execPath, [binPath, ...words], {
+    const [file, ...args] = [...entering(memory), process.execPath, binPath, ...words];
+    this.process = spawn(file ?? '', args, {
       cwd: folder ?? this.home,
       env: {
         PATH: process.env.PATH ?? '',
@@ -192,6 +196,11 @@ export class Program {
       again();
     });
   }
+}
+
+/** What starts the rest of the command line inside the limit; it replaces itself by it. */
+function entering(memory: MemoryLimit | undefined): readonly string[] {
+  return memory === undefined ? [] : ['/bin/sh', '-c', `echo $$ > "$0" && exec "$@"`, memory.processes];
 }
 
 /** Runs a command line to its end. */

@@ -13,7 +13,7 @@ import { closeRunFolder, currentRunFolder } from './run-folder.ts';
 import { giveSecondChance } from './second-chance.ts';
 
 const defaultTimeoutMs = 120_000;
-const journeyTimeoutMs = 300_000;
+const longTimeoutMs = 300_000;
 
 /** Runs every chosen file and prints. Zero passed and zero failed means that nothing was run, which is no success. */
 export async function runSpecs(options: RunOptions): Promise<Totals> {
@@ -25,8 +25,7 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
   const waiting = [...names];
 
   const runOne = async (name: string, note = ''): Promise<FileResult> => {
-    const timeoutMs =
-      options.timeoutMs ?? (name.startsWith('journeys/') ? journeyTimeoutMs : defaultTimeoutMs);
+    const timeoutMs = options.timeoutMs ?? (isLong(name) ? longTimeoutMs : defaultTimeoutMs);
     const limits = { timeoutMs, graceMs: options.graceMs };
     let child: ChildProcess | undefined;
     const result = await runFile(join(options.root, name), limits, (started) => {
@@ -66,15 +65,27 @@ export function isSuccess({ passed, failed }: Totals): boolean {
   return failed === 0 && passed > 0;
 }
 
-/** The chosen spec files, with `/` on every system; journeys first, because they take longest. */
+/**
+ * The chosen spec files, with `/` on every system; journeys first, because they take longest. The system tier, attacks inside
+ * a memory limit and the like, runs only when a filter names its folder.
+ */
 async function findSpecs({ root, filters }: RunOptions): Promise<string[]> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
   const names = entries
     .filter((entry) => entry.isFile() && entry.name.endsWith('.spec.ts'))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/'))
-    .filter((name) => filters.length === 0 || filters.some((filter) => `spec/${name}`.includes(filter)));
-  const rank = (name: string): number => (name.startsWith('journeys/') ? 0 : 1);
+    .filter((name) => filters.length === 0 || filters.some((filter) => `spec/${name}`.includes(filter)))
+    .filter((name) => !isSystem(name) || filters.some((filter) => filter.includes('system/')));
+  const rank = (name: string): number => (isLong(name) ? 0 : 1);
   return names.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
+}
+
+function isSystem(name: string): boolean {
+  return name.startsWith('system/');
+}
+
+function isLong(name: string): boolean {
+  return isSystem(name) || name.startsWith('journeys/');
 }
 
 /** The spec processes lead groups of their own and do not hear Ctrl-C: an interrupted run ends them itself. */
