@@ -61,7 +61,7 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
     orm.destroy();
     throw explain(parsed, thrown);
   }
-  const reconnect = () => connect(parsed, connectOptions(parsed, timeoutMs));
+  const reconnect = isInMemory(parsed) ? undefined : () => connect(parsed, connectOptions(parsed, timeoutMs));
   const { file } = parsed.description;
   const isInPlace = file === undefined ? undefined : fileIdentity(file);
   const session = new OrmSession({ database: parsed.database, orm, reconnect, timeoutMs, isInPlace });

@@ -4,7 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { type Delivered, databaseUnavailable, GatewayError } from '../domain/errors.ts';
+import { type Delivered, databaseUnavailable, GatewayError, hasCode } from '../domain/errors.ts';
 import type { Database } from './database.ts';
 import { driverErrorOf, withoutValues } from './driver-error.ts';
 import type { Tables } from './entities/index.ts';
@@ -14,6 +14,11 @@ import { Turns } from './turns.ts';
 /** The one row of the table `revision`. */
 export const REVISION = 'registry';
 
+/** The row of the table `settings` that a probe writes and deletes. */
+const PROBE = 'probe';
+/** About the largest row that is usual. */
+const PROBE_BYTES = 64 * 1024;
+
 /** Longest pause before a statement that met another one is tried again, in ms. */
 const LONGEST_PAUSE_MS = 50;
 /** Longest wait of close() for what was asked for before, in ms: a program that ends does not wait for a silent server. */
@@ -22,8 +27,8 @@ const CLOSE_MS = 2_000;
 export interface SessionParts {
   readonly database: Database;
   readonly orm: Orm;
-  /** Another one like `orm`, when its server went silent. */
-  readonly reconnect: () => Promise<Orm>;
+  /** Opens another one like `orm`. Absent for a database in memory, which would be an empty one afterwards. */
+  readonly reconnect?: (() => Promise<Orm>) | undefined;
   /** Longest time of one operation, waiting for its turn included, in ms. */
   readonly timeoutMs: number;
   /** Of a database that is a file: whether it is still where it was opened. */
@@ -51,6 +56,8 @@ export class OrmSession {
   #connecting: Promise<Orm> | undefined;
   /** A transaction whose connection was lost never gives it back, and a pool that closes in order waits for all of them. */
   #hasLostConnection = false;
+  /** The file could not take the last change: an answer to a question says little then. */
+  #refusesChanges = false;
   #isClosed = false;
 
   constructor(parts: SessionParts) {
@@ -70,7 +77,7 @@ export class OrmSession {
 
   /** Runs one statement that changes something and stands alone. */
   writeAlone<T>(work: Work<T>): Promise<T> {
-    return this.#within(this.#everybody, (em, tables, operation) => {
+    return this.#changing(this.#everybody, (em, tables, operation) => {
       operation.delivered = 'unknown';
       return work(em, tables);
     });
@@ -78,7 +85,7 @@ export class OrmSession {
 
   /** Runs a transaction that nobody outside needs to hear of. */
   write<T>(work: Work<T>): Promise<T> {
-    return this.#within(this.#writers, (em, tables, operation) =>
+    return this.#changing(this.#writers, (em, tables, operation) =>
       em.transactional(async (inner) => {
         const result = await work(inner, tables);
         // The commit is next. Until then nothing has happened, and without it nothing will.
@@ -118,6 +125,25 @@ export class OrmSession {
     }
   }
 
+  /**
+   * Shows that the database answers. A file that had no room for the last change still answers questions: it also has to
+   * take a large row first, since a small one may fit into what the journal has already.
+   */
+  async probe(): Promise<void> {
+    if (!this.#refusesChanges) {
+      await this.run((em, { revision }) =>
+        em.findOneOrFail(revision, { name: REVISION }, { disableIdentityMap: true }),
+      );
+      return;
+    }
+    const row = { name: PROBE, value: 'x'.repeat(PROBE_BYTES) };
+    await this.write(async (em, { settings }) => {
+      await em.nativeDelete(settings, { name: PROBE });
+      await em.insert(settings, row);
+    });
+    await this.writeAlone((em, { settings }) => em.nativeDelete(settings, { name: PROBE }));
+  }
+
   /** Writes that were asked for before are finished first, within 2 s. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
@@ -137,6 +163,17 @@ export class OrmSession {
     } finally {
       timer.abort();
       this.#orm = undefined;
+    }
+  }
+
+  async #changing<T>(turns: Turns | undefined, work: OperationWork<T>): Promise<T> {
+    try {
+      const result = await this.#within(turns, work);
+      this.#refusesChanges = false;
+      return result;
+    } catch (thrown) {
+      this.#refusesChanges = this.database.isFile && hasCode(thrown, 'DATABASE_UNAVAILABLE');
+      throw thrown;
     }
   }
 
@@ -167,15 +204,17 @@ export class OrmSession {
   async #attempts<T>(work: OperationWork<T>, operation: Operation): Promise<T> {
     for (;;) {
       try {
-        const { orm, tables } = this.#orm ?? (await this.#connected());
+        // Before a new connection is opened: SQLite would create a file that is missing.
         if (this.#parts.isInPlace?.() === false) throw databaseUnavailable(new Error(MOVED));
+        const { orm, tables } = this.#orm ?? (await this.#connected());
         return await work(orm.em.fork(), tables, operation);
       } catch (thrown) {
         const facts = thrown instanceof GatewayError ? undefined : driverErrorOf(thrown);
         const trouble = facts === undefined ? undefined : this.#parts.database.trouble(facts);
         if (trouble === undefined) throw withoutValues(thrown, facts);
         if (trouble !== 'conflict') {
-          this.#hasLostConnection = !this.#parts.database.isFile;
+          if (this.#parts.database.isFile) this.#dropConnection();
+          else this.#hasLostConnection = true;
           throw databaseUnavailable(withoutValues(thrown, facts), operation.delivered);
         }
         // What met another one was undone by the database.
@@ -188,21 +227,30 @@ export class OrmSession {
 
   /**
    * A pool whose connections all wait for a silent server would stay full for ever. A server that answered somebody
-   * meanwhile is slow or busy: others are at work on that pool.
+   * meanwhile is slow or busy: others are at work on that pool. The one connection of a file has nobody else at work.
    */
   #letGoOfSilence({ startedAt }: Operation): void {
     const { database, timeoutMs } = this.#parts;
-    if (database.isFile || startedAt === undefined) return;
+    if (startedAt === undefined) return;
     const quietSince = Math.max(startedAt, this.#orm?.lastHeardAt() ?? 0);
-    if (performance.now() - quietSince <= timeoutMs / 2) return;
+    if (!database.isFile && performance.now() - quietSince <= timeoutMs / 2) return;
+    this.#dropConnection();
+  }
+
+  /**
+   * The next operation opens a new connection. After SQLITE_FULL or SQLITE_IOERR the old one of a file cannot be used: SQLite has
+   * rolled back by itself, the rollback of the driver fails, and every later statement would wait for the end of that transaction.
+   */
+  #dropConnection(): void {
+    if (this.#parts.reconnect === undefined) return;
     this.#orm?.destroy();
     this.#orm = undefined;
   }
 
   #connected(): Promise<Orm> {
-    if (this.#isClosed) throw databaseUnavailable(new Error(CLOSED));
-    this.#connecting ??= this.#parts
-      .reconnect()
+    const { reconnect } = this.#parts;
+    if (this.#isClosed || reconnect === undefined) throw databaseUnavailable(new Error(CLOSED));
+    this.#connecting ??= reconnect()
       .then((orm) => {
         if (this.#isClosed) {
           orm.destroy();

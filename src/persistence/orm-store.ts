@@ -117,8 +117,8 @@ export class OrmStore implements Store {
     });
   }
 
-  async ping(): Promise<void> {
-    await this.revision();
+  ping(): Promise<void> {
+    return this.#session.probe();
   }
 
   close(): Promise<void> {

@@ -35,7 +35,7 @@ export interface Store {
   deleteTombstone(template: string, id: string): Promise<void>;
   /** Changes whenever anybody, on any node, changed the registry or the accounts; nothing else does. */
   revision(): Promise<number>;
-  /** Resolves when the store answers. */
+  /** Resolves when the store answers and, if it refused the last change as unavailable, takes changes again. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }
