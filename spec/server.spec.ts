@@ -1,7 +1,7 @@
 // The composition root with real sockets and in-process backends: what is up when, and in which order it ends.
 
 import { once } from 'node:events';
-import { access, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { access, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -114,6 +114,18 @@ test('starts no child when the port is taken', async () => {
   const error = await failure(start({ port: String(port), 'registry-file': file }));
   assert.instance(error, ListenError);
   assert.is(await exists(marker), false);
+});
+
+test('makes no database, key or first admin when the port is taken', async () => {
+  const blocker = createServer().listen(0, '127.0.0.1');
+  await once(blocker, 'listening');
+  cleanups.push(() => blocker.close());
+  const empty = await mkdtemp(join(folder, 'taken-'));
+  const { port } = blocker.address() as AddressInfo;
+  const env = { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' };
+  const error = await failure(start({ port: String(port) }, { folder: empty }, env));
+  assert.instance(error, ListenError);
+  assert.equal(await readdir(empty), []);
 });
 
 test('lets a call in flight finish while it is not ready any more and refuses new calls', async () => {

@@ -1,4 +1,4 @@
-// The composition root: config -> storage -> authentication -> gateway -> koa app -> listeners, and back in order at the end.
+// The composition root: config -> ports -> storage -> authentication -> gateway -> koa app, and back in order at the end.
 // What each part does is its own business; signals and exit codes are the command line's.
 
 import { type Logger, pino } from 'pino';
@@ -9,7 +9,7 @@ import type { Config } from './config.ts';
 import { logDatabase } from './database-log.ts';
 import type { GatewayEvent } from './domain/events.ts';
 import { Gateway } from './gateway.ts';
-import { createApp } from './http/app.ts';
+import { createApp, createStartingApp } from './http/app.ts';
 import { openListeners } from './listeners.ts';
 import { claimNode } from './node-claim.ts';
 import { type RegistryContents, readRegistryFile } from './persistence/registry-file.ts';
@@ -79,6 +79,10 @@ async function start(
   // Before anything is open: a document that cannot be read must not leave a half-started gateway.
   const document =
     config.registryFile === undefined ? undefined : await readRegistryFile(config.registryFile);
+  // Before anything is made: a second start by mistake must leave no database, no first admin and no children behind.
+  let serve = createStartingApp();
+  const listeners = await openListeners(config, (request, response) => serve(request, response));
+  onUndo(() => listeners.close(0));
   const storage = await openStorage(config, {
     folder,
     migrations: 'apply',
@@ -117,18 +121,20 @@ async function start(
     log,
     build,
   });
-  const listeners = await openListeners(config, app.callback());
-  onUndo(() => listeners.close(0));
   const claim = storage.file === undefined ? undefined : await claimNode(storage.file, config.nodeId);
   onUndo(async () => claim?.release());
-  // After the ports are ours: a second start by mistake must not start every child a second time.
   options.onFacts?.(gateway.events$);
   const problems: string[] = [];
   const loaded = gateway.load(async () => {
     tellRestored(gateway, log);
     if (document !== undefined) problems.push(...(await takeIn(document, gateway, log)));
   });
-  const [announced] = await Promise.all([welcome(), loaded]);
+  const accountsAreReady = welcome().then((announcements) => {
+    // From here on a login with the right password succeeds.
+    serve = app.callback();
+    return announcements;
+  });
+  const [announced] = await Promise.all([accountsAreReady, loaded]);
 
   const close = async (): Promise<void> => {
     const drained = gateway.close(); // from here on it is not ready and refuses new calls

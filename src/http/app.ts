@@ -22,7 +22,7 @@ import { accessLog } from './middleware/access-log.ts';
 import { admit } from './middleware/admit.ts';
 import { auditTrail } from './middleware/audit-trail.ts';
 import { body } from './middleware/body.ts';
-import { errors } from './middleware/errors.ts';
+import { errors, refuse } from './middleware/errors.ts';
 import { guard } from './middleware/guard.ts';
 import { handle } from './middleware/handle.ts';
 import { knownPath } from './middleware/known-path.ts';
@@ -31,8 +31,11 @@ import { requestId } from './middleware/request-id.ts';
 import { rpcErrors } from './middleware/rpc-errors.ts';
 import { unmatched } from './middleware/unmatched.ts';
 import { createProxies } from './proxies.ts';
+import { json } from './reply.ts';
+import { respond } from './respond.ts';
 import type { Route, Services } from './route.ts';
 import { ROUTES } from './routes/index.ts';
+import { startingReply } from './routes/liveness.ts';
 
 /** How an app is made. */
 export interface AppOptions {
@@ -135,6 +138,20 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     },
     closeStreams: () => streams.close(),
   };
+}
+
+/**
+ * Answers while there is no gateway yet behind a port that is open: 503 with Retry-After, and `/livez` as ever. Its callers are
+ * not in the log.
+ */
+export function createStartingApp(): RequestListener {
+  const app = new Koa<RequestState, Record<never, never>>();
+  app.use(requestId());
+  app.use((context) => {
+    if (context.path === '/livez') respond(context, json(200, { status: 'alive' }));
+    else refuse(context, startingReply(context.state.requestId));
+  });
+  return app.callback();
 }
 
 function readerOf({ speaks, reader = 'koa-body' }: Route): NonNullable<Route['reader']> | 'bytes' {

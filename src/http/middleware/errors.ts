@@ -45,7 +45,7 @@ export function refuse(context: HttpContext, reply: BytesReply): void {
 }
 
 /** `WWW-Authenticate` where other credentials would help. Retry-After only when the call certainly did not happen. Source: decisions, "Errors". */
-function headersOf(error: GatewayError): string[] {
+export function headersOf(error: GatewayError): string[] {
   const { allow, retryAfterSeconds, challenge } = error.facts;
   const headers: string[] = [];
   if (challenge) headers.push('WWW-Authenticate', 'Bearer');

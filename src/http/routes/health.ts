@@ -3,6 +3,7 @@
 
 import Type from 'typebox';
 import { databaseUnavailable } from '../../domain/errors.ts';
+import { headersOf } from '../middleware/errors.ts';
 import { TemplateParams } from '../path-params.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
@@ -61,7 +62,8 @@ export const healthRoutes: readonly Route[] = [
       const health = serverHealthView(gateway, await gateway.databaseStatus());
       if (health.database === 'connected') return json(200, health);
       // It is no refusal, so it does not leave as an error: everything else in it is true.
-      return json(503, { ...health, ...errorBody(databaseUnavailable(undefined), request.id) });
+      const error = databaseUnavailable(undefined);
+      return json(503, { ...health, ...errorBody(error, request.id) }, { headers: headersOf(error) });
     },
   }),
 ];

@@ -2,8 +2,9 @@
 // absence no restart mends. Source: decisions, "Liveness".
 
 import Type from 'typebox';
-import { gatewayStarting, shuttingDown } from '../../domain/errors.ts';
-import { json } from '../reply.ts';
+import { type GatewayError, gatewayStarting, shuttingDown } from '../../domain/errors.ts';
+import { headersOf } from '../middleware/errors.ts';
+import { type BytesReply, json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { errorBody } from '../views/error-body.ts';
 
@@ -32,11 +33,17 @@ export const livenessRoutes: readonly Route[] = [
     errors: ['SHUTTING_DOWN', 'NO_HEALTHY_INSTANCE'],
     handler: ({ request }, { gateway }) => {
       if (gateway.accepting) return json(200, { status: 'ready' });
-      const isStarting = gateway.phase === 'starting';
-      return json(503, {
-        status: isStarting ? 'starting' : 'shutting down',
-        ...errorBody(isStarting ? gatewayStarting() : shuttingDown(), request.id),
-      });
+      if (gateway.phase === 'starting') return startingReply(request.id);
+      return refusal('shutting down', shuttingDown(), request.id);
     },
   }),
 ];
+
+/** What `/readyz` says during the start, and every path while there are no accounts yet. */
+export function startingReply(requestId: string): BytesReply {
+  return refusal('starting', gatewayStarting(), requestId);
+}
+
+function refusal(status: 'starting' | 'shutting down', error: GatewayError, requestId: string): BytesReply {
+  return json(503, { status, ...errorBody(error, requestId) }, { headers: headersOf(error) });
+}
