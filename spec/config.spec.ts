@@ -47,6 +47,7 @@ test('has the documented defaults when nothing is set', () => {
     trustedProxies: [],
     deniedNetworks: DENIED_NETWORKS,
     requestBodyBytes: 4_194_304,
+    files: [],
     warnings: [],
   });
 });

@@ -107,6 +107,7 @@ async function open(
     store: new MemoryStore(),
     file: undefined,
     initialPasswordFile: join(folder, 'initial-admin-password'),
+    protectedPaths: [],
     signingSecret: async () => signing,
   };
   const log = pino({ level: 'trace' }, sink);

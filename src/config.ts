@@ -58,6 +58,8 @@ export interface Config {
   readonly trustedProxies: readonly string[];
   readonly deniedNetworks: readonly string[];
   readonly requestBodyBytes: number;
+  /** Absolute paths of gateway.yaml and of the files that secrets came from, as far as they were read. */
+  readonly files: readonly string[];
   /** One line each, for the log: settings that have no effect. */
   readonly warnings: readonly string[];
   /** Every setting as `stagedoor config` prints it. */
@@ -136,6 +138,7 @@ export function loadConfig(input: SourcesInput): Config {
     trustedProxies: read(SETTINGS.trustedProxies),
     deniedNetworks: read(SETTINGS.deniedNetworks),
     requestBodyBytes: read(SETTINGS.requestBody),
+    files: sources.files,
     warnings: [...warnings, ...unknownVariables(input.env ?? {})],
     rows,
   };

@@ -9,6 +9,7 @@ import type { BalancerPolicy } from './domain/policy.ts';
 import type { TemplateSettings } from './domain/template.ts';
 import type { RevisionNews } from './persistence/revision-watch.ts';
 import type { Store } from './persistence/store.ts';
+import type { ProtectedPath } from './templates/command-exposure.ts';
 import type { InProcessHandler } from './transports/transport.ts';
 
 export type { CallResult, ListResult, RequestOptions } from './actors/calls/requests.ts';
@@ -30,6 +31,8 @@ export interface GatewayOptions {
   readonly templates?: readonly string[];
   /** CIDR ranges that no backend connection may reach. Default: link-local and cloud metadata. */
   readonly deniedNetworks?: readonly string[];
+  /** Files and folders that no command may be handed, besides the file of the store. Default: none. */
+  readonly protectedPaths?: readonly ProtectedPath[];
   /** Ms that calls in flight have to finish when the gateway closes. Default 25 000. */
   readonly graceMs?: number;
   /** Sessions of MCP clients: how many at a time, all templates together, and after how many ms without a message and

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { hasCode, shuttingDown } from './domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
 import { checkedChange, defineInstance } from './domain/registration.ts';
-import { duplicateServer, endpointNotAllowed } from './domain/registry-errors.ts';
+import { commandExposes, duplicateServer, endpointNotAllowed } from './domain/registry-errors.ts';
 import {
   changedSettings,
   type LoadBalancerChange,
@@ -25,6 +25,7 @@ import { Inventory, type StoredRegistry } from './registry/inventory.ts';
 import type { RegisterOptions, Registration, RegistryParts } from './registry/registry-types.ts';
 import { Turns } from './registry/turns.ts';
 import { untilHealthy } from './registry/until-healthy.ts';
+import { exposureOf } from './templates/command-exposure.ts';
 import { deniedAddress } from './transports/network-guard.ts';
 
 export type { RegisterOptions, Registration } from './registry/registry-types.ts';
@@ -63,7 +64,8 @@ export class Registry {
 
   /**
    * Stores an instance and starts it; one with the same id in the template is replaced in place. VALIDATION_ERROR;
-   * DUPLICATE_SERVER when a file entry would replace what did not come from one, ENDPOINT_NOT_ALLOWED for a denied address.
+   * DUPLICATE_SERVER when a file entry would replace what did not come from one, ENDPOINT_NOT_ALLOWED for a denied address,
+   * COMMAND_NOT_ALLOWED for a command that is handed a protected path.
    */
   async register(
     template: string,
@@ -72,7 +74,8 @@ export class Registry {
   ): Promise<Registration> {
     const input = checkedInstance(template, written, options);
     const { member, replaced } = await this.#change(async () => {
-      this.#define(template, input, options); // nothing is stored for an instance that cannot be
+      // Nothing is stored for an instance that cannot be.
+      await this.#refuseExposing(this.#define(template, input, options));
       await this.#settle(template, options.loadBalancer ?? {});
       const definition = await this.#save(template, input, options);
       const before = this.find(template, definition.id);
@@ -233,6 +236,11 @@ export class Registry {
     if (endpoint === undefined || isDenied === undefined) return;
     const address = deniedAddress(endpoint, isDenied);
     if (address !== undefined) throw endpointNotAllowed(`The address ${address} lies in a denied network.`);
+  }
+
+  async #refuseExposing(definition: InstanceDefinition): Promise<void> {
+    const exposure = await exposureOf(definition, this.#parts.protectedPaths ?? []);
+    if (exposure !== undefined) throw commandExposes(exposure);
   }
 
   /** Stores the instance; when its server id was given away on another node, that is taken in and it gets another. */

@@ -12,6 +12,7 @@ import type { DatabaseDescription } from './persistence/database-url.ts';
 import { describeDatabase, openStore } from './persistence/open.ts';
 import type { Store } from './persistence/store.ts';
 import { createVault } from './persistence/vault.ts';
+import type { ProtectedPath } from './templates/command-exposure.ts';
 
 /** An open database with what belongs to it. */
 export interface Storage {
@@ -22,6 +23,8 @@ export interface Storage {
   readonly file: string | undefined;
   /** Where the password of the first admin is written when nobody reads along; of this database alone. */
   readonly initialPasswordFile: string;
+  /** What no command may be handed, besides the database and what lies beside it. */
+  readonly protectedPaths: readonly ProtectedPath[];
 }
 
 export interface StorageOptions {
@@ -54,10 +57,16 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
     ...(keys.length === 0 ? {} : { vault: createVault(keys) }),
   });
   const stateFolder = config.stateFolder ?? (file === undefined ? userStateFolder(env) : dirname(file));
+  const initialPasswordFile = join(stateFolder, passwordFileName(description));
   return {
     store,
     file,
-    initialPasswordFile: join(stateFolder, passwordFileName(description)),
+    initialPasswordFile,
+    protectedPaths: [
+      { path: initialPasswordFile, what: 'the file of the first password of `admin`' },
+      { path: stateFolder, what: 'the state folder of this gateway' },
+      ...config.files.map((path) => ({ path, what: 'the configuration of this gateway' })),
+    ],
     signingSecret: async () => local ?? sharedSecret(store),
   };
 }

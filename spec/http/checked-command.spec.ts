@@ -52,6 +52,13 @@ test('is the only thing that is checked', () => {
   assert.is(check(endpoint, { auth: off }), endpoint);
 });
 
+test('is forced by an admin only', () => {
+  const wanted = { command: 'serve', args: ['--root', 'here'], force: true };
+  assert.is(check(wanted), 'INSUFFICIENT_PERMISSIONS');
+  assert.is(check(wanted, { principal: who('admin') }), wanted);
+  assert.is(check(wanted, { auth: off, request: local }), wanted);
+});
+
 test('comes from this machine while authentication is off, and from no page', () => {
   const wanted = { command: 'anything at all' };
   assert.is(check(wanted, { auth: off, request: local }), wanted);

@@ -29,6 +29,7 @@ test('reads each field by each of its names', () => {
     env_vars: { A: 'b' },
     headers: { 'X-A': 'b' },
     transport: 'http',
+    force: true,
     weight: 2,
     metadata: { zone: 'a' },
   };

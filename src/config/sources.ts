@@ -43,6 +43,8 @@ export interface Sources {
   file(names: SettingNames): Found | undefined;
   /** The first of flag, environment and file. */
   find(names: SettingNames): Found | undefined;
+  /** Absolute paths of the files that were read by now. */
+  readonly files: readonly string[];
 }
 
 /**
@@ -51,9 +53,11 @@ export interface Sources {
  */
 export function openSources(input: SourcesInput, keys: readonly string[]): Sources {
   const { flags = {}, env = {}, cwd, readFile = readTextFile } = input;
+  const files: string[] = [];
   const file = openFile();
 
   return {
+    files,
     flag,
     variable,
     environment,
@@ -113,7 +117,9 @@ export function openSources(input: SourcesInput, keys: readonly string[]): Sourc
 
   function tryRead(path: string, source: string): string | undefined {
     try {
-      return readFile(resolve(cwd, path));
+      const text = readFile(resolve(cwd, path));
+      if (text !== undefined && !files.includes(resolve(cwd, path))) files.push(resolve(cwd, path));
+      return text;
     } catch (thrown) {
       throw new ConfigError(
         `${source}: the file cannot be read (${codeOf(thrown) ?? 'unknown reason'})`,

@@ -42,4 +42,17 @@ export const ERROR_STATUS = {
   DATABASE_UNAVAILABLE: 503,
 } as const;
 
+/** A second status of a code. 403: it depends on who asks; 400: the same command is refused to everybody. Source: ADR 51. */
+export const OTHER_STATUS = { COMMAND_NOT_ALLOWED: 400 } as const satisfies Partial<
+  Record<keyof typeof ERROR_STATUS, number>
+>;
+
 export type ErrorCode = keyof typeof ERROR_STATUS;
+
+/** Every status with which a code may be answered. */
+export function statusesOf(code: ErrorCode): readonly number[] {
+  return [
+    ERROR_STATUS[code],
+    ...Object.entries(OTHER_STATUS).flatMap(([other, status]) => (other === code ? [status] : [])),
+  ];
+}

@@ -18,6 +18,8 @@ export interface ValidationItem {
 
 export interface ErrorFacts {
   readonly cause?: unknown;
+  /** When it is not that of the code: one of OTHER_STATUS. */
+  readonly status?: number;
   /** Set on every failure between the gateway and a backend or its database; decides about failover and Retry-After. */
   readonly delivered?: Delivered;
   /** Seconds after which a new try makes sense. */
@@ -58,7 +60,7 @@ export class GatewayError extends Error {
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
     this.name = 'GatewayError';
     this.code = code;
-    this.status = ERROR_STATUS[code];
+    this.status = facts.status ?? ERROR_STATUS[code];
     this.facts = facts;
   }
 

@@ -40,6 +40,8 @@ export const InstanceInput = Type.Object(
       ),
     ),
     transport: Type.Optional(Type.Enum(['http', 'sse', 'stdio'])),
+    /** The command may be handed what the gateway keeps for itself (ADR 51). Default false. */
+    force: Type.Optional(Type.Boolean()),
     weight: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_WEIGHT })),
     metadata: Type.Optional(
       Type.Record(Type.String({ pattern: '^[\\s\\S]{0,256}$' }), Type.Unknown(), ONLY_THESE_NAMES),
@@ -84,6 +86,8 @@ export interface InstanceDefinition {
   readonly workingDir?: string;
   readonly env: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string>>;
+  /** Its command may be handed what the gateway keeps for itself. Absent: it may not. */
+  readonly force?: true;
   readonly weight: number;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly source: InstanceSource;

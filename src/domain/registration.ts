@@ -91,6 +91,7 @@ export function defineInstance(
     ...(input.working_dir === undefined ? {} : { workingDir: input.working_dir }),
     env: { ...input.env_vars },
     headers: { ...input.headers },
+    ...(input.force === true ? { force: true } : {}),
     weight,
     metadata: checkedMetadata(input.metadata ?? {}, [...loc, 'metadata']),
     source: context.source,
@@ -135,12 +136,13 @@ function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Lo
 
 /** A field that would have no effect is a mistake of the caller, who believes that it has one. */
 function refuseUnused(input: InstanceInput, loc: Location): void {
-  const { endpoint, command, args, working_dir, env_vars, headers } = input;
+  const { endpoint, command, args, working_dir, env_vars, headers, force } = input;
   const isFilled = (field: object | undefined) => field !== undefined && Object.keys(field).length > 0;
   if (command === undefined) {
     if (isFilled(args)) throw configIncomplete('"args" are given, but the "command" is missing.');
     if (working_dir !== undefined)
       throw invalid([...loc, 'working_dir'], 'Only a command has a working directory');
+    if (force === true) throw invalid([...loc, 'force'], 'Only a command can be forced');
     if (isFilled(env_vars)) throw invalid([...loc, 'env_vars'], 'Only a command has environment variables');
   }
   if (endpoint === undefined && isFilled(headers)) {

@@ -1,5 +1,6 @@
 // Errors about what is registered: it is not there, or may not be. Who registers something is told which rule it broke.
 
+import { OTHER_STATUS } from './error-codes.ts';
 import { GatewayError } from './errors.ts';
 
 export function templateNotFound(template: string): GatewayError {
@@ -32,4 +33,9 @@ export function endpointNotAllowed(reason: string): GatewayError {
 
 export function commandNotAllowed(reason: string): GatewayError {
   return new GatewayError('COMMAND_NOT_ALLOWED', reason);
+}
+
+/** The command would be handed what the gateway keeps for itself; `reason` says what, as a sentence. */
+export function commandExposes(reason: string): GatewayError {
+  return new GatewayError('COMMAND_NOT_ALLOWED', reason, { status: OTHER_STATUS.COMMAND_NOT_ALLOWED });
 }

@@ -1,6 +1,7 @@
 // Checks what an embedding program makes a gateway with: a word that is none would break it later, at a moment when nobody
 // looks. The program itself reads its settings from config.ts, and comes here with what is right already.
 
+import { isAbsolute } from 'node:path';
 import { isJsonObject } from '../domain/json.ts';
 import { type BalancerPolicy, SESSION_FAILOVER, SESSION_SHARING, STRATEGY_NAMES } from '../domain/policy.ts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
@@ -81,6 +82,10 @@ const OPTIONS = membersOf<GatewayOptions>({
   policy: POLICY,
   templates: listOf(`names that match ${TEMPLATE_ID_PATTERN}`, (name) => NAME.test(name)),
   deniedNetworks: listOf('networks in CIDR form, like 10.0.0.0/8', isNetwork),
+  protectedPaths: {
+    expected: 'a list of { path, what }, each path absolute',
+    accepts: (value) => Array.isArray(value) && value.every(isProtectedPath),
+  },
   graceMs: milliseconds(0, LONGEST_GRACE_MS),
   sessions: SESSIONS,
   sealKey: {
@@ -101,6 +106,12 @@ const REGISTER_OPTIONS = membersOf<RegisterOptions>({
 });
 
 const CLOSE_OPTIONS = membersOf<CloseOptions>({ graceMs: milliseconds(0, LONGEST_GRACE_MS) });
+
+function isProtectedPath(value: unknown): boolean {
+  if (!isJsonObject(value)) return false;
+  const { path, what } = value;
+  return typeof path === 'string' && isAbsolute(path) && typeof what === 'string';
+}
 
 function isNetwork(text: string): boolean {
   try {

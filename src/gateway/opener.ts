@@ -1,7 +1,9 @@
 // How a gateway opens its instances: what it calls itself, where it may not go, how long it waits, what a command means.
 
+import { backendUnavailable } from '../domain/backend-errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { VERSION } from '../domain/version.ts';
+import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
 import { launchOf } from '../templates/launch.ts';
 import { type Open, type OpeningOptions, openingWith } from '../transports/opening.ts';
 import { Reaper } from '../transports/stdio/reaper.ts';
@@ -9,13 +11,27 @@ import { Reaper } from '../transports/stdio/reaper.ts';
 /** How the gateway introduces itself, to backends and to clients. */
 export const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
 
+export interface OpenerOptions extends Pick<OpeningOptions, 'deniedNetworks' | 'handlers' | 'pace'> {
+  /** What no command may be handed. Default: nothing. */
+  readonly protectedPaths?: readonly ProtectedPath[];
+}
+
 /** Makes the function that opens instances. `handlers` are looked up when one is opened, so later ones count, too. */
-export function openerOf(options: Pick<OpeningOptions, 'deniedNetworks' | 'handlers' | 'pace'>): Open {
+export function openerOf({ protectedPaths = [], ...options }: OpenerOptions): Open {
   return openingWith({
     ...options,
     reaper: new Reaper(),
     handshakeTimeoutMs: LIMITS.handshakeMs,
     client: GATEWAY_INFO,
-    launch: launchOf,
+    launch: async (definition) => {
+      const refusal = await exposureOf(definition, protectedPaths);
+      if (refusal !== undefined) throw notStarted(refusal);
+      return launchOf(definition);
+    },
   });
+}
+
+/** The program is not run; it is looked at again with each attempt to start it. */
+function notStarted(why: string) {
+  return backendUnavailable(`it is not started: ${why.replace(/\.$/, '')}`, { delivered: 'no' });
 }

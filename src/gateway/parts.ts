@@ -13,6 +13,7 @@ import type { GatewayOptions } from '../gateway-types.ts';
 import type { Store } from '../persistence/store.ts';
 import { DatabaseStatus } from '../registry/database-status.ts';
 import { Registry } from '../registry.ts';
+import { protectedDatabase } from '../templates/command-exposure.ts';
 import { DENIED_NETWORKS_DEFAULT, deniedBy } from '../transports/network-guard.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import { alarmOf } from './alarm.ts';
@@ -48,11 +49,16 @@ export function partsOf(
   const policy = { ...DEFAULT_POLICY, ...options.policy };
   const handlers = new Map<string, InProcessHandler>();
   const own = ownBounds(options.sessions);
-  const open = openerOf({ deniedNetworks, handlers, pace });
+  const protectedPaths = [
+    ...(store.file === undefined ? [] : protectedDatabase(store.file)),
+    ...(options.protectedPaths ?? []),
+  ];
+  const open = openerOf({ deniedNetworks, handlers, pace, protectedPaths });
   const fleet = new Fleet({ now, random, emit, alarm, open, own });
   const isDenied = deniedBy(deniedNetworks);
   const defined = new Set(options.templates);
-  const registry = new Registry({ store, fleet, policy, defined, handlers, emit, isDenied, nodeId, news$ });
+  const registryParts = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, news$ };
+  const registry = new Registry({ ...registryParts, protectedPaths });
   const parts = { fleet, budget: new RetryBudget(now), now, alarm, emit, isAccepting };
   const dispatcher = new Dispatcher(parts);
   const mcp = new Mcp({ ...parts, ...options, pace, dispatcher, events$, serverInfo: GATEWAY_INFO });

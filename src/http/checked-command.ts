@@ -2,6 +2,7 @@
 // domain/command-policy.ts. Source: decisions, "Commands are code" and "On or off".
 
 import { mayDo, type Principal } from '../domain/account.ts';
+import { insufficientPermissions } from '../domain/account-errors.ts';
 import { commandRefusal } from '../domain/command-policy.ts';
 import { splitCommand } from '../domain/command-words.ts';
 import type { InstanceInput } from '../domain/instance.ts';
@@ -20,7 +21,7 @@ export interface CommandOrder {
 
 /**
  * The instance as it may be registered: of somebody who is no admin the command is split into the very words that were
- * checked. Throws COMMAND_NOT_ALLOWED. Without a command there is nothing to check.
+ * checked. Throws COMMAND_NOT_ALLOWED, and INSUFFICIENT_PERMISSIONS for a command that somebody else forces. Without a command there is nothing to check.
  */
 export function checkedCommand(
   { template, instance, principal, request }: CommandOrder,
@@ -33,6 +34,7 @@ export function checkedCommand(
     throw commandNotAllowed('While authentication is off, commands are registered from this machine only.');
   }
   if (mayDo(principal, ['admin'])) return instance;
+  if (instance.force === true) throw insufficientPermissions(['admin']);
   const words = wordsOf(instance);
   const wanted = { words, workingDir: instance.working_dir, env: instance.env_vars };
   const refusal = commandRefusal(wanted, {

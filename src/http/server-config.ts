@@ -12,9 +12,9 @@ import { compileShape } from '../domain/validation.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { instanceInputOf } from '../templates/instance-input.ts';
 
-const { endpoint, command, args, working_dir, env_vars, headers, transport, metadata } =
+const { endpoint, command, args, working_dir, env_vars, headers, transport, force, metadata } =
   InstanceInput.properties;
-const ownFields = { endpoint, command, args, working_dir, env_vars, headers, transport };
+const ownFields = { endpoint, command, args, working_dir, env_vars, headers, transport, force };
 
 /** How to reach the server; other keys are settings of the template, mapped by its `config_schema`. */
 export const ServerConfig = Type.Object(ownFields);

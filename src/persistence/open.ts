@@ -65,7 +65,7 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   const { file } = parsed.description;
   const isInPlace = file === undefined ? undefined : fileIdentity(file);
   const session = new OrmSession({ database: parsed.database, orm, reconnect, timeoutMs, isInPlace });
-  return new OrmStore(parsed.database.kind, session, options.vault);
+  return new OrmStore(parsed.database.kind, session, options.vault, file);
 }
 
 /** Which migrations a database has; creates and changes nothing. Throws StoreOpenError. */

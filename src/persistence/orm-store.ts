@@ -16,15 +16,17 @@ import { type Vault, VaultError } from './vault.ts';
 /** A Store on any database. Lists are in the order of the first saving. */
 export class OrmStore implements Store {
   readonly kind: string;
+  readonly file: string | undefined;
   readonly accounts: AccountStore;
   readonly settings: SettingStore;
   readonly audit: AuditStore;
   readonly #session: OrmSession;
   readonly #vault: Vault | undefined;
 
-  /** `kind` is what `Store.kind` says. Without a vault it takes no instance that holds secrets. */
-  constructor(kind: string, session: OrmSession, vault: Vault | undefined) {
+  /** `kind` and `file` are what `Store` says of them. Without a vault it takes no instance that holds secrets. */
+  constructor(kind: string, session: OrmSession, vault: Vault | undefined, file?: string) {
     this.kind = kind;
+    this.file = file;
     this.#session = session;
     this.#vault = vault;
     this.accounts = new OrmAccounts(session);

@@ -37,6 +37,7 @@ export const FIELD_NAMES: Readonly<Record<keyof InstanceInput, readonly string[]
   env_vars: ['env_vars', 'env', 'environment'],
   headers: ['headers'],
   transport: ['transport', 'type'],
+  force: ['force'],
   weight: ['weight'],
   metadata: ['metadata', 'instance_metadata'],
 };
@@ -134,6 +135,7 @@ function setAside(fields: Map<string, Written>, problems: string[]): void {
   for (const [field, needed] of [
     ['working_dir', 'command'],
     ['env_vars', 'command'],
+    ['force', 'command'],
     ['headers', 'endpoint'],
   ] as const) {
     const written = fields.get(field);

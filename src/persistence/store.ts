@@ -12,6 +12,8 @@ import type { TemplateSettings } from '../domain/template.ts';
 export interface Store {
   /** `memory` or the name of the database. */
   readonly kind: string;
+  /** Absolute path of the file that it is kept in; undefined, or absent, where it is in none. */
+  readonly file?: string | undefined;
   readonly accounts: AccountStore;
   readonly settings: SettingStore;
   readonly audit: AuditStore;

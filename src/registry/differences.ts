@@ -53,11 +53,12 @@ function backendOf({
   command,
   args,
   workingDir,
+  force,
   env,
   headers,
   locked,
 }: InstanceDefinition) {
-  return { locked, nodeId, transport, endpoint, command, args, workingDir, env, headers };
+  return { locked, nodeId, transport, endpoint, command, args, workingDir, force, env, headers };
 }
 
 function isFunction({ transport }: InstanceDefinition): boolean {

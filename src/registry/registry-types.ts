@@ -5,6 +5,7 @@ import type { InstanceDefinition, InstanceSnapshot, InstanceSource } from '../do
 import type { LoadBalancerSettings } from '../domain/template.ts';
 import type { RevisionNews } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
+import type { ProtectedPath } from '../templates/command-exposure.ts';
 import type { AddressCheck } from '../transports/network-guard.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import type { InventoryParts } from './inventory.ts';
@@ -34,6 +35,8 @@ export interface RegistryParts extends InventoryParts {
   readonly store: Store;
   /** Which addresses no endpoint may name. Default: none. */
   readonly isDenied?: AddressCheck;
+  /** What no command may be handed. Default: nothing. */
+  readonly protectedPaths?: readonly ProtectedPath[];
   /** News of a store that others write, too. Default: nobody else does. */
   readonly news$?: Observable<RevisionNews> | undefined;
 }

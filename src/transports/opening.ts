@@ -6,8 +6,8 @@ import type { OpeningMemory, OpenOptions, Transport } from './transport.ts';
 
 /** What opening needs besides the options of each transport. */
 export interface OpeningOptions extends Omit<OpenOptions, 'signal' | 'memory' | keyof Opener> {
-  /** What is really started for a definition. */
-  readonly launch: (definition: InstanceDefinition) => InstanceDefinition;
+  /** What is really started for a definition; rejects when it is not to be started. */
+  readonly launch: (definition: InstanceDefinition) => InstanceDefinition | Promise<InstanceDefinition>;
 }
 
 /** Whose transport is opened: what it hears meanwhile, and is asked. */
@@ -22,10 +22,11 @@ export type Open = (
 /** Makes the function that opens instances. It remembers what was learned of each as long as its definition is there. */
 export function openingWith({ launch, ...options }: OpeningOptions): Open {
   const memories = new WeakMap<InstanceDefinition, OpeningMemory>();
-  return (definition, signal, opener) => {
+  return async (definition, signal, opener) => {
     const memory = memories.get(definition) ?? {};
     memories.set(definition, memory);
-    return TRANSPORTS[definition.transport].open(launch(definition), {
+    const launched = await launch(definition);
+    return TRANSPORTS[definition.transport].open(launched, {
       ...options,
       ...opener,
       signal,

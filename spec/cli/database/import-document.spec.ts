@@ -6,7 +6,7 @@ import { parseRegistryDocument } from '../../../src/persistence/registry-file.ts
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('import document');
-const context = { nodeId: 'here:8080', now: '2027-01-01T00:00:00.000Z' };
+const context = { nodeId: 'here:8080', now: '2027-01-01T00:00:00.000Z', folder: '/', protectedPaths: [] };
 const document = {
   templates: {
     files: {

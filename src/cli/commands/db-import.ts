@@ -28,10 +28,14 @@ export const dbImport: CommandDefinition = {
       import('../database/import-document.ts'),
     ]);
     const contents = await contentsOf(resolve(terminal.folder, input.positional(0)));
-    const context = { nodeId: config.nodeId, now: new Date().toISOString() };
     const { name, done } = await withDatabase(config, terminal, async (database) => ({
       name: database.name,
-      done: await importDocument(database.store, contents, context),
+      done: await importDocument(database.store, contents, {
+        nodeId: config.nodeId,
+        now: new Date().toISOString(),
+        folder: terminal.folder,
+        protectedPaths: database.protectedPaths,
+      }),
     }));
 
     const { json, printable } = await import('../output.ts');

@@ -37,6 +37,10 @@ export const register: CommandDefinition = {
     },
     { flags: '--working-dir <folder>', description: "Folder of the program; default the gateway's own" },
     { flags: '--env <KEY=VALUE>', description: 'Variable for the program; repeatable', repeatable: true },
+    {
+      flags: '--force',
+      description: 'Accept a command that is handed files of the gateway itself; needs the scope admin',
+    },
     { flags: '--id <id>', description: 'Name of the instance in its template; default a generated one' },
     {
       flags: '--metadata <KEY=VALUE>',
@@ -56,7 +60,7 @@ export const register: CommandDefinition = {
   examples: [
     'gateway register search --endpoint http://127.0.0.1:9000/mcp --weight 3',
     'gateway register search --endpoint https://mcp.example.com --header Authorization=@token.txt',
-    'gateway register files --command "npx -y @modelcontextprotocol/server-filesystem ." --wait 30',
+    'gateway register files --command "npx -y @modelcontextprotocol/server-filesystem ./shared" --wait 30',
   ],
   run: async (input, terminal) => {
     const template = input.positional(0);
@@ -90,6 +94,8 @@ function instanceOf(input: CommandInput, { folder }: Terminal): Record<string, u
   if (command === undefined && (workingDir !== undefined || variables.length > 0)) {
     throw new UsageError('--working-dir and --env belong to --command');
   }
+  if (command === undefined && input.switch('force') === true)
+    throw new UsageError('--force belongs to --command');
   if (endpoint === undefined && headers.length > 0) throw new UsageError('--header belongs to --endpoint');
   const fields = {
     id: input.text('id'),
@@ -100,6 +106,7 @@ function instanceOf(input: CommandInput, { folder }: Terminal): Record<string, u
     working_dir: workingDir === undefined ? undefined : resolve(folder, workingDir),
     env_vars: variables.length > 0 ? Object.fromEntries(variables) : undefined,
     headers: headers.length > 0 ? Object.fromEntries(headers) : undefined,
+    force: input.switch('force'),
     metadata: metadata.length > 0 ? Object.fromEntries(metadata) : undefined,
     weight: input.number('weight', { minimum: 1, maximum: 1000 }),
   };

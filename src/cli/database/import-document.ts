@@ -4,8 +4,10 @@
 import { asGatewayError } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { defineInstance } from '../../domain/registration.ts';
+import { commandExposes } from '../../domain/registry-errors.ts';
 import type { RegistryContents } from '../../persistence/registry-file.ts';
 import type { Store } from '../../persistence/store.ts';
+import { exposureOf, type ProtectedPath, protectedDatabase } from '../../templates/command-exposure.ts';
 
 /** Names are `template/id`. */
 export interface DocumentImport {
@@ -21,6 +23,10 @@ export interface ImportContext {
   readonly nodeId: string;
   /** ISO 8601. */
   readonly now: string;
+  /** Where the gateway is started, as far as it is known: relative paths of commands start there. */
+  readonly folder: string;
+  /** What no command may be handed, besides the file of the store. */
+  readonly protectedPaths: readonly ProtectedPath[];
 }
 
 /**
@@ -39,14 +45,18 @@ export async function importDocument(
     settings.set(name, loadBalancer);
   }
   const known = new Map((await store.listInstances()).map((each) => [keyOf(each), each]));
+  const { file } = store;
+  const protectedPaths = [...(file === undefined ? [] : protectedDatabase(file)), ...context.protectedPaths];
   const [added, replaced]: [string[], string[]] = [[], []];
   const problems = [...contents.problems];
   for (const { template, input } of contents.entries) {
     const name = `${template}/${input.id}`;
     try {
+      const definition = defined(template, input, known, context);
+      const exposure = await exposureOf(definition, protectedPaths, context.folder);
+      if (exposure !== undefined) throw commandExposes(exposure);
       if (!settings.has(template)) await store.saveTemplate({ name: template, loadBalancer: {} });
       settings.set(template, settings.get(template) ?? {});
-      const definition = defined(template, input, known, context);
       await store.deleteTombstone(template, definition.id);
       await store.saveInstance(definition);
       (known.has(name) ? replaced : added).push(name);

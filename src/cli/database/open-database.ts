@@ -8,7 +8,7 @@ import type { DatabaseDescription } from '../../persistence/database-url.ts';
 import { describeDatabase, StoreOpenError } from '../../persistence/open.ts';
 import type { Store } from '../../persistence/store.ts';
 import { VaultError } from '../../persistence/vault.ts';
-import { openStorage } from '../../storage.ts';
+import { openStorage, type Storage } from '../../storage.ts';
 import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -18,14 +18,17 @@ export interface OpenedDatabase {
   readonly name: string;
   /** Where a gateway on it keeps the password of the first admin. */
   readonly initialPasswordFile: string;
+  /** As in Storage. */
+  readonly protectedPaths: Storage['protectedPaths'];
 }
 
 /** Throws CommandFailure with one line that says what to do. The store is to be closed. */
 export async function openDatabase(config: Config, { folder, env }: Terminal): Promise<OpenedDatabase> {
   const { printable } = describeStored(config, folder);
   try {
-    const { store, initialPasswordFile } = await openStorage(config, { folder, env, migrations: 'require' });
-    return { store, initialPasswordFile, name: printable };
+    const opened = await openStorage(config, { folder, env, migrations: 'require' });
+    const { store, initialPasswordFile, protectedPaths } = opened;
+    return { store, initialPasswordFile, protectedPaths, name: printable };
   } catch (error) {
     throw databaseFailure(error);
   }

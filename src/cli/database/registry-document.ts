@@ -47,7 +47,8 @@ export function registryDocument(
 }
 
 function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<Record<string, unknown>> {
-  const { id, transport, endpoint, command, args, workingDir, env, headers, weight, metadata } = instance;
+  const { id, transport, endpoint, command, args, workingDir, force, env, headers, weight, metadata } =
+    instance;
   const fields = {
     id,
     transport,
@@ -56,6 +57,7 @@ function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<R
     // Always written beside a command: without them the command would be split into words when it is read.
     args: command === undefined ? undefined : args,
     working_dir: workingDir,
+    force,
     env_vars: withSecrets && !isEmpty(env) ? env : undefined,
     headers: withSecrets && !isEmpty(headers) ? headers : undefined,
     weight,

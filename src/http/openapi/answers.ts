@@ -1,11 +1,11 @@
 // The answers of one route as the API description has them: successes and errors by status, with headers and examples.
 
 import type { TSchema } from 'typebox';
-import { ERROR_STATUS, type ErrorCode } from '../../domain/error-codes.ts';
+import { type ErrorCode, statusesOf } from '../../domain/error-codes.ts';
 import type { AnswerDoc, RouteFacts } from '../route.ts';
 import { ErrorBody, errorBody } from '../views/error-body.ts';
 import { HEADERS, type HeaderName } from './components.ts';
-import { ERROR_SAMPLES } from './error-samples.ts';
+import { ERROR_SAMPLES, OTHER_SAMPLES } from './error-samples.ts';
 import { exampleOf } from './example.ts';
 import type { JsonSchema } from './schema.ts';
 
@@ -21,16 +21,21 @@ export interface SharedAnswers {
 
 /** Every answer of a route, by status. */
 export function answersOf(route: RouteFacts, shared: SharedAnswers): Record<string, AnswerObject> {
-  const codesByStatus = Map.groupBy(route.errors, (code) => ERROR_STATUS[code]);
+  const codesByStatus = new Map<number, ErrorCode[]>();
+  for (const code of route.errors)
+    for (const status of statusesOf(code))
+      codesByStatus.set(status, [...(codesByStatus.get(status) ?? []), code]);
   const headers = headersOf(route);
   const errors = [...codesByStatus].map(([status, codes]) => {
     const own = route.answers[status];
     const answer =
-      own === undefined ? sharedError(codes, headers, shared) : mixed(own, codes, headers, shared);
+      own === undefined
+        ? sharedError({ status, codes }, headers, shared)
+        : mixed(own, { status, codes }, headers, shared);
     return [String(status), answer] as const;
   });
   const successes = Object.entries(route.answers)
-    .filter(([status]) => !route.errors.some((code) => ERROR_STATUS[code] === Number(status)))
+    .filter(([status]) => !codesByStatus.has(Number(status)))
     .map(([status, answer]) => [status, success(answer, headers, shared)] as const);
   return Object.fromEntries([...successes, ...errors]);
 }
@@ -48,6 +53,12 @@ const STATUS_MEANINGS: Readonly<Record<number, string>> = {
   500: 'Failed',
   503: 'Not available now',
 };
+
+/** Errors that are answered with one status. */
+interface Failure {
+  readonly status: number;
+  readonly codes: readonly ErrorCode[];
+}
 
 type HeaderObjects = Readonly<Record<string, unknown>>;
 
@@ -80,30 +91,24 @@ function contentOf(type: string, schema: JsonSchema, example: unknown, event: st
 }
 
 /** Named by its codes: routes with the same ones share it. */
-function sharedError(
-  codes: readonly ErrorCode[],
-  headers: HeaderObjects,
-  shared: SharedAnswers,
-): AnswerObject {
+function sharedError(failure: Failure, headers: HeaderObjects, shared: SharedAnswers): AnswerObject {
   const limits = RATE_LIMITS.some((name) => name in headers) ? ['limited'] : [];
-  const name = [...codes.toSorted(), ...limits].join('.');
-  shared.errors[name] ??= errorAnswer(codes, headers, shared);
+  const name = [...failure.codes.toSorted(), ...limits].join('.');
+  shared.errors[name] ??= errorAnswer(failure, headers, shared);
   return { $ref: `#/components/responses/${name}` };
 }
 
 function errorAnswer(
-  codes: readonly ErrorCode[],
+  { status, codes }: Failure,
   headers: HeaderObjects,
   { describe }: SharedAnswers,
 ): AnswerObject {
-  const [first] = codes;
-  const status = first === undefined ? 0 : ERROR_STATUS[first];
   const further = ERROR_HEADERS[status] ?? [];
   return {
     description: `${STATUS_MEANINGS[status] ?? 'An error'}: ${codes.map((code) => `\`${code}\``).join(', ')}`,
     headers: { ...headers, ...pointers(further) },
     content: {
-      'application/json': { schema: errorSchema(codes, describe), examples: examplesOf(codes) },
+      'application/json': { schema: errorSchema(codes, describe), examples: examplesOf({ status, codes }) },
     },
   };
 }
@@ -114,14 +119,14 @@ function errorAnswer(
  */
 function mixed(
   own: AnswerDoc,
-  codes: readonly ErrorCode[],
+  { status, codes }: Failure,
   headers: HeaderObjects,
   shared: SharedAnswers,
 ): AnswerObject {
-  const error = errorAnswer(codes, headers, shared);
+  const error = errorAnswer({ status, codes }, headers, shared);
   if (own.isApart === true && own.body !== undefined) {
     const schema = { anyOf: [shared.describe(own.body), errorSchema(codes, shared.describe)] };
-    const examples = { own: { value: own.example ?? exampleOf(own.body) }, ...examplesOf(codes) };
+    const examples = { own: { value: own.example ?? exampleOf(own.body) }, ...examplesOf({ status, codes }) };
     return { ...error, description: own.description, content: { 'application/json': { schema, examples } } };
   }
   const ownSchema = own.body === undefined ? {} : shared.describe(own.body);
@@ -129,7 +134,9 @@ function mixed(
   const examples = Object.fromEntries(
     codes.map((code) => [
       code,
-      { value: { ...Object(own.body === undefined ? {} : exampleOf(own.body)), ...sampleBody(code) } },
+      {
+        value: { ...Object(own.body === undefined ? {} : exampleOf(own.body)), ...sampleBody(code, status) },
+      },
     ]),
   );
   return { ...error, description: own.description, content: { 'application/json': { schema, examples } } };
@@ -144,13 +151,14 @@ function errorSchema(codes: readonly ErrorCode[], describe: SharedAnswers['descr
   };
 }
 
-function examplesOf(codes: readonly ErrorCode[]): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(codes.map((code) => [code, { value: sampleBody(code) }]));
+function examplesOf({ status, codes }: Failure): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(codes.map((code) => [code, { value: sampleBody(code, status) }]));
 }
 
 /** The error as a caller would get it. */
-function sampleBody(code: ErrorCode): ErrorBody {
-  return errorBody(ERROR_SAMPLES[code], HEADERS['X-Request-ID'].schema.examples[0]);
+function sampleBody(code: ErrorCode, status: number): ErrorBody {
+  const { [code]: sample } = ERROR_SAMPLES[code].status === status ? ERROR_SAMPLES : OTHER_SAMPLES;
+  return errorBody(sample ?? ERROR_SAMPLES[code], HEADERS['X-Request-ID'].schema.examples[0]);
 }
 
 const RATE_LIMITS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const;

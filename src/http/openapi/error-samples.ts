@@ -31,6 +31,7 @@ import { databaseUnavailable, type GatewayError, internalError, shuttingDown } f
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import {
+  commandExposes,
   commandNotAllowed,
   configIncomplete,
   duplicateServer,
@@ -99,4 +100,12 @@ export const ERROR_SAMPLES: Readonly<Record<ErrorCode, GatewayError>> = {
   SESSION_LIMIT: sessionLimit(LIMITS.sessions),
   SHUTTING_DOWN: shuttingDown(),
   DATABASE_UNAVAILABLE: databaseUnavailable(undefined),
+};
+
+/** Of codes with a second status, that one. */
+export const OTHER_SAMPLES: Readonly<Partial<Record<ErrorCode, GatewayError>>> = {
+  COMMAND_NOT_ALLOWED: commandExposes(
+    '"gateway.key" is the signing key of this gateway: with it a program can make itself an admin; name another folder, such ' +
+      'as ./shared, or allow it with "force": true (--force).',
+  ),
 };

@@ -32,7 +32,7 @@ export function instanceTable({ id, document, number, counter, time }: Columns) 
       source: id(16),
       nodeId: id(255).nullable(),
       fingerprint: id(128).nullable(),
-      /** `endpoint`, `command`, `args`, `workingDir`. */
+      /** `endpoint`, `command`, `args`, `workingDir`, `force`. */
       target: document(),
       /** Sealed by the vault; null when there is none. */
       env: document().nullable(),

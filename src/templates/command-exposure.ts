@@ -1,0 +1,143 @@
+// Whether a command is handed a file or a folder in which the gateway keeps what makes an admin: its database, its key, its
+// state, its configuration. It looks at the file system as it is now; who is refused is decided by the caller. Source: ADR 51.
+
+import { realpath, stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { InstanceDefinition } from '../domain/instance.ts';
+
+/** A file or a folder that no command may be handed; it need not exist. */
+export interface ProtectedPath {
+  /** Absolute. */
+  readonly path: string;
+  /** Completes "is ..." and "is a folder that holds ...": `the database of this gateway`. */
+  readonly what: string;
+}
+
+/** The parts of an instance that are looked at. */
+export type ExposedProgram = Pick<InstanceDefinition, 'command' | 'args' | 'workingDir' | 'env' | 'force'>;
+
+/** Longest wait for the file system, in ms: a folder of the network may not answer. */
+const LOOK_MS = 2_000;
+
+/** What lies beside a SQLite file, and the file. */
+export function protectedDatabase(file: string): ProtectedPath[] {
+  const database = ['', '-wal', '-shm', '-journal'].map((ending) => `${file}${ending}`);
+  return [
+    ...database.map((path) => ({ path, what: 'the database of this gateway' })),
+    { path: join(dirname(file), 'gateway.key'), what: 'the signing key of this gateway' },
+  ];
+}
+
+/**
+ * Why the command may not be registered or started, as one sentence; undefined when it may. Looked at are its working folder,
+ * if one is given, its words, and what stands behind each `=` of a word, as paths that start in that folder (default `from`,
+ * the gateway's own). Each is followed through links, and must not be one of `paths` or a folder above one of them.
+ */
+export async function exposureOf(
+  program: ExposedProgram,
+  paths: readonly ProtectedPath[],
+  from: string = process.cwd(),
+): Promise<string | undefined> {
+  const { command, args, workingDir, force } = program;
+  if (command === undefined || force === true || paths.length === 0) return undefined;
+  const folder = resolve(from, workingDir ?? '.');
+  const written = [...new Set([command, ...args].flatMap(valuesOf))];
+  const named: NamedPath[] = [
+    ...(workingDir === undefined ? [] : [{ text: workingDir, path: folder }]),
+    ...written.map((text) => ({ text, path: pathOf(text, folder, program.env.HOME ?? homedir()) })),
+  ];
+  const over = new AbortController();
+  const late = delay(LOOK_MS, unanswered(LOOK_MS), { signal: over.signal });
+  try {
+    return await Promise.race([firstExposure(named, paths), late]);
+  } finally {
+    over.abort();
+    late.catch(() => undefined); // it was called off
+  }
+}
+
+/** A path that a command is given, and how it is written there. */
+interface NamedPath {
+  readonly text: string;
+  readonly path: string;
+}
+
+/** A protected path, or a folder above it. */
+interface Holder {
+  readonly protectedPath: ProtectedPath;
+  readonly isItself: boolean;
+}
+
+async function firstExposure(
+  named: readonly NamedPath[],
+  paths: readonly ProtectedPath[],
+): Promise<string | undefined> {
+  const byPath = new Map<string, Holder>();
+  for (const protectedPath of paths) {
+    for (const path of await placesOf(protectedPath.path)) {
+      for (const [index, above] of upwardsFrom(path).entries()) {
+        if (!byPath.has(above)) byPath.set(above, { protectedPath, isItself: index === 0 });
+      }
+    }
+  }
+  const byIdentity = new Map<string, Holder>();
+  for (const [path, holder] of byPath) {
+    const identity = await identityOf(path);
+    if (identity !== undefined && !byIdentity.has(identity)) byIdentity.set(identity, holder);
+  }
+  for (const { text, path } of named) {
+    // By name for what does not exist yet; by identity because of links, and of systems that ignore the case of letters.
+    const identity = await identityOf(path);
+    const holder =
+      byPath.get(resolve(path)) ?? (identity === undefined ? undefined : byIdentity.get(identity));
+    if (holder !== undefined) return sentence(text, holder);
+  }
+  return undefined;
+}
+
+function sentence(text: string, { protectedPath: { path, what }, isItself }: Holder): string {
+  const is = isItself ? what : `a folder that holds ${what} (${path})`;
+  return (
+    `"${text}" is ${is}: with it a program can make itself an admin; ` +
+    'name another folder, such as ./shared, or allow it with "force": true (--force).'
+  );
+}
+
+function unanswered(ms: number): string {
+  return `The paths of the command could not be looked at within ${ms / 1000} s; allow it with "force": true (--force).`;
+}
+
+/** The word, and what stands behind each `=` in it. */
+function valuesOf(word: string): string[] {
+  const parts = word.split('=');
+  return parts.map((_, index) => parts.slice(index).join('='));
+}
+
+/** Not normalized: `link/..` is the folder above the target of the link. Some programs know `~` although no shell is there. */
+function pathOf(text: string, folder: string, home: string): string {
+  if (text === '~' || /^~[/\\]/.test(text)) return `${home}/${text.slice(1)}`;
+  return resolve(text) === text || /^[/\\]/.test(text) ? text : `${folder}/${text}`;
+}
+
+/** The path as it is written, and as it is when the links in it are followed as far as it exists. */
+async function placesOf(path: string): Promise<string[]> {
+  for (const above of upwardsFrom(path)) {
+    const real = await realpath(above).catch(() => undefined); // not there: the next one may be
+    if (real !== undefined) return [path, join(real, path.slice(above.length))];
+  }
+  return [path];
+}
+
+/** The path itself and every folder above it. */
+function upwardsFrom(path: string): string[] {
+  const above = dirname(path);
+  return above === path ? [path] : [path, ...upwardsFrom(above)];
+}
+
+/** Of the file or folder that a path leads to; undefined when it leads nowhere that this user can see. */
+async function identityOf(path: string): Promise<string | undefined> {
+  const stats = await stat(path, { bigint: true }).catch(() => undefined);
+  return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;
+}
