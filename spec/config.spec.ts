@@ -48,6 +48,7 @@ test('has the documented defaults when nothing is set', () => {
     deniedNetworks: DENIED_NETWORKS,
     requestBodyBytes: 4_194_304,
     files: [],
+    passEnv: undefined,
     warnings: [],
   });
 });

@@ -42,6 +42,8 @@ export interface Config {
   readonly templatesFolder: string | undefined;
   /** Patterns of whole commands that need no admin. */
   readonly allowedCommands: readonly (readonly string[])[];
+  /** Names of variables that programs get besides a few; undefined = those of PASS_ENV. */
+  readonly passEnv: readonly string[] | undefined;
   /** Absolute path of the registry document. */
   readonly registryFile: string | undefined;
   /** What a template without settings of its own gets. */
@@ -115,6 +117,7 @@ export function loadConfig(input: SourcesInput): Config {
     nodeId: read(SETTINGS.nodeId) ?? nodeIdFor(databaseUrl),
     templatesFolder: read(SETTINGS.templatesFolder),
     allowedCommands: read(SETTINGS.allowedCommands),
+    passEnv: read(SETTINGS.passEnv),
     registryFile: read(SETTINGS.registryFile),
     defaultPolicy: {
       strategy: read(SETTINGS.strategy),

@@ -31,6 +31,9 @@ export interface GatewayOptions {
   readonly templates?: readonly string[];
   /** CIDR ranges that no backend connection may reach. Default: link-local and cloud metadata. */
   readonly deniedNetworks?: readonly string[];
+  /** Names of variables of this process that programs get besides PATH, HOME and LANG. Default: those about proxies and
+   *  certificate authorities, without credentials. */
+  readonly passEnv?: readonly string[] | undefined;
   /** Files and folders that no command may be handed, besides the file of the store. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
   /** Ms that calls in flight have to finish when the gateway closes. Default 25 000. */

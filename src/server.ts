@@ -106,6 +106,7 @@ async function start(
     sealKey: Buffer.from((await storage.signingSecret()).secret),
     sessions: config.sessions,
     deniedNetworks: config.deniedNetworks,
+    passEnv: config.passEnv,
     protectedPaths: storage.protectedPaths,
     changedCallers$: auth.changed$,
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),

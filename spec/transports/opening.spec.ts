@@ -92,4 +92,21 @@ test('lets hear what a program says before it has answered', async () => {
   }
 });
 
+test('names what a program may lack of the proxies of the gateway, and no value', async () => {
+  process.env.HTTPS_PROXY = 'http://me:secret@proxy:3128';
+  const { signal, ...options } = openOptions();
+  const reasonOf = async (code: string, more = {}) => {
+    const open = openingWith({ ...options, ...more, launch: (definition) => definition });
+    const definition = instanceDefinition({ command: process.execPath, args: ['-e', code] });
+    return (await refusal(open(definition, signal))).facts.reason;
+  };
+  const lacked = /; the gateway has HTTPS_PROXY, which the program does not get \(stdio\.pass_env\)$/;
+  const offline = "console.error('getaddrinfo ENOTFOUND registry.example'); process.exit(1)";
+  assert.match(String(await reasonOf(offline)), lacked);
+  assert.match(String(await reasonOf('setInterval(() => {}, 1000)', { handshakeTimeoutMs: 300 })), lacked);
+  assert.not.match(String(await reasonOf("console.error('no such option'); process.exit(1)")), lacked);
+  assert.not.match(String(await reasonOf(offline, { passEnv: ['HTTPS_PROXY'] })), lacked);
+  delete process.env.HTTPS_PROXY;
+});
+
 test.run();

@@ -68,6 +68,13 @@ export const nodeName: Kind<string> = {
   show: String,
 };
 
+/** The name of a variable of the environment. */
+export const variableName: Kind<string> = {
+  type: 'names of variables such as HTTPS_PROXY',
+  read: (raw) => (typeof raw === 'string' && /^[A-Za-z_][A-Za-z0-9_]*$/.test(raw) ? raw : undefined),
+  show: String,
+};
+
 /** Lists of words: a YAML list of lists, or the same as JSON text. The word `none` is the empty list. */
 export const commandPatterns: Kind<readonly (readonly string[])[]> = {
   type: 'lists of words such as [["npx", "-y", "@scope/server@1.2.3", "*path"]]',

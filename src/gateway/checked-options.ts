@@ -82,6 +82,7 @@ const OPTIONS = membersOf<GatewayOptions>({
   policy: POLICY,
   templates: listOf(`names that match ${TEMPLATE_ID_PATTERN}`, (name) => NAME.test(name)),
   deniedNetworks: listOf('networks in CIDR form, like 10.0.0.0/8', isNetwork),
+  passEnv: listOf('names of variables', (name) => name !== '' && !/[=\0]/.test(name)),
   protectedPaths: {
     expected: 'a list of { path, what }, each path absolute',
     accepts: (value) => Array.isArray(value) && value.every(isProtectedPath),

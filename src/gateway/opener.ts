@@ -11,7 +11,8 @@ import { Reaper } from '../transports/stdio/reaper.ts';
 /** How the gateway introduces itself, to backends and to clients. */
 export const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
 
-export interface OpenerOptions extends Pick<OpeningOptions, 'deniedNetworks' | 'handlers' | 'pace'> {
+export interface OpenerOptions
+  extends Pick<OpeningOptions, 'deniedNetworks' | 'handlers' | 'pace' | 'passEnv'> {
   /** What no command may be handed. Default: nothing. */
   readonly protectedPaths?: readonly ProtectedPath[];
 }

@@ -53,7 +53,7 @@ export function partsOf(
     ...(store.file === undefined ? [] : protectedDatabase(store.file)),
     ...(options.protectedPaths ?? []),
   ];
-  const open = openerOf({ deniedNetworks, handlers, pace, protectedPaths });
+  const open = openerOf({ deniedNetworks, handlers, pace, passEnv: options.passEnv, protectedPaths });
   const fleet = new Fleet({ now, random, emit, alarm, open, own });
   const isDenied = deniedBy(deniedNetworks);
   const defined = new Set(options.templates);

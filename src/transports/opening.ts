@@ -1,7 +1,10 @@
 // How the transport of an instance is opened: by the row of its kind, with what all of them are told alike.
 
+import { backendUnavailable } from '../domain/backend-errors.ts';
+import { GatewayError } from '../domain/errors.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { TRANSPORTS } from './index.ts';
+import { lackedVariables } from './stdio/child-environment.ts';
 import type { OpeningMemory, OpenOptions, Transport } from './transport.ts';
 
 /** What opening needs besides the options of each transport. */
@@ -26,11 +29,35 @@ export function openingWith({ launch, ...options }: OpeningOptions): Open {
     const memory = memories.get(definition) ?? {};
     memories.set(definition, memory);
     const launched = await launch(definition);
-    return TRANSPORTS[definition.transport].open(launched, {
-      ...options,
-      ...opener,
-      signal,
-      memory,
-    });
+    const startedAtMs = performance.now();
+    try {
+      return await TRANSPORTS[definition.transport].open(launched, { ...options, ...opener, signal, memory });
+    } catch (thrown) {
+      const isLate = performance.now() - startedAtMs >= options.handshakeTimeoutMs * LATE_SHARE;
+      throw signal.aborted ? thrown : withLacked(thrown, launched, options.passEnv, isLate);
+    }
   };
+}
+
+/** A handshake that took this part of its time failed because it was over. */
+const LATE_SHARE = 0.95;
+
+/** What programs write that did not get through to somewhere. */
+const NETWORK_TROUBLE =
+  /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|certificate|proxy|\b(?:ssl|tls)\b|fetch failed|timed? ?out|resolve host|name resolution/i;
+
+/** A program that hung, or had trouble with the network, may lack a proxy or an authority that the gateway knows. */
+function withLacked(
+  thrown: unknown,
+  { command, env }: InstanceDefinition,
+  passEnv: readonly string[] | undefined,
+  isLate: boolean,
+): unknown {
+  if (command === undefined || !(thrown instanceof GatewayError)) return thrown;
+  const { reason, stderr = [] } = thrown.facts;
+  if (reason === undefined || !(isLate || stderr.some((line) => NETWORK_TROUBLE.test(line)))) return thrown;
+  const lacked = lackedVariables(env, passEnv);
+  if (lacked.length === 0) return thrown;
+  const why = `${reason}; the gateway has ${lacked.join(', ')}, which the program does not get (stdio.pass_env)`;
+  return backendUnavailable(why, { ...thrown.facts, cause: thrown, delivered: 'no' });
 }

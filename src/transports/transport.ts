@@ -118,6 +118,8 @@ export interface OpenOptions {
   readonly onStarted?: OnStarted | undefined;
   /** Ends the programs of a gateway that died. Default: nobody does. */
   readonly reaper?: Reaper | undefined;
+  /** Variables of the gateway that programs get. Default: those of PASS_ENV. */
+  readonly passEnv?: readonly string[] | undefined;
   /** What earlier openings of the same instance left for this one, which changes it for the next. Default: nothing. */
   readonly memory?: OpeningMemory | undefined;
 }

@@ -62,6 +62,19 @@ test('shows null for what was not given, and why an instance is not healthy', ()
   assert.ok(Compile(InstanceRecord).Check(record));
 });
 
+test('adds to the reason of a program without a session what it wrote last, to a bound', () => {
+  const stderr = ['Error: one', '    at two (three.js:4:5)', 'x'.repeat(500), 'last'];
+  const facts = { state: 'unhealthy', healthy: false, reason: 'exited with code 1', stderr } as const;
+  const reasonOf = (era: string | null) =>
+    instanceRecord(
+      { definition: definitionSample(), snapshot: snapshotSample({ ...facts, era }), clients },
+      ANONYMOUS,
+    ).reason;
+  assert.is(reasonOf('legacy'), 'exited with code 1');
+  const said = `Error: one | ${'x'.repeat(200)} | last`;
+  assert.is(reasonOf(null), `exited with code 1; it wrote last: ${said}`);
+});
+
 test('masks a variable called __proto__ like any other', () => {
   const env = JSON.parse('{"__proto__":"secret"}');
   const server = { definition: definitionSample({ env }), snapshot: snapshotSample(), clients };

@@ -1,12 +1,8 @@
 // Real programs as children: what they find, how they end, and that nothing they started outlives them.
 
 import * as assert from 'uvu/assert';
-import {
-  Child,
-  type ChildOptions,
-  childEnvironment,
-  type Program,
-} from '../../../src/transports/stdio/child-process.ts';
+import { childEnvironment, lackedVariables } from '../../../src/transports/stdio/child-environment.ts';
+import { Child, type ChildOptions, type Program } from '../../../src/transports/stdio/child-process.ts';
 import { Reaper } from '../../../src/transports/stdio/reaper.ts';
 import { until } from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/is-running.ts';
@@ -45,6 +41,30 @@ test('adds what Windows programs cannot do without, on Windows only', () => {
     USERPROFILE: 'u',
     A: '1',
   });
+});
+
+test('passes what a program behind a proxy needs, but no credentials unless the variable is named', () => {
+  const proxy = 'http://me:secret@proxy:3128';
+  const source = {
+    HTTPS_PROXY: proxy,
+    http_proxy: 'http://proxy:3128',
+    NODE_EXTRA_CA_CERTS: '/ca@home.pem',
+    OTHER: 'x',
+  };
+  assert.equal(childEnvironment({}, source, 'linux'), {
+    http_proxy: 'http://proxy:3128',
+    NODE_EXTRA_CA_CERTS: '/ca@home.pem',
+  });
+  assert.equal(childEnvironment({ HTTPS_PROXY: 'own' }, source, 'linux', ['HTTPS_PROXY', 'OTHER', 'GONE']), {
+    HTTPS_PROXY: 'own',
+    OTHER: 'x',
+  });
+  assert.equal(childEnvironment({}, source, 'linux', ['HTTPS_PROXY']), { HTTPS_PROXY: proxy });
+  assert.equal(childEnvironment({}, source, 'linux', []), {});
+  assert.equal(childEnvironment({}, { HTTP_PROXY: 'me:secret@proxy:3128' }, 'linux'), {});
+  assert.equal(lackedVariables({}, undefined, source), ['HTTPS_PROXY']);
+  assert.equal(lackedVariables({ https_proxy: 'own' }, undefined, source), []);
+  assert.equal(lackedVariables({}, [], source), ['HTTPS_PROXY', 'http_proxy', 'NODE_EXTRA_CA_CERTS']);
 });
 
 test('runs in the given folder', async () => {

@@ -3,12 +3,12 @@
 
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { lastWords } from '../../domain/last-words.ts';
 import { type Fields, fields, reasonOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { lastWords } from '../last-words.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Row of the command table. */
@@ -148,7 +148,9 @@ async function report(done: Done, input: CommandInput, terminal: Terminal): Prom
   terminal.print(input.switch('json') ? json(record) : `${id} is ${what} in ${template}: ${state}`);
   if (waitSeconds === undefined || record.healthy === true) return 0;
 
-  const because = reasonOf(record) || (record.state === 'starting' ? 'it is still starting' : '');
+  // The lines of the program stand below, more of them.
+  const reason = reasonOf(record).replace(/; it wrote last: .*$/s, '');
+  const because = reason || (record.state === 'starting' ? 'it is still starting' : '');
   const said = Array.isArray(record.stderr) ? lastWords(record.stderr.map(String), LAST_LINES) : [];
   throw new CommandFailure(
     `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}; it stays registered`,

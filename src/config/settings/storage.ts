@@ -1,7 +1,8 @@
 // Rows of the table of settings (../settings.ts): what is kept where, for which node, and which programs may be kept.
 
 import { LIMITS } from '../../domain/limits.ts';
-import { commandPatterns, list, nodeName, path, secretText, url } from '../kinds.ts';
+import { PASS_ENV } from '../../domain/pass-env.ts';
+import { commandPatterns, list, nodeName, path, secretText, url, variableName } from '../kinds.ts';
 import { setting } from '../setting.ts';
 
 export const STORAGE_SETTINGS = {
@@ -57,5 +58,14 @@ export const STORAGE_SETTINGS = {
     kind: commandPatterns,
     default: [],
     doc: 'Commands that may be registered without the scope `admin`: lists of words, `*name` standing for any one word.',
+  }),
+  passEnv: setting<readonly string[] | undefined>({
+    key: 'stdio.pass_env',
+    flag: 'pass-env',
+    variable: 'PASS_ENV',
+    kind: list(variableName),
+    default: undefined,
+    defaultText: `those about proxies and certificates: ${PASS_ENV.join(', ')}`,
+    doc: 'Variables of the gateway that programs get besides PATH, HOME and LANG; replaces the default list. A URL with credentials is passed only when its variable is named here.',
   }),
 } as const;

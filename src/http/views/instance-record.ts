@@ -3,7 +3,9 @@
 
 import Type, { type Static } from 'typebox';
 import { mayDo, type Principal } from '../../domain/account.ts';
-import { TRANSPORT_KINDS } from '../../domain/instance.ts';
+import { type InstanceSnapshot, TRANSPORT_KINDS } from '../../domain/instance.ts';
+import { lastWords } from '../../domain/last-words.ts';
+import { cutText } from '../../domain/text.ts';
 import type { Server } from '../../gateway-types.ts';
 import { NullableText } from '../schemas.ts';
 
@@ -70,6 +72,17 @@ export function seesMachine(viewer: Principal): boolean {
   return mayDo(viewer, ['gateway:write']);
 }
 
+/** Lines of standard error in a reason, and characters of each; all that are kept are in `stderr`. */
+const LINES_IN_REASON = 3;
+const CHARACTERS_OF_LINE = 200;
+
+/** Why it is not healthy, with what its program wrote last where it has no session. For those who see the machine only. */
+export function fullReason({ reason, era, healthy, stderr }: InstanceSnapshot): string | null {
+  if (reason === null || healthy || era !== null) return reason;
+  const said = lastWords(stderr, LINES_IN_REASON).map((line) => cutText(line.trim(), CHARACTERS_OF_LINE));
+  return said.length === 0 ? reason : `${reason}; it wrote last: ${said.join(' | ')}`;
+}
+
 function wholeRecord({ definition, snapshot, clients }: Server): InstanceRecord {
   return {
     id: definition.id,
@@ -94,7 +107,7 @@ function wholeRecord({ definition, snapshot, clients }: Server): InstanceRecord 
     own_processes: clients.ownProcesses,
     pid: snapshot.pid,
     own_pids: clients.processes.map(({ pid, principal }) => ({ pid, principal })),
-    reason: snapshot.reason,
+    reason: fullReason(snapshot),
     restarts: snapshot.restarts,
     stderr: [...snapshot.stderr],
     created_at: definition.createdAt,

@@ -6,7 +6,7 @@ import { type InstanceDefinition, type InstanceSnapshot, TRANSPORT_KINDS } from 
 import { STRATEGY_NAMES } from '../../domain/policy.ts';
 import type { Gateway } from '../../gateway.ts';
 import { NullableText } from '../schemas.ts';
-import { INSTANCE_STATES, seesMachine } from './instance-record.ts';
+import { fullReason, INSTANCE_STATES, seesMachine } from './instance-record.ts';
 import { rounded } from './rounded.ts';
 
 const healthFields = {
@@ -82,6 +82,6 @@ export function instanceHealth(
     latency_ms: snapshot.latencyMs === null ? null : rounded(snapshot.latencyMs, 3),
     consecutive_failures: snapshot.consecutiveFailures,
     last_check: snapshot.lastCheck,
-    reason: seesMachine(viewer) ? snapshot.reason : null,
+    reason: seesMachine(viewer) ? fullReason(snapshot) : null,
   };
 }

@@ -41,7 +41,8 @@ export async function openManaged(
   openEndpoint: OpenEndpoint,
 ): Promise<Transport> {
   if (options.signal.aborted) throw openingCalledOff();
-  const child = new Child(programOf(definition), { ladder: LADDER, reaper: options.reaper });
+  const { reaper, passEnv } = options;
+  const child = new Child(programOf(definition), { ladder: LADDER, reaper, passEnv });
   options.onStarted?.(() => ({ pid: child.pid, stderr: child.lastLines, strayMessages: 0 }));
   const over = new AbortController();
   let exit: string | undefined;

@@ -1,4 +1,4 @@
-// One program run as a child: its environment, its pipes, how it ended, and its end together with all it started.
+// One program run as a child: its pipes, how it ended, and its end together with all it started.
 // It knows nothing of MCP: stdio.ts speaks through it, and http runs the program behind an endpoint with it.
 
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { LIMITS } from '../../domain/limits.ts';
+import { childEnvironment } from './child-environment.ts';
 import { LineTail } from './line-tail.ts';
 import { groupRuns, killGroup, killTree, ownsGroup } from './process-group.ts';
 import type { Reaper } from './reaper.ts';
@@ -15,7 +16,7 @@ export interface Program {
   readonly command: string;
   readonly args: readonly string[];
   readonly workingDir?: string | undefined;
-  /** Added to the few variables every child gets; see `childEnvironment`. */
+  /** Added to the few variables that every program gets; see child-environment.ts. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -35,6 +36,8 @@ export interface ChildOptions {
   readonly ladder?: KillLadder | undefined;
   /** Told of the program's group, for the case that this process dies first. Default: nobody is. */
   readonly reaper?: Reaper | undefined;
+  /** Variables of the gateway that it gets. Default: those of PASS_ENV. */
+  readonly passEnv?: readonly string[] | undefined;
   /** Where the few common variables come from. Default: the gateway's own environment. */
   readonly environment?: NodeJS.ProcessEnv;
 }
@@ -65,7 +68,7 @@ export class Child {
     this.#reaper = options.reaper;
     this.#ladder = options.ladder ?? { stdinEndMs: LIMITS.stdinEndMs, terminateMs: LIMITS.terminateMs };
     try {
-      this.#process = start(program, options.environment ?? process.env);
+      this.#process = start(program, options);
       if (this.#process.pid !== undefined) this.#reaper?.watch(this.#process.pid);
       this.#died = death(this.#process, program);
     } catch (error) {
@@ -172,31 +175,13 @@ const DRAIN_MS = 500;
 const LOOK_FIRST_MS = 20;
 const LOOK_LONGEST_MS = 320;
 
-const COMMON_VARIABLES = ['PATH', 'HOME', 'LANG'];
-const WINDOWS_VARIABLES = 'SystemRoot ComSpec PATHEXT TEMP TMP USERPROFILE APPDATA LOCALAPPDATA'.split(' ');
-
-/**
- * What a child finds in its environment: PATH, HOME and LANG (and what Windows programs cannot do without), then its
- * own variables. Secrets of the gateway stay with the gateway. Source: decisions page, "Commands are code".
- */
-export function childEnvironment(
-  own: Readonly<Record<string, string>>,
-  source: NodeJS.ProcessEnv = process.env,
-  platform: NodeJS.Platform = process.platform,
-): Record<string, string> {
-  const environment: Record<string, string> = {};
-  const inherited = platform === 'win32' ? [...COMMON_VARIABLES, ...WINDOWS_VARIABLES] : COMMON_VARIABLES;
-  for (const name of inherited) {
-    const value = source[name];
-    if (value !== undefined) environment[name] = value;
-  }
-  return { ...environment, ...own };
-}
-
-function start({ command, args, workingDir, env }: Program, environment: NodeJS.ProcessEnv): ChildProcess {
+function start(
+  { command, args, workingDir, env }: Program,
+  { environment = process.env, passEnv }: ChildOptions,
+): ChildProcess {
   return spawn(command, args, {
     cwd: workingDir,
-    env: childEnvironment(env, environment),
+    env: childEnvironment(env, environment, process.platform, passEnv),
     stdio: 'pipe',
     shell: false,
     windowsHide: true,

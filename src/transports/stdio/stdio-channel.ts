@@ -16,7 +16,7 @@ import { Correlator, type ExchangeObserver, type PendingExchange } from './corre
 import { LineDecoder, type OversizeLine } from './line-decoder.ts';
 import { Outbox, type OutgoingLine } from './outbox.ts';
 
-export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper'> {
+export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv'> {
   /** The program runs for a single client and may ask it something. Default: whatever it asks is refused. */
   readonly mayAsk?: boolean;
 }
