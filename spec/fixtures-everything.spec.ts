@@ -80,7 +80,7 @@ for (const era of ['legacy', 'modern'] as const) {
         ['first', version],
       );
       const { tools } = await client.listTools();
-      assert.is(new Set(tools.map(({ name }) => name)).size, 31);
+      assert.is(new Set(tools.map(({ name }) => name)).size, 32);
       assert.is(await call(client, 'test_simple_text'), 'This is a simple text response for testing.');
       assert.match(String(await call(client, 'test_instance')), '"name":"first"');
       const { prompts } = await client.listPrompts();

@@ -1,4 +1,4 @@
-// The four cells of client era and backend era, over HTTP and over stdio, for everything that is more than a plain call:
+// The cells of client era and backend era, backends that speak both included, over HTTP and over stdio, for everything that is more than a plain call:
 // questions to the client, log lines, progress, changed lists, watched resources.
 // Source: MCP 2026-07-28 basic/versioning#compatibility-matrix.
 
@@ -36,7 +36,7 @@ let stage: McpStage;
 const backends: EverythingHttp[] = [];
 test.before(async () => {
   stage = await startStage();
-  for (const era of ['legacy', 'modern'] as const) {
+  for (const era of ['legacy', 'modern', 'dual'] as const) {
     const backend = await startEverything({ era });
     backends.push(backend);
     await register(stage.admin, `http-${era}`, [{ id: `far-${era}`, endpoint: backend.url }]);
@@ -53,7 +53,9 @@ interface AnyClient {
   call(name: string, args?: Json, options?: { meta?: Json }): Promise<Outcome>;
 }
 
-for (const backend of ['http-legacy', 'http-modern', 'stdio-legacy', 'stdio-modern']) {
+const BACKENDS = ['http-legacy', 'http-modern', 'http-dual', 'stdio-legacy', 'stdio-modern', 'stdio-dual'];
+
+for (const backend of BACKENDS) {
   for (const era of ['legacy', 'modern'] as const) {
     const cell = `${era} client, ${backend} backend`;
     // One client for all of them: over stdio it has a process of its own, which takes its time to start.
@@ -70,6 +72,14 @@ for (const backend of ['http-legacy', 'http-modern', 'stdio-legacy', 'stdio-mode
       const content = '{"username":"ada","email":"ada@example.com"}';
       assert.is(textOf(outcome), `User response: action=accept, content=${content}`);
     });
+
+    // Only the legacy era has requests of servers; one that speaks both is spoken to in the era of its client.
+    if (backend.endsWith('legacy') || (backend.endsWith('dual') && era === 'legacy'))
+      inCell('the user is asked by a request', async (client) => {
+        const outcome = await client.call('test_elicitation_request');
+        const said = 'User response: action=accept, content={"username":"ada","email":"ada@example.com"}';
+        assert.equal([outcome.asked, textOf(outcome)], [['elicitation/create'], said]);
+      });
 
     inCell('the model is asked', async (client) => {
       const outcome = await client.call('test_sampling', { prompt: 'Where?' });

@@ -49,6 +49,9 @@ const ROWS: readonly Row[] = [
   ['shared', PLAIN, DUAL, HTTP, true],
   ['auto', ASKABLE, DUAL, HTTP, true],
   ['auto', ASKABLE, MODERN, PIPE, false],
+  ['auto', ASKABLE, DUAL, PIPE, true],
+  ['auto', PLAIN, DUAL, PIPE, false],
+  ['shared', ASKABLE, DUAL, PIPE, false],
   ['shared', ASKABLE, MODERN, PIPE, false],
   ['isolated', PLAIN, MODERN, PIPE, true],
   ['isolated', PLAIN, DUAL, PIPE, true],
@@ -65,9 +68,54 @@ for (const [session, client, { own, ...peer }, fields, isOwn] of ROWS) {
     const opened = await stage.open(client);
     assert.is(opened.isShared, !isOwn);
     assert.is(opened.peer.era, isOwn ? ((own ?? peer).era ?? 'legacy') : (peer.era ?? 'legacy'));
-    assert.is(stage.upstreams('a').length, isOwn ? 1 : 0);
+    assert.is(stage.upstreams('a').filter(({ isClosed }) => !isClosed).length, isOwn ? 1 : 0);
   });
 }
+
+test('one of many sessions finds out whether a program speaks the legacy era, too', async () => {
+  const own = { processes: 4, share: 1 };
+  for (const [peer, isOwn] of [
+    [MODERN, false],
+    [{ ...FULL, era: 'legacy' } as const, true],
+  ] as const) {
+    stage = new SessionStage({ own });
+    await stage.add('a', { peer: MODERN, fields: PIPE, own: peer });
+    const first = await Promise.all(Array.from({ length: 4 }, (_, n) => stage.open(ASKABLE, `owner ${n}`)));
+    assert.equal(
+      first.map(({ isShared }) => isShared),
+      Array.from({ length: 4 }, () => !isOwn),
+    );
+    assert.is(stage.upstreams('a').length, isOwn ? 4 : 1);
+    if (isOwn) break;
+    await Promise.all(Array.from({ length: 8 }, () => stage.open(ASKABLE)));
+    assert.is(stage.upstreams('a').length, 1, 'it is known');
+    await stage.close();
+  }
+});
+
+test('another session finds out when the first one left, or had no room', async () => {
+  stage = new SessionStage();
+  await stage.add('a', { peer: MODERN, fields: PIPE, own: { ...FULL, era: 'legacy' } });
+  const ref = stage.ref('a');
+  const open = ref.openUpstream.bind(ref);
+  const held = Promise.withResolvers<undefined>();
+  ref.openUpstream = (_, signal) => {
+    ref.openUpstream = open;
+    signal.addEventListener('abort', () => held.reject(signal.reason));
+    return held.promise;
+  };
+  const { pinning } = stage.sessions;
+  const wish = { template: 't', ownerId: 'ann', profile: ASKABLE, asksForLog: false };
+  const leaving = new AbortController();
+  const left = pinning.settle(wish, { signal: leaving.signal }).catch(() => 'left');
+  const later = pinning.settle(wish, { signal: new AbortController().signal });
+  await settled();
+  leaving.abort(new Error('it left'));
+  assert.is(await left, 'left');
+  const pin = await later;
+  assert.is(pin.peer.era, 'legacy');
+  await pin.close();
+});
 
 test('has a part where the backend keeps nothing for a single client', async () => {
   stage = new SessionStage();

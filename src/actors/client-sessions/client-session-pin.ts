@@ -7,6 +7,7 @@ import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/er
 import { atInstance } from '../../domain/failures.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
+import { FirstAsker } from '../../transports/first-asker.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { nobodyHealthy } from '../calls/why-nobody.ts';
 import { OwnPin } from './client-session-own.ts';
@@ -42,6 +43,10 @@ export class Pinning {
   readonly shared: SharedPins;
   /** What those instances are at present that were asked for a conversation, and keep none for a single client. */
   readonly #withoutOwn = new WeakSet<Peer>();
+  /** Programs of the modern era: the first session that may be asked something finds out whether they speak the legacy one. */
+  readonly #askers = new WeakMap<Peer, FirstAsker>();
+  /** Those of them that do not. */
+  readonly #modernOnly = new WeakSet<Peer>();
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
@@ -60,8 +65,13 @@ export class Pinning {
     const { peer } = ref;
     const { policy } = this.#parts.fleet.group(wish.template);
     if (!isPeer(peer)) return undefined;
-    if (!this.#withoutOwn.has(peer) && needsOwn(ref, peer, policy, wish)) return undefined;
+    if (this.#needsOwn(ref, peer, policy, wish)) return undefined;
     return this.shared.join(ref, peer);
+  }
+
+  #needsOwn(ref: SessionInstance, peer: Peer, policy: BalancerPolicy, wish: Wish): boolean {
+    if (this.#withoutOwn.has(peer) || !needsOwn(ref, peer, policy, wish)) return false;
+    return !(this.#modernOnly.has(peer) && isForLegacy(ref, peer, policy));
   }
 
   /**
@@ -111,11 +121,8 @@ export class Pinning {
     if (present !== undefined) return present;
     const { peer } = ref;
     if (!isPeer(peer)) throw notConnected();
-    const upstream = await ref.openUpstream(wish.profile, signal, wish.ownerId);
-    if (upstream === undefined) {
-      this.#withoutOwn.add(peer);
-      return this.at(ref, wish) ?? raise(notConnected()); // it may have become another meanwhile
-    }
+    const upstream = await this.#openOwn(ref, peer, wish, signal);
+    if (upstream === undefined) return this.at(ref, wish) ?? raise(notConnected()); // it may have become another meanwhile
     const pin = new OwnPin(ref, upstream, { keeps: isPipe(ref), alarm: this.#parts.alarm });
     try {
       await wish.introduce?.(upstream, signal);
@@ -125,6 +132,50 @@ export class Pinning {
       throw thrown;
     }
     return pin;
+  }
+
+  /** Undefined where a part in the instance's conversation is all there is, which is remembered. */
+  async #openOwn(
+    ref: SessionInstance,
+    peer: Peer,
+    wish: Wish,
+    signal: AbortSignal,
+  ): Promise<Upstream | undefined> {
+    const { policy } = this.#parts.fleet.group(wish.template);
+    if (isForLegacy(ref, peer, policy)) return this.#openLegacy(ref, peer, wish, signal);
+    const upstream = await ref.openUpstream(wish.profile, signal, wish.ownerId);
+    if (upstream === undefined) this.#withoutOwn.add(peer);
+    return upstream;
+  }
+
+  /**
+   * A process of its own is worth its price only in the legacy era: there the program can ask its client by requests.
+   * One session finds out whether the program speaks that era; the others wait, and do not take places for nothing.
+   */
+  async #openLegacy(
+    ref: SessionInstance,
+    peer: Peer,
+    wish: Wish,
+    signal: AbortSignal,
+  ): Promise<Upstream | undefined> {
+    const asker = this.#askers.get(peer) ?? new FirstAsker(false, this.#parts.pace);
+    this.#askers.set(peer, asker);
+    const calledOff = (): GatewayError => asGatewayError(signal.reason);
+    const opened = await asker.run({ signal, calledOff }, async () => {
+      if (this.#modernOnly.has(peer)) return undefined;
+      try {
+        const upstream = await ref.openUpstream(wish.profile, signal, wish.ownerId);
+        if (upstream === undefined || upstream.peer.era === 'legacy') return upstream;
+        this.#modernOnly.add(peer); // before the others go on
+        void upstream.close(); // it never rejects
+        return undefined;
+      } catch (thrown) {
+        if (signal.aborted) throw thrown;
+        return { thrown }; // the others try for themselves: what refused this one may concern its owner alone
+      }
+    });
+    if (opened !== undefined && 'thrown' in opened) throw opened.thrown;
+    return opened;
   }
 
   #nobody(template: string): GatewayError {
@@ -137,14 +188,20 @@ const NOBODY: ReadonlySet<string> = new Set();
 
 /**
  * Whether a session needs a conversation of its own. Over HTTP: always, because there legacy backends have sessions, too,
- * and a modern one may speak both eras. Over a pipe: when the template wants it so, or when a legacy backend may say or
- * ask something that nobody could attribute. Bare ones know no clients. Source: decisions page, "Sessions of legacy MCP
- * clients"; ADR 24.
+ * and a modern one may speak both eras. Over a pipe: when the template wants it so, or when a backend may say or ask
+ * something in the legacy era that cannot be attributed there; a modern program may speak both eras, too, and ask only in
+ * the legacy one. Bare ones know no clients. Source: ADR 24, ADR 48.
  */
 function needsOwn(ref: SessionInstance, { era }: Peer, { session }: BalancerPolicy, wish: Wish): boolean {
   if (era === 'bare') return false;
   if (!isPipe(ref) || session === 'isolated') return true;
-  return era === 'legacy' && session === 'auto' && (wish.asksForLog || mayBeAsked(wish.profile));
+  if (session !== 'auto') return false;
+  return mayBeAsked(wish.profile) || (era === 'legacy' && wish.asksForLog);
+}
+
+/** Whether a process of a session's own at a modern program would be opened only to speak the legacy era with it. */
+function isForLegacy(ref: SessionInstance, { era }: Peer, { session }: BalancerPolicy): boolean {
+  return era === 'modern' && isPipe(ref) && session !== 'isolated';
 }
 
 function raise(error: GatewayError): never {
