@@ -12,7 +12,7 @@ import { ASKABLE, profile } from './guest-stage.ts';
 
 const test = suite('the way to an instance');
 
-type Client = 'quiet' | 'askable' | 'logging' | 'listing' | 'task';
+type Client = 'quiet' | 'askable' | 'logging' | 'listing' | 'tools' | 'same tools' | 'task';
 
 const rows: readonly [Era | 'nobody', TransportKind, SessionSharing, Client, Way][] = [
   ['modern', 'http', 'isolated', 'askable', 'plain'],
@@ -30,6 +30,11 @@ const rows: readonly [Era | 'nobody', TransportKind, SessionSharing, Client, Way
   ['legacy', 'stdio', 'auto', 'listing', 'shared'],
   ['legacy', 'stdio', 'isolated', 'listing', 'guest'],
   ['legacy', 'http', 'auto', 'listing', 'guest'],
+  ['legacy', 'stdio', 'auto', 'tools', 'guest'],
+  ['legacy', 'stdio', 'auto', 'same tools', 'shared'],
+  ['legacy', 'stdio', 'shared', 'tools', 'shared'],
+  ['legacy', 'stdio', 'isolated', 'same tools', 'guest'],
+  ['modern', 'stdio', 'auto', 'tools', 'plain'],
   ['legacy', 'stdio', 'auto', 'task', 'guest'],
   ['legacy', 'stdio', 'isolated', 'task', 'guest'],
   ['legacy', 'stdio', 'shared', 'task', 'refused'],
@@ -42,6 +47,8 @@ const METHOD_OF: Readonly<Record<Client, string>> = {
   askable: 'tools/call',
   logging: 'tools/call',
   listing: 'resources/templates/list',
+  tools: 'tools/list',
+  'same tools': 'tools/list',
   task: 'tasks/get',
 };
 for (const [era, transport, sharing, client, way] of rows) {
@@ -49,9 +56,10 @@ for (const [era, transport, sharing, client, way] of rows) {
     const peer = era === 'nobody' ? undefined : { ...PEER, era };
     const facts = {
       sharing,
-      profile: client === 'askable' || client === 'listing' ? ASKABLE : profile(),
+      profile: ['quiet', 'logging', 'task'].includes(client) ? profile() : ASKABLE,
       request: { method: METHOD_OF[client] },
       logLevel: client === 'logging' || client === 'listing' ? 'info' : undefined,
+      listsAlike: client === 'same tools',
     };
     assert.is(wayTo({ peer, lastPeer: undefined, definition: definition({ transport }) }, facts), way);
   });
@@ -64,6 +72,7 @@ test('is that of who was there last while nobody is: a process of the guest may 
     profile: profile(),
     request: { method: 'tasks/get' },
     logLevel: undefined,
+    listsAlike: false,
   } as const;
   assert.is(wayTo(gone, facts), 'guest');
 });

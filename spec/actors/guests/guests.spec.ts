@@ -2,10 +2,14 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { NOBODY_THERE } from '../../../src/actors/guests/guest-upstream.ts';
+import { queueFull } from '../../../src/domain/backend-errors.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { META } from '../../../src/domain/mcp.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
 import { answers, fails, listen, silent, told } from '../../helpers/failing-backend.ts';
+import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ASKABLE, BARE, GuestStage, LOGGING, MODERN, modernCall, profile, settled } from './guest-stage.ts';
 
@@ -54,6 +58,52 @@ for (const [what, policy, calling, level] of [
     assert.equal(stage.calls('a'), [0, 1]);
   });
 }
+
+const LIST = { method: 'tools/list', params: {} };
+const LISTING = { capabilities: { tools: {} } };
+
+/** A program that lists so many tools in its shared process, and so many in each other one, where it asks before it does. */
+function lists(shared: number, own: number) {
+  return (exchange: ScriptedExchange): void => {
+    const isOwn = stage.upstreams('a').some(({ exchanges }) => exchanges.includes(exchange));
+    if (isOwn) exchange.ask('roots/list');
+    const tools = Array.from({ length: isOwn ? own : shared }, (_, n) => ({ name: `tool ${n}` }));
+    exchange.result(exchange.request.method === 'tools/list' ? { tools } : {});
+  };
+}
+
+async function listed(capabilities: JsonObject = {}, owner = 'ann'): Promise<unknown> {
+  const listing = stage.call(LIST, { profile: profile(capabilities), owner });
+  await listing.end;
+  const [answer] = listing.answers;
+  assert.is(listing.answers.length, 1, 'it is asked nothing');
+  return answer?.event.kind === 'result' ? Object(answer.event.result.value).tools.length : answer;
+}
+
+test('lists the tools of a program that it offers to a client with these capabilities', async () => {
+  await stage.add('a', 'stdio', lists(13, 17), LISTING);
+  await settled();
+  const asking = { elicitation: {}, roots: {} };
+  assert.equal([await listed(), await listed(asking), await listed(asking, 'bob')], [13, 17, 17]);
+  const [own] = stage.upstreams('a');
+  assert.equal(own?.exchanges[0]?.replies, [NOBODY_THERE]);
+  assert.equal([stage.upstreams('a').length, stage.backend('a').profiles[0]?.capabilities], [2, asking]);
+});
+
+test('lists in the shared process once it is known that capabilities make no difference', async () => {
+  await stage.add('a', 'stdio', lists(13, 13), LISTING);
+  await settled();
+  const asking = { elicitation: {} };
+  assert.equal([await listed(asking), await listed(asking, 'bob')], [13, 13]);
+  assert.is(stage.upstreams('a').length, 1);
+  assert.equal([await listed({ sampling: {} }), stage.upstreams('a').length], [13, 2]);
+});
+
+test('lists in the shared process where there is no room for another one', async () => {
+  await stage.add('a', 'stdio', lists(13, 17), LISTING);
+  stage.backend('a').openUpstream = () => Promise.reject(queueFull('t'));
+  assert.is(await listed({ elicitation: {} }), 13);
+});
 
 test('lets clients share a program where the template says so', async () => {
   await restage({ session: 'shared' });

@@ -24,6 +24,8 @@ export interface WayFacts {
   readonly request: ExchangeRequest;
   /** The level of log lines that the request opts in to. */
   readonly logLevel: string | undefined;
+  /** True when the backend is known to list the same tools to a client with these capabilities as in its shared process. */
+  readonly listsAlike: boolean;
 }
 
 /**
@@ -70,13 +72,21 @@ export function commonWay<R>(candidates: readonly R[], wayOf: (candidate: R) => 
 
 /**
  * A process of its own for what nobody could attribute on a shared pipe, unless the template says that its clients share it
- * all the same. While it lists something a backend asks nobody.
+ * all the same. While it lists something a backend asks nobody; but which tools it lists may depend on what it could ask,
+ * and only a process that was told the capabilities of the client says so. Source: ADR 49.
  */
-function wayOverPipe({ sharing, profile, request, logLevel }: WayFacts): Way {
+function wayOverPipe({ sharing, profile, request, logLevel, listsAlike }: WayFacts): Way {
   if (sharing === 'isolated') return 'guest';
   if (isAboutTask(request)) return sharing === 'auto' ? 'guest' : 'refused';
-  if (sharing === 'shared' || LISTS.has(request.method)) return 'shared';
+  if (sharing === 'shared') return 'shared';
+  if (request.method === LIST_METHODS.tools) return mayBeAsked(profile) && !listsAlike ? 'guest' : 'shared';
+  if (isList(request)) return 'shared';
   return mayBeAsked(profile) || logLevel !== undefined ? 'guest' : 'shared';
+}
+
+/** True for requests in the middle of which a backend asks nobody. */
+export function isList({ method }: ExchangeRequest): boolean {
+  return LISTS.has(method);
 }
 
 const LISTS: ReadonlySet<string> = new Set(Object.values(LIST_METHODS));

@@ -9,6 +9,8 @@ import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import { type Answer, type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
 import { atInstance, perhapsDelivered } from '../../domain/failures.ts';
+import { canonicalText, isJsonObject } from '../../domain/json.ts';
+import { LIST_METHODS, type Peer } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { refusedFact, retriedFact, startedFact } from '../calls/call-facts.ts';
 import type { Dispatcher, ExchangeOptions } from '../calls/dispatcher.ts';
@@ -21,8 +23,9 @@ import { NO_TASKS } from '../task-requests.ts';
 import type { GuestConversation } from './guest-conversation.ts';
 import type { Guest, GuestPool, Lease } from './guest-pool.ts';
 import { forLegacy, hears, logLevelOf } from './guest-request.ts';
+import { NOBODY_THERE } from './guest-upstream.ts';
 import { type CallTime, leftMs, opened } from './guest-wait.ts';
-import { commonWay, isNetworked, type Way, wayTo } from './guest-way.ts';
+import { commonWay, isList, isNetworked, type Way, wayTo } from './guest-way.ts';
 
 export interface GuestsParts extends Clock {
   readonly fleet: Pick<Fleet, 'has' | 'group' | 'find'>;
@@ -48,8 +51,13 @@ interface Order extends Guest, CallTime {
   readonly options: ExchangeOptions;
 }
 
+/** Sets of capabilities that are remembered of one backend. */
+const MOST_CAPABILITIES = 64;
+
 export class Guests {
   readonly #parts: GuestsParts;
+  /** The capabilities to which a backend lists the same tools as in its shared process. */
+  readonly #alike = new WeakMap<Peer, Set<string>>();
 
   constructor(parts: GuestsParts) {
     this.#parts = parts;
@@ -92,7 +100,7 @@ export class Guests {
   #carry(order: Order): Observable<Answer> {
     const { group, pinned } = order;
     const way = commonWay(pinned === undefined ? group.pool.candidates : [pinned], (one) =>
-      wayFor(one, order),
+      this.#wayFor(one, order),
     );
     if (way === 'plain') return this.#dispatch(order, order.request);
     if (way === 'shared') return this.#dispatch(order, order.legacyRequest).pipe(heardBy(order));
@@ -141,11 +149,44 @@ export class Guests {
 
   #ask(ref: InstanceRef, order: Order, tried: ReadonlySet<string>): Observable<Answer> {
     const { dispatcher } = this.#parts;
-    const way = wayFor(ref, order);
+    const way = this.#wayFor(ref, order);
     if (way === 'refused') return of({ event: NO_TASKS, instanceId: ref.id, serverId: ref.serverId });
     if (way === 'plain') return dispatcher.within(ref, undefined, order.request, order.options);
-    if (way === 'guest') return this.#askAsGuest(ref, order, tried).pipe(heardBy(order));
-    return dispatcher.within(ref, undefined, order.legacyRequest, order.options).pipe(heardBy(order));
+    const ask = () => dispatcher.within(ref, undefined, order.legacyRequest, order.options);
+    if (way === 'shared') return ask().pipe(heardBy(order));
+    const answers$ = this.#askAsGuest(ref, order, tried).pipe(heardBy(order));
+    if (!isList(order.request)) return answers$;
+    return answers$.pipe(
+      filter(isUnasked),
+      tap((answer) => this.#compare(ref, order, answer)),
+      // Where there is no room for one more process the shared one lists what it can.
+      catchError((thrown: unknown) => (this.#mayShare(order, thrown) ? ask() : throwError(() => thrown))),
+    );
+  }
+
+  #wayFor(ref: InstanceRef, order: Order): Way {
+    const { group, profile, request, logLevel } = order;
+    const listsAlike = request.method === LIST_METHODS.tools && this.#listsAlike(ref, order);
+    return wayTo(ref, { sharing: group.policy.session, profile, request, logLevel, listsAlike });
+  }
+
+  #listsAlike({ peer }: InstanceRef, { profile }: Order): boolean {
+    const alike = peer ? this.#alike.get(peer) : undefined;
+    return alike?.has(canonicalText(profile.capabilities)) === true;
+  }
+
+  /** Most backends list the same tools to everybody: then no process is needed for that until the shared one starts again. */
+  #compare({ peer, tools }: InstanceRef, { request, profile }: Order, { event }: Answer): void {
+    if (!peer || request.method !== LIST_METHODS.tools || event.kind !== 'result') return;
+    const names = allToolsOf(event.result.value);
+    if (names === undefined || tools?.listsOnly(names) !== true) return;
+    const alike = this.#alike.get(peer) ?? new Set();
+    if (alike.size < MOST_CAPABILITIES) this.#alike.set(peer, alike.add(canonicalText(profile.capabilities)));
+  }
+
+  #mayShare({ group, request }: Order, thrown: unknown): boolean {
+    const isFull = asGatewayError(thrown).code === 'QUEUE_FULL';
+    return isFull && request.method === LIST_METHODS.tools && group.policy.session === 'auto';
   }
 
   /** A conversation may have ended unnoticed since it was last used: then it is opened anew, once. */
@@ -233,8 +274,18 @@ function hasOther({ group, pinned }: Order, tried: ReadonlySet<string>, ref: Ins
   return group.pool.candidates.some(({ id }) => id !== ref.id && !tried.has(id));
 }
 
-function wayFor(ref: InstanceRef, { group, profile, request, logLevel }: Order): Way {
-  return wayTo(ref, { sharing: group.policy.session, profile, request, logLevel });
+/** What a backend asks in the middle of a list is about no list: it is answered here. */
+function isUnasked({ event }: Answer): boolean {
+  if (event.kind !== 'request') return true;
+  event.answer(NOBODY_THERE);
+  return false;
+}
+
+/** The names of the tools in a list that has no further page. */
+function allToolsOf(result: unknown): readonly string[] | undefined {
+  if (!isJsonObject(result) || !Array.isArray(result.tools) || result.nextCursor !== undefined)
+    return undefined;
+  return result.tools.map((tool: unknown) => (isJsonObject(tool) ? String(tool.name) : ''));
 }
 
 /** One that is full is chosen when all are: the dispatcher lets the call wait in line for it. */

@@ -42,6 +42,12 @@ export class ToolCache {
     return this.#tools?.get(tool);
   }
 
+  /** True when it lists the tools of exactly these names. */
+  listsOnly(names: readonly string[]): boolean {
+    const tools = this.#tools;
+    return tools?.size === names.length && names.every((name) => tools.has(name));
+  }
+
   /** True when the tool's annotations say that calling it twice does no harm. */
   isRepeatable(tool: string): boolean {
     return isRepeatable(this.#tools?.get(tool));
