@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { canonicalText, isJsonObject, JsonText } from '../../src/domain/json.ts';
+import { canonicalText, isJsonObject, JsonText, parseExact } from '../../src/domain/json.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('json');
@@ -98,6 +98,47 @@ test('is JSON of the same value', () => {
       const json = JSON.parse(JSON.stringify(value));
       assert.equal(JSON.parse(canonicalText(json)), json);
     }),
+  );
+});
+
+/** Numbers as clients and servers write them, also those that JavaScript cannot hold. */
+const NUMBERS = fc.oneof(
+  fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }).map(String),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => JSON.stringify(value)),
+  fc.constantFrom(
+    '1e400',
+    '-1E+400',
+    '1e-400',
+    '-0',
+    '-0.0',
+    '0',
+    '9007199254740993',
+    '-9007199254740993',
+    '2e308',
+  ),
+);
+
+test('writes every number as it was, when JavaScript would change it', () => {
+  fc.assert(
+    fc.property(NUMBERS, NUMBERS, (one, other) => {
+      const json = `{"a":[${one},{"b":${other}}],"c":"${one}"}`;
+      assert.is(JSON.stringify(parseExact(json)), json);
+    }),
+  );
+});
+
+test('takes a number that JavaScript writes otherwise, but as the same, for a number', () => {
+  assert.equal(
+    parseExact('[1.0, 1e2, 0.10, 9007199254740991, 0.30000000000000004]'),
+    [1, 100, 0.1, 9007199254740991, 0.30000000000000004],
+  );
+});
+
+test('is no object where it stands for a number', () => {
+  assert.not(isJsonObject(parseExact('12345678901234567890')));
+  assert.is(
+    JSON.stringify({ a: JsonText.ofBytes(Buffer.from('[12345678901234567890]')) }),
+    '{"a":[12345678901234567890]}',
   );
 });
 

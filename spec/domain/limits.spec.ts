@@ -15,6 +15,7 @@ test('says the unit last in the name of every size and time', () => {
   const units = /(?:Bytes|Ms|Characters)$/;
   const withoutUnit = Object.entries(LIMITS).filter(([name, limit]) => limit >= 5_000 && !units.test(name));
   assert.equal(withoutUnit, [
+    ['bodyValues', LIMITS.bodyValues],
     ['listItems', LIMITS.listItems],
     ['sessions', LIMITS.sessions],
     ['instances', LIMITS.instances],

@@ -1,4 +1,5 @@
 import * as assert from 'uvu/assert';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { readBody } from '../../src/protocol/read-body.ts';
 import { RpcFailure } from '../../src/protocol/rpc-failure.ts';
 import { suite } from '../helpers/suite.ts';
@@ -52,6 +53,13 @@ test('refuses more than 128 levels', () => {
   assert.is(refusal(nested(128)), 'read');
   assert.is(refusal(nested(129)), '400 -32600');
   assert.is(refusal('[{"a":'.repeat(100_000)), '400 -32600');
+});
+
+test('refuses more values than the limit with 422, keys included', () => {
+  assert.is(refusal(`{"x":[${Array(LIMITS.bodyValues - 3).fill('{}')}]}`), 'read');
+  assert.is(refusal(`{"x":[${Array(LIMITS.bodyValues - 2).fill('{}')}]}`), '422 -32600');
+  const keys = Array.from({ length: LIMITS.bodyValues / 2 }, (_, index) => `"k${index}":0`);
+  assert.is(refusal(`{${keys}}`), '422 -32600');
 });
 
 test('counts no brackets in strings, whatever is escaped there', () => {

@@ -5,8 +5,8 @@ import type { ValidationItem } from './errors.ts';
 import { LIMITS } from './limits.ts';
 import { isCleanText, NOT_UNICODE } from './text.ts';
 
-/** The findings about one body; `withText` false looks at the depth only. Recursion is bounded by that depth. */
-export function inspect(body: unknown, withText: boolean): ValidationItem[] {
+/** The findings about one body. Recursion is bounded by the depth that is allowed. */
+export function inspect(body: unknown): ValidationItem[] {
   const findings: ValidationItem[] = [];
   const path: (string | number)[] = ['body'];
   const report = (finding: Pick<ValidationItem, 'msg' | 'type'>): void => {
@@ -14,7 +14,7 @@ export function inspect(body: unknown, withText: boolean): ValidationItem[] {
   };
   const visit = (value: unknown): void => {
     if (typeof value === 'string') {
-      if (withText && !isCleanText(value)) report(NOT_UNICODE);
+      if (!isCleanText(value)) report(NOT_UNICODE);
       return;
     }
     if (typeof value !== 'object' || value === null) return;
@@ -35,7 +35,7 @@ export function inspect(body: unknown, withText: boolean): ValidationItem[] {
   const visitFields = (fields: object): void => {
     for (const [key, field] of Object.entries(fields)) {
       // The bad key itself is not repeated: its object is named instead.
-      if (withText && !isCleanText(key)) {
+      if (!isCleanText(key)) {
         report(NOT_UNICODE);
         continue;
       }

@@ -7,9 +7,19 @@ export interface JsonObject {
   [key: string]: JsonValue | undefined;
 }
 
-/** True for a plain JSON object: not null, not an array. */
+/** An object some of whose fields are kept as text; `_meta` is such an object again. `writeFields` writes it. */
+export interface JsonFields {
+  readonly [key: string]: JsonValue | JsonText | JsonFields | undefined;
+}
+
+/** True for a plain JSON object: not null, not an array, not JSON that is kept as text. */
 export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof JsonText);
+}
+
+/** The same for an object that may have fields which are kept as text. */
+export function isFields(value: JsonFields[string]): value is JsonFields {
+  return isJsonObject(value);
 }
 
 /** JSON of the value: the same text for equal ones, whatever the order of their keys. */
@@ -51,12 +61,96 @@ export class JsonText {
     return this.#bytes;
   }
 
+  /** The JSON text. */
+  get text(): string {
+    return asBuffer(this.bytes).toString('utf8');
+  }
+
+  /** What JSON.stringify writes: the value, and each number as it was written. */
+  toJSON(): unknown {
+    const value = this.exactValue;
+    // Only a number of its own can be written as it came.
+    return value instanceof JsonText ? JSON.rawJSON(value.text) : value;
+  }
+
+  /** The parsed value, in which each number that JavaScript would change is a JsonText: see `parseExact`. */
+  get exactValue(): unknown {
+    return parseExact(this.text);
+  }
+
   /** The parsed value. Throws SyntaxError when a large answer, trusted by its shape, was not JSON after all. */
   get value(): unknown {
     if (!this.#parsed) {
-      this.#value = JSON.parse(Buffer.from(this.bytes).toString('utf8'));
+      this.#value = JSON.parse(this.text);
       this.#parsed = true;
     }
     return this.#value;
   }
+}
+
+declare global {
+  interface JSON {
+    /** Source: ECMAScript 2026; in Node since version 21. */
+    rawJSON(text: string): unknown;
+    parse(
+      text: string,
+      reviver: (key: string, value: unknown, context: { readonly source?: string }) => unknown,
+    ): unknown;
+  }
+}
+
+/**
+ * Parses JSON. A number that would be written as another one (beyond 2^53, beyond what a double holds, negative zero) is a
+ * JsonText, which JSON.stringify writes as it came. Throws SyntaxError. Source: ADR 43.
+ */
+export function parseExact(text: string): unknown {
+  if (!MAYBE_CHANGED.test(text)) return JSON.parse(text);
+  return JSON.parse(text, (_key, value, { source }) =>
+    typeof value === 'number' && source !== undefined && isChanged(value, source)
+      ? JsonText.ofBytes(Buffer.from(source))
+      : value,
+  );
+}
+
+/** Digits or an exponent that a double may not hold, and negative zero; in strings, too, which costs time and no more. */
+const MAYBE_CHANGED = /(?:^|[\s:,[.-])(?:\d{16}|\d[\d.]*[eE][+-]?\d{3})|(?:^|[\s:,[])-0/;
+
+function isChanged(value: number, source: string): boolean {
+  if (value === 0 || !Number.isFinite(value)) return /^-|[1-9]/.test(source);
+  return source.length > MOST_EXACT_DIGITS && String(value) !== source;
+}
+
+/** So many digits a double holds, whatever they are. */
+const MOST_EXACT_DIGITS = 15;
+
+/** The value of a field, also of one that is kept as text; see `exactValue`. */
+export function fieldValue(field: JsonFields[string]): unknown {
+  return field instanceof JsonText ? field.exactValue : field;
+}
+
+/** The value of an object and of all of its fields, with the numbers that JavaScript has. */
+export function plainValue(fields: JsonFields): JsonObject {
+  const plain: JsonObject = JSON.parse(writeFields(fields));
+  return plain;
+}
+
+/** JSON of an object: fields that are kept as text as they came. */
+export function writeFields(fields: JsonFields): string {
+  let text = '';
+  for (const key in fields) {
+    const field = fields[key];
+    if (field === undefined) continue;
+    text += `${text === '' ? '{' : ','}${JSON.stringify(key)}:${writeField(key, field)}`;
+  }
+  return text === '' ? '{}' : `${text}}`;
+}
+
+function writeField(key: string, field: Exclude<JsonFields[string], undefined>): string {
+  if (field instanceof JsonText) return field.text;
+  return key === '_meta' && isFields(field) ? writeFields(field) : JSON.stringify(field);
+}
+
+/** The same bytes, with the methods of a Buffer. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -7,6 +7,8 @@ export const LIMITS = {
   requestBodyBytes: 4 * 1024 * 1024,
   /** Deepest nesting of what is registered, or comes as a JSON body: what follows may walk it by recursion. */
   nestingDepth: 128,
+  /** Values in one body, keys included. Over it: VALIDATION_ERROR. Some 100 bytes of memory each while it is checked. */
+  bodyValues: 100_000,
   /** Findings reported in one VALIDATION_ERROR, and characters of a caller's key that are repeated in a `loc`. */
   findings: 64,
   locCharacters: 128,

@@ -1,5 +1,7 @@
 // Reads what little has to be known of JSON that is forwarded as bytes, without parsing it.
 
+import { endOfString, firstByte } from '../domain/json-scan.ts';
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
@@ -21,13 +23,6 @@ export function topValue(object: Buffer, key: string): number {
     if (value !== -1 && openedIn(object, value) === -1) return value;
   }
   return findOnTop(object, quoted);
-}
-
-/** Where the first byte is that is no white space. */
-export function firstByte(bytes: Buffer, from = 0): number {
-  let at = from;
-  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at += 1;
-  return at;
 }
 
 /** In JSON a quote that follows a backslash is inside a string, and only a key is followed by a colon. */
@@ -64,21 +59,4 @@ function openedIn(bytes: Buffer, from: number): number {
     else if (byte === 0x7d || byte === 0x5d) open -= 1;
   }
   return open;
-}
-
-/** Where the string that begins at `start` ends: its closing quote, or the end of everything. */
-export function endOfString(bytes: Buffer, start: number): number {
-  let quote = bytes.indexOf(QUOTE, start + 1);
-  while (quote !== -1) {
-    let backslashes = 0;
-    while (bytes[quote - 1 - backslashes] === BACKSLASH) backslashes += 1;
-    if (backslashes % 2 === 0) return quote;
-    quote = bytes.indexOf(QUOTE, quote + 1);
-  }
-  return bytes.length;
-}
-
-/** The same bytes, with the methods of a Buffer. */
-export function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -1,32 +1,37 @@
 // Reads the body of a POST as JSON, within bounds. What the JSON says is not looked at here (classify.ts).
 
 import { isUtf8 } from 'node:buffer';
+import { asBuffer, parseExact } from '../domain/json.ts';
+import { excessIn } from '../domain/json-scan.ts';
 import { RPC } from '../domain/jsonrpc.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isCleanText } from '../domain/text.ts';
-import { asBuffer, endOfString } from './json-bytes.ts';
 import { invalidRequest, type RpcFailure, refused } from './rpc-failure.ts';
 
 /** Deepest nesting of arrays and objects that is taken from anybody. What is deeper can be read, but not written again. */
 export const DEEPEST = 128;
 
-const QUOTE = 0x22;
-
 /**
  * The value of the body. Throws RpcFailure: 400 with -32700 for what is not JSON in UTF-8, with -32600 for what is
- * nested too deeply, for a batch of too many messages, and for NUL characters and lone surrogates.
+ * nested too deeply, for a batch of too many messages, and for NUL characters and lone surrogates; 422 with -32600 for more than
+ * LIMITS.bodyValues values. Numbers are exact: see parseExact.
  */
 export function readBody(bytes: Uint8Array): unknown {
   const buffer = asBuffer(bytes);
   if (!isUtf8(buffer)) throw parseError('the body is not UTF-8');
-  // Nothing shorter can be deep.
-  if (buffer.length > 2 * DEEPEST && isDeep(buffer)) {
-    throw invalidRequest(`the body is nested deeper than ${DEEPEST} levels`);
+  const excess = excessIn(buffer, DEEPEST);
+  if (excess === 'depth') throw invalidRequest(`the body is nested deeper than ${DEEPEST} levels`);
+  if (excess === 'values') {
+    throw refused(
+      422,
+      `Invalid Request: the body has more than ${LIMITS.bodyValues} values`,
+      RPC.invalidRequest,
+    );
   }
   const text = buffer.toString('utf8');
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseExact(text);
   } catch {
     throw parseError('the body is not valid JSON'); // what the parser says of it may repeat the body
   }
@@ -51,21 +56,4 @@ function isClean(value: unknown): boolean {
 
 function parseError(what: string): RpcFailure {
   return refused(400, `Parse error: ${what}`, RPC.parseError);
-}
-
-/** Counts brackets outside of strings. For JSON that is right; of everything else the parser says that it is none. */
-function isDeep(bytes: Buffer): boolean {
-  let depth = 0;
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at];
-    if (byte === QUOTE) {
-      at = endOfString(bytes, at);
-    } else if (byte === 0x7b || byte === 0x5b) {
-      depth += 1;
-      if (depth > DEEPEST) return true;
-    } else if (byte === 0x7d || byte === 0x5d) {
-      depth -= 1;
-    }
-  }
-  return false;
 }

@@ -40,7 +40,7 @@ export function checkedInstance(
     ]);
   const instance = copyOf(input, at);
   const named = { template_name: template };
-  refuseAny(inspect({ ...named, instance }, true));
+  refuseAny(inspect({ ...named, instance }));
   const shape: Shape<unknown> = handler === undefined ? instanceShape : functionShape;
   const found = shape
     .findings(instance)
@@ -52,7 +52,7 @@ export function checkedInstance(
 /** A copy of the change. VALIDATION_ERROR. */
 export function checkedInstanceChange(change: InstanceChange): InstanceChange {
   const copy = copyOf(change, ['body']);
-  refuseAny(inspect(copy, true));
+  refuseAny(inspect(copy));
   refuseAny(changeShape.findings(copy));
   return copy;
 }

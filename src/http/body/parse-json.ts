@@ -3,29 +3,38 @@
 import { isUtf8 } from 'node:buffer';
 import type { ValidationItem } from '../../domain/errors.ts';
 import { inspect } from '../../domain/inspect.ts';
+import { type Excess, excessIn } from '../../domain/json-scan.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { malformedJson, validationFailed } from '../../domain/request-errors.ts';
 import { NOT_UNICODE } from '../../domain/text.ts';
 
 /**
  * Parses a body. Raises MALFORMED_JSON for broken UTF-8 and broken JSON; VALIDATION_ERROR for an empty body, for NUL
- * characters and lone surrogates anywhere, and for nesting deeper than the limit. Source: decisions, "Guard" and "Errors".
+ * characters and lone surrogates anywhere, and for more levels or values than the limits. Source: decisions, "Guard" and "Errors".
  */
 export function parseJsonBody(bytes: Buffer): unknown {
   if (bytes.length === 0) throw validationFailed([MISSING_BODY]);
   if (!isUtf8(bytes)) throw malformedJson('it is not UTF-8');
+  const excess = excessIn(bytes, LIMITS.nestingDepth);
+  if (excess !== undefined) throw validationFailed([TOO_MUCH[excess]]);
   const text = bytes.toString('utf8');
   const value = parse(text);
-  // Without an escape nothing bad can be in a string, and a short text cannot be deep: most bodies are not walked.
-  const hasEscapes = text.includes('\\u');
-  if (hasEscapes || text.length > 2 * LIMITS.nestingDepth) {
-    const findings = inspect(value, hasEscapes);
-    if (findings.length > 0) throw validationFailed(findings);
-  }
+  // Without an escape nothing bad can be in a string: most bodies are not walked.
+  const findings = text.includes('\\u') ? inspect(value) : [];
+  if (findings.length > 0) throw validationFailed(findings);
   return value;
 }
 
 const MISSING_BODY: ValidationItem = { loc: ['body'], msg: 'Field required', type: 'missing' };
+
+const TOO_MUCH: Readonly<Record<Excess, ValidationItem>> = {
+  depth: {
+    loc: ['body'],
+    msg: `Value error, nested deeper than ${LIMITS.nestingDepth} levels`,
+    type: 'value_error',
+  },
+  values: { loc: ['body'], msg: `Value error, more than ${LIMITS.bodyValues} values`, type: 'value_error' },
+};
 
 function parse(text: string): unknown {
   try {

@@ -1,9 +1,8 @@
 // Cursors of lists mean something only to the instance that gave them. The client gets them sealed together with that
 // instance, and its next request goes there. Source: MCP 2026-07-28 server/utilities/pagination (cursors are opaque).
 
-import { isJsonObject, JsonText } from '../../domain/json.ts';
+import { asBuffer, isJsonObject, JsonText } from '../../domain/json.ts';
 import { isTooLong } from '../client-bounds.ts';
-import { asBuffer } from '../json-bytes.ts';
 import { listOf } from '../lists/list-methods.ts';
 import { invalidParams, type ModernCall, pathKey, type Routed } from './modern-call.ts';
 import type { Sealer } from './sealed-state.ts';

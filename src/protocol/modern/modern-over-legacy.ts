@@ -2,11 +2,12 @@
 // result has, at their head and without being read; errors get the codes of today.
 // Sources: MCP 2026-07-28 basic/index#resulttype, #error-codes, server/utilities/caching.
 
-import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { asBuffer, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { endOfString, firstByte } from '../../domain/json-scan.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { META } from '../../domain/mcp.ts';
-import { asBuffer, endOfString, firstByte, topValue } from '../json-bytes.ts';
+import { topValue } from '../json-bytes.ts';
 import { listOf } from '../lists/list-methods.ts';
 import type { Questions } from './modern-rounds.ts';
 
