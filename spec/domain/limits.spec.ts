@@ -35,8 +35,9 @@ test('lets through the sizes and counts that are promised', () => {
   );
 });
 
-test('proves answers that are smaller than the largest one', () => {
-  assert.ok(LIMITS.provenAnswerBytes < LIMITS.backendMessageBytes);
+test('parses messages that are smaller than the largest one', () => {
+  assert.ok(LIMITS.inspectedResultBytes < LIMITS.parsedMessageBytes);
+  assert.ok(LIMITS.parsedMessageBytes < LIMITS.backendMessageBytes);
 });
 
 test('has stopped a child before the grace of the gateway is over', () => {

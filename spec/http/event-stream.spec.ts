@@ -55,10 +55,13 @@ test('name the instance that spoke first', async () => {
 
 test('repeat data: for every line, whatever ends it', async () => {
   const app = await serve(
-    of({ name: 'a', data: '{\r\n"b":\r1\n}' }, { name: 'c', data: Buffer.from('[\n]') }),
+    of({ name: 'a', data: '{\r\n"b":\r1\n}' }, { name: 'c', data: Buffer.from('[\r\n1,\n\r2]') }),
   );
   const { text } = await app.ask('GET', '/');
-  assert.is(text, 'event: a\ndata: {\ndata: "b":\ndata: 1\ndata: }\n\nevent: c\ndata: [\ndata: ]\n\n');
+  assert.is(
+    text,
+    'event: a\ndata: {\ndata: "b":\ndata: 1\ndata: }\n\nevent: c\ndata: [\ndata: 1,\ndata: \ndata: 2]\n\n',
+  );
   app.close();
 });
 

@@ -78,7 +78,7 @@ export class JsonText {
     return parseExact(this.text);
   }
 
-  /** The parsed value. Throws SyntaxError when a large answer, trusted by its shape, was not JSON after all. */
+  /** The parsed value. Throws SyntaxError when the bytes are not JSON; those of `readMessage` are. */
   get value(): unknown {
     if (!this.#parsed) {
       this.#value = JSON.parse(this.text);

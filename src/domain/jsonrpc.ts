@@ -1,7 +1,9 @@
 // JSON-RPC 2.0 messages as the gateway meets them: types, and the reader of what a backend wrote.
 // Framing (lines, SSE events, HTTP bodies) belongs to transports; ids are remapped in transports/stdio/correlator.ts.
 
+import { isUtf8 } from 'node:buffer';
 import { isJsonObject, type JsonObject, JsonText, type JsonValue } from './json.ts';
+import { NONE, scanned, skipColon, skipSpace, skipString, skipValue } from './json-scanner.ts';
 import { LIMITS } from './limits.ts';
 
 export type JsonRpcId = string | number;
@@ -38,34 +40,16 @@ export type BackendMessage =
 
 type ResultMessage = Extract<BackendMessage, { kind: 'result' }>;
 
-/** Throws on what is not UTF-8, instead of replacing it. */
-const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true });
-/** Digits of an id that are a whole number for certain; a longer one is left to the parser. */
-const MOST_DIGITS = 15;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const ZERO = 0x30;
-const HEAD_RESULT_FIRST = Buffer.from('{"result":{');
-const MIDDLE_ID_LAST = Buffer.from(',"jsonrpc":"2.0","id":');
-const HEAD_ID_FIRST = Buffer.from('{"jsonrpc":"2.0","id":');
-const MIDDLE_RESULT_LAST = Buffer.from(',"result":{');
-
 /**
- * Reads one message of a backend. Results in one of the two key orders that SDKs write are recognised by head and
- * tail, in constant time, and their bytes are forwarded as they came. Up to `provenBytes` those bytes are parsed
- * first, which proves the whole message; larger ones are trusted. Everything else is parsed. Returns undefined for
- * anything that is not a JSON-RPC 2.0 message: not JSON, an array, a wrong version, neither result nor error.
- * Source: ADR 8.
+ * Reads one message of a backend. The result of an answer is forwarded as the bytes in which it came, once one pass over
+ * the whole message has proven that it is one JSON object with one version, one id and one result. Everything else is
+ * parsed, up to LIMITS.parsedMessageBytes. Returns undefined for anything that is not a JSON-RPC 2.0 message: not JSON, an
+ * array, a wrong version, neither result nor error. Source: ADR 44.
  */
-export function readMessage(
-  bytes: Uint8Array,
-  provenBytes: number = LIMITS.provenAnswerBytes,
-): BackendMessage | undefined {
+export function readMessage(bytes: Uint8Array): BackendMessage | undefined {
   const buffer = asBuffer(bytes);
-  const recognised = recognise(buffer);
-  const isSmall = buffer.length <= provenBytes;
-  const answer = recognised && (isSmall ? prove(recognised) : trust(recognised, buffer));
-  if (answer !== undefined) return answer;
+  const answer = readAnswer(buffer);
+  if (answer !== undefined || buffer.length > LIMITS.parsedMessageBytes) return answer;
   try {
     return classify(JSON.parse(buffer.toString('utf8')));
   } catch {
@@ -115,93 +99,59 @@ function readError(error: JsonObject): JsonRpcError {
   return { code, message, data: error.data };
 }
 
-/**
- * Proves that the recognised bytes are one JSON value in valid UTF-8; what is around them is known byte by byte.
- * Undefined when they are not, for instance because a key stands between the result and the tail.
- */
-function prove(answer: ResultMessage): ResultMessage | undefined {
-  const { bytes } = answer.result;
-  try {
-    return { ...answer, result: JsonText.ofValue(JSON.parse(STRICT_UTF8.decode(bytes)), bytes) };
-  } catch {
-    return undefined; // not what it looked like: the caller parses all of it
-  }
+/** Reads a plain answer with a result; undefined for what it cannot prove to be one, which is not always none. */
+function readAnswer(buffer: Buffer): ResultMessage | undefined {
+  const source = scanned(buffer);
+  let at = skipSpace(buffer, 0);
+  if (buffer[at] !== OPEN_BRACE) return undefined;
+  let version = '';
+  let id: unknown;
+  let result: Buffer | undefined;
+  do {
+    const key = skipSpace(buffer, at + 1);
+    const keyEnd = skipString(source, key);
+    const value = keyEnd === NONE ? NONE : skipColon(buffer, keyEnd);
+    const end = value === NONE ? NONE : skipValue(source, value, 1);
+    if (end === NONE) return undefined;
+    switch (keyEnd - key > LONGEST_KEY ? '' : buffer.toString('latin1', key, keyEnd)) {
+      case '"jsonrpc"':
+        if (version !== '') return undefined;
+        version = end - value === VERSION.length ? buffer.toString('latin1', value, end) : 'another one';
+        break;
+      case '"id"':
+        if (id !== undefined || end - value > LONGEST_ID) return undefined;
+        id = JSON.parse(buffer.toString('utf8', value, end));
+        break;
+      case '"result"':
+        if (result !== undefined) return undefined;
+        result = buffer.subarray(value, end);
+        break;
+      default:
+        if (isOtherKind(buffer.subarray(key, keyEnd))) return undefined;
+    }
+    at = skipSpace(buffer, end);
+  } while (buffer[at] === COMMA);
+  const isWhole = buffer[at] === CLOSE_BRACE && skipSpace(buffer, at + 1) === buffer.length;
+  if (!isWhole || version !== VERSION || !isId(id) || result === undefined || !isUtf8(buffer))
+    return undefined;
+  return { kind: 'result', id, result: JsonText.ofBytes(result) };
 }
 
-/**
- * Takes a large answer as it looks, unless another one seems to begin inside: a line that broke off and the next one
- * glued to it begin like the first and end like the second, and would give one caller the data of another.
- */
-function trust(answer: ResultMessage, buffer: Buffer): ResultMessage | undefined {
-  const hasSecondHead = [HEAD_RESULT_FIRST, HEAD_ID_FIRST].some((head) => buffer.indexOf(head, 1) !== -1);
-  return hasSecondHead ? undefined : answer;
+/** A key that makes it another kind of message, or may be one of those above, written with escapes. */
+function isOtherKind(key: Buffer): boolean {
+  return key.includes(BACKSLASH) || key.equals(METHOD) || key.equals(ERROR);
 }
 
-/**
- * Finds id and result by the first and the last bytes. The id is sound for a JSON object: a line that ends
- * `,"jsonrpc":"2.0","id":N}` has that id at its top level, because its last brace closes the object and a quote
- * inside a string would be escaped; the same holds for the head of the other order. The result is what is left
- * between the two, and only as good as the server: other keys in there are seen by `prove`, not here.
- */
-function recognise(buffer: Buffer): ResultMessage | undefined {
-  let end = buffer.length;
-  while (end > 0 && isSpace(buffer[end - 1])) end -= 1;
-  if (end < 30 || buffer[0] !== OPEN_BRACE || buffer[end - 1] !== CLOSE_BRACE) return undefined;
-  return recogniseIdLast(buffer, end) ?? recogniseIdFirst(buffer, end);
-}
-
-function recogniseIdLast(buffer: Buffer, end: number) {
-  if (!startsWith(buffer, HEAD_RESULT_FIRST, 0)) return undefined;
-  let digits = end - 1;
-  while (digits > 0 && isDigit(buffer[digits - 1])) digits -= 1;
-  const middle = digits - MIDDLE_ID_LAST.length;
-  if (!isWholeNumber(buffer, digits, end - 1) || middle <= HEAD_RESULT_FIRST.length) return undefined;
-  if (!startsWith(buffer, MIDDLE_ID_LAST, middle) || buffer[middle - 1] !== CLOSE_BRACE) return undefined;
-  const result = buffer.subarray(HEAD_RESULT_FIRST.length - 1, middle);
-  return {
-    kind: 'result',
-    id: readDigits(buffer, digits, end - 1),
-    result: JsonText.ofBytes(result),
-  } as const;
-}
-
-function recogniseIdFirst(buffer: Buffer, end: number) {
-  if (!startsWith(buffer, HEAD_ID_FIRST, 0)) return undefined;
-  let digits = HEAD_ID_FIRST.length;
-  while (isDigit(buffer[digits])) digits += 1;
-  if (!isWholeNumber(buffer, HEAD_ID_FIRST.length, digits)) return undefined;
-  if (!startsWith(buffer, MIDDLE_RESULT_LAST, digits) || buffer[end - 2] !== CLOSE_BRACE) return undefined;
-  const result = buffer.subarray(digits + MIDDLE_RESULT_LAST.length - 1, end - 1);
-  return {
-    kind: 'result',
-    id: readDigits(buffer, HEAD_ID_FIRST.length, digits),
-    result: JsonText.ofBytes(result),
-  } as const;
-}
-
-function startsWith(buffer: Buffer, pattern: Buffer, at: number): boolean {
-  return (
-    buffer.length >= at + pattern.length &&
-    buffer.compare(pattern, 0, pattern.length, at, at + pattern.length) === 0
-  );
-}
-
-/** True when the digits there are a JSON number: at least one, and no zero before others. */
-function isWholeNumber(buffer: Buffer, from: number, to: number): boolean {
-  return to > from && to - from <= MOST_DIGITS && (to - from === 1 || buffer[from] !== ZERO);
-}
-
-function readDigits(buffer: Buffer, from: number, to: number): number {
-  return Number(buffer.toString('latin1', from, to));
-}
-
-function isDigit(byte: number | undefined): boolean {
-  return byte !== undefined && byte >= ZERO && byte <= 0x39;
-}
-
-function isSpace(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
-}
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const COMMA = 0x2c;
+const BACKSLASH = 0x5c;
+const METHOD = Buffer.from('"method"');
+const ERROR = Buffer.from('"error"');
+const VERSION = '"2.0"';
+const LONGEST_KEY = '"jsonrpc"'.length;
+/** Ids that we give are short; a longer one is left to the parser. */
+const LONGEST_ID = 256;
 
 function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -18,8 +18,10 @@ export const LIMITS = {
   requestHeaders: 256,
   /** Largest message of a backend (one line, one SSE event, one JSON answer). Over it: BACKEND_UNAVAILABLE. */
   backendMessageBytes: 64 * 1024 * 1024,
-  /** Answers up to this size are proven to be JSON before their bytes are forwarded; larger ones are recognised by shape. */
-  provenAnswerBytes: 16 * 1024,
+  /** Largest message of a backend that is parsed: what is no plain answer with a result. Over it: BACKEND_UNAVAILABLE. */
+  parsedMessageBytes: 8 * 1024 * 1024,
+  /** Results up to this size are parsed where the gateway looks for something in them. */
+  inspectedResultBytes: 16 * 1024,
   /** Exchanges one instance carries at the same time. */
   inFlightPerInstance: 256,
   /** Exchanges that wait per instance when all are full. Over it: 429 QUEUE_FULL. */

@@ -22,9 +22,32 @@ export function commentText(text: string): string {
  * the lines again.
  */
 export function inLines(data: Uint8Array | string): Uint8Array | string {
-  if (typeof data !== 'string') {
-    if (!data.includes(LINE_FEED) && !data.includes(CARRIAGE_RETURN)) return data;
-    return inLines(Buffer.from(data).toString('utf8'));
+  if (typeof data === 'string') return data.replaceAll(/\r\n|\r|\n/g, BREAK);
+  return data.includes(LINE_FEED) || data.includes(CARRIAGE_RETURN) ? bytesInLines(data) : data;
+}
+
+const BREAK = '\ndata: ';
+const BREAK_BYTES = Buffer.from(BREAK);
+
+/** Without a text in between, which may take twice the memory of the bytes. */
+function bytesInLines(data: Uint8Array): Uint8Array {
+  let breaks = 0;
+  for (let at = 0; at < data.length; at += 1) if (isBreak(data[at])) breaks += 1;
+  const lines = Buffer.allocUnsafe(data.length + breaks * BREAK.length);
+  let end = 0;
+  for (let at = 0; at < data.length; at += 1) {
+    const byte = data[at] ?? 0;
+    if (!isBreak(byte)) {
+      lines[end] = byte;
+      end += 1;
+    } else if (byte === LINE_FEED || data[at + 1] !== LINE_FEED) {
+      lines.set(BREAK_BYTES, end);
+      end += BREAK.length;
+    }
   }
-  return data.replaceAll(/\r\n|\r|\n/g, '\ndata: ');
+  return lines.subarray(0, end);
+}
+
+function isBreak(byte: number | undefined): boolean {
+  return byte === LINE_FEED || byte === CARRIAGE_RETURN;
 }

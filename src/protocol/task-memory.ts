@@ -141,7 +141,7 @@ export function isTaskMethod(method: string): boolean {
  * Source: MCP 2025-11-25 basic/utilities/tasks (in `task`), SEP-2663 (in a result of another type than `complete`).
  */
 export function taskIdIn(result: JsonText): string | undefined {
-  if (result.bytes.length > LIMITS.provenAnswerBytes || !isJsonObject(result.value)) return undefined;
+  if (result.bytes.length > LIMITS.inspectedResultBytes || !isJsonObject(result.value)) return undefined;
   const { task, taskId, resultType = 'complete' } = result.value;
   if (isJsonObject(task)) return isTaskId(task.taskId) ? task.taskId : undefined;
   return resultType !== 'complete' && isTaskId(taskId) ? taskId : undefined;

@@ -2,22 +2,31 @@
 // is told at once instead of waiting for nothing. Usable messages are read in domain/jsonrpc.ts.
 
 import { isJsonObject } from '../domain/json.ts';
+import { LIMITS } from '../domain/limits.ts';
 import type { OversizeLine } from './stdio/line-decoder.ts';
 
 /** Ids that an unusable line answers; empty for what is no answer, such as a log line that strayed to stdout. */
 export function idsOfBrokenAnswer(line: Buffer): readonly number[] {
   if (!looksLikeJson(line)) return [];
-  let message: unknown;
-  try {
-    message = JSON.parse(line.toString('utf8'));
-  } catch {
-    // Cut off somewhere, or two in one: the head may still name an id, and the tail another.
+  const message = parsed(line);
+  if (message === undefined) {
+    // Cut off somewhere, or two in one, or large: the head may still name an id, and the tail another.
     const head = idAtHead(line.toString('latin1', 0, EDGE_BYTES));
     const tail = idAtTail(line.toString('latin1', Math.max(0, line.length - EDGE_BYTES)));
     return [...new Set([head, tail])].filter((id) => id !== undefined);
   }
   const answers = Array.isArray(message) ? message : [message];
   return answers.filter(looksLikeAnswer).map(({ id }) => id);
+}
+
+/** Undefined for what is not JSON, or too large to be parsed. */
+function parsed(line: Buffer): unknown {
+  if (line.length > LIMITS.parsedMessageBytes) return undefined;
+  try {
+    return JSON.parse(line.toString('utf8'));
+  } catch {
+    return undefined; // what else can be read of it is looked for
+  }
 }
 
 /** Whether a line begins like a JSON object or list, and not like text. */

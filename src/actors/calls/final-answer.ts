@@ -18,8 +18,8 @@ export async function finalAnswer(answers$: Observable<Answer>, signal?: AbortSi
 }
 
 /**
- * The result of an answer. Throws what errorOfAnswer makes of an error answer, and BACKEND_UNAVAILABLE for a large
- * result that was trusted by its shape and is no JSON after all.
+ * The result of an answer. Throws what errorOfAnswer makes of an error answer, and BACKEND_UNAVAILABLE for a
+ * result whose transport took it without proof that it is JSON.
  */
 export function resultOf({ event }: FinalAnswer, request: ExchangeRequest): unknown {
   if (event.kind === 'error') throw errorOfAnswer(request, event.error);

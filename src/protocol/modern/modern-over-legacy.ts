@@ -59,9 +59,9 @@ function lackIn(result: JsonText, buffer: Buffer): (key: string) => boolean {
   return (key) => !isJsonObject(value) || !Object.hasOwn(value, key);
 }
 
-/** Small results were parsed to be proven, so that looking into them costs nothing. */
+/** Small results are parsed on first use, which costs little, and most were: calls look for a task in them. */
 function isSmall({ bytes }: JsonText): boolean {
-  return bytes.length <= LIMITS.provenAnswerBytes;
+  return bytes.length <= LIMITS.inspectedResultBytes;
 }
 
 /**
