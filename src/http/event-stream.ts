@@ -4,6 +4,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Observable, Subscription } from 'rxjs';
 import { asGatewayError, type GatewayError, shuttingDown } from '../domain/errors.ts';
+import { type Slow, SlowWatch } from '../domain/slow-watch.ts';
 import type { Refusal } from './caller-check.ts';
 import { CallerWatch } from './caller-watch.ts';
 import { ClientGone } from './client-gone.ts';
@@ -53,6 +54,7 @@ export class EventStreams {
   readonly unreadMs: number;
   readonly #open = new Set<KeptStream>();
   readonly #callers: CallerWatch;
+  readonly #slow = new SlowWatch();
   readonly #keepAliveMs: number;
   readonly #bufferBytes: number;
 
@@ -76,7 +78,7 @@ export class EventStreams {
   }
 
   /**
-   * Writes events until they complete. The response begins with the first event or the first keep-alive; an error
+   * Writes events until they complete. The response begins with the first event, or after a second; an error
    * before that rejects, so that it is answered with its own status. Rejects with ClientGone when the client leaves,
    * which also unsubscribes.
    */
@@ -88,6 +90,7 @@ export class EventStreams {
       const release = this.keep(stream, context);
       const settle = (reason?: Error): void => {
         release();
+        this.#slow.delete(stream);
         context.res.off('close', onClose);
         stream.stop();
         if (reason === undefined) resolve();
@@ -95,6 +98,7 @@ export class EventStreams {
       };
       const onClose = (): void => settle(new ClientGone());
       context.res.once('close', onClose);
+      this.#slow.add(stream);
       stream.start(events$, settle);
     });
   }
@@ -115,7 +119,7 @@ export class EventStreams {
 }
 
 /** One response that is, or will be, an event stream. */
-class OpenStream implements KeptStream {
+class OpenStream implements KeptStream, Slow {
   readonly #context: HttpContext;
   readonly #response: ServerResponse;
   readonly #bufferBytes: number;
@@ -166,6 +170,13 @@ class OpenStream implements KeptStream {
     const data = JSON.stringify(errorBody(error, requestId, principal));
     this.#send({ name: 'error', data, essential: true });
     this.#end();
+  }
+
+  /** As something slow. */
+  lasts(): void {
+    if (this.#response.headersSent) return;
+    this.#begin();
+    this.#response.flushHeaders();
   }
 
   comment(text: string): void {

@@ -50,19 +50,39 @@ test('one that is over is not taken for the next of its session', () => {
   assert.is(conversations.find('one'), next);
 });
 
-test('all of them hear that time passes', () => {
+test('the stream of a call begins with an event id when it lasts longer than a second', () => {
   const { call } = staged();
-  const replies = [call('one').reply, call('two').reply];
-  mock.timers.tick(10_000);
+  const [first, short] = [call('one'), call('three')];
+  mock.timers.tick(400);
+  const second = call('two');
+  const isOpen = () => [first, second, short].map(({ reply }) => reply.opened !== undefined);
+  mock.timers.tick(400);
+  short.conversation.cancel(1); // its stream has an end, and no events
+  assert.equal(isOpen(), [false, false, true]);
+  mock.timers.tick(200);
+  assert.equal(isOpen(), [true, false, true]);
+  mock.timers.tick(400);
+  assert.equal(isOpen(), [true, true, true]);
+  const events = [first, second, short].map(({ reply }) => reply.events.events);
   assert.equal(
-    replies.map(({ opened }) => opened !== undefined),
-    [false, false],
+    events.map(([event]) => event?.data),
+    ['', '', undefined],
   );
-  mock.timers.tick(10_000);
+  assert.is(new Set(events.map(([event]) => event?.id)).size, 3);
+  mock.timers.tick(60_000);
   assert.equal(
-    replies.map(({ opened }) => opened !== undefined),
-    [true, true],
+    events.map(({ length }) => length),
+    [1, 1, 0],
   );
+});
+
+test('thousands of streams begin a few in a turn', async () => {
+  const { call } = staged();
+  const replies = Array.from({ length: 1_000 }, (_, n) => call(`session ${n}`).reply);
+  const opened = () => replies.filter((reply) => reply.opened !== undefined).length;
+  mock.timers.tick(1_000);
+  assert.is(opened(), LIMITS.paceTasks);
+  while (opened() < 1_000) await new Promise(setImmediate);
 });
 
 test('all of them end with an error', () => {

@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../../src/domain/backend-errors.ts';
 import { JsonText } from '../../../src/domain/json.ts';
@@ -16,6 +17,27 @@ test('without anything before it, the answer is JSON', async () => {
   assert.is(reply.isAnswered, false);
   backends.last.result(done);
   assert.equal([reply.status, reply.opened, resultOf(reply)], [200, undefined, done]);
+});
+
+test('an answer that takes longer than a second is the end of a stream that began then', async () => {
+  mock.timers.enable({ apis: ['setInterval'] });
+  const { backends, send } = modernStage();
+  const [long, short, failed] = [
+    await send('tools/call', call, { id: 1 }),
+    await send('tools/call', call, { id: 2 }),
+    await send('tools/call', call, { id: 3 }),
+  ];
+  mock.timers.tick(800);
+  backends.exchanges[1]?.result(done);
+  assert.equal([long.opened, resultOf(short)], [undefined, done]);
+  mock.timers.tick(400);
+  assert.equal([long.status, long.events.events, short.opened], [200, [], undefined]);
+  backends.exchanges[0]?.result(done);
+  backends.exchanges[2]?.refuse(-32601);
+  const end = [{ jsonrpc: '2.0', id: 1, result: done }];
+  assert.equal([long.events.messages, long.events.isEnded], [end, true]);
+  assert.is(Object(failed.events.messages[0]?.error).code, -32601);
+  mock.timers.reset();
 });
 
 test('after a message it is the end of a stream', async () => {

@@ -30,7 +30,6 @@ export class LegacyCall {
   readonly #host: CallHost;
   #subscription: Subscription | undefined;
   #isOver = false;
-  #isLong = false;
 
   constructor(id: JsonRpcId, post: LegacyPost, host: CallHost) {
     this.id = id;
@@ -43,10 +42,13 @@ export class LegacyCall {
     if (this.#isOver) this.#subscription.unsubscribe();
   }
 
-  /** To be told now and then: the second time its stream begins, so that its connection lives and can be resumed. */
-  linger(): void {
-    if (this.#isLong) this.post.open();
-    this.#isLong = true;
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** As something slow: its stream begins, so that its connection lives and can be resumed. */
+  lasts(): void {
+    if (!this.#isOver) this.post.open();
   }
 
   /** Ends it without an answer, on the backend, too. */

@@ -7,6 +7,7 @@ import { queueFull } from '../../domain/backend-errors.ts';
 import { type ClientReply, mayBeAsked, type ServerMessage, type ServerRequest } from '../../domain/client.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
+import type { SlowWatch } from '../../domain/slow-watch.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import { notificationMessage, requestMessage } from '../envelope.ts';
 import type { Session } from '../ports.ts';
@@ -29,6 +30,8 @@ const HEARD_MS = 60_000;
 export interface ConversationHost {
   /** What all conversations may hold for clients that lost their streams. */
   readonly budget: EventBudget;
+  /** Watches the calls under way. */
+  readonly slow: SlowWatch;
   /** Never gives the same number twice. */
   nextNumber(): number;
   /** Hears of a fault of ours that no answer tells. */
@@ -73,6 +76,7 @@ export class LegacyConversation implements CallHost {
     this.#quietSinceMs = undefined;
     if (!this.#session.isShared && mayBeAsked(this.#session.profile)) this.#listen();
     call.start(answers$);
+    if (!call.isOver) this.#host.slow.add(call);
   }
 
   /** The client wants no answer any more. One that is unknown, or answered, is ignored: the two may have crossed. */
@@ -127,6 +131,7 @@ export class LegacyConversation implements CallHost {
   /** As a CallHost. What the server asked in the middle of it is not to be answered any more. */
   ended(call: LegacyCall): void {
     this.#calls.delete(call.id);
+    this.#host.slow.delete(call);
     if (this.#questions === undefined || this.#questions.size === 0) return;
     for (const id of this.#questions.withdraw(call)) this.#takeBack(id, call);
   }
@@ -144,7 +149,6 @@ export class LegacyConversation implements CallHost {
 
   /** Lets go of what waited too long. To be called now and then. */
   sweep(nowMs: number): void {
-    for (const call of this.#calls.values()) call.linger();
     this.#questions?.expire(nowMs, (id, call) => this.#takeBack(id, call));
     this.#streams?.expire(nowMs);
     this.#listener?.expire(nowMs);

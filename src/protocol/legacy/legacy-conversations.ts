@@ -2,6 +2,7 @@
 // One timer for all. What a conversation remembers is its own business.
 
 import type { Pace } from '../../domain/pace.ts';
+import { SlowWatch } from '../../domain/slow-watch.ts';
 import type { FaultListener } from '../fault-listener.ts';
 import type { Session } from '../ports.ts';
 import { type ConversationHost, LegacyConversation } from './legacy-conversation.ts';
@@ -22,6 +23,7 @@ export class LegacyConversations {
     this.#pace = pace;
     this.#host = {
       budget: EventBudget.ofAll(),
+      slow: new SlowWatch(pace),
       nextNumber: () => {
         this.#lastNumber += 1;
         return this.#lastNumber;
@@ -57,6 +59,7 @@ export class LegacyConversations {
   /** Ends them all: calls that are left are answered with the error, streams end. */
   close(error: Error): Promise<void> {
     clearInterval(this.#sweeper);
+    this.#host.slow.close();
     return this.#pace.each([...this.#bySession.values()], (conversation) => conversation.close(error));
   }
 

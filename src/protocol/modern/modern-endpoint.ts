@@ -9,6 +9,7 @@ import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
 import type { Pace } from '../../domain/pace.ts';
+import { SlowWatch } from '../../domain/slow-watch.ts';
 import { tooLongIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import type { McpReply, McpRequest } from '../endpoint-types.ts';
@@ -63,6 +64,7 @@ export class ModernEndpoint {
       cursors: new ModernCursors(sealer),
       tasks: new ModernTasks(tasks),
       rounds: new ModernRounds(sealer),
+      slow: new SlowWatch(pace),
       serverInfo: ({ backends, owner }) => serverInfoOf(backends.peers(owner), this.#own),
       onFault,
       abandon: (call, asked) => this.#abandon(call, asked),
@@ -104,6 +106,7 @@ export class ModernEndpoint {
 
   /** Ends every stream of those who listen, with its answer. */
   close(): Promise<void> {
+    this.#host.slow.close();
     return this.#listens.close();
   }
 

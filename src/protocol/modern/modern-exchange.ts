@@ -1,6 +1,6 @@
 // One request of a modern client that is under way: reads the events of its exchange and writes the answer, as JSON when
-// nothing came before it, else as an event stream. When the client closes the connection, the request is cancelled.
-// Where the request went was decided before (modern-endpoint.ts).
+// nothing came before it and it takes no longer than a second, else as an event stream. When the client closes the
+// connection, the request is cancelled. Where the request went was decided before (modern-endpoint.ts).
 // Source: MCP 2026-07-28 basic/transports/streamable-http, basic/patterns/cancellation.
 
 import type { Observable, Subscription } from 'rxjs';
@@ -12,6 +12,7 @@ import type { JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { logRankOf } from '../../domain/log-levels.ts';
+import type { SlowWatch } from '../../domain/slow-watch.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { errorMessage, notificationMessage, resultMessage } from '../envelope.ts';
 import { hasRounds } from '../input-requests.ts';
@@ -29,6 +30,8 @@ export interface ExchangeHost {
   readonly cursors: ModernCursors;
   readonly tasks: ModernTasks;
   readonly rounds: ModernRounds;
+  /** Watches the exchanges under way. */
+  readonly slow: SlowWatch;
   serverInfo(call: ModernCall): JsonObject;
   /** A request failed by a fault of ours, which its answer does not tell. */
   onFault(error: unknown): void;
@@ -54,8 +57,17 @@ export class ModernExchange {
 
   start(answers$: Observable<Answer | Asked>): void {
     this.#subscription = answers$.subscribe(this);
-    if (this.#isOver) this.#subscription.unsubscribe();
-    else this.#reply.onGone(() => this.#end());
+    if (this.#isOver) {
+      this.#subscription.unsubscribe();
+      return;
+    }
+    this.#host.slow.add(this);
+    this.#reply.onGone(() => this.#end());
+  }
+
+  /** As something slow: its stream begins, so that its client, and what is between them, sees that it is under way. */
+  lasts(): void {
+    if (!this.#isOver) this.#stream ??= this.#reply.stream();
   }
 
   /** As an observer of the exchange. */
@@ -213,6 +225,7 @@ export class ModernExchange {
 
   #end(): void {
     this.#isOver = true;
+    this.#host.slow.delete(this);
     this.#subscription?.unsubscribe();
   }
 }

@@ -1,0 +1,64 @@
+// Tells what lasts longer than a second, once. Calls are many and nearly all shorter, so that one timer serves all of them
+// and a short one costs an entry in a map. What is done about a slow one is its own business.
+
+import { Pace } from './pace.ts';
+
+/** It is told after TICKS ticks: after LASTS_MS at the earliest, and one tick later at the latest. */
+export const LASTS_MS = 1_000;
+const TICKS = 5;
+const TICK_MS = LASTS_MS / TICKS;
+
+/** What may be slow. */
+export interface Slow {
+  /** It lasts longer than LASTS_MS; it may have ended in this very turn. */
+  lasts(): void;
+}
+
+export class SlowWatch {
+  readonly #pace: Pace;
+  /** Oldest first, each with the tick at which it began. */
+  readonly #began = new Map<Slow, number>();
+  #tick = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `pace`: at which many are told that became slow together. */
+  constructor(pace = new Pace()) {
+    this.#pace = pace;
+  }
+
+  /** How many are watched. */
+  get size(): number {
+    return this.#began.size;
+  }
+
+  add(one: Slow): void {
+    this.#began.set(one, this.#tick);
+    this.#timer ??= setInterval(this.#look, TICK_MS).unref();
+  }
+
+  /** It has ended. Nothing happens when it is not watched. */
+  delete(one: Slow): void {
+    this.#began.delete(one);
+  }
+
+  /** Tells nothing more of what is watched now. */
+  close(): void {
+    this.#began.clear();
+    this.#rest();
+  }
+
+  readonly #look = (): void => {
+    this.#tick += 1;
+    for (const [one, tick] of this.#began) {
+      if (this.#tick - tick < TICKS) return;
+      this.#began.delete(one);
+      this.#pace.run(() => one.lasts());
+    }
+    this.#rest();
+  };
+
+  #rest(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+}
