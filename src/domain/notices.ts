@@ -15,6 +15,11 @@ export const LIST_NOTICES: Readonly<Record<ListField, string>> = {
   resourceTemplates: 'notifications/resources/list_changed',
 };
 
+/** True for a notification that the protocol does not know: a server and a client agreed on it. */
+export function isCustomNotice(method: string): boolean {
+  return !KNOWN.has(method);
+}
+
 /** The list that a notification is about; undefined for any other. */
 export function changedList(method: string): ListField | undefined {
   return CHANGED.get(method);
@@ -30,6 +35,20 @@ export function announcesChanges(capabilities: Readonly<Record<string, unknown>>
 export function announcesUpdates({ resources }: Readonly<Record<string, unknown>>): boolean {
   return isJsonObject(resources) && resources.subscribe === true;
 }
+
+/** Of both eras, in both directions. Source: MCP 2025-11-25 and 2026-07-28 schema, ServerNotification and ClientNotification. */
+const KNOWN: ReadonlySet<string> = new Set([
+  ...Object.values(LIST_NOTICES),
+  'notifications/initialized',
+  'notifications/cancelled',
+  'notifications/progress',
+  'notifications/message',
+  'notifications/roots/list_changed',
+  'notifications/resources/updated',
+  'notifications/elicitation/complete',
+  'notifications/subscriptions/acknowledged',
+  'notifications/tasks/status',
+]);
 
 const CHANGED: ReadonlyMap<string, ListField> = new Map(
   NOTICED_LISTS.map((list) => [LIST_NOTICES[list], list]),

@@ -13,6 +13,7 @@ import {
   resultOf,
   SessionStage,
   settled,
+  silent,
   simulateTime,
 } from './client-session-stage.ts';
 
@@ -131,6 +132,29 @@ test('tells its own backend everything, and one that it shares nothing: nobody c
     'notifications/custom',
   ]);
   assert.equal(told(stage.transport('a').notified), []);
+});
+
+test('tells a program that it shares what the protocol does not know, while its call is the only one there', async () => {
+  await stage.add('a', { script: silent, fields: { transport: 'stdio', command: 'serve' } });
+  const [session, other] = [await stage.open(PLAIN), await stage.open(PLAIN, 'another')];
+  const custom = (from: typeof session, n: number): void => {
+    from.notify('notifications/vendor', { n });
+    from.notify('notifications/roots/list_changed', {});
+  };
+  custom(session, 1);
+  const call = ask(session, 'read');
+  custom(session, 2);
+  custom(other, 3);
+  const second = ask(other, 'read');
+  custom(session, 4);
+  custom(other, 5);
+  second.subscription.unsubscribe();
+  custom(session, 6);
+  assert.equal(
+    stage.transport('a').notified,
+    [2, 6].map((n) => ({ method: 'notifications/vendor', params: { n } })),
+  );
+  call.subscription.unsubscribe();
 });
 
 test('keeps what its own process says until somebody listens, up to a bound', async () => {

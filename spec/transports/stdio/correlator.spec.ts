@@ -127,6 +127,20 @@ test('ignores and counts progress that nobody asked for', () => {
   assert.is(correlator.strayMessages, 5);
 });
 
+test('gives what the protocol does not know to an exchange only when no other can have caused it', () => {
+  const correlator = new Correlator();
+  const [one, two] = [caller(), caller()];
+  const custom = notification('notifications/vendor', { n: 1 });
+  assert.not(correlator.takeNotification(custom));
+  correlator.open({ method: 'tools/call' }, one);
+  assert.ok(correlator.takeNotification(custom));
+  for (const known of ['tools/list_changed', 'resources/updated', 'elicitation/complete', 'tasks/status'])
+    assert.not(correlator.takeNotification(notification(`notifications/${known}`, {})));
+  correlator.open({ method: 'tools/call' }, two);
+  assert.not(correlator.takeNotification(custom));
+  assert.equal([one.seen, two.seen], [['notifications/vendor {"n":1}'], []]);
+});
+
 test('gives a log line to an exchange only when no other can have caused it', () => {
   const correlator = new Correlator();
   const one = caller();

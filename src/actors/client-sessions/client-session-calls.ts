@@ -49,6 +49,12 @@ export class SessionCalls {
     return [...(this.#calls?.keys() ?? [])].some(({ pin }) => pin !== undefined);
   }
 
+  /** True when there is one call, which is under way at that place. */
+  soleAt(pin: Pin): boolean {
+    const [only, ...others] = this.#calls?.keys() ?? [];
+    return only?.pin === pin && others.length === 0;
+  }
+
   /** See ClientSession.exchange. `stay`: where it belongs, for as long as that lasts. */
   exchange(request: ExchangeRequest, stay?: Pin): Observable<Answer> {
     return new Observable((subscriber) => {

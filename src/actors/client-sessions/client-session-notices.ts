@@ -1,7 +1,9 @@
 // What a client says without wanting an answer: which of it is passed on to its backend.
 
 import type { JsonObject } from '../../domain/json.ts';
+import { isCustomNotice } from '../../domain/notices.ts';
 import type { Upstream } from '../../transports/transport.ts';
+import type { Pin } from './client-session-parts.ts';
 
 /** What a backend of the modern era needs no word of. */
 const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
@@ -18,4 +20,13 @@ const NEVER_PASSED_ON: ReadonlySet<string> = new Set([
 export function passOn(upstream: Upstream, method: string, params: JsonObject): void {
   if (NEVER_PASSED_ON.has(method)) return;
   if (upstream.peer.era !== 'modern' || !OWN_NOTIFICATIONS.has(method)) upstream.notify(method, params);
+}
+
+/**
+ * Tells a program that its clients share: what the protocol does not know, while the one call of that client is the only one
+ * there, so that it cannot be taken for another client's. The same holds of what the program says (correlator.ts).
+ */
+export function passOnShared({ ref }: Pin, method: string, params: JsonObject): void {
+  if (isCustomNotice(method) && ref.definition.transport === 'stdio' && ref.inFlight === 1)
+    ref.notify(method, params);
 }

@@ -10,6 +10,7 @@ import type { GatewayError } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition, InstanceState } from '../../domain/instance.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { Pace } from '../../domain/pace.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
@@ -38,6 +39,10 @@ export interface SessionInstance extends Candidate {
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId: string): Promise<Upstream | undefined>;
   /** One exchange in its own conversation, counted, without a deadline. */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
+  /** Exchanges under way there, in whichever conversation. */
+  readonly inFlight: number;
+  /** In its own conversation. */
+  notify(method: string, params: JsonObject): void;
   /** What stays open there without being a call; nobody counts it. */
   listen(request: ExchangeRequest): Observable<ExchangeEvent>;
   /** While somebody subscribes a call is between two rounds there; see InstanceRef.stay. QUEUE_FULL. */

@@ -14,7 +14,7 @@ import { sessionLost } from '../../domain/session-errors.ts';
 import { Audience } from './client-session-audience.ts';
 import { type CallsOwner, SessionCalls } from './client-session-calls.ts';
 import { ClientSessionEnd } from './client-session-end.ts';
-import { passOn } from './client-session-notices.ts';
+import { passOn, passOnShared } from './client-session-notices.ts';
 import type { Pin, PlaceOwner, SessionInstance, SessionParts, Stay } from './client-session-parts.ts';
 import type { Pinning } from './client-session-pin.ts';
 import { Place } from './client-session-place.ts';
@@ -111,12 +111,13 @@ export class ClientSession implements PlaceOwner, CallsOwner {
     this.#calls.dismiss(error);
   }
 
-  /** Tells the backend something; dropped when nobody is there, or where it could not be told who says it. */
+  /** Tells the backend something; dropped when no backend is there, or where it could not be told which client says it. */
   notify(method: string, params: JsonObject): void {
     if (this.endedFor !== undefined) return;
     this.used();
-    const upstream = this.#place.heardPin?.upstream;
-    if (upstream !== undefined) passOn(upstream, method, params);
+    const pin = this.#place.heardPin;
+    if (pin?.upstream !== undefined) passOn(pin.upstream, method, params);
+    else if (pin !== undefined && this.#calls.soleAt(pin)) passOnShared(pin, method, params);
   }
 
   /** What its backend says outside of exchanges. Hot; completes when the session has ended. Beginning to listen is using it. */

@@ -8,6 +8,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
+import { isCustomNotice } from '../../domain/notices.ts';
 import type { Closed, Upstream } from '../../transports/transport.ts';
 
 /** What a backend hears that asks while no call of its client is under way. */
@@ -66,13 +67,13 @@ export class GuestUpstream implements Upstream {
     return this.#inner.close();
   }
 
-  /** A question goes to the call that came last; a log line only where there is no doubt whose it is. */
+  /** A question goes to the call that came last; what names no call only where there is no doubt whose it is. */
   #hear(message: ServerMessage): void {
     if (message.kind === 'request') {
       const last = [...this.#calls].at(-1);
       if (last === undefined) message.answer(NOBODY_THERE);
       else last(message);
-    } else if (message.method === 'notifications/message') {
+    } else if (message.method === 'notifications/message' || isCustomNotice(message.method)) {
       if (this.#calls.size === 1) for (const call of this.#calls) call(message);
     } else if (message.method === 'notifications/elicitation/complete') {
       for (const call of [...this.#calls]) call(message);

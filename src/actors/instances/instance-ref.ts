@@ -10,6 +10,7 @@ import { asGatewayError } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Era, Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
@@ -158,6 +159,11 @@ export class InstanceRef implements Candidate {
    */
   listen(request: ExchangeRequest): Observable<ExchangeEvent> {
     return defer(() => this.#link?.listen(request) ?? throwError(notConnected));
+  }
+
+  /** Tells its backend something in its own conversation; dropped while it has none. */
+  notify(method: string, params: JsonObject): void {
+    this.#link?.notify(method, params);
   }
 
   /**

@@ -44,6 +44,8 @@ export interface SessionLink {
   /** As Transport.exchange, for what stays open without being a call: nobody counts or times it. */
   listen(request: ExchangeRequest): Observable<ExchangeEvent>;
   /** As in Transport. */
+  notify: Transport['notify'];
+  /** As in Transport. */
   openUpstream: Transport['openUpstream'];
   /** When the backend last gave a sign of life, in ms of the gateway's monotonic clock. */
   heardAtMs(): number;
@@ -191,6 +193,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       facts: () => opened.facts(),
       ask: (request, timeoutMs) => answerOf(opened, request, timeoutMs),
       listen: (request) => defer(() => opened.exchange(request)).pipe(tap(heard)),
+      notify: (method, params) => opened.notify(method, params),
       openUpstream: (...whose) => opened.openUpstream(...whose),
       heardAtMs: () => heardAtMs,
     };

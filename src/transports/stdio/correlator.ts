@@ -10,6 +10,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
+import { isCustomNotice } from '../../domain/notices.ts';
 import { ECHOES, isEcho } from '../echo.ts';
 import { LoneCaller } from '../http/lone-caller.ts';
 import { callerTokenOf, paramsForCaller, paramsWithToken } from '../progress-token.ts';
@@ -108,7 +109,8 @@ export class Correlator {
       this.#takeProgress(method, params);
       return true;
     }
-    const exchange = method === LOG ? this.#ownerOfLog() : this.#subscriptionOf(params);
+    const namesNoCall = method === LOG || isCustomNotice(method);
+    const exchange = this.#subscriptionOf(params) ?? (namesNoCall ? this.#ownerOfUnnamed() : undefined);
     exchange?.observer.next({ kind: 'notification', method, params });
     return exchange !== undefined;
   }
@@ -152,10 +154,10 @@ export class Correlator {
   }
 
   /**
-   * Log lines carry no id. They are about the only exchange that is under way, or about one that has ended: then they
-   * must not reach anybody but who called before, too.
+   * Log lines, and notifications that the protocol does not know, carry no id. They are about the only exchange that is under
+   * way, or about one that has ended: then they must not reach anybody but who called before, too.
    */
-  #ownerOfLog(): PendingExchange | undefined {
+  #ownerOfUnnamed(): PendingExchange | undefined {
     return this.#lone.isAlone ? this.#onlyOne() : undefined;
   }
 
