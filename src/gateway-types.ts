@@ -10,6 +10,7 @@ import type { TemplateSettings } from './domain/template.ts';
 import type { RevisionNews } from './persistence/revision-watch.ts';
 import type { Store } from './persistence/store.ts';
 import type { ProtectedPath } from './templates/command-exposure.ts';
+import type { TemplateRules } from './templates/definition.ts';
 import type { InProcessHandler } from './transports/transport.ts';
 
 export type { CallResult, ListResult, RequestOptions } from './actors/calls/requests.ts';
@@ -29,6 +30,9 @@ export interface GatewayOptions {
   readonly policy?: Partial<BalancerPolicy>;
   /** Templates that are known although nothing may be registered under them: those that have a definition. */
   readonly templates?: readonly string[];
+  /** What is said of templates, which are known by that: defaults for the environment of their programs, and what those
+   *  require of the machine. Default: nothing. */
+  readonly definitions?: readonly TemplateRules[];
   /** CIDR ranges that no backend connection may reach. Default: link-local and cloud metadata. */
   readonly deniedNetworks?: readonly string[];
   /** Names of variables of this process that programs get besides PATH, HOME and LANG. Default: those about proxies and
@@ -90,6 +94,8 @@ export interface GatewayStats extends MetricsSummary {
 export interface Server {
   readonly definition: InstanceDefinition;
   readonly snapshot: InstanceSnapshot;
+  /** One line each: what is not as it should be but keeps nothing from working. */
+  readonly warnings?: readonly string[];
   /** What MCP clients have there now. */
   readonly clients: InstanceClients;
 }

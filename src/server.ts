@@ -98,7 +98,7 @@ async function start(
   onUndo(farewell);
   const catalogue = await readCatalogue(config.templatesFolder);
   const gateway = new Gateway(store, {
-    templates: catalogue.templates.map(({ id }) => id),
+    definitions: catalogue.templates,
     news$,
     nodeId: config.nodeId,
     policy: config.defaultPolicy,

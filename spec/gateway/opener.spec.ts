@@ -1,6 +1,10 @@
 // The function that opens instances: it finds handlers that came after it was made, and goes nowhere that is denied.
 
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { asGatewayError, type GatewayError } from '../../src/domain/errors.ts';
 import { openerOf } from '../../src/gateway/opener.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { definition } from '../actors/instances/instance-stage.ts';
@@ -32,4 +36,68 @@ test('opens nothing in a denied network', async () => {
   await server.close();
 });
 
+test('gives programs the environment of their template, which their own variables overrule', async () => {
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a placeholder of a template
+  const rules = { id: 'demo', environment: { UNITS: 'metric', ROOT: '${SCRATCH}/x', OWN: 'template' } };
+  const code = 'console.error(process.env.UNITS, process.env.ROOT, process.env.OWN); process.exit(1)';
+  const program = { command: process.execPath, args: ['-e', code], env: { OWN: 'instance' } };
+  const open = openerOf({ deniedNetworks: [], handlers, definitions: new Map([['demo', rules]]) });
+  const { stderr } = (
+    await failureOf(open(definition({ transport: 'stdio', template: 'demo', ...program }), signal))
+  ).facts;
+  assert.equal(stderr?.at(-1), 'metric undefined instance');
+});
+
+test('starts no program whose template requires what is not there', async () => {
+  const reasonOf = async (requires: string[], command = 'node', env = {}) => {
+    const rules = { id: 'demo', requires };
+    const open = openerOf({ deniedNetworks: [], handlers, definitions: new Map([['demo', rules]]) });
+    const instance = definition({
+      transport: 'stdio',
+      template: 'demo',
+      command,
+      args: ['-e', '"started"'],
+      env,
+    });
+    return (await failureOf(open(instance, signal))).facts.reason;
+  };
+  const [major = ''] = process.versions.node.split('.');
+  const started = 'exited with code 0';
+  assert.is(
+    await reasonOf([`node>=${major}, <${Number(major) + 1}`, 'node', `node==${major}`], process.execPath),
+    started,
+  );
+  assert.is(
+    await reasonOf(['a soft heart', 'node~=3', 'java>=99'], process.execPath),
+    started,
+    'other forms',
+  );
+  assert.is(
+    await reasonOf(['node >= 999'], process.execPath),
+    `it is not started: its template requires node >= 999, and "${process.execPath} --version" says ${process.versions.node}`,
+  );
+  assert.match(
+    String(await reasonOf(['bun>=1'], process.execPath, { PATH: '/nowhere' })),
+    /requires bun>=1, and there is no program "bun" where it would be looked for$/,
+  );
+  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-runtimes-'));
+  await writeFile(join(folder, 'python3'), '#!/bin/sh\necho Python 3.9.2\n', { mode: 0o755 });
+  const path = { PATH: `${folder}:${process.env.PATH}` };
+  assert.is(await reasonOf(['python>3.9,<=3.10'], process.execPath, path), started);
+  assert.match(
+    String(await reasonOf(['python>=3.10'], process.execPath, path)),
+    /"python3 --version" says 3\.9\.2$/,
+  );
+  await rm(folder, { recursive: true });
+});
+
 test.run();
+
+async function failureOf(opening: Promise<unknown>): Promise<GatewayError> {
+  return asGatewayError(
+    await opening.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    ),
+  );
+}

@@ -2,11 +2,14 @@
 // looks. The program itself reads its settings from config.ts, and comes here with what is right already.
 
 import { isAbsolute } from 'node:path';
+import Type from 'typebox';
 import { isJsonObject } from '../domain/json.ts';
 import { type BalancerPolicy, SESSION_FAILOVER, SESSION_SHARING, STRATEGY_NAMES } from '../domain/policy.ts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
+import { compileShape } from '../domain/validation.ts';
 import type { CloseOptions, GatewayOptions } from '../gateway-types.ts';
 import type { RegisterOptions } from '../registry.ts';
+import { TemplateFile } from '../templates/definition.ts';
 import { deniedBy } from '../transports/network-guard.ts';
 import {
   aFunction,
@@ -82,6 +85,10 @@ const OPTIONS = membersOf<GatewayOptions>({
   policy: POLICY,
   templates: listOf(`names that match ${TEMPLATE_ID_PATTERN}`, (name) => NAME.test(name)),
   deniedNetworks: listOf('networks in CIDR form, like 10.0.0.0/8', isNetwork),
+  definitions: {
+    expected: 'a list of template definitions',
+    accepts: (value) => Array.isArray(value) && value.every(isRules),
+  },
   passEnv: listOf('names of variables', (name) => name !== '' && !/[=\0]/.test(name)),
   protectedPaths: {
     expected: 'a list of { path, what }, each path absolute',
@@ -107,6 +114,20 @@ const REGISTER_OPTIONS = membersOf<RegisterOptions>({
 });
 
 const CLOSE_OPTIONS = membersOf<CloseOptions>({ graceMs: milliseconds(0, LONGEST_GRACE_MS) });
+
+/** The parts that a gateway uses of a definition. */
+const rules = compileShape(
+  Type.Object({
+    id: TemplateFile.properties.id,
+    environment: TemplateFile.properties.environment,
+    requires: TemplateFile.properties.requires,
+  }),
+  'body',
+);
+
+function isRules(value: unknown): boolean {
+  return rules.accepts(value);
+}
 
 function isProtectedPath(value: unknown): boolean {
   if (!isJsonObject(value)) return false;

@@ -4,8 +4,11 @@ import { backendUnavailable } from '../domain/backend-errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { VERSION } from '../domain/version.ts';
 import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
-import { launchOf } from '../templates/launch.ts';
+import type { TemplateRules } from '../templates/definition.ts';
+import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
+import { Requirements } from '../templates/requirements.ts';
 import { type Open, type OpeningOptions, openingWith } from '../transports/opening.ts';
+import { childEnvironment } from '../transports/stdio/child-environment.ts';
 import { Reaper } from '../transports/stdio/reaper.ts';
 
 /** How the gateway introduces itself, to backends and to clients. */
@@ -15,10 +18,13 @@ export interface OpenerOptions
   extends Pick<OpeningOptions, 'deniedNetworks' | 'handlers' | 'pace' | 'passEnv'> {
   /** What no command may be handed. Default: nothing. */
   readonly protectedPaths?: readonly ProtectedPath[];
+  /** What is said of templates, by their ids. Default: nothing. */
+  readonly definitions?: ReadonlyMap<string, TemplateRules>;
 }
 
 /** Makes the function that opens instances. `handlers` are looked up when one is opened, so later ones count, too. */
-export function openerOf({ protectedPaths = [], ...options }: OpenerOptions): Open {
+export function openerOf({ protectedPaths = [], definitions, ...options }: OpenerOptions): Open {
+  const requirements = new Requirements();
   return openingWith({
     ...options,
     reaper: new Reaper(),
@@ -27,7 +33,13 @@ export function openerOf({ protectedPaths = [], ...options }: OpenerOptions): Op
     launch: async (definition) => {
       const refusal = await exposureOf(definition, protectedPaths);
       if (refusal !== undefined) throw notStarted(refusal);
-      return launchOf(definition);
+      const rules = definitions?.get(definition.template);
+      if (definition.command === undefined || rules === undefined) return launchOf(definition);
+      const launched = launchOf(withTemplateEnvironment(definition, rules));
+      const environment = childEnvironment(launched.env, process.env, process.platform, options.passEnv);
+      const unmet = await requirements.unmet(rules.requires ?? [], launched, environment);
+      if (unmet !== undefined) throw notStarted(unmet);
+      return launched;
     },
   });
 }

@@ -49,19 +49,27 @@ export function partsOf(
   const policy = { ...DEFAULT_POLICY, ...options.policy };
   const handlers = new Map<string, InProcessHandler>();
   const own = ownBounds(options.sessions);
+  const definitions = new Map(options.definitions?.map((each) => [each.id, each]));
   const protectedPaths = [
     ...(store.file === undefined ? [] : protectedDatabase(store.file)),
     ...(options.protectedPaths ?? []),
   ];
-  const open = openerOf({ deniedNetworks, handlers, pace, passEnv: options.passEnv, protectedPaths });
+  const open = openerOf({
+    deniedNetworks,
+    handlers,
+    pace,
+    passEnv: options.passEnv,
+    protectedPaths,
+    definitions,
+  });
   const fleet = new Fleet({ now, random, emit, alarm, open, own });
   const isDenied = deniedBy(deniedNetworks);
-  const defined = new Set(options.templates);
+  const defined = new Set([...(options.templates ?? []), ...definitions.keys()]);
   const registryParts = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, news$ };
   const registry = new Registry({ ...registryParts, protectedPaths });
   const parts = { fleet, budget: new RetryBudget(now), now, alarm, emit, isAccepting };
   const dispatcher = new Dispatcher(parts);
   const mcp = new Mcp({ ...parts, ...options, pace, dispatcher, events$, serverInfo: GATEWAY_INFO });
-  const status = new Status({ fleet, mcp, events$ });
+  const status = new Status({ fleet, mcp, events$, definitions });
   return { policy, database: new DatabaseStatus(store, now), fleet, registry, dispatcher, mcp, status };
 }

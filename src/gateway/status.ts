@@ -9,12 +9,16 @@ import type { Member } from '../actors/roster.ts';
 import { changesHealthOf, healthOf, type TemplateHealth } from '../actors/template-health.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { GatewayStats, Server } from '../gateway-types.ts';
+import type { TemplateRules } from '../templates/definition.ts';
+import { uncheckedRequirements } from '../templates/requirements.ts';
 import type { Mcp } from './mcp.ts';
 
 /** What it looks at. */
 export interface StatusParts {
   readonly fleet: Pick<Fleet, 'group' | 'inFlight' | 'members' | 'templates'>;
   readonly mcp: Pick<Mcp, 'clientsAt' | 'stats'>;
+  /** What is said of templates, by their ids. Default: nothing. */
+  readonly definitions?: ReadonlyMap<string, TemplateRules>;
   /** The facts of the gateway. Hot. */
   readonly events$: Observable<GatewayEvent>;
 }
@@ -30,15 +34,13 @@ export class Status {
   }
 
   server(member: Member): Server {
-    const { fleet, mcp } = this.#parts;
-    return { ...viewOf(member, fleet.group(member.template)), clients: mcp.clientsAt(member.serverId) };
+    return this.#withClients(viewOf(member, this.#parts.fleet.group(member.template)));
   }
 
   /** All of them, template by template. */
   servers(): Server[] {
-    const { fleet, mcp } = this.#parts;
-    const views = fleet.templates.flatMap((template) => this.#views(template));
-    return views.map((view) => ({ ...view, clients: mcp.clientsAt(view.definition.serverId) }));
+    const { templates } = this.#parts.fleet;
+    return templates.flatMap((template) => this.#views(template)).map((view) => this.#withClients(view));
   }
 
   /** TEMPLATE_NOT_FOUND. */
@@ -62,6 +64,13 @@ export class Status {
 
   close(): void {
     this.#metrics.close();
+  }
+
+  #withClients(view: MemberView): Server {
+    const { template, serverId, command } = view.definition;
+    const { requires = [] } = this.#parts.definitions?.get(template) ?? {};
+    const warnings = command === undefined ? [] : uncheckedRequirements(requires);
+    return { ...view, warnings, clients: this.#parts.mcp.clientsAt(serverId) };
   }
 
   #views(template: string): MemberView[] {

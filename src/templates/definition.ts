@@ -44,6 +44,9 @@ export const TemplateFile = Type.Object({
 });
 export type TemplateDefinition = Static<typeof TemplateFile>;
 
+/** What it says about the programs of its instances, however these were registered. */
+export type TemplateRules = Pick<TemplateDefinition, 'id' | 'environment' | 'requires'>;
+
 /** A definition that cannot be used. `findings` has one line per fault, `message` all of them. */
 export class TemplateError extends Error {
   readonly findings: readonly string[];

@@ -6,6 +6,8 @@ import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import type { TemplateDefinition } from './definition.ts';
+import { hasPlaceholder } from './placeholders.ts';
 
 /** A program and its arguments. */
 export interface Launch {
@@ -41,6 +43,19 @@ export function resolveLaunch(launch: Launch, options: LaunchOptions = {}): Laun
 export function launchOf(definition: InstanceDefinition, options?: LaunchOptions): InstanceDefinition {
   const { command, args } = definition;
   return command === undefined ? definition : { ...definition, ...resolveLaunch({ command, args }, options) };
+}
+
+/**
+ * With what the template's `environment` says of variables that the instance does not set itself. A value with a placeholder
+ * is left out: nothing fills it for an instance that was registered by its command.
+ */
+export function withTemplateEnvironment(
+  definition: InstanceDefinition,
+  { environment = {} }: Pick<TemplateDefinition, 'environment'>,
+): InstanceDefinition {
+  const defaults = Object.entries(environment).filter(([, value]) => !hasPlaceholder(value));
+  if (definition.command === undefined || defaults.length === 0) return definition;
+  return { ...definition, env: { ...Object.fromEntries(defaults), ...definition.env } };
 }
 
 function findProgram(name: string, version: string | undefined, from: string): string | undefined {

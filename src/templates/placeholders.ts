@@ -22,6 +22,11 @@ export function unknownPlaceholders(text: string): string[] {
     .map((name) => `\${${name}}`);
 }
 
+/** Whether something in the text is to be filled in. */
+export function hasPlaceholder(text: string): boolean {
+  return placeholdersOf(text).length > 0;
+}
+
 function placeholdersOf(text: string): string[] {
   return [...text.matchAll(PLACEHOLDER)].map(([, name = '']) => name);
 }

@@ -41,6 +41,7 @@ test('shows what was registered and what is true now, with secrets masked', () =
     pid: 7,
     own_pids: [{ pid: 8, principal: 'user:1' }],
     reason: null,
+    warnings: [],
     restarts: 0,
     stderr: [],
     created_at: '2026-01-01T00:00:00.000Z',

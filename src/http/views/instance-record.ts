@@ -38,6 +38,7 @@ export const InstanceRecord = Type.Object({
   pid: Type.Union([Type.Integer(), Type.Null()]),
   own_pids: Type.Array(Type.Object({ pid: Type.Integer(), principal: Type.String() })),
   reason: NullableText,
+  warnings: Type.Array(Type.String()),
   restarts: Type.Integer(),
   stderr: Type.Array(Type.String()),
   created_at: Type.String(),
@@ -83,7 +84,7 @@ export function fullReason({ reason, era, healthy, stderr }: InstanceSnapshot): 
   return said.length === 0 ? reason : `${reason}; it wrote last: ${said.join(' | ')}`;
 }
 
-function wholeRecord({ definition, snapshot, clients }: Server): InstanceRecord {
+function wholeRecord({ definition, snapshot, clients, warnings = [] }: Server): InstanceRecord {
   return {
     id: definition.id,
     server_id: definition.serverId,
@@ -108,6 +109,7 @@ function wholeRecord({ definition, snapshot, clients }: Server): InstanceRecord 
     pid: snapshot.pid,
     own_pids: clients.processes.map(({ pid, principal }) => ({ pid, principal })),
     reason: fullReason(snapshot),
+    warnings: [...warnings],
     restarts: snapshot.restarts,
     stderr: [...snapshot.stderr],
     created_at: definition.createdAt,

@@ -1,0 +1,140 @@
+// What a template requires of the machine, `"requires": ["node>=20"]`: which of it can be checked, and whether it is met where
+// a program is about to be started. Requirements in other forms are for people, and are said to be unchecked.
+
+import { execFile } from 'node:child_process';
+import { basename } from 'node:path';
+import type { InstanceDefinition } from '../domain/instance.ts';
+
+/** Programs that are asked for their version, and the names that each goes by. */
+const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
+  node: ['node'],
+  python: ['python3', 'python'],
+  uv: ['uv'],
+  deno: ['deno'],
+  bun: ['bun'],
+  docker: ['docker'],
+  podman: ['podman'],
+};
+
+/** `node`, `node>=20`, `python >= 3.10, < 4`. */
+const FORM = /^([a-z]+)((?:\s*,?\s*(?:>=|<=|==|=|>|<)\s*\d+(?:\.\d+){0,3})*)$/;
+const BOUND = /(>=|<=|==|=|>|<)\s*([\d.]+)/g;
+
+const ANSWER_MS = 5_000;
+/** So long an answer is taken for true: what was installed meanwhile is noticed. */
+const KEPT_MS = 60_000;
+const MOST_KEPT = 64;
+
+/** One line for each requirement that is not checked. */
+export function uncheckedRequirements(requires: readonly string[]): string[] {
+  return requires
+    .filter((text) => read(text) === undefined)
+    .map((text) => `the requirement "${text}" of its template is not checked`);
+}
+
+/** Where a program looks for others. */
+export type Environment = Readonly<Record<string, string>>;
+
+/** The requirements of the templates of one gateway. It remembers for a minute what runtimes have answered. */
+export class Requirements {
+  readonly #answers = new Map<string, { readonly atMs: number; readonly version: Promise<Version> }>();
+
+  /** Why a program may not be started, as a clause about the first requirement that is not met; undefined when it may. */
+  async unmet(
+    requires: readonly string[],
+    { command = '' }: Pick<InstanceDefinition, 'command'>,
+    environment: Environment,
+  ): Promise<string | undefined> {
+    for (const text of requires) {
+      const requirement = read(text);
+      if (requirement === undefined) continue;
+      const problem = await this.#problemOf(requirement, command, environment);
+      if (problem !== undefined) return `its template requires ${text}, and ${problem}`;
+    }
+    return undefined;
+  }
+
+  async #problemOf({ names, bounds }: Requirement, command: string, environment: Environment) {
+    // The program itself when it is that runtime, else what would be found where it looks.
+    const own = basename(command).replace(/\.exe$/i, '');
+    const isRuntime = names.some((name) => own === name || own.replace(/\d(\.\d+)?$/, '') === name);
+    let problem: string | undefined;
+    for (const program of isRuntime ? [command] : names) {
+      const version = await this.#versionOf(program, environment);
+      if (typeof version === 'string') problem ??= version;
+      else if (bounds.every((bound) => fits(version.parts, bound))) return undefined;
+      else return `"${program} --version" says ${version.parts.join('.')}`;
+    }
+    return problem;
+  }
+
+  #versionOf(program: string, environment: Environment): Promise<Version> {
+    if (program === process.execPath) return Promise.resolve({ parts: numbersOf(process.versions.node) });
+    const key = `${program}\0${environment.PATH ?? ''}`;
+    const kept = this.#answers.get(key);
+    if (kept !== undefined && performance.now() - kept.atMs < KEPT_MS) return kept.version;
+    if (this.#answers.size >= MOST_KEPT) this.#answers.clear();
+    const version = askVersion(program, environment);
+    this.#answers.set(key, { atMs: performance.now(), version });
+    return version;
+  }
+}
+
+/** A requirement that can be checked. */
+interface Requirement {
+  readonly names: readonly string[];
+  readonly bounds: readonly Bound[];
+}
+
+interface Bound {
+  readonly operator: string;
+  readonly parts: readonly number[];
+}
+
+/** The numbers of a version, or why there are none, as a clause. */
+type Version = { readonly parts: readonly number[] } | string;
+
+function read(text: string): Requirement | undefined {
+  const [, runtime = '', written = ''] = FORM.exec(text.trim()) ?? [];
+  if (!Object.hasOwn(RUNTIMES, runtime)) return undefined;
+  const bounds = [...written.matchAll(BOUND)].map(([, operator = '', version = '']) => ({
+    operator,
+    parts: numbersOf(version),
+  }));
+  return { names: RUNTIMES[runtime] ?? [], bounds };
+}
+
+function numbersOf(version: string): number[] {
+  return version.split('.').map(Number);
+}
+
+/** `==3.10` is any 3.10; in all other comparisons missing parts are 0. */
+function fits(version: readonly number[], { operator, parts }: Bound): boolean {
+  if (operator === '==' || operator === '=')
+    return parts.every((part, index) => (version[index] ?? 0) === part);
+  const longest = Math.max(version.length, parts.length);
+  const distances = Array.from(
+    { length: longest },
+    (_, index) => (version[index] ?? 0) - (parts[index] ?? 0),
+  );
+  const order = distances.find((distance) => distance !== 0) ?? 0;
+  if (operator === '>=') return order >= 0;
+  if (operator === '<=') return order <= 0;
+  return operator === '>' ? order > 0 : order < 0;
+}
+
+/** Never rejects. */
+function askVersion(program: string, environment: Environment): Promise<Version> {
+  const options = { env: environment, timeout: ANSWER_MS, killSignal: 'SIGKILL', windowsHide: true } as const;
+  return new Promise((resolve) => {
+    execFile(program, ['--version'], options, (error, stdout, stderr) => {
+      if (error?.code === 'ENOENT')
+        return resolve(`there is no program "${program}" where it would be looked for`);
+      if (error?.killed) return resolve(`"${program} --version" said nothing within ${ANSWER_MS / 1000} s`);
+      const [number] = /\d+(?:\.\d+){0,3}/.exec(`${stdout}\n${stderr}`) ?? [];
+      resolve(
+        number === undefined ? `"${program} --version" names no version` : { parts: numbersOf(number) },
+      );
+    });
+  });
+}
