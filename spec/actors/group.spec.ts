@@ -1,6 +1,7 @@
 // What the calls of a template share: which instances stand in the pool, and that the line learns of every change.
 
 import * as assert from 'uvu/assert';
+import type { QueuedCall } from '../../src/actors/calls/waiting-line.ts';
 import { Group } from '../../src/actors/group.ts';
 import type { InstanceState } from '../../src/domain/instance.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
@@ -65,15 +66,12 @@ test('lets as many in line try as an instance that comes up can carry', async ()
   const ref = await stage.add('a', silent);
   let tries = 0;
   for (let caller = 0; caller < 300; caller += 1) {
-    const leave = group.line.join(
-      300,
-      () => {
-        tries += 1;
-        leave?.();
-        return true;
-      },
-      () => {},
-    );
+    const call = waiting(() => {
+      tries += 1;
+      group.line.leave(call);
+      return true;
+    });
+    group.line.join(call, 300);
   }
   group.observe(ref, 'healthy');
   assert.equal([tries, group.line.length], [256, 44]);
@@ -85,19 +83,16 @@ test('tells the line that an instance went down, also when others are up', async
   group.observe(a, 'healthy');
   group.observe(b, 'healthy');
   let tries = 0;
-  const leave = group.line.join(
-    10,
-    () => {
-      tries += 1;
-      return false;
-    },
-    () => {},
-  );
+  const call = waiting(() => {
+    tries += 1;
+    return false;
+  });
+  group.line.join(call, 10);
   group.observe(a, 'draining');
   assert.equal([tries, group.line.length], [1, 1]);
   group.observe(a, 'stopped');
   assert.is(tries, 1);
-  leave?.();
+  group.line.leave(call);
 });
 
 test('follows another strategy from the next pick on, and keeps the memory of the same one', async () => {
@@ -116,21 +111,22 @@ test('follows another strategy from the next pick on, and keeps the memory of th
 test('offers nobody once it is closed, and tells the line', async () => {
   group.observe(await stage.add('a', silent), 'healthy');
   let tries = 0;
-  const leave = group.line.join(
-    10,
-    () => {
-      tries += 1;
-      assert.is(group.pool.size, 0);
-      return false;
-    },
-    () => {},
-  );
+  const call = waiting(() => {
+    tries += 1;
+    assert.is(group.pool.size, 0);
+    return false;
+  });
+  group.line.join(call, 10);
   group.close();
   assert.is(tries, 1);
-  leave?.();
+  group.line.leave(call);
 });
 
 test.run();
+
+function waiting(go: () => boolean): QueuedCall {
+  return { ownerId: 'ann', go, waitsFor: () => true, giveUp: () => {} };
+}
 
 function picks(times: number): (string | undefined)[] {
   return Array.from({ length: times }, () => group.pool.pick()?.id);

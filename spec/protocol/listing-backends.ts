@@ -138,6 +138,8 @@ export class ListingSession implements Session {
     };
   }
 
+  setAway() {}
+
   carry() {
     return this.hold();
   }

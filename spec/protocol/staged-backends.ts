@@ -95,6 +95,8 @@ export class StagedSession implements Session {
   readonly messages = new Subject<ServerMessage>();
   readonly ended$ = new ReplaySubject<string>(1);
   holds = 0;
+  /** What the session was told of its client. */
+  readonly away: boolean[] = [];
   /** Of them, those for calls that others carry. */
   carries = 0;
   opening: Promise<void> | undefined;
@@ -158,6 +160,10 @@ export class StagedSession implements Session {
     return () => {
       this.holds -= 1;
     };
+  }
+
+  setAway(isAway: boolean): void {
+    this.away.push(isAway);
   }
 
   carry(): () => void {

@@ -48,7 +48,7 @@ export class Group {
     if (state === 'healthy') {
       this.#up.set(ref.id, ref);
       this.#changes.next({ kind: 'up', candidate: ref });
-      for (let place = 0; place < ref.capacity && this.line.advance(); place += 1);
+      for (let place = 0; place < ref.capacity && this.line.advance(ref); place += 1);
     } else if (this.#up.get(ref.id) === ref) {
       this.#up.delete(ref.id);
       this.#changes.next({ kind: 'down', id: ref.id });

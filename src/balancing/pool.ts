@@ -46,18 +46,21 @@ export class Pool<C extends Candidate> {
 
   /**
    * Chooses one that is up, below its capacity and not in `excluding` (ids, default none); undefined when there is
-   * none. Synchronous, and so must be the send that counts it: an `await` between the two lets a whole burst choose
+   * none. `hasPlace` replaces the check of the capacity. Synchronous, and so must be the send that counts it: an `await` between the two lets a whole burst choose
    * the same candidate. Source: ADR 7.
    */
-  pick(excluding: ReadonlySet<string> = NOBODY): C | undefined {
-    const eligible = this.#eligible(excluding);
+  pick(
+    excluding: ReadonlySet<string> = NOBODY,
+    hasPlace: (candidate: C) => boolean = isBelowCapacity,
+  ): C | undefined {
+    const eligible = this.#eligible(excluding, hasPlace);
     return isNonEmpty(eligible) ? this.#strategy(eligible) : undefined;
   }
 
   /** True when `pick(excluding)` finds nobody only because all that are left are full: waiting may help. */
   isFull(excluding: ReadonlySet<string> = NOBODY): boolean {
     const left = this.#candidates.filter((candidate) => !excluding.has(candidate.id));
-    return left.length > 0 && left.every((candidate) => candidate.inFlight >= candidate.capacity);
+    return left.length > 0 && !left.some(isBelowCapacity);
   }
 
   /** Chooses by another strategy from the next pick on; what the old one remembered goes with it. */
@@ -79,18 +82,18 @@ export class Pool<C extends Candidate> {
   }
 
   /** Nearly always nobody is full or excluded: then the list itself is handed on and nothing is allocated. */
-  #eligible(excluding: ReadonlySet<string>): readonly C[] {
+  #eligible(excluding: ReadonlySet<string>, hasPlace: (candidate: C) => boolean): readonly C[] {
     for (const candidate of this.#candidates) {
-      if (!isEligible(candidate, excluding)) {
-        return this.#candidates.filter((other) => isEligible(other, excluding));
+      if (!hasPlace(candidate) || excluding.has(candidate.id)) {
+        return this.#candidates.filter((other) => hasPlace(other) && !excluding.has(other.id));
       }
     }
     return this.#candidates;
   }
 }
 
-function isEligible(candidate: Candidate, excluding: ReadonlySet<string>): boolean {
-  return candidate.inFlight < candidate.capacity && !excluding.has(candidate.id);
+function isBelowCapacity({ inFlight, capacity }: Candidate): boolean {
+  return inFlight < capacity;
 }
 
 function isNonEmpty<C>(candidates: readonly C[]): candidates is readonly [C, ...C[]] {

@@ -24,6 +24,8 @@ export const LIMITS = {
   inspectedResultBytes: 16 * 1024,
   /** Exchanges one instance carries at the same time. */
   inFlightPerInstance: 256,
+  /** Places above those, for owners that hold less than an equal part while others hold more. Source: ADR 41. */
+  inFlightReserve: 32,
   /** Exchanges that wait per instance when all are full. Over it: 429 QUEUE_FULL. */
   queuedPerInstance: 256,
   /** Longest wait in that line. After it: 429 QUEUE_FULL. */
@@ -46,6 +48,9 @@ export const LIMITS = {
   /** A session ends after so long without a message and without an open stream; it is parked long before. */
   sessionIdleMs: 30 * 60_000,
   sessionParkMs: 60_000,
+  /** A call of a session whose client was away for so long, without a stream and without a message, ends when another call
+   *  waits for its place. */
+  clientAwayMs: 60_000,
   /** Processes of an instance's own for single clients, and those that wait, started, for the next one. */
   isolatedProcesses: 64,
   warmProcesses: 1,

@@ -1,6 +1,7 @@
 // What can go wrong with the session of an MCP client, and with what else is bounded for clients.
 
 import { GatewayError } from './errors.ts';
+import { LIMITS } from './limits.ts';
 
 /** The session is unknown, over, or somebody else's: nobody is told which. The client has to open a new one. */
 export function sessionNotFound(): GatewayError {
@@ -51,6 +52,13 @@ export function openingShareLimit(most: number): GatewayError {
 /** As parkedCallsFull, of the calls of one caller. */
 export function parkedShareLimit(most: number): GatewayError {
   const message = `${most} of your calls wait for your answer already, which is the most that one caller may have.`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
+}
+
+/** A call of a client that is away was cancelled for another one. */
+export function placeYielded(): GatewayError {
+  const seconds = LIMITS.clientAwayMs / 1000;
+  const message = `The call was cancelled: its client was away for over ${seconds} s, and another call waited for its place.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }
 

@@ -59,12 +59,14 @@ export function checkEventName(name: EventName): void {
 
 function refusalOfOptions(options: RequestOptions): GatewayError | undefined {
   if (!isFields(options)) return refused('options', 'expected an object');
-  const { timeoutMs, instanceId, signal } = options;
+  const { timeoutMs, instanceId, signal, caller } = options;
   // However much: no call may take longer than LIMITS.callLongestMs.
   if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs > 0))
     return refused('timeoutMs', 'expected milliseconds above 0');
   if (instanceId !== undefined && typeof instanceId !== 'string')
     return refused('instanceId', 'expected the id of an instance');
+  if (caller !== undefined && typeof caller !== 'string')
+    return refused('caller', 'expected the id of a caller');
   if (signal !== undefined && !(signal instanceof AbortSignal))
     return refused('signal', 'expected an AbortSignal');
   return undefined;

@@ -11,10 +11,10 @@ export async function gatherList(
   gateway: Pick<Gateway, 'list'>,
   template: string,
   field: ListField,
-  { signal }: Pick<RequestFacts, 'signal'>,
+  { signal, callerId }: Pick<RequestFacts, 'signal' | 'callerId'>,
 ): Promise<ListResult> {
   try {
-    return await gateway.list(template, field, { signal });
+    return await gateway.list(template, field, { signal, caller: callerId });
   } catch (thrown) {
     throw signal.aborted ? new ClientGone() : thrown;
   }

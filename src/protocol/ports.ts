@@ -137,6 +137,11 @@ export interface Session {
   hold(): () => void;
   /** The same for a call of its client that somebody else carries: closing waits for that as for its own, within the grace. */
   carry(): () => void;
+  /**
+   * Its client is away, or is back. While it is away, a call of the session ends with QUEUE_FULL as soon as another call waits
+   * for its place; the backend is told.
+   */
+  setAway(isAway: boolean): void;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
   readonly ended$: Observable<string>;
   /** Ends it for good, on the backend, too. */

@@ -3,6 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { GatewayError } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   answers,
@@ -218,7 +219,94 @@ test('answers every one of a burst, and spreads it evenly: 500 of 2,000 for each
   assert.equal([inFlight(), waiting()], [[0, 0, 0, 0], 0]);
 });
 
+test('uses all places and the whole queue for one owner while no other calls', async () => {
+  await stage.add('a', silent);
+  for (let call = 0; call < 512; call += 1) callOf('ann');
+  assert.equal([inFlight(), waiting()], [[256], 256]);
+  assert.is(code(await callOf('ann').end), 'QUEUE_FULL');
+});
+
+test('takes a reserved place when another owner holds all of them, and no owner takes the whole reserve', async () => {
+  await stage.add('a', silent);
+  for (let call = 0; call < 512; call += 1) callOf('ann');
+  const taken = ['bob', 'cyd', 'dan', 'eve', 'fay', 'gil'].map((owner) => {
+    const before = stage.ref('a').inFlight;
+    for (let call = 0; call < 32; call += 1) callOf(owner);
+    return stage.ref('a').inFlight - before;
+  });
+  assert.equal(taken, [16, 8, 4, 2, 1, 1]);
+  assert.equal([stage.ref('a').inFlight, waiting()], [256 + LIMITS.inFlightReserve, 256]);
+});
+
+test('gives a free place to an owner below its share, whoever came first', async () => {
+  await stage.add('a', silent);
+  const greedy = fillOf('ann', 300);
+  const others = Array.from({ length: 20 }, () => callOf('bob'));
+  assert.equal([stage.ref('a').inFlight, waiting()], [272, 48]);
+  for (const call of greedy.slice(0, 4)) call.subscription.unsubscribe();
+  assert.equal([stage.ref('a').inFlight, waiting()], [270, 46], 'bob has 18 and may have 14 more');
+  for (const call of others.slice(0, 2)) call.subscription.unsubscribe();
+  assert.equal([stage.ref('a').inFlight, waiting()], [270, 44]);
+  for (const call of [...greedy, ...others]) call.subscription.unsubscribe();
+  assert.equal([stage.ref('a').inFlight, waiting()], [0, 0]);
+});
+
+test('is refused in the queue for an owner that has less than its part of it', async () => {
+  await stage.add('a', silent);
+  const greedy = fillOf('ann', 512);
+  const others = Array.from({ length: 17 }, () => callOf('bob'));
+  assert.equal([stage.ref('a').inFlight, waiting()], [272, 256]);
+  assert.is(code(await (greedy.at(-1) ?? raise()).end), 'QUEUE_FULL');
+  greedy[0]?.subscription.unsubscribe();
+  greedy[1]?.subscription.unsubscribe();
+  assert.is(stage.ref('a').inFlight, 271);
+  const last = stage.backend('a').last;
+  last.result();
+  assert.is(await (others.at(-1) ?? raise()).end, 'a');
+});
+
+test('takes reserved places of every instance that is full, and of the one that it is pinned to', async () => {
+  for (const id of ['a', 'b']) await stage.add(id, silent);
+  fillOf('ann', 512);
+  for (let call = 0; call < 20; call += 1) callOf('bob');
+  assert.equal(inFlight(), [266, 266]);
+  for (let call = 0; call < 20; call += 1) callOf('bob', 'b');
+  assert.equal([inFlight(), waiting()], [[266, 272], 14]);
+});
+
+test('finds a reserved place while calls that went on without one exceed all bounds', async () => {
+  await stage.add('a', silent);
+  const asked = fillOf('ann', 256).slice(0, 200);
+  for (const exchange of stage.backend('a').open.slice(0, 200)) exchange.ask('roots/list');
+  fillOf('ann', 200);
+  assert.equal([stage.ref('a').inFlight, waiting()], [256, 0]);
+  for (const { answers } of asked) {
+    const event = answers.at(-1)?.event;
+    if (event?.kind === 'request') event.answer({ result: { roots: [] } });
+  }
+  assert.is(stage.ref('a').inFlight, 456);
+  for (let call = 0; call < 20; call += 1) callOf('bob');
+  assert.equal([stage.ref('a').inFlight, waiting()], [472, 4]);
+});
+
 test.run();
+
+function callOf(caller: string, instanceId?: string): Caller {
+  const options = instanceId === undefined ? {} : { instanceId };
+  return stage.call({ ...toolCall('write'), caller }, { timeoutMs: 60_000, ...options });
+}
+
+function fillOf(caller: string, calls: number): Caller[] {
+  return Array.from({ length: calls }, () => callOf(caller));
+}
+
+function code(end: unknown): unknown {
+  return end instanceof GatewayError ? end.code : end;
+}
+
+function raise(): never {
+  throw new Error('there is none');
+}
 
 function fill(id: string, places: number = LIMITS.inFlightPerInstance): Caller[] {
   const patient = { instanceId: id, timeoutMs: 60_000 };

@@ -1,14 +1,48 @@
-// The line: first come, first served, bounded in length and in time. Time is simulated.
+// The queue: owners take turns, the calls of one owner are served as they came; bounded in length and in time. Time is
+// simulated.
 
 import { mock } from 'node:test';
+import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { WaitingLine } from '../../../src/actors/calls/waiting-line.ts';
+import { type QueuedCall, type QueuedPlace, WaitingLine } from '../../../src/actors/calls/waiting-line.ts';
+import { Places } from '../../../src/actors/instances/places.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('waiting line');
+/** Has a place for everybody, and owes none. */
+const PLACE: QueuedPlace = { hasPlaceFor: () => true, isBelowShare: () => false };
 let line = new WaitingLine();
 let heard: string[] = [];
+
+/** One that says what happens to it. By default it takes the place and leaves the queue, as calls do when they are sent. */
+class Queued implements QueuedCall {
+  readonly name: string;
+  readonly ownerId: string;
+  place: QueuedPlace | undefined;
+  readonly #go: (() => boolean) | undefined;
+
+  constructor(name: string, ownerId = 'ann', go?: () => boolean) {
+    this.name = name;
+    this.ownerId = ownerId;
+    this.#go = go;
+  }
+
+  waitsFor(place: QueuedPlace): boolean {
+    return this.place === undefined || this.place === place;
+  }
+
+  go(): boolean {
+    heard.push(this.name);
+    if (this.#go !== undefined) return this.#go();
+    line.leave(this);
+    return true;
+  }
+
+  giveUp(): void {
+    heard.push(`${this.name} gave up`);
+  }
+}
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
@@ -18,58 +52,54 @@ test.before.each(() => {
 test.after.each(() => mock.timers.reset());
 
 test('lets the first in line try when a place became free', () => {
-  taker('a');
-  taker('b');
-  assert.is(line.advance(), true);
+  join('a');
+  join('b');
+  assert.is(line.advance(PLACE), true);
   assert.equal([heard, line.length], [['a'], 1]);
 });
 
 test('says that nobody took the place when nobody waits', () => {
-  assert.is(line.advance(), false);
+  assert.is(line.advance(PLACE), false);
 });
 
 test('goes on to the next when the first cannot use the place, and keeps its turn', () => {
   refuser('a');
-  taker('b');
-  taker('c');
-  line.advance();
+  join('b');
+  join('c');
+  line.advance(PLACE);
   assert.equal([heard, line.length], [['a', 'b'], 2]);
-  line.advance();
+  line.advance(PLACE);
   assert.equal([heard, line.length], [['a', 'b', 'a', 'c'], 1]);
 });
 
 test('asks everybody once when nobody can use the place', () => {
   for (const name of ['a', 'b', 'c']) refuser(name);
-  assert.is(line.advance(), false);
+  assert.is(line.advance(PLACE), false);
   assert.equal([heard, line.length], [['a', 'b', 'c'], 3]);
 });
 
 test('lets everybody try when who can serve has changed', () => {
-  taker('a');
+  join('a');
   refuser('b');
-  taker('c');
+  join('c');
   line.reconsider();
   assert.equal([heard, line.length], [['a', 'b', 'c'], 1]);
 });
 
 test('does not call somebody who left while the others tried', () => {
-  const leave: (() => void)[] = [];
-  join('a', () => {
-    leave[0]?.();
+  const late = new Queued('b');
+  join('a', 'ann', () => {
+    line.leave(late);
     return false;
   });
-  leave.push(join('b', () => true));
+  line.join(late, 100);
   line.reconsider();
   assert.equal([heard, line.length], [['a'], 1]);
 });
 
 test('takes no more than the longest line', () => {
-  const go = () => true;
-  const giveUp = () => {};
-  assert.type(line.join(2, go, giveUp), 'function');
-  assert.type(line.join(2, go, giveUp), 'function');
-  assert.is(line.join(2, go, giveUp), undefined);
-  assert.is(line.length, 2);
+  const joins = ['a', 'b', 'c'].map((name) => line.join(new Queued(name), 2));
+  assert.equal([joins, line.length], [[true, true, false], 2]);
 });
 
 test('gives up after 5 s, each in its own time', () => {
@@ -85,62 +115,211 @@ test('gives up after 5 s, each in its own time', () => {
 test('gives 5 s in all to somebody who tried in vain', () => {
   refuser('a');
   mock.timers.tick(LIMITS.queueWaitMs - 1);
-  line.advance();
+  line.advance(PLACE);
   mock.timers.tick(1);
   assert.equal(heard, ['a', 'a gave up']);
 });
 
 test('forgets who left, and its timer', () => {
-  const leave = taker('a');
-  leave();
-  leave();
+  const call = join('a');
+  line.leave(call);
+  line.leave(call);
   mock.timers.tick(LIMITS.queueWaitMs);
-  assert.is(line.advance(), false);
+  assert.is(line.advance(PLACE), false);
   assert.equal([heard, line.length], [[], 0]);
 });
 
 test('does not give up on somebody who took a place', () => {
-  taker('a');
-  line.advance();
+  join('a');
+  line.advance(PLACE);
   mock.timers.tick(LIMITS.queueWaitMs);
   assert.equal(heard, ['a']);
 });
 
 test('can be joined and advanced while it advances', () => {
-  join('a', () => {
+  join('a', 'ann', () => {
     if (heard.length > 1) return false;
-    taker('late');
-    return line.advance();
+    join('late');
+    return line.advance(PLACE);
   });
-  assert.is(line.advance(), true);
+  assert.is(line.advance(PLACE), true);
   assert.equal([heard, line.length], [['a', 'a', 'late'], 1]);
+});
+
+test('gives each owner a turn, whoever came first', () => {
+  for (const name of ['a1', 'a2', 'a3']) join(name, 'ann');
+  for (const name of ['b1', 'b2']) join(name, 'bob');
+  join('c1', 'cyd');
+  for (let place = 0; place < 6; place += 1) line.advance(PLACE);
+  assert.equal(heard, ['a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
+});
+
+test('serves owners below their share before all others', () => {
+  const owing = { ...PLACE, isBelowShare: (ownerId: string) => ownerId === 'bob' };
+  for (const name of ['a1', 'a2']) join(name, 'ann');
+  for (const name of ['b1', 'b2']) join(name, 'bob');
+  for (let place = 0; place < 4; place += 1) line.advance(owing);
+  assert.equal(heard, ['b1', 'b2', 'a1', 'a2']);
+});
+
+test('does not ask owners for whom there is no place', () => {
+  join('a', 'ann');
+  join('b', 'bob');
+  assert.is(line.advance({ ...PLACE, hasPlaceFor: (ownerId) => ownerId === 'bob' }), true);
+  assert.equal([heard, line.length], [['b'], 1]);
+});
+
+test('refuses the newest call of the owner that has most of them for one that has less than its part', () => {
+  for (const name of ['a1', 'a2', 'a3']) join(name, 'ann');
+  join('b1', 'bob');
+  assert.is(line.join(new Queued('c1', 'cyd'), 4), true);
+  assert.equal([heard, line.length], [['a3 gave up'], 4]);
+  assert.is(line.join(new Queued('b2', 'bob'), 4), false, 'two of four are more than a third');
+  assert.is(line.join(new Queued('a4', 'ann'), 4), false);
+  assert.is(line.join(new Queued('d1', 'dan'), 4), true);
+  assert.is(line.join(new Queued('e1', 'eve'), 4), false, 'there is less than one for each');
+  assert.equal([heard, line.length], [['a3 gave up', 'a2 gave up'], 4]);
+});
+
+test('is all of one owner while no other waits', () => {
+  const joins = Array.from({ length: 256 }, (_, n) => line.join(new Queued(`${n}`), 256));
+  assert.equal([joins.every(Boolean), line.length], [true, 256]);
+});
+
+test('takes a place that is offered for the next call that waits for it', () => {
+  const taken: string[] = [];
+  const offering = (name: string, place: QueuedPlace) => ({
+    place,
+    yield: () => {
+      taken.push(name);
+      line.advance(place);
+    },
+  });
+  const other = { ...PLACE };
+  const [far, first, second] = [offering('far', other), offering('first', PLACE), offering('second', PLACE)];
+  for (const offer of [far, first, second]) line.offer(offer);
+  assert.equal(taken, [], 'nobody waits');
+  const call = new Queued('a');
+  call.place = PLACE;
+  line.join(call, 100);
+  line.claim(call);
+  assert.equal([taken, heard], [['first'], ['a']]);
+  line.withdraw(second);
+  const late = new Queued('b');
+  late.place = PLACE;
+  line.join(late, 100);
+  line.claim(late);
+  assert.equal([taken, line.length], [['first'], 1]);
+  line.offer(second);
+  assert.equal(
+    [taken, heard],
+    [
+      ['first', 'second'],
+      ['a', 'b'],
+    ],
+  );
+});
+
+test('never lets an owner below its share wait for more than one turn of each other one', () => {
+  const operation = fc.record({
+    kind: fc.constantFrom('come', 'come', 'end'),
+    owner: fc.integer({ min: 0, max: 5 }),
+    times: fc.integer({ min: 1, max: 60 }),
+    which: fc.nat(10_000),
+  });
+  const operations = fc.array(operation, { minLength: 20, maxLength: 120 });
+  fc.assert(
+    fc.property(operations, (done) => {
+      const model = new Model();
+      for (const { kind, owner, times, which } of done) {
+        for (let time = 0; time < times; time += 1) {
+          if (kind === 'come') model.come(`owner ${owner}`);
+          else model.end(which + time);
+        }
+      }
+      while (model.running.length > 0) model.end(0);
+      assert.equal([line.length, model.places.working], [0, 0]);
+    }),
+    { numRuns: 60, seed: 41 },
+  );
 });
 
 test.run();
 
-function join(name: string, go: () => boolean): () => void {
-  const leave = line.join(
-    100,
-    () => {
-      heard.push(name);
-      return go();
-    },
-    () => heard.push(`${name} gave up`),
-  );
-  assert.ok(leave);
-  return leave ?? (() => {});
+/** One instance and its queue: calls come and end. It checks what each service means for the owners that go on waiting. */
+class Model {
+  readonly places = new Places();
+  readonly running: string[] = [];
+  /** Owners that wait, each with how often every other one was served although it could have been. */
+  readonly #passed = new Map<string, Map<string, number>>();
+
+  come(ownerId: string): void {
+    const most = LIMITS.inFlightPerInstance + LIMITS.inFlightReserve;
+    if (this.places.hasPlaceFor(ownerId)) this.#begin(ownerId);
+    else {
+      const call: QueuedCall = {
+        ownerId,
+        waitsFor: () => true,
+        go: () => {
+          line.leave(call);
+          this.#served(ownerId);
+          this.#begin(ownerId);
+          return true;
+        },
+        giveUp: () => {},
+      };
+      if (line.join(call, LIMITS.queuedPerInstance) && !this.#passed.has(ownerId))
+        this.#passed.set(ownerId, new Map());
+    }
+    assert.ok(this.places.working <= most);
+    assert.ok(line.length <= LIMITS.queuedPerInstance);
+  }
+
+  end(which: number): void {
+    const [ownerId] = this.running.splice(which % Math.max(1, this.running.length), 1);
+    if (ownerId === undefined) return;
+    this.places.leave(ownerId);
+    line.advance(this.places);
+  }
+
+  #begin(ownerId: string): void {
+    this.places.take(ownerId);
+    this.running.push(ownerId);
+  }
+
+  #served(ownerId: string): void {
+    this.#passed.delete(ownerId);
+    for (const [waiting, passed] of this.#passed) {
+      if (!this.places.isBelowShare(waiting) || !this.places.hasPlaceFor(waiting)) continue;
+      const times = (passed.get(ownerId) ?? 0) + 1;
+      assert.ok(times <= 1, `${waiting} waited for ${times} turns of ${ownerId}`);
+      assert.ok(this.places.isBelowShare(ownerId), `${ownerId} was served before ${waiting}`);
+      passed.set(ownerId, times);
+    }
+    if (hasMore(ownerId)) this.#passed.set(ownerId, new Map());
+  }
 }
 
-/** Takes the place and leaves the line, as calls do when they are sent. */
-function taker(name: string): () => void {
-  const leave = join(name, () => {
-    leave();
-    return true;
+/** True while a call of this owner waits: the queue asks for it. */
+function hasMore(ownerId: string): boolean {
+  let isWaiting = false;
+  line.advance({
+    isBelowShare: () => false,
+    hasPlaceFor: (asked) => {
+      isWaiting ||= asked === ownerId;
+      return false;
+    },
   });
-  return leave;
+  return isWaiting;
+}
+
+function join(name: string, ownerId?: string, go?: () => boolean): Queued {
+  const call = new Queued(name, ownerId, go);
+  assert.ok(line.join(call, 100));
+  return call;
 }
 
 /** Cannot use what is free. */
 function refuser(name: string): void {
-  join(name, () => false);
+  join(name, 'ann', () => false);
 }

@@ -45,6 +45,7 @@ async function begin() {
   const place = {
     parts,
     pin,
+    line: stage.inner.fleet.group('t').line,
     usablePin: pin,
     mayMove: false,
     mayUpgrade: true,

@@ -2,6 +2,7 @@
 // client-session-failover.spec.ts, the table in client-sessions.spec.ts.
 
 import * as assert from 'uvu/assert';
+import { silent, told } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   ASKABLE,
@@ -13,7 +14,6 @@ import {
   resultOf,
   SessionStage,
   settled,
-  silent,
   simulateTime,
 } from './client-session-stage.ts';
 
@@ -244,6 +244,42 @@ test('is at the instance that it is pinned to', async () => {
     ['a', 'b', 'c'].map((id) => session.at(id)?.instance?.id),
     ['a', 'b', 'c'].map((id) => (id === where ? id : undefined)),
   );
+});
+
+test('ends the calls of a client that is away, one by one, when others wait for their places', async () => {
+  await stage.add('a', { script: silent });
+  const session = await stage.open(PLAIN, 'ann');
+  const calls = Array.from({ length: 256 }, () => ask(session, 'write'));
+  session.setAway(true);
+  assert.equal([session.calls, stage.ref('a').inFlight], [256, 256], 'nobody waits');
+  const other = stage.inner.call('write');
+  assert.equal([session.calls, stage.ref('a').inFlight], [255, 256]);
+  const end = await calls[0]?.end;
+  assert.equal(told(end ?? ''), { code: 'QUEUE_FULL', delivered: 'unknown' });
+  assert.equal(stage.transport('a').exchanges.filter(({ isCancelled }) => isCancelled).length, 1);
+  session.setAway(false);
+  const late = stage.inner.call('write');
+  assert.equal([session.calls, stage.ref('a').inFlight], [255, 256], 'its client is back');
+  session.setAway(true);
+  assert.equal([session.calls, stage.inner.fleet.group('t').line.length], [254, 0]);
+  for (const { subscription } of [...calls, other, late]) subscription.unsubscribe();
+});
+
+test('keeps the calls of a client that is away where they take no place from others', async () => {
+  await stage.add('a', { script: silent });
+  await stage.add('b', { script: silent });
+  const session = await stage.open(ASKABLE, 'ann');
+  const id = session.instance?.id ?? '';
+  const asking = ask(session, 'write');
+  stage.upstreams(id).at(-1)?.exchanges.at(-1)?.ask('elicitation/create');
+  const calls = Array.from({ length: 256 }, () => ask(session, 'write'));
+  session.setAway(true);
+  const elsewhere = id === 'a' ? 'b' : 'a';
+  const others = Array.from({ length: 257 }, () => stage.inner.call('write', { instanceId: elsewhere }));
+  assert.equal([session.calls, calls.filter(({ subscription }) => subscription.closed).length], [257, 0]);
+  for (let call = 0; call < 255; call += 1) others.push(stage.inner.call('write'));
+  assert.equal([session.calls, asking.subscription.closed], [2, false]);
+  for (const { subscription } of [asking, ...calls, ...others]) subscription.unsubscribe();
 });
 
 test.run();

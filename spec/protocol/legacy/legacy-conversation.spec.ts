@@ -3,8 +3,9 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { placeYielded } from '../../../src/domain/session-errors.ts';
 import { suite } from '../../helpers/suite.ts';
-import { request, staged } from './legacy-stage.ts';
+import { notification, request, staged } from './legacy-stage.ts';
 
 const test = suite('legacy conversation');
 const answer = (id: unknown, result: unknown = {}) => ({ jsonrpc: '2.0', id, result });
@@ -210,6 +211,62 @@ test('calls of one session are bounded', async () => {
   for (let id = 0; id < 1000; id += 1) call(id);
   assert.equal(session.exchanges.length, 1000);
   assert.equal(await call(1000).done, { status: 429, code: 429, id: 1000 });
+});
+
+test('the session learns when its client is away from its calls for 60 s, and when it is back', async () => {
+  const { call, listen, post, session } = staged();
+  const { reply } = call(1);
+  session.last.notify('a');
+  const { lastEventId } = reply.events;
+  pass(120_000);
+  assert.equal(session.away, [], 'its stream is open');
+  reply.lose();
+  pass(60_000);
+  assert.equal(session.away, []);
+  pass(10_000);
+  pass(60_000);
+  assert.equal(session.away, [true]);
+  await post(request(2, 'ping')).done;
+  assert.equal(session.away, [true, false]);
+  pass(70_000);
+  await post(notification('notifications/progress')).done;
+  pass(60_000);
+  assert.equal(session.away, [true, false, true, false]);
+  await listen(lastEventId).done;
+  pass(120_000);
+  assert.equal(session.away, [true, false, true, false]);
+});
+
+test('a client whose call is not answered yet, or that listens, is not away', async () => {
+  const { call, listen, session } = staged();
+  call(1).reply.lose();
+  const { reply } = listen();
+  pass(120_000);
+  reply.lose();
+  const waiting = call(2);
+  pass(120_000);
+  assert.equal(session.away, []);
+  waiting.reply.lose();
+  pass(80_000);
+  assert.equal(session.away, [true]);
+  for (const exchange of session.exchanges) exchange.result();
+  pass(10_000);
+  assert.equal(session.away, [true, false]);
+});
+
+test('the error of a call that gave its place up is kept for its client', async () => {
+  const { call, listen, session } = staged();
+  const { reply } = call(1);
+  session.last.notify('a');
+  reply.lose();
+  pass(80_000);
+  session.last.fail(placeYielded());
+  pass(50_000);
+  const again = listen(reply.events.lastEventId);
+  await again.done;
+  const [message] = again.reply.events.messages;
+  assert.equal([message?.id, again.reply.events.isEnded], [1, true]);
+  assert.match(JSON.stringify(message?.error), /its client was away for over 60 s/);
 });
 
 test.run();

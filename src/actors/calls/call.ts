@@ -3,6 +3,7 @@
 // and the rules in full, are in dispatcher.ts.
 
 import { type Subscriber, Subscription } from 'rxjs';
+import { ANONYMOUS } from '../../domain/account.ts';
 import { backendTimeout, queueFull } from '../../domain/backend-errors.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
@@ -17,6 +18,7 @@ import { Deadline } from './deadline.ts';
 import { affords, isRepeatable, mayGoOn } from './failover.ts';
 import type { ExchangeEnding } from './reply.ts';
 import type { RetryBudget } from './retry-budget.ts';
+import type { QueuedCall, QueuedPlace } from './waiting-line.ts';
 import { certainlyLacksTool, isOnlyFull, mayLackTool, whoIsNext } from './who-is-next.ts';
 import { whyNobody } from './why-nobody.ts';
 
@@ -29,7 +31,7 @@ export interface CallParts extends Clock {
 }
 
 /** From the first choice to the end; the subscriber hears of it once. */
-export class Call {
+export class Call implements QueuedCall {
   readonly #parts: CallParts;
   readonly #order: CallOrder;
   readonly #subscriber: Subscriber<Answer>;
@@ -44,7 +46,7 @@ export class Call {
   #lastFailure: { readonly ref: InstanceRef; readonly error: GatewayError } | undefined;
   #overdue: GatewayError | undefined;
   #attempt: Subscription | undefined;
-  #leaveLine: (() => void) | undefined;
+  #isQueued = false;
 
   constructor(parts: CallParts, order: CallOrder, subscriber: Subscriber<Answer>) {
     this.#parts = parts;
@@ -58,9 +60,31 @@ export class Call {
     this.#try();
   }
 
+  // --- for the queue -----------------------------------------------------------------------------------------------
+
+  get ownerId(): string {
+    return this.#order.request.caller ?? ANONYMOUS.id;
+  }
+
+  waitsFor(place: QueuedPlace): boolean {
+    const { pinned, group } = this.#order;
+    if (pinned !== undefined) return pinned === place;
+    return group.pool.candidates.some((ref) => ref === place && !this.#tried?.has(ref.id));
+  }
+
+  go(): boolean {
+    return this.#try();
+  }
+
+  giveUp(): void {
+    this.#giveUp(this.#failure() ?? queueFull(this.#order.group.template));
+  }
+
+  // -----------------------------------------------------------------------------------------------------------------
+
   end(): void {
     this.#deadline.end();
-    this.#leaveLine?.();
+    this.#stepOutOfLine();
     this.#attempt?.unsubscribe();
   }
 
@@ -112,7 +136,7 @@ export class Call {
     const exchange$ = ref.exchange(asSent(request), {
       finished: (ending) => this.#finished(ref, ending),
       overdue: () => this.#overdue,
-      rested: () => this.#order.group.line.advance(),
+      rested: () => this.#order.group.line.advance(ref),
       upstream,
     });
     // Set before subscribing: an attempt that fails at once is followed by the next one in there.
@@ -163,15 +187,15 @@ export class Call {
     const { group } = this.#order;
     const isWorthIt = isOnlyFull(this.#order, this.#tried);
     if (!isWorthIt) this.#giveUp();
-    if (!isWorthIt || this.#leaveLine !== undefined) return;
-    const giveUp = () => this.#giveUp(this.#failure() ?? queueFull(group.template));
-    this.#leaveLine = group.line.join(group.longestLine, () => this.#try(), giveUp);
-    if (this.#leaveLine === undefined) giveUp();
+    if (!isWorthIt || this.#isQueued) return;
+    this.#isQueued = true; // before it joins: it may be served in there
+    if (group.line.join(this, group.longestLine)) group.line.claim(this);
+    else this.giveUp();
   }
 
   #stepOutOfLine(): void {
-    this.#leaveLine?.();
-    this.#leaveLine = undefined;
+    if (this.#isQueued) this.#order.group.line.leave(this);
+    this.#isQueued = false;
   }
 
   #failure(): GatewayError | undefined {
@@ -196,7 +220,7 @@ export class Call {
 
   #finished(ref: InstanceRef, ending: ExchangeEnding): void {
     this.#parts.emit(finishedFact(ref, this.#order.request.method, ending));
-    this.#order.group.line.advance();
+    this.#order.group.line.advance(ref);
   }
 
   #late(passedMs: number): void {

@@ -40,6 +40,7 @@ export class Reply {
   /** What the client was asked and has not answered. */
   #unanswered = 0;
   #isResting = false;
+  #hasReturned = false;
 
   /** `resting`: where it gives its place back. Default: nowhere. */
   constructor(subscriber: Subscriber<ExchangeEvent>, now: () => number, resting?: Resting) {
@@ -52,6 +53,11 @@ export class Reply {
   /** False until somebody undertook to answer it. */
   get isTaken(): boolean {
     return this.#isTaken;
+  }
+
+  /** True when it gave its place back once and took one again. */
+  get hasReturned(): boolean {
+    return this.#hasReturned;
   }
 
   /** Feeds the caller from a transport. `heard` is called at every sign of life. Default: nobody wants to know. */
@@ -125,13 +131,15 @@ export class Reply {
 
   #mayRest(): boolean {
     if (this.#resting === undefined || this.#isResting) return true;
-    this.#isResting = this.#resting.places.rest(this.#resting.ownerId);
+    this.#isResting = this.#resting.places.rest(this.#resting.ownerId, this.#hasReturned);
+    if (this.#isResting) this.#hasReturned = false;
     return this.#isResting;
   }
 
   #goOn(): void {
     if (!this.#isResting) return;
     this.#isResting = false;
+    this.#hasReturned = true;
     this.#resting?.places.goOn(this.#resting.ownerId);
   }
 

@@ -15,6 +15,8 @@ import { gatherPages } from './list-pages.ts';
 
 /** Aborting cancels on the backend and rejects with the signal's reason. */
 export interface RequestOptions extends ExchangeOptions {
+  /** See ExchangeRequest.caller; over that of the request. */
+  readonly caller?: string | undefined;
   readonly signal?: AbortSignal;
 }
 
@@ -49,9 +51,9 @@ export class Requests {
   async ask(
     template: string,
     request: ExchangeRequest,
-    { signal, ...options }: RequestOptions = {},
+    { signal, caller, ...options }: RequestOptions = {},
   ): Promise<CallResult> {
-    const answer = await finalAnswer(this.#exchange(template, request, options), signal);
+    const answer = await finalAnswer(this.#exchange(template, askedBy(caller, request), options), signal);
     const { event, instanceId, serverId } = answer;
     if (event.kind === 'error') {
       throw await this.errorOf(template, request, { error: event.error, instanceId }, signal);
@@ -61,10 +63,10 @@ export class Requests {
 
   /** All pages of one list, from one instance. Empty when its server does not offer the list. */
   async list(template: string, field: ListField, options: RequestOptions = {}): Promise<ListResult> {
-    const { signal, ...rest } = options;
+    const { signal, caller, ...rest } = options;
     let pinned: ExchangeOptions = rest;
     const items = await gatherPages(field, async (request) => {
-      const answer = await finalAnswer(this.#exchange(template, request, pinned), signal);
+      const answer = await finalAnswer(this.#exchange(template, askedBy(caller, request), pinned), signal);
       pinned = { ...rest, instanceId: answer.instanceId }; // cursors are the instance's own
       return isUnknownMethod(answer) ? undefined : resultOf(answer, request);
     });
@@ -96,4 +98,8 @@ export class Requests {
       return true;
     }
   }
+}
+
+function askedBy(caller: string | undefined, request: ExchangeRequest): ExchangeRequest {
+  return caller === undefined ? request : { ...request, caller };
 }

@@ -1,7 +1,9 @@
 // Who may take a call next: one of its template that was not tried, or the one it is pinned to, and whether that one has the
 // tool. It counts nobody and keeps nothing; what follows from it is call.ts's business.
 
+import { ANONYMOUS } from '../../domain/account.ts';
 import type { InstanceState } from '../../domain/instance.ts';
+import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { CallOrder } from './call-order.ts';
 
@@ -13,9 +15,19 @@ const UNDER_WAY: ReadonlySet<InstanceState> = new Set(['draining', 'unhealthy'])
 
 /** Undefined when nobody can take it now. The send that counts it is to follow in the same synchronous block: see Pool.pick. */
 export function whoIsNext(order: CallOrder, tried: Tried): InstanceRef | undefined {
-  const { group, pinned } = order;
-  if (pinned === undefined) return group.pool.pick(tried);
-  return mayServe(pinned, order, tried) && !isFull(pinned) ? pinned : undefined;
+  const { group, pinned, request } = order;
+  if (pinned === undefined) return pickFor(request.caller, group.pool, tried);
+  const hasPlace = pinned.hasPlaceFor(request.caller ?? ANONYMOUS.id);
+  return hasPlace && mayServe(pinned, order, tried) ? pinned : undefined;
+}
+
+/** One that is below its capacity; if all are full, one whose reserve is open to this owner. Source: ADR 41. */
+export function pickFor(
+  ownerId: string = ANONYMOUS.id,
+  pool: Group['pool'],
+  tried: Tried,
+): InstanceRef | undefined {
+  return pool.pick(tried) ?? pool.pick(tried, (ref) => ref.hasPlaceFor(ownerId));
 }
 
 /** True when there is somebody who may take it and is only full: waiting may help. */

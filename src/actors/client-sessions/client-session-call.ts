@@ -5,11 +5,14 @@
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { backendTimeout } from '../../domain/backend-errors.ts';
+import { answeredOnce, type ServerRequest } from '../../domain/client.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { perhapsDelivered } from '../../domain/failures.ts';
+import { placeYielded } from '../../domain/session-errors.ts';
 import { retriedFact } from '../calls/call-facts.ts';
 import { affords, mayGoOn } from '../calls/failover.ts';
+import type { YieldingCall } from '../calls/waiting-line.ts';
 import { isAboutTask, NO_TASKS } from '../task-requests.ts';
 import { isSafe } from './client-session-failover.ts';
 import type { Pin, SessionInstance, SessionParts, Waiter } from './client-session-parts.ts';
@@ -42,7 +45,7 @@ export interface CallHost {
   countUnsafe(difference: 1 | -1): void;
 }
 
-export class ClientCall implements Waiter {
+export class ClientCall implements Waiter, YieldingCall {
   readonly #host: CallHost;
   readonly #request: ExchangeRequest;
   readonly #subscriber: Subscriber<Answer>;
@@ -51,6 +54,8 @@ export class ClientCall implements Waiter {
   #hasWaited = false;
   #needsOwn = false;
   #heard: Answer | undefined;
+  /** What the client was asked and has not answered. */
+  #unanswered = 0;
   #isSafe = true;
   #pin: Pin | undefined;
   /** The last instance it was sent to. */
@@ -78,6 +83,16 @@ export class ClientCall implements Waiter {
   /** Where it is made; undefined while it waits for a place, and once it has ended. */
   get pin(): Pin | undefined {
     return this.#pin;
+  }
+
+  /** The place that it takes from others: none while its backend waits for the client. */
+  get place(): SessionInstance | undefined {
+    return this.#unanswered > 0 ? undefined : this.#pin?.ref;
+  }
+
+  /** Its client is away, and another call waits for its place. */
+  yield(): void {
+    this.#subscriber.error(placeYielded());
   }
 
   /** What it was answered last. */
@@ -124,8 +139,9 @@ export class ClientCall implements Waiter {
   }
 
   next(answer: Answer): void {
-    this.#heard = answer;
-    this.#subscriber.next(answer);
+    const { event } = answer;
+    this.#heard = event.kind === 'request' ? { ...answer, event: this.#asking(event) } : answer;
+    this.#subscriber.next(this.#heard);
   }
 
   complete(): void {
@@ -139,6 +155,13 @@ export class ClientCall implements Waiter {
     this.#release();
     if (this.#mayRepeat(error)) this.#repeatSoon(error);
     else this.#subscriber.error(this.#isUncertain ? this.#failure : error);
+  }
+
+  #asking(request: ServerRequest): ServerRequest {
+    this.#unanswered += 1;
+    return answeredOnce(request, () => {
+      this.#unanswered -= 1;
+    });
   }
 
   /** For a place, as long as its time lasts. */

@@ -7,12 +7,14 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { perhapsDelivered } from '../../domain/failures.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
 import { type CallHost, ClientCall } from './client-session-call.ts';
-import type { Pin, Stay } from './client-session-parts.ts';
+import type { Pin, SessionGroup, Stay } from './client-session-parts.ts';
 import { KeptPlace } from './client-session-stay.ts';
 
 /** Where calls are made. */
 export interface CallsPlace extends CallHost {
   readonly pin: Pin | undefined;
+  /** The queue of its template, where calls of a client that is away offer their places. */
+  readonly line: SessionGroup['line'];
 }
 
 /** Whose calls they are. */
@@ -33,6 +35,7 @@ export class SessionCalls {
   /** Each with the place that was kept for it, if it goes on there. */
   #calls: Map<ClientCall, Pin | undefined> | undefined;
   #stays: Set<KeptPlace> | undefined;
+  #isAway = false;
 
   constructor(place: CallsPlace, owner: CallsOwner) {
     this.#place = place;
@@ -68,6 +71,7 @@ export class SessionCalls {
       this.#calls ??= new Map();
       this.#calls.set(call, stay);
       subscriber.add(() => {
+        if (this.#isAway) this.#place.line.withdraw(call);
         call.end();
         this.#calls?.delete(call);
         this.#owner.rested();
@@ -98,6 +102,17 @@ export class SessionCalls {
     this.#stays.add(kept);
     kept.watch();
     return kept;
+  }
+
+  /** The client is away, or is back: while it is away its calls end as soon as others wait for their places. */
+  setAway(isAway: boolean): void {
+    if (isAway === this.#isAway) return;
+    this.#isAway = isAway;
+    const { line } = this.#place;
+    for (const call of [...(this.#calls?.keys() ?? [])]) {
+      if (!isAway) line.withdraw(call);
+      else if (this.#calls?.has(call)) line.offer(call); // one that ended before it may have ended others
+    }
   }
 
   /** Answers those that are between two rounds: nobody will say what they wait for. */

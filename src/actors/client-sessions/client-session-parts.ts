@@ -16,12 +16,13 @@ import type { Pace } from '../../domain/pace.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { RetryBudget } from '../calls/retry-budget.ts';
+import type { QueuedPlace, WaitingLine } from '../calls/waiting-line.ts';
 import type { ToolCache } from '../instances/tool-cache.ts';
 import type { SharedSubscriptions } from '../sharing/shared-subscriptions.ts';
 import type { LifeClock } from './client-session-life.ts';
 
 /** An instance as sessions see it; InstanceRef is one. */
-export interface SessionInstance extends Candidate {
+export interface SessionInstance extends Candidate, QueuedPlace {
   readonly serverId: string;
   readonly template: string;
   readonly definition: Pick<InstanceDefinition, 'transport'>;
@@ -56,6 +57,7 @@ export interface SessionGroup {
     readonly candidates: readonly SessionInstance[];
     pick(excluding?: ReadonlySet<string>): SessionInstance | undefined;
   };
+  readonly line: Pick<WaitingLine, 'offer' | 'withdraw'>;
 }
 
 /** What sessions get from outside. */

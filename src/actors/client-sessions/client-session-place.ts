@@ -13,7 +13,15 @@ import type { SessionDuties, SessionPhase } from './client-session.machine.ts';
 import type { CallHost } from './client-session-call.ts';
 import { hasOthers, mayMove } from './client-session-failover.ts';
 import { Life } from './client-session-life.ts';
-import type { Pin, PlaceOwner, SessionInstance, SessionParts, Uris, Waiter } from './client-session-parts.ts';
+import type {
+  Pin,
+  PlaceOwner,
+  SessionGroup,
+  SessionInstance,
+  SessionParts,
+  Uris,
+  Waiter,
+} from './client-session-parts.ts';
 import type { Pinning, Wish } from './client-session-pin.ts';
 import { isTelling, Told } from './client-session-told.ts';
 import { Waiting } from './client-session-waiting.ts';
@@ -59,6 +67,9 @@ export class Place implements SessionDuties, CallHost {
   }
   get mayUpgrade(): boolean {
     return this.#policy.session !== 'shared';
+  }
+  get line(): SessionGroup['line'] {
+    return this.parts.fleet.group(this.#options.template).line;
   }
   get callTimeoutMs(): number {
     return this.#policy.callTimeoutMs;

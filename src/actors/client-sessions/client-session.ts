@@ -148,6 +148,11 @@ export class ClientSession implements PlaceOwner, CallsOwner {
     };
   }
 
+  /** See Session.setAway of protocol/ports.ts. */
+  setAway(isAway: boolean): void {
+    this.#calls.setAway(isAway);
+  }
+
   /** As `hold`: whoever carries a call elsewhere counts it there, where closing waits for it. */
   carry(): () => void {
     return this.hold();

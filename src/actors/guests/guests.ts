@@ -16,6 +16,7 @@ import { refusedFact, retriedFact, startedFact } from '../calls/call-facts.ts';
 import type { Dispatcher, ExchangeOptions } from '../calls/dispatcher.ts';
 import { affords, isRepeatable, mayGoOn } from '../calls/failover.ts';
 import type { RetryBudget } from '../calls/retry-budget.ts';
+import { pickFor } from '../calls/who-is-next.ts';
 import type { Fleet } from '../fleet.ts';
 import type { Group } from '../group.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
@@ -289,9 +290,9 @@ function allToolsOf(result: unknown): readonly string[] | undefined {
 }
 
 /** One that is full is chosen when all are: the dispatcher lets the call wait in line for it. */
-function choose({ group, pinned }: Order, tried: ReadonlySet<string>): InstanceRef | undefined {
+function choose({ group, pinned, owner }: Order, tried: ReadonlySet<string>): InstanceRef | undefined {
   if (pinned !== undefined) return tried.has(pinned.id) ? undefined : pinned;
-  return group.pool.pick(tried) ?? group.pool.candidates.find(({ id }) => !tried.has(id));
+  return pickFor(owner.id, group.pool, tried) ?? group.pool.candidates.find(({ id }) => !tried.has(id));
 }
 
 function isLost(thrown: unknown): boolean {

@@ -61,12 +61,12 @@ export class InstanceExchanges {
       }
       const ownerId = request.caller ?? ANONYMOUS.id;
       const reply = new Reply(subscriber, this.#now, { places: this.#places, ownerId, rested: hooks.rested });
-      this.#places.take();
+      this.#places.take(ownerId);
       this.#send(request, reply, hooks.upstream);
       if (!reply.isTaken) subscriber.add(this.#refuseIfItStops(reply));
       return () => {
         const ending = reply.end(hooks.overdue?.());
-        this.#places.leave();
+        this.#places.leave(ownerId, reply.hasReturned);
         this.#actor.send({ type: 'released', ending });
         this.doubt(ending.error);
         hooks.finished?.(ending);

@@ -86,6 +86,14 @@ export class InstanceRef implements Candidate {
   get inFlight(): number {
     return this.#places.working;
   }
+  /** True when an exchange of this owner may begin here. See Places.hasPlaceFor. */
+  hasPlaceFor(ownerId: string): boolean {
+    return this.#places.hasPlaceFor(ownerId);
+  }
+  /** True when this owner has less than an equal part of its places. */
+  isBelowShare(ownerId: string): boolean {
+    return this.#places.isBelowShare(ownerId);
+  }
   /** All exchanges under way. */
   get carried(): number {
     return this.#places.carried;

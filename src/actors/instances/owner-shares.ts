@@ -18,7 +18,7 @@ export class OwnerShares {
     this.isAll = this.share === most;
   }
 
-  /** Owners that hold something; for specs that look for leaks. */
+  /** Number of owners that hold something. */
   get size(): number {
     return this.#held.size;
   }
@@ -28,18 +28,31 @@ export class OwnerShares {
     return this.#held.keys();
   }
 
+  /** What this owner holds. */
+  held(ownerId: string): number {
+    return this.#held.get(ownerId) ?? 0;
+  }
+
   /** True when this owner may hold no more. While authentication is off all callers are one owner, who has no share. */
   isFull(ownerId: string): boolean {
-    return ownerId !== ANONYMOUS.id && (this.#held.get(ownerId) ?? 0) >= this.share;
+    return ownerId !== ANONYMOUS.id && this.held(ownerId) >= this.share;
   }
 
   take(ownerId: string): void {
-    this.#held.set(ownerId, (this.#held.get(ownerId) ?? 0) + 1);
+    this.#held.set(ownerId, this.held(ownerId) + 1);
   }
 
   giveBack(ownerId: string): void {
-    const left = (this.#held.get(ownerId) ?? 0) - 1;
+    const left = this.held(ownerId) - 1;
     if (left > 0) this.#held.set(ownerId, left);
     else this.#held.delete(ownerId);
   }
+}
+
+/**
+ * True when an owner that holds `held` stays within an equal part of `most` with one more. `owners`: how many owners share it,
+ * this one included. If it does and everything is taken, another owner holds more than an equal part.
+ */
+export function isWithinEqualPart(held: number, owners: number, most: number): boolean {
+  return (held + 1) * owners <= most;
 }

@@ -42,9 +42,9 @@ export const serverToolRoutes: readonly Route[] = [
     handler: async ({ body, principal, request }, { gateway }) => {
       const { server_id, tool_name, arguments: toolArguments = {} } = body;
       const { template, id: instanceId } = visibleServer(gateway, principal, server_id).definition;
-      const { signal } = request;
+      const { signal, callerId: caller } = request;
       const startMs = performance.now();
-      const called = gateway.call(template, tool_name, toolArguments, { instanceId, signal });
+      const called = gateway.call(template, tool_name, toolArguments, { instanceId, signal, caller });
       const { result } = await called.catch((thrown: unknown) => {
         throw signal.aborted ? new ClientGone() : thrown;
       });

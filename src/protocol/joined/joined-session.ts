@@ -155,6 +155,10 @@ export class JoinedSession implements Shelved {
     };
   }
 
+  setAway(isAway: boolean): void {
+    for (const session of this.#open.values()) session.setAway(isAway);
+  }
+
   /** A call is under way until the returned function is called. */
   carry(): () => void {
     const release = this.hold();

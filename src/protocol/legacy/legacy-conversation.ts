@@ -7,6 +7,7 @@ import { queueFull } from '../../domain/backend-errors.ts';
 import { type ClientReply, mayBeAsked, type ServerMessage, type ServerRequest } from '../../domain/client.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { SlowWatch } from '../../domain/slow-watch.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import { notificationMessage, requestMessage } from '../envelope.ts';
@@ -52,6 +53,9 @@ export class LegacyConversation implements CallHost {
   #budget: EventBudget | undefined;
   #messages: Subscription | undefined;
   #quietSinceMs: number | undefined;
+  /** Since when calls are under way without a stream or a message of their client, and whether the session knows. */
+  #awaySinceMs: number | undefined;
+  #isAway = false;
 
   constructor(session: Session, host: ConversationHost) {
     this.#session = session;
@@ -64,6 +68,13 @@ export class LegacyConversation implements CallHost {
     if (this.#calls.size >= MOST_CALLS) throw failureOf(queueFull('this session'), id);
   }
 
+  /** A message of the client has come. */
+  met(): void {
+    this.#awaySinceMs = undefined;
+    if (this.#isAway) this.#session.setAway(false);
+    this.#isAway = false;
+  }
+
   /** The answer to one POST with so many requests, in that revision. */
   post(reply: McpReply, requests: number, version: string): LegacyPost {
     return new LegacyPost(reply, this.#openStream, requests, canPoll(version));
@@ -73,6 +84,7 @@ export class LegacyConversation implements CallHost {
   begin(id: JsonRpcId, post: LegacyPost, answers$: Observable<Answer>): void {
     const call = new LegacyCall(id, post, this);
     this.#calls.set(id, call);
+    this.met();
     this.#quietSinceMs = undefined;
     if (!this.#session.isShared && mayBeAsked(this.#session.profile)) this.#listen();
     call.start(answers$);
@@ -94,6 +106,7 @@ export class LegacyConversation implements CallHost {
    * RpcFailure: 409 for a second stream, 400 when nothing is known of the event.
    */
   open(reply: McpReply, lastEventId: string | undefined): void {
+    this.met();
     this.#quietSinceMs = undefined;
     const position = lastEventId === undefined ? undefined : positionOf(lastEventId);
     if (position === undefined && lastEventId !== undefined) throw refused(400, 'Invalid event ID format');
@@ -144,11 +157,14 @@ export class LegacyConversation implements CallHost {
   /** As a CallHost. */
   settled(): void {
     this.#streams?.checkTaken();
-    if (this.#isEmpty) this.#host.emptied(this.#session.id, this);
+    if (!this.#isEmpty) return;
+    this.met();
+    this.#host.emptied(this.#session.id, this);
   }
 
   /** Lets go of what waited too long. To be called now and then. */
   sweep(nowMs: number): void {
+    this.#lookForClient(nowMs);
     this.#questions?.expire(nowMs, (id, call) => this.#takeBack(id, call));
     this.#streams?.expire(nowMs);
     this.#listener?.expire(nowMs);
@@ -157,6 +173,18 @@ export class LegacyConversation implements CallHost {
     else this.#quietSinceMs ??= nowMs;
     if (this.#quietSinceMs !== undefined && nowMs - this.#quietSinceMs >= HEARD_MS) this.#stopListening();
     this.settled();
+  }
+
+  #lookForClient(nowMs: number): void {
+    const isThere = this.#listener?.isLive || [...this.#calls.values()].some(({ post }) => post.isLive);
+    if (isThere || this.#calls.size === 0) {
+      this.met();
+      return;
+    }
+    this.#awaySinceMs ??= nowMs;
+    if (this.#isAway || nowMs - this.#awaySinceMs < LIMITS.clientAwayMs) return;
+    this.#isAway = true;
+    this.#session.setAway(true);
   }
 
   /** Ends everything: calls that are left are answered with the error, streams end. */

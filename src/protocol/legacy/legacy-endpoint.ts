@@ -80,7 +80,10 @@ export class LegacyEndpoint {
     }
     const session = sessionOf(request, backends);
     if (message.kind !== 'request') return this.#take(message, session, reply);
-    if (message.method === 'ping') return reply.event(resultMessage(message.id, NOTHING));
+    if (message.method === 'ping') {
+      this.#conversations.find(session.id)?.met();
+      return reply.event(resultMessage(message.id, NOTHING));
+    }
     return after(charge(request, message), () => this.#call(message, session, request, reply, backends));
   }
 
@@ -232,6 +235,7 @@ export class LegacyEndpoint {
 
   #tell(message: Exclude<ClientMessage, ClientRequest>, session: Session): void {
     const conversation = this.#conversations.find(session.id);
+    conversation?.met();
     if (message.kind === 'answer') {
       conversation?.reply(message.id, message.reply);
     } else if (message.method === 'notifications/cancelled') {

@@ -44,6 +44,11 @@ export class LegacyListener {
     return this.#stream !== undefined;
   }
 
+  /** True while a connection carries the stream. */
+  get isLive(): boolean {
+    return this.#stream?.isLive === true;
+  }
+
   /** True when messages wait. */
   get hasWaiting(): boolean {
     return !this.#waiting.isEmpty;

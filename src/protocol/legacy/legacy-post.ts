@@ -31,6 +31,11 @@ export class LegacyPost {
     this.#canPoll = canPoll;
   }
 
+  /** True while a connection of the client carries it. One that has begun no stream yet is taken for it. */
+  get isLive(): boolean {
+    return this.#stream?.isLive ?? !this.#isDeaf;
+  }
+
   /** Tells who answers; the first one counts. */
   from(instanceId: string): void {
     if (this.#isNamed) return;

@@ -188,6 +188,10 @@ class CachedSession implements Session {
     return this.#inner.carry();
   }
 
+  setAway(isAway: boolean): void {
+    this.#inner.setAway(isAway);
+  }
+
   close(): Promise<void> {
     return this.#inner.close();
   }

@@ -126,7 +126,11 @@ export class HttpConnection {
 
 /** A place for all that may wait for an answer at the same time: an opening that hangs takes none away from a call. */
 const MOST_CONNECTIONS =
-  LIMITS.inFlightPerInstance + LIMITS.parkedCalls + LIMITS.openingsPerInstance + LIMITS.spareConnections;
+  LIMITS.inFlightPerInstance +
+  LIMITS.inFlightReserve +
+  LIMITS.parkedCalls +
+  LIMITS.openingsPerInstance +
+  LIMITS.spareConnections;
 
 /** Headers that belong to HTTP or to MCP: a definition cannot set them. */
 const PROTOCOL_HEADERS: ReadonlySet<string> = new Set([
