@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { isJsonObject } from '../../src/domain/json.ts';
-import { type BackendMessage, classify, isId, RPC, readMessage } from '../../src/domain/jsonrpc.ts';
+import { isJsonObject, parseExact } from '../../src/domain/json.ts';
+import {
+  type BackendMessage,
+  classify,
+  idValue,
+  RPC,
+  readId,
+  readMessage,
+} from '../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -239,7 +246,30 @@ test('sorts a message that is parsed already', () => {
 
 test('takes strings and finite numbers for ids', () => {
   const values = ['', 'a', 0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, null, undefined, {}, [], true];
-  assert.equal(values.filter(isId), ['', 'a', 0, -1, 1.5]);
+  assert.equal(
+    values.map(readId).filter((id) => id !== undefined),
+    ['', 'a', 0, -1, 1.5],
+  );
+});
+
+test('takes whole numbers of any size for ids, and writes them as they came', () => {
+  for (const id of ['9007199254740993', '-9007199254740993', '1234567890123456789012345']) {
+    const message = read(`{"jsonrpc":"2.0","id":${id},"method":"roots/list"}`);
+    assert.is(message?.kind === 'request' && JSON.stringify(idValue(message.id)), id);
+  }
+  for (const id of ['1e400', '-0', '1'.repeat(100), '1234567890123456789.5']) {
+    assert.is(readId(parseExact(id)), undefined, id);
+  }
+});
+
+test('keeps numbers of errors, notifications and results that are written again as they came', () => {
+  const data = '{"n":[1234567890123456789,-0,1e400]}';
+  const error = read(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no","data":${data}}}`);
+  assert.ok(JSON.stringify(error).includes(data));
+  const notification = read(`{"jsonrpc":"2.0","method":"m","params":${data}}`);
+  assert.ok(JSON.stringify(notification).includes(data));
+  const result = read(`{"jsonrpc":"2.0", "id":1, "result":${data}}`);
+  assert.equal(result, { kind: 'result', id: 1, result: data });
 });
 
 test('forwards bytes of the same value as the result, for any JSON, in any order', () => {
@@ -379,7 +409,9 @@ function parsedAnswer(text: Buffer): { id: unknown; result: unknown } | undefine
 
 function isResult(message: unknown): message is { id: unknown; result: unknown } {
   if (!isJsonObject(message) || message.jsonrpc !== '2.0' || message.result === undefined) return false;
-  return isId(message.id) && typeof message.method !== 'string' && !isJsonObject(message.error);
+  return (
+    readId(message.id) !== undefined && typeof message.method !== 'string' && !isJsonObject(message.error)
+  );
 }
 
 test('does not parse what is larger than the limit and no plain answer', () => {

@@ -4,7 +4,7 @@
 import { map, NEVER, type Observable, of, ReplaySubject, Subject } from 'rxjs';
 import type { ClientProfile, ServerMessage, ServerNotification } from '../../src/domain/client.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
-import { type JsonObject, JsonText } from '../../src/domain/json.ts';
+import { type JsonObject, JsonText, plainValue } from '../../src/domain/json.ts';
 import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp.ts';
 import type {
   Backends,
@@ -85,7 +85,7 @@ export class ListingBackends implements Backends {
     this.asked.push({ ...request, instanceId });
     if (this.instead !== undefined) return this.instead;
     const [list] = Object.entries(LIST_METHODS).find(([, method]) => method === request.method) ?? [];
-    if (list === undefined) return of(answered({ called: request.params ?? {} }));
+    if (list === undefined) return of(answered({ called: plainValue(request.params ?? {}) }));
     const [, items = []] = Object.entries(this.lists).find(([name]) => name === list) ?? [];
     return of(answered({ [list]: [...items] }));
   }

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../src/domain/json.ts';
+import type { JsonFields, JsonObject } from '../../src/domain/json.ts';
 import type { Tool } from '../../src/domain/mcp.ts';
 import { ParamHeaders, paramHeadersIn } from '../../src/protocol/param-headers.ts';
 import { RpcFailure } from '../../src/protocol/rpc-failure.ts';
@@ -32,7 +32,7 @@ const written = {
 
 function outcome(
   headers: Record<string, string | undefined>,
-  given: unknown = args,
+  given: JsonFields[string] = args,
   of: Tool = tool,
 ): string {
   const mismatch = new ParamHeaders().mismatch(of, given, headers);

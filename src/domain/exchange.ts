@@ -2,13 +2,14 @@
 // An exchange is an Observable of these events; its errors are GatewayError (errors.ts).
 
 import type { ServerMessage } from './client.ts';
-import type { JsonObject, JsonText } from './json.ts';
+import type { JsonFields, JsonText } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
 
 /** A request on its way to a backend. Ids are given by the transport; `_meta` of the caller stays in `params`. */
 export interface ExchangeRequest {
   readonly method: string;
-  readonly params?: JsonObject;
+  /** Fields that the gateway does not read are kept as the text they came in: ADR 43. */
+  readonly params?: JsonFields;
   /** `mcp-param-*` headers in lower case, for HTTP backends of the modern era; others never see them. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Id of the principal who asks, where there is one. It is not sent: it decides who is told what a backend that several

@@ -69,6 +69,18 @@ export function fieldStart(bytes: Buffer, start: number, name: string): number |
   return found;
 }
 
+/** Where the items of the array begin that begins at `start`. */
+export function itemStarts(bytes: Buffer, start: number): number[] {
+  const starts: number[] = [];
+  let at = firstByte(bytes, start + 1);
+  while (at < bytes.length && bytes[at] !== CLOSE_BRACKET) {
+    starts.push(at);
+    at = firstByte(bytes, endOfValue(bytes, at));
+    if (bytes[at] === COMMA) at = firstByte(bytes, at + 1);
+  }
+  return starts;
+}
+
 /** Where the first byte is that is no white space. */
 export function firstByte(bytes: Buffer, from = 0): number {
   let at = from;

@@ -23,9 +23,9 @@ export function isFields(value: JsonFields[string]): value is JsonFields {
 }
 
 /** JSON of the value: the same text for equal ones, whatever the order of their keys. */
-export function canonicalText(value: JsonValue | undefined): string {
+export function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join()}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
+  if (!isJsonObject(value)) return JSON.stringify(value ?? null);
   const keys = Object.keys(value).sort();
   return `{${keys.map((key) => `${JSON.stringify(key)}:${canonicalText(value[key])}`).join()}}`;
 }
@@ -137,15 +137,15 @@ export function plainValue(fields: JsonFields): JsonObject {
 /** JSON of an object: fields that are kept as text as they came. */
 export function writeFields(fields: JsonFields): string {
   let text = '';
-  for (const key in fields) {
-    const field = fields[key];
-    if (field === undefined) continue;
-    text += `${text === '' ? '{' : ','}${JSON.stringify(key)}:${writeField(key, field)}`;
+  for (const key of Object.keys(fields)) {
+    const field = writeField(key, fields[key]);
+    if (field !== undefined) text += `${text === '' ? '{' : ','}${JSON.stringify(key)}:${field}`;
   }
   return text === '' ? '{}' : `${text}}`;
 }
 
-function writeField(key: string, field: Exclude<JsonFields[string], undefined>): string {
+/** Undefined for what JSON has no place for, as in JSON.stringify. */
+function writeField(key: string, field: JsonFields[string]): string | undefined {
   if (field instanceof JsonText) return field.text;
   return key === '_meta' && isFields(field) ? writeFields(field) : JSON.stringify(field);
 }

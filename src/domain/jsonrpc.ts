@@ -2,11 +2,21 @@
 // Framing (lines, SSE events, HTTP bodies) belongs to transports; ids are remapped in transports/stdio/correlator.ts.
 
 import { isUtf8 } from 'node:buffer';
-import { isJsonObject, type JsonObject, JsonText, type JsonValue } from './json.ts';
+import {
+  asBuffer,
+  isJsonObject,
+  type JsonFields,
+  type JsonObject,
+  JsonText,
+  type JsonValue,
+  parseExact,
+  writeFields,
+} from './json.ts';
 import { NONE, scanned, skipColon, skipSpace, skipString, skipValue } from './json-scanner.ts';
 import { LIMITS } from './limits.ts';
 
-export type JsonRpcId = string | number;
+/** A whole number beyond 2^53 is a bigint: `idValue` writes it. */
+export type JsonRpcId = string | number | bigint;
 
 export interface JsonRpcError {
   readonly code: number;
@@ -51,7 +61,7 @@ export function readMessage(bytes: Uint8Array): BackendMessage | undefined {
   const answer = readAnswer(buffer);
   if (answer !== undefined || buffer.length > LIMITS.parsedMessageBytes) return answer;
   try {
-    return classify(JSON.parse(buffer.toString('utf8')));
+    return classify(parseExact(buffer.toString('utf8')));
   } catch {
     return undefined; // not JSON, or nested too deeply to be written again: the caller counts it
   }
@@ -63,18 +73,19 @@ export function readMessage(bytes: Uint8Array): BackendMessage | undefined {
  */
 export function classify(message: unknown): BackendMessage | undefined {
   if (!isJsonObject(message) || message.jsonrpc !== '2.0') return undefined;
-  const { id, method, result, error } = message;
+  const { method, result, error } = message;
+  const id = readId(message.id);
   if (typeof method === 'string') {
     const params = isJsonObject(message.params) ? message.params : {};
     requireDepth(params, DEEPEST_PARAMS);
-    if (id === undefined) return { kind: 'notification', method, params };
-    return isId(id) ? { kind: 'request', id, method, params } : undefined;
+    if (message.id === undefined) return { kind: 'notification', method, params };
+    return id === undefined ? undefined : { kind: 'request', id, method, params };
   }
   if (isJsonObject(error)) {
-    return { kind: 'error', id: isId(id) ? id : null, error: readError(error) };
+    return { kind: 'error', id: id ?? null, error: readError(error) };
   }
-  if (result === undefined || !isId(id)) return undefined;
-  return { kind: 'result', id, result: JsonText.ofValue(result, Buffer.from(JSON.stringify(result))) };
+  if (result === undefined || id === undefined) return undefined;
+  return { kind: 'result', id, result: JsonText.ofBytes(Buffer.from(JSON.stringify(result))) };
 }
 
 /** Deepest nesting of what a backend notifies of or asks. It is written again for clients, on whatever stack is there then. */
@@ -86,9 +97,25 @@ function requireDepth(value: unknown, levels: number): void {
   for (const field of Object.values(value)) requireDepth(field, levels - 1);
 }
 
-/** True for what may stand as the id of a request. Source: MCP basic/index#requests (never null). */
-export function isId(value: unknown): value is JsonRpcId {
-  return typeof value === 'string' || (typeof value === 'number' && Number.isFinite(value));
+/** The id that `parseExact` read; undefined for what may not stand as one. Source: MCP basic/index#requests (never null). */
+export function readId(value: unknown): JsonRpcId | undefined {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number') return Number.isFinite(value) ? value : undefined;
+  return value instanceof JsonText && LARGE_ID.test(value.text) ? BigInt(value.text) : undefined;
+}
+
+/** The digits are bounded because reading them takes the square of their number. */
+const LARGE_ID = /^-?[1-9]\d{0,63}$/;
+
+/** The id as JSON.stringify is to be given it. */
+export function idValue(id: JsonRpcId | null): string | number | JsonText | null {
+  return typeof id === 'bigint' ? JsonText.ofBytes(Buffer.from(String(id))) : id;
+}
+
+/** A request as JSON text; fields that were kept as text are spliced in. Throws RangeError for what is nested too deeply. */
+export function requestText(id: JsonRpcId, method: string, params: JsonFields | undefined): string {
+  const head = `{"jsonrpc":"2.0","id":${JSON.stringify(idValue(id))},"method":${JSON.stringify(method)}`;
+  return params === undefined ? `${head}}` : `${head},"params":${writeFields(params)}}`;
 }
 
 function readError(error: JsonObject): JsonRpcError {
@@ -105,7 +132,7 @@ function readAnswer(buffer: Buffer): ResultMessage | undefined {
   let at = skipSpace(buffer, 0);
   if (buffer[at] !== OPEN_BRACE) return undefined;
   let version = '';
-  let id: unknown;
+  let id: JsonRpcId | undefined;
   let result: Buffer | undefined;
   do {
     const key = skipSpace(buffer, at + 1);
@@ -120,7 +147,7 @@ function readAnswer(buffer: Buffer): ResultMessage | undefined {
         break;
       case '"id"':
         if (id !== undefined || end - value > LONGEST_ID) return undefined;
-        id = JSON.parse(buffer.toString('utf8', value, end));
+        id = readId(parseExact(buffer.toString('utf8', value, end)));
         break;
       case '"result"':
         if (result !== undefined) return undefined;
@@ -132,7 +159,7 @@ function readAnswer(buffer: Buffer): ResultMessage | undefined {
     at = skipSpace(buffer, end);
   } while (buffer[at] === COMMA);
   const isWhole = buffer[at] === CLOSE_BRACE && skipSpace(buffer, at + 1) === buffer.length;
-  if (!isWhole || version !== VERSION || !isId(id) || result === undefined || !isUtf8(buffer))
+  if (!isWhole || version !== VERSION || id === undefined || result === undefined || !isUtf8(buffer))
     return undefined;
   return { kind: 'result', id, result: JsonText.ofBytes(result) };
 }
@@ -152,7 +179,3 @@ const VERSION = '"2.0"';
 const LONGEST_KEY = '"jsonrpc"'.length;
 /** Ids that we give are short; a longer one is left to the parser. */
 const LONGEST_ID = 256;
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}

@@ -21,6 +21,8 @@ export interface RequestState {
   trail?: Trail;
   /** The parsed body; set by middleware/body.ts on routes that take one. */
   body?: unknown;
+  /** The bytes of the body; set by middleware/body.ts. */
+  bodyBytes?: Buffer;
   /** Template of the path, once a route matched. */
   template?: string | undefined;
   /** Who answered, once an instance did. */

@@ -5,6 +5,7 @@ import { concatMap, filter, from, type Observable, of, throwError } from 'rxjs';
 import { backendUnavailable } from '../domain/backend-errors.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import { type Answer, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
+import type { JsonText } from '../domain/json.ts';
 import type { Gateway } from '../gateway.ts';
 import { ClientGone } from './client-gone.ts';
 import type { StreamEvent } from './event-stream.ts';
@@ -30,7 +31,7 @@ export function exchangeReply(
 ): Reply | Promise<Reply> {
   const { callerId } = facts;
   const asked = callerId === undefined ? request : { ...request, caller: callerId };
-  if (!facts.wantsEventStream) return resultReply(gateway, template, asked, facts);
+  if (!facts.wantsEventStream) return resultReply({ gateway, template }, asked, facts, asItIs);
   const answers$ = gateway.exchange(template, asked);
   // concatMap for order: what came before the error is told before it.
   return eventStream(
@@ -45,20 +46,33 @@ export function exchangeReply(
   );
 }
 
-function resultReply(
-  gateway: Exchanger,
-  template: string,
+/** Whom to ask: an instance of the template, or this one. */
+export interface Asked {
+  readonly gateway: Exchanger;
+  readonly template: string;
+  readonly instanceId?: string;
+}
+
+/** The same as one answer, which `replyOf` makes of the result; what it throws is the error that is answered. */
+export function resultReply(
+  { gateway, template, ...options }: Asked,
   request: ExchangeRequest,
   facts: RequestFacts,
+  replyOf: (result: JsonText, instanceId: string) => Reply,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
     let isAnswered = false;
-    const subscription = gateway.exchange(template, request).subscribe({
+    const subscription = gateway.exchange(template, request, options).subscribe({
       next: ({ event, instanceId }) => {
         if (!isFinal(event)) return;
         isAnswered = true;
-        if (event.kind === 'result') resolve(bytes(200, event.result.bytes, { instanceId }));
-        else
+        if (event.kind === 'result') {
+          try {
+            resolve(replyOf(event.result, instanceId));
+          } catch (thrown) {
+            reject(thrown);
+          }
+        } else
           void gateway
             .errorOf(template, request, { instanceId, error: event.error }, facts.signal)
             .then(reject);
@@ -73,6 +87,10 @@ function resultReply(
       reject(new ClientGone());
     });
   });
+}
+
+function asItIs(result: JsonText, instanceId: string): Reply {
+  return bytes(200, result.bytes, { instanceId });
 }
 
 function failing(error: Promise<GatewayError>): Observable<never> {

@@ -2,7 +2,7 @@
 // of resources. How a refusal looks is the business of each era.
 
 import { createHash } from 'node:crypto';
-import type { JsonObject } from '../domain/json.ts';
+import type { JsonFields, JsonObject } from '../domain/json.ts';
 
 /** What a client says of itself is kept as long as its session, or as the answers it got. UTF-16 units of JSON. */
 export const MOST_PROFILE_UNITS = 32 * 1024;
@@ -22,7 +22,7 @@ export function isTooLong(text: string): boolean {
 }
 
 /** The field of a request that is too long; undefined when none is. */
-export function tooLongIn(method: string, params: JsonObject | undefined): 'cursor' | 'uri' | undefined {
+export function tooLongIn(method: string, params: JsonFields | undefined): 'cursor' | 'uri' | undefined {
   if (params === undefined) return undefined;
   const { cursor, uri } = params;
   if (typeof cursor === 'string' && isTooLong(cursor)) return 'cursor';

@@ -2,8 +2,8 @@
 // means, and which of it has a place in which era, is not known here.
 
 import type { ClientReply } from '../domain/client.ts';
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
-import type { JsonRpcId } from '../domain/jsonrpc.ts';
+import { isJsonObject, type JsonFields, type JsonObject } from '../domain/json.ts';
+import { type JsonRpcId, readId } from '../domain/jsonrpc.ts';
 import { invalidRequest } from './rpc-failure.ts';
 
 /** One message of a client. */
@@ -14,7 +14,7 @@ export interface ClientRequest {
   readonly kind: 'request';
   readonly id: JsonRpcId;
   readonly method: string;
-  readonly params: JsonObject | undefined;
+  readonly params: JsonFields | undefined;
 }
 
 /** What wants none. `params` is empty when none came. */
@@ -40,8 +40,7 @@ export function readClientMessage(parsed: unknown): ClientMessage {
   if (typeof method !== 'string') throw invalidRequest('`method` must be a string');
   if (params !== undefined && !isJsonObject(params)) throw invalidRequest('`params` must be an object');
   if (id === undefined) return { kind: 'notification', method, params: params ?? {} };
-  if (!isClientId(id)) throw invalidRequest('`id` must be a string or a whole number');
-  return { kind: 'request', id, method, params };
+  return { kind: 'request', id: clientId(id), method, params };
 }
 
 /**
@@ -66,13 +65,15 @@ export function requestsOf(messages: readonly ClientMessage[]): ClientRequest[] 
   return messages.filter((message) => message.kind === 'request');
 }
 
-/** Numbers beyond the safe ones would come back as others. Source: MCP basic/index#requests: string or integer. */
-function isClientId(id: unknown): id is JsonRpcId {
-  return typeof id === 'string' || Number.isSafeInteger(id);
+/** Source: MCP basic/index#requests: string or integer. */
+function clientId(written: unknown): JsonRpcId {
+  const id = readId(written);
+  if (id !== undefined && (typeof id !== 'number' || Number.isInteger(id))) return id;
+  throw invalidRequest('`id` must be a string or a whole number');
 }
 
-function readAnswer({ id, result, error }: JsonObject): ClientAnswer {
-  if (!isClientId(id)) throw invalidRequest('`id` must be a string or a whole number');
+function readAnswer({ id: written, result, error }: JsonObject): ClientAnswer {
+  const id = clientId(written);
   if (result !== undefined && error === undefined) return { kind: 'answer', id, reply: { result } };
   if (!isJsonObject(error) || result !== undefined) throw invalidRequest('it is neither request nor answer');
   const { code, message, data } = error;

@@ -3,7 +3,7 @@
 // tool are param-headers.ts. Source: MCP 2026-07-28 basic/transports/streamable-http#request-metadata.
 
 import { decodeHeader } from '../domain/header-text.ts';
-import type { JsonObject } from '../domain/json.ts';
+import type { JsonFields } from '../domain/json.ts';
 import { RPC } from '../domain/jsonrpc.ts';
 import { METHODS } from '../domain/mcp.ts';
 import { type Headers, headerOf } from './headers.ts';
@@ -12,7 +12,7 @@ import { RpcFailure } from './rpc-failure.ts';
 /** The request as far as it is mirrored. */
 export interface Mirrored {
   readonly method: string;
-  readonly params: JsonObject;
+  readonly params: JsonFields;
   /** What `_meta` says. */
   readonly protocolVersion: string;
 }

@@ -4,6 +4,7 @@
 // Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
 import { decodeHeader } from '../domain/header-text.ts';
+import { fieldValue, type JsonFields } from '../domain/json.ts';
 import type { Tool } from '../domain/mcp.ts';
 import {
   type Declaration,
@@ -36,15 +37,16 @@ export class ParamHeaders {
    * The refusal, 400 with -32020, of a header that is missing or says something else than the arguments; undefined when none
    * does. A tool whose declarations break the rules asks for none.
    */
-  mismatch(tool: Tool | undefined, args: unknown, headers: Headers): RpcFailure | undefined {
+  mismatch(tool: Tool | undefined, args: JsonFields[string], headers: Headers): RpcFailure | undefined {
     if (tool === undefined) return undefined;
     let declarations = this.#declarations.get(tool);
     if (declarations === undefined) {
       declarations = declaredBy(tool.inputSchema).declarations;
       this.#declarations.set(tool, declarations);
     }
+    const values = declarations.length === 0 ? undefined : fieldValue(args);
     for (const declaration of declarations) {
-      const mismatch = mismatchOf(declaration, args, headers);
+      const mismatch = mismatchOf(declaration, values, headers);
       if (mismatch !== undefined) return mismatch;
     }
     return undefined;

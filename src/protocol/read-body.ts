@@ -1,8 +1,8 @@
 // Reads the body of a POST as JSON, within bounds. What the JSON says is not looked at here (classify.ts).
 
 import { isUtf8 } from 'node:buffer';
-import { asBuffer, parseExact } from '../domain/json.ts';
-import { excessIn } from '../domain/json-scan.ts';
+import { asBuffer, isJsonObject, parseExact } from '../domain/json.ts';
+import { excessIn, fieldStart, firstByte, itemStarts, readFields } from '../domain/json-scan.ts';
 import { RPC } from '../domain/jsonrpc.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isCleanText } from '../domain/text.ts';
@@ -14,7 +14,8 @@ export const DEEPEST = 128;
 /**
  * The value of the body. Throws RpcFailure: 400 with -32700 for what is not JSON in UTF-8, with -32600 for what is
  * nested too deeply, for a batch of too many messages, and for NUL characters and lone surrogates; 422 with -32600 for more than
- * LIMITS.bodyValues values. Numbers are exact: see parseExact.
+ * LIMITS.bodyValues values. Numbers are exact (parseExact), and parameters of
+ * requests may be kept as text (readFields).
  */
 export function readBody(bytes: Uint8Array): unknown {
   const buffer = asBuffer(bytes);
@@ -41,7 +42,16 @@ export function readBody(bytes: Uint8Array): unknown {
   if (SUSPICIOUS.test(text) && !isClean(value)) {
     throw invalidRequest('the body holds a NUL character or half of a surrogate pair');
   }
-  return value;
+  const start = firstByte(buffer);
+  if (!Array.isArray(value)) return withTexts(buffer, start, value);
+  return itemStarts(buffer, start).map((at, index) => withTexts(buffer, at, value[index]));
+}
+
+/** A request with the parameters as text that the gateway does not read: they travel as they came. Source: ADR 43. */
+function withTexts(bytes: Buffer, start: number, message: unknown): unknown {
+  if (!isJsonObject(message) || message.id === undefined || !isJsonObject(message.params)) return message;
+  const at = fieldStart(bytes, start, 'params');
+  return at === undefined ? message : { ...message, params: readFields(bytes, at, message.params) };
 }
 
 /** The only ways to write what no backend, log or database should get. */

@@ -9,7 +9,7 @@ import { backendUnavailable } from '../domain/backend-errors.ts';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
-import { type JsonObject, JsonText, type JsonValue } from '../domain/json.ts';
+import { type JsonObject, JsonText, type JsonValue, plainValue } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 import { LEGACY_VERSIONS, type Peer } from '../domain/mcp.ts';
 import { callerTokenOf, paramsForCaller, paramsWithToken } from './progress-token.ts';
@@ -162,7 +162,7 @@ class InProcessTransport implements Transport {
   #withToken(request: ExchangeRequest): ExchangeRequest {
     this.#lastToken += 1;
     const params = paramsWithToken(request, this.#lastToken);
-    return params === undefined ? request : { method: request.method, params };
+    return params === undefined ? request : { method: request.method, params: plainValue(params) };
   }
 }
 

@@ -2,7 +2,7 @@
 // Every client counts from 0, so tokens of two callers collide. Which call a notification is about is found elsewhere.
 
 import type { ExchangeRequest } from '../domain/exchange.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
+import { isJsonObject, type JsonFields, type JsonObject, type JsonValue } from '../domain/json.ts';
 import { META, METHODS } from '../domain/mcp.ts';
 
 /** The token the caller gave, if he wants to hear about progress. */
@@ -15,7 +15,7 @@ export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
  * The params to send, with the gateway's token in place of the caller's. Progress restarts the deadline of a call, so
  * the methods that may run long (those about one named thing) ask for it even when the caller does not.
  */
-export function paramsWithToken({ method, params }: ExchangeRequest, token: number): JsonObject | undefined {
+export function paramsWithToken({ method, params }: ExchangeRequest, token: number): JsonFields | undefined {
   const meta = isJsonObject(params?._meta) ? params._meta : undefined;
   const isAsked = meta?.[META.progressToken] !== undefined;
   if (!isAsked && !mayRunLong(method)) return params;

@@ -4,6 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
+import { isJsonObject } from '../../../src/domain/json.ts';
 import { alarmOf } from '../../../src/gateway/alarm.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -100,7 +101,7 @@ class Client {
 function echo(exchange: ScriptedExchange): void {
   const { method, params } = exchange.request;
   const args = params?.arguments;
-  const me = typeof args === 'object' && args !== null && 'me' in args ? args.me : undefined;
+  const me = isJsonObject(args) ? args.me : undefined;
   queueMicrotask(() => {
     if (!exchange.isOpen) return;
     if (method !== 'tools/call') return exchange.result({});

@@ -2,6 +2,7 @@
 
 import type { Principal } from '../../../src/domain/account.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
+import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';
@@ -13,7 +14,7 @@ import { StagedBackends } from '../staged-backends.ts';
 export interface Refusal {
   readonly status: number;
   readonly code: number;
-  readonly id: string | number | null;
+  readonly id: JsonRpcId | null;
 }
 
 export interface Sent {

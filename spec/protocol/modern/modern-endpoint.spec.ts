@@ -24,19 +24,22 @@ test('a request reaches the backends as it is, and its result the client', async
     capabilities: { roots: {} },
     meta: { [KEY.clientInfo]: { name: 'c' }, traceparent: 't' },
   });
-  const { request, options } = backends.last;
-  assert.equal(request, {
-    method: 'tools/call',
-    params: {
-      ...call,
-      _meta: {
-        [KEY.version]: VERSION,
-        [KEY.capabilities]: { roots: {} },
-        [KEY.clientInfo]: { name: 'c' },
-        traceparent: 't',
+  const { request, options, params } = backends.last;
+  assert.equal(
+    { ...request, params },
+    {
+      method: 'tools/call',
+      params: {
+        ...call,
+        _meta: {
+          [KEY.version]: VERSION,
+          [KEY.capabilities]: { roots: {} },
+          [KEY.clientInfo]: { name: 'c' },
+          traceparent: 't',
+        },
       },
     },
-  });
+  );
   assert.is(options.owner.id, 'ann');
   assert.equal(options.profile, {
     protocolVersion: VERSION,

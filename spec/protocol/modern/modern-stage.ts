@@ -7,7 +7,13 @@ import { ANONYMOUS } from '../../../src/domain/account.ts';
 import type { ClientProfile, ClientReply, ServerNotification } from '../../../src/domain/client.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { encodeHeader } from '../../../src/domain/header-text.ts';
-import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json.ts';
+import {
+  isJsonObject,
+  type JsonObject,
+  JsonText,
+  type JsonValue,
+  plainValue,
+} from '../../../src/domain/json.ts';
 import type { ListField, Peer, Tool } from '../../../src/domain/mcp.ts';
 import { serverNotFound } from '../../../src/domain/registry-errors.ts';
 import { createEndpoint } from '../../../src/protocol/endpoint.ts';
@@ -63,7 +69,7 @@ export class ModernStagedExchange {
   }
 
   get params(): JsonObject {
-    return this.request.params ?? {};
+    return plainValue(this.request.params ?? {});
   }
 
   /** Emits an event, as said by an instance. The last one ends the exchange. */

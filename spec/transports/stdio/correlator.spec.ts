@@ -238,7 +238,7 @@ function notification(method: string, params: JsonObject) {
   return { kind: 'notification', method, params } as const;
 }
 
-function progress(progressToken: JsonRpcId) {
+function progress(progressToken: string | number) {
   return notification('notifications/progress', { progressToken, progress: 1 });
 }
 

@@ -19,12 +19,16 @@ export async function finalAnswer(answers$: Observable<Answer>, signal?: AbortSi
 
 /**
  * The result of an answer. Throws what errorOfAnswer makes of an error answer, and BACKEND_UNAVAILABLE for a
- * result whose transport took it without proof that it is JSON.
+ * result whose transport took it without proof that it is JSON. `form`: see JsonText.
  */
-export function resultOf({ event }: FinalAnswer, request: ExchangeRequest): unknown {
+export function resultOf(
+  { event }: FinalAnswer,
+  request: ExchangeRequest,
+  form: 'value' | 'exactValue' = 'value',
+): unknown {
   if (event.kind === 'error') throw errorOfAnswer(request, event.error);
   try {
-    return event.result.value;
+    return event.result[form];
   } catch (cause) {
     throw backendUnavailable('its answer is not JSON', { delivered: 'yes', cause });
   }

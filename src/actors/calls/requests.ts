@@ -61,14 +61,14 @@ export class Requests {
     return { result: resultOf(answer, request), instanceId, serverId };
   }
 
-  /** All pages of one list, from one instance. Empty when its server does not offer the list. */
+  /** All pages of one list, from one instance, with numbers as they came (parseExact). Empty when its server does not offer the list. */
   async list(template: string, field: ListField, options: RequestOptions = {}): Promise<ListResult> {
     const { signal, caller, ...rest } = options;
     let pinned: ExchangeOptions = rest;
     const items = await gatherPages(field, async (request) => {
       const answer = await finalAnswer(this.#exchange(template, askedBy(caller, request), pinned), signal);
       pinned = { ...rest, instanceId: answer.instanceId }; // cursors are the instance's own
-      return isUnknownMethod(answer) ? undefined : resultOf(answer, request);
+      return isUnknownMethod(answer) ? undefined : resultOf(answer, request, 'exactValue');
     });
     return { items, instanceId: pinned.instanceId ?? '' };
   }

@@ -21,7 +21,9 @@ export function body(read: ReadBody, maxBytes: number, kind: BodyKind = 'json'):
       const parse = parserFor(headers, parseJson, kind === 'form');
       // Known before a byte is read: an honest client is told at once.
       if (Number(headers['content-length']) > maxBytes) throw payloadTooLarge(maxBytes);
-      context.state.body = parse(await read(context));
+      const bytes = await read(context);
+      context.state.body = parse(bytes);
+      context.state.bodyBytes = bytes;
     } else {
       context.state.body = parseJson(NO_BYTES);
     }

@@ -1,14 +1,14 @@
 // The last step of a matched request: gathers its input, runs the route and writes the reply.
 
 import { NOBODY } from '../../domain/account.ts';
-import type { HttpContext, RouteMiddleware } from '../context.ts';
+import type { HttpContext, RouteContext, RouteMiddleware } from '../context.ts';
 import type { EventStreams } from '../event-stream.ts';
 import { HttpMcpReply } from '../mcp-reply.ts';
 import type { Proxies } from '../proxies.ts';
 import type { Reply } from '../reply.ts';
 import { RequestFacts } from '../request-facts.ts';
 import { respond } from '../respond.ts';
-import type { Route, Services } from '../route.ts';
+import type { RawInput, Route, Services } from '../route.ts';
 
 /** Makes the handling middleware of one route. */
 export function handle(
@@ -18,13 +18,19 @@ export function handle(
   streams: EventStreams,
 ): RouteMiddleware {
   return async (context) => {
-    const { state, params, querystring: query } = context;
-    state.template = params.template;
-    const request = new RequestFacts(context, proxies);
-    const { body, principal = NOBODY } = state;
-    const reply = await route.run({ params, query, body, request, principal }, services);
+    const reply = await route.run(inputOf(context, proxies), services);
     await write(context, reply, streams);
   };
+}
+
+/** The body is handed over: what it was parsed into is not kept while the answer is awaited. */
+function inputOf(context: RouteContext, proxies: Proxies): RawInput {
+  const { state, params, querystring: query } = context;
+  state.template = params.template;
+  const { body, bodyBytes, principal = NOBODY } = state;
+  state.body = undefined;
+  delete state.bodyBytes;
+  return { params, query, body, bodyBytes, request: new RequestFacts(context, proxies), principal };
 }
 
 function write(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {

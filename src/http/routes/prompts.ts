@@ -63,8 +63,8 @@ export const promptRoutes: readonly Route[] = [
       },
     },
     errors: [...FROM_BACKEND, 'PROMPT_NOT_FOUND'],
-    handler: ({ params, body, request }, { gateway }) =>
-      exchangeReply(gateway, params.template, { method: 'prompts/get', params: body }, request),
+    handler: ({ params, fields, request }, { gateway }) =>
+      exchangeReply(gateway, params.template, { method: 'prompts/get', params: fields }, request),
   }),
   defineRoute({
     method: 'POST',
@@ -81,7 +81,7 @@ export const promptRoutes: readonly Route[] = [
       },
     },
     errors: FROM_BACKEND,
-    handler: ({ params, body, request }, { gateway }) =>
-      exchangeReply(gateway, params.template, { method: 'completion/complete', params: body }, request),
+    handler: ({ params, fields, request }, { gateway }) =>
+      exchangeReply(gateway, params.template, { method: 'completion/complete', params: fields }, request),
   }),
 ];

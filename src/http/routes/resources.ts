@@ -64,7 +64,7 @@ export const resourceRoutes: readonly Route[] = [
       },
     },
     errors: [...FROM_BACKEND, 'RESOURCE_NOT_FOUND'],
-    handler: ({ params, body, request }, { gateway }) =>
-      exchangeReply(gateway, params.template, { method: 'resources/read', params: body }, request),
+    handler: ({ params, fields, request }, { gateway }) =>
+      exchangeReply(gateway, params.template, { method: 'resources/read', params: fields }, request),
   }),
 ];

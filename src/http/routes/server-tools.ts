@@ -3,10 +3,11 @@
 
 import Type from 'typebox';
 import { toolExecutionFailed } from '../../domain/answer-errors.ts';
+import { backendUnavailable } from '../../domain/backend-errors.ts';
 import { atInstance } from '../../domain/failures.ts';
-import { isJsonObject } from '../../domain/json.ts';
-import { ClientGone } from '../client-gone.ts';
-import { json } from '../reply.ts';
+import { isJsonObject, type JsonText } from '../../domain/json.ts';
+import { resultReply } from '../exchange-reply.ts';
+import { bytes, type Reply } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { FROM_BACKEND } from '../route-errors.ts';
 import { AnyObject, CLOSED } from '../schemas.ts';
@@ -39,20 +40,28 @@ export const serverToolRoutes: readonly Route[] = [
     request: { body: CallServerToolBody },
     answers: { 200: { description: 'The MCP result, and how long it took', body: ServerToolResult } },
     errors: [...FROM_BACKEND, 'SERVER_NOT_FOUND', 'TOOL_NOT_FOUND', 'INVALID_TOOL_ARGUMENTS'],
-    handler: async ({ body, principal, request }, { gateway }) => {
-      const { server_id, tool_name, arguments: toolArguments = {} } = body;
+    handler: ({ body, fields, principal, request }, { gateway }) => {
+      const { server_id, tool_name } = body;
       const { template, id: instanceId } = visibleServer(gateway, principal, server_id).definition;
-      const { signal, callerId: caller } = request;
+      const call = { method: 'tools/call', params: { name: tool_name, arguments: fields.arguments ?? {} } };
       const startMs = performance.now();
-      const called = gateway.call(template, tool_name, toolArguments, { instanceId, signal, caller });
-      const { result } = await called.catch((thrown: unknown) => {
-        throw signal.aborted ? new ClientGone() : thrown;
-      });
-      if (isJsonObject(result) && result.isError === true) {
-        throw atInstance(toolExecutionFailed(tool_name, { result }), instanceId);
-      }
-      const execution_time_ms = rounded(performance.now() - startMs, 3);
-      return json(200, { result, server_id, tool_name, execution_time_ms }, { instanceId });
+      const replyOf = (result: JsonText): Reply => {
+        if (isErrorResult(result)) throw atInstance(toolExecutionFailed(tool_name, { result }), instanceId);
+        const execution_time_ms = rounded(performance.now() - startMs, 3);
+        const others = JSON.stringify({ server_id, tool_name, execution_time_ms });
+        const parts = ['{"result":', result.bytes, `,${others.slice(1)}`];
+        return bytes(200, Buffer.concat(parts.map((part) => Buffer.from(part))), { instanceId });
+      };
+      return resultReply({ gateway, template, instanceId }, call, request, replyOf);
     },
   }),
 ];
+
+/** A transport may have taken a result without proof that it is JSON. */
+function isErrorResult(result: JsonText): boolean {
+  try {
+    return isJsonObject(result.value) && result.value.isError === true;
+  } catch (cause) {
+    throw backendUnavailable('its answer is not JSON', { delivered: 'yes', cause });
+  }
+}

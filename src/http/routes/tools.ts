@@ -37,8 +37,8 @@ export const toolRoutes: readonly Route[] = [
       },
     },
     errors: [...FROM_BACKEND, 'TOOL_NOT_FOUND', 'INVALID_TOOL_ARGUMENTS'],
-    handler: ({ params, body, request }, { gateway }) =>
-      exchangeReply(gateway, params.template, { method: 'tools/call', params: body }, request),
+    handler: ({ params, fields, request }, { gateway }) =>
+      exchangeReply(gateway, params.template, { method: 'tools/call', params: fields }, request),
   }),
   defineRoute({
     method: 'GET',

@@ -3,7 +3,7 @@
 
 import { defer, from, map, type Observable, of, switchMap } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { fieldValue, isJsonObject, type JsonFields, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import type { ListField } from '../../domain/mcp.ts';
 import { listOf } from '../lists/list-methods.ts';
@@ -121,7 +121,8 @@ async function byReference(
   client: Client,
 ): Promise<Destination> {
   const { params = {} } = request;
-  const reference = isJsonObject(params.ref) ? params.ref : {};
+  const ref = fieldValue(params.ref);
+  const reference = isJsonObject(ref) ? ref : {};
   if (typeof reference.uri === 'string') return byResource(request, reference.uri, directory, client);
   const joined = typeof reference.name === 'string' ? reference.name : '';
   const own = await directory.ownerOfName(joined, 'prompts', client);
@@ -129,7 +130,7 @@ async function byReference(
   return to(own.template, request, { ...params, ref: { ...reference, name: own.name } });
 }
 
-function to(template: string, request: ExchangeRequest, params: JsonObject): Destination {
+function to(template: string, request: ExchangeRequest, params: JsonFields): Destination {
   return { kind: 'template', template, request: { ...request, params } };
 }
 

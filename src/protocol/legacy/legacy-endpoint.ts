@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { shuttingDown } from '../../domain/errors.ts';
 import { JsonText } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
+import { RPC, readId } from '../../domain/jsonrpc.ts';
 import type { Pace } from '../../domain/pace.ts';
 import { sessionNotFound } from '../../domain/session-errors.ts';
 import { tooLongIn } from '../client-bounds.ts';
@@ -239,8 +239,8 @@ export class LegacyEndpoint {
     if (message.kind === 'answer') {
       conversation?.reply(message.id, message.reply);
     } else if (message.method === 'notifications/cancelled') {
-      const { requestId } = message.params;
-      if (typeof requestId === 'string' || typeof requestId === 'number') conversation?.cancel(requestId);
+      const id = readId(message.params.requestId);
+      if (id !== undefined) conversation?.cancel(id);
     } else if (message.method !== 'notifications/initialized') {
       // The handshake with the backend is finished already, and was not this client's.
       session.notify(message.method, message.params);

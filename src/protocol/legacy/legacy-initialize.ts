@@ -2,7 +2,7 @@
 // Source: MCP 2025-11-25 basic/lifecycle#initialization.
 
 import type { ClientProfile } from '../../domain/client.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { fieldValue, isJsonObject, type JsonFields, type JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { isProfileTooLarge, MOST_PROFILE_UNITS } from '../client-bounds.ts';
 import { serverInfoIn } from '../modern/modern-discover.ts';
@@ -11,8 +11,10 @@ import { type RpcFailure, refused } from '../rpc-failure.ts';
 import { versionOf, versionToOpen } from './legacy-versions.ts';
 
 /** Reads what a client says of itself. Throws RpcFailure (400, -32602). */
-export function profileOf(params: JsonObject | undefined): ClientProfile {
-  const { protocolVersion, capabilities, clientInfo } = params ?? {};
+export function profileOf(params: JsonFields | undefined): ClientProfile {
+  const { protocolVersion } = params ?? {};
+  const capabilities = fieldValue(params?.capabilities);
+  const clientInfo = fieldValue(params?.clientInfo);
   if (typeof protocolVersion !== 'string') throw badParams('protocolVersion must be a string');
   if (!isJsonObject(capabilities)) throw badParams('capabilities must be an object');
   if (

@@ -7,7 +7,7 @@ import { Observable, type Subscriber, type Subscription } from 'rxjs';
 import type { ClientReply } from '../../domain/client.ts';
 import { type GatewayError, internalError } from '../../domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
 import { hasRounds, type InputRequired, readInputRequired } from '../input-requests.ts';
@@ -170,7 +170,7 @@ class Rounds {
 
   #repeat({ requestState }: InputRequired, responses: ReadonlyMap<string, ClientReply> | undefined): void {
     clearTimeout(this.#timer);
-    const params: JsonObject = { ...this.#request.params };
+    const params: Record<string, JsonFields[string]> = { ...this.#request.params };
     if (requestState !== undefined) params.requestState = requestState;
     if (responses !== undefined) {
       const results = [...responses].map(([key, reply]) => [key, 'result' in reply ? reply.result : null]);

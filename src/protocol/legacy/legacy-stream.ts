@@ -2,7 +2,7 @@
 // a client that comes back, and ends once. What is said on it is not its business.
 // Source: MCP 2025-11-25 basic/transports#sending-messages-to-the-server, #resumability-and-redelivery.
 
-import { RPC } from '../../domain/jsonrpc.ts';
+import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { errorMessage } from '../envelope.ts';
@@ -147,7 +147,7 @@ export class LegacyStream implements Spare {
   }
 
   /** The answer to request `id`, the last one if `isLast`. One that is too large to be kept is replaced for a return. */
-  answer(message: Uint8Array | string, id: string | number, isLast: boolean): void {
+  answer(message: Uint8Array | string, id: JsonRpcId, isLast: boolean): void {
     if (this.isFinished) return;
     this.#lastNumber += 1;
     if (!this.#log.append(this.#lastNumber, message)) this.#log.append(this.#lastNumber, tooLarge(id));
@@ -245,7 +245,7 @@ export function positionOf(eventId: string): EventPosition | undefined {
   return key === undefined ? undefined : { key, number: Number(number) };
 }
 
-function tooLarge(id: string | number): string {
+function tooLarge(id: JsonRpcId): string {
   const message = 'The answer was lost with its connection: it is too large to be kept.';
   return errorMessage(id, { code: RPC.internalError, message });
 }

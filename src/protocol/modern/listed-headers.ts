@@ -1,7 +1,7 @@
 // Whether the headers of a call repeat its arguments as its tool is listed to want it. A client may know a newer list than the
 // gateway: nobody is refused before the list was asked for again. The comparison itself is param-headers.ts.
 
-import type { JsonValue } from '../../domain/json.ts';
+import type { JsonFields } from '../../domain/json.ts';
 import type { Tool } from '../../domain/mcp.ts';
 import type { Headers } from '../headers.ts';
 import { ParamHeaders } from '../param-headers.ts';
@@ -26,7 +26,7 @@ export class ListedHeaders {
   }
 
   /** While a server is replaced its instances do not agree: which of them gets the call is not known yet. */
-  #checkAny(tools: readonly Tool[], args: JsonValue | undefined, headers: Headers): void {
+  #checkAny(tools: readonly Tool[], args: JsonFields[string], headers: Headers): void {
     const mismatches = tools.map((tool) => this.#params.mismatch(tool, args, headers));
     const [first] = mismatches;
     if (first !== undefined && !mismatches.includes(undefined)) throw first;

@@ -1,7 +1,7 @@
 // What a client that listens opts in to, what of it the servers can tell, and which message is part of that.
 // Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { fieldValue, isJsonObject, type JsonFields, type JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ListField } from '../../domain/mcp.ts';
 import { announcesChanges, announcesUpdates, changedList, NOTICED_LISTS } from '../../domain/notices.ts';
@@ -18,7 +18,8 @@ export interface Granted {
 }
 
 /** Reads the filter, and leaves out what the servers do not announce. Throws RpcFailure, -32602, for what is none. */
-export function grant({ notifications }: JsonObject, capabilities: JsonObject): Granted {
+export function grant(params: JsonFields, capabilities: JsonObject): Granted {
+  const notifications = fieldValue(params.notifications);
   if (!isJsonObject(notifications)) throw badFilter('`notifications` must be an object');
   const shown: JsonObject = {};
   const lists = new Set<ListField>();

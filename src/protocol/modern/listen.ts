@@ -5,7 +5,7 @@
 import type { Subscription } from 'rxjs';
 import type { ServerNotification } from '../../domain/client.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
+import { idValue, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { META } from '../../domain/mcp.ts';
 import type { Pace } from '../../domain/pace.ts';
@@ -152,7 +152,7 @@ class Listen {
 
   #tell(method: string, params: JsonObject): void {
     const meta = isJsonObject(params._meta) ? params._meta : {};
-    const _meta = { ...meta, [META.subscriptionId]: this.#call.id };
+    const _meta = { ...meta, [META.subscriptionId]: idValue(this.#call.id) };
     this.#stream.send({ data: notificationMessage(method, { ...params, _meta }) });
   }
 }

@@ -2,8 +2,7 @@
 // client carries to it. How it travels is modern-exchange.ts.
 
 import { createHash } from 'node:crypto';
-import type { JsonObject } from '../../domain/json.ts';
-import { canonicalText } from '../../domain/json.ts';
+import { canonicalText, fieldValue, type JsonFields, type JsonObject } from '../../domain/json.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import type { Backends, Owner } from '../ports.ts';
 import { RpcFailure } from '../rpc-failure.ts';
@@ -13,7 +12,7 @@ import type { Envelope } from './modern-envelope.ts';
 export interface ModernCall {
   readonly id: JsonRpcId;
   readonly method: string;
-  readonly params: JsonObject;
+  readonly params: JsonFields;
   readonly envelope: Envelope;
   readonly owner: Owner;
   /** Of the path; undefined for all templates together. */
@@ -23,7 +22,7 @@ export interface ModernCall {
 
 /** The call as the backend is to get it, and who is to get it when it cannot be anybody. */
 export interface Routed {
-  readonly params: JsonObject;
+  readonly params: JsonFields;
   readonly instanceId?: string;
 }
 
@@ -43,7 +42,7 @@ export function callKey(call: ModernCall): string {
   const { method, params } = call;
   const { name = null, uri = null, arguments: args = {} } = params;
   const asked = createHash('sha256')
-    .update(canonicalText([name, uri, args]))
+    .update(canonicalText([name, uri, args].map(fieldValue)))
     .digest('base64url');
   return `${pathKey(method, call)}${asked}`;
 }

@@ -34,7 +34,7 @@ export class ModernCursors {
   /** The result with its cursor sealed; the same one when it has none. A cursor that is too long is left out. */
   seal(call: ModernCall, result: JsonText, instanceId: string): JsonText {
     if (listOf(call.method) === undefined || !asBuffer(result.bytes).includes(QUOTED)) return result;
-    const { value } = result;
+    const value = result.exactValue;
     if (!isJsonObject(value) || typeof value.nextCursor !== 'string') return result;
     const { nextCursor, ...rest } = value;
     const sealed = this.#sealer.seal({ i: instanceId, c: nextCursor }, boundOf(call));

@@ -2,7 +2,7 @@
 // Headers that repeat some of it are mirrored-headers.ts. Source: MCP 2026-07-28 basic/index#meta.
 
 import type { ClientProfile } from '../../domain/client.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { fieldValue, isFields, isJsonObject, type JsonFields, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { logRankOf } from '../../domain/log-levels.ts';
 import { META, MODERN_VERSIONS } from '../../domain/mcp.ts';
@@ -15,19 +15,19 @@ export interface Envelope {
   /** Rank of the least severe level it wants to hear; undefined when it wants no log messages. */
   readonly logRank: number | undefined;
   /** Names the request in messages about its progress; undefined when it wants none. */
-  readonly progressToken: string | number | undefined;
+  readonly progressToken: string | number | JsonText | undefined;
 }
 
 /**
  * Reads it. Throws RpcFailure, 400 with -32602, when a required field is missing or one is malformed. Whether the
  * revision is spoken here is another question (`checkVersion`). `clientInfo` must not be required.
  */
-export function readEnvelope(params: JsonObject): Envelope {
+export function readEnvelope(params: JsonFields): Envelope {
   const meta = params._meta;
-  if (!isJsonObject(meta)) throw badEnvelope('_meta', meta === undefined ? 'missing' : 'must be an object');
+  if (!isFields(meta)) throw badEnvelope('_meta', meta === undefined ? 'missing' : 'must be an object');
   const protocolVersion = meta[META.protocolVersion];
-  const capabilities = meta[META.clientCapabilities];
-  const clientInfo = meta[META.clientInfo] ?? {};
+  const capabilities = fieldValue(meta[META.clientCapabilities]);
+  const clientInfo = fieldValue(meta[META.clientInfo]) ?? {};
   const { progressToken, [META.logLevel]: logLevel } = meta;
   if (typeof protocolVersion !== 'string') throw badField(META.protocolVersion, protocolVersion, 'a string');
   if (!isJsonObject(capabilities)) throw badField(META.clientCapabilities, capabilities, 'an object');
@@ -53,7 +53,8 @@ export function checkVersion(requested: string): void {
   throw new RpcFailure(400, { code: RPC.unsupportedVersion, message, data: { supported, requested } });
 }
 
-function isToken(value: unknown): value is string | number {
+function isToken(value: unknown): value is string | number | JsonText {
+  if (value instanceof JsonText) return typeof value.value === 'number';
   return typeof value === 'string' || typeof value === 'number';
 }
 

@@ -8,7 +8,7 @@ import type { ServerNotification, ServerRequest } from '../../domain/client.ts';
 import type { ErrorCode } from '../../domain/error-codes.ts';
 import { hasCode, internalError } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
-import type { JsonObject, JsonText } from '../../domain/json.ts';
+import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { logRankOf } from '../../domain/log-levels.ts';
@@ -182,7 +182,7 @@ export class ModernExchange {
   }
 
   /** A call that goes on with a retry began under the token of another request, or under none. */
-  #addressed(method: string, params: JsonObject): JsonObject {
+  #addressed(method: string, params: JsonObject): JsonFields {
     const { progressToken } = this.#call.envelope;
     const isOther = method === 'notifications/progress' && params.progressToken !== progressToken;
     return isOther ? { ...params, progressToken } : params;

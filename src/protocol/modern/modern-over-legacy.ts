@@ -2,7 +2,7 @@
 // result has, at their head and without being read; errors get the codes of today.
 // Sources: MCP 2026-07-28 basic/index#resulttype, #error-codes, server/utilities/caching.
 
-import { asBuffer, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { asBuffer, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { endOfString, firstByte } from '../../domain/json-scan.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -86,7 +86,7 @@ export function visitsWanted({ code, data }: JsonRpcError): Questions | undefine
  * The error as the modern era words it: a resource that is not there is -32602 and says which, and the codes that only
  * the legacy era has (-32002, -32042) are not told any more.
  */
-export function modernError(method: string, params: JsonObject, error: JsonRpcError): JsonRpcError {
+export function modernError(method: string, params: JsonFields, error: JsonRpcError): JsonRpcError {
   const { code, message, data } = error;
   if (code === RPC.resourceNotFound) {
     const { uri } = params;

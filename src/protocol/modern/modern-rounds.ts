@@ -3,7 +3,7 @@
 // Source: MCP 2026-07-28 basic/patterns/mrtr.
 
 import type { ClientReply } from '../../domain/client.ts';
-import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
 import { withoutMeta } from '../../domain/meta.ts';
@@ -52,7 +52,7 @@ export class ModernRounds {
    * asked the next time, and nothing is added.
    */
   seal(call: ModernCall, result: JsonText, instanceId: string): JsonText {
-    const { value } = result;
+    const value = result.exactValue;
     if (!isJsonObject(value) || typeof value.requestState !== 'string') return result;
     const requestState = this.#carried(call, { i: instanceId, s: value.requestState });
     return JsonText.ofValue({ ...value, requestState });
@@ -115,7 +115,8 @@ function invalidState(): RpcFailure {
  * The answers in a retry. They are bare results: a wrapped one, or what is no object, counts as none, and the server is
  * left to ask again. Throws RpcFailure (-32602) when they are no object themselves.
  */
-function repliesOf({ inputResponses = {} }: JsonObject): ReadonlyMap<string, ClientReply> {
+function repliesOf(params: JsonFields): ReadonlyMap<string, ClientReply> {
+  const inputResponses = fieldValue(params.inputResponses) ?? {};
   if (!isJsonObject(inputResponses)) throw invalidParams('Invalid params: inputResponses must be an object');
   const replies = new Map<string, ClientReply>();
   for (const [key, result] of Object.entries(inputResponses)) {

@@ -7,7 +7,7 @@ import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { perhapsDelivered } from '../../domain/failures.ts';
 import type { JsonText, JsonValue } from '../../domain/json.ts';
-import type { BackendMessage, JsonRpcError } from '../../domain/jsonrpc.ts';
+import { type BackendMessage, type JsonRpcError, requestText } from '../../domain/jsonrpc.ts';
 import { notWritable } from '../../domain/request-errors.ts';
 import { callerTokenOf, paramsForCaller, paramsWithToken } from '../progress-token.ts';
 import { type AnswerSink, type Ending, HttpAnswer } from './http-answer.ts';
@@ -61,10 +61,9 @@ export class HttpCall implements AnswerSink {
       return;
     }
     const params = paramsWithToken(this.#request, this.#id);
-    const message = { jsonrpc: '2.0', id: this.#id, method: this.#request.method, params };
     let body: string;
     try {
-      body = JSON.stringify(message);
+      body = requestText(this.#id, this.#request.method, params);
     } catch (thrown) {
       this.#fail(notWritable(thrown));
       return;

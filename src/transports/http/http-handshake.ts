@@ -4,7 +4,7 @@
 import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
+import { RPC, requestText } from '../../domain/jsonrpc.ts';
 import { type Era, META, type Peer } from '../../domain/mcp.ts';
 import { eraHeaders } from '../era.ts';
 import type { HandshakeAnswer, HandshakeChannel } from '../handshake.ts';
@@ -52,7 +52,7 @@ export class HttpHandshake implements HandshakeChannel {
   /** `patience` ends the wait for this answer, too. */
   async request(request: ExchangeRequest, era: Era, patience?: AbortSignal): Promise<HandshakeAnswer> {
     const id = this.#connection.nextId();
-    const body = JSON.stringify({ jsonrpc: '2.0', id, method: request.method, params: request.params });
+    const body = requestText(id, request.method, request.params);
     const headers = this.#headers(request, era);
     const patient = [patience, this.#patienceFor(request, era)].filter((one) => one !== undefined);
     const signal = AbortSignal.any([this.#signal, ...patient]);

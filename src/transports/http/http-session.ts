@@ -6,7 +6,7 @@ import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientProfile, ClientReply } from '../../domain/client.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { JsonRpcId } from '../../domain/jsonrpc.ts';
+import { idValue, type JsonRpcId } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Era, Peer } from '../../domain/mcp.ts';
 import { type ClientInfo, eraHeaders } from '../era.ts';
@@ -151,7 +151,7 @@ export class HttpSession {
 
   /** Answers a request of the backend, unless too many answers are under way. Never rejects, waits briefly. */
   async reply(id: JsonRpcId, reply: ClientReply): Promise<void> {
-    await this.#bounded({ jsonrpc: '2.0', id, ...reply }, '');
+    await this.#bounded({ jsonrpc: '2.0', id: idValue(id), ...reply }, '');
   }
 
   /** Ends a handshake that is under way; there will be no other. */

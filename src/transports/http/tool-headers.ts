@@ -3,7 +3,7 @@
 // of them. How they are declared and written is in domain/param-headers.ts.
 
 import type { ExchangeRequest } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { type Declaration, declaredBy, isUnwritable, paramHeaders } from '../../domain/param-headers.ts';
 import { OmittedTools } from './omitted-tools.ts';
@@ -25,7 +25,9 @@ export class ToolHeaders {
   for(request: ExchangeRequest, peer: Peer): ExchangeRequest['headers'] {
     if (this.#declarations.size === 0 || !this.areOursFor(request, peer)) return undefined;
     const declarations = this.#declarationsFor(request);
-    return declarations === undefined ? undefined : paramHeaders(declarations, request.params?.arguments);
+    return declarations === undefined
+      ? undefined
+      : paramHeaders(declarations, fieldValue(request.params?.arguments));
   }
 
   /** Whether the headers of a request are for us to add, if there are any. */
@@ -36,7 +38,7 @@ export class ToolHeaders {
   /** Whether its tool asks for a header that cannot be written for these arguments. */
   areImpossibleFor(request: ExchangeRequest): boolean {
     const declarations = this.#declarationsFor(request);
-    return declarations !== undefined && isUnwritable(declarations, request.params?.arguments);
+    return declarations !== undefined && isUnwritable(declarations, fieldValue(request.params?.arguments));
   }
 
   /**
@@ -84,7 +86,8 @@ export class ToolHeaders {
 /** A large answer may turn out to be no JSON: whoever wants it is told when he reads it. */
 function readable(page: JsonText): JsonObject | undefined {
   try {
-    return isJsonObject(page.value) ? page.value : undefined;
+    const value = page.exactValue;
+    return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;
   }

@@ -9,7 +9,7 @@ import type { ClientProfile, ServerMessage, ServerRequest } from '../../domain/c
 import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { BackendMessage } from '../../domain/jsonrpc.ts';
+import { type BackendMessage, idValue, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { notWritable } from '../../domain/request-errors.ts';
 import { type AnswerSink, type Ending, HttpAnswer } from '../http/http-answer.ts';
@@ -77,7 +77,7 @@ export class SseChannel implements AnswerSink {
     const { id, method, params } = exchange;
     let body: string;
     try {
-      body = JSON.stringify({ jsonrpc: '2.0', id, method, params });
+      body = requestText(id, method, params);
     } catch (thrown) {
       this.#correlator.forget(exchange);
       observer.error(notWritable(thrown));
@@ -152,7 +152,7 @@ export class SseChannel implements AnswerSink {
     const answer: ServerRequest['answer'] = (reply) => {
       if (isAnswered) return;
       isAnswered = true;
-      void this.#briefly({ jsonrpc: '2.0', id, ...reply });
+      void this.#briefly({ jsonrpc: '2.0', id: idValue(id), ...reply });
     };
     return { kind: 'request', method, params, answer };
   }

@@ -7,7 +7,7 @@ import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ServerRequest } from '../../domain/client.ts';
 import type { Delivered, GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { isJsonObject, type JsonFields, type JsonObject, type JsonValue } from '../../domain/json.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
 import { isCustomNotice } from '../../domain/notices.ts';
@@ -27,7 +27,7 @@ export interface PendingExchange {
   readonly id: number;
   readonly method: string;
   /** What is to be sent: the caller's params with the channel's progress token. */
-  readonly params: JsonObject | undefined;
+  readonly params: JsonFields | undefined;
   readonly observer: ExchangeObserver;
   /** Whether a progress token was sent, and which one the caller knows it by. */
   readonly reports: boolean;

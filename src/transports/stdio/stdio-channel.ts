@@ -7,7 +7,7 @@ import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientReply, ServerMessage, ServerRequest } from '../../domain/client.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { type BackendMessage, RPC, readMessage } from '../../domain/jsonrpc.ts';
+import { type BackendMessage, idValue, RPC, readMessage, requestText } from '../../domain/jsonrpc.ts';
 import { notWritable } from '../../domain/request-errors.ts';
 import { idsOfBrokenAnswer, looksLikeJson, ownerOfOversize } from '../broken-answer.ts';
 import type { Closed, TransportFacts } from '../transport.ts';
@@ -157,7 +157,7 @@ export class StdioChannel {
   #requestOf({ id, method, params }: Request): ServerRequest {
     let isAnswered = false;
     const answer = (reply: ClientReply): void => {
-      if (!isAnswered) this.#outbox.add(lineOf({ jsonrpc: '2.0', id, ...reply }));
+      if (!isAnswered) this.#outbox.add(lineOf({ jsonrpc: '2.0', id: idValue(id), ...reply }));
       isAnswered = true;
     };
     return { kind: 'request', method, params, answer };
@@ -218,7 +218,7 @@ class Call implements OutgoingLine, Unsubscribable {
 
   constructor(exchange: PendingExchange, correlator: Correlator, outbox: Outbox) {
     const { id, method, params } = exchange;
-    this.line = JSON.stringify({ jsonrpc: '2.0', id, method, params });
+    this.line = requestText(id, method, params);
     this.#exchange = exchange;
     this.#correlator = correlator;
     this.#outbox = outbox;
@@ -240,7 +240,8 @@ class Call implements OutgoingLine, Unsubscribable {
 }
 
 /** Where no capabilities are declared, or nobody listens, a server may ask for nothing but a sign of life. */
-function replyTo({ id, method }: Request): JsonObject {
+function replyTo({ id: asked, method }: Request): object {
+  const id = idValue(asked);
   if (method === 'ping') return { jsonrpc: '2.0', id, result: {} };
   const error = { code: RPC.methodNotFound, message: `The client does not offer ${method}.` };
   return { jsonrpc: '2.0', id, error };

@@ -1,0 +1,197 @@
+// What a caller writes arrives at the backend as it was written, and what the backend answers arrives as it was answered: each
+// number and each string, by every way in and every way out. Source: ADR 43.
+
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { FAILS, ODD_JSON, rawEchoListener } from '../fixtures/raw-echo-server.ts';
+import { type Answer, type AppFixture, startApp } from '../helpers/http-app.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('exact JSON');
+const program = fileURLToPath(new URL('../fixtures/raw-echo-server.ts', import.meta.url));
+const ERAS = ['legacy', 'modern'] as const;
+const servers = ERAS.map((era) => createServer(rawEchoListener(era)));
+const started = startApp();
+const TEMPLATES = ERAS.flatMap((era) => [`stdio-${era}`, `http-${era}`]);
+
+test.before(async () => {
+  const { gateway } = await started;
+  for (const [index, era] of ERAS.entries()) {
+    const server = servers[index]?.listen(0, '127.0.0.1');
+    if (server === undefined) throw new Error('no server');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    await gateway.register(`http-${era}`, { endpoint: `http://127.0.0.1:${port}/mcp` }, { waitMs: 30_000 });
+    const command = { command: process.execPath, args: [program, `--era=${era}`] };
+    await gateway.register(`stdio-${era}`, command, { waitMs: 30_000 });
+  }
+});
+test.after(async () => {
+  await (await started).close();
+  for (const server of servers) server.close();
+});
+
+const TYPES = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
+const MODERN = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
+
+/** Posts the text of a message to the MCP endpoint; gives the text of what is answered. */
+async function post(
+  app: AppFixture,
+  path: string,
+  body: string,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  return app.ask('POST', path, { body, headers: { ...TYPES, ...headers } });
+}
+
+async function openSession(app: AppFixture, path: string): Promise<Record<string, string>> {
+  const params = {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'spec', version: '1' },
+  };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params });
+  const { headers } = await post(app, path, body);
+  return { 'mcp-session-id': headers.get('mcp-session-id') ?? '', 'mcp-protocol-version': '2025-11-25' };
+}
+
+/** Calls a tool with the text of its arguments, and gives the text of the answer. */
+type Way = (app: AppFixture, template: string, tool: string, args: string) => Promise<string>;
+
+const rest: Way = async (app, template, name, args) =>
+  (
+    await app.ask('POST', `/mcp/${template}/tools/call`, {
+      body: `{"name":"${name}","arguments":${args}}`,
+      headers: TYPES,
+    })
+  ).text;
+
+const byServer: Way = async (app, template, name, args) => {
+  const [id = ''] = app.gateway
+    .servers()
+    .filter((server) => server.definition.template === template)
+    .map((server) => server.definition.serverId);
+  const body = `{"server_id":"${id}","tool_name":"${name}","arguments":${args}}`;
+  return (await app.ask('POST', '/tools/call', { body, headers: TYPES })).text;
+};
+
+const sessions = new Map<string, Promise<Record<string, string>>>();
+const legacyAt =
+  (pathOf: (template: string) => string, nameOf: (template: string, tool: string) => string): Way =>
+  async (app, template, tool, args) => {
+    const path = pathOf(template);
+    const session = sessions.get(path) ?? openSession(app, path);
+    sessions.set(path, session);
+    const body = `{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"name":"${nameOf(template, tool)}","arguments":${args},"_meta":{"x":12345678901234567890}}}`;
+    return (await post(app, path, body, await session)).text;
+  };
+
+const modernAt =
+  (pathOf: (template: string) => string, nameOf: (template: string, tool: string) => string): Way =>
+  async (app, template, tool, args) => {
+    const name = nameOf(template, tool);
+    const meta = JSON.stringify(MODERN).replace('{', '{"x":12345678901234567890,');
+    const body = `{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"_meta":${meta},"name":"${name}","arguments":${args}}}`;
+    const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': name };
+    return (await post(app, pathOf(template), body, headers)).text;
+  };
+
+const own = (template: string) => `/mcp/${template}`;
+const same = (_template: string, tool: string) => tool;
+const all = () => '/mcp';
+const joined = (template: string, tool: string) => `${template}__${tool}`;
+const WAYS: Readonly<Record<string, Way>> = {
+  rest,
+  'by server': byServer,
+  'a legacy client': legacyAt(own, same),
+  'a modern client': modernAt(own, same),
+  'a legacy client of all templates': legacyAt(all, joined),
+  'a modern client of all templates': modernAt(all, joined),
+};
+
+/** JSON texts that a parser would not write again as they are. */
+const NUMBERS = fc.oneof(
+  fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }).map(String),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).map(String),
+  fc.constantFrom('1e400', '-0', '1.0', '-0.0', '1E5', '0.10', '9223372036854775807', '1e-400'),
+);
+const STRINGS = fc.oneof(
+  fc.string({ unit: 'grapheme' }).map((text) => JSON.stringify(text)),
+  fc.constantFrom('"\\u00e9"', '"\\/"', '"\\ud83d\\ude00"', '"\\\\\\""', '"}{\\"]["'),
+);
+const JSON_TEXTS = fc.letrec<{ value: string; list: string; object: string }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    NUMBERS,
+    STRINGS,
+    fc.constantFrom('true', 'null'),
+    tie('list'),
+    tie('object'),
+  ),
+  list: fc.array(tie('value'), { maxLength: 4 }).map((items) => `[${items.join(' ,')}]`),
+  object: fc
+    .array(fc.tuple(fc.oneof(STRINGS, fc.constant('"same"')), tie('value')), { maxLength: 4 })
+    .map((fields) => `{${fields.map(([key, value]) => `${key}: ${value}`).join()}}`),
+})).object;
+
+/** The message that arrived at the backend. */
+function arrived(text: string): string {
+  const [, data = text] = /^data: (.*)$/m.exec(text) ?? [];
+  const answered = JSON.parse(data);
+  return String(Object(answered.result ?? answered).content?.[0]?.text);
+}
+
+for (const [what, way] of Object.entries(WAYS)) {
+  test(`passes arguments of ${what} as they are`, async () => {
+    const app = await started;
+    await fc.assert(
+      fc.asyncProperty(JSON_TEXTS, fc.constantFrom(...TEMPLATES), async (args, template) => {
+        const answer = await way(app, template, 'raw', args);
+        const message = arrived(answer);
+        assert.ok(message.includes(`"arguments":${args}`), `${args}\n${answer}`);
+        if (what.includes('client')) {
+          assert.ok(message.includes('"x":12345678901234567890'), message);
+          assert.match(answer, /"id":9007199254740993[,}]/);
+        }
+        assert.ok(answer.includes(`"structuredContent":${ODD_JSON}`), answer);
+      }),
+      { numRuns: 40, endOnFailure: true },
+    );
+  });
+
+  test(`keeps the numbers of an error for ${what}`, async () => {
+    const app = await started;
+    for (const template of TEMPLATES) {
+      const answer = await way(app, template, FAILS, '{}');
+      assert.match(answer, /"data":\{"big":\[1234567890123456789,-0,100\],"twice":"é"\}/);
+    }
+  });
+}
+
+test('refuses ids of two requests in a batch that are the same beyond 2^53, and serves those that differ there', async () => {
+  const app = await started;
+  const version = '2025-03-26';
+  const params = { protocolVersion: version, capabilities: {}, clientInfo: { name: 'spec', version: '1' } };
+  const opened = await post(
+    app,
+    own('stdio-legacy'),
+    JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }),
+  );
+  const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
+  const batch = (...ids: string[]) =>
+    `[${ids.map((id) => `{"jsonrpc":"2.0","id":${id},"method":"tools/list"}`)}]`;
+  const good = await post(app, own('stdio-legacy'), batch('9007199254740992', '9007199254740993'), session);
+  for (const id of ['9007199254740992', '9007199254740993'])
+    assert.match(good.text, new RegExp(`"id":${id}[,}]`));
+  const bad = await post(app, own('stdio-legacy'), batch('9007199254740993', '9007199254740993'), session);
+  assert.is(bad.status, 400);
+});
+
+test.run();
