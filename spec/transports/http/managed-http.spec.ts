@@ -10,6 +10,7 @@ import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { isJsonObject } from '../../../src/domain/json.ts';
+import { PASS_ENV } from '../../../src/domain/pass-env.ts';
 import { http } from '../../../src/transports/http/http.ts';
 import { openHttp } from '../../../src/transports/http/http-transport.ts';
 import { type OpenEndpoint, openManaged } from '../../../src/transports/http/managed-http.ts';
@@ -87,7 +88,7 @@ test('starts the program, tells it its port, and stops it in the end', async () 
     const env = JSON.parse(textOf(events[0]));
     assert.match(env.PORT, /^\d+$/);
     // Node hands NODE_V8_COVERAGE to every child by itself while coverage is measured.
-    const known = ['PATH', 'HOME', 'LANG', 'PORT', 'NODE_V8_COVERAGE'];
+    const known = ['PATH', 'HOME', 'LANG', 'PORT', 'NODE_V8_COVERAGE', ...PASS_ENV];
     assert.equal(
       Object.keys(env).filter((name) => !known.includes(name)),
       [],
