@@ -35,16 +35,17 @@ test('counts down, refuses what is too much, and starts anew after an hour from 
   assert.equal(limiter.take(ada), { limit: 3, remaining: 2, resetAtSeconds: resetAtSeconds + 3_600 });
 });
 
-test('takes several at once, all of which count when they are too many, and looks without counting', () => {
+test('takes several at once, none of which count when they are too many, and looks without counting', () => {
   const limiter = createRateLimiter({ now: Date.now });
   const ada = principal('ada', 5);
   const resetAtSeconds = (startMs + hourMs) / 1000;
   assert.equal(limiter.look(ada), { limit: 5, remaining: 5, resetAtSeconds });
   assert.equal(limiter.take(ada, 3), { limit: 5, remaining: 2, resetAtSeconds });
   assert.equal(limiter.look(ada), { limit: 5, remaining: 2, resetAtSeconds });
-  const refused = { limit: 5, remaining: 0, resetAtSeconds, retryAfterSeconds: 3_600 };
-  assert.equal(limiter.take(ada, 3), refused);
-  assert.equal(limiter.look(ada), refused);
+  const left = { limit: 5, remaining: 2, resetAtSeconds };
+  assert.equal(limiter.take(ada, 3), { ...left, retryAfterSeconds: 3_600 });
+  assert.equal(limiter.look(ada), left);
+  assert.equal(limiter.take(ada, 2), { ...left, remaining: 0 });
   assert.is(limiter.look(principal('admin')), undefined);
 });
 
@@ -69,6 +70,22 @@ test('who has no limit is never counted', async () => {
   await limiter.take(principal('ada', 5), 4);
   assert.is(limiter.look(principal('ada', 5)), undefined);
   assert.equal(asked, ['ada 1', 'ada 4']);
+});
+
+test('takes back together what was counted together and is too much', async () => {
+  let count = 0;
+  const shared: SharedCounter = {
+    add: async (_, added) => {
+      count += added;
+      return { count, endsInMs: 500 };
+    },
+    close: () => undefined,
+  };
+  const limiter = createRateLimiter({ shared, now: Date.now });
+  const ada = principal('ada', 5);
+  await limiter.take(ada, 3);
+  const { remaining, retryAfterSeconds } = await limiter.take(ada, 3);
+  assert.equal([remaining, retryAfterSeconds, count], [2, 1, 3]);
 });
 
 test('counts here what cannot be counted together', async () => {

@@ -11,7 +11,7 @@ const REMEMBERED_PRINCIPALS = 50_000;
 
 /** Counts that other nodes see; undefined when they cannot be reached, which takes a bounded time at most. */
 export interface SharedCounter {
-  /** Adds so many. */
+  /** Adds so many; fewer than none takes a count back. */
   add(key: string, count: number): Promise<Window | undefined>;
   close(): void;
 }
@@ -27,17 +27,19 @@ export function createRateLimiter({ shared, now }: RateLimiterOptions): RateLimi
   const own = new HourlyCount(REMEMBERED_PRINCIPALS);
   const countedHere = (id: string, limit: number, count: number): RateLimit => {
     const nowMs = now();
-    return limitOf(own.add(id, nowMs, count), limit, nowMs);
+    const window = own.add(id, nowMs, count);
+    if (window.count > limit) own.add(id, nowMs, -count); // what is refused uses up nothing
+    return limitOf(window, limit, nowMs, count);
   };
   return {
     take: ({ id, hourlyLimit: limit }: Principal, count = 1) => {
       if (limit === undefined) return limitOf(NOTHING_COUNTED, Number.POSITIVE_INFINITY, now());
       if (shared === undefined) return countedHere(id, limit, count);
-      return shared
-        .add(id, count)
-        .then((window) =>
-          window === undefined ? countedHere(id, limit, count) : limitOf(window, limit, now()),
-        );
+      return shared.add(id, count).then((window) => {
+        if (window === undefined) return countedHere(id, limit, count);
+        if (window.count > limit) void shared.add(id, -count); // it never rejects
+        return limitOf(window, limit, now(), count);
+      });
     },
     look: ({ id, hourlyLimit: limit }: Principal) => {
       if (limit === undefined || shared !== undefined) return undefined;
@@ -49,10 +51,11 @@ export function createRateLimiter({ shared, now }: RateLimiterOptions): RateLimi
 
 const NOTHING_COUNTED: Window = { count: 0, endsInMs: 0 };
 
-function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number): RateLimit {
+/** `added`: so many of the count are new, and taken back when they are too many. */
+function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number, added = 0): RateLimit {
   const facts = {
     limit,
-    remaining: Math.max(0, limit - count),
+    remaining: Math.max(0, limit - (count <= limit ? count : count - added)),
     resetAtSeconds: Math.ceil((nowMs + endsInMs) / 1000),
   };
   return count <= limit ? facts : { ...facts, retryAfterSeconds: Math.max(1, Math.ceil(endsInMs / 1000)) };

@@ -96,7 +96,7 @@ test('a batch is refused as a whole', async () => {
   for (const row of rows) assert.equal(await post(row).done, NO_MESSAGE);
   assert.equal(charges, [1]);
   assert.equal(await post([request(1, 'tools/call'), request('busy', 'tools/call')]).done, NO_MESSAGE);
-  assert.equal([session.exchanges.length, endpoint.conversations], [1, 1]);
+  assert.equal([session.exchanges.length, endpoint.conversations, charges], [1, 1, [1]]);
 });
 
 test('other revisions have none', async () => {

@@ -146,6 +146,8 @@ export class LegacyEndpoint {
     if (!hasBatches(versionOf(session)))
       throw invalidRequest('an array; batches are for revision 2025-03-26 only');
     const messages = readBatch(parsed);
+    const conversation = this.#conversations.find(session.id);
+    for (const { id } of requestsOf(messages)) conversation?.check(id); // before it is counted
     const charged = requestsOf(messages).filter(({ method }) => method !== 'ping').length;
     return after(charged === 0 ? undefined : request.charge(charged), () =>
       this.#callAll(messages, session, request, reply, backends),
