@@ -74,6 +74,14 @@ export function parkedCallsFull(most: number): GatewayError {
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }
 
+/** The caller has as many open streams of `subscriptions/listen` as one caller may have, or all callers together have. */
+export function listenLimit(most: number, isShare: boolean): GatewayError {
+  const message = isShare
+    ? `You have ${most} open subscriptions, which is the most that one caller may have.`
+    : `All ${most} subscriptions are open that there may be.`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
+}
+
 /** Nobody is asked for a task whose instance is not known here: others are being looked for already. */
 export function tooManySearches(): GatewayError {
   return new GatewayError('QUEUE_FULL', 'Too many tasks are being looked for.', {

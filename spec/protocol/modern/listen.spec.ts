@@ -1,4 +1,5 @@
 import * as assert from 'uvu/assert';
+import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { suite } from '../../helpers/suite.ts';
 import { KEY, modernStage, nestedTooDeeply, outcomeOf, SERVER_INFO } from './modern-stage.ts';
 
@@ -114,16 +115,22 @@ test('drops what cannot be written, tells of it, and goes on', async () => {
   );
 });
 
-test('refuses what is no filter, and a 65th stream of one owner', async () => {
+test('refuses what is no filter, and more streams of one owner than his share, unless nobody can be told apart', async () => {
   const stage = modernStage();
   const listen = (owner: string) => stage.send('subscriptions/listen', { notifications }, { owner });
   assert.is(outcomeOf(await stage.send('subscriptions/listen', {})), '200 -32602');
   const first = await listen('ann');
-  for (let number = 1; number < 64; number += 1) await listen('ann');
-  assert.is(outcomeOf(await listen('ann')), '200 -32603');
+  for (let number = 1; number < 2_500; number += 1) await listen('ann');
+  const refused = await listen('ann');
+  assert.equal(
+    [outcomeOf(refused), Object(refused.message.error).data?.error_code],
+    ['429 429', 'QUEUE_FULL'],
+  );
   assert.is((await listen('bob')).events.isEnded, false);
   first.lose();
   assert.is((await listen('ann')).events.isEnded, false);
+  for (let number = 0; number < 2_501; number += 1)
+    assert.is((await listen(ANONYMOUS.id)).events.isEnded, false);
 });
 
 test.run();

@@ -3,22 +3,23 @@
 // Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
 import type { Subscription } from 'rxjs';
+import { ANONYMOUS } from '../../domain/account.ts';
 import type { ServerNotification } from '../../domain/client.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
-import { idValue, RPC } from '../../domain/jsonrpc.ts';
+import { idValue } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { META } from '../../domain/mcp.ts';
 import type { Pace } from '../../domain/pace.ts';
+import { listenLimit } from '../../domain/session-errors.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { notificationMessage, resultMessage } from '../envelope.ts';
 import type { FaultListener } from '../fault-listener.ts';
-import { RpcFailure } from '../rpc-failure.ts';
 import { type Granted, grant, isGranted } from './listen-filter.ts';
 import type { ModernCall } from './modern-call.ts';
 
-/** Open streams of one owner, and of all. */
-const MOST_OF_OWNER = 64;
+/** Open streams of all owners, and of one; while authentication is off all callers are one, who may have all of them. */
 const MOST_OF_ALL = 10_000;
+const MOST_OF_OWNER = MOST_OF_ALL * LIMITS.ownerShare;
 
 /** What this server can tell of, and who it is. */
 export interface ListenFacts {
@@ -31,6 +32,8 @@ export class Listens {
   readonly #onFault: FaultListener;
   readonly #pace: Pace;
   readonly #open = new Set<Listen>();
+  /** How many each owner has. */
+  readonly #ofOwner = new Map<string, number>();
 
   /** `onFault` hears of a message that could not be written, and was left out. */
   constructor(onFault: FaultListener, pace: Pace) {
@@ -45,16 +48,20 @@ export class Listens {
 
   /**
    * Answers `subscriptions/listen`: acknowledges what will be told, then tells it. Nothing that can be told: it ends at
-   * once. Throws RpcFailure: -32602 for a filter that is none, -32603 when too many are open.
+   * once. Throws RpcFailure: -32602 for a filter that is none; QUEUE_FULL when too many are open.
    */
   open(call: ModernCall, reply: McpReply, facts: ListenFacts): void {
     const granted = grant(call.params, facts.capabilities);
-    this.#checkRoom(call.owner.id);
+    const { id } = call.owner;
+    this.#checkRoom(id);
     const listen = new Listen(call, granted, reply.stream(), facts.serverInfo, {
-      ended: () => this.#open.delete(listen),
+      ended: () => {
+        if (this.#open.delete(listen)) this.#count(id, -1);
+      },
       onFault: this.#onFault,
     });
     this.#open.add(listen);
+    this.#count(id, 1);
     reply.onGone(() => listen.leave());
     listen.start();
   }
@@ -65,9 +72,15 @@ export class Listens {
   }
 
   #checkRoom(ownerId: string): void {
-    const ofOwner = [...this.#open].filter((listen) => listen.ownerId === ownerId).length;
-    if (ofOwner < MOST_OF_OWNER && this.#open.size < MOST_OF_ALL) return;
-    throw new RpcFailure(200, { code: RPC.internalError, message: 'Subscription limit reached' });
+    if (this.#open.size >= MOST_OF_ALL) throw listenLimit(MOST_OF_ALL, false);
+    const hasShare = ownerId === ANONYMOUS.id || (this.#ofOwner.get(ownerId) ?? 0) < MOST_OF_OWNER;
+    if (!hasShare) throw listenLimit(MOST_OF_OWNER, true);
+  }
+
+  #count(ownerId: string, difference: 1 | -1): void {
+    const count = (this.#ofOwner.get(ownerId) ?? 0) + difference;
+    if (count > 0) this.#ofOwner.set(ownerId, count);
+    else this.#ofOwner.delete(ownerId);
   }
 }
 
@@ -78,7 +91,6 @@ interface ListenHost {
 }
 
 class Listen {
-  readonly ownerId: string;
   readonly #call: ModernCall;
   readonly #granted: Granted;
   readonly #stream: McpStream;
@@ -94,7 +106,6 @@ class Listen {
     serverInfo: JsonObject,
     host: ListenHost,
   ) {
-    this.ownerId = call.owner.id;
     this.#call = call;
     this.#granted = granted;
     this.#stream = stream;
