@@ -3,6 +3,7 @@
 
 import { type ErrorFacts, GatewayError } from './errors.ts';
 import type { ExchangeRequest } from './exchange.ts';
+import { fieldValue, isJsonObject, type JsonObject } from './json.ts';
 import { type JsonRpcError, RPC } from './jsonrpc.ts';
 import { validationFailed } from './request-errors.ts';
 
@@ -27,17 +28,41 @@ export function errorOfAnswer(request: ExchangeRequest, error: JsonRpcError, isL
       if (isInvalid)
         return isListed ? promptArgumentsRefused(error) : promptNotFound(String(params?.name), error);
       break;
+    case 'completion/complete':
+      if (needsList(request, error) && !isListed) return promptNotFound(String(promptOf(request)), error);
+      break;
   }
   return toolExecutionFailed(method, { backendError: error });
 }
 
 /**
- * True when the answer alone does not tell: -32602 to `prompts/get` means that there is no such prompt, or that its
- * arguments are wrong, and only the list of prompts knows which. Source: MCP 2025-11-25 server/prompts#error-handling.
+ * True when the answer alone does not tell: -32602 to a request about a prompt means that there is no such prompt, or that
+ * something else is wrong, and only the list of prompts knows which. Source: MCP 2025-11-25 server/prompts#error-handling,
+ * server/utilities/completion#error-handling.
  */
-export function needsList({ method }: ExchangeRequest, error: JsonRpcError): boolean {
-  return method === 'prompts/get' && error.code === RPC.invalidParams;
+export function needsList(request: ExchangeRequest, error: JsonRpcError): boolean {
+  return error.code === RPC.invalidParams && promptOf(request) !== undefined;
 }
+
+/** The name of the prompt that a request is about; undefined where it is about none. */
+export function promptOf({ method, params }: ExchangeRequest): unknown {
+  if (method === 'prompts/get') return params?.name;
+  const ref = method === 'completion/complete' ? fieldValue(params?.ref) : undefined;
+  return isJsonObject(ref) && ref.type === 'ref/prompt' ? ref.name : undefined;
+}
+
+/**
+ * The refusal of a tool's arguments that a result tells: servers on the official SDKs answer with `isError` and a text. A
+ * tool that the server does not know, or has disabled, is told in the same way, and is not meant.
+ */
+export function refusedArguments(result: JsonObject): JsonRpcError | undefined {
+  const [first] = Array.isArray(result.content) ? result.content : [];
+  const text = isJsonObject(first) && typeof first.text === 'string' ? first.text : '';
+  if (result.isError !== true || !ARGUMENTS_REFUSED.test(text)) return undefined;
+  return { code: RPC.invalidParams, message: text };
+}
+
+const ARGUMENTS_REFUSED = /^MCP error -32602: (?!Tool \S+ (?:not found|disabled)$)/;
 
 export function resourceNotFound(uri: string, backendError?: JsonRpcError): GatewayError {
   // Only the code of its own says that nothing else can be wrong: with any other the backend's words are worth repeating.

@@ -74,6 +74,23 @@ test('complete an argument', async () => {
   assert.is(headers.get('x-instance-id'), 'one');
 });
 
+test('are 404 when there is no prompt to complete an argument of', async () => {
+  const { serve } = await started;
+  await serve('choosy', 'choosy-1', ({ method }) => {
+    if (method === 'prompts/list') return { prompts: [{ name: 'greet' }] };
+    throw { code: -32602, message: 'no' };
+  });
+  const complete = async (ref: object) => {
+    const { status, body } = await ask('POST', '/mcp/choosy/completion/complete', {
+      body: { ...completion, ref },
+    });
+    return [status, body.error_code];
+  };
+  assert.equal(await complete({ type: 'ref/prompt', name: 'nope' }), [404, 'PROMPT_NOT_FOUND']);
+  assert.equal(await complete({ type: 'ref/prompt', name: 'greet' }), [500, 'TOOL_EXECUTION_FAILED']);
+  assert.equal(await complete({ type: 'ref/resource', uri: 'a://{b}' }), [500, 'TOOL_EXECUTION_FAILED']);
+});
+
 test('are 500 with the backend error when a server cannot complete', async () => {
   const { status, body } = await ask('POST', '/mcp/bare/completion/complete', { body: completion });
   assert.equal([status, body.error_code], [500, 'TOOL_EXECUTION_FAILED']);

@@ -52,6 +52,28 @@ test('answers a result that is an error with 500, and the result', async () => {
   assert.is(headers.get('x-instance-id'), 'one');
 });
 
+test('answers 400 when a result says in the words of the SDKs that the arguments are wrong', async () => {
+  const app = await started;
+  const refusal = 'Input validation error: Invalid arguments for tool echo: Expected string, received number';
+  const texts: Record<string, string> = {
+    echo: `MCP error -32602: ${refusal}`,
+    gone: 'MCP error -32602: Tool gone not found',
+    broken: 'MCP error -32603: MCP error -32602: x',
+  };
+  await app.serve('sdk', 'sdk-1', ({ method, params }) => {
+    if (method !== 'tools/call')
+      return { tools: Object.keys(texts).map((name) => ({ name, inputSchema: {} })) };
+    return { isError: true, content: [{ type: 'text', text: texts[String(params?.name)] ?? '' }] };
+  });
+  const { status, body } = await call('sdk-1', 'echo', { arguments: { message: 7 } });
+  assert.equal([status, body.error_code], [400, 'INVALID_TOOL_ARGUMENTS']);
+  assert.equal(body.backend_error, { code: -32602, message: texts.echo });
+  for (const tool of ['gone', 'broken']) {
+    const other = await call('sdk-1', tool);
+    assert.equal([other.status, other.body.error_code], [500, 'TOOL_EXECUTION_FAILED']);
+  }
+});
+
 test('answers an error of the server by what it means', async () => {
   const internal = await call('one', 'error', { arguments: { code: -32603 } });
   assert.equal([internal.status, internal.body.error_code], [500, 'TOOL_EXECUTION_FAILED']);

@@ -2,7 +2,7 @@
 // a backend means. How a request finds its instance is dispatcher.ts.
 
 import type { Observable } from 'rxjs';
-import { errorOfAnswer, needsList } from '../../domain/answer-errors.ts';
+import { errorOfAnswer, needsList, promptOf } from '../../domain/answer-errors.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { atInstance } from '../../domain/failures.ts';
@@ -90,10 +90,10 @@ export class Requests {
   }
 
   /** True also when the list cannot be had: nobody then knows better than the backend, who blamed the arguments. */
-  async #lists(template: string, { params }: ExchangeRequest, options: RequestOptions): Promise<boolean> {
+  async #lists(template: string, request: ExchangeRequest, options: RequestOptions): Promise<boolean> {
     try {
       const { items } = await this.list(template, 'prompts', options);
-      return items.some(({ name }) => name === params?.name);
+      return items.some(({ name }) => name === promptOf(request));
     } catch {
       return true;
     }

@@ -80,7 +80,7 @@ export const promptRoutes: readonly Route[] = [
         body: Type.Object({ completion: AnyObject }),
       },
     },
-    errors: FROM_BACKEND,
+    errors: [...FROM_BACKEND, 'PROMPT_NOT_FOUND'],
     handler: ({ params, fields, request }, { gateway }) =>
       exchangeReply(gateway, params.template, { method: 'completion/complete', params: fields }, request),
   }),

@@ -2,8 +2,9 @@
 // becomes of a result that is an error.
 
 import Type from 'typebox';
-import { toolExecutionFailed } from '../../domain/answer-errors.ts';
+import { invalidToolArguments, refusedArguments, toolExecutionFailed } from '../../domain/answer-errors.ts';
 import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { GatewayError } from '../../domain/errors.ts';
 import { atInstance } from '../../domain/failures.ts';
 import { isJsonObject, type JsonText } from '../../domain/json.ts';
 import { resultReply } from '../exchange-reply.ts';
@@ -43,10 +44,17 @@ export const serverToolRoutes: readonly Route[] = [
     handler: ({ body, fields, principal, request }, { gateway }) => {
       const { server_id, tool_name } = body;
       const { template, id: instanceId } = visibleServer(gateway, principal, server_id).definition;
-      const call = { method: 'tools/call', params: { name: tool_name, arguments: fields.arguments ?? {} } };
+      const { callerId } = request;
+      const toolArguments = fields.arguments ?? {};
+      const call = {
+        method: 'tools/call',
+        params: { name: tool_name, arguments: toolArguments },
+        ...(callerId === undefined ? {} : { caller: callerId }),
+      };
       const startMs = performance.now();
       const replyOf = (result: JsonText): Reply => {
-        if (isErrorResult(result)) throw atInstance(toolExecutionFailed(tool_name, { result }), instanceId);
+        const failure = failureOf(tool_name, result);
+        if (failure !== undefined) throw atInstance(failure, instanceId);
         const execution_time_ms = rounded(performance.now() - startMs, 3);
         const others = JSON.stringify({ server_id, tool_name, execution_time_ms });
         const parts = ['{"result":', result.bytes, `,${others.slice(1)}`];
@@ -57,10 +65,18 @@ export const serverToolRoutes: readonly Route[] = [
   }),
 ];
 
+/** What a result says of a call that failed; undefined for one that succeeded. */
+function failureOf(tool: string, result: JsonText): GatewayError | undefined {
+  const value = valueOf(result);
+  if (!isJsonObject(value) || value.isError !== true) return undefined;
+  const refused = refusedArguments(value);
+  return refused === undefined ? toolExecutionFailed(tool, { result }) : invalidToolArguments(tool, refused);
+}
+
 /** A transport may have taken a result without proof that it is JSON. */
-function isErrorResult(result: JsonText): boolean {
+function valueOf(result: JsonText): unknown {
   try {
-    return isJsonObject(result.value) && result.value.isError === true;
+    return result.value;
   } catch (cause) {
     throw backendUnavailable('its answer is not JSON', { delivered: 'yes', cause });
   }
