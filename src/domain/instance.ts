@@ -134,4 +134,6 @@ export interface InstanceSnapshot {
   readonly stderr: readonly string[];
   /** Lines on standard output, or messages, that were no JSON-RPC. */
   readonly strayMessages: number;
+  /** While it is connected: the transport that its server was found to speak, where that is not the registered one. */
+  readonly foundTransport?: TransportKind;
 }

@@ -2,10 +2,12 @@
 // marked with `…` was waited for in vain: that is what takes time. Everything else is as fast as the server.
 
 import * as assert from 'uvu/assert';
+import { http } from '../../../src/transports/http/http.ts';
 import { sse } from '../../../src/transports/sse/sse.ts';
 import type { OpeningMemory } from '../../../src/transports/transport.ts';
 import { startSseServer } from '../../fixtures/sse-server.ts';
 import { suite } from '../../helpers/suite.ts';
+import { withRawServer } from '../raw-server.ts';
 import {
   type Answer,
   cut,
@@ -74,7 +76,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   },
   'a server of the older transport': {
     manners: { otherwise: status(404, 'Cannot POST /sse') },
-    outcome: /HTTP 404 \(if it speaks the older HTTP\+SSE, register it with transport: "sse"\)/,
+    outcome: /POST \/sse was answered with HTTP 404/,
     first: [D, I, 'ping', 'tools/list'],
     path: '/sse',
   },
@@ -136,6 +138,34 @@ test('a server of the older transport, registered as one: a stream and 2 request
   } finally {
     await server.close();
   }
+});
+
+test('a server of the older transport, registered without saying so: it is found out at its URL, and nowhere else', async () => {
+  const server = await startSseServer();
+  try {
+    const transport = await http.open(httpDefinition(server.url), openOptions());
+    assert.is(transport.kind, 'sse');
+    await transport.close();
+    const { pathname } = new URL(server.url);
+    const tried = server.requests.slice(0, 5).map(({ verb, path }) => `${verb} ${path}`);
+    assert.equal(tried, [...Array.from({ length: 4 }, () => `POST ${pathname}`), `GET ${pathname}`]);
+  } finally {
+    await server.close();
+  }
+});
+
+test('a server of neither transport: one GET more, and the reason names both at a path for the older one', async () => {
+  const asked: string[] = [];
+  const refuse = async (...[request, response]: Parameters<Parameters<typeof withRawServer>[0]>) => {
+    asked.push(String(request.method));
+    response.writeHead(405).end();
+  };
+  await withRawServer(refuse, async ({ url }) => {
+    const failing = http.open(httpDefinition(String(new URL('/sse', url))), openOptions());
+    const { message } = await failing.catch((thrown: unknown) => Object(thrown));
+    assert.match(message, /POST \/sse was answered with HTTP 405.*; as HTTP\+SSE: .*405/);
+    assert.equal(asked, ['POST', 'POST', 'POST', 'POST', 'GET']);
+  });
 });
 
 test('a server that answers nothing at all: the whole time for the handshake, with both questions open', () =>

@@ -68,6 +68,7 @@ export function snapshotOf(
     pid: facts?.pid ?? null,
     stderr: facts?.stderr ?? stderr,
     strayMessages: facts?.strayMessages ?? 0,
+    ...(link?.transport === 'sse' && definition.transport === 'http' ? { foundTransport: 'sse' } : {}),
   };
 }
 

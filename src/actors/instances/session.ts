@@ -18,7 +18,7 @@ import type { ServerMessage } from '../../domain/client.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
 import { reasonOf } from '../../domain/failures.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
+import type { InstanceDefinition, TransportKind } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ListField, Peer, Tool } from '../../domain/mcp.ts';
@@ -33,6 +33,8 @@ import { ToolCache } from './tool-cache.ts';
 
 /** An open session as its instance sees it. */
 export interface SessionLink {
+  /** How the backend is spoken to, which an endpoint may have settled. Undefined: as it is registered. */
+  readonly transport?: TransportKind | undefined;
   readonly peer: Peer;
   readonly tools: ToolCache;
   /** As in Transport. */
@@ -183,6 +185,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
 
   function linkOf(opened: Transport): SessionLink {
     return {
+      transport: opened.kind,
       peer: opened.peer,
       tools: new ToolCache(
         () => listTools(opened),

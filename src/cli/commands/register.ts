@@ -24,7 +24,8 @@ export const register: CommandDefinition = {
     },
     {
       flags: '--transport <kind>',
-      description: 'How the endpoint is spoken to: http, or sse for the older HTTP+SSE; default http',
+      description:
+        'How the endpoint is spoken to: http, or sse for the older HTTP+SSE; default: what it answers to',
     },
     {
       flags: '--header <NAME=VALUE>',

@@ -89,7 +89,7 @@ function wholeRecord({ definition, snapshot, clients, warnings = [] }: Server): 
     id: definition.id,
     server_id: definition.serverId,
     template_name: definition.template,
-    transport: definition.transport,
+    transport: snapshot.foundTransport ?? definition.transport,
     endpoint: definition.endpoint ?? null,
     command: definition.command ?? null,
     args: [...definition.args],

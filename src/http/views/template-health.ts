@@ -75,7 +75,7 @@ export function instanceHealth(
     healthy: snapshot.healthy,
     status: snapshot.healthy ? 'healthy' : 'unhealthy',
     state: snapshot.state,
-    transport,
+    transport: snapshot.foundTransport ?? transport,
     in_flight: snapshot.inFlight,
     weight: snapshot.weight,
     score: rounded(snapshot.score, 1),

@@ -35,6 +35,7 @@ export class HttpHandshake implements HandshakeChannel {
   readonly #known: Era | undefined;
   #sessionId: string | undefined;
   #legacyVersion = '';
+  #initializeStatus: number | undefined;
 
   constructor(connection: HttpConnection, options: HttpHandshakeOptions) {
     this.#connection = connection;
@@ -49,6 +50,11 @@ export class HttpHandshake implements HandshakeChannel {
     return this.#sessionId;
   }
 
+  /** The status with which `initialize` was refused, if it was. */
+  get initializeStatus(): number | undefined {
+    return this.#initializeStatus;
+  }
+
   /** `patience` ends the wait for this answer, too. */
   async request(request: ExchangeRequest, era: Era, patience?: AbortSignal): Promise<HandshakeAnswer> {
     const id = this.#connection.nextId();
@@ -59,6 +65,7 @@ export class HttpHandshake implements HandshakeChannel {
     const { method } = request;
     const asked = await ask((answer) => this.#connection.post(body, headers, answer), { id, method }, signal);
     if (asked.kind !== 'answered') {
+      if (asked.kind === 'refused' && method === 'initialize') this.#initializeStatus = asked.status;
       if (signal.aborted && !this.#signal.aborted) return this.#silence(method);
       return this.#explain(asked, era);
     }
@@ -119,7 +126,7 @@ export class HttpHandshake implements HandshakeChannel {
     if (ending.kind === 'refused') {
       const { status, error } = ending;
       if (this.#isFailure(ending)) throw answeredStatus(status);
-      return error ?? none(refusedAt(this.#connection.path, status));
+      return error ?? none(`POST ${this.#connection.path} was answered with HTTP ${status}`);
     }
     // Whatever a server says to a method of another era, asking in its own era may still succeed.
     if (era === 'modern' || this.#known === 'modern')
@@ -135,14 +142,6 @@ export class HttpHandshake implements HandshakeChannel {
 }
 
 const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 403, 407, 429, 502, 503, 504]);
-
-/** The path that the older transport has everywhere says what was forgotten, and nobody else is asked. */
-function refusedAt(path: string, status: number): string {
-  const said = `POST ${path} was answered with HTTP ${status}`;
-  return /\/sse\/?$/.test(path)
-    ? `${said} (if it speaks the older HTTP+SSE, register it with transport: "sse")`
-    : said;
-}
 
 function none(lack: string): HandshakeAnswer {
   return { kind: 'none', lack };

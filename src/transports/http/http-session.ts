@@ -55,6 +55,7 @@ export class HttpSession {
   readonly #options: SessionOptions;
   #agreement: Agreement = NOTHING_AGREED;
   #epoch = 0;
+  #initializeStatus: number | undefined;
   #courtesies = 0;
   #isClosed = false;
   /** Ends the handshake that is under way. */
@@ -75,6 +76,11 @@ export class HttpSession {
   /** Whether the backend keeps a session for us. */
   get hasSession(): boolean {
     return this.#agreement.sessionId !== undefined;
+  }
+
+  /** The status with which a backend refused `initialize` that could not be opened for it. */
+  get initializeStatus(): number | undefined {
+    return this.#initializeStatus;
   }
 
   /** Counts handshakes: tells a call whether the session it was sent in is still the present one. */
@@ -105,6 +111,7 @@ export class HttpSession {
       if (peer.era !== 'legacy') this.#disown(channel.sessionId);
       this.#agree(peer, channel.sessionId);
     } catch (thrown) {
+      this.#initializeStatus = channel.initializeStatus;
       this.#disown(channel.sessionId);
       throw thrown;
     } finally {

@@ -13,6 +13,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { Pace } from '../../domain/pace.ts';
 import type { ClientInfo } from '../era.ts';
+import { isRefusal } from '../handshake.ts';
 import type { Closed, OmittedTool, OpenOptions, Transport, TransportFacts, Upstream } from '../transport.ts';
 import { Goodbyes } from './goodbyes.ts';
 import { HttpConnection } from './http-connection.ts';
@@ -28,6 +29,11 @@ interface Options extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'm
   readonly pace: Pace;
 }
 
+interface Refusable {
+  /** Hears with which status a backend that answers refused `initialize`, when that was all there is to try. */
+  readonly onRefused?: (status: number) => void;
+}
+
 /**
  * Connects to the endpoint of a definition and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`;
  * nothing is left open after a rejection. `patienceMs`: see SessionOptions.
@@ -35,19 +41,21 @@ interface Options extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'm
 export async function openHttp(
   definition: InstanceDefinition,
   options: OpenOptions,
-  { patienceMs }: Pick<SessionOptions, 'patienceMs'> = {},
+  { patienceMs, onRefused }: Pick<SessionOptions, 'patienceMs'> & Refusable = {},
 ): Promise<HttpTransport> {
   const { client, deniedNetworks, handshakeTimeoutMs, memory, pace = new Pace() } = options;
   const { endpoint = '', headers } = definition;
   let connection: HttpConnection | undefined;
+  let session: HttpSession | undefined;
   try {
     connection = new HttpConnection({ endpoint, headers, deniedNetworks });
-    const session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, patienceMs });
+    session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, patienceMs });
     await openSession(session, options.signal, handshakeTimeoutMs, pace);
     return new HttpTransport(connection, session, { client, handshakeTimeoutMs, memory, pace });
   } catch (thrown) {
     await connection?.destroy();
     if (options.signal.aborted) throw openingCalledOff(thrown);
+    if (session?.initializeStatus !== undefined && isRefusal(thrown)) onRefused?.(session.initializeStatus);
     throw thrown instanceof GatewayError ? thrown : undelivered('its endpoint cannot be used', thrown);
   }
 }

@@ -17,7 +17,7 @@ import { type HandshakeChannel, shakeHands } from '../handshake.ts';
 import { HttpConnection } from '../http/http-connection.ts';
 import { connectionClosed, openingCalledOff } from '../http/http-failures.ts';
 import { httpStartLine, undelivered } from '../http/http-openings.ts';
-import { openManaged } from '../http/managed-http.ts';
+import { type EndpointTransport, openManaged } from '../http/managed-http.ts';
 import type { StartLine } from '../stdio/start-line.ts';
 import type {
   Closed,
@@ -38,13 +38,21 @@ export const sse: TransportType = {
       : openManaged(definition, options, openSse),
 };
 
-async function openSse(definition: InstanceDefinition, options: OpenOptions): Promise<SseTransport> {
+/**
+ * Opens a stream at the endpoint and shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; nothing is left open
+ * then. `locatedMs`: longest wait for the path to post to. Default: that for the handshake.
+ */
+export async function openSse(
+  definition: InstanceDefinition,
+  options: OpenOptions,
+  locatedMs?: number,
+): Promise<EndpointTransport> {
   const { endpoint = '', headers } = definition;
   let connection: HttpConnection | undefined;
   try {
     connection = new HttpConnection({ endpoint, headers, deniedNetworks: options.deniedNetworks });
     const paced = { ...options, pace: options.pace ?? new Pace() };
-    const own = await openConversation(connection, paced, undefined, options.signal);
+    const own = await openConversation(connection, paced, undefined, options.signal, locatedMs);
     return new SseTransport(connection, own, paced);
   } catch (thrown) {
     await connection?.destroy();
@@ -187,6 +195,7 @@ async function openConversation(
   { client, handshakeTimeoutMs, pace }: PacedOptions,
   profile: ClientProfile | undefined,
   signal: AbortSignal,
+  locatedMs?: number,
 ): Promise<SseConversation> {
   if (signal.aborted) throw openingCalledOff();
   const channel = new SseChannel(connection, profile);
@@ -196,7 +205,7 @@ async function openConversation(
   const timer = setTimeout(pace.run, handshakeTimeoutMs, expire);
   signal.addEventListener('abort', callOff, { once: true });
   try {
-    await channel.located;
+    await locatedIn(channel, locatedMs);
     const peer = await shakeHands(overChannel(channel), { client, profile, first: 'legacy' });
     return new SseConversation(channel, peer, client);
   } catch (thrown) {
@@ -207,6 +216,17 @@ async function openConversation(
     clearTimeout(timer);
     pace.forget(expire);
     signal.removeEventListener('abort', callOff);
+  }
+}
+
+async function locatedIn(channel: SseChannel, ms: number | undefined): Promise<void> {
+  if (ms === undefined) return channel.located;
+  const reason = `it named no path for messages within ${ms / 1000} s`;
+  const timer = setTimeout(() => channel.end({ reason, expected: true }), ms);
+  try {
+    await channel.located;
+  } finally {
+    clearTimeout(timer);
   }
 }
 
