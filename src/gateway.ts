@@ -158,6 +158,11 @@ export class Gateway {
     return this.#parts.fleet.templates;
   }
 
+  /** True when the template is known. */
+  hasTemplate(template: string): boolean {
+    return this.#parts.fleet.groups.has(template);
+  }
+
   /** TEMPLATE_NOT_FOUND. Cheaper than looking at it. */
   requireTemplate(template: string): void {
     this.#parts.fleet.groups.require(template);

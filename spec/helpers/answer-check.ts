@@ -32,9 +32,11 @@ export function answerCheck(document: Node): AnswerCheck {
   return (answer) => {
     const { method, target, status } = answer;
     const path = pathOf(target);
-    const operations = paths.find(({ segments }) => fits(segments, path))?.operations;
-    if (operations === undefined) return besides(answer, NOWHERE, bodies);
-    const operation = operations[method === 'HEAD' ? 'get' : method.toLowerCase()];
+    const fitting = paths.filter(({ segments }) => fits(segments, path));
+    if (fitting.length === 0) return besides(answer, NOWHERE, bodies);
+    const name = method === 'HEAD' ? 'get' : method.toLowerCase();
+    // One path may be written in full and be a template's, too, like `/mcp/sse`.
+    const operation = fitting.find(({ operations }) => name in operations)?.operations[name];
     if (operation === undefined) return besides(answer, OTHER_METHODS, bodies);
     const described = nodeAt(asNode(operation), 'responses')[status];
     if (described === undefined) return [`the status ${status} is not documented`];

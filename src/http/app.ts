@@ -4,7 +4,7 @@
 import { channel } from 'node:diagnostics_channel';
 import type { RequestListener } from 'node:http';
 import { Router } from '@koa/router';
-import Koa from 'koa';
+import Koa, { type Next } from 'koa';
 import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
 import type { AllowedCommand } from '../domain/command-policy.ts';
@@ -110,7 +110,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const routerOf = (routes: readonly Route[]): Router<RequestState, Record<never, never>> => {
     const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
     for (const route of routes) {
-      const row = router.register(route.path, [route.method], stepsOf(route));
+      const row = router.register(route.path, [route.method], unlessTemplate(route, gateway, stepsOf(route)));
       // The router lets HEAD in wherever GET is: here it would open a stream that nobody hears.
       if (route.speaks === 'json-rpc') row.methods = row.methods.filter((method) => method !== 'HEAD');
     }
@@ -152,6 +152,21 @@ export function createStartingApp(): RequestListener {
     else refuse(context, startingReply(context.state.requestId));
   });
   return app.callback();
+}
+
+/** The steps of a route; its path may be that of a template, which is decided once per request. */
+function unlessTemplate(
+  { unlessTemplate: template }: Route,
+  gateway: Pick<Gateway, 'hasTemplate'>,
+  steps: RouteMiddleware[],
+): RouteMiddleware[] {
+  if (template === undefined) return steps;
+  return [
+    (context, next) => {
+      if (gateway.hasTemplate(template)) return next();
+      return steps.reduceRight<Next>((rest, step) => async () => step(context, rest), next)();
+    },
+  ];
 }
 
 function readerOf({ speaks, reader = 'koa-body' }: Route): NonNullable<Route['reader']> | 'bytes' {

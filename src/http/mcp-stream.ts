@@ -44,7 +44,7 @@ export class HttpMcpStream implements McpStream, KeptStream {
     return this.#response.writableLength;
   }
 
-  send({ data, id, retryMs }: McpEvent): void {
+  send({ data, id, retryMs, name }: McpEvent): void {
     if (!this.#isOpen) return;
     const response = this.#response;
     // Whoever sends looks at `unsentBytes`; this is for those who do not. One message of any size is let through.
@@ -52,7 +52,7 @@ export class HttpMcpStream implements McpStream, KeptStream {
       response.destroy();
       return;
     }
-    const head = headOf(data.length > 0, id, retryMs);
+    const head = headOf(name ?? (data.length > 0 ? 'message' : undefined), id, retryMs);
     const lines = inLines(data);
     if (typeof lines === 'string') response.write(`${head}${lines}${END}`);
     else if (lines.byteLength <= SMALL_BYTES && ASCII.test(id ?? '')) {
@@ -99,14 +99,14 @@ export class HttpMcpStream implements McpStream, KeptStream {
  * Everything in front of the data. An event without data only carries an id: it has no name, so that clients that go by
  * the name of an event alone do not take it for a message. Source: MCP 2025-11-25 basic/transports, "Sending Messages".
  */
-function headOf(hasData: boolean, id: string | undefined, retryMs: number | undefined): string {
-  const name = hasData ? 'event: message\n' : '';
+function headOf(event: string | undefined, id: string | undefined, retryMs: number | undefined): string {
+  const name = event === undefined ? '' : `event: ${event}\n`;
   const place = id === undefined ? '' : `id: ${id}\n`;
   const wait = retryMs === undefined ? '' : `retry: ${Math.round(retryMs)}\n`;
   return `${name}${place}${wait}data: `;
 }
 
-const SOLE_HEAD = headOf(true, undefined, undefined);
+const SOLE_HEAD = headOf('message', undefined, undefined);
 const SOLE_HEAD_BYTES = Buffer.from(SOLE_HEAD);
 const END_BYTES = Buffer.from(END);
 

@@ -79,6 +79,8 @@ export interface RouteFacts {
    * the words of that protocol; those of the door stay as they are. HEAD is not answered. Default: none of this.
    */
   readonly speaks?: 'json-rpc';
+  /** The path belongs to the template of that name where one is known: then another row fits it, and this one does not. */
+  readonly unlessTemplate?: string;
   /** Headers that the request may carry, for the API description: what each is for, by name. */
   readonly requestHeaders?: Readonly<Record<string, string>>;
   /** A request body as one would send it, for the API description. Default: made from the schema. */

@@ -13,11 +13,23 @@ export interface McpRequest {
   /** The template of the path; undefined for all templates of the caller. */
   readonly template: string | undefined;
   readonly principal: Principal;
+  /** Of a GET: what a client of HTTP+SSE (revision 2024-11-05) may want of this path. Default: nothing. */
+  readonly sse?: SseOpening | undefined;
+  /** Of a POST to a path for the messages of HTTP+SSE: the id of the connection that the answer goes to. */
+  readonly sseConnection?: string | undefined;
   /**
    * Counts so many JSON-RPC requests against the caller's limit. Throws, or rejects with, RATE_LIMIT_EXCEEDED. Without
    * a promise when this process counts for itself.
    */
   charge(requests: number): void | Promise<void>;
+}
+
+/** How an event stream of HTTP+SSE may be opened by a GET. */
+export interface SseOpening {
+  /** True for a path of that transport alone. At any other path the headers have to say that the client speaks it. */
+  readonly isOnly: boolean;
+  /** The path that its client is to POST messages to; the id of the connection is added as `sessionId`. */
+  readonly messagesPath: string;
 }
 
 /**
@@ -65,6 +77,8 @@ export interface McpEvent {
   readonly id?: string;
   /** Ms a client is to wait before it comes back. */
   readonly retryMs?: number;
+  /** Default: `message`, none without data. An event of another name may hold any text of one line. */
+  readonly name?: string;
 }
 
 /** The endpoint of one gateway. Throws, or rejects, only before anything was answered: GatewayError or RpcFailure. */

@@ -5,6 +5,7 @@ import { classify, namesModern } from './classify.ts';
 import type { McpEndpoint, McpReply, McpRequest } from './endpoint-types.ts';
 import { type FaultListener, guarded } from './fault-listener.ts';
 import { LegacyEndpoint } from './legacy/legacy-endpoint.ts';
+import { LegacySse, opensSse } from './legacy/legacy-sse.ts';
 import { checkPostTypes } from './media-types.ts';
 import type { ServerInfo } from './modern/modern-discover.ts';
 import { ModernEndpoint } from './modern/modern-endpoint.ts';
@@ -39,6 +40,7 @@ export function createEndpoint(options: EndpointOptions): McpEndpoint {
 class Endpoint implements McpEndpoint {
   readonly #backends: EndpointOptions['backends'];
   readonly #legacy: LegacyEndpoint;
+  readonly #sse: LegacySse;
   readonly #modern: ModernEndpoint;
 
   constructor({ backends, pace = new Pace(), ...options }: EndpointOptions) {
@@ -46,12 +48,19 @@ class Endpoint implements McpEndpoint {
     const onFault = guarded(options.onFault);
     const tasks = new TaskFinder();
     this.#legacy = new LegacyEndpoint({ onFault, pace, tasks });
+    this.#sse = new LegacySse(this.#legacy, { onFault, pace });
     this.#modern = new ModernEndpoint({ ...options, onFault, pace, tasks });
   }
 
   handle(request: McpRequest, reply: McpReply): void | Promise<void> {
     const backends = this.#backends(request.template);
-    if (request.method === 'POST') return this.#post(request, reply, backends);
+    if (request.method === 'POST') {
+      const { sseConnection: id } = request;
+      if (id !== undefined) return this.#sse.post(id, request, reply, backends);
+      return this.#post(request, reply, backends);
+    }
+    const opening = opensSse(request);
+    if (opening !== undefined) return this.#sse.open(opening, request, reply, backends);
     if (request.headers['mcp-session-id'] === undefined && namesModern(request.headers)) throw onlyPost();
     if (request.method === 'GET') return this.#legacy.get(request, reply, backends);
     return this.#legacy.delete(request, reply, backends);
@@ -59,6 +68,7 @@ class Endpoint implements McpEndpoint {
 
   async close(): Promise<void> {
     await Promise.all([this.#legacy.close(), this.#modern.close()]);
+    await this.#sse.close(); // what it carries is answered by now
   }
 
   #post(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {

@@ -39,8 +39,8 @@ export function pathTemplate(path: string): string {
   return path.replaceAll(/:(\w+)/g, '{$1}');
 }
 
-/** Method and words of the path; a parameter at the end is what one is told apart by. */
-function operationId({ method, path }: Route): string {
+/** Method and words of the path; a parameter at the end is what one is told apart by, and whether it is for all templates. */
+function operationId({ method, path, unlessTemplate }: Route): string {
   const words = path
     .split('/')
     .filter((word, index, all) => !word.startsWith(':') || index === all.length - 1)
@@ -48,7 +48,7 @@ function operationId({ method, path }: Route): string {
     .flatMap((word) => word.split(/[^A-Za-z0-9]+/))
     .filter((word) => word !== '');
   const capitals = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1));
-  return `${method.toLowerCase()}${capitals.join('')}`;
+  return `${method.toLowerCase()}${capitals.join('')}${unlessTemplate === undefined ? '' : 'OfAll'}`;
 }
 
 function whoMay(scopes: readonly Scope[]): string {

@@ -13,7 +13,7 @@ export const TAGS: readonly Tag[] = [
   {
     name: 'MCP',
     description: 'For MCP clients: each template, and all of them, as one MCP server.',
-    paths: /^\/mcp(?:\/:template(?:\/mcp)?)?$/,
+    paths: /^\/mcp(?:\/sse|\/:template(?:\/(?:mcp|sse|messages))?)?$/,
   },
   {
     name: 'Templates',

@@ -1,5 +1,6 @@
 // The table of routes: everything this service answers. The router, the API description and the documentation are made
-// from it. Order matters to nobody: no two rows fit the same request.
+// from it. No two rows fit the same request, so their order does not matter, except that a row with `unlessTemplate` comes
+// before the row for any template.
 
 import type { Route } from '../route.ts';
 import { accountRoutes } from './account.ts';

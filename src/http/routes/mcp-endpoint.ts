@@ -1,7 +1,7 @@
 // The MCP endpoint: of each template, under two paths, and of all templates a caller may use. What is said there is
 // src/protocol; here it is only reached. Source: MCP basic/transports; decisions, "Limits"; docs/mcp-endpoint.md.
 
-import type { TSchema } from 'typebox';
+import Type, { type TSchema } from 'typebox';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
 import { TemplateParams } from '../path-params.ts';
 import { conversation, type Reply } from '../reply.ts';
@@ -68,19 +68,25 @@ function refusals(...statuses: readonly number[]): Record<number, AnswerDoc> {
   return Object.fromEntries(statuses.map((status) => [status, row(status)]));
 }
 
-export const mcpEndpointRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what]) => {
+/** The id that the path of the `endpoint` event carries. */
+const SseQuery = Type.Object({ sessionId: Type.Optional(Type.String()) });
+
+const COMMON = { scope: 'tools:call', speaks: 'json-rpc' } as const satisfies Partial<RouteFacts>;
+
+const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what]) => {
   const common = {
+    ...COMMON,
     path,
-    scope: 'tools:call',
-    speaks: 'json-rpc',
     errors: path === '/mcp' ? [] : ['TEMPLATE_NOT_FOUND'],
   } as const satisfies Partial<RouteFacts>;
+  // The messages of HTTP+SSE for all templates come here: `/mcp/messages` may be a template.
+  const ofAll = path === '/mcp' ? { query: SseQuery } : {};
   return [
     defineRoute({
       ...common,
       method: 'POST',
       summary: `Send an MCP message to ${what}`,
-      request: { ...named, body: RpcMessages },
+      request: { ...named, ...ofAll, body: RpcMessages },
       requestHeaders: POST_HEADERS,
       example: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
       answers: {
@@ -105,7 +111,7 @@ export const mcpEndpointRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, nam
       answers: {
         200: {
           description:
-            'What the server says by itself, or what follows an event: events named `message`, each with one JSON-RPC message',
+            'What the server says by itself, or what follows an event: events named `message`, each with one JSON-RPC message. Without any of these headers, a stream of HTTP+SSE',
           body: RpcAnswers,
           types: ['text/event-stream'],
         },
@@ -128,25 +134,91 @@ export const mcpEndpointRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, nam
   ];
 });
 
+const SSE_STREAM = {
+  ...COMMON,
+  method: 'GET',
+  answers: {
+    200: {
+      description:
+        'The event `endpoint`, whose data is the path to POST messages to, then events named `message`, each with one JSON-RPC message',
+      body: RpcAnswers,
+      types: ['text/event-stream'],
+      ...MESSAGE,
+    },
+    ...refusals(406, 500, 503),
+  },
+} as const satisfies Partial<RouteFacts>;
+
+/** HTTP+SSE: a stream for each path that is not `/mcp/{template}/mcp`. */
+const sseRoutes: readonly Route[] = [
+  defineRoute({
+    ...SSE_STREAM,
+    path: '/mcp/:template/sse',
+    summary: 'Open a stream of HTTP+SSE to a template',
+    request: { params: TemplateParams },
+    errors: ['TEMPLATE_NOT_FOUND'],
+    handler: (input, services) => talk('GET', input, services, { isSse: true }),
+  }),
+  defineRoute({
+    ...SSE_STREAM,
+    path: '/mcp/sse',
+    unlessTemplate: 'sse',
+    summary: 'Open a stream of HTTP+SSE to all templates of the caller',
+    errors: [],
+    handler: (input, services) => talk('GET', input, services, { isSse: true }),
+  }),
+  defineRoute({
+    ...COMMON,
+    method: 'POST',
+    path: '/mcp/:template/messages',
+    summary: 'Send a message of HTTP+SSE to a template',
+    request: { params: TemplateParams, query: SseQuery, body: RpcMessages },
+    example: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
+    answers: {
+      202: { description: 'Taken; answers come on the stream' },
+      ...refusals(400, 404, 413, 415, 422, 429, 500, 503),
+    },
+    errors: ['TEMPLATE_NOT_FOUND'],
+    handler: (input, services) => talk('POST', input, services, { isSse: true }),
+  }),
+];
+
+export const mcpEndpointRoutes: readonly Route[] = [...sseRoutes, ...streamableRoutes];
+
 const NO_BYTES = new Uint8Array(0);
 
 function talk(
   method: Extract<Method, McpRequest['method']>,
-  { params, body, request, principal }: RouteInput<unknown, unknown, unknown>,
+  { params, query, body, request, principal }: RouteInput<unknown, unknown, unknown>,
   { mcp, auth }: Services,
+  { isSse = false } = {},
 ): Reply {
   const { template }: { readonly template?: unknown } = Object(params);
+  const name = typeof template === 'string' ? template : undefined;
   return conversation((reply) =>
     mcp.handle(
       {
         method,
         headers: request.headers,
         body: body instanceof Uint8Array ? body : NO_BYTES,
-        template: typeof template === 'string' ? template : undefined,
+        template: name,
         principal,
+        ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath: messagesPathOf(name) } } : {}),
+        ...(method === 'POST' ? { sseConnection: connectionOf(query, isSse) } : {}),
         charge: (requests) => request.charge(auth.limiter, requests),
       },
       reply,
     ),
   );
+}
+
+function messagesPathOf(template: string | undefined): string {
+  return template === undefined ? '/mcp' : `/mcp/${template}/messages`;
+}
+
+/** At a path that is for nothing else a message without an id is one for a connection that nobody knows. */
+function connectionOf(query: unknown, isSse: boolean): string | undefined {
+  const { sessionId }: { readonly sessionId?: unknown } = Object(query);
+  if (typeof sessionId === 'string') return sessionId;
+  return isSse ? '' : undefined;
 }

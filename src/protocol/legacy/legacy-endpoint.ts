@@ -104,10 +104,14 @@ export class LegacyEndpoint {
 
   /** Ends the session. What it had of its own ends behind the answer: a program may take its time. */
   delete(request: McpRequest, reply: McpReply, backends: Backends): void {
-    const session = sessionOf(request, backends);
+    this.end(sessionOf(request, backends));
+    reply.empty(200);
+  }
+
+  /** Ends a session, and forgets what it has to remember. */
+  end(session: Session): void {
     session.close().catch(this.#onFault);
     this.#conversations.find(session.id)?.close(sessionNotFound());
-    reply.empty(200);
   }
 
   /** Ends every open stream, answers every call that is left with SHUTTING_DOWN, and forgets everything. */

@@ -1,0 +1,376 @@
+// HTTP+SSE towards clients, over a real port: the official SDK's own client of that transport, and what no client library
+// would send. Behind it are real instances; sessions and calls are those of the other transports.
+
+import type { Socket } from 'node:net';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import { ElicitRequestSchema, LoggingMessageNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import * as assert from 'uvu/assert';
+import { until } from '../conformance/transport.ts';
+import { startEverything } from '../fixtures/everything-server.ts';
+import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
+import type { Answer } from '../helpers/http-app.ts';
+import { head, openRaw, readUntil, untilClosed } from '../helpers/http-raw.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('HTTP+SSE towards clients', { timeoutMs: 30_000 });
+const started = startWithAccounts({
+  ...{ maxBodyBytes: 64 * 1024, keepAliveMs: 100, callerCheckMs: 100 },
+  limits: { userPerHour: 1_000, apiKeyPerHour: 5 },
+});
+const everything = startEverything({ era: 'legacy' });
+test.before(async () => {
+  const app = await started;
+  await app.serve('demo', 'one');
+  await app.serve('other', 'two');
+  const { url } = await everything;
+  await app.gateway.register('all', { id: 'three', endpoint: url }, { waitMs: 10_000 });
+});
+test.after(async () => {
+  await (await started).close();
+  await (await everything).close();
+});
+
+/** An official client, connected. */
+async function connect(path: string, who?: Credentials): Promise<Client> {
+  const app = await started;
+  const headers = who ?? app.user;
+  const client = new Client({ name: 'old', version: '1' }, { capabilities: { elicitation: {} } });
+  await client.connect(new SSEClientTransport(new URL(path, app.url), { requestInit: { headers } }));
+  return client;
+}
+
+function textOf({ content }: Awaited<ReturnType<Client['callTool']>>): string {
+  return Array.isArray(content) ? String(content[0]?.text) : '';
+}
+
+for (const path of ['/mcp/all/sse', '/mcp/all', '/mcp/all/mcp']) {
+  test(`the SDK's client lists, calls, hears of progress and is asked at ${path}`, async () => {
+    const client = await connect(path);
+    client.setRequestHandler(ElicitRequestSchema, () => ({
+      action: 'accept',
+      content: { username: 'Ann', email: 'ann@localhost' },
+    }));
+    const log: unknown[] = [];
+    client.setNotificationHandler(
+      LoggingMessageNotificationSchema,
+      ({ params }) => void log.push(params.data),
+    );
+    assert.is(client.getServerVersion()?.name, 'everything');
+    assert.ok((await client.listTools()).tools.length > 10);
+    let reports = 0;
+    const onprogress = () => {
+      reports += 1;
+    };
+    await client.callTool({ name: 'test_tool_with_progress', arguments: {} }, undefined, { onprogress });
+    assert.ok(reports >= 2); // the client drops the last one when the answer comes in the same packet
+    await client.callTool({ name: 'test_tool_with_logging', arguments: {} });
+    assert.is(log.length, 3);
+    const asked = await client.callTool({ name: 'test_elicitation', arguments: { message: 'Who?' } });
+    assert.match(textOf(asked), /accept/);
+    await client.ping();
+    await client.close();
+  });
+}
+
+test('all templates of the caller are one server at /mcp/sse and /mcp', async () => {
+  for (const path of ['/mcp/sse', '/mcp']) {
+    const client = await connect(path);
+    const names = (await client.listTools()).tools.map(({ name }) => name.split('__')[0]);
+    assert.equal([...new Set(names)].sort(), ['all', 'demo', 'other']);
+    assert.match(textOf(await client.callTool({ name: 'demo__name', arguments: {} })), /one/);
+    await client.close();
+  }
+});
+
+test('a caller of some templates uses those, and the stream of another is not found', async () => {
+  const app = await started;
+  const who = await app.key(['tools:call'], ['demo']);
+  const client = await connect('/mcp/sse', who);
+  const names = (await client.listTools()).tools.map(({ name }) => name.split('__')[0]);
+  assert.equal([...new Set(names)], ['demo']);
+  await client.close();
+  const answer = await app.as(who, 'GET', '/mcp/other/sse', { headers: { accept: 'text/event-stream' } });
+  assert.is(answer.status, 404);
+});
+
+test('a gateway is a backend of another one over HTTP+SSE, which is found out and shown', async () => {
+  const app = await started;
+  const outer = await startWithAccounts();
+  const endpoint = `${app.url}/mcp/demo/sse`;
+  const body = { template_name: 'far', instance: { id: 'gate', endpoint, headers: app.user } };
+  const made = await outer.as(outer.admin, 'POST', '/gateway/register?wait=20', { body });
+  assert.equal([made.status, made.body.healthy, made.body.transport], [201, true, 'sse'], made.text);
+  const health = await outer.as(outer.admin, 'GET', '/mcp/far/health');
+  assert.is(Object(health.body.instances).gate.transport, 'sse');
+  const call = { name: 'name', arguments: {} };
+  assert.match((await outer.as(outer.admin, 'POST', '/mcp/far/tools/call', { body: call })).text, /one/);
+  await outer.close();
+  await until(() => sessions(app) === 0, 'its session ends with it');
+});
+
+test('a template that is named sse keeps its path', async () => {
+  const app = await started;
+  await app.serve('sse', 'four');
+  const [client, all, own] = await Promise.all([
+    connect('/mcp/sse'),
+    connect('/mcp'),
+    connect('/mcp/sse/sse'),
+  ]);
+  const names = async (one: Client) => (await one.listTools()).tools.map(({ name }) => name);
+  assert.ok((await names(client)).includes('name'));
+  assert.ok((await names(own)).includes('name'));
+  assert.ok((await names(all)).includes('sse__name'));
+  const initialize = { ...message(0, 'initialize'), params: PROFILE };
+  const headers = { accept: 'application/json, text/event-stream' };
+  const opened = await app.as(app.user, 'POST', '/mcp/sse', { body: initialize, headers });
+  const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
+  assert.is((await app.as(app.user, 'DELETE', '/mcp/sse', { headers: session })).status, 200);
+  await Promise.all([client, all, own].map((one) => one.close()));
+  await app.gateway.deregister('sse', 'four');
+  await app.gateway.deleteTemplate('sse');
+});
+
+// --- by hand --------------------------------------------------------------------------------------------------------
+
+const PROFILE = {
+  protocolVersion: '2024-11-05',
+  capabilities: {},
+  clientInfo: { name: 'raw', version: '1' },
+};
+const message = (id: number, method: string, params: object = {}) => ({ jsonrpc: '2.0', id, method, params });
+const call = (id: number, name: string, args: object = {}) =>
+  message(id, 'tools/call', { name, arguments: args });
+
+/** A stream that a spec reads, and the path that it named. */
+interface Stream {
+  readonly socket: Socket;
+  readonly path: string;
+  readonly who: Credentials;
+  /** Everything that came. */
+  readonly received: () => string;
+  /** Waits for the answer to a request. */
+  answer(id: number): Promise<{ readonly result?: unknown; readonly error?: { readonly code: number } }>;
+  post(body: unknown, who?: Credentials): Promise<Answer>;
+}
+
+async function open(app: AccountsFixture, path = '/mcp/demo/sse', who = app.user): Promise<Stream> {
+  const socket = await openRaw(app.port);
+  socket.write(head(`GET ${path}`, { ...who, Accept: 'text/event-stream' }));
+  const greeting = await readUntil(socket, '\n\n');
+  let received = '';
+  socket.on('error', () => socket.destroy());
+  socket.on('data', (chunk) => {
+    received += String(chunk);
+  });
+  const [, messages = ''] = /event: endpoint\ndata: (\S+)\n/.exec(greeting) ?? [];
+  assert.match(messages, /sessionId=[A-Za-z0-9_-]{43}$/, greeting);
+  const messagesIn = () =>
+    [...received.matchAll(/^data: (\{.+\})$/gm)].map(([, data = '']) => JSON.parse(data));
+  return {
+    socket,
+    path: messages,
+    who,
+    received: () => received,
+    post: (body, other = who) => app.as(other, 'POST', messages, { body }),
+    answer: async (id) => {
+      for (;;) {
+        const found = messagesIn().find((one) => one.id === id && one.method === undefined);
+        if (found !== undefined) return found;
+        if (socket.destroyed) throw new Error(`the stream ended without answer ${id}: ${received}`);
+        await new Promise((resolve) => {
+          socket.once('data', resolve);
+          socket.once('close', resolve);
+        });
+      }
+    },
+  };
+}
+
+async function initialized(app: AccountsFixture, path?: string, who?: Credentials): Promise<Stream> {
+  const stream = await open(app, path, who);
+  assert.is((await stream.post({ ...message(0, 'initialize'), params: PROFILE })).status, 202);
+  const { result } = await stream.answer(0);
+  assert.is(Object(result).protocolVersion, '2024-11-05');
+  assert.is((await stream.post({ jsonrpc: '2.0', method: 'notifications/initialized' })).status, 202);
+  return stream;
+}
+
+test('the stream names its messages path first; answers are events without ids; comments keep it alive', async () => {
+  const app = await started;
+  const stream = await initialized(app);
+  assert.match(stream.path, /^\/mcp\/demo\/messages\?sessionId=/);
+  const taken = await stream.post(call(1, 'name'));
+  assert.equal([taken.status, taken.text], [202, '']);
+  assert.ok((await stream.answer(1)).result);
+  await stream.post(message(2, 'ping'));
+  assert.equal((await stream.answer(2)).result, {});
+  assert.not.match(stream.received(), /^id:/m);
+  await readUntil(stream.socket, ': still here');
+  stream.socket.destroy();
+});
+
+test('what was answered before keeps its answer: a GET with a header of a later transport, or without Accept', async () => {
+  const app = await started;
+  const get = async (headers: Record<string, string>) =>
+    (await app.as(app.user, 'GET', '/mcp/demo', { headers })).status;
+  const accept = 'text/event-stream';
+  assert.is(await get({ accept, 'mcp-protocol-version': '2025-06-18' }), 400);
+  assert.is(await get({ accept, 'mcp-protocol-version': '2026-07-28' }), 405);
+  assert.is(await get({ accept, 'last-event-id': 'x.1' }), 400);
+  assert.is(await get({ accept, 'mcp-session-id': 'nobody' }), 404);
+  assert.is(await get({ accept: '*/*' }), 400);
+  assert.is(await get({ accept: 'application/json' }), 406);
+});
+
+test('a POST is refused: 404 for an unknown id, another caller, another path and a stream that is over', async () => {
+  const app = await started;
+  const stream = await initialized(app);
+  const ping = message(1, 'ping');
+  const stranger = await app.key(['admin']);
+  const refusal = await stream.post(ping, stranger);
+  const unknown = await app.as(app.user, 'POST', '/mcp/demo/messages?sessionId=x', { body: ping });
+  assert.equal([refusal.status, refusal.text], [404, unknown.text]);
+  assert.is((await app.as({}, 'POST', stream.path, { body: ping })).status, 401);
+  for (const path of [stream.path.replace('demo', 'other'), stream.path.replace('/demo/messages', '')])
+    assert.is((await app.as(app.user, 'POST', path, { body: ping })).status, 404, path);
+  assert.is((await app.as(app.user, 'POST', '/mcp/demo/messages', { body: ping })).status, 404);
+  assert.is((await stream.post(ping)).status, 202);
+  stream.socket.destroy();
+  await until(() => sessions(app) === 0, 'no session is left');
+  assert.is((await stream.post(ping)).status, 404);
+});
+
+test('a message that is none is refused by status, and the session goes on', async () => {
+  const app = await started;
+  const stream = await initialized(app);
+  const post = async (body: unknown, headers = {}) =>
+    (await app.as(app.user, 'POST', stream.path, { body, headers })).status;
+  assert.is(await post('{"jsonrpc":'), 400);
+  assert.is(await post('"ping"'), 400);
+  assert.is(await post([message(1, 'ping')]), 400);
+  assert.is(await post('x'.repeat(64 * 1024 + 1)), 413);
+  assert.is(await post('{}', { 'content-type': 'text/plain' }), 415);
+  assert.is(await post({ ...message(0, 'initialize'), params: PROFILE }), 400);
+  await stream.post(message(2, 'ping'));
+  assert.ok((await stream.answer(2)).result);
+  stream.socket.destroy();
+});
+
+test('nothing but initialize is taken before the session, and a bad one is answered on the stream', async () => {
+  const app = await started;
+  const stream = await open(app);
+  assert.is((await stream.post(message(1, 'tools/list'))).status, 400);
+  assert.is((await stream.post(message(2, 'initialize'))).status, 202);
+  assert.is((await stream.answer(2)).error?.code, -32602);
+  assert.is((await stream.post({ ...message(3, 'initialize'), params: PROFILE })).status, 202);
+  assert.ok((await stream.answer(3)).result);
+  stream.socket.destroy();
+});
+
+test('a batch is answered one by one where its revision has batches', async () => {
+  const app = await started;
+  const stream = await open(app);
+  const params = { ...PROFILE, protocolVersion: '2025-03-26' };
+  await stream.post({ ...message(0, 'initialize'), params });
+  await stream.answer(0);
+  assert.is((await stream.post([message(1, 'ping'), call(2, 'name')])).status, 202);
+  assert.ok((await stream.answer(1)).result);
+  assert.ok((await stream.answer(2)).result);
+  stream.socket.destroy();
+});
+
+test('each request counts against the limit, and one too many is answered on the stream', async () => {
+  const app = await started;
+  const stream = await initialized(app, '/mcp/demo/sse', await app.key(['tools:call']));
+  for (const id of [1, 2, 3, 4]) await stream.post(call(id, 'name'));
+  assert.is((await stream.post(message(9, 'ping'))).headers.get('x-ratelimit-remaining'), '0');
+  assert.is((await stream.post(call(5, 'name'))).status, 202);
+  assert.is((await stream.answer(5)).error?.code, 429);
+  stream.socket.destroy();
+});
+
+test('two streams of one caller are two sessions; closing one cancels its calls and leaves the other', async () => {
+  const app = await started;
+  const [one, two] = [await initialized(app), await initialized(app)];
+  assert.is(sessions(app), 2);
+  await one.post(call(1, 'sleep', { ms: 20_000 }));
+  await until(() => inFlight(app) === 1, 'the call is there, or gone');
+  one.socket.destroy();
+  await until(() => inFlight(app) === 0 && sessions(app) === 1, 'one is left');
+  await two.post(call(1, 'name'));
+  assert.ok((await two.answer(1)).result);
+  two.socket.destroy();
+});
+
+test('cancelling a call leaves it without an answer', async () => {
+  const app = await started;
+  const stream = await initialized(app);
+  await stream.post(call(1, 'sleep', { ms: 20_000 }));
+  await until(() => inFlight(app) === 1, 'the call is there, or gone');
+  await stream.post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } });
+  await until(() => inFlight(app) === 0, 'the call is there, or gone');
+  await stream.post(message(2, 'ping'));
+  await stream.answer(2);
+  assert.not.match(stream.received(), /"id":1\b/);
+  stream.socket.destroy();
+});
+
+test('a client that goes before its session is open leaves none', async () => {
+  const app = await started;
+  const stream = await open(app, '/mcp/all/sse');
+  const posted = stream.post({ ...message(0, 'initialize'), params: PROFILE });
+  stream.socket.destroy();
+  await posted;
+  await until(() => sessions(app) === 0, 'no session is left');
+});
+
+test('a revoked key loses its stream and its session', async () => {
+  const app = await started;
+  const who = await app.key(['tools:call']);
+  const stream = await initialized(app, '/mcp/demo/sse', who);
+  const [key] = (await app.auth.accounts.apiKeys()).filter(({ apiKey }) =>
+    who['x-api-key']?.includes(apiKey.id),
+  );
+  await app.auth.accounts.revokeApiKey(String(key?.apiKey.id));
+  await untilClosed(stream.socket);
+  await until(() => sessions(app) === 0, 'no session is left');
+});
+
+test('a caller has a share of the streams that have no session', async () => {
+  const app = await startWithAccounts();
+  await app.serve('demo', 'one');
+  const opening = Array.from({ length: 250 }, () => open(app));
+  const streams = await Promise.all(opening);
+  const headers = { accept: 'text/event-stream' };
+  const refused = await app.as(app.user, 'GET', '/mcp/demo/sse', { headers });
+  assert.equal([refused.status, Object(refused.body.error).data.error_code], [503, 'SESSION_LIMIT']);
+  const other = await open(app, '/mcp/demo/sse', app.admin);
+  for (const { socket } of [...streams, other]) socket.destroy();
+  await app.close();
+});
+
+test('a gateway that stops answers the calls that are left, then ends the streams', async () => {
+  const app = await startWithAccounts();
+  await app.serve('demo', 'one');
+  const stream = await initialized(app);
+  await stream.post(call(1, 'sleep', { ms: 20_000 }));
+  await until(() => inFlight(app) === 1, 'the call is there, or gone');
+  const closing = app.gateway.close({ graceMs: 100 });
+  assert.ok((await stream.answer(1)).error);
+  await untilClosed(stream.socket);
+  await closing;
+  await app.close();
+});
+
+function inFlight({ gateway }: AccountsFixture): number {
+  return gateway.servers().reduce((sum, { snapshot }) => sum + snapshot.inFlight, 0);
+}
+
+/** Sessions that are open. */
+function sessions({ gateway }: AccountsFixture): number {
+  const counts = [...gateway.stats().clients.templates.values()];
+  return counts.reduce((sum, { sessions: { open } }) => sum + open, 0);
+}
+
+test.run();

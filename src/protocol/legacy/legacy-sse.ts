@@ -1,0 +1,344 @@
+// HTTP+SSE, the transport of revision 2024-11-05, towards clients: a GET opens an event stream that names a path first;
+// messages are posted there, and all answers come on that stream. A connection carries one legacy session, which
+// legacy-endpoint.ts serves as any other; here its answers only take another way.
+// Source: MCP 2024-11-05 basic/transports#http-with-sse; 2025-03-26 basic/transports#backwards-compatibility; ADR 50.
+
+import { randomBytes } from 'node:crypto';
+import { ANONYMOUS } from '../../domain/account.ts';
+import { shuttingDown } from '../../domain/errors.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Pace } from '../../domain/pace.ts';
+import { sessionLimit, sessionShareLimit } from '../../domain/session-errors.ts';
+import type { McpReply, McpRequest, McpStream, SseOpening } from '../endpoint-types.ts';
+import type { FaultListener } from '../fault-listener.ts';
+import { checkContentType, checkGetTypes, namesEventStream } from '../media-types.ts';
+import type { Backends, Session } from '../ports.ts';
+import { readBody } from '../read-body.ts';
+import { failureOf, faultOf, refused } from '../rpc-failure.ts';
+import type { LegacyEndpoint } from './legacy-endpoint.ts';
+
+/** Connections without a session: their clients have yet to initialize. Over it: SESSION_LIMIT. */
+const MOST_UNOPENED = 1_000;
+/** How long a connection may have no session, in ms; then its stream ends. */
+const UNOPENED_MS = 60_000;
+
+/** In which the gateway serves a connection, whatever revision its session has: no stream of it is ended to be polled. */
+const SERVED_VERSION = '2024-11-05';
+
+/** Headers that a client of HTTP+SSE does not know when it opens its stream. */
+const LATER_HEADERS = ['mcp-session-id', 'last-event-id', 'mcp-protocol-version'] as const;
+
+/**
+ * How a request opens a stream of HTTP+SSE; undefined when it does not. At a path that serves other transports, too, a GET
+ * does if it names event streams and none of the headers that later transports have.
+ */
+export function opensSse({ method, headers, sse }: McpRequest): SseOpening | undefined {
+  if (method !== 'GET' || sse === undefined || sse.isOnly) return sse;
+  const isOld = LATER_HEADERS.every((name) => headers[name] === undefined) && namesEventStream(headers);
+  return isOld ? sse : undefined;
+}
+
+export interface LegacySseOptions {
+  /** Hears of errors of our own that no answer tells. It never throws. */
+  readonly onFault: FaultListener;
+  /** At which many connections end together. */
+  readonly pace: Pace;
+}
+
+/** The connections of one endpoint, by id. Its owner closes it. */
+export class LegacySse {
+  readonly #legacy: LegacyEndpoint;
+  readonly #options: LegacySseOptions;
+  readonly #connections = new Map<string, SseConnection>();
+  /** Those without a session. */
+  readonly #unopened = new Set<SseConnection>();
+  #isClosed = false;
+
+  constructor(legacy: LegacyEndpoint, options: LegacySseOptions) {
+    this.#legacy = legacy;
+    this.#options = options;
+  }
+
+  /** Opens a stream. Throws RpcFailure (406), SESSION_LIMIT, SHUTTING_DOWN. */
+  open({ messagesPath }: SseOpening, request: McpRequest, reply: McpReply, backends: Backends): void {
+    checkGetTypes(request.headers);
+    if (this.#isClosed) throw shuttingDown();
+    this.#checkRoom(request.principal.id);
+    const id = randomBytes(32).toString('base64url');
+    const connection = new SseConnection(request, reply, backends, {
+      legacy: this.#legacy,
+      onFault: this.#options.onFault,
+      opened: () => this.#unopened.delete(connection),
+      ended: () => {
+        this.#connections.delete(id);
+        this.#unopened.delete(connection);
+      },
+    });
+    this.#connections.set(id, connection);
+    this.#unopened.add(connection);
+    connection.begin(`${messagesPath}?sessionId=${id}`);
+  }
+
+  /**
+   * A message to the connection of that id. 404 unless the stream is open, at this path, and the caller's own. The answer
+   * is 202; what is wrong with a request itself is told on the stream, like every other answer to it.
+   */
+  post(id: string, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
+    const connection = this.#connections.get(id);
+    if (connection === undefined || !connection.isOf(request)) {
+      throw refused(404, 'Session not found', RPC.sessionNotFound);
+    }
+    checkContentType(request.headers);
+    return connection.take(readBody(request.body), request, reply, backends);
+  }
+
+  /** Ends every stream, and with it its session; none is opened any more. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    return this.#options.pace.each([...this.#connections.values()], (connection) => connection.close());
+  }
+
+  /** Those with a session are bounded as sessions are. */
+  #checkRoom(ownerId: string): void {
+    if (this.#unopened.size >= MOST_UNOPENED) throw sessionLimit(MOST_UNOPENED);
+    const share = MOST_UNOPENED * LIMITS.ownerShare;
+    const own = [...this.#unopened].filter((connection) => connection.ownerId === ownerId).length;
+    if (ownerId !== ANONYMOUS.id && own >= share) throw sessionShareLimit(share);
+  }
+}
+
+/** What a connection needs of the table that it is in. */
+interface ConnectionHost {
+  readonly legacy: LegacyEndpoint;
+  readonly onFault: FaultListener;
+  /** It has a session. */
+  opened(): void;
+  /** It is over. */
+  ended(): void;
+}
+
+/** One event stream, and the session that it carries once its client has initialized. */
+class SseConnection {
+  readonly ownerId: string;
+  readonly #opened: McpRequest;
+  readonly #reply: McpReply;
+  readonly #backends: Backends;
+  readonly #host: ConnectionHost;
+  readonly #stream: McpStream;
+  /** Listeners of answers that are not complete. */
+  readonly #leaving = new Set<() => void>();
+  #session: Session | undefined;
+  #isOpening = false;
+  #isClosed = false;
+  #expiry: NodeJS.Timeout | undefined;
+
+  constructor(opened: McpRequest, reply: McpReply, backends: Backends, host: ConnectionHost) {
+    this.ownerId = opened.principal.id;
+    this.#opened = opened;
+    this.#reply = reply;
+    this.#backends = backends;
+    this.#host = host;
+    this.#stream = reply.stream();
+  }
+
+  get unsentBytes(): number {
+    return this.#stream.unsentBytes;
+  }
+
+  /** Names the path for messages. */
+  begin(messagesPath: string): void {
+    this.#stream.send({ name: 'endpoint', data: messagesPath });
+    this.#expireLater();
+    this.#reply.onGone(() => this.close());
+  }
+
+  isOf({ principal, template }: McpRequest): boolean {
+    return principal.id === this.ownerId && template === this.#opened.template;
+  }
+
+  /** Something of what its client posted. */
+  take(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
+    if (isJsonObject(parsed) && parsed.method === 'initialize' && parsed.id !== undefined) {
+      return this.#initialize(parsed, request, reply, backends);
+    }
+    const session = this.#session;
+    if (session === undefined) throw refused(400, 'Bad Request: Server not initialized');
+    reply.opens(session.id);
+    const failed = (thrown: unknown): void => {
+      if (failureOf(thrown).id === null) throw thrown;
+      this.#fail(thrown, reply);
+      reply.empty(202);
+    };
+    try {
+      const answers = new StreamReply(this, reply);
+      const taken = this.#host.legacy.post(parsed, this.#asOf(request, session), answers, backends);
+      if (taken !== undefined) return taken.then(() => reply.empty(202), failed);
+    } catch (thrown) {
+      return failed(thrown);
+    }
+    reply.empty(202);
+  }
+
+  /** Says something on the stream. Nothing happens once that is over. */
+  send(data: Uint8Array | string): void {
+    if (!this.#isClosed) this.#stream.send({ data });
+  }
+
+  /** Calls back when the stream is over, until the returned function is called; at once if it is. */
+  onGone(listener: () => void): () => void {
+    if (this.#isClosed) listener();
+    else this.#leaving.add(listener);
+    return () => this.#leaving.delete(listener);
+  }
+
+  /** Ends the stream, and the session with all that it owns. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    clearTimeout(this.#expiry);
+    this.#host.ended();
+    this.#stream.end();
+    for (const leave of this.#leaving) leave();
+    this.#leaving.clear();
+    if (this.#session !== undefined) this.#host.legacy.end(this.#session);
+  }
+
+  /** Answers 202 at once: a program may have to start. */
+  #initialize(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void {
+    if (this.#session !== undefined || this.#isOpening) {
+      throw refused(400, 'Invalid Request: the session is initialized already', RPC.invalidRequest);
+    }
+    let sessionId: string | undefined;
+    const answers = new StreamReply(this, reply, (id) => {
+      sessionId = id;
+    });
+    const initializing = this.#host.legacy.post(parsed, { ...request, headers: {} }, answers, backends);
+    clearTimeout(this.#expiry);
+    this.#isOpening = true;
+    reply.empty(202);
+    Promise.resolve(initializing)
+      .then(() => this.#carry(sessionId))
+      .catch((thrown: unknown) => this.#fail(thrown, reply))
+      .finally(() => {
+        this.#isOpening = false;
+        if (this.#session === undefined) this.#expireLater();
+      });
+  }
+
+  /** From now on the stream is that of a session. What its server says by itself comes on it, too. */
+  async #carry(sessionId: string | undefined): Promise<void> {
+    const { principal } = this.#opened;
+    const session = sessionId === undefined ? undefined : this.#backends.session(sessionId, principal);
+    if (session === undefined) return; // its client left, or it is over already
+    this.#session = session;
+    this.#host.opened();
+    if (this.#isClosed) return this.#host.legacy.end(session);
+    this.#reply.opens(session.id);
+    // Calls that end with the session are answered in the same turn.
+    session.ended$.subscribe(() => setImmediate(() => this.close()));
+    const listening = this.#asOf({ ...this.#opened, method: 'GET' }, session);
+    try {
+      await this.#host.legacy.get(listening, new StreamReply(this, this.#reply), this.#backends);
+    } catch (thrown) {
+      const fault = faultOf(failureOf(thrown));
+      if (fault !== undefined) this.#host.onFault(fault);
+      this.close();
+    }
+  }
+
+  /** A request as if its client had named the session. */
+  #asOf(request: McpRequest, { id }: Session): McpRequest {
+    const accept = 'text/event-stream';
+    const headers = { accept, 'mcp-session-id': id, 'mcp-protocol-version': SERVED_VERSION };
+    return { ...request, headers };
+  }
+
+  /** The answer to a request that was not begun. */
+  #fail(thrown: unknown, reply: McpReply): void {
+    const failure = failureOf(thrown);
+    const fault = faultOf(failure);
+    if (fault !== undefined) this.#host.onFault(fault);
+    reply.fails(failure.error.code, failure.errorCode);
+    this.send(failure.body);
+  }
+
+  #expireLater(): void {
+    if (!this.#isClosed) this.#expiry = setTimeout(() => this.close(), UNOPENED_MS).unref();
+  }
+}
+
+/** The answer to one POST, or what the server says by itself, as the stream of the connection has it: without ids and statuses. */
+class StreamReply implements McpReply {
+  readonly #connection: SseConnection;
+  readonly #log: McpReply;
+  readonly #onOpened: ((sessionId: string) => void) | undefined;
+  #forget: (() => void)[] = [];
+  #isComplete = false;
+
+  /** `log`: the reply of the HTTP request, for what is only told to the log. */
+  constructor(connection: SseConnection, log: McpReply, onOpened?: (sessionId: string) => void) {
+    this.#connection = connection;
+    this.#log = log;
+    this.#onOpened = onOpened;
+  }
+
+  json(_status: number, body: Uint8Array | string): void {
+    this.event(body);
+  }
+
+  event(data: Uint8Array | string): void {
+    this.#connection.send(data);
+    this.#complete();
+  }
+
+  empty(): void {
+    this.#complete();
+  }
+
+  stream(): McpStream {
+    const connection = this.#connection;
+    const complete = (): void => this.#complete();
+    return {
+      send: ({ data }) => {
+        if (data.length > 0) connection.send(data);
+      },
+      end: complete,
+      get unsentBytes() {
+        return connection.unsentBytes;
+      },
+    };
+  }
+
+  onGone(listener: () => void): void {
+    if (!this.#isComplete) this.#forget.push(this.#connection.onGone(listener));
+  }
+
+  from(instanceId: string): void {
+    this.#log.from(instanceId);
+  }
+
+  asks(method: string): void {
+    this.#log.asks(method);
+  }
+
+  batches(messages: number): void {
+    this.#log.batches(messages);
+  }
+
+  fails(code: number, errorCode?: Parameters<McpReply['fails']>[1]): void {
+    this.#log.fails(code, errorCode);
+  }
+
+  opens(sessionId: string): void {
+    this.#onOpened?.(sessionId);
+    this.#log.opens(sessionId);
+  }
+
+  #complete(): void {
+    this.#isComplete = true;
+    for (const forget of this.#forget) forget();
+    this.#forget = [];
+  }
+}
