@@ -47,6 +47,14 @@ test('say how to log in when the gateway refuses, or whose fault it is', () => {
     nobody,
     'not logged in at http://b; run "npx stagedoor gateway login <name>", or set STAGEDOOR_API_KEY',
   );
+  const token = { username: 'ada', access_token: 'old', expires_at: '2020-01-01T00:00:00.000Z' };
+  new CredentialsFile(credentialsPath(env, 'linux')).keep(url, token);
+  const expired = requestCredentials(url, env);
+  assert.equal(expired.headers, {});
+  assert.is(
+    expired.refused('x').message,
+    `the login of ada at ${url} expired at 2020-01-01T00:00:00.000Z; run "npx stagedoor gateway login ada", or set STAGEDOOR_API_KEY`,
+  );
   const given = requestCredentials(url, { ...env, STAGEDOOR_API_KEY: 'planted' }).refused(
     'The key has expired',
   );

@@ -42,6 +42,12 @@ export class CredentialsFile {
     return tokensIn(this.#read(), nowMs).get(url);
   }
 
+  /** The token that this very URL issued, if it has expired: until the next login it is still in the file. */
+  findExpired(url: string, nowMs: number = Date.now()): KeptToken | undefined {
+    const token = writtenIn(this.#read()).get(url);
+    return token !== undefined && isExpired(token, nowMs) ? token : undefined;
+  }
+
   /** Keeps a token in place of the one of before; forgets those that have expired. */
   keep(url: string, token: KeptToken, nowMs: number = Date.now()): void {
     this.#change(nowMs, (tokens) => new Map([...tokens, [url, token]]));
@@ -105,13 +111,23 @@ type Tokens = ReadonlyMap<string, KeptToken>;
 /** Tries to find the file unchanged; the last one replaces it in any case. */
 const ATTEMPTS = 5;
 
-/** Those that have not expired. What is no such document holds none: the next login writes it anew. */
+/** Those that have not expired. */
 function tokensIn(text: string, nowMs: number): Tokens {
-  const valid = Object.entries(membersOf(membersOf(parsed(text)).tokens)).flatMap(([url, written]) => {
-    const token = tokenOf(written);
-    return token !== undefined && Date.parse(token.expires_at) > nowMs ? [[url, token] as const] : [];
+  return new Map([...writtenIn(text)].filter(([, token]) => !isExpired(token, nowMs)));
+}
+
+/** All that are written. What is no such document holds none: the next login writes it anew. */
+function writtenIn(text: string): Tokens {
+  const written = Object.entries(membersOf(membersOf(parsed(text)).tokens)).flatMap(([url, entry]) => {
+    const token = tokenOf(entry);
+    return token === undefined ? [] : [[url, token] as const];
   });
-  return new Map(valid);
+  return new Map(written);
+}
+
+/** A time that cannot be read is over. */
+function isExpired({ expires_at: expiresAt }: KeptToken, nowMs: number): boolean {
+  return !(Date.parse(expiresAt) > nowMs);
 }
 
 function parsed(text: string): unknown {

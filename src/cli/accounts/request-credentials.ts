@@ -24,13 +24,20 @@ export function requestCredentials(url: string, env: Environment): RequestCreden
   if (token) return fromEnvironment('STAGEDOOR_TOKEN', { Authorization: `Bearer ${token}` }, url);
   if (key) return fromEnvironment('STAGEDOOR_API_KEY', { 'X-API-Key': key }, url);
 
-  const kept = new CredentialsFile(credentialsPath(env)).find(url);
+  const file = new CredentialsFile(credentialsPath(env));
+  const kept = file.find(url);
+  const expired = kept === undefined ? file.findExpired(url) : undefined;
   return {
     headers: kept === undefined ? {} : { Authorization: `Bearer ${kept.access_token}` },
-    refused: () =>
-      new NotLoggedIn(
-        `not logged in at ${url}; run "${ownCommand(`gateway login ${kept?.username ?? '<name>'}`)}", or set STAGEDOOR_API_KEY`,
-      ),
+    refused: () => {
+      const { username = '<name>' } = kept ?? expired ?? {};
+      const lack =
+        expired === undefined
+          ? `not logged in at ${url}`
+          : `the login of ${expired.username} at ${url} expired at ${expired.expires_at}`;
+      const login = ownCommand(`gateway login ${username}`);
+      return new NotLoggedIn(`${lack}; run "${login}", or set STAGEDOOR_API_KEY`);
+    },
   };
 }
 
