@@ -49,6 +49,20 @@ test('takes true and false as values of a switch', () => {
   assert.is(run('gateway', 'start', '--auth=No').switch('auth'), false);
 });
 
+test('refuses a switch together with its negation', () => {
+  for (const words of [
+    ['--auth', '--no-auth'],
+    ['--no-auth', '--auth'],
+    ['--auth', '--auth=no'],
+  ])
+    assert.throws(
+      () => run('gateway', 'start', ...words),
+      (error: Error) =>
+        error instanceof UsageError &&
+        error.message === '--auth and --no-auth contradict each other: keep one',
+    );
+});
+
 test('reads option names of several words', () => {
   assert.is(run('gateway', 'register', 't', '--working-dir', 'here').text('working-dir'), 'here');
 });

@@ -45,6 +45,10 @@ function readOptions(command: CommandDefinition, typed: readonly string[]): Comm
   if (known.some(isVersion)) return { kind: 'version' };
   if (unknown !== undefined) throw unknownOption(unknown, command);
 
+  const denied = known.find((flag) => known.includes(flag.replace(/^--/, '--no-')));
+  if (denied !== undefined)
+    throw new UsageError(`${denied} and ${denied.replace('--', '--no-')} contradict each other: keep one`);
+
   const parsed = parseWithCac(command, words);
   const options = new Map<string, OptionValue>();
   for (const definition of command.options) {
