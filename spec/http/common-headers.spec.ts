@@ -13,6 +13,16 @@ test('name the request', () => {
   ]);
 });
 
+test('keep what needed credentials out of caches', () => {
+  const [requestId, isPrivate, variesByOrigin] = ['r1', true, true];
+  const told = ['Cache-Control', 'no-store', 'Vary', 'Authorization, X-API-Key'];
+  assert.equal(commonHeaders({ requestId, isPrivate }).slice(4), told);
+  assert.equal(commonHeaders({ requestId, isPrivate, variesByOrigin }, true).slice(4), [
+    ...['Vary', 'Authorization, X-API-Key, Origin'],
+  ]);
+  assert.equal(commonHeaders({ requestId, variesByOrigin }).slice(4), ['Vary', 'Origin']);
+});
+
 test('tell a caller with a limit about the window', () => {
   const rateLimit = { limit: 1_000, remaining: 0, resetAtSeconds: 1_800_000_000, retryAfterSeconds: 12 };
   assert.equal(commonHeaders({ requestId: 'r1', rateLimit }).slice(4), [

@@ -51,7 +51,7 @@ test('write events in order and end', async () => {
   assert.is(text, 'event: progress\ndata: {"a":1}\n\nevent: result\ndata: {}\n\n');
   assert.equal(
     ['content-type', 'cache-control', 'x-accel-buffering', 'x-request-id'].map((name) => headers.get(name)),
-    ['text/event-stream', 'no-cache, no-transform', 'no', 'r1'],
+    ['text/event-stream', 'no-store, no-transform', 'no', 'r1'],
   );
   app.close();
 });

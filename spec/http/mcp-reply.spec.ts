@@ -108,7 +108,7 @@ test('are an event stream that nothing on the way keeps back', async () => {
   ];
   assert.equal(
     names.map((name) => headers.get(name)),
-    ['text/event-stream', 'no-cache, no-transform', 'no', 'nosniff', 's1', 'one'],
+    ['text/event-stream', 'no-store, no-transform', 'no', 'nosniff', 's1', 'one'],
   );
 });
 

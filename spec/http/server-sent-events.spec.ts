@@ -6,7 +6,7 @@ const test = suite('the text of server-sent events');
 
 test('forbids everybody on the way to keep, hold back or compress a stream', () => {
   assert.equal(EVENT_STREAM_HEADERS, [
-    ...['Content-Type', 'text/event-stream', 'Cache-Control', 'no-cache, no-transform'],
+    ...['Content-Type', 'text/event-stream', 'Cache-Control', 'no-store, no-transform'],
     ...['X-Accel-Buffering', 'no'],
   ]);
 });

@@ -15,6 +15,10 @@ export interface RequestState {
   principal?: Principal;
   /** Whether they still may; set by middleware/admit.ts where somebody is asked who they are. */
   check?: CallerCheck;
+  /** The answer is for this caller alone; set by middleware/admit.ts where somebody is asked who they are. */
+  isPrivate?: boolean;
+  /** The answer names the origin that it may be read by; set by middleware/guard.ts. */
+  variesByOrigin?: boolean;
   /** Their window, when they have one; set by middleware/admit.ts, written with the headers of every answer. */
   rateLimit?: RateLimit;
   /** What a successful answer says for the audit log; set by middleware/handle.ts. */

@@ -207,7 +207,7 @@ class OpenStream implements KeptStream, Slow {
 
   #begin(instanceId?: string): void {
     if (this.#response.headersSent) return;
-    const headers = [...EVENT_STREAM_HEADERS, ...commonHeaders(this.#context.state)];
+    const headers = [...EVENT_STREAM_HEADERS, ...commonHeaders(this.#context.state, true)];
     if (instanceId !== undefined) {
       this.#context.state.instanceId = instanceId;
       headers.push('X-Instance-ID', instanceId);

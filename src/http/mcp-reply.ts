@@ -44,7 +44,7 @@ export class HttpMcpReply implements McpReply {
   stream(headers: readonly string[] = []): McpStream {
     const { res: response, state } = this.#context;
     if (response.headersSent || response.destroyed) return NOBODY_LISTENS;
-    const all = [...EVENT_STREAM_HEADERS, ...commonHeaders(state), ...headers];
+    const all = [...EVENT_STREAM_HEADERS, ...commonHeaders(state, true), ...headers];
     if (this.#instanceId !== undefined) all.push('X-Instance-ID', this.#instanceId);
     response.writeHead(200, all);
     // Whoever may not have it any more has left, as far as the endpoint goes: calls are cancelled or wait for a return.

@@ -5,7 +5,7 @@ export const EVENT_STREAM_TYPE = 'text/event-stream';
 
 /** Headers of every event stream that goes on, names and values in turn: nothing on the way may keep, hold back or compress it. */
 export const EVENT_STREAM_HEADERS: readonly string[] = [
-  ...['Content-Type', EVENT_STREAM_TYPE, 'Cache-Control', 'no-cache, no-transform'],
+  ...['Content-Type', EVENT_STREAM_TYPE, 'Cache-Control', 'no-store, no-transform'],
   ...['X-Accel-Buffering', 'no'],
 ];
 

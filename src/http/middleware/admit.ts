@@ -59,6 +59,7 @@ export function admit(
   };
 
   return (context, next) => {
+    context.state.isPrivate = true;
     const principal = auth.authenticate(credentialsOf(context.req));
     if (!(principal instanceof Promise)) return count(principal, context, next);
     return principal.then((verified) => count(verified, context, next));

@@ -89,7 +89,7 @@ function shareWith(
 ): Promise<unknown> | undefined {
   const { req: request, res: response } = context;
   response.setHeader('Access-Control-Allow-Origin', origin);
-  if (origin !== '*') response.setHeader('Vary', 'Origin');
+  if (origin !== '*') context.state.variesByOrigin = true;
   response.setHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS);
   if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) {
     return next();

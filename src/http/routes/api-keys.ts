@@ -5,7 +5,7 @@ import { KeyName, SCOPES, TemplateList } from '../../domain/account.ts';
 import { ApiKeyParams } from '../path-params.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { CLOSED, NOT_STORED } from '../schemas.ts';
+import { CLOSED } from '../schemas.ts';
 import { ApiKeyRecord, apiKeyRecord } from '../views/api-key-record.ts';
 
 const NewApiKeyBody = Type.Object(
@@ -51,7 +51,7 @@ export const apiKeyRoutes: readonly Route[] = [
         ownerId: principal.userId,
       });
       const subject = `/auth/api-keys/${apiKey.apiKey.id}`;
-      return json(201, { ...apiKeyRecord(apiKey), key }, { headers: NOT_STORED, trail: { subject } });
+      return json(201, { ...apiKeyRecord(apiKey), key }, { trail: { subject } });
     },
   }),
   defineRoute({
