@@ -88,6 +88,21 @@ test('refuses too many headers, instead of dropping what came last', async () =>
   );
 });
 
+test('refuses a request with two Host headers, and takes the one with one', async () => {
+  const { urls } = await open([0]);
+  const { port } = new URL(String(urls[0]));
+  const statusOf = async (hosts: string) => {
+    const socket = connect(Number(port), '127.0.0.1');
+    socket.end(`GET / HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`);
+    return /^HTTP\/1.1 (\d+)/.exec(await text(socket))?.[1];
+  };
+  const own = `Host: 127.0.0.1:${port}\r\n`;
+  assert.equal(
+    [await statusOf(own), await statusOf(`${own}hOsT: evil.example\r\n`), await statusOf(own + own)],
+    ['200', '400', '400'],
+  );
+});
+
 test('cuts who sends a body by drops, and serves the others on', async () => {
   const ends: string[] = [];
   const listeners = await open([0], {

@@ -107,7 +107,8 @@ class Listener {
     };
     const server = createServer(limits, (request, response) => {
       if (!server.listening) response.setHeader('Connection', 'close');
-      if (hasTooManyHeaders(request)) refuseHeaders(response);
+      if (hasTooManyHeaders(request)) refuseHeaders(response, 431);
+      else if (hasSeveralHosts(request)) refuseHeaders(response, 400);
       else serve(request, response);
     });
     // What comes after these Node drops without a word; the one too many tells that there was more.
@@ -164,9 +165,21 @@ function hasTooManyHeaders({ rawHeaders }: IncomingMessage): boolean {
   return rawHeaders.length > 2 * LIMITS.requestHeaders;
 }
 
-/** As Node answers headers that are too large. */
-function refuseHeaders(response: ServerResponse): void {
-  response.writeHead(431, { Connection: 'close', 'Content-Length': '0' }).end();
+/** Node keeps the first, others on the way may keep the last. Source: RFC 9112 section 3.2. */
+function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index];
+    if (name?.length === HOST.length && name.toLowerCase() === HOST) hosts += 1;
+  }
+  return hosts > 1;
+}
+
+const HOST = 'host';
+
+/** As Node answers headers that it cannot read. */
+function refuseHeaders(response: ServerResponse, status: number): void {
+  response.writeHead(status, { Connection: 'close', 'Content-Length': '0' }).end();
 }
 
 function failure(failed: readonly Listener[]): ListenError {
