@@ -20,11 +20,20 @@ test('denies link-local and metadata addresses by default, and nothing ordinary'
     '::ffff:169.254.169.254',
     '::ffff:a9fe:a9fe',
     '64:ff9b::169.254.169.254',
+    '64:ff9b:1::169.254.169.254',
+    '2002:a9fe:a9fe::1',
+    '::ffff:0:169.254.169.254',
+    '::169.254.169.254',
+    '::7f00:1',
+    '::',
   ];
   for (const address of denied) assert.ok(isDenied(address), address);
   for (const address of [
     '127.0.0.1',
     '::1',
+    '0:0:0:0:0:0:0:1',
+    '2002:a9ff::1',
+    '64:ff9b::8.8.8.8',
     '10.0.0.1',
     '192.168.1.1',
     '8.8.8.8',
@@ -40,6 +49,11 @@ test('counts an IPv4-mapped IPv6 address as its IPv4 address', () => {
   assert.ok(isDenied('::ffff:10.1.2.3'));
   assert.ok(isDenied('::ffff:a01:203'));
   assert.not.ok(isDenied('::ffff:11.1.2.3'));
+});
+
+test('counts the loopback address where a range that names it is denied', () => {
+  assert.ok(deniedBy(['::/96', '::1/128'])('::1'));
+  assert.ok(deniedBy(['::/0'])('::1'));
 });
 
 test('refuses ranges that are none', () => {

@@ -21,9 +21,15 @@ export class AddressDenied extends Error {
 /** Whether an IP address lies in one of the ranges. IPv4-mapped IPv6 addresses count as their IPv4 address. */
 export type AddressCheck = (address: string) => boolean;
 
-/** Makes the check for CIDR ranges like `10.0.0.0/8`. Throws RangeError for anything that is no range. */
+/** The range of IPv4-compatible addresses, in which the loopback address only happens to lie. */
+const COMPATIBLE = '::/96';
+
+/** Makes the check for CIDR ranges like `10.0.0.0/8`; `::/96` leaves out `::1`. Throws RangeError for anything that is no range. */
 export function deniedBy(networks: readonly string[]): AddressCheck {
   const list = new BlockList();
+  const listForLoopback = new BlockList();
+  const loopback = new BlockList();
+  loopback.addAddress('::1', 'ipv6');
   for (const network of networks) {
     const [address = '', prefix = ''] = network.split('/');
     const version = isIP(address);
@@ -31,11 +37,14 @@ export function deniedBy(networks: readonly string[]): AddressCheck {
     if (version === 0 || !(bits <= (version === 4 ? 32 : 128))) {
       throw new RangeError(`"${network}" is no network in CIDR form, like 10.0.0.0/8`);
     }
-    list.addSubnet(address, bits, version === 4 ? 'ipv4' : 'ipv6');
+    const family = version === 4 ? 'ipv4' : 'ipv6';
+    list.addSubnet(address, bits, family);
+    if (network !== COMPATIBLE) listForLoopback.addSubnet(address, bits, family);
   }
   return (address) => {
     const [plain = ''] = address.split('%'); // fe80::1%eth0: the zone says nothing about the range
-    return list.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4');
+    if (isIP(plain) !== 6) return list.check(plain, 'ipv4');
+    return (loopback.check(plain, 'ipv6') ? listForLoopback : list).check(plain, 'ipv6');
   };
 }
 
