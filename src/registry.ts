@@ -216,6 +216,7 @@ export class Registry {
       now: new Date().toISOString(),
       source: options.source ?? 'api',
       isInProcess: options.handler !== undefined,
+      isDiscreet: options.isLimited === true,
       ...(nodeId === undefined ? {} : { nodeId }),
       find: (id) => this.find(template, id),
       isServerIdTaken: (serverId) => this.#inventory.isServerIdTaken(serverId),

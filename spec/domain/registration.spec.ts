@@ -157,6 +157,8 @@ test('qualifies the server id when the id is taken elsewhere', () => {
   const changes = { isServerIdTaken: (serverId: string) => taken.has(serverId) };
   assert.is(define({ id: 'one', command: 'x' }, changes).serverId, 'demo.one');
   assert.is(define({ id: 'two', command: 'x' }, changes).serverId, 'demo.two.2');
+  for (const id of ['one', 'free'])
+    assert.is(define({ id, command: 'x' }, { ...changes, isDiscreet: true }).serverId, `demo~${id}`);
 });
 
 test('invents an id that is free and not too long', () => {

@@ -32,6 +32,8 @@ export interface RegistrationContext {
   readonly source: InstanceSource;
   /** This node: it runs the program, if there is one. Absent when there is only one node. */
   readonly nodeId?: string;
+  /** The server id is to tell nothing of other templates: it is the same whatever they hold. Default false. */
+  readonly isDiscreet?: boolean;
   /** True when a function of this program is the backend, so that nothing else needs to say how to reach it. */
   readonly isInProcess?: boolean;
   /** Where errors say that the input was. Default `['body', 'instance']`. */
@@ -46,8 +48,8 @@ const ID_ATTEMPTS = 16;
 /**
  * Makes the definition of an instance of `template`. `input` has the shape of InstanceInput already.
  *
- * - Without `id` it becomes `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; it and
- *   `createdAt` stay when an instance is replaced. Source: decisions, "Identity".
+ * - Without `id` it becomes `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; a discreet
+ *   one is always `<template>~<id>`, which no other instance can have: no name holds a `~`. It and `createdAt` stay when an instance is replaced. Source: decisions, "Identity".
  * - `transport` follows from the fields: an endpoint means http unless it says `sse`, a command alone stdio, both an
  *   endpoint with a program that the gateway runs.
  * - `command` is split into words only when `args` is absent.
@@ -239,7 +241,12 @@ function inventId(template: string, context: RegistrationContext): string {
   throw new Error(`no free id for an instance of "${template}" in ${ID_ATTEMPTS} attempts`);
 }
 
-function inventServerId(template: string, id: string, { isServerIdTaken }: RegistrationContext): string {
+function inventServerId(
+  template: string,
+  id: string,
+  { isServerIdTaken, isDiscreet }: RegistrationContext,
+): string {
+  if (isDiscreet) return `${template}~${id}`;
   if (!isServerIdTaken(id)) return id;
   let serverId = `${template}.${id}`;
   // Somebody may have named an instance of another template just so.

@@ -109,6 +109,7 @@ const REGISTER_OPTIONS = membersOf<RegisterOptions>({
   source: oneOf(['api', 'file', 'sync']),
   fingerprint: { expected: 'a text', accepts: (value) => typeof value === 'string' },
   handler: aFunction(),
+  isLimited: { expected: 'true or false', accepts: (value) => typeof value === 'boolean' },
   loadBalancer: { expected: 'settings of a template', accepts: isJsonObject },
   waitMs: milliseconds(0, LONGEST_MS),
 });

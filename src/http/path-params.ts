@@ -16,7 +16,7 @@ import { HIDES_BAD_TEXT } from './query.ts';
 export const TemplateParams = Type.Object({ template: TemplateId });
 /** A server id is an instance id, or a template and one: see domain/registration.ts. */
 export const ServerParams = Type.Object({
-  server_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,299}$' }),
+  server_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._~-]{0,299}$' }),
 });
 const AccountId = Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$' });
 export const UserParams = Type.Object({ user_id: AccountId });

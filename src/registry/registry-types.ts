@@ -19,6 +19,8 @@ export interface RegisterOptions {
   readonly handler?: InProcessHandler;
   /** Settings for the template, laid over those it has. */
   readonly loadBalancer?: LoadBalancerSettings;
+  /** Who registers may use some templates only: the server id tells nothing of the others. Default false. */
+  readonly isLimited?: boolean;
   /** Longest wait for the instance to become healthy, in ms. Default 0. It stays registered when it does not, and its
    *  `state` says so. */
   readonly waitMs?: number;

@@ -81,6 +81,40 @@ test('are addressed by the server id, which is not always the instance id', asyn
   assert.is((await ask('GET', '/servers/second.same')).status, 200);
 });
 
+test('tell a caller who may use some templates only nothing about the others', async () => {
+  const app = await started;
+  const limited = await app.key(['gateway:write', 'gateway:read'], ['mine']);
+  const endpoint = 'http://127.0.0.1:1';
+  await ask('POST', '/gateway/register', { template_name: 'theirs', id: 'known', endpoint });
+  await ask('POST', '/gateway/register', { template_name: 'theirs', id: 'mine.known', endpoint });
+  for (const id of ['known', 'unknown']) {
+    const body = { template_name: 'mine', id, endpoint };
+    const registered = await app.as(limited, 'POST', '/gateway/register', { body });
+    assert.equal([registered.status, registered.body.server_id], [201, `mine~${id}`]);
+    const absent = await app.as(limited, 'GET', `/servers/${id}`);
+    assert.equal([absent.status, absent.body.detail], [404, `No instance "${id}" is registered.`]);
+    assert.is((await app.as(limited, 'DELETE', `/servers/mine~${id}`)).status, 204);
+  }
+  const { body } = await app.as(limited, 'POST', '/servers', {
+    body: { template_name: 'mine', config: { endpoint } },
+  });
+  assert.match(String(body.server_id), /^mine~mine-[0-9a-f]{8}$/);
+});
+
+test('are in no cache, and neither is anything else that needs credentials', async () => {
+  const app = await started;
+  const headersOf = async (who: Record<string, string>, path: string) => {
+    const { headers } = await app.as(who, 'GET', path);
+    return [headers.get('cache-control'), headers.get('vary')];
+  };
+  const kept = ['no-store', 'Authorization, X-API-Key'];
+  assert.equal(await headersOf(app.admin, '/servers'), kept);
+  assert.equal(await headersOf(app.admin, '/servers/none'), kept);
+  assert.equal(await headersOf({}, '/servers'), kept);
+  assert.equal(await headersOf(app.user, '/auth/users'), kept);
+  assert.equal(await headersOf({}, '/health'), [null, null]);
+});
+
 test('are listed by their ids, with their health when it is asked for', async () => {
   const { status, text, headers } = await ask('GET', '/servers');
   assert.is(status, 200);

@@ -62,7 +62,11 @@ export const registrationRoutes: readonly Route[] = [
       requireTemplate(principal, template);
       const instance = checkedCommand({ template, instance: wanted, principal, request }, services);
       const { definition, replaced } = await gateway
-        .register(template, instance, { loadBalancer, waitMs: (query.wait ?? 0) * 1000 })
+        .register(template, instance, {
+          loadBalancer,
+          waitMs: (query.wait ?? 0) * 1000,
+          isLimited: principal.templates !== undefined,
+        })
         .catch((thrown: unknown) => {
           throw isFlat ? relocated(thrown, withoutInstance) : thrown;
         });

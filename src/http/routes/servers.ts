@@ -101,9 +101,11 @@ export const serverRoutes: readonly Route[] = [
       const wanted = serverInput(template, config, definitions.get(template));
       const instance = checkedCommand({ template, instance: wanted, principal, request }, services);
       const input = metadata === undefined ? instance : { ...instance, metadata };
-      const { definition } = await gateway.register(template, input).catch((thrown: unknown) => {
-        throw relocated(thrown, asWritten);
-      });
+      const { definition } = await gateway
+        .register(template, input, { isLimited: principal.templates !== undefined })
+        .catch((thrown: unknown) => {
+          throw relocated(thrown, asWritten);
+        });
       const subject = `/servers/${definition.serverId}`;
       const record = instanceRecord(gateway.server(definition.serverId), principal);
       return json(201, record, { headers: ['Location', subject], trail: { subject } });
