@@ -44,11 +44,15 @@ test('says durations like a person', () => {
 
 test('lets no control characters of a backend reach the terminal', () => {
   assert.is(printable('a\u001b]0;title\u0007b\nc\u001b[2Jd'), 'a ]0;title b c [2Jd');
+  assert.is(printable('abc\u202efdp.exe\u2066\u200f\u2028'), 'abc fdp.exe   ');
   assert.is(printable('\u001b[32mgreen\u001b[39m'), '\u001b[32mgreen\u001b[39m');
 });
 
 test('prints JSON that a program can read back', () => {
   assert.equal(JSON.parse(json({ a: [1, 'ü'] })), { a: [1, 'ü'] });
+  const hostile = { a: 'b\u202ec\u009bd\u{1f600}' };
+  assert.match(json(hostile), 'b\\u202ec\\u009bd\u{1f600}');
+  assert.equal(JSON.parse(json(hostile)), hostile);
 });
 
 test.run();

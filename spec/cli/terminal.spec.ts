@@ -16,6 +16,14 @@ test('prints to standard output and complains on standard error', async () => {
   assert.equal({ out, err }, { out: 'a\n', err: 'b\n' });
 });
 
+test('writes nothing that moves the cursor or turns the order of letters', async () => {
+  const child = start(
+    `${open} terminal.print('a\\u001b]0;b\\u202ec\\n\\td'); terminal.complain('\\u001b[2Je\\rf');`,
+  );
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  assert.equal({ out, err }, { out: 'a ]0;b c\n\td\n', err: ' [2Je f\n' });
+});
+
 test('uses no colours when nobody watches', async () => {
   const child = start(`${open} terminal.print(terminal.paint('red', 'a'));`);
   assert.is(await text(child.stdout), 'a\n');

@@ -6,7 +6,7 @@ import { Email, KeyName, SCOPES, type Scope, TemplateList, Username } from '../d
 import type { ValidationItem } from '../domain/errors.ts';
 import { momentOf } from '../domain/moment.ts';
 import { validationFailed } from '../domain/request-errors.ts';
-import { isCleanText } from '../domain/text.ts';
+import { hasUnseen, isCleanText } from '../domain/text.ts';
 import type { NewApiKey, NewUser, UserUpdate } from './auth.ts';
 import { passwordFindings } from './passwords.ts';
 
@@ -40,7 +40,7 @@ export function checkNewApiKey(input: NewApiKey, nowMs: number): string | undefi
 }
 
 function fieldFindings({ email, password, templates }: UserUpdate): ValidationItem[] {
-  const isEmail = email === undefined || (Check(Email, email) && isCleanText(email));
+  const isEmail = email === undefined || (Check(Email, email) && isCleanText(email) && !hasUnseen(email));
   return [
     ...(isEmail ? [] : [item('email', 'value_error', 'Value error, this is no e-mail address')]),
     ...(password === undefined ? [] : passwordFindings(password)),

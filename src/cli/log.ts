@@ -3,6 +3,7 @@
 
 import type { Logger } from 'pino';
 import { pino } from 'pino';
+import { withoutUnseen } from '../domain/text.ts';
 import { LogSink } from './log-sink.ts';
 
 /** Makes the log at a level of pino. It never fails and never waits: lines that nobody takes are dropped. */
@@ -32,7 +33,9 @@ export function humanLine(line: string): string {
   const { err, ...fields } = rest;
   const details = Object.entries(fields).map(([name, value]) => `${name}=${inline(value)}`);
   const stack = err === undefined ? [] : [`\n${stackOf(err)}`];
-  return [`${clock} ${word.padEnd(5)} ${String(msg ?? '')}`, ...details].join('  ') + stack.join('');
+  return withoutUnseen(
+    [`${clock} ${word.padEnd(5)} ${String(msg ?? '')}`, ...details].join('  ') + stack.join(''),
+  );
 }
 
 function inline(value: unknown): string {

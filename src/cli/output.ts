@@ -2,11 +2,15 @@
 // What is shown is the command's choice; what may be coloured is the terminal's.
 
 import Table from 'cli-table3';
+import { hasUnseen, withoutUnseen } from '../domain/text.ts';
 import type { Terminal } from './terminal.ts';
 
-/** JSON for programs: two spaces, the shape the gateway sent. */
+/** JSON for programs: two spaces, the shape the gateway sent. What changes how a terminal shows it is escaped. */
 export function json(value: unknown): string {
-  return JSON.stringify(value, null, 2);
+  const escaped = (letter: string) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value, null, 2).replace(/[^\n -~]/g, (letter) =>
+    hasUnseen(letter) ? escaped(letter) : letter,
+  );
 }
 
 /** A table without borders: headings, then one line per row. Cells of several lines stay in their column. */
@@ -65,12 +69,9 @@ const borderless = {
   middle: '',
 };
 
-/** A backend's words must not move the cursor or recolour the terminal; our own colours (ESC [ … m) may stay. */
+/** A backend's words must not move the cursor, turn the order of letters or recolour the terminal; our own colours may stay. */
 export function printable(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes.
-  return text.replace(/\u001b\[\d{1,2}m|[\u0000-\u001f\u007f-\u009f]/g, (found) =>
-    found.length > 1 ? found : ' ',
-  );
+  return withoutUnseen(text).replace(/[\n\t]/g, ' ');
 }
 
 function withoutTrailingSpaces(text: string): string {

@@ -2,6 +2,7 @@
 // for what went wrong and for questions. Commands get it as an argument, so that specs can read what they say.
 
 import { styleText } from 'node:util';
+import { withoutUnseen } from '../domain/text.ts';
 import { readFirstLine } from './first-line.ts';
 import { askHidden } from './hidden-prompt.ts';
 
@@ -27,7 +28,7 @@ export interface Terminal {
 }
 
 /**
- * The real one. A reader that goes away (`stagedoor gateway list | head -1`), a terminal that is closed or a disk that is
+ * The real one. No text that it writes moves the cursor or turns the order of letters, wherever it came from. A reader that goes away (`stagedoor gateway list | head -1`), a terminal that is closed or a disk that is
  * full ends nothing: the calls that a gateway is working on are worth more than the words about them.
  */
 export function processTerminal(): Terminal {
@@ -35,8 +36,8 @@ export function processTerminal(): Terminal {
   process.stderr.on('error', ignore);
   const isColoured = process.stdout.isTTY === true && !process.env.NO_COLOR;
   return {
-    print: (text) => void process.stdout.write(`${text}\n`),
-    complain: (text) => void process.stderr.write(`${text}\n`),
+    print: (text) => void process.stdout.write(`${withoutUnseen(text)}\n`),
+    complain: (text) => void process.stderr.write(`${withoutUnseen(text)}\n`),
     paint: (colour, text) => (isColoured ? styleText(colour, text, { validateStream: false }) : text),
     columns: process.stdout.isTTY === true ? process.stdout.columns : undefined,
     env: process.env,

@@ -86,7 +86,7 @@ function targetOf(input: CommandInput, { folder }: Terminal): string | undefined
 const MOST_NAMED = 5;
 
 async function written(document: RegistryDocument, isYaml: boolean): Promise<string> {
-  if (!isYaml) return `${JSON.stringify(document, null, 2)}\n`;
+  if (!isYaml) return `${(await import('../output.ts')).json(document)}\n`;
   const { stringify } = await import('yaml');
   return stringify(document);
 }
