@@ -67,6 +67,8 @@ test('that forward for this machine are not this machine', () => {
   assert.not(proxies.isLocal(from('127.0.0.1', { 'x-forwarded-for': '127.0.0.1' })));
   assert.not(proxies.isLocal(from('127.0.0.1', { forwarded: 'for=203.0.113.9' })));
   assert.not(proxies.isLocal(from('127.0.0.1', { via: '1.1 proxy' })));
+  assert.not(proxies.isLocal(from('127.0.0.1', { 'x-real-ip': '203.0.113.9' })));
+  assert.not(proxies.isLocal(from('127.0.0.1', { 'x-forwarded-host': 'gateway.example' })));
 });
 
 test('that are trusted tell who is local', () => {

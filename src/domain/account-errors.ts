@@ -27,8 +27,12 @@ export function accountsNeedAllTemplates(): GatewayError {
 }
 
 /** While authentication is off: whoever made an account from elsewhere would keep it when it is turned on. */
+/** For somebody on this machine who is refused because of a proxy in between. */
+export const BEHIND_A_PROXY =
+  'What a proxy forwarded counts as from elsewhere: behind one turn authentication on, or ask the gateway directly.';
+
 export function accountsFromHereOnly(): GatewayError {
-  const message = 'While authentication is off, accounts are changed from this machine only.';
+  const message = `While authentication is off, accounts are changed from this machine only. ${BEHIND_A_PROXY}`;
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
 }
 

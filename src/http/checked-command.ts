@@ -2,7 +2,7 @@
 // domain/command-policy.ts. Source: decisions, "Commands are code" and "On or off".
 
 import { mayDo, type Principal } from '../domain/account.ts';
-import { insufficientPermissions } from '../domain/account-errors.ts';
+import { BEHIND_A_PROXY, insufficientPermissions } from '../domain/account-errors.ts';
 import { commandRefusal } from '../domain/command-policy.ts';
 import { splitCommand } from '../domain/command-words.ts';
 import type { InstanceInput } from '../domain/instance.ts';
@@ -31,7 +31,9 @@ export function checkedCommand(
   if (!auth.isEnabled) {
     // Being on this machine is what shows that somebody may run programs on it.
     if (request.isLocal && request.origin === undefined) return instance;
-    throw commandNotAllowed('While authentication is off, commands are registered from this machine only.');
+    throw commandNotAllowed(
+      `While authentication is off, commands are registered from this machine only. ${BEHIND_A_PROXY}`,
+    );
   }
   if (mayDo(principal, ['admin'])) return instance;
   if (instance.force === true) throw insufficientPermissions(['admin']);

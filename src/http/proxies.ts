@@ -57,10 +57,11 @@ function addressOf(hop: string): string | undefined {
   return isIP(bare) === 0 ? undefined : bare;
 }
 
+/** What proxies add by themselves, or by the examples of their manuals. */
+const TRACES = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'forwarded', 'via'];
+
 function wasForwarded({ headers }: IncomingMessage): boolean {
-  return (
-    headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined || headers.via !== undefined
-  );
+  return TRACES.some((name) => headers[name] !== undefined);
 }
 
 function listOf(request: IncomingMessage, header: string): string[] {
