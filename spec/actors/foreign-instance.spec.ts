@@ -22,6 +22,7 @@ test('is stopped, and says where it runs', () => {
     score: 0,
     latencyMs: null,
     consecutiveFailures: 0,
+    ejection: null,
     lastCheck: null,
     reason: 'it runs on the node "b:8080"',
     restarts: 0,

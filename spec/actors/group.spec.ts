@@ -8,14 +8,15 @@ import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { Stage, silent } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 
+const PARTS = { random: () => 0, now: () => 0, alarm: () => () => undefined, emit: () => undefined };
 const test = suite('group');
 const POLICY = { ...DEFAULT_POLICY, strategy: 'least_connections' } as const;
 let stage = new Stage();
-let group = new Group('t', POLICY, () => 0);
+let group = new Group('t', POLICY, PARTS);
 
 test.before.each(() => {
   stage = new Stage();
-  group = new Group('t', POLICY, () => 0);
+  group = new Group('t', POLICY, PARTS);
 });
 test.after.each(() => stage.close());
 

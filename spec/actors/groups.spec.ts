@@ -6,10 +6,11 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { suite } from '../helpers/suite.ts';
 
+const PARTS = { random: () => 0.5, now: () => 0, alarm: () => () => undefined, emit: () => undefined };
 const test = suite('groups');
-let groups = new Groups(() => 0.5);
+let groups = new Groups(PARTS);
 test.before.each(() => {
-  groups = new Groups(() => 0.5);
+  groups = new Groups(PARTS);
 });
 
 test('are there from the first policy on, sorted, and follow the last one', () => {

@@ -7,7 +7,7 @@ import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('metrics');
-const NOTHING = { requests: 0, errorRate: 0, averageResponseTimeMs: 0 };
+const NOTHING = { requests: 0, errorRate: 0, averageResponseTimeMs: 0, ejections: 0 };
 let events = new Subject<GatewayEvent>();
 let metrics = new Metrics(events);
 
@@ -44,7 +44,15 @@ test('counts refusals, failures and error answers as errors, and cancelled calls
   for (let time = 0; time < 5; time += 1) refuse();
   const { errorRate, instances } = metrics.summary();
   assert.is(errorRate, 7 / 10);
-  assert.equal(instances.a, { requests: 5, errorRate: 2 / 5, averageResponseTimeMs: 10 });
+  assert.equal(instances.a, { requests: 5, errorRate: 2 / 5, averageResponseTimeMs: 10, ejections: 0 });
+});
+
+test('counts how often an instance was ejected', () => {
+  begin('a');
+  for (const id of ['a', 'a', 'unknown'])
+    events.next({ type: 'instance.ejected', ...fact(id), reason: 'its calls failed', forMs: 5_000 });
+  finish('a', 'failed');
+  assert.is(metrics.summary().instances.a?.ejections, 2);
 });
 
 test('averages the time to answers only', () => {
@@ -84,7 +92,7 @@ test('keeps the instances apart, and adds them up', () => {
   finish('b', 'failed');
   const { instances, errorRate } = metrics.summary();
   assert.equal(instances, {
-    a: { requests: 2, errorRate: 0, averageResponseTimeMs: 10 },
+    a: { requests: 2, errorRate: 0, averageResponseTimeMs: 10, ejections: 0 },
     b: { ...NOTHING, requests: 1, errorRate: 1 },
   });
   assert.is(errorRate, 1 / 3);

@@ -51,6 +51,7 @@ function snapshot(state: InstanceState): InstanceSnapshot {
     score: 100,
     latencyMs: null,
     consecutiveFailures: 0,
+    ejection: null,
     lastCheck: null,
     reason: null,
     restarts: 0,

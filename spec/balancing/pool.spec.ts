@@ -15,7 +15,7 @@ const down = (id: string): Change<TestCandidate> => ({ kind: 'down', id });
 /** A pool by round robin in which these candidates are up, and the changes that feed it. */
 function pooled(...members: TestCandidate[]) {
   const changes$ = new Subject<Change<TestCandidate>>();
-  const pool = new Pool(changes$, roundRobin());
+  const pool = new Pool(changes$, roundRobin);
   for (const member of members) changes$.next(up(member));
   return { pool, changes$ };
 }
@@ -37,7 +37,7 @@ test('picks from those that are up', () => {
 });
 
 test('picks at once what came up while it subscribed', () => {
-  const pool = new Pool(concat(of(up(candidate('a'))), NEVER), roundRobin());
+  const pool = new Pool(concat(of(up(candidate('a'))), NEVER), roundRobin);
   assert.is(pool.pick()?.id, 'a');
 });
 
@@ -113,7 +113,7 @@ test('hands its own list to the strategy when nobody is excluded or full', () =>
     return candidates[0];
   };
   const { pool } = pooled(candidate('a'), candidate('b'));
-  pool.setStrategy(watching);
+  pool.setStrategy(() => watching);
   pool.pick();
   assert.is(seen[0], pool.candidates);
 });
@@ -121,13 +121,13 @@ test('hands its own list to the strategy when nobody is excluded or full', () =>
 test('chooses by another strategy from the next pick on', () => {
   const { pool } = pooled(candidate('a', { inFlight: 1 }), candidate('b'));
   assert.is(pool.pick()?.id, 'a');
-  pool.setStrategy(leastConnections());
+  pool.setStrategy(leastConnections);
   assert.equal(picked(pool, 2), ['b', 'b']);
 });
 
 test('spreads a burst of 2 000 as 500 each when every pick is counted at once', () => {
   const { pool } = pooled(...['a', 'b', 'c', 'd'].map((id) => candidate(id, { capacity: 1_000 })));
-  pool.setStrategy(leastConnections());
+  pool.setStrategy(leastConnections);
   const ids = Array.from({ length: 2_000 }, () => {
     const chosen = pool.pick();
     if (chosen) chosen.inFlight += 1;
@@ -161,8 +161,8 @@ test('keeps nobody when the changes end while they are being subscribed to', () 
     of(up(candidate('a'))),
     throwError(() => new Error('the source broke')),
   );
-  assert.is(new Pool(failing, roundRobin()).pick(), undefined);
-  assert.is(new Pool(concat(of(up(candidate('a'))), EMPTY), roundRobin()).pick(), undefined);
+  assert.is(new Pool(failing, roundRobin).pick(), undefined);
+  assert.is(new Pool(concat(of(up(candidate('a'))), EMPTY), roundRobin).pick(), undefined);
 });
 
 test('shares nothing with another pool over the same ids', () => {

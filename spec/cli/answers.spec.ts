@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { fields, instancesOf, reasonOf } from '../../src/cli/answers.ts';
+import { fields, instancesOf, reasonOf, stateOf } from '../../src/cli/answers.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('answers');
@@ -24,6 +24,18 @@ test('give a reason as part of a sentence', () => {
   assert.equal(
     ['It broke.', 'it broke', null, undefined].map((reason) => reasonOf({ reason })),
     ['It broke', 'it broke', '', ''],
+  );
+});
+
+test('call a healthy instance that gets no calls ejected, and say why', () => {
+  const ejection = { reason: '5 calls in a row failed', until: '2026-01-01T00:00:05.000Z' };
+  assert.equal(
+    [{ state: 'healthy' }, { state: 'healthy', ejection }, { state: 'unhealthy', ejection }].map(stateOf),
+    ['healthy', 'ejected', 'unhealthy'],
+  );
+  assert.equal(
+    [reasonOf({ reason: null, ejection }), reasonOf({ reason: 'gone', ejection: null })],
+    [ejection.reason, 'gone'],
   );
 });
 

@@ -37,6 +37,7 @@ export function snapshotSample(over: Partial<InstanceSnapshot> = {}): InstanceSn
     score: 99.96,
     latencyMs: 1.23456,
     consecutiveFailures: 0,
+    ejection: null,
     lastCheck: '2026-01-03T00:00:00.000Z',
     reason: null,
     restarts: 0,

@@ -49,7 +49,7 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    this.groups = new Groups(options.random);
+    this.groups = new Groups(options);
   }
 
   /** Hot, no replay: what instances say of their lists. Completes when the fleet has closed. */

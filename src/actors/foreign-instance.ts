@@ -50,6 +50,7 @@ export class ForeignInstance {
       consecutiveFailures: 0,
       lastCheck: null,
       reason: this.reason,
+      ejection: null,
       restarts: 0,
       requests: 0,
       errors: 0,

@@ -4,11 +4,22 @@
 import { Subject } from 'rxjs';
 import { STRATEGIES } from '../balancing/index.ts';
 import { type Change, Pool } from '../balancing/pool.ts';
+import type { Strategy } from '../balancing/strategy.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { GatewayEvent } from '../domain/events.ts';
 import type { InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import { WaitingLine } from './calls/waiting-line.ts';
+import { factOf } from './instances/instance-facts.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
+
+/** What groups get from outside. */
+export interface GroupParts extends Clock {
+  /** Numbers in [0, 1). */
+  readonly random: () => number;
+  readonly emit: (event: GatewayEvent) => void;
+}
 
 export class Group {
   readonly template: string;
@@ -20,11 +31,20 @@ export class Group {
   readonly #up = new Map<string, InstanceRef>();
   #policy: BalancerPolicy;
 
-  constructor(template: string, policy: BalancerPolicy, random: () => number) {
+  constructor(template: string, policy: BalancerPolicy, { random, emit, now, alarm }: GroupParts) {
     this.template = template;
     this.#policy = policy;
     this.#random = random;
-    this.pool = new Pool(this.#changes, STRATEGIES[policy.strategy]({ random }));
+    this.pool = new Pool<InstanceRef>(this.#changes, this.#strategyOf(policy), {
+      now,
+      alarm,
+      ejected: (ref, { reason }, forMs) => emit({ type: 'instance.ejected', ...factOf(ref), reason, forMs }),
+      readmitted: (ref) => {
+        emit({ type: 'instance.readmitted', ...factOf(ref) });
+        this.#offerPlaces(ref);
+      },
+      silent: (ref) => ref.suspect(),
+    });
   }
 
   get policy(): BalancerPolicy {
@@ -37,9 +57,7 @@ export class Group {
   }
 
   govern(policy: BalancerPolicy): void {
-    if (policy.strategy !== this.#policy.strategy) {
-      this.pool.setStrategy(STRATEGIES[policy.strategy]({ random: this.#random }));
-    }
+    if (policy.strategy !== this.#policy.strategy) this.pool.setStrategy(this.#strategyOf(policy));
     this.#policy = policy;
   }
 
@@ -48,7 +66,7 @@ export class Group {
     if (state === 'healthy') {
       this.#up.set(ref.id, ref);
       this.#changes.next({ kind: 'up', candidate: ref });
-      for (let place = 0; place < ref.capacity && this.line.advance(ref); place += 1);
+      this.#offerPlaces(ref);
     } else if (this.#up.get(ref.id) === ref) {
       this.#up.delete(ref.id);
       this.#changes.next({ kind: 'down', id: ref.id });
@@ -60,5 +78,13 @@ export class Group {
     this.#changes.complete();
     this.pool.close();
     this.line.reconsider();
+  }
+
+  #offerPlaces(ref: InstanceRef): void {
+    for (let place = 0; place < ref.capacity && this.line.advance(ref); place += 1);
+  }
+
+  #strategyOf({ strategy }: BalancerPolicy): () => Strategy {
+    return () => STRATEGIES[strategy]({ random: this.#random });
   }
 }

@@ -4,16 +4,15 @@
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import { templateNotFound } from '../domain/registry-errors.ts';
-import { Group } from './group.ts';
+import { Group, type GroupParts } from './group.ts';
 
 export class Groups {
-  readonly #random: () => number;
+  readonly #parts: GroupParts;
   readonly #byTemplate = new Map<string, Group>();
   readonly #deleted = new Set<string>();
 
-  /** `random` gives numbers in [0, 1). */
-  constructor(random: () => number) {
-    this.#random = random;
+  constructor(parts: GroupParts) {
+    this.#parts = parts;
   }
 
   /** Names of the templates that are there, sorted. */
@@ -48,7 +47,7 @@ export class Groups {
   govern(template: string, policy: BalancerPolicy): boolean {
     this.#deleted.delete(template);
     const group = this.#byTemplate.get(template);
-    if (group === undefined) this.#byTemplate.set(template, new Group(template, policy, this.#random));
+    if (group === undefined) this.#byTemplate.set(template, new Group(template, policy, this.#parts));
     else group.govern(policy);
     return group === undefined;
   }

@@ -16,16 +16,20 @@ export interface MemberView {
 /** Of members of the group's template, in their order. */
 export function viewsOf(members: readonly Member[], { pool }: Pick<Group, 'pool'>): MemberView[] {
   const bestMs = bestLatencyMs(pool.candidates);
-  return members.map((member) => ({ definition: member.definition, snapshot: snapshotOf(member, bestMs) }));
+  return members.map((member) => ({
+    definition: member.definition,
+    snapshot: snapshotOf(member, bestMs, pool),
+  }));
 }
 
 /** Of one of them. */
 export function viewOf(member: Member, { pool }: Pick<Group, 'pool'>): MemberView {
   const { definition } = member;
-  return { definition, snapshot: snapshotOf(member, bestLatencyMs(pool.candidates)) };
+  return { definition, snapshot: snapshotOf(member, bestLatencyMs(pool.candidates), pool) };
 }
 
-function snapshotOf(member: Member, bestMs: number | undefined): InstanceSnapshot {
+function snapshotOf(member: Member, bestMs: number | undefined, pool: Group['pool']): InstanceSnapshot {
   if (!(member instanceof InstanceRef)) return member.snapshot();
-  return member.snapshot(Math.round(healthScore(member, bestMs) * 10) / 10);
+  const score = Math.round(healthScore(member, bestMs) * 10) / 10;
+  return member.snapshot(score, pool.ejectionOf(member));
 }

@@ -24,9 +24,12 @@ export interface InstanceMetrics {
   readonly requests: number;
   readonly errorRate: number;
   readonly averageResponseTimeMs: number;
+  /** How often it was taken out of the pool because of how its calls ended. */
+  readonly ejections: number;
 }
 
 interface Tally {
+  ejections: number;
   requests: number;
   failures: number;
   answered: number;
@@ -89,6 +92,11 @@ export class Metrics {
         if (event.passed) this.#passedProbes += 1;
         this.#lastProbeAtMs = event.atMs;
         break;
+      case 'instance.ejected': {
+        const tally = this.#instances.get(event.serverId);
+        if (tally !== undefined) tally.ejections += 1;
+        break;
+      }
       case 'instance.starting':
         // Only of those that are registered: a call that ends after its instance was deregistered leaves nothing here.
         if (!this.#instances.has(event.serverId)) this.#instances.set(event.serverId, emptyTally());
@@ -121,11 +129,12 @@ function metricsOf(tally: Tally): InstanceMetrics {
     requests: tally.requests,
     errorRate: share(tally.failures, tally.requests),
     averageResponseTimeMs: share(tally.totalMs, tally.answered),
+    ejections: tally.ejections,
   };
 }
 
 function emptyTally(): Tally {
-  return { requests: 0, failures: 0, answered: 0, totalMs: 0 };
+  return { ejections: 0, requests: 0, failures: 0, answered: 0, totalMs: 0 };
 }
 
 function share(part: number, whole: number): number {

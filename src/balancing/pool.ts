@@ -2,6 +2,7 @@
 // It does not decide health (actors/instances/instance.machine.ts), order (the strategies) or what a caller is told.
 
 import { type Observable, Subscription } from 'rxjs';
+import { type CallEnd, type Ejection, type OutlierOptions, Outliers, type Sent } from './outliers.ts';
 import type { Candidate, Strategy } from './strategy.ts';
 
 /** A candidate that may be picked from now on (replacing one with the same id), or one that may be no longer. */
@@ -10,6 +11,14 @@ export type Change<C extends Candidate> =
   | { readonly kind: 'down'; readonly id: string };
 
 const NOBODY: ReadonlySet<string> = new Set();
+/** Where nobody says what time it is no candidate is looked at for silence. */
+const NO_OPTIONS: OutlierOptions<object> = {
+  now: () => performance.now(),
+  alarm: () => () => undefined,
+  ejected: () => undefined,
+  readmitted: () => undefined,
+  silent: () => undefined,
+};
 
 /**
  * The pool of one template. Subscribes to `changes$` at once and until `close()`. When the changes end, by
@@ -21,10 +30,20 @@ export class Pool<C extends Candidate> {
   #candidates: readonly C[] = [];
   /** There before the changes are: they may end while they are being subscribed to. */
   readonly #subscription = new Subscription();
+  readonly #outliers: Outliers<C>;
   #strategy: Strategy;
+  /** The same with a memory of its own: a retry uses up no turn. */
+  #retryStrategy: Strategy;
 
-  constructor(changes$: Observable<Change<C>>, strategy: Strategy) {
-    this.#strategy = strategy;
+  /** `strategy` makes one. `options`: a clock, and what is told of candidates that do badly. Default: nobody wants to know. */
+  constructor(
+    changes$: Observable<Change<C>>,
+    strategy: () => Strategy,
+    options: OutlierOptions<C> = NO_OPTIONS,
+  ) {
+    this.#strategy = strategy();
+    this.#retryStrategy = strategy();
+    this.#outliers = new Outliers(options);
     const subscription = changes$.subscribe({
       next: (change) => this.#apply(change),
       // The source reports its own failure; here it only means that no `down` will come any more.
@@ -46,39 +65,88 @@ export class Pool<C extends Candidate> {
 
   /**
    * Chooses one that is up, below its capacity and not in `excluding` (ids, default none); undefined when there is
-   * none. `hasPlace` replaces the check of the capacity. Synchronous, and so must be the send that counts it: an `await` between the two lets a whole burst choose
-   * the same candidate. Source: ADR 7.
+   * none. One that is ejected comes last of all, one that is avoided when no other has room; but one whose time out is over
+   * comes first, once: `isRepeatable` says whether the call would do as its trial there (default: it may not be repeated).
+   * With something excluded it is a retry, which uses up no turn of the strategy. `hasPlace` replaces the check of the
+   * capacity. Synchronous, and so must be the send that counts it: an `await` between the two lets a whole burst choose the
+   * same candidate. Source: ADR 7, ADR 39.
    */
   pick(
     excluding: ReadonlySet<string> = NOBODY,
+    isRepeatable?: (candidate: C) => boolean,
     hasPlace: (candidate: C) => boolean = isBelowCapacity,
   ): C | undefined {
     const eligible = this.#eligible(excluding, hasPlace);
-    return isNonEmpty(eligible) ? this.#strategy(eligible) : undefined;
+    const isRetry = excluding.size > 0;
+    const strategy = isRetry ? this.#retryStrategy : this.#strategy;
+    if (this.#outliers.isEmpty) return isNonEmpty(eligible) ? strategy(eligible) : undefined;
+    const trial = isRetry ? undefined : this.#outliers.chooseForTrial(eligible, isRepeatable);
+    if (trial !== undefined) return trial;
+    const preferred = this.#preferred(eligible, excluding);
+    return isNonEmpty(preferred) ? strategy(preferred) : undefined;
   }
 
   /** True when `pick(excluding)` finds nobody only because all that are left are full: waiting may help. */
   isFull(excluding: ReadonlySet<string> = NOBODY): boolean {
     const left = this.#candidates.filter((candidate) => !excluding.has(candidate.id));
-    return left.length > 0 && !left.some(isBelowCapacity);
+    const worthIt = left.filter((candidate) => !this.#outliers.isEjected(candidate));
+    const wanted = worthIt.length > 0 ? worthIt : left;
+    return wanted.length > 0 && !wanted.some(isBelowCapacity);
+  }
+
+  /** A call goes there, in the same synchronous block; `heard` tells of its first message, `ended`, once, of its end. */
+  sent(candidate: C): Sent<C> {
+    return this.#outliers.sent(candidate);
+  }
+
+  heard(call: Sent<C>): void {
+    this.#outliers.heard(call);
+  }
+
+  ended(call: Sent<C>, how: CallEnd): void {
+    this.#outliers.ended(call, how);
+  }
+
+  /** Why it gets no calls although it is up; undefined when it gets them. */
+  ejectionOf(candidate: C): Ejection | undefined {
+    return this.#outliers.ejectionOf(candidate);
   }
 
   /** Chooses by another strategy from the next pick on; what the old one remembered goes with it. */
-  setStrategy(strategy: Strategy): void {
-    this.#strategy = strategy;
+  setStrategy(strategy: () => Strategy): void {
+    this.#strategy = strategy();
+    this.#retryStrategy = strategy();
   }
 
   /** Stops listening and empties the pool. Idempotent. */
   close(): void {
     this.#subscription.unsubscribe();
+    this.#outliers.close();
     this.#byId.clear();
     this.#candidates = [];
   }
 
   #apply(change: Change<C>): void {
-    if (change.kind === 'up') this.#byId.set(change.candidate.id, change.candidate);
-    else this.#byId.delete(change.id);
+    const id = change.kind === 'up' ? change.candidate.id : change.id;
+    const before = this.#byId.get(id);
+    if (change.kind === 'up') this.#byId.set(id, change.candidate);
+    else this.#byId.delete(id);
     this.#candidates = [...this.#byId.values()];
+    if (before !== undefined && before !== this.#byId.get(id)) this.#outliers.left(before);
+    this.#outliers.changed(this.#candidates);
+  }
+
+  /** Those that are in; else those that are avoided; else, where no other could ever take the call, those that are ejected. */
+  #preferred(eligible: readonly C[], excluding: ReadonlySet<string>): readonly C[] {
+    const isIn = (candidate: C) => this.#outliers.ejectionOf(candidate) === undefined;
+    const inside = eligible.filter(isIn);
+    if (inside.length > 0) return inside;
+    const avoided = eligible.filter((candidate) => !this.#outliers.isEjected(candidate));
+    if (avoided.length > 0) return avoided;
+    const isWorthWaiting = this.#candidates.some(
+      (candidate) => !excluding.has(candidate.id) && !this.#outliers.isEjected(candidate),
+    );
+    return isWorthWaiting ? [] : eligible;
   }
 
   /** Nearly always nobody is full or excluded: then the list itself is handed on and nothing is allocated. */

@@ -16,7 +16,17 @@ export function instancesOf(registry: unknown): readonly Fields[] {
   });
 }
 
-/** Why an instance is not healthy, to be used inside a sentence; empty when nothing is said. */
-export function reasonOf({ reason }: Fields): string {
-  return typeof reason === 'string' ? reason.replace(/\.$/, '') : '';
+/** The state of an instance in one word: `ejected` while it is healthy and gets no calls all the same. */
+export function stateOf({ state, ejection }: Fields): string {
+  return state === 'healthy' && isEjected({ ejection }) ? 'ejected' : String(state);
+}
+
+function isEjected({ ejection }: Fields): boolean {
+  return typeof fields(ejection).reason === 'string';
+}
+
+/** Why an instance is not healthy, or gets no calls, to be used inside a sentence; empty when nothing is said. */
+export function reasonOf({ reason, ejection }: Fields): string {
+  const said = reason ?? fields(ejection).reason;
+  return typeof said === 'string' ? said.replace(/\.$/, '') : '';
 }

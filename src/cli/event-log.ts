@@ -97,6 +97,8 @@ const WORDS: Readonly<Partial<Record<EventName, Words>>> = {
   'instance.registered': ['info', 'instance registered'],
   'instance.deregistered': ['info', 'instance deregistered'],
   'instance.healthy': ['info', 'instance is healthy'],
+  'instance.ejected': ['warn', 'instance gets no calls for a time: those it had failed or are silent'],
+  'instance.readmitted': ['info', 'instance gets calls again'],
   'instance.crashed': ['warn', 'instance broke by a fault of the gateway and starts anew'],
   'instance.draining': ['info', 'instance drains'],
   'tool.omitted': ['warn', 'tool is left out of every list: clients must not call it'],

@@ -75,6 +75,10 @@ export interface GatewayEvents {
   'instance.stopped': InstanceFact;
   /** The gateway's own part of it broke, a fault of ours: its calls are answered, and it starts anew. */
   'instance.crashed': InstanceFact & { readonly reason: string };
+  /** Its calls failed or stay silent: it gets none for so long, whatever its health. `reason` is a clause. */
+  'instance.ejected': InstanceFact & { readonly reason: string; readonly forMs: number };
+  /** It gets calls again: one was answered, or too many others are away. */
+  'instance.readmitted': InstanceFact;
   'probe.finished': InstanceFact & { readonly passed: boolean; readonly durationMs: number };
   /** It says that its list of tools changed, or one was found to ask for other headers than before. */
   'tools.changed': InstanceFact;
@@ -137,6 +141,8 @@ export const EVENT_NAMES: Readonly<Record<EventName, true>> = {
   'instance.draining': true,
   'instance.stopped': true,
   'instance.crashed': true,
+  'instance.ejected': true,
+  'instance.readmitted': true,
   'probe.finished': true,
   'tools.changed': true,
   'tool.omitted': true,

@@ -104,6 +104,13 @@ export interface InstanceDefinition {
 
 export type InstanceState = 'starting' | 'healthy' | 'unhealthy' | 'draining' | 'stopped';
 
+export interface EjectionView {
+  /** A clause: "5 calls in a row failed". */
+  readonly reason: string;
+  /** ISO 8601: from then on a trial call decides whether it gets calls again. */
+  readonly until: string;
+}
+
 /** What is true of an instance now: the one source for the API, the console, the metrics and the events. */
 export interface InstanceSnapshot {
   readonly id: string;
@@ -124,6 +131,8 @@ export interface InstanceSnapshot {
   readonly lastCheck: string | null;
   /** Why it is not healthy; null while it is. */
   readonly reason: string | null;
+  /** Set while it gets no calls, or only what no other can take, because of how its calls ended. It may be healthy. */
+  readonly ejection: EjectionView | null;
   readonly restarts: number;
   readonly requests: number;
   readonly errors: number;

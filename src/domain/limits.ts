@@ -108,10 +108,9 @@ export const LIMITS = {
   promptedProbeMs: 1_000,
   /** Hard maximum of one call, whatever progress it reports. */
   callLongestMs: 600_000,
-  /** Retry budget: this share of the calls of the window, plus the allowance. */
+  /** Retry budget: this share of the calls of the last ten seconds, plus the allowance. */
   retryBudgetShare: 0.2,
   retryBudgetAllowance: 10,
-  retryBudgetWindowMs: 10_000,
   /** Instances, and templates, of one registry. Over it: REGISTRY_FULL. */
   instances: 10_000,
   templates: 2_000,

@@ -14,6 +14,12 @@ export const CLOSED = { additionalProperties: false } as const;
 
 export const NullableText = Type.Union([Type.String(), Type.Null()]);
 
+/** Why an instance gets no calls although it may be healthy, and until when; null: it gets them. */
+export const NullableEjection = Type.Union([
+  Type.Object({ reason: Type.String(), until: Type.String() }),
+  Type.Null(),
+]);
+
 /** Templates a principal may use; null = all. */
 export const NullableTemplates = Type.Union([Type.Array(Type.String()), Type.Null()]);
 

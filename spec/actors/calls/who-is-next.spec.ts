@@ -84,6 +84,7 @@ function order(fields: Partial<CallOrder> = {}): CallOrder {
     goesOn: false,
     upstream: undefined,
     timeoutMs: 1_000,
+    slow: undefined,
     ...fields,
   };
 }

@@ -110,6 +110,7 @@ check('shows what is true of the instance', async (stage) => {
     score: 87.5,
     latencyMs: 40,
     consecutiveFailures: 0,
+    ejection: null,
     lastCheck: new Date(performance.timeOrigin).toISOString(),
     reason: null,
     restarts: 0,

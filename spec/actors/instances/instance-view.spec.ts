@@ -23,7 +23,11 @@ check('says in one word how it is, and why when that is not healthy', async (sta
 check('shows an instance whose transport has no facts', async (stage) => {
   const transport = await stage.healthy();
   transport.thrownByFacts = new Error('no facts');
-  const { pid, stderr, score, inFlight } = snapshotOf(stage.actor.getSnapshot(), { score: 7, inFlight: 3 });
+  const { pid, stderr, score, inFlight } = snapshotOf(stage.actor.getSnapshot(), {
+    score: 7,
+    inFlight: 3,
+    ejection: undefined,
+  });
   assert.equal([pid, stderr, score, inFlight], [null, [], 7, 3]);
 });
 
@@ -31,7 +35,11 @@ check(
   'shows what a program has said so far while it starts, and why nothing came of it yet',
   async (stage) => {
     const seen = () => {
-      const { pid, stderr, reason } = snapshotOf(stage.actor.getSnapshot(), { score: 7, inFlight: 0 });
+      const { pid, stderr, reason } = snapshotOf(stage.actor.getSnapshot(), {
+        score: 7,
+        inFlight: 0,
+        ejection: undefined,
+      });
       return { pid, stderr, reason };
     };
     stage.opener.last.start({ pid: 7, stderr: ['loading'], strayMessages: 0 });

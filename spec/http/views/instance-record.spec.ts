@@ -47,6 +47,7 @@ test('shows what was registered and what is true now, with secrets masked', () =
     created_at: '2026-01-01T00:00:00.000Z',
     updated_at: '2026-01-02T00:00:00.000Z',
     last_check: '2026-01-03T00:00:00.000Z',
+    ejection: null,
   });
   assert.ok(Compile(InstanceRecord).Check(record));
 });

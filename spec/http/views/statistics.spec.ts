@@ -34,6 +34,7 @@ test('shows zeros before the first request, but for the handshake, which is a ch
     instances: {
       one: {
         ...{ healthy: true, requests: 0, error_rate: 0, average_response_time_ms: 0 },
+        ...{ ejections: 0, is_ejected: false },
         ...{ sessions: 0, own_processes: 0 },
       },
     },

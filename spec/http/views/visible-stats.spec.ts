@@ -16,9 +16,9 @@ const stats: GatewayStats = {
   },
   ...{ p50Ms: 1, p95Ms: 2, p99Ms: 3, probes: { total: 4, passed: 3, lastAtMs: null } },
   instances: {
-    a: { requests: 30, errorRate: 0.1, averageResponseTimeMs: 10 },
-    b: { requests: 10, errorRate: 0.5, averageResponseTimeMs: 50 },
-    other: { requests: 60, errorRate: 1, averageResponseTimeMs: 1 },
+    a: { requests: 30, errorRate: 0.1, averageResponseTimeMs: 10, ejections: 0 },
+    b: { requests: 10, errorRate: 0.5, averageResponseTimeMs: 50, ejections: 0 },
+    other: { requests: 60, errorRate: 1, averageResponseTimeMs: 1, ejections: 0 },
   },
   clients: { parkedSessions: 2, maxSessions: 10, templates: new Map() },
 };
@@ -36,7 +36,13 @@ test('are all of them without a restriction', () => {
 test('are sums and means over the instances of a part', () => {
   const seen = visibleStats(stats, [server('a', 2), server('b', 1), server('never asked', 0)], part);
   assert.equal(seen, {
-    ...{ ...stats, totalRequests: 40, activeConnections: 3, errorRate: 0.2, averageResponseTimeMs: 20 },
+    ...{
+      ...stats,
+      totalRequests: 40,
+      activeConnections: 3,
+      errorRate: 0.2,
+      averageResponseTimeMs: 20,
+    },
     ...{ p50Ms: null, p95Ms: null, p99Ms: null },
     clients: { ...stats.clients, parkedSessions: null },
   });

@@ -18,6 +18,8 @@ export interface CallOrder {
   /** The conversation it goes through; undefined for the instance's own. */
   readonly upstream: Upstream | undefined;
   readonly timeoutMs: number;
+  /** Called after a third of that, and after two, while nothing was heard. */
+  readonly slow: (() => void) | undefined;
 }
 
 /** The request as it is sent: when it came is for the gateway alone. */

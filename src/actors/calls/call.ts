@@ -1,8 +1,10 @@
 // One call on its way: choose, count, send, wait, and on to the next instance when that is safe. Choosing and counting
-// happen in one synchronous block. Whom it chooses is who-is-next.ts, whether it may be made again failover.ts; who may call,
+// happen in one synchronous block. A call that may be repeated and stays silent is sent to a second instance, too: the first
+// answer wins. Whom it chooses is who-is-next.ts, whether it may be made again failover.ts; who may call,
 // and the rules in full, are in dispatcher.ts.
 
 import { type Subscriber, Subscription } from 'rxjs';
+import type { Sent } from '../../balancing/outliers.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
 import { backendTimeout, queueFull } from '../../domain/backend-errors.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -14,9 +16,9 @@ import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { finishedFact, refusedFact, retriedFact } from './call-facts.ts';
 import { asSent, type CallOrder } from './call-order.ts';
-import { Deadline } from './deadline.ts';
+import { Deadline, SLOW_PART } from './deadline.ts';
 import { affords, isRepeatable, mayGoOn } from './failover.ts';
-import type { ExchangeEnding } from './reply.ts';
+import { callEndOf, type ExchangeEnding } from './reply.ts';
 import type { RetryBudget } from './retry-budget.ts';
 import type { QueuedCall, QueuedPlace } from './waiting-line.ts';
 import { certainlyLacksTool, isOnlyFull, mayLackTool, whoIsNext } from './who-is-next.ts';
@@ -28,6 +30,21 @@ export interface CallParts extends Clock {
   readonly emit: (event: GatewayEvent) => void;
   /** False while the gateway closes: nothing new is started. */
   readonly isAccepting: () => boolean;
+}
+
+/** The call at one instance. */
+interface Attempt {
+  readonly ref: InstanceRef;
+  readonly sent: Sent<InstanceRef>;
+  readonly mayRepeat: boolean;
+  readonly subscription: Subscription;
+  /** Why the gateway ended it although the call goes on. */
+  overdue: GatewayError | undefined;
+}
+
+interface Failure {
+  readonly ref: InstanceRef;
+  readonly error: GatewayError;
 }
 
 /** From the first choice to the end; the subscriber hears of it once. */
@@ -43,9 +60,11 @@ export class Call implements QueuedCall {
   #lackedTool: string | undefined;
   /** The last instance it was sent to. */
   #asked: InstanceRef | undefined;
-  #lastFailure: { readonly ref: InstanceRef; readonly error: GatewayError } | undefined;
+  #lastFailure: Failure | undefined;
   #overdue: GatewayError | undefined;
-  #attempt: Subscription | undefined;
+  #attempt: Attempt | undefined;
+  /** The one before, which kept silent and goes on. */
+  #slowAttempt: Attempt | undefined;
   #isQueued = false;
 
   constructor(parts: CallParts, order: CallOrder, subscriber: Subscriber<Answer>) {
@@ -53,7 +72,8 @@ export class Call implements QueuedCall {
     this.#order = order;
     this.#subscriber = subscriber;
     const { timeoutMs, request } = order;
-    this.#deadline = new Deadline(parts, timeoutMs, (passedMs) => this.#late(passedMs), request.cameAtMs);
+    const onOver = (passedMs: number) => this.#late(passedMs);
+    this.#deadline = new Deadline(parts, timeoutMs, onOver, request.cameAtMs, () => this.#slow());
   }
 
   begin(): void {
@@ -85,22 +105,28 @@ export class Call implements QueuedCall {
   end(): void {
     this.#deadline.end();
     this.#stepOutOfLine();
-    this.#attempt?.unsubscribe();
+    this.#slowAttempt?.subscription.unsubscribe();
+    this.#attempt?.subscription.unsubscribe();
   }
 
   /** Chooses and sends in one block, or looks up the tool, or waits, or gives up. True when it was sent. */
   #try(): boolean {
     if (this.#subscriber.closed) return false;
-    let ref = whoIsNext(this.#order, this.#tried);
-    while (ref !== undefined && certainlyLacksTool(this.#order, ref)) {
-      this.#passOver(ref);
-      ref = whoIsNext(this.#order, this.#tried);
-    }
+    const ref = this.#next();
     if (ref === undefined) this.#wait();
     else if (mayLackTool(this.#order, ref)) this.#lookAgain(ref);
     else if (!this.#affordsToGoOn()) this.#giveUp();
     else return this.#send(ref);
     return false;
+  }
+
+  #next(): InstanceRef | undefined {
+    let ref = whoIsNext(this.#order, this.#tried);
+    while (ref !== undefined && certainlyLacksTool(this.#order, ref)) {
+      this.#passOver(ref);
+      ref = whoIsNext(this.#order, this.#tried);
+    }
+    return ref;
   }
 
   #passOver(ref: InstanceRef): void {
@@ -125,46 +151,102 @@ export class Call implements QueuedCall {
     });
   }
 
-  /** False when its caller left on hearing of the retry. */
-  #send(ref: InstanceRef): boolean {
+  /** False when its caller left on hearing of the retry. `failed` is retried. */
+  #send(ref: InstanceRef, failed: Failure | undefined = this.#lastFailure): boolean {
     this.#stepOutOfLine();
-    if (this.#lastFailure !== undefined) this.#tellRetry(this.#lastFailure);
+    if (failed !== undefined) this.#tellRetry(failed);
     if (this.#subscriber.closed) return false;
     this.#asked = ref;
-    const { request, upstream } = this.#order;
-    const mayRepeat = isRepeatable(request, ref);
+    const { request, upstream, group } = this.#order;
+    const attempt: Attempt = {
+      ref,
+      sent: group.pool.sent(ref),
+      mayRepeat: isRepeatable(request, ref),
+      subscription: new Subscription(),
+      overdue: undefined,
+    };
     const exchange$ = ref.exchange(asSent(request), {
-      finished: (ending) => this.#finished(ref, ending),
-      overdue: () => this.#overdue,
+      finished: (ending) => this.#finished(attempt, ending),
+      overdue: () => attempt.overdue ?? this.#overdue,
       rested: () => this.#order.group.line.advance(ref),
       upstream,
     });
     // Set before subscribing: an attempt that fails at once is followed by the next one in there.
-    const attempt = new Subscription();
+    this.#slowAttempt = this.#attempt;
     this.#attempt = attempt;
-    attempt.add(
+    attempt.subscription.add(
       exchange$.subscribe({
-        next: (event) => this.#pass(ref, event),
-        error: (thrown: unknown) => this.#failed(ref, asGatewayError(thrown), mayRepeat),
+        next: (event) => this.#pass(attempt, event),
+        error: (thrown: unknown) => this.#failed(attempt, asGatewayError(thrown)),
         complete: () => this.#subscriber.complete(),
       }),
     );
     return true;
   }
 
-  #pass(ref: InstanceRef, event: ExchangeEvent): void {
-    this.#isAnswering = true;
+  #pass(attempt: Attempt, event: ExchangeEvent): void {
+    if (!this.#isAnswering) {
+      this.#isAnswering = true;
+      this.#order.group.pool.heard(attempt.sent);
+      this.#endOther(attempt);
+    }
     this.#deadline.heard();
+    const { ref } = attempt;
     const passed = event.kind === 'request' ? this.#deadline.standStillFor(event) : event;
     this.#subscriber.next({ event: passed, instanceId: ref.id, serverId: ref.serverId });
   }
 
-  #failed(ref: InstanceRef, error: GatewayError, mayRepeat: boolean): void {
-    this.#attempt = undefined;
+  /** The answer comes from `winner`. One that was silent for long enough to be given up has failed, any other is cancelled. */
+  #endOther(winner: Attempt): void {
+    const other = this.#other(winner);
+    if (other === undefined) return;
+    if (other === this.#slowAttempt) {
+      const silentMs = Math.round(this.#parts.now() - other.sent.atMs);
+      other.overdue = atInstance(backendTimeout(silentMs), other.ref.id);
+    }
+    this.#attempt = winner;
+    this.#slowAttempt = undefined;
+    other.subscription.unsubscribe();
+  }
+
+  #other(attempt: Attempt): Attempt | undefined {
+    return attempt === this.#attempt ? this.#slowAttempt : this.#attempt;
+  }
+
+  #failed(attempt: Attempt, error: GatewayError): void {
+    const { ref, mayRepeat } = attempt;
+    this.#attempt = this.#other(attempt);
+    this.#slowAttempt = undefined;
     this.#lastFailure = { ref, error };
     this.#exclude(ref);
-    if (this.#mayGoOn(error, mayRepeat)) this.#try();
+    if (this.#attempt !== undefined) this.#trySecond();
+    else if (this.#mayGoOn(error, mayRepeat)) this.#try();
     else this.#giveUp();
+  }
+
+  /** Called by the deadline when nothing was heard for long; returns when to call again. */
+  #slow(): number {
+    const now = this.#parts.now();
+    const thirdMs = this.#order.timeoutMs / SLOW_PART;
+    const dueAtMs = (this.#attempt?.sent.atMs ?? now) + thirdMs;
+    if (now < dueAtMs) return dueAtMs; // it waited in line before
+    this.#trySecond();
+    this.#order.slow?.();
+    return now + thirdMs;
+  }
+
+  /** The silent attempt goes on beside it; nothing happens when nobody else could take the call now. */
+  #trySecond(): void {
+    const { group, pinned, request } = this.#order;
+    const silent = this.#attempt;
+    if (silent === undefined || this.#slowAttempt !== undefined || !silent.mayRepeat) return;
+    if (this.#isAnswering || pinned !== undefined || this.#retries >= group.policy.maxRetries) return;
+    this.#exclude(silent.ref);
+    const ref = this.#next();
+    if (ref === undefined || mayLackTool(this.#order, ref) || !isRepeatable(request, ref)) return;
+    if (!this.#parts.budget.take()) return;
+    const silentMs = Math.round(this.#parts.now() - silent.sent.atMs);
+    this.#send(ref, { ref: silent.ref, error: backendTimeout(silentMs) });
   }
 
   #mayGoOn({ delivered }: GatewayError, mayRepeat: boolean): boolean {
@@ -177,7 +259,7 @@ export class Call implements QueuedCall {
     return this.#lastFailure === undefined || affords(this.#parts.budget, this.#lastFailure.error.delivered);
   }
 
-  #tellRetry({ ref, error }: { readonly ref: InstanceRef; readonly error: GatewayError }): void {
+  #tellRetry({ ref, error }: Failure): void {
     this.#retries += 1;
     this.#parts.emit(retriedFact(ref, this.#order.request.method, error.code));
   }
@@ -218,9 +300,11 @@ export class Call implements QueuedCall {
     this.#subscriber.error(error);
   }
 
-  #finished(ref: InstanceRef, ending: ExchangeEnding): void {
-    this.#parts.emit(finishedFact(ref, this.#order.request.method, ending));
-    this.#order.group.line.advance(ref);
+  #finished({ ref, sent }: Attempt, ending: ExchangeEnding): void {
+    const { group, request } = this.#order;
+    this.#parts.emit(finishedFact(ref, request.method, ending));
+    group.pool.ended(sent, callEndOf(ending));
+    group.line.advance(ref);
   }
 
   #late(passedMs: number): void {

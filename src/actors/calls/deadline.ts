@@ -1,5 +1,6 @@
 // How long a call may still take: so long until the next thing is heard, and never longer than the hard maximum. It stands
-// still while the backend waits for its client. What happens at the end is call.ts's business.
+// still while the backend waits for its client. It also says when a call that was not heard yet is slow. What happens then,
+// and at the end, is call.ts's business.
 
 import { answeredOnce, type ServerRequest } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -11,29 +12,41 @@ export class Deadline {
   readonly #timeoutMs: number;
   readonly #onOver: (passedMs: number) => void;
   readonly #beganAtMs: number;
+  readonly #onSlow: (() => number) | undefined;
   #heardAtMs: number;
+  /** When it is said next that the call is slow. */
+  #slowAtMs = Number.POSITIVE_INFINITY;
   /** What the client was asked and has not answered. */
   #unanswered = 0;
   #isEnded = false;
   #disarm: () => void;
 
   /**
-   * `onOver` is told once how long the call took, in ms. `cameAtMs`: see ExchangeRequest. Source: decisions page,
-   * "Timeouts".
+   * `onOver` is told once how long the call took, in ms. `cameAtMs`: see ExchangeRequest. `onSlow` is called after a third of
+   * the timeout, unless something was heard, and again at the time of the clock that it returns. Source: ADR 9, ADR 40.
    */
-  constructor(clock: Clock, timeoutMs: number, onOver: (passedMs: number) => void, cameAtMs?: number) {
+  constructor(
+    clock: Clock,
+    timeoutMs: number,
+    onOver: (passedMs: number) => void,
+    cameAtMs?: number,
+    onSlow?: () => number,
+  ) {
+    this.#onSlow = onSlow;
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
     this.#onOver = onOver;
     const now = clock.now();
     this.#beganAtMs = cameAtMs ?? now;
     this.#heardAtMs = this.#beganAtMs;
-    this.#disarm = this.#arm(Math.min(timeoutMs, LIMITS.callLongestMs) - (now - this.#beganAtMs));
+    if (onSlow !== undefined) this.#slowAtMs = this.#beganAtMs + timeoutMs / SLOW_PART;
+    this.#disarm = this.#arm(now);
   }
 
   /** The time begins anew. */
   heard(): void {
     this.#heardAtMs = this.#clock.now();
+    this.#slowAtMs = Number.POSITIVE_INFINITY;
   }
 
   /** The same request; until it is answered only the hard maximum counts. */
@@ -53,7 +66,7 @@ export class Deadline {
     this.#unanswered -= 1;
     this.heard();
     this.#disarm(); // it may be set to the hard maximum
-    this.#disarm = this.#arm(this.#endsAtMs - this.#heardAtMs);
+    this.#disarm = this.#arm(this.#heardAtMs);
   }
 
   get #endsAtMs(): number {
@@ -62,11 +75,21 @@ export class Deadline {
   }
 
   /** One timer per call: when it rings too early, because something was heard meanwhile, it is set again. */
-  #arm(waitMs: number): () => void {
-    return this.#clock.alarm(waitMs, () => {
-      const now = this.#clock.now();
-      if (now < this.#endsAtMs) this.#disarm = this.#arm(this.#endsAtMs - now);
-      else this.#onOver(now - this.#beganAtMs);
-    });
+  #arm(nowMs: number): () => void {
+    const waitMs = Math.min(this.#endsAtMs, this.#slowAtMs) - nowMs;
+    return this.#clock.alarm(waitMs, () => this.#ring());
+  }
+
+  #ring(): void {
+    const now = this.#clock.now();
+    if (now >= this.#endsAtMs) {
+      this.#onOver(now - this.#beganAtMs);
+      return;
+    }
+    if (now >= this.#slowAtMs) this.#slowAtMs = this.#onSlow?.() ?? Number.POSITIVE_INFINITY;
+    if (!this.#isEnded) this.#disarm = this.#arm(now);
   }
 }
+
+/** This part of the timeout passes before a call is slow. */
+export const SLOW_PART = 3;

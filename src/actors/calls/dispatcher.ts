@@ -22,7 +22,10 @@ export interface ExchangeOptions {
   readonly goesOn?: boolean;
 }
 
-export type WithinOptions = Pick<ExchangeOptions, 'timeoutMs' | 'goesOn'>;
+export interface WithinOptions extends Pick<ExchangeOptions, 'timeoutMs' | 'goesOn'> {
+  /** Called after a third of the timeout, and after two, while nothing was heard. */
+  readonly slow?: (() => void) | undefined;
+}
 
 export interface DispatcherParts extends CallParts {
   readonly fleet: Fleet;
@@ -40,7 +43,8 @@ export class Dispatcher {
    * with GatewayError: TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, NO_HEALTHY_INSTANCE, QUEUE_FULL, TOOL_NOT_FOUND,
    * BACKEND_UNAVAILABLE, BACKEND_TIMEOUT, SHUTTING_DOWN. Failover: `delivered: 'no'` goes on to another instance, at
    * most `maxRetries` times and never to the same one twice; `'unknown'` only for what is safe to repeat, within the
-   * retry budget; never after the first message. The last failure is the one that is told. Source: ADR 9.
+   * retry budget; never after the first message. What is safe to repeat and not heard of after a third of its time is sent to
+   * a second instance, too: the first message wins. The last failure is the one that is told. Source: ADR 9, ADR 40.
    */
   exchange(template: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<Answer> {
     return this.#carry(template, request, () => {
@@ -54,7 +58,7 @@ export class Dispatcher {
       } = options;
       const pinned = instanceId === undefined ? undefined : fleet.get(template, instanceId);
       const wantedTool = looksUpTools ? toolOf(request) : undefined;
-      return { group, request, wantedTool, pinned, goesOn, upstream: undefined, timeoutMs };
+      return { group, request, wantedTool, pinned, goesOn, upstream: undefined, timeoutMs, slow: undefined };
     });
   }
 
@@ -70,8 +74,8 @@ export class Dispatcher {
   ): Observable<Answer> {
     return this.#carry(ref.template, request, () => {
       const group = this.#parts.fleet.group(ref.template);
-      const { timeoutMs = group.policy.callTimeoutMs, goesOn = false } = options;
-      return { group, request, wantedTool: undefined, pinned: ref, goesOn, upstream, timeoutMs };
+      const { timeoutMs = group.policy.callTimeoutMs, goesOn = false, slow } = options;
+      return { group, request, wantedTool: undefined, pinned: ref, goesOn, upstream, timeoutMs, slow };
     });
   }
 

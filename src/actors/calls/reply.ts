@@ -2,6 +2,7 @@
 // The instance actor counts; the session feeds; the dispatcher decides what a failure means.
 
 import type { Observable, Subscriber, Subscription } from 'rxjs';
+import type { CallEnd } from '../../balancing/outliers.ts';
 import { backendUnavailable } from '../../domain/backend-errors.ts';
 import { answeredOnce, type ClientReply, type ServerRequest } from '../../domain/client.ts';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
@@ -16,6 +17,15 @@ export interface ExchangeEnding {
   readonly durationMs: number;
   /** Set when the outcome is `failed`. */
   readonly error: GatewayError | undefined;
+}
+
+/**
+ * What an exchange says about its backend. It failed there when it got no answer; not when it was refused before anything was
+ * sent, or was too large, which is its caller's doing. Source: ADR 39.
+ */
+export function callEndOf({ outcome, error }: Pick<ExchangeEnding, 'outcome' | 'error'>): CallEnd {
+  if (outcome === 'result' || outcome === 'error') return 'answered';
+  return error?.facts.suspicious || error?.facts.unreachable ? 'failed' : 'neither';
 }
 
 /** What a call does while its backend waits for its client. */

@@ -2,10 +2,12 @@
 // tool. It counts nobody and keeps nothing; what follows from it is call.ts's business.
 
 import { ANONYMOUS } from '../../domain/account.ts';
+import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceState } from '../../domain/instance.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { CallOrder } from './call-order.ts';
+import { isRepeatable } from './failover.ts';
 
 /** Ids of instances that are not asked again; undefined while there is none. */
 export type Tried = ReadonlySet<string> | undefined;
@@ -16,18 +18,20 @@ const UNDER_WAY: ReadonlySet<InstanceState> = new Set(['draining', 'unhealthy'])
 /** Undefined when nobody can take it now. The send that counts it is to follow in the same synchronous block: see Pool.pick. */
 export function whoIsNext(order: CallOrder, tried: Tried): InstanceRef | undefined {
   const { group, pinned, request } = order;
-  if (pinned === undefined) return pickFor(request.caller, group.pool, tried);
+  if (pinned === undefined) return pickFor(request.caller, request, group.pool, tried);
   const hasPlace = pinned.hasPlaceFor(request.caller ?? ANONYMOUS.id);
   return hasPlace && mayServe(pinned, order, tried) ? pinned : undefined;
 }
 
-/** One that is below its capacity; if all are full, one whose reserve is open to this owner. Source: ADR 41. */
+/** One that is below its capacity; if all are full, one whose reserve is open to the owner of the request. Source: ADR 41. */
 export function pickFor(
   ownerId: string = ANONYMOUS.id,
+  request: ExchangeRequest,
   pool: Group['pool'],
   tried: Tried,
 ): InstanceRef | undefined {
-  return pool.pick(tried) ?? pool.pick(tried, (ref) => ref.hasPlaceFor(ownerId));
+  const mayRepeat = (ref: InstanceRef) => isRepeatable(request, ref);
+  return pool.pick(tried, mayRepeat) ?? pool.pick(tried, mayRepeat, (ref) => ref.hasPlaceFor(ownerId));
 }
 
 /** True when there is somebody who may take it and is only full: waiting may help. */

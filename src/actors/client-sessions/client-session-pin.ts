@@ -212,8 +212,10 @@ function raise(error: GatewayError): never {
 function pick({ pool }: SessionGroup, excluding: ReadonlySet<string>): SessionInstance | undefined {
   const picked = pool.pick(excluding);
   if (picked !== undefined) return picked;
-  const left = pool.candidates.filter(({ id }) => !excluding.has(id));
-  return left.toSorted((one, other) => one.inFlight - other.inFlight)[0];
+  const left = pool.candidates
+    .filter(({ id }) => !excluding.has(id))
+    .toSorted((one, other) => one.inFlight - other.inFlight);
+  return left.find((ref) => pool.ejectionOf(ref) === undefined) ?? left[0];
 }
 
 function hasUntried({ pool }: SessionGroup, tried: ReadonlySet<string>): boolean {

@@ -289,10 +289,20 @@ function allToolsOf(result: unknown): readonly string[] | undefined {
   return result.tools.map((tool: unknown) => (isJsonObject(tool) ? String(tool.name) : ''));
 }
 
-/** One that is full is chosen when all are: the dispatcher lets the call wait in line for it. */
-function choose({ group, pinned, owner }: Order, tried: ReadonlySet<string>): InstanceRef | undefined {
+/**
+ * One that is full is chosen when all are, one that is ejected only when no other is left: the dispatcher lets the call wait in
+ * the queue for it.
+ */
+function choose(
+  { group, pinned, owner, request }: Order,
+  tried: ReadonlySet<string>,
+): InstanceRef | undefined {
   if (pinned !== undefined) return tried.has(pinned.id) ? undefined : pinned;
-  return pickFor(owner.id, group.pool, tried) ?? group.pool.candidates.find(({ id }) => !tried.has(id));
+  const { pool } = group;
+  const picked = pickFor(owner.id, request, pool, tried);
+  if (picked !== undefined) return picked;
+  const left = pool.candidates.filter(({ id }) => !tried.has(id));
+  return left.find((ref) => pool.ejectionOf(ref) === undefined) ?? left[0];
 }
 
 function isLost(thrown: unknown): boolean {

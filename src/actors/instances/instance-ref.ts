@@ -2,6 +2,7 @@
 // It is also what strategies choose among: reading a number costs nothing, because the snapshot is at hand.
 
 import { defer, firstValueFrom, from, type Observable, race, throwError, timer } from 'rxjs';
+import type { Ejection } from '../../balancing/outliers.ts';
 import type { Candidate } from '../../balancing/strategy.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
 import { notConnected } from '../../domain/backend-errors.ts';
@@ -184,6 +185,11 @@ export class InstanceRef implements Candidate {
     return this.#stays.stay(ownerId, { goesOn, standsAlone: upstream?.standsAlone });
   }
 
+  /** Its calls give cause for doubt: it is probed, at most once in LIMITS.promptedProbeMs. */
+  suspect(): void {
+    this.#actor.send({ type: 'suspected' });
+  }
+
   drain(): void {
     this.#actor.send({ type: 'drain' });
   }
@@ -211,8 +217,8 @@ export class InstanceRef implements Candidate {
     return () => subscription.unsubscribe();
   }
 
-  /** The one status source. `score` is filled in by who knows the pool. */
-  snapshot(score: number): InstanceSnapshot {
-    return snapshotOf(this.#actor.getSnapshot(), { score, inFlight: this.carried });
+  /** The one status source. `score` and `ejection` are filled in by who knows the pool; default: it is in. */
+  snapshot(score: number, ejection?: Ejection): InstanceSnapshot {
+    return snapshotOf(this.#actor.getSnapshot(), { score, ejection, inFlight: this.carried });
   }
 }

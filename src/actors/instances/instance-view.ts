@@ -1,6 +1,7 @@
 // What a snapshot of the instance machine means for those outside: its state in one word, and the facts that people see.
 // Who asks is the handle of the instance (instance-ref.ts).
 
+import type { Ejection } from '../../balancing/outliers.ts';
 import { strayLines } from '../../domain/failures.ts';
 import type { InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
 import type { TransportFacts } from '../../transports/transport.ts';
@@ -38,12 +39,14 @@ export function isReopening({ value }: InstanceMachineSnapshot): boolean {
   return connection.connected === 'reopening';
 }
 
-/** What only those outside know: its score, and the exchanges it carries, to the moment. */
-export type Outside = Pick<InstanceSnapshot, 'score' | 'inFlight'>;
+/** What only those outside know: its score, whether the pool has it out, and the exchanges it carries, to the moment. */
+export interface Outside extends Pick<InstanceSnapshot, 'score' | 'inFlight'> {
+  readonly ejection: Ejection | undefined;
+}
 
 export function snapshotOf(
   snapshot: InstanceMachineSnapshot,
-  { score, inFlight }: Outside,
+  { score, ejection, inFlight }: Outside,
 ): InstanceSnapshot {
   const { definition, link, starting, vitals, stays, stderr } = snapshot.context;
   const state = stateOf(snapshot);
@@ -60,6 +63,7 @@ export function snapshotOf(
     latencyMs: vitals.latencyMs ?? null,
     consecutiveFailures: vitals.failures,
     lastCheck: vitals.checkedAtMs === undefined ? null : isoTime(vitals.checkedAtMs),
+    ejection: ejection === undefined ? null : { reason: ejection.reason, until: isoTime(ejection.untilMs) },
     reason: whyNot(snapshot) ?? (link === undefined ? whyNotYet(facts) : null),
     restarts: Math.max(0, vitals.sessions - 1),
     requests: vitals.requests,

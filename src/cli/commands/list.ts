@@ -2,7 +2,7 @@
 
 import { basename } from 'node:path';
 import { ownCommand } from '../../domain/own-command.ts';
-import { type Fields, instancesOf, reasonOf } from '../answers.ts';
+import { type Fields, instancesOf, reasonOf, stateOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
@@ -31,7 +31,7 @@ async function listing(terminal: Terminal, registry: unknown): Promise<string> {
     String(record.template_name),
     String(record.id),
     String(record.transport),
-    stateWord(terminal, String(record.state)),
+    stateWord(terminal, stateOf(record)),
     Number(record.weight),
     Number(record.in_flight),
     Number(record.sessions ?? 0),

@@ -1,6 +1,6 @@
 // `stagedoor gateway status`: how a running gateway is, and each of its templates.
 
-import { type Fields, fields, instancesOf, reasonOf } from '../answers.ts';
+import { type Fields, fields, instancesOf, reasonOf, stateOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { NotLoggedIn } from '../failures.ts';
@@ -89,10 +89,10 @@ async function summary(
     return [name, healthy, String(load_balancer_strategy), Number(sessions ?? 0), Number(own_processes ?? 0)];
   });
   const elsewhere = records.filter(isElsewhere).map((record) => [nameOf(record), String(record.node_id)]);
-  const failing = records.filter((record) => record.healthy === false && !isElsewhere(record));
+  const failing = records.filter((record) => stateOf(record) !== 'healthy' && !isElsewhere(record));
   const reasons = failing.map((record) => [
     nameOf(record),
-    stateWord(terminal, String(record.state)),
+    stateWord(terminal, stateOf(record)),
     reasonOf(record),
   ]);
   return [

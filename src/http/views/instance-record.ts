@@ -7,7 +7,7 @@ import { type InstanceSnapshot, TRANSPORT_KINDS } from '../../domain/instance.ts
 import { lastWords } from '../../domain/last-words.ts';
 import { cutText } from '../../domain/text.ts';
 import type { Server } from '../../gateway-types.ts';
-import { NullableText } from '../schemas.ts';
+import { NullableEjection, NullableText } from '../schemas.ts';
 
 const Masked = Type.Record(Type.String(), Type.Literal('***'));
 
@@ -39,6 +39,7 @@ export const InstanceRecord = Type.Object({
   own_pids: Type.Array(Type.Object({ pid: Type.Integer(), principal: Type.String() })),
   reason: NullableText,
   warnings: Type.Array(Type.String()),
+  ejection: NullableEjection,
   restarts: Type.Integer(),
   stderr: Type.Array(Type.String()),
   created_at: Type.String(),
@@ -110,6 +111,7 @@ function wholeRecord({ definition, snapshot, clients, warnings = [] }: Server): 
     own_pids: clients.processes.map(({ pid, principal }) => ({ pid, principal })),
     reason: fullReason(snapshot),
     warnings: [...warnings],
+    ejection: snapshot.ejection,
     restarts: snapshot.restarts,
     stderr: [...snapshot.stderr],
     created_at: definition.createdAt,

@@ -43,6 +43,8 @@ export const StatisticsView = Type.Object({
       requests: Type.Integer(),
       error_rate: Type.Number(),
       average_response_time_ms: Type.Number(),
+      ejections: Type.Integer(),
+      is_ejected: Type.Boolean(),
       sessions: Type.Integer(),
       own_processes: Type.Integer(),
     }),
@@ -129,13 +131,15 @@ function templatesView(
 }
 
 function instanceView({ snapshot, clients }: Server, stats: Pick<GatewayStats, 'instances'>) {
-  const { serverId, healthy } = snapshot;
+  const { serverId, healthy, ejection } = snapshot;
   const metrics = stats.instances[serverId];
   return {
     healthy,
     requests: metrics?.requests ?? 0,
     error_rate: rounded(metrics?.errorRate ?? 0, 4),
     average_response_time_ms: rounded(metrics?.averageResponseTimeMs ?? 0, 3),
+    ejections: metrics?.ejections ?? 0,
+    is_ejected: ejection !== null,
     sessions: clients.sessions,
     own_processes: clients.ownProcesses,
   };

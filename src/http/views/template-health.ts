@@ -5,7 +5,7 @@ import type { Principal } from '../../domain/account.ts';
 import { type InstanceDefinition, type InstanceSnapshot, TRANSPORT_KINDS } from '../../domain/instance.ts';
 import { STRATEGY_NAMES } from '../../domain/policy.ts';
 import type { Gateway } from '../../gateway.ts';
-import { NullableText } from '../schemas.ts';
+import { NullableEjection, NullableText } from '../schemas.ts';
 import { fullReason, INSTANCE_STATES, seesMachine } from './instance-record.ts';
 import { rounded } from './rounded.ts';
 
@@ -21,6 +21,7 @@ const healthFields = {
   consecutive_failures: Type.Integer(),
   last_check: NullableText,
   reason: NullableText,
+  ejection: NullableEjection,
 };
 export const InstanceHealth = Type.Object(healthFields);
 export type InstanceHealth = Static<typeof InstanceHealth>;
@@ -83,5 +84,6 @@ export function instanceHealth(
     consecutive_failures: snapshot.consecutiveFailures,
     last_check: snapshot.lastCheck,
     reason: seesMachine(viewer) ? fullReason(snapshot) : null,
+    ejection: snapshot.ejection,
   };
 }

@@ -1,0 +1,214 @@
+// Calls that stay silent: what may be repeated is sent to a second instance, too, and the first answer wins; the instance is
+// probed, and avoided when all its newest calls are silent. Time is simulated.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { answers, type Script, Stage, settled, silent, told } from '../../helpers/failing-backend.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('call: second try');
+let stage = new Stage();
+
+test.before.each(() => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
+  stage = new Stage({ callTimeoutMs: 6_000 });
+});
+test.after.each(() => {
+  mock.timers.reset();
+  return stage.close();
+});
+
+const breaks: Script = (exchange) =>
+  exchange.fail(backendUnavailable('it broke', { delivered: 'unknown', suspicious: true }));
+
+test('a repeatable call is sent to a second instance after a third of its time, and the first answer wins', async () => {
+  await addAll({ a: silent, b: silent });
+  const call = stage.call('read');
+  const { last: first } = stage.backend('a');
+  mock.timers.tick(1_999);
+  assert.is(stage.asked('b'), 0);
+  mock.timers.tick(1);
+  const { last: second } = stage.backend('b');
+  assert.equal(
+    [first.isOpen, second.isOpen, stage.ref('a').inFlight, stage.ref('b').inFlight],
+    [true, true, 1, 1],
+  );
+  second.result();
+  assert.is(await call.end, 'b');
+  assert.is(first.isCancelled, true);
+  assert.equal(call.answers.length, 1);
+  assert.equal(facts(), ['retried a BACKEND_TIMEOUT', 'finished a failed', 'finished b result']);
+});
+
+test('the first one may still answer; then the second is cancelled', async () => {
+  await addAll({ a: silent, b: silent });
+  const call = stage.call('read');
+  const { last: first } = stage.backend('a');
+  mock.timers.tick(4_000);
+  const { last: second } = stage.backend('b');
+  first.notify('notifications/progress', { progress: 1 });
+  assert.is(second.isCancelled, true);
+  first.result();
+  assert.is(await call.end, 'a');
+  assert.equal(facts(), ['retried a BACKEND_TIMEOUT', 'finished b cancelled', 'finished a result']);
+});
+
+test('what may not be repeated, was heard, or is meant for one instance has no second try', async () => {
+  await addAll({ a: silent, b: silent });
+  stage.call('write');
+  stage.call('read', { instanceId: 'a' });
+  const heard = stage.backend('a').last;
+  heard.notify('notifications/progress', { progress: 1 });
+  mock.timers.tick(5_000);
+  assert.is(stage.told('exchange.retried').length, 0);
+});
+
+test('there is none with max_retries 0', async () => {
+  stage = new Stage({ callTimeoutMs: 6_000, maxRetries: 0 });
+  await addAll({ a: silent, b: silent });
+  stage.call('read');
+  mock.timers.tick(3_000);
+  assert.is(stage.told('exchange.retried').length, 0);
+});
+
+test('there are no more than the retry budget allows', async () => {
+  await addAll({ a: silent });
+  for (let call = 0; call < 40; call += 1) stage.call('read');
+  mock.timers.tick(1_000);
+  await stage.add('b', silent);
+  mock.timers.tick(4_000);
+  assert.equal([stage.asked('b'), stage.told('exchange.retried').length], [18, 18], '20 % of 40, and 10');
+});
+
+test('when one of the two fails the other goes on, and a third is asked', async () => {
+  await addAll({ a: silent, b: breaks, c: silent });
+  const call = stage.call('read');
+  mock.timers.tick(2_000);
+  assert.equal([stage.asked('a'), stage.asked('b'), stage.asked('c')], [1, 1, 1]);
+  stage.backend('a').last.result();
+  assert.is(await call.end, 'a');
+  assert.is(stage.backend('c').last.isCancelled, true);
+});
+
+test('when both fail the last failure is told, and when both are silent the time is over', async () => {
+  await addAll({ a: silent, b: silent });
+  const failing = stage.call('read');
+  mock.timers.tick(2_000);
+  breaks(stage.backend('a').last);
+  breaks(stage.backend('b').last);
+  assert.equal(told(await failing.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+  const waiting = stage.call('read');
+  mock.timers.tick(6_000);
+  assert.equal(told(await waiting.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
+  assert.equal([stage.ref('a').inFlight, stage.ref('b').inFlight], [0, 0]);
+});
+
+test('a caller that leaves ends both', async () => {
+  await addAll({ a: silent, b: silent });
+  const call = stage.call('read');
+  mock.timers.tick(2_000);
+  call.subscription.unsubscribe();
+  assert.equal(facts(), ['retried a BACKEND_TIMEOUT', 'finished a cancelled', 'finished b cancelled']);
+  assert.equal([stage.backend('a').last.isCancelled, stage.backend('b').last.isCancelled], [true, true]);
+});
+
+test('a time in the waiting line is not taken for silence', async () => {
+  const a = await stage.add('a', silent);
+  for (let place = 0; place < a.capacity; place += 1) stage.call('write', { timeoutMs: 60_000 });
+  const call = stage.call({ method: 'resources/list' });
+  mock.timers.tick(1_000);
+  await stage.add('b', silent);
+  await stage.add('c', silent);
+  mock.timers.tick(1_500);
+  assert.equal(
+    ['b', 'c'].map((id) => stage.asked(id, 'resources/list')),
+    [1, 0],
+  );
+  mock.timers.tick(600);
+  assert.equal(
+    ['b', 'c'].map((id) => stage.asked(id, 'resources/list')),
+    [1, 1],
+  );
+  call.subscription.unsubscribe();
+});
+
+test('an instance whose calls were taken over five times is ejected', async () => {
+  await addAll({ a: silent, b: answers() });
+  for (let time = 0; time < 5; time += 1) {
+    const call = stage.call('read');
+    mock.timers.tick(2_000);
+    assert.is(await call.end, 'b');
+    await stage.call('read').end;
+  }
+  assert.equal(
+    stage.told('instance.ejected').map(({ instanceId, reason, forMs }) => [instanceId, reason, forMs]),
+    [['a', '5 calls in a row failed', 5_000]],
+  );
+  assert.is(stage.ref('a').state, 'healthy');
+  assert.is(await stage.call('write').end, 'b');
+});
+
+test('an ejected instance has a trial call, which is a repeatable one, and comes back with its answer', async () => {
+  await addAll({ a: breaks, b: answers() });
+  for (let time = 0; time < 10; time += 1) await stage.call('write').end;
+  stage.rewrite('a', answers());
+  const before = stage.asked('a');
+  mock.timers.tick(5_000);
+  assert.is(await stage.call('write').end, 'b');
+  assert.is(await stage.call('read').end, 'a');
+  assert.equal([before, stage.asked('a')], [5, 6]);
+  assert.equal(
+    stage.told('instance.readmitted').map(({ instanceId }) => instanceId),
+    ['a'],
+  );
+});
+
+test('a JSON-RPC error is an answer, and a refusal before the call was sent says nothing', async () => {
+  const refuses: Script = (exchange) => exchange.refuse(-32603);
+  const tooLarge: Script = (exchange) =>
+    exchange.fail(backendUnavailable('answered 413', { delivered: 'no' }));
+  await addAll({ a: refuses, b: tooLarge, c: answers() });
+  for (let time = 0; time < 60; time += 1) await stage.call('write').end;
+  assert.equal(stage.told('instance.ejected'), []);
+});
+
+test('calls that wait in line are tried when an ejected instance comes back', async () => {
+  await addAll({ a: breaks, b: silent });
+  const b = stage.ref('b');
+  for (let time = 0; time < 10; time += 1) stage.call('write', { timeoutMs: 60_000 });
+  assert.is(stage.told('instance.ejected').length, 1);
+  while (b.inFlight < b.capacity) stage.call('write', { timeoutMs: 60_000 });
+  stage.rewrite('a', answers());
+  mock.timers.tick(5_500);
+  const waiting = Array.from({ length: 3 }, () => stage.call('write'));
+  assert.is(stage.fleet.group('t').line.length, 3);
+  assert.is(await stage.call('read').end, 'a');
+  assert.equal(await Promise.all(waiting.map(({ end }) => end)), ['a', 'a', 'a']);
+});
+
+test('calls that are silent for three seconds have their instance probed, each once', async () => {
+  await addAll({ a: silent });
+  stage.call('write', { timeoutMs: 25_000 });
+  mock.timers.tick(2_900);
+  assert.is(stage.asked('a', 'ping'), 0);
+  for (let second = 0; second < 20; second += 1) {
+    mock.timers.tick(1_000);
+    await settled();
+  }
+  assert.is(stage.asked('a', 'ping'), 1);
+});
+
+test.run();
+
+async function addAll(scripts: Readonly<Record<string, Script>>): Promise<void> {
+  for (const [id, script] of Object.entries(scripts)) await stage.add(id, script);
+}
+
+/** What was told of calls after they had begun. */
+function facts(): string[] {
+  return stage.events.flatMap((event) => {
+    if (event.type === 'exchange.retried') return [`retried ${event.instanceId} ${event.code}`];
+    return event.type === 'exchange.finished' ? [`finished ${event.instanceId} ${event.outcome}`] : [];
+  });
+}

@@ -1,0 +1,403 @@
+// Candidates that do badly at calls although they are up: when they are ejected or avoided, for how long, and what lets them
+// back in. Time is simulated.
+
+import fc from 'fast-check';
+import { Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import type { CallEnd, Sent } from '../../src/balancing/outliers.ts';
+import { type Change, Pool } from '../../src/balancing/pool.ts';
+import { roundRobin } from '../../src/balancing/round-robin.ts';
+import { suite } from '../helpers/suite.ts';
+import { candidate, counted, type TestCandidate } from './candidates.ts';
+
+const test = suite('outliers');
+
+/** A pool by round robin whose clock moves only when told to. */
+class Bench {
+  readonly told: string[] = [];
+  readonly pool: Pool<TestCandidate>;
+  readonly #changes$ = new Subject<Change<TestCandidate>>();
+  readonly #byId = new Map<string, TestCandidate>();
+  readonly #alarms = new Set<{ readonly atMs: number; readonly ring: () => void }>();
+  nowMs = 1_000_000;
+
+  constructor(...ids: string[]) {
+    this.pool = new Pool(this.#changes$, roundRobin, {
+      now: () => this.nowMs,
+      alarm: (waitMs, ring) => {
+        const alarm = { atMs: this.nowMs + waitMs, ring };
+        this.#alarms.add(alarm);
+        return () => this.#alarms.delete(alarm);
+      },
+      ejected: ({ id }, { reason }, forMs) => this.told.push(`${id} is out for ${forMs / 1000} s: ${reason}`),
+      readmitted: ({ id }) => this.told.push(`${id} is in`),
+      silent: ({ id }) => this.told.push(`${id} is silent`),
+    });
+    for (const id of ids) this.up(candidate(id));
+  }
+
+  get timers(): number {
+    return this.#alarms.size;
+  }
+
+  up(arriving: TestCandidate): void {
+    this.#byId.set(arriving.id, arriving);
+    this.#changes$.next({ kind: 'up', candidate: arriving });
+  }
+
+  down(id: string): void {
+    this.#changes$.next({ kind: 'down', id });
+  }
+
+  at(id: string): TestCandidate {
+    const found = this.#byId.get(id);
+    if (found === undefined) throw new Error(`there is no candidate "${id}"`);
+    return found;
+  }
+
+  pass(ms: number): void {
+    const endMs = this.nowMs + ms;
+    for (;;) {
+      const [next] = [...this.#alarms].filter(({ atMs }) => atMs <= endMs).sort((a, b) => a.atMs - b.atMs);
+      if (next === undefined) break;
+      this.#alarms.delete(next);
+      this.nowMs = next.atMs;
+      next.ring();
+    }
+    this.nowMs = endMs;
+  }
+
+  /** One whole call. */
+  call(id: string, how: CallEnd): void {
+    this.end(this.pool.sent(this.at(id)), how);
+  }
+
+  end(call: Sent<TestCandidate>, how: CallEnd): void {
+    if (how === 'answered') this.pool.heard(call);
+    this.pool.ended(call, how);
+  }
+
+  calls(id: string, how: CallEnd, times: number): void {
+    for (let time = 0; time < times; time += 1) this.call(id, how);
+  }
+
+  /** The ids of so many picks. */
+  picked(times: number): (string | undefined)[] {
+    return Array.from({ length: times }, () => this.pool.pick()?.id);
+  }
+
+  isOut(id: string): boolean {
+    return this.pool.ejectionOf(this.at(id)) !== undefined;
+  }
+}
+
+const REPEATABLE = () => true;
+
+test('five failures in a row take a candidate out for five seconds', () => {
+  const bench = new Bench('a', 'b', 'c');
+  bench.calls('a', 'failed', 4);
+  assert.equal(bench.picked(3), ['a', 'b', 'c']);
+  bench.call('a', 'failed');
+  assert.equal(bench.picked(4), ['b', 'c', 'b', 'c']);
+  assert.equal(bench.told, ['a is out for 5 s: 5 calls in a row failed']);
+  assert.equal(bench.pool.ejectionOf(bench.at('a'))?.untilMs, bench.nowMs + 5_000);
+});
+
+test('an answer in between begins the row anew, and what was cancelled counts for nothing', () => {
+  const bench = new Bench('a', 'b');
+  for (const how of [
+    'failed',
+    'failed',
+    'failed',
+    'failed',
+    'answered',
+    'neither',
+    'failed',
+    'failed',
+  ] as const)
+    bench.call('a', how);
+  bench.calls('a', 'neither', 20);
+  assert.is(bench.isOut('a'), false);
+});
+
+test('more than half of at least ten outcomes within ten seconds take it out', () => {
+  const bench = new Bench('a', 'b');
+  for (let time = 0; time < 5; time += 1) {
+    bench.call('a', 'failed');
+    bench.call('a', 'answered');
+  }
+  assert.is(bench.isOut('a'), false);
+  bench.call('a', 'failed');
+  assert.equal(bench.told, ['a is out for 5 s: 6 of 11 calls failed within 10 s']);
+});
+
+test('what is older than ten seconds is forgotten', () => {
+  const bench = new Bench('a', 'b');
+  for (let time = 0; time < 20; time += 1) {
+    bench.call('a', time % 4 === 3 ? 'answered' : 'failed');
+    bench.pass(2_000);
+  }
+  assert.is(bench.isOut('a'), false);
+});
+
+for (const [size, most] of [
+  [1, 0],
+  [2, 1],
+  [3, 1],
+  [4, 2],
+  [5, 2],
+] as const) {
+  test(`of ${size} at most ${most} are ejected`, () => {
+    const ids = ['a', 'b', 'c', 'd', 'e'].slice(0, size);
+    const bench = new Bench(...ids);
+    for (const id of ids) bench.calls(id, 'failed', 30);
+    assert.is(ids.filter((id) => bench.isOut(id)).length, most);
+    assert.is(new Set(bench.picked(20)).size, size - most);
+  });
+}
+
+test('the first whose time is over comes back when the pool becomes too small', () => {
+  const bench = new Bench('a', 'b', 'c', 'd');
+  bench.calls('a', 'failed', 5);
+  bench.pass(100);
+  bench.calls('b', 'failed', 5);
+  bench.down('d');
+  assert.equal([bench.isOut('a'), bench.isOut('b'), bench.told.at(-1)], [false, true, 'a is in']);
+});
+
+test('one that goes down and comes up is in, and its next time out is longer', () => {
+  const bench = new Bench('a', 'b');
+  bench.calls('a', 'failed', 5);
+  bench.down('a');
+  bench.up(bench.at('a'));
+  assert.equal(bench.picked(2), ['a', 'b']);
+  bench.calls('a', 'failed', 5);
+  assert.is(bench.told.at(-1), 'a is out for 10 s: 5 calls in a row failed');
+});
+
+test('when its time is over one trial call decides, a repeatable one if one comes within a second', () => {
+  const bench = new Bench('a', 'b');
+  bench.calls('a', 'failed', 5);
+  bench.pass(5_000);
+  assert.is(bench.pool.pick()?.id, 'b', 'not repeatable');
+  assert.is(bench.pool.pick(new Set(['b']), REPEATABLE)?.id, 'a', 'nobody else is left');
+  assert.is(bench.pool.pick(undefined, REPEATABLE)?.id, 'a');
+  const trial = bench.pool.sent(bench.at('a'));
+  bench.pass(1_000);
+  for (let time = 0; time < 5; time += 1) assert.is(bench.pool.pick(undefined, REPEATABLE)?.id, 'b');
+  bench.end(trial, 'answered');
+  assert.equal([bench.told.at(-1), new Set(bench.picked(4)).size], ['a is in', 2]);
+});
+
+test('after a second any call will do, and one that was cancelled decides nothing', () => {
+  const bench = new Bench('a', 'b');
+  bench.calls('a', 'failed', 5);
+  bench.pass(6_000);
+  assert.is(bench.pool.pick()?.id, 'a');
+  bench.call('a', 'neither');
+  assert.is(bench.pool.pick()?.id, 'a');
+  bench.call('a', 'answered');
+  assert.is(bench.isOut('a'), false);
+});
+
+test('one that is chosen and sent nothing is offered again after five seconds', () => {
+  const bench = new Bench('a', 'b');
+  bench.calls('a', 'failed', 5);
+  bench.pass(6_000);
+  assert.equal(bench.picked(3), ['a', 'b', 'b']);
+  bench.pass(5_000);
+  assert.equal(bench.picked(2), ['a', 'b']);
+});
+
+test('a trial that fails doubles the time, up to a minute; each minute in takes one doubling back', () => {
+  const bench = new Bench('a', 'b');
+  bench.calls('a', 'failed', 5);
+  for (const forMs of [5_000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
+    assert.is(bench.pool.ejectionOf(bench.at('a'))?.untilMs, bench.nowMs + forMs);
+    bench.pass(forMs);
+    bench.call('a', 'failed');
+  }
+  bench.pass(60_000);
+  bench.call('a', 'answered');
+  bench.pass(2 * 60_000);
+  bench.calls('a', 'failed', 5);
+  assert.is(bench.told.at(-1), 'a is out for 20 s: 5 calls in a row failed');
+  bench.pass(20_000);
+  bench.call('a', 'answered');
+  bench.pass(10 * 60_000);
+  bench.calls('a', 'failed', 5);
+  assert.is(bench.told.at(-1), 'a is out for 5 s: 5 calls in a row failed');
+});
+
+test('calls that were sent before decide nothing', () => {
+  const bench = new Bench('a', 'b');
+  const before = Array.from({ length: 8 }, () => bench.pool.sent(bench.at('a')));
+  bench.calls('a', 'failed', 5);
+  for (const call of before.slice(0, 2)) bench.end(call, 'answered');
+  assert.is(bench.isOut('a'), true);
+  bench.pass(5_000);
+  bench.call('a', 'answered');
+  for (const call of before.slice(2)) bench.end(call, 'failed');
+  assert.is(bench.isOut('a'), false);
+});
+
+test('three newest calls that are silent for over three seconds have it avoided until one is heard', () => {
+  const bench = new Bench('a', 'b');
+  bench.call('b', 'answered'); // the usual time
+  const silent = [0, 1, 2].map(() => bench.pool.sent(bench.at('a')));
+  bench.pass(2_900);
+  assert.is(bench.isOut('a'), false);
+  bench.pass(700);
+  assert.equal(bench.told, [
+    'a is silent',
+    'a is out for 5 s: its newest 3 calls or more are silent for over 3 s',
+  ]);
+  assert.equal(bench.picked(2), ['b', 'b']);
+  bench.at('b').inFlight = bench.at('b').capacity;
+  assert.equal([bench.pool.pick()?.id, bench.pool.isFull()], ['a', false]);
+  bench.at('b').inFlight = 0;
+  if (silent[1] !== undefined) bench.end(silent[1], 'answered');
+  assert.equal([bench.isOut('a'), bench.told.at(-1)], [false, 'a is in']);
+});
+
+test('calls that are silent while newer ones are answered are only slow', () => {
+  const bench = new Bench('a', 'b');
+  for (let time = 0; time < 5; time += 1) bench.pool.sent(bench.at('a'));
+  bench.pass(2_000);
+  bench.call('a', 'answered');
+  bench.pass(60_000);
+  assert.equal([bench.isOut('a'), bench.told], [false, []]);
+});
+
+test('where calls take long, silence is longer, too; and where none was answered, nothing is known', () => {
+  const bench = new Bench('a', 'b');
+  const send = () => [0, 1, 2, 3].map(() => bench.pool.sent(bench.at('a')));
+  const unknown = send();
+  bench.pass(60_000);
+  assert.is(bench.isOut('a'), false);
+  for (const call of unknown) bench.end(call, 'neither');
+  const slow = bench.pool.sent(bench.at('b'));
+  bench.pass(2_000);
+  bench.end(slow, 'answered');
+  send();
+  bench.pass(19_000);
+  assert.is(bench.isOut('a'), false);
+  bench.pass(1_500);
+  assert.is(bench.isOut('a'), true);
+});
+
+test('a trial that is silent has failed; heard later, it is in all the same when it was avoided for silence', () => {
+  const bench = new Bench('a', 'b');
+  bench.call('b', 'answered');
+  for (let time = 0; time < 3; time += 1) bench.pool.sent(bench.at('a'));
+  bench.pass(3_500 + 5_000);
+  assert.is(bench.pool.pick(undefined, REPEATABLE)?.id, 'a');
+  const trial = bench.pool.sent(bench.at('a'));
+  bench.pass(4_000);
+  assert.is(bench.told.at(-1), 'a is out for 10 s: its trial call is silent');
+  bench.end(trial, 'answered');
+  assert.is(bench.isOut('a'), false);
+});
+
+test('silence is told once per call, and no timer is left when all is answered', () => {
+  const bench = new Bench('a');
+  assert.is(bench.timers, 0);
+  const calls = [bench.pool.sent(bench.at('a'))];
+  bench.pass(20_000);
+  calls.push(bench.pool.sent(bench.at('a')));
+  bench.pass(20_000);
+  assert.equal([bench.told, bench.timers], [['a is silent', 'a is silent'], 1]);
+  for (const call of calls) bench.end(call, 'answered');
+  bench.pass(1_000);
+  assert.is(bench.timers, 0);
+  bench.pool.sent(bench.at('a'));
+  bench.pool.close();
+  assert.is(bench.timers, 0);
+});
+
+test('a retry uses up no turn', () => {
+  const bench = new Bench('a', 'b', 'c', 'd');
+  const ids: string[] = [];
+  for (let time = 0; time < 400; time += 1) {
+    const id = bench.pool.pick()?.id ?? 'nobody';
+    ids.push(id);
+    if (id === 'a') ids.push(`${bench.pool.pick(new Set(['a']))?.id} again`);
+  }
+  assert.equal(counted(ids), { a: 100, b: 100, 'b again': 34, c: 100, 'c again': 33, d: 100, 'd again': 33 });
+});
+
+test('whatever happens, at most half are ejected, one trial is under way, and turns are kept without failures', () => {
+  const step = fc.record({
+    what: fc.constantFrom('send', 'answer', 'fail', 'cancel', 'wait', 'flip' as const),
+    which: fc.nat(7),
+    ms: fc.nat(9_000),
+  });
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 6 }), fc.array(step, { maxLength: 300 }), (size, steps) => {
+      const ids = ['a', 'b', 'c', 'd', 'e', 'f'].slice(0, size);
+      const bench = new Bench(...ids);
+      const away = new Set<string>();
+      const open: { readonly call: Sent<TestCandidate>; readonly id: string }[] = [];
+      for (const { what, which, ms } of steps) {
+        const id = ids[which % size] ?? 'a';
+        if (what === 'send') {
+          const chosen = bench.pool.pick(undefined, REPEATABLE);
+          assert.is(chosen === undefined, away.size === size);
+          if (chosen !== undefined) open.push({ call: bench.pool.sent(chosen), id: chosen.id });
+        } else if (what === 'wait') bench.pass(ms);
+        else if (what === 'flip') {
+          if (away.delete(id)) bench.up(bench.at(id));
+          else {
+            away.add(id);
+            bench.down(id);
+          }
+        } else {
+          const [ended] = open.splice(which % Math.max(1, open.length), 1);
+          const how = what === 'answer' ? 'answered' : what === 'fail' ? 'failed' : 'neither';
+          if (ended !== undefined) bench.end(ended.call, how);
+        }
+        const up = ids.filter((one) => !away.has(one));
+        const ejected = up.filter((one) => isEjected(bench, one));
+        assert.ok(ejected.length <= up.length / 2, `${ejected.length} of ${up.length}`);
+        assert.ok(away.size === 0 || [...away].every((one) => !bench.isOut(one)));
+      }
+      for (const { call } of open) bench.end(call, 'answered');
+      bench.pool.close();
+    }),
+    { seed: 39, numRuns: 200 },
+  );
+});
+
+test('among candidates that fail at random, each time out is ended by one call at a time', () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(99), { minLength: 50, maxLength: 400 }), (numbers) => {
+      const bench = new Bench('a', 'b', 'c', 'd');
+      let trials: Sent<TestCandidate>[] = [];
+      for (const number of numbers) {
+        bench.pass(number * 5);
+        const wasOut = new Set(['a', 'b', 'c', 'd'].filter((id) => bench.isOut(id)));
+        const chosen = bench.pool.pick(undefined, REPEATABLE);
+        if (chosen === undefined) throw new Error('there is always one');
+        const call = bench.pool.sent(chosen);
+        if (wasOut.has(chosen.id)) {
+          assert.is(trials.filter(({ standing }) => standing.candidate === chosen).length, 0);
+          trials.push(call);
+        } else bench.end(call, chosen.id < 'c' && number % 3 > 0 ? 'failed' : 'answered');
+        if (number % 4 === 0) {
+          for (const trial of trials) bench.end(trial, number % 8 === 0 ? 'failed' : 'answered');
+          trials = [];
+        }
+        // A trial that stays silent is over, and the next one may come later.
+        trials = trials.filter(({ atMs }) => atMs > bench.nowMs - 3_000);
+      }
+    }),
+    { seed: 40, numRuns: 100 },
+  );
+});
+
+test.run();
+
+function isEjected(bench: Bench, id: string): boolean {
+  const reason = bench.pool.ejectionOf(bench.at(id))?.reason ?? '';
+  return reason.includes('failed');
+}

@@ -1,0 +1,346 @@
+// Which candidates of a pool do badly at calls, whatever their health says: those whose calls fail are ejected for a time,
+// those whose calls stay silent are avoided. Afterwards one trial call decides. It chooses nobody (pool.ts) and changes no
+// health. Pure, except for the clock that it is given. Source: ADR 39, ADR 40.
+//
+//   in ── calls fail ──► ejected ──┬─ time is over ──► due ── trial call ──► answered: in
+//     └── calls silent ─► avoided ─┘                                     └─► failed, or silent: out for longer
+//
+//   ejected: gets no call while one that is in may get it. At most half of the pool.
+//   avoided: gets a call when no other candidate can take it; in again as soon as one of its calls is heard.
+
+import type { Clock } from '../domain/clock.ts';
+import { ewma } from './health-score.ts';
+import { RecentCounts } from './recent-counts.ts';
+
+/** Transport failures in a row that eject; or more than this share of at least so many outcomes in ten seconds. */
+const FAILURES_IN_A_ROW = 5;
+const FAILED_SHARE = 0.5;
+const LEAST_OUTCOMES = 10;
+/** Part of the pool that may be ejected. */
+const EJECTED_SHARE = 0.5;
+/** The first time out, doubled each time up to the longest; each minute in the pool takes one doubling back. */
+const FIRST_OUT_MS = 5_000;
+const LONGEST_OUT_MS = 60_000;
+const FORGIVEN_MS = 60_000;
+/** So long after the time is over the trial has to be a call that may be repeated. */
+const REPEATABLE_TRIAL_MS = 1_000;
+/** A chosen candidate that is sent nothing, because a session was opened there, is offered again after so long. */
+const OFFER_MS = 5_000;
+/** So many of the newest calls are silent: for longer than this, and than so many times the usual time. */
+const SILENT_CALLS = 3;
+const SILENT_MS = 3_000;
+const SILENT_TIMES_USUAL = 10;
+/** Distance between two looks at the calls that were not heard yet; there is none while all were. */
+const LOOK_MS = 500;
+
+/** `answered`: also with an error. `failed`: the backend gave no answer. `neither`: it says nothing about the backend. */
+export type CallEnd = 'answered' | 'failed' | 'neither';
+
+/** One call at one candidate, for `heard` and `ended`. */
+export interface Sent<C> {
+  readonly standing: Standing<C>;
+  readonly atMs: number;
+  readonly order: number;
+  isHeard: boolean;
+  /** Its silence was noticed. */
+  isSilent: boolean;
+}
+
+/** Why a candidate is out of the pool although it is healthy, and until when. */
+export interface Ejection {
+  /** A clause: "5 calls in a row failed". */
+  readonly reason: string;
+  /** When a trial call may be sent, in ms of the clock. */
+  readonly untilMs: number;
+}
+
+export interface OutlierOptions<C> extends Clock {
+  readonly ejected: (candidate: C, ejection: Ejection, forMs: number) => void;
+  readonly readmitted: (candidate: C) => void;
+  /** A call there has been silent for SILENT_MS: the candidate may want a probe. */
+  readonly silent: (candidate: C) => void;
+}
+
+interface Out extends Ejection {
+  readonly isAvoided: boolean;
+  /** When it was chosen for a trial. */
+  offeredAtMs: number;
+  trial: object | undefined;
+  trialAtMs: number;
+}
+
+export class Outliers<C extends object> {
+  readonly #options: OutlierOptions<C>;
+  /** They live as long as the candidate: going down and coming up again forgives nothing but the present ejection. */
+  readonly #standings = new WeakMap<C, Standing<C>>();
+  readonly #out = new Set<Standing<C>>();
+  #members: readonly C[] = [];
+  /** Exponentially weighted time to the first message of a call, over all candidates. */
+  #usualMs: number | undefined;
+  #stopLooking: (() => void) | undefined;
+
+  constructor(options: OutlierOptions<C>) {
+    this.#options = options;
+  }
+
+  /** True when no candidate is out. */
+  get isEmpty(): boolean {
+    return this.#out.size === 0;
+  }
+
+  /** Undefined while it is in. */
+  ejectionOf(candidate: C): Ejection | undefined {
+    return this.#standings.get(candidate)?.out;
+  }
+
+  isEjected(candidate: C): boolean {
+    return this.#standings.get(candidate)?.out?.isAvoided === false;
+  }
+
+  /** To be called in the synchronous block that chose and counted it; then `heard`, if it is, and `ended`, once. */
+  sent(candidate: C): Sent<C> {
+    const standing = this.#standingOf(candidate);
+    const atMs = this.#options.now();
+    standing.sent += 1;
+    const call: Sent<C> = { standing, atMs, order: standing.sent, isHeard: false, isSilent: false };
+    standing.unheard.push(call);
+    const { out } = standing;
+    if (out !== undefined && out.trial === undefined && atMs >= out.untilMs) {
+      out.trial = call;
+      out.trialAtMs = atMs;
+    }
+    if (this.#stopLooking === undefined) this.#lookLater();
+    return call;
+  }
+
+  /** One whose time is over and that has no trial yet; choosing it is promising it one. */
+  chooseForTrial(eligible: readonly C[], isRepeatable?: (candidate: C) => boolean): C | undefined {
+    const now = this.#options.now();
+    for (const { candidate, out } of this.#out) {
+      if (
+        out === undefined ||
+        out.trial !== undefined ||
+        now < Math.max(out.untilMs, out.offeredAtMs + OFFER_MS)
+      )
+        continue;
+      if (!eligible.includes(candidate)) continue;
+      if (now < out.untilMs + REPEATABLE_TRIAL_MS && !isRepeatable?.(candidate)) continue;
+      out.offeredAtMs = now;
+      return candidate;
+    }
+    return undefined;
+  }
+
+  /** These are in the pool now. */
+  changed(members: readonly C[]): void {
+    this.#members = members;
+    while (this.#ejected > this.#mostEjected) {
+      const [first] = [...this.#out].filter(isEjected).sort(byEnd);
+      if (first === undefined) break;
+      this.#readmit(first);
+    }
+  }
+
+  /** This one is not, any more. When it comes back it is judged anew: its health has taken care of it. */
+  left(candidate: C): void {
+    const standing = this.#standings.get(candidate);
+    if (standing !== undefined) this.#forgive(standing);
+  }
+
+  close(): void {
+    this.#stopLooking?.();
+    this.#stopLooking = undefined;
+    this.#members = [];
+    this.#out.clear();
+  }
+
+  // --- what calls tell ---------------------------------------------------------------------------------------------
+
+  /** Its first message came. Idempotent. */
+  heard(call: Sent<C>): void {
+    if (call.isHeard) return;
+    call.isHeard = true;
+    const { standing } = call;
+    const { out, unheard } = standing;
+    this.#usualMs = ewma(this.#usualMs, this.#options.now() - call.atMs);
+    // The calls before it are silent, but no longer the newest ones.
+    let older = 0;
+    for (const other of unheard) {
+      if (other.order > call.order) break;
+      older += 1;
+    }
+    if (older === unheard.length) unheard.length = 0;
+    else if (older > 0) unheard.splice(0, older);
+    if (out !== undefined && (out.isAvoided || out.trial === call)) this.#readmit(standing);
+  }
+
+  ended(call: Sent<C>, how: CallEnd): void {
+    const { standing } = call;
+    const { out } = standing;
+    if (!call.isHeard) standing.remove(call);
+    if (out !== undefined) {
+      if (out.trial !== call) return;
+      if (how === 'failed') this.#eject(standing, 'its trial call failed', out.isAvoided);
+      else {
+        out.trial = undefined;
+        out.offeredAtMs = Number.NEGATIVE_INFINITY;
+      }
+    } else if (how !== 'neither' && call.atMs >= standing.inSinceMs) this.#count(standing, how === 'failed');
+  }
+
+  // -----------------------------------------------------------------------------------------------------------------
+
+  #count(standing: Standing<C>, isFailure: boolean): void {
+    const now = this.#options.now();
+    if (!isFailure) {
+      standing.failuresInARow = 0;
+      standing.outcomes.addFirst(now);
+      return;
+    }
+    standing.failuresInARow += 1;
+    standing.outcomes.addSecond(now);
+    const reason = whyEjected(standing, now);
+    if (reason === undefined || !this.#members.includes(standing.candidate)) return;
+    if (this.#ejected + 1 <= this.#mostEjected) this.#eject(standing, reason, false);
+  }
+
+  get #ejected(): number {
+    let count = 0;
+    for (const standing of this.#out) if (isEjected(standing)) count += 1;
+    return count;
+  }
+
+  get #mostEjected(): number {
+    return Math.floor(this.#members.length * EJECTED_SHARE);
+  }
+
+  #eject(standing: Standing<C>, reason: string, isAvoided: boolean): void {
+    const now = this.#options.now();
+    if (standing.out === undefined) standing.forgiveLevels(now);
+    const forMs = Math.min(FIRST_OUT_MS * 2 ** standing.level, LONGEST_OUT_MS);
+    if (forMs < LONGEST_OUT_MS) standing.level += 1;
+    const offeredAtMs = Number.NEGATIVE_INFINITY;
+    standing.out = { reason, untilMs: now + forMs, isAvoided, offeredAtMs, trial: undefined, trialAtMs: 0 };
+    this.#out.add(standing);
+    this.#options.ejected(standing.candidate, standing.out, forMs);
+  }
+
+  #readmit(standing: Standing<C>): void {
+    this.#forgive(standing);
+    this.#options.readmitted(standing.candidate);
+  }
+
+  #forgive(standing: Standing<C>): void {
+    standing.forget(this.#options.now());
+    this.#out.delete(standing);
+  }
+
+  /** One timer for all calls of the pool, set only while there are some. */
+  #lookLater(): void {
+    this.#stopLooking = this.#options.alarm(LOOK_MS, () => {
+      this.#stopLooking = undefined;
+      let isWanted = false;
+      for (const candidate of this.#members) {
+        const standing = this.#standings.get(candidate);
+        if (standing === undefined || (standing.unheard.length === 0 && standing.out?.trial === undefined))
+          continue;
+        isWanted = true;
+        this.#lookAt(standing);
+      }
+      if (isWanted && this.#stopLooking === undefined) this.#lookLater();
+    });
+  }
+
+  #lookAt(standing: Standing<C>): void {
+    const now = this.#options.now();
+    if (standing.hasNewSilence(now - SILENT_MS)) this.#options.silent(standing.candidate);
+    const patienceMs = Math.max(SILENT_MS, SILENT_TIMES_USUAL * (this.#usualMs ?? 0));
+    const { out, unheard } = standing;
+    if (out !== undefined) {
+      const isSilent = out.trial !== undefined && out.trialAtMs <= now - patienceMs;
+      if (isSilent) this.#eject(standing, 'its trial call is silent', out.isAvoided);
+      return;
+    }
+    const [, , third] = unheard; // SILENT_CALLS
+    if (this.#usualMs === undefined || third === undefined || third.atMs > now - patienceMs) return;
+    const seconds = Math.round(patienceMs / 100) / 10;
+    this.#eject(standing, `its newest ${SILENT_CALLS} calls or more are silent for over ${seconds} s`, true);
+  }
+
+  #standingOf(candidate: C): Standing<C> {
+    const known = this.#standings.get(candidate);
+    if (known !== undefined) return known;
+    const standing = new Standing(candidate, this.#options.now());
+    this.#standings.set(candidate, standing);
+    return standing;
+  }
+}
+
+/** What is remembered of one candidate. */
+export class Standing<C> {
+  readonly candidate: C;
+  /** Answered calls, and failed ones. */
+  readonly outcomes: RecentCounts;
+  failuresInARow = 0;
+  /** Calls so far. */
+  sent = 0;
+  /** The newest calls, in the order in which they were sent, as far as none of them was heard. */
+  readonly unheard: Sent<C>[] = [];
+  out: Out | undefined;
+  /** Doublings of the next time out. */
+  level = 0;
+  inSinceMs: number;
+
+  constructor(candidate: C, nowMs: number) {
+    this.candidate = candidate;
+    this.outcomes = new RecentCounts(nowMs);
+    this.inSinceMs = nowMs;
+  }
+
+  /** It is in, and what its calls met before says nothing any more. */
+  forget(nowMs: number): void {
+    this.out = undefined;
+    this.failuresInARow = 0;
+    this.outcomes.clear();
+    this.inSinceMs = nowMs;
+  }
+
+  forgiveLevels(nowMs: number): void {
+    this.level = Math.max(0, this.level - Math.floor((nowMs - this.inSinceMs) / FORGIVEN_MS));
+  }
+
+  remove(call: Sent<C>): void {
+    const index = this.unheard.lastIndexOf(call);
+    if (index >= 0) this.unheard.splice(index, 1);
+  }
+
+  /** True once for every call that was sent before that time and not heard. */
+  hasNewSilence(beforeMs: number): boolean {
+    let hasNew = false;
+    for (const call of this.unheard) {
+      if (call.atMs > beforeMs) break;
+      hasNew ||= !call.isSilent;
+      call.isSilent = true;
+    }
+    return hasNew;
+  }
+}
+
+function whyEjected({ failuresInARow, outcomes }: Standing<unknown>, nowMs: number): string | undefined {
+  if (failuresInARow >= FAILURES_IN_A_ROW) return `${failuresInARow} calls in a row failed`;
+  const [answered, failed] = outcomes.sums(nowMs);
+  const all = answered + failed;
+  if (all < LEAST_OUTCOMES || failed <= all * FAILED_SHARE) return undefined;
+  return `${failed} of ${all} calls failed within 10 s`;
+}
+
+function isEjected({ out }: { readonly out: Out | undefined }): boolean {
+  return out?.isAvoided === false;
+}
+
+function byEnd(
+  { out: one }: { readonly out: Out | undefined },
+  { out: other }: { readonly out: Out | undefined },
+): number {
+  return (one?.untilMs ?? 0) - (other?.untilMs ?? 0);
+}

@@ -1,0 +1,54 @@
+// Two counters over the last ten seconds: a ring of one slot per second, so that counting costs nothing and old counts
+// disappear by themselves. What is counted is its owner's business.
+
+const SECONDS = 10;
+
+export class RecentCounts {
+  readonly #first = new Array<number>(SECONDS).fill(0);
+  readonly #second = new Array<number>(SECONDS).fill(0);
+  #atSecond: number;
+
+  /** All times are ms of one monotonic clock. */
+  constructor(nowMs: number) {
+    this.#atSecond = Math.floor(nowMs / 1000);
+  }
+
+  addFirst(nowMs: number): void {
+    const slot = this.#slot(nowMs);
+    this.#first[slot] = (this.#first[slot] ?? 0) + 1;
+  }
+
+  addSecond(nowMs: number): void {
+    const slot = this.#slot(nowMs);
+    this.#second[slot] = (this.#second[slot] ?? 0) + 1;
+  }
+
+  /** Both sums. */
+  sums(nowMs: number): readonly [first: number, second: number] {
+    this.#slot(nowMs);
+    return [sum(this.#first), sum(this.#second)];
+  }
+
+  clear(): void {
+    this.#first.fill(0);
+    this.#second.fill(0);
+  }
+
+  #slot(nowMs: number): number {
+    const second = Math.floor(nowMs / 1000);
+    const passed = Math.min(second - this.#atSecond, SECONDS);
+    for (let step = 1; step <= passed; step += 1) {
+      const slot = (this.#atSecond + step) % SECONDS;
+      this.#first[slot] = 0;
+      this.#second[slot] = 0;
+    }
+    this.#atSecond = second;
+    return second % SECONDS;
+  }
+}
+
+function sum(counts: readonly number[]): number {
+  let total = 0;
+  for (const count of counts) total += count;
+  return total;
+}
