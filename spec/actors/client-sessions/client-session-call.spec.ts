@@ -12,6 +12,7 @@ import {
   fails,
   HTTP,
   MODERN,
+  pass,
   resultOf,
   SessionStage,
   settled,
@@ -103,14 +104,63 @@ test('a call that has begun to answer is not made again', async () => {
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
 });
 
-test('a call that breaks off alone is made again where it was, once, and the session stays', async () => {
-  const session = await openOnA('always', fails('unknown'));
+test('a call that breaks off alone twice makes its session move, and is answered there', async () => {
+  const session = await openOnA('auto', fails('unknown'));
   const call = ask(session, 'read');
   await judged();
-  assert.is(asked('a'), 2);
+  assert.is(await resultOf(call), 'b');
+  assert.equal([asked('a'), asked('b')], [2, 1]);
+  assert.is(session.peer, stage.transport('b').peer);
+});
+
+test('a call that breaks off twice fails when its session may not move, or has nowhere to go', async () => {
+  for (const failover of ['never', 'auto'] as const) {
+    const session = await openOnA(failover, fails('unknown'));
+    if (failover === 'auto') stage.ref('b').drain();
+    const call = ask(session, 'read');
+    await judged();
+    assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+    assert.is(asked('a'), 2);
+    assert.is(session.peer, stage.transport('a').peer);
+    if (failover === 'never') await stage.close();
+  }
+});
+
+test('a call that breaks off everywhere makes its session move once', async () => {
+  const session = await openOnA('auto', fails('unknown'), fails('unknown'));
+  const call = ask(session, 'read');
+  await judged();
   assert.equal(told(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  assert.is(session.peer, stage.transport('a').peer);
-  assert.is(stage.transport('b').asked.includes('tools/call'), false);
+  assert.equal([asked('a'), asked('b')], [2, 1]);
+});
+
+test('a read that stays silent where other calls do, too, makes its session move and is answered there', async () => {
+  stage = new SessionStage({ policy: { callTimeoutMs: 30_000 } });
+  await stage.add('a', { script: silent });
+  const session = await stage.open();
+  await stage.add('b');
+  await stage.inner.call('read', { instanceId: 'b' }).end; // it is known how long a call takes
+  const calls = [0, 1, 2].map(() => ask(session, 'read'));
+  await pass(mock.timers.tick.bind(mock.timers), 9_900);
+  assert.equal(
+    [asked('b'), stage.inner.fleet.group('t').pool.ejectionOf(stage.ref('a')) !== undefined],
+    [1, true],
+  );
+  await pass(mock.timers.tick.bind(mock.timers), 101);
+  await judged();
+  assert.equal(await Promise.all(calls.map(resultOf)), ['b', 'b', 'b']);
+});
+
+test('a read that is alone in being silent goes on where it is', async () => {
+  const session = await openOnA('auto');
+  const call = ask(session, 'read');
+  await pass(mock.timers.tick.bind(mock.timers), 25_000);
+  assert.equal([asked('a'), asked('b')], [1, 0]);
+  stage
+    .transport('a')
+    .exchanges.find(({ isOpen }) => isOpen)
+    ?.result('late');
+  assert.is(await resultOf(call), 'late');
 });
 
 test('a call that may have arrived is made again once', async () => {
@@ -237,11 +287,12 @@ test.run();
 async function openOnA(
   sessionFailover: SessionFailover,
   script: (exchange: ScriptedExchange) => void = silent,
+  scriptOfB?: (exchange: ScriptedExchange) => void,
 ) {
   stage = new SessionStage({ policy: { sessionFailover } });
   await stage.add('a', { script });
   const session = await stage.open();
-  await stage.add('b');
+  await stage.add('b', scriptOfB === undefined ? {} : { script: scriptOfB });
   return session;
 }
 

@@ -52,6 +52,8 @@ async function begin() {
     callTimeoutMs: 30_000,
     wait: () => () => undefined,
     answers: (request: Parameters<typeof dispatcher.within>[2]) => dispatcher.within(ref, undefined, request),
+    isEjected: () => false,
+    leave: () => false,
     countUnsafe: () => undefined,
   };
   return { calls: new SessionCalls(place, owner), owner, told };

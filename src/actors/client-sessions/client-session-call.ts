@@ -1,7 +1,7 @@
 // One request of a session's client, from the moment it comes until it is answered: at the session's pin, or after the
 // session has moved. A call that broke off is made again, where the session is then, if that is safe: when it certainly
-// did not arrive, or, once, when it may be made twice. Waits and attempts have one time together, from when it came: while
-// it is under way the dispatcher ends it, while it waits this does.
+// did not arrive, or, once, when it may be made twice. Then the session moves, if it may, and the call is made there. Waits and
+// attempts have one time together, from when it came: while it is under way the dispatcher ends it, while it waits this does.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { backendTimeout } from '../../domain/backend-errors.ts';
@@ -39,8 +39,17 @@ export interface CallHost {
   readonly callTimeoutMs: number;
   /** Waits for a pin; the returned function ends the waiting. */
   wait(waiter: Waiter): () => void;
-  /** `isStaying`: it goes on with a call, wherever that is. */
-  answers(request: ExchangeRequest, pin: Pin, isStaying: boolean): Observable<Answer>;
+  /** `isStaying`: it goes on with a call, wherever that is. `slow`: see WithinOptions. */
+  answers(
+    request: ExchangeRequest,
+    pin: Pin,
+    isStaying: boolean,
+    slow: (() => void) | undefined,
+  ): Observable<Answer>;
+  /** True when the pool gives the instance no calls because of how others ended there. */
+  isEjected(pin: Pin): boolean;
+  /** The pin is not used any more: the session moves. False, and nothing changes, when it may not, or there is no other instance. */
+  leave(pin: Pin): boolean;
   /** Calls that are not safe to repeat have been sent, or were certainly not delivered. */
   countUnsafe(difference: 1 | -1): void;
 }
@@ -64,8 +73,12 @@ export class ClientCall implements Waiter, YieldingCall {
   /** Ends what it waits for. */
   #leave: (() => void) | undefined;
   #repeats = 0;
+  /** The session has moved on its account. */
+  #hasMoved = false;
   /** The last failure; once one left open whether the call arrived, that one. */
   #failure: GatewayError | undefined;
+  /** The instance of that failure. */
+  #failedAt: SessionInstance | undefined;
 
   /** `stay`: where it belongs, for as long as that lasts, even if nothing new is taken there. */
   constructor(host: CallHost, request: ExchangeRequest, subscriber: Subscriber<Answer>, stay?: Pin) {
@@ -152,8 +165,9 @@ export class ClientCall implements Waiter, YieldingCall {
   error(thrown: unknown): void {
     const error = asGatewayError(thrown);
     if (!this.#isSafe && error.delivered === 'no') this.#host.countUnsafe(-1);
+    const pin = this.#pin;
     this.#release();
-    if (this.#mayRepeat(error)) this.#repeatSoon(error);
+    if (this.#mayRepeat(error) || this.#movesOn(error, pin)) this.#repeatSoon(error);
     else this.#subscriber.error(this.#isUncertain ? this.#failure : error);
   }
 
@@ -200,7 +214,19 @@ export class ClientCall implements Waiter, YieldingCall {
     const attempt = new Subscription();
     this.#attempt = attempt; // before subscribing: it may fail in there, and be followed by the next
     const request = this.#hasWaited ? { ...this.#request, cameAtMs: this.#cameAtMs } : this.#request;
-    attempt.add(this.#host.answers(request, pin, pin === this.#stay).subscribe(this));
+    const slow = this.#isSafe ? () => this.#slow(pin) : undefined;
+    attempt.add(this.#host.answers(request, pin, pin === this.#stay, slow).subscribe(this));
+  }
+
+  /** A silent call is only given up where others are not answered either. */
+  #slow(pin: Pin): void {
+    if (this.#pin !== pin || this.#heard !== undefined || !this.#host.isEjected(pin)) return;
+    const passedMs = Math.round(this.#host.parts.now() - this.#cameAtMs);
+    const error = backendTimeout(passedMs);
+    if (!this.#movesFrom(pin)) return;
+    this.#attempt?.unsubscribe();
+    this.#release();
+    this.#repeatSoon(error);
   }
 
   get #isStaying(): boolean {
@@ -227,8 +253,25 @@ export class ClientCall implements Waiter, YieldingCall {
     return affords(this.#host.parts.budget, delivered);
   }
 
+  /** Its instance failed it twice: the session goes elsewhere. */
+  #movesOn({ code, delivered }: GatewayError, pin: Pin | undefined): boolean {
+    if (pin === undefined || this.#heard !== undefined || code !== 'BACKEND_UNAVAILABLE') return false;
+    if (!this.#isUncertain || pin.ref !== this.#failedAt) return false;
+    return mayGoOn(delivered, this.#isSafe) && this.#movesFrom(pin);
+  }
+
+  /** Once: a call that fails everywhere does not drive its session around. */
+  #movesFrom(pin: Pin): boolean {
+    if (this.#hasMoved || pin === this.#stay || !affords(this.#host.parts.budget, 'unknown')) return false;
+    this.#hasMoved = this.#host.leave(pin);
+    return this.#hasMoved;
+  }
+
   #repeatSoon(error: GatewayError): void {
-    if (!this.#isUncertain) this.#failure = error;
+    if (!this.#isUncertain) {
+      this.#failure = error;
+      this.#failedAt = this.#asked;
+    }
     const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** this.#repeats;
     this.#repeats += 1;
     this.#hasWaited = true;

@@ -56,6 +56,8 @@ export interface SessionGroup {
   readonly pool: {
     readonly candidates: readonly SessionInstance[];
     pick(excluding?: ReadonlySet<string>): SessionInstance | undefined;
+    /** Set while it gets no calls, although it is healthy. */
+    ejectionOf(candidate: SessionInstance): object | undefined;
   };
   readonly line: Pick<WaitingLine, 'offer' | 'withdraw'>;
 }
@@ -75,7 +77,7 @@ export interface SessionParts extends Clock {
       ref: SessionInstance,
       upstream: Upstream | undefined,
       request: ExchangeRequest,
-      options?: { readonly goesOn: boolean },
+      options?: { readonly goesOn?: boolean; readonly slow?: (() => void) | undefined },
     ): Observable<Answer>;
   };
   readonly subscriptions: Pick<SharedSubscriptions, 'subscribe'>;

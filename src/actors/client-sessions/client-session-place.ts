@@ -38,6 +38,8 @@ export class Place implements SessionDuties, CallHost {
   readonly #options: PlaceOptions;
   readonly #owner: PlaceOwner;
   #pin: Pin | undefined;
+  /** The pin, when it is not used any more although it could be: its instance fails calls. */
+  #left: Pin | undefined;
   /** Chosen for the opening. */
   #first: SessionInstance | undefined;
   #told: Told | undefined;
@@ -103,10 +105,15 @@ export class Place implements SessionDuties, CallHost {
     return () => this.#waiting.leave(waiter);
   }
 
-  answers(request: ExchangeRequest, pin: Pin, isStaying: boolean): Observable<Answer> {
+  answers(
+    request: ExchangeRequest,
+    pin: Pin,
+    isStaying: boolean,
+    slow: (() => void) | undefined,
+  ): Observable<Answer> {
     const { dispatcher, subscriptions } = this.parts;
     if (isStaying) return dispatcher.within(pin.ref, pin.upstream, request, { goesOn: true });
-    if (!isTelling(request.method)) return dispatcher.within(pin.ref, pin.upstream, request);
+    if (!isTelling(request.method)) return dispatcher.within(pin.ref, pin.upstream, request, { slow });
     this.#told ??= new Told({
       dispatcher,
       subscriptions,
@@ -114,6 +121,17 @@ export class Place implements SessionDuties, CallHost {
       changed: (uri, isWanted) => this.#owner.changed(uri, isWanted),
     });
     return this.#told.exchange(request, pin);
+  }
+
+  isEjected({ ref }: Pin): boolean {
+    return this.#group.pool.ejectionOf(ref) !== undefined;
+  }
+
+  leave(pin: Pin): boolean {
+    if (pin !== this.#pin) return true; // another call made it move
+    if (!this.mayMove || !hasOthers(this.#group, pin.ref)) return false;
+    this.#left = pin;
+    return true;
   }
 
   countUnsafe(difference: 1 | -1): void {
@@ -132,12 +150,16 @@ export class Place implements SessionDuties, CallHost {
     const from = this.#pin?.ref;
     const only = this.#waiting.needsOwn && this.isServed() ? from : undefined;
     const order = { first: this.#first, only, last: from, signal, withinMs: this.settleMs() };
-    const pin = await this.#options.pinning.settle(this.#wish, order);
-    if (signal.aborted) {
-      await pin.close();
-      throw signal.reason;
+    try {
+      const pin = await this.#options.pinning.settle(this.#wish, order);
+      if (signal.aborted) {
+        await pin.close();
+        throw signal.reason;
+      }
+      this.#take(pin);
+    } finally {
+      this.#left = undefined; // where nobody else takes it, it stays
     }
-    this.#take(pin);
   }
 
   settleMs(): number {
@@ -150,7 +172,7 @@ export class Place implements SessionDuties, CallHost {
 
   isServed(): boolean {
     const pin = this.#pin;
-    return pin?.isIntact === true && pin.ref.takes(pin.upstream);
+    return pin?.isIntact === true && pin !== this.#left && pin.ref.takes(pin.upstream);
   }
 
   get mayMove(): boolean {
@@ -158,8 +180,7 @@ export class Place implements SessionDuties, CallHost {
   }
 
   get mayWait(): boolean {
-    const { parts, template } = this.#options;
-    return this.#pin?.isIntact === true && !hasOthers(parts.fleet.group(template), this.#pin.ref);
+    return this.#pin?.isIntact === true && !hasOthers(this.#group, this.#pin.ref);
   }
 
   get mayFinish(): boolean {
@@ -194,8 +215,12 @@ export class Place implements SessionDuties, CallHost {
     this.#waiting.refuse(() => (this.parts.isAccepting() ? why() : shuttingDown()));
   }
 
+  get #group(): SessionGroup {
+    return this.parts.fleet.group(this.#options.template);
+  }
+
   get #policy(): BalancerPolicy {
-    return this.parts.fleet.group(this.#options.template).policy;
+    return this.#group.policy;
   }
 
   get #wish(): Wish {
