@@ -67,14 +67,14 @@ export const serverToolRoutes: readonly Route[] = [
 
 /** What a result says of a call that failed; undefined for one that succeeded. */
 function failureOf(tool: string, result: JsonText): GatewayError | undefined {
-  const value = valueOf(result);
+  const value = parsed(result);
   if (!isJsonObject(value) || value.isError !== true) return undefined;
   const refused = refusedArguments(value);
   return refused === undefined ? toolExecutionFailed(tool, { result }) : invalidToolArguments(tool, refused);
 }
 
 /** A transport may have taken a result without proof that it is JSON. */
-function valueOf(result: JsonText): unknown {
+function parsed(result: JsonText): unknown {
   try {
     return result.value;
   } catch (cause) {
