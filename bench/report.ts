@@ -105,7 +105,7 @@ function sectionOf(results: Results): string {
   return parts.join('\n\n');
 }
 
-function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((_, column) =>
     Math.max(...[head, ...rows].map((row) => (row[column] ?? '').length)),
   );
