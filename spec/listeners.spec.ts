@@ -1,6 +1,8 @@
 // Ports and connections, with real sockets.
 
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
 import { Agent, createServer, get, type IncomingMessage, type RequestListener } from 'node:http';
 import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -167,7 +169,61 @@ test('cuts what does not end within its patience', async () => {
   await once(socket, 'close');
 });
 
+test('begins a few requests per turn of the event loop, and health checks before those that wait', async () => {
+  const begun: (string | undefined)[] = [];
+  const { urls } = await open([0], {
+    serve: ({ url }, response) => {
+      begun.push(url);
+      response.end();
+    },
+  });
+  const socket = connect(Number(new URL(String(urls[0])).port), '127.0.0.1');
+  const paths = ['/1', '/2', '/3', '/4', '/5', '/6', '/livez', '/readyz'];
+  // In one packet, so that they are read together.
+  socket.write(paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
+  let answers = '';
+  for await (const chunk of socket) {
+    answers += chunk;
+    if (answers.split('200 OK').length > paths.length) break;
+  }
+  assert.equal(begun, ['/1', '/2', '/livez', '/readyz', '/3', '/4', '/5', '/6']);
+});
+
+const CONNECTIONS = 3_000;
+test.needs(
+  longestBacklog() >= CONNECTIONS,
+  'needs a Linux system that queues 3,000 connections (net.core.somaxconn)',
+)('has 3,000 clients connect at once while the process does nothing at all', async () => {
+  const server = await listenerInChild();
+  server.process.kill('SIGSTOP');
+  const sockets = Array.from({ length: CONNECTIONS }, () => connect(server.port, '127.0.0.1'));
+  cleanups.push(() => sockets.map((socket) => socket.destroy()));
+  // One that finds no room in the queue tries again after 1 s, 3 s and so on, in vain: the time of the test ends.
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+});
+
 test.run();
+
+/** Longest queue of connections that the system allows; 0 where it does not say. */
+function longestBacklog(): number {
+  const file = '/proc/sys/net/core/somaxconn';
+  return existsSync(file) ? Number(readFileSync(file, 'utf8')) : 0;
+}
+
+/** A process that listens, and says on which port. */
+async function listenerInChild() {
+  const module = JSON.stringify(new URL('../src/listeners.ts', import.meta.url).href);
+  const wanted = '{ listeners: [{ host: "127.0.0.1", port: 0, label: "gateway" }], portsDefaulted: false }';
+  const code = `import { openListeners } from ${module};
+    const { urls } = await openListeners(${wanted}, (_, response) => response.end());
+    console.log(urls[0]);`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  cleanups.push(() => child.kill('SIGKILL'));
+  const [line] = await once(child.stdout, 'data');
+  return { process: child, port: Number(new URL(String(line).trim()).port) };
+}
 
 async function open(
   ports: readonly number[],

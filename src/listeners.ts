@@ -11,6 +11,7 @@ import {
 import { Server as TcpServer } from 'node:net';
 import type { Config } from './config.ts';
 import { LIMITS } from './domain/limits.ts';
+import { Pace } from './domain/pace.ts';
 
 /** A port or an address that cannot be had. `message` is one line that says how to choose another; exit code 2. */
 export class ListenError extends Error {
@@ -47,6 +48,16 @@ export interface SenderPatience {
 const PATIENCE: SenderPatience = { headersMs: 30_000, requestMs: 120_000, lookMs: 10_000 };
 /** Longer than the idle time of common proxies (60 s), so that it is never we who cut a connection they reuse. */
 const KEEP_ALIVE_MS = 65_000;
+/** Connections that the system completes before they are accepted. It may allow fewer: net.core.somaxconn on Linux. */
+const BACKLOG = 4_096;
+/**
+ * Requests that begin in one turn of the event loop; the others wait for the next turns. The loop accepts one connection per
+ * round of reading, and goes on reading for up to 48 rounds while over 1,024 connections have something to read: if all of
+ * them were served at once, a new connection would wait for seconds.
+ */
+const REQUESTS_PER_TURN = 2;
+/** Requests that do not wait: a load balancer takes out what is slow to answer them. */
+const HEALTH_CHECKS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/health', '/gateway/health']);
 /** "Every address", and the one of them that this machine always has. */
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 /** While closing, idle connections are looked for this often, in ms. */
@@ -61,7 +72,8 @@ export async function openListeners(
   serve: RequestListener,
   patience: SenderPatience = PATIENCE,
 ): Promise<Listeners> {
-  const wanted = listeners.map(({ host, port }) => new Listener(host, port, serve, patience));
+  const pace = new Pace({ perTurn: REQUESTS_PER_TURN });
+  const wanted = listeners.map(({ host, port }) => new Listener(host, port, serve, patience, pace));
   await Promise.all(wanted.map((listener) => listener.open()));
   const opened = wanted.filter(({ error }) => error === undefined);
   const failed = wanted.filter(({ error }) => error !== undefined);
@@ -95,7 +107,7 @@ class Listener {
   /** Resolves when it does not listen any more and its last connection has ended. */
   readonly #gone: Promise<void>;
 
-  constructor(host: string, port: number, serve: RequestListener, patience: SenderPatience) {
+  constructor(host: string, port: number, serve: RequestListener, patience: SenderPatience, pace: Pace) {
     this.host = host;
     this.port = port;
     const limits = {
@@ -105,11 +117,16 @@ class Listener {
       connectionsCheckingInterval: patience.lookMs,
       keepAliveTimeout: KEEP_ALIVE_MS,
     };
-    const server = createServer(limits, (request, response) => {
+    const begin: RequestListener = (request, response) => {
+      if (response.destroyed) return; // its client left while it waited
       if (!server.listening) response.setHeader('Connection', 'close');
       if (hasTooManyHeaders(request)) refuseHeaders(response, 431);
       else if (hasSeveralHosts(request)) refuseHeaders(response, 400);
       else serve(request, response);
+    };
+    const server = createServer(limits, (request, response) => {
+      if (HEALTH_CHECKS.has(request.url ?? '')) begin(request, response);
+      else pace.run(() => begin(request, response));
     });
     // What comes after these Node drops without a word; the one too many tells that there was more.
     server.maxHeadersCount = LIMITS.requestHeaders + 1;
@@ -141,7 +158,7 @@ class Listener {
         if (!this.#server.listening) this.error = error;
         resolve();
       });
-      this.#server.listen({ host: this.host, port: this.port }, resolve);
+      this.#server.listen({ host: this.host, port: this.port, backlog: BACKLOG }, resolve);
     });
   }
 
