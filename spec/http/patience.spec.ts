@@ -7,18 +7,39 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('patience with readers');
 
+/** So often it is looked whether a client takes what waits for it. */
+const LOOK_MS = HTTP_LIMITS.unreadAnswerMs / 15;
+
 test('is limited for what waits in memory, whether an answer or a stream, and for nothing else', async () => {
-  const patience: (number | undefined)[] = [];
+  const looks: (number | undefined)[] = [];
   const app = await startMiddlewares((context) => {
     context.respond = false;
     context.res.end(Buffer.alloc(context.path === '/large' ? 20_000_000 : 10, 0x20));
     limitPatience(context.res);
-    patience.push(context.req.socket.timeout);
+    looks.push(context.req.socket.timeout);
   });
   await app.ask('GET', '/small');
   await app.ask('GET', '/large');
-  assert.is.not(patience[0], HTTP_LIMITS.unreadAnswerMs);
-  assert.is(patience[1], HTTP_LIMITS.unreadAnswerMs);
+  assert.is.not(looks[0], LOOK_MS);
+  assert.is(looks[1], LOOK_MS);
+  app.close();
+});
+
+test('ends soon after its time with a reader that took the first part, not after twice the time', async () => {
+  const unreadMs = 1_500;
+  const cut = Promise.withResolvers<number>();
+  const app = await startMiddlewares(({ res: response }) => {
+    response.end(Buffer.alloc(50_000_000));
+    limitPatience(response, unreadMs);
+    const startMs = performance.now();
+    response.once('close', () => cut.resolve(performance.now() - startMs));
+  });
+  const socket = await openRaw(app.port);
+  void untilClosed(socket);
+  socket.write(head('GET /'));
+  const tookMs = await cut.promise;
+  assert.ok(tookMs >= unreadMs && tookMs < unreadMs * 1.8, `after ${tookMs} ms`);
+  socket.destroy();
   app.close();
 });
 
