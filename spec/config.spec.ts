@@ -49,6 +49,7 @@ test('has the documented defaults when nothing is set', () => {
     requestBodyBytes: 4_194_304,
     files: [],
     passEnv: undefined,
+    memoryBytes: undefined,
     warnings: [],
   });
 });

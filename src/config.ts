@@ -62,6 +62,8 @@ export interface Config {
   readonly requestBodyBytes: number;
   /** Absolute paths of gateway.yaml and of the files that secrets came from, as far as they were read. */
   readonly files: readonly string[];
+  /** Memory that this process may use; undefined: what the control group or the machine allows. */
+  readonly memoryBytes: number | undefined;
   /** One line each, for the log: settings that have no effect. */
   readonly warnings: readonly string[];
   /** Every setting as `stagedoor config` prints it. */
@@ -142,6 +144,7 @@ export function loadConfig(input: SourcesInput): Config {
     deniedNetworks: read(SETTINGS.deniedNetworks),
     requestBodyBytes: read(SETTINGS.requestBody),
     files: sources.files,
+    memoryBytes: read(SETTINGS.memoryLimit),
     warnings: [...warnings, ...unknownVariables(input.env ?? {})],
     rows,
   };

@@ -49,6 +49,9 @@ export interface GatewayOptions {
   /** At least 32 bytes; seals what MCP clients carry from one request to the next. Nodes that share it open what another
    *  one sealed. Default: random. */
   readonly sealKey?: Buffer;
+  /** Bytes of memory that this process may use: what unfinished answers and kept events may hold follows from it.
+   *  Default: the limit of the control group, or the memory of the machine. */
+  readonly memoryBytes?: number | undefined;
   /** Id of a principal who may not do any more what they were let in for: what they have open as an MCP client ends.
    *  Whoever has something open is in `Gateway.openCallers`. Default: nobody ever changes. */
   readonly changedCallers$?: Observable<string> | undefined;

@@ -5,8 +5,10 @@ import { type Logger, pino } from 'pino';
 import { NEVER, type Observable, share } from 'rxjs';
 import type { Auth } from './auth/auth.ts';
 import { isLoopback } from './config/listeners.ts';
+import { availableMemoryBytes } from './config/memory.ts';
 import type { Config } from './config.ts';
 import { logDatabase } from './database-log.ts';
+import { memoryBounds } from './domain/byte-budget.ts';
 import type { GatewayEvent } from './domain/events.ts';
 import { Gateway } from './gateway.ts';
 import { createApp, createStartingApp } from './http/app.ts';
@@ -97,6 +99,7 @@ async function start(
   const { auth, welcome, farewell } = await openServerAuth(config, storage, { news$, log, isTerminal });
   onUndo(farewell);
   const catalogue = await readCatalogue(config.templatesFolder);
+  const memoryBytes = config.memoryBytes ?? availableMemoryBytes();
   const gateway = new Gateway(store, {
     definitions: catalogue.templates,
     news$,
@@ -105,6 +108,7 @@ async function start(
     graceMs: config.graceMs,
     sealKey: Buffer.from((await storage.signingSecret()).secret),
     sessions: config.sessions,
+    memoryBytes,
     deniedNetworks: config.deniedNetworks,
     passEnv: config.passEnv,
     protectedPaths: storage.protectedPaths,
@@ -120,6 +124,7 @@ async function start(
     definitions: catalogue.templates,
     isPublic: config.authEnabled && config.listeners.some(({ host }) => !isLoopback(host)),
     maxBodyBytes: config.requestBodyBytes,
+    unreadBounds: memoryBounds(memoryBytes).unreadAnswers,
     log,
     build,
   });

@@ -62,6 +62,7 @@ test('finds the owner of an oversize line at its head or its tail', () => {
       head: bytes.subarray(0, EDGE_BYTES),
       tail: bytes.subarray(-EDGE_BYTES),
       bytes: bytes.length,
+      isCut: false,
     };
     assert.is(ownerOfOversize(edges), owner, line.slice(0, 60));
   }
@@ -71,7 +72,12 @@ test('is not taken in by text that looks like the end of a message', () => {
   const text = JSON.stringify(`${'x'.repeat(EDGE_BYTES)},"jsonrpc":"2.0","id":1}`);
   const line = Buffer.from(`{"result":{"text":${text}},"jsonrpc":"2.0","id":5}`);
   assert.is(
-    ownerOfOversize({ head: line.subarray(0, EDGE_BYTES), tail: line.subarray(-EDGE_BYTES), bytes: 1 }),
+    ownerOfOversize({
+      head: line.subarray(0, EDGE_BYTES),
+      tail: line.subarray(-EDGE_BYTES),
+      bytes: 1,
+      isCut: false,
+    }),
     5,
   );
 });

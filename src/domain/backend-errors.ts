@@ -42,6 +42,9 @@ export function backendUnavailable(
   });
 }
 
+/** Reason of calls that fail, or are not sent, because of the memory bound of answers. */
+export const ANSWERS_HOLD_TOO_MUCH = 'its answers that are not complete take all the memory that they may';
+
 /** Nobody is connected to it, so that nothing was delivered. */
 export function notConnected(): GatewayError {
   return backendUnavailable('it is not connected', { delivered: 'no' });

@@ -100,6 +100,7 @@ const OPTIONS = membersOf<GatewayOptions>({
     expected: `a Buffer of at least ${SEAL_BYTES} bytes`,
     accepts: (value) => Buffer.isBuffer(value) && value.length >= SEAL_BYTES,
   },
+  memoryBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER),
   changedCallers$: observable(),
   onFault: aFunction(),
   random: aFunction(),

@@ -58,6 +58,8 @@ export interface McpParts extends Clock {
   readonly onFault?: FaultListener;
   /** Randomness in [0, 1). Default Math.random. */
   readonly random?: () => number;
+  /** Most bytes that are kept for clients that may come back. Default: 256 MiB. */
+  readonly keptBytes?: number | undefined;
 }
 
 /** The endpoint, with everything that clients have open through it. Whoever makes it closes it. */
@@ -120,6 +122,7 @@ export class Mcp {
       serverInfo,
       onFault,
       pace,
+      keptBytes: parts.keptBytes,
     });
     this.#changes = changedCallers$.subscribe((ownerId) => void this.#endOf(ownerId).catch(onFault));
   }

@@ -5,7 +5,10 @@ import { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { RetryBudget } from '../actors/calls/retry-budget.ts';
 import type { EventStream } from '../actors/event-stream.ts';
 import { Fleet } from '../actors/fleet.ts';
+import { availableMemoryBytes } from '../config/memory.ts';
+import { memoryBounds } from '../domain/byte-budget.ts';
 import type { GatewayEvent } from '../domain/events.ts';
+import { HeldBytes } from '../domain/held-bytes.ts';
 import { ownBounds } from '../domain/limits.ts';
 import { Pace } from '../domain/pace.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../domain/policy.ts';
@@ -54,6 +57,10 @@ export function partsOf(
     ...(store.file === undefined ? [] : protectedDatabase(store.file)),
     ...(options.protectedPaths ?? []),
   ];
+  const bounds = memoryBounds(options.memoryBytes ?? availableMemoryBytes());
+  // Kept events are mostly the same bytes as answers that wait to be read.
+  const keptBytes = bounds.unreadAnswers.totalBytes / 2;
+  const heldAnswers = new HeldBytes(bounds.backendAnswers, now);
   const open = openerOf({
     deniedNetworks,
     handlers,
@@ -61,6 +68,7 @@ export function partsOf(
     passEnv: options.passEnv,
     protectedPaths,
     definitions,
+    heldAnswers,
   });
   const fleet = new Fleet({ now, random, emit, alarm, open, own });
   const isDenied = deniedBy(deniedNetworks);
@@ -69,7 +77,15 @@ export function partsOf(
   const registry = new Registry({ ...registryParts, protectedPaths });
   const parts = { fleet, budget: new RetryBudget(now), now, alarm, emit, isAccepting };
   const dispatcher = new Dispatcher(parts);
-  const mcp = new Mcp({ ...parts, ...options, pace, dispatcher, events$, serverInfo: GATEWAY_INFO });
+  const mcp = new Mcp({
+    ...parts,
+    ...options,
+    keptBytes,
+    pace,
+    dispatcher,
+    events$,
+    serverInfo: GATEWAY_INFO,
+  });
   const status = new Status({ fleet, mcp, events$, definitions });
   return { policy, database: new DatabaseStatus(store, now), fleet, registry, dispatcher, mcp, status };
 }

@@ -7,6 +7,7 @@ import { Router } from '@koa/router';
 import Koa, { type Next } from 'koa';
 import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
+import type { ByteBounds } from '../domain/byte-budget.ts';
 import type { AllowedCommand } from '../domain/command-policy.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Gateway } from '../gateway.ts';
@@ -64,6 +65,8 @@ export interface AppOptions {
   readonly build: string;
   /** Largest request body. Default LIMITS.requestBodyBytes. */
   readonly maxBodyBytes?: number;
+  /** Most bytes of answers that wait for clients to read them. Default: those of the memory of this machine. */
+  readonly unreadBounds?: ByteBounds;
   /** Distance of the comments that keep an event stream alive. Default 15 000 ms. */
   readonly keepAliveMs?: number;
   /** About how often it is looked at again whether a caller may still have an event stream. Default 5 000 ms. */
@@ -104,6 +107,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     ...localAccounts(route, auth.isEnabled, proxies),
     admit(route, auth, gateway),
     ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
+    ...(route.scope === 'tools:call' ? [streams.unread.room] : []),
     ...(route.request.body === undefined ? [] : [readers[readerOf(route)]]),
     handle(route, services, proxies, streams),
   ];

@@ -3,6 +3,8 @@
 
 import type { ServerResponse } from 'node:http';
 import type { Observable, Subscription } from 'rxjs';
+import { availableMemoryBytes } from '../config/memory.ts';
+import { type ByteBounds, memoryBounds } from '../domain/byte-budget.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../domain/errors.ts';
 import { type Slow, SlowWatch } from '../domain/slow-watch.ts';
 import type { Refusal } from './caller-check.ts';
@@ -11,8 +13,9 @@ import { ClientGone } from './client-gone.ts';
 import { commonHeaders } from './common-headers.ts';
 import type { HttpContext } from './context.ts';
 import { HTTP_LIMITS } from './limits.ts';
-import { limitPatience } from './patience.ts';
+import { limitPatience, limitReader } from './patience.ts';
 import { commentText, EVENT_STREAM_HEADERS, inLines } from './server-sent-events.ts';
+import { UnreadAnswers } from './unread-answers.ts';
 import { errorBody } from './views/error-body.ts';
 
 /** One event. */
@@ -34,6 +37,8 @@ export interface EventStreamOptions {
   readonly bufferBytes?: number;
   /** Longest time in which a client takes nothing of what waits for it. Default 30 000 ms; then it is cut. */
   readonly unreadMs?: number;
+  /** Most bytes that wait for clients to read them. Default: those of the memory of this machine. */
+  readonly unreadBounds?: ByteBounds;
   /** About how often it is looked at again whether a caller may still have a stream. Default 5 000 ms. */
   readonly callerCheckMs?: number;
 }
@@ -52,6 +57,8 @@ export interface KeptStream {
 export class EventStreams {
   /** Patience with a client that does not read. */
   readonly unreadMs: number;
+  /** What waits for clients to read it. */
+  readonly unread: UnreadAnswers;
   readonly #open = new Set<KeptStream>();
   readonly #callers: CallerWatch;
   readonly #slow = new SlowWatch();
@@ -62,6 +69,9 @@ export class EventStreams {
     this.#keepAliveMs = options.keepAliveMs ?? HTTP_LIMITS.keepAliveMs;
     this.#bufferBytes = options.bufferBytes ?? HTTP_LIMITS.streamBufferBytes;
     this.unreadMs = options.unreadMs ?? HTTP_LIMITS.unreadAnswerMs;
+    this.unread = new UnreadAnswers(
+      options.unreadBounds ?? memoryBounds(availableMemoryBytes()).unreadAnswers,
+    );
     this.#callers = new CallerWatch(options.callerCheckMs ?? HTTP_LIMITS.callerCheckMs);
   }
 
@@ -86,7 +96,7 @@ export class EventStreams {
     context.respond = false;
     if (context.res.closed) return Promise.reject(new ClientGone());
     return new Promise((resolve, reject) => {
-      const stream = new OpenStream(context, this.#bufferBytes, this.unreadMs);
+      const stream = new OpenStream(context, this.#bufferBytes, this);
       const release = this.keep(stream, context);
       const settle = (reason?: Error): void => {
         release();
@@ -123,16 +133,16 @@ class OpenStream implements KeptStream, Slow {
   readonly #context: HttpContext;
   readonly #response: ServerResponse;
   readonly #bufferBytes: number;
-  readonly #unreadMs: number;
+  readonly #streams: Pick<EventStreams, 'unreadMs' | 'unread'>;
   #subscription: Subscription | undefined;
   #settle: (reason?: Error) => void = () => {};
   #leftOut = 0;
 
-  constructor(context: HttpContext, bufferBytes: number, unreadMs: number) {
+  constructor(context: HttpContext, bufferBytes: number, streams: Pick<EventStreams, 'unreadMs' | 'unread'>) {
     this.#context = context;
     this.#response = context.res;
     this.#bufferBytes = bufferBytes;
-    this.#unreadMs = unreadMs;
+    this.#streams = streams;
   }
 
   start(events$: Observable<StreamEvent>, settle: (reason?: Error) => void): void {
@@ -186,7 +196,7 @@ class OpenStream implements KeptStream, Slow {
 
   #end(): void {
     this.#response.end();
-    limitPatience(this.#response, this.#unreadMs);
+    limitPatience(this.#response, this.#streams.unreadMs);
     this.#settle();
   }
 
@@ -203,6 +213,7 @@ class OpenStream implements KeptStream, Slow {
     this.#response.write(inLines(data));
     this.#response.write('\n\n');
     this.#response.uncork();
+    this.#streams.unread.count(this.#context);
   }
 
   #begin(instanceId?: string): void {
@@ -213,5 +224,6 @@ class OpenStream implements KeptStream, Slow {
       headers.push('X-Instance-ID', instanceId);
     }
     this.#response.writeHead(200, headers);
+    limitReader(this.#response, this.#streams.unreadMs);
   }
 }

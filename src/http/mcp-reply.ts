@@ -90,6 +90,7 @@ export class HttpMcpReply implements McpReply {
   #write(reply: BytesReply | EmptyReply): void {
     const instanceId = this.#instanceId;
     respond(this.#context, instanceId === undefined ? reply : { ...reply, instanceId });
+    this.#streams.unread.count(this.#context);
   }
 }
 

@@ -18,8 +18,9 @@ const ASCII = /^[\x20-\x7e]*$/;
  * not have it any more.
  */
 export class HttpMcpStream implements McpStream, KeptStream {
+  readonly #context: HttpContext;
   readonly #response: ServerResponse;
-  readonly #unreadMs: number;
+  readonly #streams: EventStreams;
   readonly #release: () => void;
   readonly #onBarred: () => void;
   #isOpen = true;
@@ -27,12 +28,13 @@ export class HttpMcpStream implements McpStream, KeptStream {
   /** `onBarred` is called when it was ended because its caller may not have it any more. */
   constructor(context: HttpContext, streams: EventStreams, onBarred: () => void = () => {}) {
     const { res: response } = context;
+    this.#context = context;
     this.#response = response;
+    this.#streams = streams;
     this.#onBarred = onBarred;
-    this.#unreadMs = streams.unreadMs;
     this.#release = streams.keep(this, context);
     response.once('close', () => this.#leave());
-    limitReader(response, this.#unreadMs);
+    limitReader(response, streams.unreadMs);
     // The head goes out with the first event, or soon without one: a client waits for it.
     process.nextTick(() => {
       if (this.#isOpen) response.flushHeaders();
@@ -64,13 +66,14 @@ export class HttpMcpStream implements McpStream, KeptStream {
       response.write(END);
       response.uncork();
     }
+    this.#streams.unread.count(this.#context);
   }
 
   end(): void {
     if (!this.#isOpen) return;
     this.#leave();
     this.#response.end();
-    limitPatience(this.#response, this.#unreadMs);
+    limitPatience(this.#response, this.#streams.unreadMs);
   }
 
   /** Keeps the connection alive; who has something to read already needs no comment. */

@@ -30,6 +30,8 @@ export interface EndpointOptions {
   readonly onFault?: FaultListener;
   /** At which many streams end together. Default: one of its own. */
   readonly pace?: Pace;
+  /** Most bytes that are kept for clients that may come back. Default: 256 MiB. */
+  readonly keptBytes?: number | undefined;
 }
 
 /** Makes the endpoint. Whoever makes it closes it. */
@@ -47,7 +49,7 @@ class Endpoint implements McpEndpoint {
     this.#backends = backends;
     const onFault = guarded(options.onFault);
     const tasks = new TaskFinder();
-    this.#legacy = new LegacyEndpoint({ onFault, pace, tasks });
+    this.#legacy = new LegacyEndpoint({ onFault, pace, tasks, keptBytes: options.keptBytes });
     this.#sse = new LegacySse(this.#legacy, { onFault, pace });
     this.#modern = new ModernEndpoint({ ...options, onFault, pace, tasks });
   }

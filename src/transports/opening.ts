@@ -2,13 +2,16 @@
 
 import { backendUnavailable } from '../domain/backend-errors.ts';
 import { GatewayError } from '../domain/errors.ts';
+import type { HeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { TRANSPORTS } from './index.ts';
 import { lackedVariables } from './stdio/child-environment.ts';
 import type { OpeningMemory, OpenOptions, Transport } from './transport.ts';
 
 /** What opening needs besides the options of each transport. */
-export interface OpeningOptions extends Omit<OpenOptions, 'signal' | 'memory' | keyof Opener> {
+export interface OpeningOptions extends Omit<OpenOptions, 'signal' | 'memory' | 'answers' | keyof Opener> {
+  /** Where answers of all instances that are not complete are counted. Default: nowhere. */
+  readonly heldAnswers?: HeldBytes;
   /** What is really started for a definition; rejects when it is not to be started. */
   readonly launch: (definition: InstanceDefinition) => InstanceDefinition | Promise<InstanceDefinition>;
 }
@@ -23,15 +26,17 @@ export type Open = (
 ) => Promise<Transport>;
 
 /** Makes the function that opens instances. It remembers what was learned of each as long as its definition is there. */
-export function openingWith({ launch, ...options }: OpeningOptions): Open {
+export function openingWith({ launch, heldAnswers, ...options }: OpeningOptions): Open {
   const memories = new WeakMap<InstanceDefinition, OpeningMemory>();
   return async (definition, signal, opener) => {
     const memory = memories.get(definition) ?? {};
     memories.set(definition, memory);
+    const answers = heldAnswers?.of(definition.serverId);
     const launched = await launch(definition);
     const startedAtMs = performance.now();
     try {
-      return await TRANSPORTS[definition.transport].open(launched, { ...options, ...opener, signal, memory });
+      const opening = { ...options, ...opener, signal, memory, answers };
+      return await TRANSPORTS[definition.transport].open(launched, opening);
     } catch (thrown) {
       const isLate = performance.now() - startedAtMs >= options.handshakeTimeoutMs * LATE_SHARE;
       throw signal.aborted ? thrown : withLacked(thrown, launched, options.passEnv, isLate);

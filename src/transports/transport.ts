@@ -4,6 +4,7 @@
 import type { Observable } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import type { OwnHeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition, TransportKind } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer } from '../domain/mcp.ts';
@@ -112,6 +113,8 @@ export interface OpenOptions {
   readonly handlers: ReadonlyMap<string, InProcessHandler>;
   /** How many programs more the instance may run for single clients now, beside those that clients have. Default: any. */
   readonly room?: (() => number) | undefined;
+  /** Where answers of the instance that are not complete are counted. Default: nowhere. */
+  readonly answers?: OwnHeldBytes | undefined;
   /** Of the gateway, for what comes due in thousands. Default: one of its own. */
   readonly pace?: Pace | undefined;
   /** Default: nobody hears. */

@@ -2,11 +2,14 @@
 
 import { once } from 'node:events';
 import type { RequestListener, ServerResponse } from 'node:http';
+import { setImmediate as turn } from 'node:timers/promises';
 import { Pool } from 'undici';
 import * as assert from 'uvu/assert';
+import { HeldBytes, type OwnHeldBytes } from '../../../src/domain/held-bytes.ts';
 import type { BackendMessage } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { type Ending, HttpAnswer } from '../../../src/transports/http/http-answer.ts';
+import { answersHoldTooMuch } from '../../../src/transports/http/http-failures.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../raw-server.ts';
 
@@ -20,7 +23,11 @@ interface Seen {
 }
 
 /** Sends one POST and listens to its answer. */
-async function post(listener: RequestListener, body: (seen: Seen) => Promise<void>): Promise<void> {
+async function post(
+  listener: RequestListener,
+  body: (seen: Seen) => Promise<void>,
+  memory?: OwnHeldBytes,
+): Promise<void> {
   const server = await startRawServer(listener);
   const pool = new Pool(new URL(server.url).origin);
   try {
@@ -34,6 +41,7 @@ async function post(listener: RequestListener, body: (seen: Seen) => Promise<voi
       finished: resolve,
     });
     const seen: Seen = { messages, answer, ending, strays: 0 };
+    answer.countIn(memory);
     pool.dispatch({ path: '/mcp', method: 'POST', body: '{}' }, answer);
     await body(seen);
   } finally {
@@ -231,5 +239,24 @@ test('a dismissed answer may end by itself, but not stay for ever', async () => 
     assert.ok(performance.now() - start >= LIMITS.courtesyMs - 50);
   });
 });
+
+for (const type of ['application/json', 'text/event-stream']) {
+  test(`fails when the memory of an answer that is not complete is needed: ${type}`, async () => {
+    const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 100_000 });
+    const stall: RequestListener = (_, response) =>
+      void response.writeHead(200, { 'content-type': type }).write(`data: ${'x'.repeat(50_000)}`);
+    await post(
+      stall,
+      async ({ ending }) => {
+        while (held.bytes < 50_000) await turn();
+        const other = held.hold('other', () => {});
+        other.set(80_000);
+        assert.equal(await ending, { kind: 'broken', failure: answersHoldTooMuch() });
+        assert.is(held.bytes, 80_000);
+      },
+      held.of('a'),
+    );
+  });
+}
 
 test.run();

@@ -2,6 +2,7 @@
 
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
+import { HeldBytes } from '../../../src/domain/held-bytes.ts';
 import { EDGE_BYTES, LineDecoder, type OversizeLine } from '../../../src/transports/stdio/line-decoder.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -89,6 +90,31 @@ test('holds no more than the bound of a line that never ends', () => {
   const grownMegabytes = (process.memoryUsage().arrayBuffers - before) / 1e6;
   // 524 MB went in; the rest of what is there waits for the collector.
   assert.ok(grownMegabytes < 200, `${grownMegabytes} MB are held`);
+});
+
+test('gives up a line whose memory is needed, keeps its edges, and reads the next one', () => {
+  const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 100_000 });
+  const lines: string[] = [];
+  const given: OversizeLine[] = [];
+  const listener = {
+    onLine: (line: Buffer) => lines.push(line.toString()),
+    onOversize: (line: OversizeLine) => given.push(line),
+  };
+  const decoder = new LineDecoder(listener, undefined, held.of('a'));
+  decoder.write(Buffer.from(`head${'x'.repeat(60_000)}`));
+  assert.ok(held.bytes > 60_000);
+  held.hold('b', unexpected).set(50_000);
+  assert.is(held.bytes, 50_000);
+  decoder.write(Buffer.from('tail\nnext\n'));
+  assert.equal(lines, ['next']);
+  const [{ head, tail, bytes, isCut } = {}] = given;
+  assert.equal(
+    [head?.toString('utf8', 0, 4), tail?.toString().slice(-4), bytes, isCut],
+    ['head', 'tail', 60_008, true],
+  );
+  decoder.write(Buffer.from('x'.repeat(20_000)));
+  decoder.write(Buffer.from('\n'));
+  assert.is(held.bytes, 50_000);
 });
 
 interface Decoded {

@@ -32,6 +32,15 @@ export const SERVICE_SETTINGS = {
     default: 'info',
     doc: 'Least serious messages that are logged.',
   }),
+  memoryLimit: setting<number | undefined>({
+    key: 'memory.limit_bytes',
+    flag: 'memory-limit',
+    variable: 'MEMORY_LIMIT_BYTES',
+    kind: integer(64 * 1024 * 1024, Number.MAX_SAFE_INTEGER, 'bytes'),
+    default: undefined,
+    defaultText: 'of the control group or the machine',
+    doc: 'Memory of this process, from which the bounds of what calls hold follow. See operations.md.',
+  }),
   registryFile: setting({
     key: 'registry_file',
     flag: 'registry-file',

@@ -38,4 +38,5 @@ function write(context: HttpContext, reply: Reply, streams: EventStreams): Promi
   if (reply.kind === 'conversation') return reply.talk(new HttpMcpReply(context, streams));
   if (reply.trail !== undefined) context.state.trail = reply.trail;
   respond(context, reply);
+  streams.unread.count(context);
 }

@@ -19,10 +19,10 @@ export class LegacyConversations {
   #lastNumber = 0;
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor(onFault: FaultListener, pace: Pace) {
+  constructor(onFault: FaultListener, pace: Pace, keptBytes?: number) {
     this.#pace = pace;
     this.#host = {
-      budget: EventBudget.ofAll(),
+      budget: EventBudget.ofAll(keptBytes),
       slow: new SlowWatch(pace),
       nextNumber: () => {
         this.#lastNumber += 1;

@@ -46,6 +46,8 @@ export interface LegacyOptions {
   readonly pace: Pace;
   /** Hears of those that are begun here, and knows whose they are. Default: nobody does. */
   readonly tasks?: TaskFinder;
+  /** See EndpointOptions. */
+  readonly keptBytes?: number | undefined;
 }
 
 /** Its sessions, of all templates. Whoever makes it closes it. */
@@ -54,8 +56,8 @@ export class LegacyEndpoint {
   readonly #onFault: FaultListener;
   readonly #tasks: LegacyTasks;
 
-  constructor({ onFault, pace, tasks }: LegacyOptions) {
-    this.#conversations = new LegacyConversations(onFault, pace);
+  constructor({ onFault, pace, tasks, keptBytes }: LegacyOptions) {
+    this.#conversations = new LegacyConversations(onFault, pace, keptBytes);
     this.#onFault = onFault;
     this.#tasks = new LegacyTasks(tasks);
   }

@@ -15,7 +15,8 @@ export interface BudgetBounds {
 /** Of all streams of one session. Its spare part has room for any one stream (legacy-event-log.ts). */
 const OF_SESSION: BudgetBounds = { bytes: 4 * MIB, spareBytes: MIB, spares: 64 };
 /** And of all sessions of one endpoint. A small answer may keep 8 KiB: those that Node cut it from. */
-const OF_ALL: BudgetBounds = { bytes: 256 * MIB, spareBytes: 64 * MIB, spares: 4_096 };
+const MOST_OF_ALL = 256 * MIB;
+const MOST_SPARES_OF_ALL = 4_096;
 
 /** Something that was counted already and goes when its room is needed. */
 export interface Spare {
@@ -39,9 +40,10 @@ export class EventBudget {
     this.#whole = whole;
   }
 
-  /** That of all sessions. */
-  static ofAll(): EventBudget {
-    return new EventBudget(OF_ALL);
+  /** That of all sessions. `bytes`: what the memory allows, if that is less than the usual bound. */
+  static ofAll(bytes: number = MOST_OF_ALL): EventBudget {
+    const most = Math.min(bytes, MOST_OF_ALL);
+    return new EventBudget({ bytes: most, spareBytes: Math.floor(most / 4), spares: MOST_SPARES_OF_ALL });
   }
 
   /** That of one session, as a part of another one. */

@@ -3,9 +3,10 @@
 
 import type { Dispatcher } from 'undici';
 import type { GatewayError } from '../../domain/errors.ts';
+import { type Holding, type OwnHeldBytes, PIECE_BYTES, UNCOUNTED_BYTES } from '../../domain/held-bytes.ts';
 import { type BackendMessage, readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { answerTooLarge, connectionFailed } from './http-failures.ts';
+import { answersHoldTooMuch, answerTooLarge, connectionFailed } from './http-failures.ts';
 import { SseReader } from './sse-reader.ts';
 
 /** How an answer ended. */
@@ -42,6 +43,8 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = [];
   #bytes = 0;
   #over = false;
+  #memory: OwnHeldBytes | undefined;
+  #holding: Holding | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(sink: AnswerSink) {
@@ -66,6 +69,11 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   /** What the stream can be resumed after; '' when it cannot. */
   get lastEventId(): string {
     return this.#reader?.lastEventId ?? '';
+  }
+
+  /** What it holds while it is not complete is counted there, from now on. */
+  countIn(memory: OwnHeldBytes | undefined): void {
+    this.#memory = memory;
   }
 
   /** Ends the request at once; the sink hears nothing more. A request that waits for a connection is never written. */
@@ -106,12 +114,17 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#over) return;
     if (this.#reader !== undefined) {
-      if (!this.#reader.push(chunk)) this.#refuseSize();
+      if (this.#reader.push(chunk)) this.#count(this.#reader.heldBytes);
+      else this.#refuse(answerTooLarge());
       return;
     }
     this.#bytes += chunk.length;
-    if (this.#bytes <= LIMITS.backendMessageBytes) this.#chunks.push(chunk);
-    else this.#refuseSize();
+    if (this.#bytes > LIMITS.backendMessageBytes) {
+      this.#refuse(answerTooLarge());
+      return;
+    }
+    this.#chunks.push(chunk);
+    this.#count(this.#bytes + this.#chunks.length * PIECE_BYTES);
   }
 
   onResponseEnd(): void {
@@ -154,12 +167,20 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   #end(): void {
     this.#over = true;
     clearTimeout(this.#timer);
+    this.#holding?.release();
   }
 
-  #refuseSize(): void {
+  #count(bytes: number): void {
+    if (this.#over || (this.#holding === undefined && bytes <= UNCOUNTED_BYTES)) return;
+    this.#holding ??= this.#memory?.hold(() => this.#refuse(answersHoldTooMuch()));
+    this.#holding?.set(bytes);
+  }
+
+  #refuse(failure: GatewayError): void {
     this.abort();
+    this.#chunks = [];
     this.#reader = undefined; // what was too large once would be so again: the stream is not resumed
-    this.#sink.finished({ kind: 'broken', failure: answerTooLarge() });
+    this.#sink.finished({ kind: 'broken', failure });
   }
 
   #body(): Buffer {

@@ -3,6 +3,7 @@
 // for (http-polling.ts), and cancels it when its caller goes.
 
 import type { Subscriber, Subscription } from 'rxjs';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { perhapsDelivered } from '../../domain/failures.ts';
@@ -54,6 +55,10 @@ export class HttpCall implements AnswerSink {
   /** Sends the request. */
   start(): void {
     const { connection, session, calls, toolHeaders } = this.#host;
+    if (connection.refuses(this.#request.method)) {
+      this.#fail(backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'no' }));
+      return;
+    }
     const worn = toolHeaders.for(this.#request, session.peer);
     this.#worn = worn;
     if (worn !== undefined && areTooLarge(worn)) {

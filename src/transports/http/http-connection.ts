@@ -3,6 +3,7 @@
 // the connections is decided by session, calls and listener.
 
 import { Client, type Dispatcher, Pool } from 'undici';
+import type { OwnHeldBytes } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { guardedConnector } from './guarded-connector.ts';
 import type { HttpAnswer } from './http-answer.ts';
@@ -15,6 +16,8 @@ export interface ConnectionOptions {
   /** Headers of the instance's definition; those that the protocol owns are left out. */
   readonly headers: Headers;
   readonly deniedNetworks: readonly string[];
+  /** Where answers that are not complete are counted. Default: nowhere. */
+  readonly answers?: OwnHeldBytes | undefined;
 }
 
 /** A pool of keep-alive connections to one endpoint. */
@@ -26,11 +29,13 @@ export class HttpConnection {
   readonly #target: string;
   readonly #headers: Headers;
   readonly #connect: ReturnType<typeof guardedConnector>;
+  readonly #answers: OwnHeldBytes | undefined;
   readonly #streams = new Set<Client>();
   #lastId = 0;
 
   /** Throws TypeError for an endpoint that is no http(s) URL, RangeError for a denied network that is none. */
   constructor(options: ConnectionOptions) {
+    this.#answers = options.answers;
     const url = new URL(options.endpoint);
     if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('not an http(s) URL');
     this.path = url.pathname;
@@ -52,6 +57,11 @@ export class HttpConnection {
     });
   }
 
+  /** True for a call while unfinished answers hold so much that the backend should not be asked for more. */
+  refuses(method: string): boolean {
+    return this.#answers?.refuses(method) === true;
+  }
+
   /** Request ids are never reused, whatever session they are used in: not every backend tells sessions apart. */
   nextId(): number {
     this.#lastId += 1;
@@ -63,7 +73,7 @@ export class HttpConnection {
    */
   post(body: string, headers: Headers, answer: HttpAnswer, path: string = this.#target): void {
     const all = { ...this.#headers, ...headers };
-    this.#pool.dispatch({ path, method: 'POST', headers: all, body }, answer);
+    this.#dispatch({ path, method: 'POST', headers: all, body }, answer);
   }
 
   /** POSTs one message whose answer is a stream that may stay open for ever. */
@@ -74,7 +84,7 @@ export class HttpConnection {
 
   /** Asks for a stream: of what belongs to no request, or what is left of one. */
   get(headers: Headers, answer: HttpAnswer): void {
-    this.#pool.dispatch(this.#request(headers), answer);
+    this.#dispatch(this.#request(headers), answer);
   }
 
   /** The same, for one of many streams that stay open. */
@@ -93,13 +103,18 @@ export class HttpConnection {
   /** Ends a session. */
   delete(headers: Headers, answer: HttpAnswer): void {
     const all = { ...this.#headers, ...headers };
-    this.#pool.dispatch({ path: this.#target, method: 'DELETE', headers: all }, answer);
+    this.#dispatch({ path: this.#target, method: 'DELETE', headers: all }, answer);
   }
 
   /** Closes every connection; requests that are left break. Idempotent. */
   async destroy(): Promise<void> {
     const streams = [...this.#streams].map((client) => client.destroy());
     await Promise.all([...streams, this.#pool.destroy()]);
+  }
+
+  #dispatch(request: Dispatcher.DispatchOptions, answer: HttpAnswer): void {
+    answer.countIn(this.#answers);
+    this.#pool.dispatch(request, answer);
   }
 
   #request(headers: Headers): Dispatcher.DispatchOptions {
@@ -118,6 +133,7 @@ export class HttpConnection {
       bodyTimeout: 0,
     });
     this.#streams.add(client);
+    answer.countIn(this.#answers);
     client.dispatch(request, answer);
     const forget = (): boolean => this.#streams.delete(client);
     void client.close().then(forget, forget);

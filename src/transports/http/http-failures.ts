@@ -2,7 +2,7 @@
 // request can have reached the backend, and whether the instance itself is in doubt.
 // It names facts and never repeats a body or a header. Branching is on codes, never on texts.
 
-import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { AddressDenied } from '../network-guard.ts';
@@ -50,6 +50,11 @@ export function answerMissing(lack: string): GatewayError {
 export function answerTooLarge(): GatewayError {
   const reason = `answered with more than ${LIMITS.backendMessageBytes} bytes in one message`;
   return backendUnavailable(reason, { delivered: 'unknown' });
+}
+
+/** The answer was given up because its instance, or all of them, hold too much of answers that are not complete. */
+export function answersHoldTooMuch(): GatewayError {
+  return backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'unknown' });
 }
 
 /** The gateway ended the connection itself. `sent` as above. */

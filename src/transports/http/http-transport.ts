@@ -48,7 +48,7 @@ export async function openHttp(
   let connection: HttpConnection | undefined;
   let session: HttpSession | undefined;
   try {
-    connection = new HttpConnection({ endpoint, headers, deniedNetworks });
+    connection = new HttpConnection({ endpoint, headers, deniedNetworks, answers: options.answers });
     session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, patienceMs });
     await openSession(session, options.signal, handshakeTimeoutMs, pace);
     return new HttpTransport(connection, session, { client, handshakeTimeoutMs, memory, pace });

@@ -2,6 +2,8 @@
 // what came from the socket, so that a large result is neither decoded nor copied on its way.
 // What the events mean is the business of http-answer.ts. Source: WHATWG HTML, "Server-sent events".
 
+import { PIECE_BYTES } from '../../domain/held-bytes.ts';
+
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const COLON = 0x3a;
@@ -10,8 +12,9 @@ const NEWLINE = Buffer.from('\n');
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 /** Letters of the longest field name we know; longer ones are not worth decoding. */
 const LONGEST_NAME = 'event'.length;
-/** Charged for each piece held besides its bytes, so that a million empty lines are not free. */
-const PIECE_BYTES = 64;
+
+/** Charged for each line of data held besides its bytes, so that a million empty lines are not free. */
+const LINE_BYTES = 64;
 
 const HEADER_VALUE = /^[\x21-\x7e\x80-\xff]([\x20-\x7e\x80-\xff]{0,1022}[\x21-\x7e\x80-\xff])?$/;
 
@@ -37,6 +40,11 @@ export class SseReader {
   constructor(limitBytes: number, onEvent: EventListener) {
     this.#limitBytes = limitBytes;
     this.#onEvent = onEvent;
+  }
+
+  /** What it holds of an event that is not complete, with a charge for each piece, so that empty lines are not free. */
+  get heldBytes(): number {
+    return this.#heldBytes;
   }
 
   /** Wait before a reconnection that the server asked for, in ms. */
@@ -104,7 +112,7 @@ export class SseReader {
     if (line[from] === SPACE) from += 1;
     if (name === 'data') {
       this.#data.push(line.subarray(from));
-      this.#heldBytes += line.length - from + PIECE_BYTES;
+      this.#heldBytes += line.length - from + LINE_BYTES;
     } else if (name === 'event') {
       this.#type = line.toString('utf8', from);
     } else if (name === 'retry') {

@@ -4,7 +4,7 @@
 // Source: MCP 2024-11-05 basic/transports#http-with-sse.
 
 import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientProfile, ServerMessage, ServerRequest } from '../../domain/client.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
@@ -71,6 +71,10 @@ export class SseChannel implements AnswerSink {
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
     if (this.#ended !== undefined || this.#target === undefined) {
       observer.error(connectionClosed(this.#ended?.reason ?? 'it has not said where to post', false));
+      return undefined;
+    }
+    if (this.#connection.refuses(request.method)) {
+      observer.error(backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'no' }));
       return undefined;
     }
     const exchange = this.#correlator.open(request, observer);

@@ -50,7 +50,8 @@ export async function openSse(
   const { endpoint = '', headers } = definition;
   let connection: HttpConnection | undefined;
   try {
-    connection = new HttpConnection({ endpoint, headers, deniedNetworks: options.deniedNetworks });
+    const { deniedNetworks, answers } = options;
+    connection = new HttpConnection({ endpoint, headers, deniedNetworks, answers });
     const paced = { ...options, pace: options.pace ?? new Pace() };
     const own = await openConversation(connection, paced, undefined, options.signal, locatedMs);
     return new SseTransport(connection, own, paced);

@@ -1,6 +1,7 @@
 // Cuts a stream of bytes into lines, with a bound on the length of a line and so on the memory it takes.
 // It works on bytes: a character cut in two by a chunk is no concern. What a line means is its user's matter.
 
+import { type Holding, type OwnHeldBytes, PIECE_BYTES, UNCOUNTED_BYTES } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
 /** Where the lines go. Both are called while `write` runs. */
@@ -18,6 +19,8 @@ export interface OversizeLine {
   readonly tail: Buffer;
   /** How long it was. */
   readonly bytes: number;
+  /** It was not over the bound: it was given up because its memory was needed. */
+  readonly isCut: boolean;
 }
 
 /** Bytes kept of both ends of a line that is too long: enough to find the id of a JSON-RPC answer. */
@@ -34,9 +37,18 @@ export class LineDecoder {
   #pieces: Buffer[] = [];
   #edges: { readonly head: Buffer; tail: Buffer } | undefined;
   #bytes = 0;
+  readonly #memory: OwnHeldBytes | undefined;
+  #holding: Holding | undefined;
+  #isCut = false;
 
-  constructor(listener: LineListener, limitBytes: number = LIMITS.backendMessageBytes) {
+  /** `memory`: where an unfinished line is counted. Default: nowhere. */
+  constructor(
+    listener: LineListener,
+    limitBytes: number = LIMITS.backendMessageBytes,
+    memory?: OwnHeldBytes,
+  ) {
     this.#listener = listener;
+    this.#memory = memory;
     this.#limitBytes = limitBytes;
   }
 
@@ -62,27 +74,42 @@ export class LineDecoder {
     const pieces = this.#pieces;
     const edges = this.#edges;
     const bytes = this.#bytes;
+    const isCut = this.#isCut;
     // Reset first: the listener may throw.
     this.#pieces = [];
     this.#edges = undefined;
     this.#bytes = 0;
-    if (edges) this.#listener.onOversize({ ...edges, bytes });
+    this.#isCut = false;
+    this.#holding?.release();
+    this.#holding = undefined;
+    if (edges) this.#listener.onOversize({ ...edges, bytes, isCut });
     else this.#listener.onLine(withoutReturn(Buffer.concat(pieces, bytes)));
   }
 
   #keep(piece: Buffer): void {
     this.#bytes += piece.length;
-    if (this.#bytes <= this.#limitBytes) {
-      this.#pieces.push(mergeSmall(this.#pieces, piece));
+    if (this.#edges !== undefined) {
+      this.#edges.tail = lastBytes([this.#edges.tail, piece]);
       return;
     }
-    if (this.#edges === undefined) {
-      const pieces = [...this.#pieces, piece];
-      this.#edges = { head: firstBytes(pieces), tail: lastBytes(pieces) };
-      this.#pieces = [];
-    } else {
-      this.#edges.tail = lastBytes([this.#edges.tail, piece]);
-    }
+    this.#pieces.push(mergeSmall(this.#pieces, piece));
+    if (this.#bytes > this.#limitBytes) this.#dropPieces();
+    else this.#count();
+  }
+
+  #count(): void {
+    if (this.#holding === undefined && this.#bytes <= UNCOUNTED_BYTES) return;
+    this.#holding ??= this.#memory?.hold(() => {
+      this.#isCut = true;
+      this.#dropPieces();
+    });
+    this.#holding?.set(this.#bytes + this.#pieces.length * PIECE_BYTES);
+  }
+
+  #dropPieces(): void {
+    this.#holding?.release();
+    this.#edges = { head: firstBytes(this.#pieces), tail: lastBytes(this.#pieces) };
+    this.#pieces = [];
   }
 }
 

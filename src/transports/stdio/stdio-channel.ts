@@ -3,22 +3,26 @@
 // stdio.ts's; which message is about which exchange is correlator.ts's. Source: MCP basic/transports#stdio.
 
 import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
-import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientReply, ServerMessage, ServerRequest } from '../../domain/client.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
+import type { OwnHeldBytes } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { type BackendMessage, idValue, RPC, readMessage, requestText } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { notWritable } from '../../domain/request-errors.ts';
 import { idsOfBrokenAnswer, looksLikeJson, ownerOfOversize } from '../broken-answer.ts';
 import type { Closed, TransportFacts } from '../transport.ts';
 import { Child, type ChildOptions, type Program } from './child-process.ts';
 import { Correlator, type ExchangeObserver, type PendingExchange } from './correlator.ts';
-import { LineDecoder, type OversizeLine } from './line-decoder.ts';
+import { LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
 import { Outbox, type OutgoingLine } from './outbox.ts';
 
 export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv'> {
   /** The program runs for a single client and may ask it something. Default: whatever it asks is refused. */
   readonly mayAsk?: boolean;
+  /** Where a line that is not complete is counted. Default: nowhere. */
+  readonly answers?: OwnHeldBytes | undefined;
 }
 
 type Request = Extract<BackendMessage, { kind: 'request' }>;
@@ -34,16 +38,19 @@ export class StdioChannel {
   readonly #messages = new Subject<ServerMessage>();
   readonly #closed = new ReplaySubject<Closed>(1);
   readonly #mayAsk: boolean;
+  readonly #answers: OwnHeldBytes | undefined;
   #ended: Closed | undefined;
   /** Why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
 
-  constructor(program: Program, { mayAsk = false, ...options }: ChannelOptions = {}) {
+  constructor(program: Program, { mayAsk = false, answers, ...options }: ChannelOptions = {}) {
     this.#mayAsk = mayAsk;
-    const decoder = new LineDecoder({
+    this.#answers = answers;
+    const listener: LineListener = {
       onLine: (line) => this.#receive(line),
       onOversize: (line) => this.#receiveOversize(line),
-    });
+    };
+    const decoder = new LineDecoder(listener, LIMITS.backendMessageBytes, answers);
     this.#child = new Child(program, {
       onOutput: (chunk) => decoder.write(chunk),
       onPipeClosed: (pipe) => this.#giveUp(`closed its standard ${pipe}`),
@@ -78,6 +85,10 @@ export class StdioChannel {
     const unusable = this.#ended?.reason ?? this.#fault;
     if (unusable !== undefined) {
       observer.error(backendUnavailable(unusable, { delivered: 'no' }));
+      return undefined;
+    }
+    if (this.#answers?.refuses(request.method)) {
+      observer.error(backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'no' }));
       return undefined;
     }
     const exchange = this.#correlator.open(request, observer);
@@ -174,7 +185,9 @@ export class StdioChannel {
 
   #receiveOversize(line: OversizeLine): void {
     this.#correlator.countStray();
-    const reason = `it answered with a message of ${line.bytes} bytes, which is over the limit`;
+    const reason = line.isCut
+      ? ANSWERS_HOLD_TOO_MUCH
+      : `it answered with a message of ${line.bytes} bytes, which is over the limit`;
     const owner = ownerOfOversize(line);
     if (owner === 'nobody') return;
     if (owner !== 'unknown') {

@@ -47,16 +47,26 @@ async function open(
   if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
   if (options.signal.aborted) throw openingStopped();
   const program = { command, args, workingDir, env };
-  const { client, handshakeTimeoutMs, room, pace, reaper, passEnv, memory = {}, onStarted } = options;
+  const {
+    client,
+    handshakeTimeoutMs,
+    room,
+    pace,
+    reaper,
+    passEnv,
+    memory = {},
+    onStarted,
+    answers,
+  } = options;
   const start = () => {
-    const channel = new StdioChannel(program, { ladder, reaper, passEnv });
+    const channel = new StdioChannel(program, { ladder, reaper, passEnv, answers });
     onStarted?.(() => channel.facts());
     return channel;
   };
   const startedAtMs = performance.now();
   const opened = await openShared(start, { ...options, memory, patienceMs });
   const openingMs = performance.now() - startedAtMs;
-  const startOwn = () => new StdioChannel(program, { ladder, reaper, passEnv, mayAsk: true });
+  const startOwn = () => new StdioChannel(program, { ladder, reaper, passEnv, answers, mayAsk: true });
   const known = { era: opened.peer.era, openingMs, memory, patienceMs };
   const own = new OwnPrograms(startOwn, { client, handshakeTimeoutMs, room, pace, ...known });
   return new StdioTransport(opened, own, client);

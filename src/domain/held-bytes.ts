@@ -1,0 +1,149 @@
+// Holdings whose bytes count in a budget, and which of them is cut when there is no room for more: the one with the most
+// bytes times the time it has held them. Slow ones lose to fast ones, large ones to small ones. What a cut means is decided
+// where the bytes are held. Source: ADR 45.
+
+import { type ByteBounds, ByteBudget } from './byte-budget.ts';
+
+/**
+ * What is held below this size is not counted: most answers never are. It is bounded by the number of calls in flight and of
+ * connections.
+ */
+export const UNCOUNTED_BYTES = 16 * 1024;
+/** Charged for each piece that is held, besides its bytes. */
+export const PIECE_BYTES = 256;
+/** An owner is pressed, and the whole is, from this part of the bound on. */
+const PRESSED = 0.75;
+
+/** Requests whose answers may be large, and which others may serve. */
+const CALLS: readonly string[] = ['tools/call', 'resources/read', 'prompts/get'];
+
+/** What one owner holds. */
+export interface OwnHeldBytes {
+  /** True for a call while the owner should not be given more to hold. Handshakes, probes and lists are never refused. */
+  refuses(method: string): boolean;
+  /** Something new, of 0 bytes. `cut` is called at most once, when its bytes are needed; by then it is released. */
+  hold(cut: () => void): Holding;
+}
+
+/** All holdings of one budget. */
+export class HeldBytes {
+  readonly #budget: ByteBudget;
+  readonly #now: () => number;
+  readonly #holdings = new Set<Holding>();
+
+  /** `now` is a monotonic clock in ms. */
+  constructor(bounds: ByteBounds, now: () => number = () => performance.now()) {
+    this.#budget = new ByteBudget(bounds);
+    this.#now = now;
+  }
+
+  /** Bytes held by all owners. */
+  get bytes(): number {
+    return this.#budget.heldBytes;
+  }
+
+  /** The part of one owner. */
+  of(ownerId: string): OwnHeldBytes {
+    return {
+      refuses: (method) => this.isPressed(ownerId) && CALLS.includes(method),
+      hold: (cut) => this.hold(ownerId, cut),
+    };
+  }
+
+  /**
+   * True while the owner is near its bound; or while all together are near theirs, and the owner holds anything: an owner
+   * that holds nothing is never refused for what others hold.
+   */
+  isPressed(ownerId: string): boolean {
+    const { bounds, heldBytes } = this.#budget;
+    // Most of the time: one comparison, no look-up.
+    if (heldBytes < bounds.ownerBytes * PRESSED) return false;
+    const own = this.#budget.heldBy(ownerId);
+    return own > 0 && (own >= bounds.ownerBytes * PRESSED || heldBytes >= bounds.totalBytes * PRESSED);
+  }
+
+  /** As OwnHeldBytes.hold. */
+  hold(ownerId: string, cut: () => void): Holding {
+    const holding = new Holding(ownerId, cut, this.#now(), this);
+    this.#holdings.add(holding);
+    return holding;
+  }
+
+  /** Of Holding only. */
+  change(holding: Holding, bytes: number): boolean {
+    const { ownerId } = holding;
+    const more = bytes - holding.bytes;
+    if (!this.#holdings.has(holding)) return false;
+    if (more <= 0) {
+      this.#budget.giveBack(ownerId, -more);
+      holding.bytes = bytes;
+      return true;
+    }
+    while (!this.#budget.take(ownerId, more)) {
+      const victim = this.#worst(this.#ownerOverBound(ownerId, more), holding);
+      this.#release(victim);
+      victim.cut();
+      if (victim === holding || !this.#holdings.has(holding)) return false;
+    }
+    holding.bytes = bytes;
+    return true;
+  }
+
+  /** Of Holding only. */
+  forget(holding: Holding): void {
+    if (this.#holdings.has(holding)) this.#release(holding);
+  }
+
+  #release(holding: Holding): void {
+    this.#holdings.delete(holding);
+    this.#budget.giveBack(holding.ownerId, holding.bytes);
+    holding.bytes = 0;
+  }
+
+  #ownerOverBound(ownerId: string, more: number): string {
+    const isOwn = this.#budget.heldBy(ownerId) + more > this.#budget.bounds.ownerBytes;
+    return isOwn ? ownerId : (this.#budget.greatestOwner ?? ownerId);
+  }
+
+  /** Of that owner's; `asking` when nothing else is held, since it alone is too large then. */
+  #worst(ownerId: string, asking: Holding): Holding {
+    const nowMs = this.#now();
+    let worst = asking;
+    let most = 0;
+    for (const holding of this.#holdings) {
+      if (holding.ownerId !== ownerId) continue;
+      const weight = holding.bytes * (nowMs - holding.sinceMs + 1);
+      if (weight <= most) continue;
+      most = weight;
+      worst = holding;
+    }
+    return worst;
+  }
+}
+
+/** One answer, or whatever else is held. */
+export class Holding {
+  readonly ownerId: string;
+  readonly sinceMs: number;
+  readonly cut: () => void;
+  readonly #all: HeldBytes;
+  /** Changed by `set` and `release` only. */
+  bytes = 0;
+
+  constructor(ownerId: string, cut: () => void, sinceMs: number, all: HeldBytes) {
+    this.ownerId = ownerId;
+    this.cut = cut;
+    this.sinceMs = sinceMs;
+    this.#all = all;
+  }
+
+  /** It holds so many bytes now. Others may be cut for that. False when it was cut itself, now or before. */
+  set(bytes: number): boolean {
+    return this.#all.change(this, bytes);
+  }
+
+  /** It holds nothing any more. */
+  release(): void {
+    this.#all.forget(this);
+  }
+}
