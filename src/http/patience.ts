@@ -28,11 +28,13 @@ export function limitReader(response: ServerResponse, unreadMs: number = HTTP_LI
   let quietSinceMs = 0;
   let lookedAtMs = 0;
   response.on('timeout', () => {
+    // Nothing waits, and the next write makes Node look again.
+    if (response.writableLength === 0) return;
     const nowMs = performance.now();
     // A look that said nothing is one that saw progress.
-    if (nowMs - lookedAtMs > lookMs * 1.5 || response.writableLength === 0) quietSinceMs = nowMs - lookMs;
+    if (nowMs - lookedAtMs > lookMs * 1.5) quietSinceMs = nowMs - lookMs;
     lookedAtMs = nowMs;
-    if (response.writableLength > 0 && nowMs - quietSinceMs >= unreadMs) response.destroy();
+    if (nowMs - quietSinceMs >= unreadMs) response.destroy();
     else response.setTimeout(lookMs);
   });
   response.setTimeout(lookMs);
