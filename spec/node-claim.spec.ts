@@ -1,73 +1,230 @@
-// Who may be a node of a database file: one living process at a time.
+// Who may be a node of a database: one living process at a time. Files with real processes, servers with simulated time.
 
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ConfigError } from '../src/config/config-error.ts';
-import { claimNode } from '../src/node-claim.ts';
+import { claimNodeOfFile, claimNodeOfServer, type NodeClaim } from '../src/node-claim.ts';
+import { MemoryStore } from '../src/persistence/memory-store.ts';
+import type { SettingStore } from '../src/persistence/store.ts';
 import { suite } from './helpers/suite.ts';
 
-const test = suite('node claim');
+const test = suite('claim of a node in a file', { timeoutMs: 60_000 });
+const processes: ChildProcess[] = [];
 let folder = '';
 let file = '';
 test.before.each(() => {
   folder = mkdtempSync(join(tmpdir(), 'stagedoor-claim-'));
   file = join(folder, 'gateway.db');
 });
-test.after.each(() => rmSync(folder, { recursive: true, force: true }));
-
-test('holds a node until it is let go, and leaves nothing behind', async () => {
-  const claim = await claimNode(file, 'local');
-  assert.is(readFileSync(`${file}.local.pid`, 'utf8'), `${process.pid}\n`);
-  await claim.release();
-  await claim.release();
-  assert.equal(readdirSync(folder), []);
+test.after.each(async () => {
+  for (const process of processes.splice(0)) await killed(process);
+  rmSync(folder, { recursive: true, force: true });
 });
 
-test('refuses a node that a living process has, and says what to do', async () => {
-  const other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
-  await once(other, 'spawn');
-  try {
-    writeFileSync(`${file}.local.pid`, `${other.pid}\n`);
-    const refusal = await claimNode(file, 'local').catch((thrown: unknown) => thrown);
-    assert.instance(refusal, ConfigError);
-    assert.match(String(refusal), `process ${other.pid} runs as the node "local"`);
-    assert.match(String(refusal), '--node-id');
-    const beside = await claimNode(file, 'second');
-    await beside.release();
-    assert.is(readFileSync(`${file}.local.pid`, 'utf8'), `${other.pid}\n`);
-  } finally {
-    other.kill();
-    await once(other, 'exit');
-  }
-  const claim = await claimNode(file, 'local');
+test('holds a node until it is released, for one claim of this process, too', async () => {
+  const claim = await claimNodeOfFile(file, 'local');
+  assert.match(String(await refusal(claimNodeOfFile(file, 'local'))), '--node-id');
+  const beside = await claimNodeOfFile(file, 'second');
+  await claim.release();
+  await claim.release();
+  const next = await claimNodeOfFile(file, 'local');
+  for (const held of [next, beside]) await held.release();
+  if (process.platform !== 'win32') assert.is(statSync(`${file}.local.claim`).mode & 0o077, 0);
+});
+
+test('refuses a node that another process has, and takes it over as soon as that was killed', async () => {
+  const other = await holdElsewhere('local');
+  const refused = await refusal(claimNodeOfFile(file, 'local'));
+  assert.instance(refused, ConfigError);
+  assert.match(String(refused), 'runs as the node "local" on this database already: stop it');
+  await killed(other);
+  const claim = await claimNodeOfFile(file, 'local');
   await claim.release();
 });
 
-test('takes over what a crash or a half-written file left behind', async () => {
-  for (const left of ['', 'no number', '4194304999\n', `${process.pid}\n`]) {
-    writeFileSync(`${file}.local.pid`, left);
-    const claim = await claimNode(file, 'local');
-    assert.is(readFileSync(`${file}.local.pid`, 'utf8'), `${process.pid}\n`);
-    await claim.release();
-  }
+test('gives one of many that start at once the node, whatever the file holds', async () => {
+  writeFileSync(`${file}.local.claim`, '');
+  const outcomes = await Promise.all(Array.from({ length: 4 }, () => startHolding('local')));
+  assert.equal(outcomes.map(({ outcome }) => outcome).toSorted(), ['held', 'refused', 'refused', 'refused']);
+});
+
+test('does not ask which process has a number that an older version left behind', async () => {
+  // The parent of this process lives and is no gateway.
+  writeFileSync(`${file}.local.pid`, `${process.ppid}\n`);
+  const claim = await claimNodeOfFile(file, 'local');
+  await claim.release();
 });
 
 test('writes a name that is no file name as one', async () => {
-  const claim = await claimNode(file, 'web-1:8080');
-  assert.equal(readdirSync(folder), ['gateway.db.web-1%3A8080.pid']);
+  const claim = await claimNodeOfFile(file, 'web-1:8080');
+  assert.ok(statSync(join(folder, 'gateway.db.web-1%3A8080.claim')));
   await claim.release();
 });
 
 test('says in one line when the folder cannot be written to', async () => {
-  const refusal = await claimNode(join(folder, 'missing', 'gateway.db'), 'local').catch(
-    (thrown: unknown) => thrown,
-  );
-  assert.instance(refusal, ConfigError);
-  assert.match(String(refusal), 'ENOENT');
+  const refused = await refusal(claimNodeOfFile(join(folder, 'missing', 'gateway.db'), 'local'));
+  assert.instance(refused, ConfigError);
+  assert.match(String(refused), 'ENOENT');
 });
 
 test.run();
+
+const server = suite('claim of a node on a server');
+const NODE = 'web-1:8080';
+const claims: NodeClaim[] = [];
+server.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
+server.after.each(async () => {
+  for (const claim of claims.splice(0)) await claim.release();
+  mock.timers.reset();
+});
+
+server('releases the node at once', async () => {
+  const { settings } = new MemoryStore();
+  const first = await claim(settings);
+  await first.release();
+  await claim(settings);
+});
+
+server('refuses a node whose holder lives, and names it', async () => {
+  const { settings } = new MemoryStore();
+  await claim(settings, 'process 7 on web-1');
+  const second = refusal(claim(settings));
+  await pass(4_000);
+  const refused = await second;
+  assert.instance(refused, ConfigError);
+  assert.match(
+    String(refused),
+    'process 7 on web-1 runs as the node "web-1:8080" on this database already: stop it, or start this one with another ' +
+      '--node-id (a process that was killed is forgotten after 10 s)',
+  );
+});
+
+server('lets one of those that wait take over the node of a killed process after 10 s', async () => {
+  const { settings } = new MemoryStore();
+  const { mortal, die } = mortalSettings(settings);
+  await claim(mortal, 'process 7 on web-1');
+  die();
+  const said: string[] = [];
+  const waiting = [1, 2].map((pid) =>
+    claimNodeOfServer(settings, NODE, { who: `process ${pid}`, onNotice: (line) => said.push(line) }).then(
+      (held) => {
+        claims.push(held);
+        return 'held';
+      },
+      () => 'refused',
+    ),
+  );
+  await pass(9_000);
+  assert.is(await Promise.race([...waiting, turn('waiting')]), 'waiting');
+  await pass(1_500);
+  assert.equal((await Promise.all(waiting)).toSorted(), ['held', 'refused']);
+  assert.match(String(said[0]), 'belongs to process 7 on web-1, which did not release it: waiting 10 s');
+});
+
+server('keeps the node while the database is away', async () => {
+  const { settings } = new MemoryStore();
+  const { mortal, die, revive } = mortalSettings(settings);
+  await claim(mortal);
+  die();
+  await pass(60_000);
+  revive();
+  await pass(3_500);
+  const second = refusal(claim(settings));
+  await pass(4_000);
+  assert.instance(await second, ConfigError);
+});
+
+server('says when another process has taken the node over from one that stood still', async () => {
+  const { settings } = new MemoryStore();
+  const { mortal, die, revive } = mortalSettings(settings);
+  const said: string[] = [];
+  claims.push(await claimNodeOfServer(mortal, NODE, { onNotice: (line) => said.push(line) }));
+  die();
+  const next = claim(settings, 'process 8 on web-1');
+  await pass(11_000);
+  await next;
+  revive();
+  await pass(3_500);
+  assert.equal(said, [
+    'process 8 on web-1 has taken over the node "web-1:8080": stop one of the two, their programs run twice',
+  ]);
+});
+
+server.run();
+
+async function claim(settings: SettingStore, who = 'another process'): Promise<NodeClaim> {
+  const held = await claimNodeOfServer(settings, NODE, { who });
+  claims.push(held);
+  return held;
+}
+
+/** Settings that one process cannot reach for a while, as if it stood still or its database were away. */
+function mortalSettings(settings: SettingStore) {
+  let isAway = false;
+  const mortal: SettingStore = {
+    ...settings,
+    read: async (name) => {
+      if (isAway) throw new Error('away');
+      return settings.read(name);
+    },
+  };
+  return {
+    mortal,
+    die: () => {
+      isAway = true;
+    },
+    revive: () => {
+      isAway = false;
+    },
+  };
+}
+
+/** Lets so much simulated time pass, with turns for what it wakes. */
+async function pass(ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 500) {
+    for (let turns = 0; turns < 3; turns += 1) await turn();
+    mock.timers.tick(500);
+  }
+  await turn();
+}
+
+function refusal(claiming: Promise<unknown>): Promise<unknown> {
+  return claiming.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+}
+
+/** A process that claims the node of the file and, if it may have it, keeps it until it is killed. */
+async function startHolding(nodeId: string): Promise<{ outcome: string; child: ChildProcess }> {
+  const module = JSON.stringify(new URL('../src/node-claim.ts', import.meta.url).href);
+  const script = `import { claimNodeOfFile } from ${module};
+    const [file, nodeId] = process.argv.slice(1);
+    globalThis.claim = await claimNodeOfFile(file, nodeId).catch(() => undefined);
+    console.log(globalThis.claim === undefined ? 'refused' : 'held');
+    if (globalThis.claim !== undefined) setInterval(() => {}, 1_000);`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script, file, nodeId], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  processes.push(child);
+  const [said] = await once(child.stdout, 'data');
+  return { outcome: String(said).trim(), child };
+}
+
+async function holdElsewhere(nodeId: string): Promise<ChildProcess> {
+  const { outcome, child } = await startHolding(nodeId);
+  assert.is(outcome, 'held');
+  return child;
+}
+
+async function killed(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+}

@@ -1,75 +1,150 @@
-// One process at a time is a certain node of a database file: two of them would run every program twice. A file beside the
-// database tells the process id of the holder; one that is left over from a crash is taken over.
-// On a database server node ids hold the port, which the operating system gives to one process only.
+// One process at a time is a certain node of a database: two of them would run every program twice. On a file the claim is a
+// lock of the kernel, on a server a row that its holder changes every few seconds. ADR 47.
 
-import { open, readFile, unlink } from 'node:fs/promises';
+import { createHash, randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { ConfigError } from './config/config-error.ts';
+import { reasonOf } from './domain/failures.ts';
+import { lockFile } from './persistence/file-lock.ts';
+import { inTime } from './persistence/in-time.ts';
+import type { SettingStore } from './persistence/store.ts';
 
-/** A node of a database file, held. */
+/** A node of a database, held. */
 export interface NodeClaim {
   /** Lets it go. Idempotent. */
   release(): Promise<void>;
 }
 
-/** Attempts to take over what others leave behind at the same moment. */
-const ATTEMPTS = 5;
+/** How often the holder changes its row, in ms. */
+const BEAT_MS = 3_000;
+/** A row that did not change for this long belongs to a process that was killed, in ms: longer than a beat and an operation. */
+const EXPIRY_MS = 10_000;
+/** Longest wait for a database that is to forget the claim, in ms. */
+const RELEASE_MS = 2_000;
+/** How often a start looks whether the row of its node changes, in ms. */
+const LOOK_MS = 500;
 
-/** Throws ConfigError, one line, when a living process has it. */
-export async function claimNode(databaseFile: string, nodeId: string): Promise<NodeClaim> {
-  const path = `${databaseFile}.${encodeURIComponent(nodeId)}.pid`;
-  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
-    if (await write(path)) return { release: () => release(path) };
-    const holder = await holderOf(path);
-    if (holder !== undefined && holder !== process.pid && isAlive(holder)) {
-      throw new ConfigError(
-        `process ${holder} runs as the node "${nodeId}" on this database already: stop it, or start this one with ` +
-          `another --node-id (if it is no stagedoor, delete ${path})`,
-      );
-    }
-    await remove(path);
-  }
-  throw new ConfigError(
-    `${path}: several gateways start at once as the node "${nodeId}"; give each its own --node-id`,
-  );
-}
-
-async function write(path: string): Promise<boolean> {
-  try {
-    const file = await open(path, 'wx', 0o600);
-    await file.writeFile(`${process.pid}\n`).finally(() => file.close());
-    return true;
-  } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
-    throw new ConfigError(`${path} cannot be written (${codeOf(error)})`, error);
-  }
-}
-
-/** Undefined when it is gone, or not finished. */
-async function holderOf(path: string): Promise<number | undefined> {
-  const text = await readFile(path, 'utf8').catch(() => ''); // whoever had it has just let it go
-  return /^\d+\n$/.test(text) ? Number(text) : undefined;
-}
-
-/** In a container every gateway may have the id 1; then the file is that of its predecessor. */
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return codeOf(error) === 'EPERM'; // it lives, and belongs to somebody else
-  }
-}
-
-async function release(path: string): Promise<void> {
-  if ((await holderOf(path)) === process.pid) await remove(path);
-}
-
-async function remove(path: string): Promise<void> {
-  await unlink(path).catch((error: unknown) => {
-    if (codeOf(error) !== 'ENOENT') throw error;
+/** Claims a node of a database file. Throws ConfigError, one line, when another process has it. */
+export async function claimNodeOfFile(databaseFile: string, nodeId: string): Promise<NodeClaim> {
+  const path = `${databaseFile}.${encodeURIComponent(nodeId)}.claim`;
+  const lock = await lockFile(path).catch((error: unknown) => {
+    throw new ConfigError(`${path} cannot be locked: ${reasonOf(error)}`, error);
   });
+  if (lock === undefined) throw new ConfigError(inUse('another process', nodeId, ''));
+  return lock;
 }
 
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+export interface NodeOfServerOptions {
+  /** Gets a line when the start has to wait, and when another process took the node over. */
+  readonly onNotice?: (line: string) => void;
+  /** Shown to a start that is refused. Default: process id and host name. */
+  readonly who?: string;
+}
+
+/**
+ * Claims a node of a database that others reach over the network. Clocks are not compared: a start that finds a row watches for
+ * 10 s whether it changes, and takes it over when it does not. Throws ConfigError when it changes, DATABASE_UNAVAILABLE.
+ */
+export async function claimNodeOfServer(
+  settings: SettingStore,
+  nodeId: string,
+  { onNotice = () => {}, who = `process ${process.pid} on ${hostname()}` }: NodeOfServerOptions = {},
+): Promise<NodeClaim> {
+  // Ids may be as long as a name of a setting.
+  const name = `node.${createHash('sha256').update(nodeId).digest('hex').slice(0, 32)}`;
+  const holder = randomUUID();
+  let count = 0;
+  const nextRow = () => {
+    count += 1;
+    return JSON.stringify({ holder, who, count } satisfies Row);
+  };
+  const before = await untilFree(settings, name, nodeId, onNotice);
+  if (!(await settings.exchange(name, before, nextRow())))
+    throw new ConfigError(inUse(rowOf(await settings.read(name)).who, nodeId, FORGOTTEN));
+
+  let isReleased = false;
+  let timer: NodeJS.Timeout | undefined;
+  let beating = Promise.resolve();
+  const beat = async (): Promise<void> => {
+    const now = await settings.read(name).catch(() => null);
+    if (isReleased) return;
+    if (typeof now === 'string' && rowOf(now).holder !== holder) {
+      const { who: other } = rowOf(now);
+      onNotice(`${other} has taken over the node "${nodeId}": stop one of the two, their programs run twice`);
+      return;
+    }
+    // While the database is away no other process can claim the node either. The next beat finds out what became of this one.
+    if (now !== null) await settings.exchange(name, now, nextRow()).catch(() => false);
+    if (!isReleased) beatLater();
+  };
+  const beatLater = (): void => {
+    timer = setTimeout(() => {
+      beating = beat();
+    }, BEAT_MS).unref();
+  };
+  beatLater();
+  const forget = async (): Promise<void> => {
+    await beating;
+    const now = await settings.read(name);
+    if (now !== undefined && rowOf(now).holder === holder) await settings.exchange(name, now, undefined);
+  };
+  const release = (): Promise<void> => {
+    isReleased = true;
+    clearTimeout(timer);
+    return inTime(forget(), RELEASE_MS).catch(() => {
+      // The database is away: the row expires.
+    });
+  };
+  let released: Promise<void> | undefined;
+  return {
+    release: () => {
+      released ??= release();
+      return released;
+    },
+  };
+}
+
+/** What the start has to replace; waits for the expiry of a row that nobody changes. */
+async function untilFree(
+  settings: SettingStore,
+  name: string,
+  nodeId: string,
+  onNotice: (line: string) => void,
+): Promise<string | undefined> {
+  const first = await settings.read(name);
+  if (first === undefined) return undefined;
+  const { who } = rowOf(first);
+  onNotice(
+    `the node "${nodeId}" belongs to ${who}, which did not release it: waiting ${EXPIRY_MS / 1_000} s for a sign of life`,
+  );
+  for (let waitedMs = 0; waitedMs < EXPIRY_MS; waitedMs += LOOK_MS) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    const now = await settings.read(name);
+    if (now === undefined) return undefined;
+    if (now !== first) throw new ConfigError(inUse(rowOf(now).who, nodeId, FORGOTTEN));
+  }
+  return first;
+}
+
+interface Row {
+  readonly holder: string;
+  readonly who: string;
+  readonly count: number;
+}
+
+const FORGOTTEN = ` (a process that was killed is forgotten after ${EXPIRY_MS / 1_000} s)`;
+
+/** Only this file writes such rows. */
+function rowOf(text: string | undefined): Pick<Row, 'holder' | 'who'> {
+  const { holder, who }: Partial<Record<string, unknown>> = Object(
+    text === undefined ? {} : JSON.parse(text),
+  );
+  return { holder: String(holder), who: String(who) };
+}
+
+function inUse(who: string, nodeId: string, more: string): string {
+  return (
+    `${who} runs as the node "${nodeId}" on this database already: stop it, or start this one with ` +
+    `another --node-id${more}`
+  );
 }

@@ -13,11 +13,11 @@ import type { GatewayEvent } from './domain/events.ts';
 import { Gateway } from './gateway.ts';
 import { createApp, createStartingApp } from './http/app.ts';
 import { openListeners } from './listeners.ts';
-import { claimNode } from './node-claim.ts';
+import { claimNodeOfFile, claimNodeOfServer, type NodeClaim } from './node-claim.ts';
 import { type RegistryContents, readRegistryFile } from './persistence/registry-file.ts';
 import { watchRevision } from './persistence/revision-watch.ts';
 import { openServerAuth } from './server-auth.ts';
-import { openStorage } from './storage.ts';
+import { openStorage, type Storage } from './storage.ts';
 import { readCatalogue } from './templates/catalogue.ts';
 
 /** A gateway that serves. */
@@ -92,6 +92,8 @@ async function start(
   });
   const { store } = storage;
   onUndo(() => store.close());
+  const claim = await claimNode(storage, config.nodeId, log);
+  onUndo(async () => claim?.release());
   // One watch for all who listen. In memory nobody else changes anything.
   const news$ = store.kind === 'memory' ? NEVER : watchRevision(store).pipe(share());
   const listening = logDatabase(news$, log);
@@ -128,8 +130,6 @@ async function start(
     log,
     build,
   });
-  const claim = storage.file === undefined ? undefined : await claimNode(storage.file, config.nodeId);
-  onUndo(async () => claim?.release());
   options.onFacts?.(gateway.events$);
   const problems: string[] = [];
   const loaded = gateway.load(async () => {
@@ -153,7 +153,7 @@ async function start(
       app.closeStreams();
       const closeListeners = () => listeners.close(LAST_ANSWERS_MS);
       // The audit log is closed after the last answer: what that told of is in it, too.
-      for (const last of [closeListeners, farewell, () => store.close(), async () => claim?.release()])
+      for (const last of [closeListeners, farewell, async () => claim?.release(), () => store.close()])
         await quietly(last, log);
     }
   };
@@ -177,6 +177,17 @@ async function start(
       return closed;
     },
   };
+}
+
+/** Undefined for a database in memory, which no other process can reach. */
+async function claimNode(
+  { file, store }: Storage,
+  nodeId: string,
+  log: Logger,
+): Promise<NodeClaim | undefined> {
+  if (file !== undefined) return claimNodeOfFile(file, nodeId);
+  if (store.kind === 'memory' || store.kind === 'sqlite') return undefined;
+  return claimNodeOfServer(store.settings, nodeId, { onNotice: (line) => log.warn(line) });
 }
 
 /** Before anything becomes of them. */

@@ -39,4 +39,32 @@ export function settingConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(new Set(values).size, 1);
     assert.is(await settings.read('secret'), values[0]);
   });
+
+  declare('exchanges a value for another one only while it is there', async ({ settings }) => {
+    const steps: readonly (readonly [string | undefined, string | undefined, boolean])[] = [
+      ['wrong', 'x', false],
+      [undefined, 'one', true],
+      [undefined, 'x', false],
+      ['wrong', 'x', false],
+      ['one', 'two', true],
+      ['one', undefined, false],
+      ['two', undefined, true],
+      ['two', undefined, false],
+    ];
+    for (const [before, after, isDone] of steps)
+      assert.is(await settings.exchange('name', before, after), isDone, `${before} -> ${after}`);
+    assert.is(await settings.read('name'), undefined);
+  });
+
+  declare('lets one of many exchange the same value', async ({ settings }) => {
+    for (const before of [undefined, 'first']) {
+      const outcomes = await Promise.all(
+        Array.from({ length: 8 }, (_, index) =>
+          settings.exchange('name', before, before === undefined ? 'first' : `second-${index}`),
+        ),
+      );
+      assert.is(outcomes.filter((isDone) => isDone).length, 1);
+    }
+    assert.match(String(await settings.read('name')), /^second-\d$/);
+  });
 }

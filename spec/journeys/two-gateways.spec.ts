@@ -237,6 +237,27 @@ onPostgresql(
   },
 );
 
+onPostgresql(
+  'a second gateway of the same node is refused, and free to start once the first has stopped',
+  async () => {
+    const env = { GATEWAY_NODE_ID: 'twin' };
+    const first = start(await freePort(), env);
+    await first.url();
+    const second = start(await freePort(), env);
+    assert.equal(await second.end(), { code: 2, signal: null });
+    assert.match(
+      second.err,
+      /^stagedoor: process \d+ on \S+ runs as the node "twin" on this database already: stop it, .* --node-id/m,
+    );
+    assert.match(second.err, `process ${first.process.pid} on ${hostname()} runs`);
+    first.signal('SIGTERM');
+    assert.equal(await first.end(), { code: 0, signal: null });
+    const third = start(await freePort(), env);
+    await third.url();
+    assert.not.match(third.err, 'sign of life');
+  },
+);
+
 test.run();
 
 interface Gateway {

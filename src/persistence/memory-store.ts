@@ -86,6 +86,12 @@ function memorySettings(): SettingStore {
       if (!values.has(name)) values.set(name, value);
       return values.get(name) ?? value;
     },
+    exchange: async (name, before, after) => {
+      if (values.get(name) !== before) return false;
+      if (after === undefined) values.delete(name);
+      else values.set(name, after);
+      return true;
+    },
   };
 }
 

@@ -151,8 +151,8 @@ async function fileIsUsable(
   }
 }
 
-/** False when another process made it meanwhile. */
-async function makeFile(file: string): Promise<boolean> {
+/** Makes an empty file for this user alone. False when it was there. */
+export async function makeFile(file: string): Promise<boolean> {
   try {
     await (await open(file, 'ax', 0o600)).close();
     return true;

@@ -86,6 +86,8 @@ export interface SettingStore {
   read(name: string): Promise<string | undefined>;
   /** Writes the value unless there is one; resolves with what is there now, whoever wrote it. */
   ensure(name: string, value: string): Promise<string>;
+  /** Puts `after` in the place of `before`, as one step; `undefined` is no value. False when something else is there. */
+  exchange(name: string, before: string | undefined, after: string | undefined): Promise<boolean>;
 }
 
 /** The audit log: only ever appended to, cut off at its old end. */
