@@ -31,6 +31,7 @@ export class StagedExchange {
   isCancelled = false;
   isOpen = true;
   readonly replies: ClientReply[] = [];
+  onCancelled: () => void = () => {};
 
   constructor(request: ExchangeRequest, subscriber: Subscriber<Answer>) {
     this.request = request;
@@ -38,6 +39,7 @@ export class StagedExchange {
     subscriber.add(() => {
       this.isCancelled = this.isOpen;
       this.isOpen = false;
+      if (this.isCancelled) this.onCancelled();
     });
   }
 

@@ -6,10 +6,10 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('progress token');
 
-test('asks for the progress of methods that may run long, whoever calls', () => {
-  for (const method of ['tools/call', 'resources/read', 'prompts/get']) {
-    assert.equal(paramsWithToken({ method }, 5), { _meta: { progressToken: 5 } });
-  }
+test('asks for the progress of a call, whose deadline it restarts, and of nothing else', () => {
+  assert.equal(paramsWithToken({ method: 'tools/call' }, 5), { _meta: { progressToken: 5 } });
+  for (const method of ['resources/read', 'prompts/get', 'completion/complete', 'tasks/get'])
+    assert.is(paramsWithToken({ method }, 5), undefined);
 });
 
 test('replaces the token of the caller for any method and keeps the rest of _meta', () => {

@@ -2,7 +2,7 @@
 // An exchange is an Observable of these events; its errors are GatewayError (errors.ts).
 
 import type { ServerMessage } from './client.ts';
-import type { JsonFields, JsonText } from './json.ts';
+import type { JsonFields, JsonObject, JsonText } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
 
 /** A request on its way to a backend. Ids are given by the transport; `_meta` of the caller stays in `params`. */
@@ -25,6 +25,18 @@ export interface ExchangeRequest {
    * It is not sent. Default: it has not waited.
    */
   readonly cameAtMs?: number;
+  /** The client, where it can say why it cancels. It is not sent. */
+  readonly canceller?: Canceller;
+}
+
+/** Has a reason while a client cancels a request, which is while its exchange is unsubscribed. */
+export interface Canceller {
+  readonly cancelReason: string | undefined;
+}
+
+/** What a backend is told of a request that nobody waits for any more. */
+export function cancellation(requestId: number, reason = 'nobody waits for the answer'): JsonObject {
+  return { requestId, reason };
 }
 
 /**

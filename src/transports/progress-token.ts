@@ -3,7 +3,7 @@
 
 import type { ExchangeRequest } from '../domain/exchange.ts';
 import { isJsonObject, type JsonFields, type JsonObject, type JsonValue } from '../domain/json.ts';
-import { META, METHODS } from '../domain/mcp.ts';
+import { META } from '../domain/mcp.ts';
 
 /** The token the caller gave, if he wants to hear about progress. */
 export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
@@ -12,20 +12,14 @@ export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
 }
 
 /**
- * The params to send, with the gateway's token in place of the caller's. Progress restarts the deadline of a call, so
- * the methods that may run long (those about one named thing) ask for it even when the caller does not.
+ * The params to send, with the gateway's token in place of the caller's. Progress restarts the deadline of a call, so the
+ * call of a tool asks for it even when the caller does not; everything else is short, and asks when its caller does.
  */
 export function paramsWithToken({ method, params }: ExchangeRequest, token: number): JsonFields | undefined {
   const meta = isJsonObject(params?._meta) ? params._meta : undefined;
   const isAsked = meta?.[META.progressToken] !== undefined;
-  if (!isAsked && !mayRunLong(method)) return params;
+  if (!isAsked && method !== 'tools/call') return params;
   return { ...params, _meta: { ...meta, [META.progressToken]: token } };
-}
-
-/** A question about a task is answered at once, whatever the task does. */
-function mayRunLong(method: string): boolean {
-  const field = METHODS[method]?.nameField;
-  return field !== undefined && field !== 'taskId';
 }
 
 /** Params of a progress notification as the caller expects them: with his token, or with none if he gave none. */

@@ -51,6 +51,39 @@ test('a cancelled call is cancelled on the backend and gets no answer', async ()
   assert.is(endpoint.conversations, 0);
 });
 
+test('while a call is cancelled its backend can be told what the client says, and not before or after', async () => {
+  const { call, post, session } = staged();
+  const reasons: (string | undefined)[] = [];
+  for (const [id, reason] of [
+    [1, 'too slow'],
+    [2, undefined],
+    [3, { no: 'text' }],
+    [4, 'x'.repeat(2_000)],
+  ] as const) {
+    call(id);
+    const { canceller } = session.last.request;
+    session.last.onCancelled = () => reasons.push(canceller?.cancelReason);
+    reasons.push(canceller?.cancelReason);
+    post(notification('notifications/cancelled', { requestId: id, reason }));
+    reasons.push(canceller?.cancelReason);
+  }
+  const none = undefined;
+  assert.equal(reasons, [
+    none,
+    'too slow',
+    none,
+    none,
+    none,
+    none,
+    none,
+    none,
+    none,
+    none,
+    'x'.repeat(1_024),
+    none,
+  ]);
+});
+
 test('a cancelled call that had begun to speak ends without an answer, and cannot be come back to', async () => {
   const { call, post, listen, session, endpoint } = staged();
   const { reply } = call(5);

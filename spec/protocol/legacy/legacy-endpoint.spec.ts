@@ -107,7 +107,8 @@ test('a call is one event with the bytes of the backend', async () => {
   const { call, session, charges, endpoint } = staged();
   const { reply, done } = call(0);
   await done;
-  assert.equal(session.last.request, {
+  const { canceller: _, ...asked } = session.last.request;
+  assert.equal(asked, {
     method: 'tools/call',
     params: { name: 'add' },
     caller: session.ownerId,
@@ -130,7 +131,8 @@ test('whatever is answered is an event stream, as SDK servers do', async () => {
 test('a request without params has none', async () => {
   const { post, session } = staged();
   post(request('a', 'x/unknown'));
-  assert.equal(session.last.request, { method: 'x/unknown', caller: session.ownerId });
+  const { canceller: _, ...asked } = session.last.request;
+  assert.equal(asked, { method: 'x/unknown', caller: session.ownerId });
 });
 
 test('an error of the backend is the answer, as it is', async () => {

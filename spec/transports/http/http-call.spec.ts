@@ -170,12 +170,24 @@ test('a legacy server is told that a call is cancelled, a modern one sees the st
     await startAndUnsubscribe(transport.exchange(callTool('progress', { steps: 100_000, ms: 1 })));
     await until(() => server.state.cancelled.length === 1, 'the cancellation arrived');
     const told = server.requests.find(({ message }) => message?.method === 'notifications/cancelled');
-    assert.is(told?.message?.params?.requestId, server.state.cancelled[0]);
+    const { requestId, reason } = Object(told?.message?.params);
+    assert.equal([requestId, reason], [server.state.cancelled[0], 'nobody waits for the answer']);
   });
   await withBackend({ era: 'modern', answers: 'sse' }, async ({ transport, server }) => {
     await startAndUnsubscribe(transport.exchange(callTool('progress', { steps: 100_000, ms: 1 })));
     await until(() => server.state.cancelled.length === 1, 'the cancellation arrived');
     assert.not.ok(server.requests.some(({ message }) => message?.method === 'notifications/cancelled'));
+  });
+});
+
+test('a legacy server is told the reason of a client that gives one', async () => {
+  await withBackend({ answers: 'sse' }, async ({ transport, server }) => {
+    const request = callTool('progress', { steps: 100_000, ms: 1 });
+    const canceller = { cancelReason: 'too slow' };
+    await startAndUnsubscribe(transport.exchange({ ...request, canceller }));
+    await until(() => server.state.cancelled.length === 1, 'the cancellation arrived');
+    const told = server.requests.find(({ message }) => message?.method === 'notifications/cancelled');
+    assert.is(told?.message?.params?.reason, 'too slow');
   });
 });
 

@@ -153,7 +153,6 @@ test('dresses each request of a modern backend', async () => {
       'io.modelcontextprotocol/clientCapabilities',
       'io.modelcontextprotocol/clientInfo',
       'io.modelcontextprotocol/protocolVersion',
-      'progressToken',
     ]);
   });
 });

@@ -5,7 +5,8 @@
 import type { Observable, Subscription } from 'rxjs';
 import { queueFull } from '../../domain/backend-errors.ts';
 import { type ClientReply, mayBeAsked, type ServerMessage, type ServerRequest } from '../../domain/client.ts';
-import type { Answer } from '../../domain/exchange.ts';
+import type { Answer, Canceller } from '../../domain/exchange.ts';
+import type { JsonValue } from '../../domain/json.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { SlowWatch } from '../../domain/slow-watch.ts';
@@ -24,6 +25,8 @@ import { canPoll, versionOf } from './legacy-versions.ts';
 
 /** Calls of one session that are under way. Over it: QUEUE_FULL. */
 const MOST_CALLS = 1_000;
+/** Of the reason for a cancel that its server is told, in UTF-16 units. */
+const MOST_REASON_UNITS = 1_024;
 /** How long what the server says by itself is heard after the last call, for a client that opened no stream for it. */
 const HEARD_MS = 60_000;
 
@@ -42,7 +45,7 @@ export interface ConversationHost {
 }
 
 /** Of one session. It reports when there is nothing left of it. */
-export class LegacyConversation implements CallHost {
+export class LegacyConversation implements CallHost, Canceller {
   readonly #session: Session;
   readonly #host: ConversationHost;
   readonly #calls = new Map<JsonRpcId, LegacyCall>();
@@ -56,6 +59,7 @@ export class LegacyConversation implements CallHost {
   /** Since when calls are under way without a stream or a message of their client, and whether the session knows. */
   #awaySinceMs: number | undefined;
   #isAway = false;
+  #cancelReason: string | undefined;
 
   constructor(session: Session, host: ConversationHost) {
     this.#session = session;
@@ -91,9 +95,19 @@ export class LegacyConversation implements CallHost {
     if (!call.isOver) this.#host.slow.add(call);
   }
 
-  /** The client wants no answer any more. One that is unknown, or answered, is ignored: the two may have crossed. */
-  cancel(id: JsonRpcId): void {
+  /**
+   * The client wants no answer any more, and may say why. One that is unknown, or answered, is ignored: the two may have
+   * crossed.
+   */
+  cancel(id: JsonRpcId, reason?: JsonValue): void {
+    this.#cancelReason = typeof reason === 'string' ? reason.slice(0, MOST_REASON_UNITS) : undefined;
     this.#calls.get(id)?.cancel();
+    this.#cancelReason = undefined;
+  }
+
+  /** As a Canceller. */
+  get cancelReason(): string | undefined {
+    return this.#cancelReason;
   }
 
   /** What the client answered to a question. */

@@ -225,7 +225,9 @@ export class LegacyEndpoint {
       return;
     }
     const caller = session.ownerId;
-    const request = params === undefined ? { method, caller } : { method, params, caller };
+    const canceller = conversation;
+    const request =
+      params === undefined ? { method, caller, canceller } : { method, params, caller, canceller };
     const { template, principal: owner } = from;
     if (isTaskMethod(method)) {
       conversation.begin(id, post, this.#tasks.exchange(request, session, { owner, template, backends }));
@@ -248,7 +250,7 @@ export class LegacyEndpoint {
       conversation?.reply(message.id, message.reply);
     } else if (message.method === 'notifications/cancelled') {
       const id = readId(message.params.requestId);
-      if (id !== undefined) conversation?.cancel(id);
+      if (id !== undefined) conversation?.cancel(id, message.params.reason);
     } else if (message.method !== 'notifications/initialized') {
       // The handshake with the backend is finished already, and was not this client's.
       session.notify(message.method, message.params);

@@ -234,9 +234,10 @@ export class HttpCall implements AnswerSink {
   async #withdraw(): Promise<void> {
     const { session } = this.#host;
     const sent = this.#wasSent;
+    const reason = this.#request.canceller?.cancelReason; // there is one in this very turn
     this.#answer?.abort();
     this.#polling?.abort();
-    if (sent && session.peer.era !== 'modern') await session.cancel(this.#id);
+    if (sent && session.peer.era !== 'modern') await session.cancel(this.#id, reason);
   }
 
   get #wasSent(): boolean {

@@ -4,7 +4,7 @@
 
 import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientProfile, ClientReply } from '../../domain/client.ts';
-import type { ExchangeRequest } from '../../domain/exchange.ts';
+import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { idValue, type JsonRpcId } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -145,10 +145,9 @@ export class HttpSession {
   }
 
   /** Tells a backend of the legacy era that nobody waits for a request any more. Never rejects, waits briefly. */
-  async cancel(requestId: number): Promise<void> {
+  async cancel(requestId: number, reason?: string): Promise<void> {
     const method = 'notifications/cancelled';
-    const params = { requestId, reason: 'nobody waits for the answer' };
-    await this.#post({ jsonrpc: '2.0', method, params }, method);
+    await this.#post({ jsonrpc: '2.0', method, params: cancellation(requestId, reason) }, method);
   }
 
   /** Sends a notification, unless too many are under way. Never rejects, waits briefly. */

@@ -7,7 +7,7 @@ import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rx
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientProfile, ServerMessage, ServerRequest } from '../../domain/client.ts';
 import type { GatewayError } from '../../domain/errors.ts';
-import type { ExchangeRequest } from '../../domain/exchange.ts';
+import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { type BackendMessage, idValue, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -182,7 +182,7 @@ export class SseChannel implements AnswerSink {
       post.abort();
       return;
     }
-    const params = { requestId: exchange.id, reason: 'nobody waits for the answer' };
+    const params = cancellation(exchange.id, exchange.canceller?.cancelReason);
     // Source: MCP 2025-11-25 basic/utilities/cancellation: "The initialize request MUST NOT be cancelled".
     if (exchange.method !== 'initialize') void this.notify(CANCELLED, params);
   }

@@ -6,7 +6,7 @@ import type { Observer } from 'rxjs';
 import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ServerRequest } from '../../domain/client.ts';
 import type { Delivered, GatewayError } from '../../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { Canceller, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonFields, type JsonObject, type JsonValue } from '../../domain/json.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
@@ -32,6 +32,7 @@ export interface PendingExchange {
   /** Whether a progress token was sent, and which one the caller knows it by. */
   readonly reports: boolean;
   readonly callerToken: JsonValue | undefined;
+  readonly canceller: Canceller | undefined;
   /** Kept up to date by the channel. */
   delivered: Delivered;
 }
@@ -73,6 +74,7 @@ export class Correlator {
       observer,
       reports: params !== request.params,
       callerToken: callerTokenOf(request),
+      canceller: request.canceller,
       delivered: 'no',
     };
     this.#pending.set(id, exchange);

@@ -5,7 +5,7 @@
 import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientReply, ServerMessage, ServerRequest } from '../../domain/client.ts';
-import type { ExchangeRequest } from '../../domain/exchange.ts';
+import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { OwnHeldBytes } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { type BackendMessage, idValue, RPC, readMessage, requestText } from '../../domain/jsonrpc.ts';
@@ -244,10 +244,10 @@ class Call implements OutgoingLine, Unsubscribable {
   /** Runs after every end of the exchange; it is a cancellation only while nobody else has ended it. */
   unsubscribe(): void {
     if (!this.#correlator.forget(this.#exchange) || this.#outbox.remove(this)) return;
-    const { id, method } = this.#exchange;
+    const { id, method, canceller } = this.#exchange;
     // Source: MCP 2025-11-25 basic/utilities/cancellation: "The initialize request MUST NOT be cancelled".
     if (method === 'initialize') return;
-    const params = { requestId: id, reason: 'nobody waits for the answer' };
+    const params = cancellation(id, canceller?.cancelReason);
     this.#outbox.add(lineOf({ jsonrpc: '2.0', method: 'notifications/cancelled', params }));
   }
 }
