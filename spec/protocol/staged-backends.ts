@@ -92,6 +92,7 @@ export class StagedSession implements Session {
   peer: Peer;
   isShared = true;
   logLevel: string | undefined;
+  instanceId: string | undefined;
   readonly exchanges: StagedExchange[] = [];
   readonly notes: [method: string, params: JsonObject][] = [];
   readonly messages = new Subject<ServerMessage>();

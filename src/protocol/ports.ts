@@ -106,6 +106,8 @@ export interface Session {
   at(instanceId: string): Session | undefined;
   /** True while its requests travel in the instance's own conversation, beside those of other clients. */
   readonly isShared: boolean;
+  /** Where it is now, or was last; undefined where all templates are one. */
+  readonly instanceId?: string | undefined;
   /** What `logging/setLevel` asked for last. */
   readonly logLevel: string | undefined;
   /**
@@ -181,6 +183,8 @@ export interface Asked {
   readonly kind: 'asked';
   /** Names the parked call. */
   readonly id: string;
+  /** Of the backend. */
+  readonly instanceId: string;
   /** What it wants to know, by a key that the replies are to carry. */
   readonly requests: ReadonlyMap<string, Question>;
 }

@@ -18,6 +18,7 @@ function begun(answers$?: Observable<Answer>) {
   const log: string[] = [];
   const reply = new RecordedReply();
   const host: CallHost = {
+    instanceId: 'one',
     ask: ({ method }) => log.push(`asks ${method}`),
     ended: () => log.push('ended'),
     onFault: (error) => log.push(`fault: ${Object(error).cause?.message}`),

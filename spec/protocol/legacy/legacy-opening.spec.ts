@@ -29,6 +29,16 @@ test('the client is told its id', async () => {
   assert.equal([reply.headers, reply.message.id, isClosed()], [['Mcp-Session-Id', 'session-1'], 7, [false]]);
 });
 
+test('the answer names the instance, where there is one', async () => {
+  const { backends, reply, opened } = staged();
+  const open = backends.openSession.bind(backends);
+  backends.openSession = async (...asked) => {
+    return Object.assign(await open(...asked), { instanceId: 'near' });
+  };
+  await opened();
+  assert.is(reply.instanceId, 'near');
+});
+
 test('is called off when the client leaves, and closed when it was opened all the same', async () => {
   const { backends, reply, opened, isClosed } = staged();
   const opening = Promise.withResolvers<void>();

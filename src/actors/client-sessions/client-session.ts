@@ -87,6 +87,10 @@ export class ClientSession implements PlaceOwner, CallsOwner {
   get isShared(): boolean {
     return this.#place.pin?.upstream === undefined;
   }
+  /** Where it is now, or was last. */
+  get instanceId(): string | undefined {
+    return this.instance?.id;
+  }
   /** What `logging/setLevel` asked for last. In the modern era it goes with each request, which is not done here. */
   get logLevel(): string | undefined {
     return this.#place.logLevel;

@@ -17,6 +17,7 @@ export interface Asked {
   readonly kind: 'asked';
   /** Names the parked call. */
   readonly id: string;
+  readonly instanceId: string;
   /** What it wants to know, by a key that the replies are to carry. */
   readonly requests: ReadonlyMap<string, { readonly method: string; readonly params: JsonObject }>;
 }
@@ -44,6 +45,7 @@ export class ParkedCall {
   readonly #gone: () => void;
   readonly #actor: ParkedCallActor;
   readonly #open = new Map<string, ServerRequest>();
+  #instanceId = '';
   #lastKey = 0;
   /** What the backend said while nobody listened, oldest first. */
   readonly #kept = new KeptMessages<Answer>();
@@ -77,6 +79,7 @@ export class ParkedCall {
 
   /** What the exchange says. */
   next(answer: Answer): void {
+    this.#instanceId = answer.instanceId;
     if (answer.event.kind === 'request') this.#takeIn(answer.event);
     else if (isFinal(answer.event)) this.#finish((listener) => listener.next(answer));
     else if (this.#listener !== undefined) this.#listener.next(answer);
@@ -161,7 +164,7 @@ export class ParkedCall {
     const listener = this.#listener;
     this.#listener = undefined;
     const requests = new Map([...this.#open].map(([key, { method, params }]) => [key, { method, params }]));
-    listener?.next({ kind: 'asked', id: this.id, requests });
+    listener?.next({ kind: 'asked', id: this.id, instanceId: this.#instanceId, requests });
     listener?.complete();
   }
 

@@ -13,6 +13,8 @@ import type { LegacyPost } from './legacy-post.ts';
 
 /** What a call needs of the conversation it is part of. */
 export interface CallHost {
+  /** Where the session is, as far as it is one. */
+  readonly instanceId: string | undefined;
   /** The server asks its client in the middle of this call. */
   ask(request: ServerRequest, call: LegacyCall): void;
   /** It is over; before its answer is written. */
@@ -48,7 +50,10 @@ export class LegacyCall {
 
   /** As something slow: its stream begins, so that its connection lives and can be resumed. */
   lasts(): void {
-    if (!this.#isOver) this.post.open();
+    if (this.#isOver) return;
+    const { instanceId } = this.#host;
+    if (instanceId !== undefined) this.post.from(instanceId);
+    this.post.open();
   }
 
   /** Ends it without an answer, on the backend, too. */

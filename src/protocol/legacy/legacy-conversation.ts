@@ -105,6 +105,11 @@ export class LegacyConversation implements CallHost, Canceller {
     this.#cancelReason = undefined;
   }
 
+  /** As a CallHost. */
+  get instanceId(): string | undefined {
+    return this.#session.instanceId;
+  }
+
   /** As a Canceller. */
   get cancelReason(): string | undefined {
     return this.#cancelReason;

@@ -24,6 +24,7 @@ export async function openSession(opener: Opener, reply: McpReply, backends: Bac
   try {
     const body = resultMessage(opener.id, JsonText.ofValue(initializeResult(session)));
     reply.opens(session.id);
+    if (session.instanceId !== undefined) reply.from(session.instanceId);
     if (leaving.signal.aborted) await session.close();
     else reply.event(body, ['Mcp-Session-Id', session.id]);
   } catch (thrown) {

@@ -145,6 +145,9 @@ class CachedSession implements Session {
   get isShared() {
     return this.#inner.isShared;
   }
+  get instanceId() {
+    return this.#inner.instanceId;
+  }
   get logLevel() {
     return this.#inner.logLevel;
   }

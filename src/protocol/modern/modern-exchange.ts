@@ -120,6 +120,7 @@ export class ModernExchange {
   #ask(asked: Asked): void {
     const call = this.#call;
     const { rounds, serverInfo, abandon } = this.#host;
+    this.#name(asked.instanceId);
     const missing = this.#missing(asked.requests.values());
     if (missing === undefined) {
       this.#answer(resultMessage(call.id, rounds.askParked(call, asked, serverInfo(call))), 200);
