@@ -136,13 +136,13 @@ test('names the source and what it expected when a value cannot be used', () => 
     ],
     [
       { yaml: 'load_balancer: { timeout: 30s }' },
-      'gateway.yaml, load_balancer.timeout: expected seconds from 0.1 to 3600; found "30s"',
+      'gateway.yaml:1, load_balancer.timeout: expected seconds from 0.1 to 3600; found "30s"',
     ],
     [
       { flags: { host: 'localhost:80' } },
       '--host: expected a host name or an IP address, without port; found "localhost:80"',
     ],
-    [{ yaml: 'port:' }, 'gateway.yaml, port: expected a port from 0 to 65535; found nothing'],
+    [{ yaml: 'port:' }, 'gateway.yaml:1, port: expected a port from 0 to 65535; found nothing'],
     [
       { flags: { strategy: 'fastest' } },
       `--strategy: expected one of ${STRATEGY_NAMES.join(', ')}; found "fastest"`,
@@ -157,10 +157,10 @@ test('names the source and what it expected when a value cannot be used', () => 
     ],
     [
       { yaml: 'allowed_origins: [a.example, "*"]' },
-      'gateway.yaml, allowed_origins: expected origins such as https://app.example.com, separated by commas; found "a.example, *"',
+      'gateway.yaml:1, allowed_origins: expected origins such as https://app.example.com, separated by commas; found "a.example, *"',
     ],
-    [{ yaml: 'port: [1]' }, 'gateway.yaml, port: expected a port from 0 to 65535; found a list'],
-    [{ yaml: 'port: { a: 1 }' }, 'gateway.yaml, port: expected a port from 0 to 65535; found a section'],
+    [{ yaml: 'port: [1]' }, 'gateway.yaml:1, port: expected a port from 0 to 65535; found a list'],
+    [{ yaml: 'port: { a: 1 }' }, 'gateway.yaml:1, port: expected a port from 0 to 65535; found a section'],
     [
       { flags: { 'log-level': 'x'.repeat(100) } },
       `--log-level: expected one of trace, debug, info, warn, error, fatal, silent; found "${'x'.repeat(60)}..."`,

@@ -2,7 +2,7 @@
 // The table of settings is config/settings.ts; nothing else in the program reads an environment variable.
 
 import { hostname } from 'node:os';
-import { ConfigError } from './config/config-error.ts';
+import { ConfigError, ConfigFaults } from './config/config-error.ts';
 import { type Listener, resolveListeners } from './config/listeners.ts';
 import type { Setting } from './config/setting.ts';
 import type { LogLevel } from './config/settings/service.ts';
@@ -84,16 +84,21 @@ const LONGEST_QUOTE = 60;
 
 /**
  * Reads all settings. A flag wins over the environment, that over gateway.yaml, that over the default.
- * Throws ConfigError (one line, exit code 2) for the first value that cannot be used: wrong kind, out of bounds, or an
+ * Throws ConfigError (a line for each, exit code 2) for values that cannot be used: wrong kind, out of bounds, or an
  * unknown key. Source: decisions "Precedence" and "Ports"; ADR 4.
  */
 export function loadConfig(input: SourcesInput): Config {
-  const sources = openSources(
-    input,
-    Object.values(SETTINGS).map(({ key }) => key),
-  );
+  const faults = new ConfigFaults();
+  const keys = Object.values(SETTINGS).map(({ key }) => key);
+  const sources = openSources(input, keys, faults.note);
   const rows: ConfigRow[] = [];
-  const { listeners, portsDefaulted, warnings } = resolveListeners(sources, SETTINGS, readFound);
+  const { listeners, portsDefaulted, warnings } = faults.note(
+    () =>
+      resolveListeners(sources, SETTINGS, (row, found) =>
+        faults.note(() => readFound(row, found), row.default),
+      ),
+    { listeners: [], portsDefaulted: true, warnings: [] },
+  );
   for (const { host, port, label, source } of listeners) {
     rows.push({
       name: 'listen',
@@ -102,7 +107,7 @@ export function loadConfig(input: SourcesInput): Config {
     });
   }
   const databaseUrl = read(SETTINGS.databaseUrl);
-  return {
+  const config: Config = {
     listeners: listeners.map(({ host, port, label }) => ({ host, port, label })),
     portsDefaulted,
     logLevel: read(SETTINGS.logLevel),
@@ -148,6 +153,8 @@ export function loadConfig(input: SourcesInput): Config {
     warnings: [...warnings, ...unknownVariables(input.env ?? {})],
     rows,
   };
+  faults.check();
+  return config;
 
   /** A database file is used by one gateway, whatever its port: that of others is told apart by where they listen. */
   function nodeIdFor(url: string): string {
@@ -155,11 +162,13 @@ export function loadConfig(input: SourcesInput): Config {
   }
 
   function read<T>(row: Setting<T>): T {
-    const found = sources.find(row);
-    const value = readFound(row, found);
-    const shown = found === undefined ? (row.defaultText ?? row.kind.show(value)) : shownOf(row, value);
-    rows.push({ name: row.key, value: shown, source: found?.source ?? 'default' });
-    return value;
+    return faults.note(() => {
+      const found = sources.find(row);
+      const value = readFound(row, found);
+      const shown = found === undefined ? (row.defaultText ?? row.kind.show(value)) : shownOf(row, value);
+      rows.push({ name: row.key, value: shown, source: found?.source ?? 'default' });
+      return value;
+    }, row.default);
   }
 }
 
@@ -178,7 +187,7 @@ function readFound<T>(row: Setting<T>, found: Found | undefined): T {
   }
   if (value !== undefined) return value;
   const shown = row.secret ? (row.kind.describe?.(found.raw) ?? 'something else') : shorten(found.raw);
-  throw new ConfigError(`${found.source}: expected ${row.kind.type}; found ${shown}`);
+  throw new ConfigError(`${found.place ?? found.source}: expected ${row.kind.type}; found ${shown}`);
 }
 
 function shownOf<T>({ secret, kind }: Setting<T>, value: T): string {

@@ -90,7 +90,8 @@ export function readSettings(
   try {
     return loadConfig({ flags: { ...forced, ...flags }, env: terminal.env, cwd: terminal.folder });
   } catch (error) {
-    if (error instanceof ConfigError) throw new UsageError(error.message, { cause: error });
+    if (error instanceof ConfigError)
+      throw new UsageError([error.message, ...error.others].join('\n'), { cause: error });
     throw error;
   }
 }

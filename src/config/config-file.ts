@@ -2,21 +2,28 @@
 // It does not know kinds of values: config/kinds.ts reads them.
 
 import { createRequire } from 'node:module';
-import { ConfigError } from './config-error.ts';
+import { ConfigError, type Noting } from './config-error.ts';
 import { nearest } from './nearest.ts';
+
+/** A value of the file. */
+export interface Written {
+  readonly value: unknown;
+  /** File and line, as compilers write them. */
+  readonly place: string;
+}
 
 /**
  * Values of a configuration file by key (`load_balancer.strategy`). `fileName` is how errors call the file.
- * Throws ConfigError for text that is not YAML, a document that is not a mapping, and a key that is not in `keys`;
- * the last names the nearest key. Source: decisions, "Precedence".
+ * Throws ConfigError for text that is not YAML and a document that is not a mapping; `note` hears of each key that is not
+ * in `keys`, by its line and with the nearest key. Source: decisions, "Precedence".
  */
 export function readConfigFile(
   text: string,
   fileName: string,
-  keys: readonly string[],
-): ReadonlyMap<string, unknown> {
-  const document = parseYaml(text, fileName);
-  const values = new Map<string, unknown>();
+  { keys, note }: { readonly keys: readonly string[]; readonly note: Noting },
+): ReadonlyMap<string, Written> {
+  const { document, lines } = parseYaml(text, fileName);
+  const values = new Map<string, Written>();
   if (document === null || document === undefined) return values;
   if (!isMapping(document))
     throw new ConfigError(`${fileName}: expected settings, one "key: value" per line`);
@@ -24,16 +31,18 @@ export function readConfigFile(
   return values;
 
   function collect(section: Readonly<Record<string, unknown>>, prefix: string): void {
-    for (const [name, value] of Object.entries(section)) {
-      const key = prefix + name;
-      const isSection = keys.some((known) => known.startsWith(`${key}.`));
-      if (values.has(key)) throw new ConfigError(`${fileName}: ${key} is set twice`);
-      if (keys.includes(key)) values.set(key, value);
-      else if (isSection && isMapping(value)) collect(value, `${key}.`);
-      else if (isSection && value !== null)
-        throw new ConfigError(`${fileName}: ${key} is a section${hint(key)}`);
-      else if (!isSection) throw new ConfigError(`${fileName}: unknown key ${key}${hint(key)}`);
-    }
+    for (const [name, value] of Object.entries(section)) note(() => take(prefix + name, value), undefined);
+  }
+
+  function take(key: string, value: unknown): void {
+    const isSection = keys.some((known) => known.startsWith(`${key}.`));
+    const line = lines.get(key);
+    const place = line === undefined ? fileName : `${fileName}:${line}`;
+    if (values.has(key)) throw new ConfigError(`${place}: ${key} is set twice`);
+    if (keys.includes(key)) values.set(key, { value, place });
+    else if (isSection && isMapping(value)) collect(value, `${key}.`);
+    else if (isSection && value !== null) throw new ConfigError(`${place}: ${key} is a section${hint(key)}`);
+    else if (!isSection) throw new ConfigError(`${place}: unknown key ${key}${hint(key)}`);
   }
 
   function hint(key: string): string {
@@ -42,17 +51,35 @@ export function readConfigFile(
   }
 }
 
-function parseYaml(text: string, fileName: string): unknown {
+interface Parsed {
+  readonly document: unknown;
+  /** Where each key is, by its dotted name; what is merged in from elsewhere has no line. */
+  readonly lines: ReadonlyMap<string, number>;
+}
+
+function parseYaml(text: string, fileName: string): Parsed {
   // Loaded here and synchronously: most gateways have no file, and `--help` should not wait for a YAML parser.
   const yaml: typeof import('yaml') = createRequire(import.meta.url)('yaml');
-  const document = yaml.parseDocument(text, { prettyErrors: true });
+  const lineCounter = new yaml.LineCounter();
+  const document = yaml.parseDocument(text, { prettyErrors: true, lineCounter });
   const [problem] = document.errors;
   if (problem !== undefined) {
     const [reason = 'not YAML'] = problem.message.split('\n');
     throw new ConfigError(`${fileName}: ${reason.replace(/:$/, '')}`, problem);
   }
+  const lines = new Map<string, number>();
+  const find = (node: unknown, prefix: string): void => {
+    if (!yaml.isMap(node)) return;
+    for (const { key, value } of node.items) {
+      if (!yaml.isScalar(key) || !key.range) continue;
+      const name = `${prefix}${key.value}`;
+      lines.set(name, lineCounter.linePos(key.range[0]).line);
+      find(value, `${name}.`);
+    }
+  };
+  find(document.contents, '');
   try {
-    return document.toJS();
+    return { document: document.toJS(), lines };
   } catch (thrown) {
     // Aliases that point nowhere or multiply are found only here.
     const reason = thrown instanceof Error ? thrown.message : String(thrown);

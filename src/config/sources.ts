@@ -3,8 +3,8 @@
 
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { ConfigError } from './config-error.ts';
-import { readConfigFile } from './config-file.ts';
+import { ConfigError, type Noting } from './config-error.ts';
+import { readConfigFile, type Written } from './config-file.ts';
 import type { SettingNames } from './setting.ts';
 
 /** Values of the command line by flag name without dashes; a flag without value is `true`, `--no-x` is `x: false`. */
@@ -28,6 +28,8 @@ export interface SourcesInput {
 export interface Found {
   readonly raw: unknown;
   readonly source: string;
+  /** The same with its line, where it is in a file. */
+  readonly place?: string;
   /** Where a relative path in the value starts. */
   readonly folder: string;
 }
@@ -49,12 +51,12 @@ export interface Sources {
 
 /**
  * Opens the sources; reads the configuration file (`flags.config`, else `gateway.yaml` in `cwd` when it exists).
- * Throws ConfigError when a file cannot be read or holds an unknown key.
+ * `note` hears of a file that cannot be read, and of each unknown key in it.
  */
-export function openSources(input: SourcesInput, keys: readonly string[]): Sources {
+export function openSources(input: SourcesInput, keys: readonly string[], note: Noting): Sources {
   const { flags = {}, env = {}, cwd, readFile = readTextFile } = input;
   const files: string[] = [];
-  const file = openFile();
+  const file = note(openFile, undefined);
 
   return {
     files,
@@ -91,22 +93,24 @@ export function openSources(input: SourcesInput, keys: readonly string[]): Sourc
   }
 
   function fromFile(names: SettingNames): Found | undefined {
-    if (!file?.values.has(names.key)) return undefined;
+    const written = file?.values.get(names.key);
+    if (file === undefined || written === undefined) return undefined;
     return {
-      raw: file.values.get(names.key),
+      raw: written.value,
       source: `${file.name}, ${names.key}`,
+      place: `${written.place}, ${names.key}`,
       folder: dirname(resolve(cwd, file.name)),
     };
   }
 
-  function openFile(): { name: string; values: ReadonlyMap<string, unknown> } | undefined {
+  function openFile(): { name: string; values: ReadonlyMap<string, Written> } | undefined {
     const named = flags.config;
     if (named !== undefined && (typeof named !== 'string' || named === '')) {
       throw new ConfigError('--config needs the name of a file');
     }
     const name = named ?? 'gateway.yaml';
     const text = named === undefined ? tryRead(name, name) : readOrThrow(named, '--config', named);
-    return text === undefined ? undefined : { name, values: readConfigFile(text, name, keys) };
+    return text === undefined ? undefined : { name, values: readConfigFile(text, name, { keys, note }) };
   }
 
   function readOrThrow(path: string, source: string, shown: string): string {
