@@ -205,7 +205,7 @@ table('asks for the scopes of the decisions page', () => {
       .map(({ path }) => path)
       .sort(),
     [
-      ...['/auth/login', '/docs', '/gateway/health', '/health', '/livez', '/openapi.json'],
+      ...['/', '/auth/login', '/docs', '/gateway/health', '/health', '/livez', '/openapi.json'],
       ...['/readyz', '/redoc'],
     ],
   );

@@ -70,6 +70,11 @@ export class RequestFacts {
     return this.#context.accepts('application/json', 'text/event-stream') === 'text/event-stream';
   }
 
+  /** True when the client prefers a page to JSON: browsers do. */
+  get wantsPage(): boolean {
+    return this.#context.accepts('application/json', 'text/html') === 'text/html';
+  }
+
   /** Counts so many requests of the caller, where admit.ts did not; see charge.ts. */
   charge(limiter: RateLimiter, count: number): void | Promise<void> {
     return charge(this.#context.state, limiter, count);

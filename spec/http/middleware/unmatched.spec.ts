@@ -8,7 +8,7 @@ const started = startApp();
 test.after(async () => (await started).close());
 
 test('are 404 in the shape of every error', async () => {
-  for (const path of ['/', '/nope', '/mcp/demo/tools', '/mcp/demo/tools/call/x', '/MCP/demo/health']) {
+  for (const path of ['/nope', '/mcp/demo/tools', '/mcp/demo/tools/call/x', '/MCP/demo/health']) {
     const { status, body, headers } = await (await started).ask('GET', path);
     assert.is(status, 404, path);
     assert.is(body.error_code, 'NOT_FOUND');

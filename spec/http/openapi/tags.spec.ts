@@ -9,6 +9,9 @@ test('follow the surfaces', () => {
     ['/mcp', 'MCP'],
     ['/mcp/:template', 'MCP'],
     ['/mcp/:template/mcp', 'MCP'],
+    ['/mcp/:template/sse', 'MCP'],
+    ['/mcp/:template/messages', 'MCP'],
+    ['/mcp/sse', 'MCP'],
     ['/mcp/:template/tools/call', 'Templates'],
     ['/mcp/:template/health', 'Templates'],
     ['/gateway/registry', 'Gateway'],
@@ -20,6 +23,7 @@ test('follow the surfaces', () => {
     ['/gateway/audit', 'Accounts'],
     ['/docs/assets/:file', 'Documents'],
     ['/openapi.json', 'Documents'],
+    ['/', 'Documents'],
     ['/livez', 'Process'],
     ['/serversless', 'Process'],
   ];

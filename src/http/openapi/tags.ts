@@ -38,7 +38,7 @@ export const TAGS: readonly Tag[] = [
   {
     name: 'Documents',
     description: 'This description and the pages that show it.',
-    paths: /^\/(?:docs|redoc|openapi\.json)(?:\/|$)/,
+    paths: /^\/(?:$|(?:docs|redoc|openapi\.json)(?:\/|$))/,
   },
   { name: 'Process', description: 'For whoever runs this process.', paths: /^/ },
 ];

@@ -8,6 +8,7 @@ import { apiKeyRoutes } from './api-keys.ts';
 import { auditRoutes } from './audit.ts';
 import { documentRoutes } from './documents.ts';
 import { healthRoutes } from './health.ts';
+import { homeRoutes } from './home.ts';
 import { instanceRoutes } from './instances.ts';
 import { livenessRoutes } from './liveness.ts';
 import { loginRoutes } from './login.ts';
@@ -41,4 +42,5 @@ export const ROUTES: readonly Route[] = [
   ...serverToolRoutes,
   ...auditRoutes,
   ...documentRoutes,
+  ...homeRoutes,
 ];

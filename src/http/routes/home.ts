@@ -1,0 +1,84 @@
+// What stands at `/`: for browsers a page that says what this is and where to go on, for others the same as JSON. The page
+// runs no script and loads nothing.
+
+import Type from 'typebox';
+import { API_VERSION } from '../../domain/version.ts';
+import { bytes, json } from '../reply.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { GatewayHealthView, gatewayHealthView } from '../views/gateway-health.ts';
+
+const LINKS = {
+  mcp: '/mcp',
+  mcp_template: '/mcp/{template}',
+  health: '/gateway/health',
+  docs: '/docs',
+  redoc: '/redoc',
+  openapi: '/openapi.json',
+} as const;
+
+const HomeView = Type.Object({
+  name: Type.Literal('stagedoor'),
+  status: GatewayHealthView.properties.status,
+  version: Type.String(),
+  links: Type.Record(Type.String(), Type.String()),
+});
+
+export const homeRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'GET',
+    path: '/',
+    summary: 'What this is, and where to go on: a page for browsers, JSON for others',
+    scope: 'open',
+    answers: {
+      200: {
+        description: 'Status and links',
+        body: HomeView,
+        types: ['application/json', 'text/html'],
+        example: { name: 'stagedoor', status: 'healthy', version: API_VERSION, links: LINKS },
+        headers: { Vary: '`Accept` decides between the two' },
+      },
+    },
+    errors: [],
+    handler: async ({ request }, { gateway, build }) => {
+      const { status } = gatewayHealthView(gateway, await gateway.databaseStatus(), build);
+      const view = { name: 'stagedoor', status, version: API_VERSION, links: LINKS };
+      if (!request.wantsPage) return json(200, view, { headers: COMMON });
+      return { ...bytes(200, pageOf(status), { headers: PAGE }), type: 'text/html; charset=utf-8' };
+    },
+  }),
+];
+
+/** The status is that of the moment. */
+const COMMON = ['Vary', 'Accept', 'Cache-Control', 'no-store'];
+const POLICY =
+  "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const PAGE = [...COMMON, 'Content-Security-Policy', POLICY, 'Referrer-Policy', 'no-referrer'];
+
+/** Nothing in it comes from a caller. */
+function pageOf(status: string): string {
+  return `<!DOCTYPE html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <meta name="color-scheme" content="light dark">
+  <title>Stagedoor</title>
+  <link rel="icon" href="data:,">
+</head>
+<body>
+  <h1>Stagedoor</h1>
+  <p>A gateway for MCP servers. It is ${status} (<a href="gateway/health">health</a>).</p>
+  <h2>MCP clients</h2>
+  <p>The URL is the address of this page followed by <code>mcp/{template}</code> for one template, or by
+  <code>mcp</code> for all templates that the caller may use. Clients of HTTP+SSE add <code>/sse</code> to either. Each
+  request needs an API key in <code>X-API-Key</code>, unless authentication is off.</p>
+  <h2>HTTP API</h2>
+  <ul>
+    <li><a href="docs">To read and to try</a></li>
+    <li><a href="redoc">To read</a></li>
+    <li><a href="openapi.json">OpenAPI 3.1</a></li>
+  </ul>
+</body>
+</html>
+`;
+}
