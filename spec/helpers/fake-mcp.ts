@@ -9,7 +9,7 @@ export interface FakeMcp extends McpEndpoint {
   answer: (request: McpRequest, reply: McpReply) => void | Promise<void>;
 }
 
-/** Answers every POST and DELETE with an empty result, and GET with a stream that ends at once. */
+/** Answers every POST and DELETE with an empty result, a message of HTTP+SSE with 202, and GET with a stream that ends at once. */
 export function fakeMcp(answer: FakeMcp['answer'] = politely): FakeMcp {
   const requests: McpRequest[] = [];
   const fake: FakeMcp = {
@@ -24,11 +24,12 @@ export function fakeMcp(answer: FakeMcp['answer'] = politely): FakeMcp {
   return fake;
 }
 
-async function politely({ method, charge }: McpRequest, reply: McpReply): Promise<void> {
+async function politely({ method, sseConnection, charge }: McpRequest, reply: McpReply): Promise<void> {
   if (method === 'GET') reply.stream().end();
   else if (method === 'DELETE') reply.empty(200);
   else {
     await charge(1);
-    reply.json(200, '{"jsonrpc":"2.0","id":1,"result":{}}');
+    if (sseConnection !== undefined) reply.empty(202);
+    else reply.json(200, '{"jsonrpc":"2.0","id":1,"result":{}}');
   }
 }
