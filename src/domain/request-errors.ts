@@ -27,6 +27,13 @@ export function payloadTooLarge(limitBytes: number): GatewayError {
   return new GatewayError('PAYLOAD_TOO_LARGE', `The request body is larger than ${limitBytes} bytes.`);
 }
 
+/** The bodies of one caller, or of all, that are read, queued or in flight take all the memory there is for them. */
+export function tooManyBodies(): GatewayError {
+  const message =
+    'Too many large request bodies are read, queued or in flight; wait until some are answered.';
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: 1 });
+}
+
 export function unsupportedMediaType(contentType: string, accepted = 'application/json'): GatewayError {
   const message = `The request body must be ${accepted}, not "${contentType}".`;
   return new GatewayError('UNSUPPORTED_MEDIA_TYPE', message);

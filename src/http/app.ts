@@ -7,12 +7,14 @@ import { Router } from '@koa/router';
 import Koa, { type Next } from 'koa';
 import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
-import type { ByteBounds } from '../domain/byte-budget.ts';
+import { availableMemoryBytes } from '../config/memory.ts';
+import { type ByteBounds, memoryBounds } from '../domain/byte-budget.ts';
 import type { AllowedCommand } from '../domain/command-policy.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Gateway } from '../gateway.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
+import { HeldBodies } from './body/held-bodies.ts';
 import { readDirect } from './body/read-direct.ts';
 import { readKoaBody } from './body/read-koa-body.ts';
 import type { RequestState, RouteMiddleware } from './context.ts';
@@ -65,6 +67,8 @@ export interface AppOptions {
   readonly build: string;
   /** Largest request body. Default LIMITS.requestBodyBytes. */
   readonly maxBodyBytes?: number;
+  /** Bytes of bodies that are held at one time; one body of the largest size always fits. Default: from the memory there is. */
+  readonly bodyBounds?: ByteBounds;
   /** Most bytes of answers that wait for clients to read them. Default: those of the memory of this machine. */
   readonly unreadBounds?: ByteBounds;
   /** Distance of the comments that keep an event stream alive. Default 15 000 ms. */
@@ -90,11 +94,19 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const proxies = createProxies(options.trustedProxies);
   const streams = new EventStreams(options);
   const formBytes = Math.min(maxBodyBytes, HTTP_LIMITS.formBytes);
+  const { totalBytes, ownerBytes } = options.bodyBounds ?? memoryBounds(availableMemoryBytes()).requests;
+  const costs = {
+    held: new HeldBodies({
+      totalBytes: Math.max(totalBytes, maxBodyBytes),
+      ownerBytes: Math.max(ownerBytes, maxBodyBytes),
+    }),
+    limiter: auth.limiter,
+  };
   const readers = {
-    direct: body(readDirect(maxBodyBytes), maxBodyBytes),
-    'koa-body': body(readKoaBody(maxBodyBytes), maxBodyBytes),
-    form: body(readKoaBody(formBytes), formBytes, 'form'),
-    bytes: body(readDirect(maxBodyBytes), maxBodyBytes, 'bytes'),
+    direct: body(readDirect(maxBodyBytes), maxBodyBytes, 'json', costs),
+    'koa-body': body(readKoaBody(maxBodyBytes), maxBodyBytes, 'json', costs),
+    form: body(readKoaBody(formBytes), formBytes, 'form', costs),
+    bytes: body(readDirect(maxBodyBytes), maxBodyBytes, 'bytes', costs),
   };
   const definitions = new Map(options.definitions.map((definition) => [definition.id, definition]));
   const documents = createDocuments(ROUTES);

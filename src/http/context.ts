@@ -5,6 +5,7 @@ import type { Middleware, ParameterizedContext } from 'koa';
 import type { RateLimit } from '../auth/auth.ts';
 import type { Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/error-codes.ts';
+import type { HeldBody } from './body/held-bodies.ts';
 import type { CallerCheck } from './caller-check.ts';
 
 /** Set on the way in, read by the log line and the error body. */
@@ -21,6 +22,10 @@ export interface RequestState {
   variesByOrigin?: boolean;
   /** Their window, when they have one; set by middleware/admit.ts, written with the headers of every answer. */
   rateLimit?: RateLimit;
+  /** Requests that were counted for it so far; see charge.ts. */
+  charged?: number;
+  /** What is counted of the memory of its body, unless it is small; see body/held-bodies.ts. */
+  heldBody?: HeldBody;
   /** What a successful answer says for the audit log; set by middleware/handle.ts. */
   trail?: Trail;
   /** The parsed body; set by middleware/body.ts on routes that take one. */

@@ -5,6 +5,12 @@
 export const HTTP_LIMITS = {
   /** Bytes of a refused body that are read and thrown away so that the answer arrives; then the connection ends. */
   drainedBytes: 64 * 1024 * 1024,
+  /** A body counts as one request for each so many bytes that are begun; larger ones are charged before they are read. */
+  chargedBodyBytes: 64 * 1024,
+  /** Bodies larger than that of one caller that are read at the same time. Over it: QUEUE_FULL. */
+  uploadsPerCaller: 16,
+  /** Bodies up to so many bytes are in no budget: calls in flight bound them. */
+  uncountedBodyBytes: 4 * 1024,
   /** Fields of a form. */
   formFields: 64,
   /** Bytes of a form: it comes from somebody who is not known yet. */

@@ -3,7 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { RateLimiter } from '../auth/auth.ts';
-import { charge } from './charge.ts';
+import { chargeUpTo } from './charge.ts';
 import { whenGone } from './client-gone.ts';
 import type { HttpContext } from './context.ts';
 import type { Proxies } from './proxies.ts';
@@ -75,9 +75,15 @@ export class RequestFacts {
     return this.#context.accepts('application/json', 'text/html') === 'text/html';
   }
 
-  /** Counts so many requests of the caller, where admit.ts did not; see charge.ts. */
+  /** Counts the HTTP request as so many requests of the caller, where admit.ts did not; see charge.ts. */
   charge(limiter: RateLimiter, count: number): void | Promise<void> {
-    return charge(this.#context.state, limiter, count);
+    return chargeUpTo(this.#context.state, limiter, count);
+  }
+
+  /** Counts the memory of the body until what it returns is called, also after the response. Undefined for a small body. */
+  get keepBody(): (() => () => void) | undefined {
+    const { heldBody } = this.#context.state;
+    return heldBody && (() => heldBody.keep());
   }
 
   /** Aborts when the client goes away before the answer is complete. Made on first use. */

@@ -23,6 +23,7 @@ export const WITH_BODY: readonly ErrorCode[] = [
   'MALFORMED_JSON',
   'PAYLOAD_TOO_LARGE',
   'UNSUPPORTED_MEDIA_TYPE',
+  'QUEUE_FULL',
 ];
 
 /** Errors of asking an instance of a template. */

@@ -18,6 +18,11 @@ export interface McpRequest {
   /** Of a POST to a path for the messages of HTTP+SSE: the id of the connection that the answer goes to. */
   readonly sseConnection?: string | undefined;
   /**
+   * Counts the memory of the body until what it returns is called: for what needs it after the response. Undefined for a small
+   * body, which is not counted.
+   */
+  readonly keepBody?: (() => () => void) | undefined;
+  /**
    * Counts so many JSON-RPC requests against the caller's limit. Throws, or rejects with, RATE_LIMIT_EXCEEDED. Without
    * a promise when this process counts for itself.
    */

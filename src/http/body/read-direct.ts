@@ -6,24 +6,30 @@ import { payloadTooLarge } from '../../domain/request-errors.ts';
 import { ClientGone } from '../client-gone.ts';
 import type { HttpContext } from '../context.ts';
 
-/** Resolves with the whole body. Rejects with PAYLOAD_TOO_LARGE, or ClientGone when it never ends. */
-export type ReadBody = (context: HttpContext) => Promise<Buffer>;
+/**
+ * Resolves with the whole body. Rejects with PAYLOAD_TOO_LARGE, ClientGone when it never ends, or what `onBytes` throws: it is
+ * called with a number of bytes before so many more are kept.
+ */
+export type ReadBody = (context: HttpContext, onBytes?: OnBytes) => Promise<Buffer>;
+
+type OnBytes = (bytes: number) => void;
 
 /** Makes a reader that refuses more than `maxBytes`. */
 export function readDirect(maxBytes: number): ReadBody {
-  return ({ req: request }) => readAllOf(request, maxBytes);
+  return ({ req: request }, onBytes) => readAllOf(request, maxBytes, onBytes);
 }
 
 /** Reads one stream to its end. */
-export function readAllOf(request: Readable, maxBytes: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => listen(request, maxBytes, resolve, reject));
+export function readAllOf(request: Readable, maxBytes: number, onBytes: OnBytes = () => {}): Promise<Buffer> {
+  return new Promise((resolve, reject) => listen(request, maxBytes, onBytes, resolve, reject));
 }
 
 function listen(
   request: Readable,
   maxBytes: number,
+  onBytes: OnBytes,
   resolve: (body: Buffer) => void,
-  reject: (reason: Error) => void,
+  reject: (reason: unknown) => void,
 ): void {
   // Nearly every body is one chunk; only a second one makes a list.
   let first: Buffer | undefined;
@@ -31,10 +37,15 @@ function listen(
   let length = 0;
   const onData = (chunk: Buffer): void => {
     length += chunk.length;
-    if (length > maxBytes) {
+    try {
+      if (length > maxBytes) throw payloadTooLarge(maxBytes);
+      onBytes(chunk.length);
+    } catch (thrown) {
       leave();
-      reject(payloadTooLarge(maxBytes));
-    } else if (first === undefined) first = chunk;
+      reject(thrown);
+      return;
+    }
+    if (first === undefined) first = chunk;
     else if (others === undefined) others = [first, chunk];
     else others.push(chunk);
   };

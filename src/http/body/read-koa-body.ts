@@ -10,7 +10,9 @@ import type { ReadBody } from './read-direct.ts';
 /** Makes a reader that refuses more than `maxBytes`. The library is loaded by the first request (75 ms). */
 export function readKoaBody(maxBytes: number): ReadBody {
   let loading: Promise<HttpMiddleware> | undefined;
-  return async (context) => {
+  return async (context, onBytes) => {
+    // How much comes is known afterwards only.
+    if (context.req.headers['content-length'] === undefined) onBytes?.(maxBytes);
     loading ??= load(maxBytes);
     const middleware = await loading;
     await middleware(context, async () => {});

@@ -2,18 +2,34 @@
 // bytes are read by ../body/read-*.ts and parsed by ../body/parse-*.ts.
 
 import type { IncomingHttpHeaders } from 'node:http';
+import type { RateLimit, RateLimiter } from '../../auth/auth.ts';
+import { NOBODY } from '../../domain/account.ts';
+import { rateLimitExceeded } from '../../domain/account-errors.ts';
 import { payloadTooLarge, unsupportedMediaType } from '../../domain/request-errors.ts';
+import type { HeldBodies } from '../body/held-bodies.ts';
 import { parseFormBody } from '../body/parse-form.ts';
 import { parseJsonBody } from '../body/parse-json.ts';
 import type { ReadBody } from '../body/read-direct.ts';
-import type { HttpMiddleware } from '../context.ts';
+import { chargeUpTo, requestsIn } from '../charge.ts';
+import type { HttpContext, HttpMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
 /** What a route takes: JSON; a form, too; JSON that is left as the bytes it came in. */
 export type BodyKind = 'json' | 'form' | 'bytes';
 
-/** Makes the middleware around one reader. 413 over `maxBytes`, 415 for anything but plain UTF-8 JSON, or a form. */
-export function body(read: ReadBody, maxBytes: number, kind: BodyKind = 'json'): HttpMiddleware {
+/** Where it is counted what a body costs its caller: memory, and requests. */
+export interface BodyCosts {
+  readonly held: HeldBodies;
+  readonly limiter: RateLimiter;
+}
+
+/** Makes the middleware around one reader. 413 over `maxBytes`, 415 for anything but plain UTF-8 JSON, or a form; with `costs`, 429. */
+export function body(
+  read: ReadBody,
+  maxBytes: number,
+  kind: BodyKind = 'json',
+  costs?: BodyCosts,
+): HttpMiddleware {
   const parseJson = kind === 'bytes' ? asItIs : parseJsonBody;
   return async (context, next) => {
     const { headers } = context.req;
@@ -21,7 +37,7 @@ export function body(read: ReadBody, maxBytes: number, kind: BodyKind = 'json'):
       const parse = parserFor(headers, parseJson, kind === 'form');
       // Known before a byte is read: an honest client is told at once.
       if (Number(headers['content-length']) > maxBytes) throw payloadTooLarge(maxBytes);
-      const bytes = await read(context);
+      const bytes = costs === undefined ? await read(context) : await readCounted(read, context, costs);
       context.state.body = parse(bytes);
       context.state.bodyBytes = bytes;
     } else {
@@ -29,6 +45,53 @@ export function body(read: ReadBody, maxBytes: number, kind: BodyKind = 'json'):
     }
     return next();
   };
+}
+
+/**
+ * Reads a body and counts what it costs: as early as its size is known. A large one of which the size is not told is refused
+ * as soon as it is seen to be large, when its caller has no request left; its requests are counted in the end.
+ */
+async function readCounted(
+  read: ReadBody,
+  context: HttpContext,
+  { held, limiter }: BodyCosts,
+): Promise<Buffer> {
+  const { req: request, res: response, state } = context;
+  const { principal = NOBODY } = state;
+  const length = Number(request.headers['content-length'] ?? Number.NaN);
+  if (length <= HTTP_LIMITS.uncountedBodyBytes) return read(context);
+  const body = held.open(principal);
+  response.once('close', () => body.release());
+  state.heldBody = body;
+  let uploaded: (() => void) | undefined;
+  try {
+    if (length > HTTP_LIMITS.chargedBodyBytes) {
+      await chargeUpTo(state, limiter, requestsIn(length));
+      uploaded = held.upload(principal);
+    }
+    if (!Number.isNaN(length)) {
+      body.add(length);
+      return await read(context);
+    }
+    let received = 0;
+    const bytes = await read(context, (more) => {
+      received += more;
+      body.add(more);
+      if (uploaded !== undefined || received <= HTTP_LIMITS.chargedBodyBytes) return;
+      requireRequestLeft(limiter.look(principal));
+      uploaded = held.upload(principal);
+    });
+    if (uploaded !== undefined) await chargeUpTo(state, limiter, requestsIn(bytes.length));
+    return bytes;
+  } finally {
+    uploaded?.();
+  }
+}
+
+function requireRequestLeft(window: RateLimit | undefined): void {
+  if (window === undefined || window.remaining > 0) return;
+  const seconds = window.resetAtSeconds - Math.floor(Date.now() / 1000);
+  throw rateLimitExceeded(window.limit, Math.max(1, seconds));
 }
 
 const NO_BYTES = Buffer.alloc(0);

@@ -203,6 +203,7 @@ function talk(
         body: body instanceof Uint8Array ? body : NO_BYTES,
         template: name,
         principal,
+        keepBody: request.keepBody,
         ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath: messagesPathOf(name) } } : {}),
         ...(method === 'POST' ? { sseConnection: connectionOf(query, isSse) } : {}),
         charge: (requests) => request.charge(auth.limiter, requests),

@@ -20,6 +20,7 @@ import type { McpReply, McpRequest } from '../endpoint-types.ts';
 import { errorMessage, resultMessage } from '../envelope.ts';
 import type { FaultListener } from '../fault-listener.ts';
 import { headerOf } from '../headers.ts';
+import { withBody } from '../kept-body.ts';
 import { checkGetTypes } from '../media-types.ts';
 import type { Backends, Session } from '../ports.ts';
 import { failureOf, invalidRequest } from '../rpc-failure.ts';
@@ -230,10 +231,11 @@ export class LegacyEndpoint {
       params === undefined ? { method, caller, canceller } : { method, params, caller, canceller };
     const { template, principal: owner } = from;
     if (isTaskMethod(method)) {
-      conversation.begin(id, post, this.#tasks.exchange(request, session, { owner, template, backends }));
+      const about$ = this.#tasks.exchange(request, session, { owner, template, backends });
+      conversation.begin(id, post, withBody(about$, from));
       return;
     }
-    const answers$ = asLegacy(session, request);
+    const answers$ = withBody(asLegacy(session, request), from);
     const follow = this.#tasks.following(request, session, template);
     conversation.begin(id, post, follow === undefined ? answers$ : follow(answers$));
   }

@@ -17,6 +17,7 @@ import { resultMessage } from '../envelope.ts';
 import type { FaultListener } from '../fault-listener.ts';
 import { headerOf } from '../headers.ts';
 import { hasRounds } from '../input-requests.ts';
+import { withBody } from '../kept-body.ts';
 import { checkMirroredHeaders, checkSentHeaders } from '../mirrored-headers.ts';
 import { paramHeadersIn } from '../param-headers.ts';
 import type { Asked, Backends, ParkedCalls } from '../ports.ts';
@@ -155,7 +156,7 @@ export class ModernEndpoint {
     if (!isGone) await this.#charge(call, request, reply);
   }
 
-  #serve(call: ModernCall, { headers }: McpRequest, reply: McpReply): void {
+  #serve(call: ModernCall, request: McpRequest, reply: McpReply): void {
     switch (call.method) {
       case 'server/discover':
         reply.json(200, resultMessage(call.id, JsonText.ofValue(this.#discover(call))));
@@ -167,7 +168,7 @@ export class ModernEndpoint {
         });
         return;
       default:
-        new ModernExchange(call, reply, this.#host).start(this.#answers(call, paramHeadersIn(headers)));
+        new ModernExchange(call, reply, this.#host).start(this.#answers(call, request));
     }
   }
 
@@ -178,7 +179,8 @@ export class ModernEndpoint {
   }
 
   /** Goes on with a call that waits here, goes to the instance that the request is about, or to any. */
-  #answers(call: ModernCall, headers: ExchangeRequest['headers']): Observable<Answer | Asked> {
+  #answers(call: ModernCall, from: McpRequest): Observable<Answer | Asked> {
+    const headers = paramHeadersIn(from.headers);
     const { method, owner, backends } = call;
     const { profile } = call.envelope;
     const round = this.#host.rounds.open(call);
@@ -196,7 +198,8 @@ export class ModernEndpoint {
     const sought$ = routed === undefined ? this.#host.tasks.seek(call) : undefined;
     if (sought$ !== undefined) return fromFound(sought$, request, call);
     const answers$ = backends.exchange(request, { owner, profile, instanceId: routed?.instanceId });
-    return hasRounds(method) && mayBeAsked(profile) ? this.#parked.follow(owner, method, answers$) : answers$;
+    if (!hasRounds(method) || !mayBeAsked(profile)) return answers$;
+    return this.#parked.follow(owner, method, withBody(answers$, from)); // it may go on without its request
   }
 
   /** Its questions are answered with an error first, so that nothing is left to wait for; then it is cancelled. */

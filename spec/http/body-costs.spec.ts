@@ -1,0 +1,188 @@
+// What a body costs its caller: requests of the hour, and memory while it is read, queued or in flight. Source: ADR 42.
+
+import { once } from 'node:events';
+import * as assert from 'uvu/assert';
+import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
+import type { Answer } from '../helpers/http-app.ts';
+import { head, openRaw, readUntil } from '../helpers/http-raw.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('what a body costs');
+const KB = 1024;
+const TYPES = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
+const MODERN = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
+
+/** A call of `name` whose arguments take so many bytes. */
+const call = (bytes: number, name = 'name') => ({ name, arguments: { text: 'x'.repeat(bytes) } });
+const rest = (app: AccountsFixture, who: Credentials, body: object): Promise<Answer> =>
+  app.as(who, 'POST', '/mcp/demo/tools/call', { body });
+const mcp = (app: AccountsFixture, who: Credentials, body: { name: string }): Promise<Answer> =>
+  app.as(who, 'POST', '/mcp/demo', {
+    body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...body, _meta: MODERN } },
+    headers: {
+      ...TYPES,
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': body.name,
+    },
+  });
+const codeOf = ({ body }: Answer) => body.error_code ?? Object(Object(body.error).data).error_code;
+
+/** Sends the head of a request, and of its body so many bytes; `length` undefined: without saying how many will come. */
+async function begin(app: AccountsFixture, who: Credentials, path: string, length?: number, sent = 0) {
+  const framing: Record<string, string> =
+    length === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(length) };
+  const socket = await openRaw(app.port);
+  socket.on('error', () => {});
+  socket.write(head(`POST ${path}`, { ...who, ...TYPES, ...framing }));
+  const bytes = 'x'.repeat(sent);
+  if (sent > 0) socket.write(length === undefined ? `${sent.toString(16)}\r\n${bytes}\r\n` : bytes);
+  return socket;
+}
+
+test('counts one request for each started 64 kB, over REST and MCP', async () => {
+  const app = await startWithAccounts();
+  await app.serve('demo', 'one');
+  let left = 1_000;
+  for (const send of [rest, mcp]) {
+    for (const [bytes, requests] of [
+      [10, 1],
+      [60 * KB, 1],
+      [65 * KB, 2],
+      [250 * KB, 4],
+    ] as const) {
+      const answer = await send(app, app.user, call(bytes));
+      left -= requests;
+      assert.equal(
+        [answer.status, answer.headers.get('x-ratelimit-remaining')],
+        [200, String(left)],
+        `${bytes}`,
+      );
+    }
+  }
+  await app.close();
+});
+
+test('refuses a large body before it is read when no request is left, and reads a small one that may be free', async () => {
+  const app = await startWithAccounts({ limits: { userPerHour: 2, apiKeyPerHour: 2 } });
+  await app.serve('demo', 'one');
+  for (let time = 0; time < 2; time += 1) await rest(app, app.user, call(1));
+  for (const path of ['/mcp/demo/tools/call', '/mcp/demo']) {
+    const socket = await begin(app, app.user, path, 200 * KB);
+    assert.match(await readUntil(socket, '\r\n\r\n'), /^HTTP\/1.1 429 [\s\S]*retry-after/i, path);
+    socket.destroy();
+  }
+  const chunked = await begin(app, app.user, '/mcp/demo', undefined, 66 * KB);
+  assert.match(await readUntil(chunked, '\r\n\r\n'), /^HTTP\/1.1 429 /);
+  chunked.destroy();
+  const notification = { jsonrpc: '2.0', method: 'notifications/x', params: { _meta: MODERN } };
+  const free = await app.as(app.user, 'POST', '/mcp/demo', { body: notification, headers: TYPES });
+  assert.is(free.status, 202, free.text);
+  await app.close();
+});
+
+test('reads at most 16 large bodies of one caller at a time', async () => {
+  const app = await startWithAccounts();
+  await app.serve('demo', 'one');
+  const other = await app.key(['tools:call']);
+  const sockets = await Promise.all(
+    Array.from({ length: 16 }, () => begin(app, app.user, '/mcp/demo/tools/call', 100 * KB, 1)),
+  );
+  // Heads may be read in any order: until all are, one more is served.
+  let refused = await rest(app, app.user, call(100 * KB));
+  while (refused.status === 200) refused = await rest(app, app.user, call(100 * KB));
+  assert.equal(
+    [refused.status, codeOf(refused), refused.headers.get('retry-after')],
+    [429, 'QUEUE_FULL', '1'],
+  );
+  assert.is((await rest(app, app.user, call(10 * KB))).status, 200);
+  assert.is((await rest(app, other, call(100 * KB))).status, 200);
+  for (const socket of sockets) socket.destroy();
+  let served = await rest(app, app.user, call(100 * KB));
+  while (served.status === 429) served = await rest(app, app.user, call(100 * KB));
+  assert.is(served.status, 200);
+  await app.close();
+});
+
+test('holds no more bytes of one caller, and of all, than the bounds, for as long as calls are in flight', async () => {
+  const bodyBounds = { totalBytes: 250 * KB, ownerBytes: 100 * KB };
+  const app = await startWithAccounts({ bodyBounds, maxBodyBytes: 100 * KB });
+  const waiting: (() => void)[] = [];
+  await app.serve('demo', 'one', async ({ method }) => {
+    if (method !== 'tools/call') return { tools: [{ name: 'name', inputSchema: { type: 'object' } }] };
+    await new Promise<void>((resolve) => waiting.push(resolve));
+    return { content: [] };
+  });
+  const inFlight = async (count: number): Promise<void> => {
+    while (waiting.length < count) await new Promise((resolve) => setImmediate(resolve));
+  };
+  const first = rest(app, app.user, call(60 * KB));
+  await inFlight(1);
+  const over = await rest(app, app.user, call(60 * KB));
+  assert.equal([over.status, codeOf(over)], [429, 'QUEUE_FULL']);
+  const overAtMcp = await mcp(app, app.user, call(60 * KB));
+  assert.equal([overAtMcp.status, codeOf(overAtMcp)], [429, 'QUEUE_FULL']);
+  const second = mcp(app, await app.key(['tools:call']), call(90 * KB));
+  const third = rest(app, await app.key(['tools:call']), call(90 * KB));
+  await inFlight(3);
+  const overAll = await rest(app, await app.key(['tools:call']), call(60 * KB));
+  assert.equal([overAll.status, codeOf(overAll)], [429, 'QUEUE_FULL']);
+  for (const answer of waiting.splice(0)) answer();
+  assert.equal(
+    (await Promise.all([first, second, third])).map(({ status }) => status),
+    [200, 200, 200],
+  );
+  const next = rest(app, app.user, call(60 * KB));
+  await inFlight(1);
+  waiting.splice(0)[0]?.();
+  assert.is((await next).status, 200);
+  await app.close();
+});
+
+test('goes on counting the body of a legacy call whose client left, until the call ends', async () => {
+  const app = await startWithAccounts({
+    bodyBounds: { totalBytes: 100 * KB, ownerBytes: 100 * KB },
+    maxBodyBytes: 100 * KB,
+  });
+  let answer = (): void => {};
+  let begun = (): void => {};
+  const isBegun = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  await app.serve('demo', 'one', async ({ method }) => {
+    if (method !== 'tools/call') return { tools: [{ name: 'name', inputSchema: { type: 'object' } }] };
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    begun();
+    await answered;
+    return { content: [] };
+  });
+  const params = {
+    protocolVersion: '2025-06-18',
+    capabilities: {},
+    clientInfo: { name: 'spec', version: '1' },
+  };
+  const initialize = { jsonrpc: '2.0', id: 0, method: 'initialize', params };
+  const opened = await app.as(app.user, 'POST', '/mcp/demo', { body: initialize, headers: TYPES });
+  const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: call(60 * KB) });
+  const socket = await begin(app, { ...app.user, ...session }, '/mcp/demo', body.length);
+  socket.write(body);
+  await isBegun;
+  socket.destroy();
+  await once(socket, 'close');
+  for (let time = 0; time < 5; time += 1) assert.is((await rest(app, app.user, call(60 * KB))).status, 429);
+  answer();
+  const small = { ...call(1), name: 'none' };
+  let after = await rest(app, app.user, { ...small, arguments: { text: 'x'.repeat(60 * KB) } });
+  while (after.status === 429)
+    after = await rest(app, app.user, { ...small, arguments: { text: 'x'.repeat(60 * KB) } });
+  assert.is(codeOf(after), 'TOOL_NOT_FOUND');
+  await app.close();
+});
+
+test.run();
