@@ -126,6 +126,7 @@ async function start(
     definitions: catalogue.templates,
     isPublic: config.authEnabled && config.listeners.some(({ host }) => !isLoopback(host)),
     maxBodyBytes: config.requestBodyBytes,
+    bodyBounds: memoryBounds(memoryBytes).requests,
     unreadBounds: memoryBounds(memoryBytes).unreadAnswers,
     log,
     build,
