@@ -64,8 +64,9 @@ test('runs a program on its own node, lists it on the others and says there wher
   await listed;
   const { definition, snapshot } = b.instance('t', 'x');
   const clients = { sessions: 0, ownProcesses: 0, processes: [] };
-  assert.equal(b.server('x'), { definition, snapshot, clients });
-  assert.equal(b.servers(), [{ definition, snapshot, clients }]);
+  const server = { definition, snapshot, clients, warnings: [] };
+  assert.equal(b.server('x'), server);
+  assert.equal(b.servers(), [server]);
   assert.equal(b.template('t').instances, [definition]);
   assert.equal(definition, a.instance('t', 'x').definition);
   assert.equal(

@@ -113,7 +113,7 @@ export const LEGACY_ROWS: readonly Row[] = [
   post('another jsonrpc', 400, -32600, '{"jsonrpc":"1.0","id":1,"method":"tools/list"}'),
   post('a method that is a number', 400, -32600, rpc({ id: 1, method: 1 })),
   post('params that are an array', 400, -32600, rpc({ id: 1, method: 'tools/list', params: [] })),
-  ...[null, 1.5, true, {}, [], 2 ** 60].map((id) =>
+  ...[null, 1.5, true, {}, []].map((id) =>
     post(`the id ${JSON.stringify(id)}`, 400, -32600, rpc({ id, method: 'tools/list' })),
   ),
   post('initialize again', 400, -32600, requestText(1, 'initialize', { protocolVersion: '2025-11-25' })),

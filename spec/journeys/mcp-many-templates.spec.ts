@@ -116,7 +116,7 @@ async function ask(gateway: Gateway, method: string, params: JsonObject = {}) {
     },
     reply,
   );
-  while (!reply.isAnswered) await delay(2);
+  while (!reply.isAnswered || reply.opened?.isEnded === false) await delay(2);
   return parsed(reply.body ?? reply.opened?.events.at(-1)?.data ?? '{}');
 }
 

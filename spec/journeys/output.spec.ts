@@ -124,7 +124,7 @@ async function start(stdio: [Standard, Standard, Standard]): Promise<{ url: stri
   running.push(child);
   const url = `http://127.0.0.1:${port}`;
   const ask = () =>
-    fetch(`${url}/livez`).then(
+    fetch(`${url}/readyz`).then(
       ({ ok }) => ok,
       () => false,
     );
