@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import * as assert from 'uvu/assert';
 import { readAllOf } from '../../../src/http/body/read-direct.ts';
@@ -51,6 +52,14 @@ test('rejects when the client breaks off', async () => {
     () => undefined,
     (thrown: unknown) => thrown,
   );
+  assert.instance(reason, ClientGone);
+});
+
+test('rejects when the client has left before', async () => {
+  const request = new PassThrough();
+  request.destroy();
+  await once(request, 'close');
+  const reason = await readAllOf(request, 100).catch((thrown: unknown) => thrown);
   assert.instance(reason, ClientGone);
 });
 

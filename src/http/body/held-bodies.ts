@@ -24,7 +24,10 @@ export class HeldBody {
     this.#bytes += bytes;
   }
 
-  /** Keeps it counted until the returned function is called, also when the response is over by then. */
+  /**
+   * Keeps it counted until the returned function is called, also when the response is over by then. After its last use it
+   * counts no more.
+   */
   keep(): () => void {
     this.#uses += 1;
     let isKept = true;
@@ -37,7 +40,9 @@ export class HeldBody {
   /** One use of it is over; after the last one its bytes count no more. */
   release(): void {
     this.#uses -= 1;
-    if (this.#uses === 0) this.#budget.giveBack(this.#owner, this.#bytes);
+    if (this.#uses > 0) return;
+    this.#budget.giveBack(this.#owner, this.#bytes);
+    this.#bytes = 0;
   }
 }
 

@@ -31,6 +31,10 @@ function listen(
   resolve: (body: Buffer) => void,
   reject: (reason: unknown) => void,
 ): void {
+  if (request.destroyed) {
+    reject(new ClientGone()); // its `close` may be over already
+    return;
+  }
   // Nearly every body is one chunk; only a second one makes a list.
   let first: Buffer | undefined;
   let others: Buffer[] | undefined;

@@ -1,7 +1,7 @@
 // Reads the body of a route that takes one and leaves what it says in `state.body`. It checks what the headers promise;
 // bytes are read by ../body/read-*.ts and parsed by ../body/parse-*.ts.
 
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/auth.ts';
 import { NOBODY } from '../../domain/account.ts';
 import { rateLimitExceeded } from '../../domain/account-errors.ts';
@@ -11,6 +11,7 @@ import { parseFormBody } from '../body/parse-form.ts';
 import { parseJsonBody } from '../body/parse-json.ts';
 import type { ReadBody } from '../body/read-direct.ts';
 import { chargeUpTo, requestsIn } from '../charge.ts';
+import { ClientGone } from '../client-gone.ts';
 import type { HttpContext, HttpMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
@@ -60,6 +61,7 @@ async function readCounted(
   const { principal = NOBODY } = state;
   const length = Number(request.headers['content-length'] ?? Number.NaN);
   if (length <= HTTP_LIMITS.uncountedBodyBytes) return read(context);
+  requireClient(response); // it may have left while its credentials were looked up
   const body = held.open(principal);
   response.once('close', () => body.release());
   state.heldBody = body;
@@ -67,6 +69,7 @@ async function readCounted(
   try {
     if (length > HTTP_LIMITS.chargedBodyBytes) {
       await chargeUpTo(state, limiter, requestsIn(length));
+      requireClient(response);
       uploaded = held.upload(principal);
     }
     if (!Number.isNaN(length)) {
@@ -86,6 +89,11 @@ async function readCounted(
   } finally {
     uploaded?.();
   }
+}
+
+/** What is counted after its response has closed would never be given back. */
+function requireClient({ closed }: ServerResponse): void {
+  if (closed) throw new ClientGone();
 }
 
 function requireRequestLeft(window: RateLimit | undefined): void {
