@@ -94,6 +94,12 @@ export class Pool<C extends Candidate> {
     return wanted.length > 0 && !wanted.some(isBelowCapacity);
   }
 
+  /** True when `pick(excluding)` may choose this one, other than for its trial, as soon as it has room. */
+  mayBePicked(candidate: C, excluding: ReadonlySet<string> = NOBODY): boolean {
+    if (excluding.has(candidate.id) || this.#byId.get(candidate.id) !== candidate) return false;
+    return !this.#outliers.isEjected(candidate) || !this.#isAnyIn(excluding);
+  }
+
   /** A call goes there, in the same synchronous block; `heard` tells of its first message, `ended`, once, of its end. */
   sent(candidate: C): Sent<C> {
     return this.#outliers.sent(candidate);
@@ -143,10 +149,14 @@ export class Pool<C extends Candidate> {
     if (inside.length > 0) return inside;
     const avoided = eligible.filter((candidate) => !this.#outliers.isEjected(candidate));
     if (avoided.length > 0) return avoided;
-    const isWorthWaiting = this.#candidates.some(
+    return this.#isAnyIn(excluding) ? [] : eligible;
+  }
+
+  /** True while there is one, full or not, that is not ejected: then no call goes to those that are. */
+  #isAnyIn(excluding: ReadonlySet<string>): boolean {
+    return this.#candidates.some(
       (candidate) => !excluding.has(candidate.id) && !this.#outliers.isEjected(candidate),
     );
-    return isWorthWaiting ? [] : eligible;
   }
 
   /** Nearly always nobody is full or excluded: then the list itself is handed on and nothing is allocated. */

@@ -187,6 +187,22 @@ test('calls that wait in line are tried when an ejected instance comes back', as
   assert.equal(await Promise.all(waiting.map(({ end }) => end)), ['a', 'a', 'a']);
 });
 
+test('a call that waits takes no offered place at an ejected instance, where it would not go', async () => {
+  await addAll({ a: breaks, b: silent });
+  for (let time = 0; time < 10; time += 1) stage.call('write', { timeoutMs: 60_000 });
+  const [a, b] = [stage.ref('a'), stage.ref('b')];
+  while (b.inFlight < b.capacity) stage.call('write', { timeoutMs: 60_000 });
+  const yielded: string[] = [];
+  const { line } = stage.fleet.group('t');
+  line.offer({ place: a, yield: () => yielded.push('a') });
+  const call = stage.call('write');
+  line.offer({ place: a, yield: () => yielded.push('a, later') });
+  assert.equal([stage.told('instance.ejected').length, line.length, yielded], [1, 1, []]);
+  line.offer({ place: b, yield: () => yielded.push('b') });
+  assert.equal(yielded, ['b']);
+  call.subscription.unsubscribe();
+});
+
 test('calls that are silent for three seconds have their instance probed, each once', async () => {
   await addAll({ a: silent });
   stage.call('write', { timeoutMs: 25_000 });

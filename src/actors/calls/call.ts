@@ -89,7 +89,7 @@ export class Call implements QueuedCall {
   waitsFor(place: QueuedPlace): boolean {
     const { pinned, group } = this.#order;
     if (pinned !== undefined) return pinned === place;
-    return group.pool.candidates.some((ref) => ref === place && !this.#tried?.has(ref.id));
+    return group.pool.candidates.some((ref) => ref === place && group.pool.mayBePicked(ref, this.#tried));
   }
 
   go(): boolean {
