@@ -42,7 +42,7 @@ test('is refused for what is or holds the database, the key, the state folder or
   const refused = [
     ...['.', '..', '/', home, './shared/..', 'gateway.db', 'gateway.db-wal', './gateway.key', 'state'],
     ...['gateway.yaml', '--root=.', 'type=bind,source=..', '', 'shared/way-out', 'shared/innocent'],
-    ...['shared/same-file', 'shared/way-out/shared/..'],
+    ...['shared/same-file', 'shared/way-out/shared/..', `${'a='.repeat(3_000)}.`],
   ].map((word) => ({ command: 'node', args: [word] }));
   refused.push(inShared('..'), inShared('way-out'), inShared('--root=../gateway.key'));
   for (const instance of refused) {

@@ -109,11 +109,17 @@ function unanswered(ms: number): string {
   return `The paths of the command could not be looked at within ${ms / 1000} s; allow it with "force": true (--force).`;
 }
 
-/** The word, and what stands behind each `=` in it. */
+/** The word, and what stands behind each `=` in it, as far as it is short enough to be a path. */
 function valuesOf(word: string): string[] {
-  const parts = word.split('=');
-  return parts.map((_, index) => parts.slice(index).join('='));
+  const values = word.length <= PATH_CHARACTERS ? [word] : [];
+  const first = Math.max(0, word.length - PATH_CHARACTERS - 1);
+  for (let at = word.indexOf('=', first); at !== -1; at = word.indexOf('=', at + 1))
+    values.push(word.slice(at + 1));
+  return values;
 }
+
+/** No system opens a longer path; it bounds what one word of a command costs. */
+const PATH_CHARACTERS = 4_096;
 
 /** Not normalized: `link/..` is the folder above the target of the link. Some programs know `~` although no shell is there. */
 function pathOf(text: string, folder: string, home: string): string {
