@@ -96,6 +96,7 @@ test('keeps its facts as data and knows all of its errors', () => {
     'MALFORMED_JSON',
     'PAYLOAD_TOO_LARGE',
     'UNSUPPORTED_MEDIA_TYPE',
+    'QUEUE_FULL',
     'AUTHENTICATION_REQUIRED',
     'INVALID_CREDENTIALS',
     'TOKEN_EXPIRED',
