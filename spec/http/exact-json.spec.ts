@@ -141,6 +141,25 @@ const JSON_TEXTS = fc.letrec<{ value: string; list: string; object: string }>((t
     .map((fields) => `{${fields.map(([key, value]) => `${key}: ${value}`).join()}}`),
 })).object;
 
+/** Plain ones, and those in which only one thing would be written otherwise; bodies of every size that is read in its own way. */
+const PLAIN = [
+  '{}',
+  '{"message":"hello","count":1,"list":[1,2.5,-3],"yes":true,"none":null}',
+  '{"2":0,"1":0}',
+  '{"same":1,"same":2}',
+  '{"__proto__":{"a":1}}',
+  '{"a":1.0}',
+  '{"a":1e2}',
+  '{"a":[-0]}',
+  '{"a":"\\u0041\\/"}',
+  '{ "a" : [ 1 , 2 ] }',
+  '{"a":"é€😀","b":""}',
+  ...[300, 500, 4_000, 16_200, 16_384, 70_000].flatMap((length) => [
+    `{"a":"${'x'.repeat(length)}","n":[9007199254740993,{"b":"\\""}]}`,
+    `{"a":"é${'x'.repeat(length)}","n":[9007199254740993,{"b":"\\""}]}`,
+  ]),
+];
+
 /** The message that arrived at the backend. */
 function arrived(text: string): string {
   const [, data = text] = /^data: (.*)$/m.exec(text) ?? [];
@@ -164,6 +183,14 @@ for (const [what, way] of Object.entries(WAYS)) {
       }),
       { numRuns: 40, endOnFailure: true },
     );
+  });
+
+  test(`passes plain arguments of ${what}, small and large, as they are`, async () => {
+    const app = await started;
+    for (const args of PLAIN) {
+      const message = arrived(await way(app, 'stdio-legacy', 'raw', args));
+      assert.ok(message.includes(`"arguments":${args}`), `${args.slice(0, 200)}\n${message.slice(0, 400)}`);
+    }
   });
 
   test(`keeps the numbers of an error for ${what}`, async () => {

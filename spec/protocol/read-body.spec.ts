@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { readBody } from '../../src/protocol/read-body.ts';
@@ -33,6 +34,50 @@ test('refuses what is not JSON', () => {
   for (const body of ['', ' ', '{', '{"a":1}x', "{'a':1}", 'undefined', '\ufeff{}']) {
     assert.is(refusal(body), '400 -32700', body);
   }
+});
+
+test('accepts exactly what JSON.parse accepts', () => {
+  const bodies = fc
+    .tuple(fc.jsonValue({ maxDepth: 3 }), fc.constantFrom(undefined, 1, '\n\t'), fc.boolean())
+    .map(([params, space, isRequest]) =>
+      JSON.stringify(isRequest ? { id: 1, params: { _meta: params, a: params } } : params, undefined, space),
+    );
+  const pieces = fc.constantFrom(
+    '"',
+    '\\',
+    ',',
+    ':',
+    '{',
+    '}',
+    '[',
+    ']',
+    '0',
+    '-',
+    '.',
+    'e',
+    '\n',
+    'u',
+    'null',
+    '',
+  );
+  const changed = fc.tuple(bodies, fc.nat(), pieces, fc.nat(2)).map(([body, at, piece, dropped]) => {
+    const place = at % (body.length + 1);
+    return body.slice(0, place) + piece + body.slice(place + dropped);
+  });
+  fc.assert(
+    fc.property(fc.oneof(bodies, changed), (body) => {
+      // What is no proper text is refused, too.
+      fc.pre(Buffer.from(body).toString() === body && !/\\u(?:0000|d[89a-f])/i.test(body));
+      let isJson = true;
+      try {
+        JSON.parse(body);
+      } catch {
+        isJson = false;
+      }
+      assert.is(refusal(body), isJson ? 'read' : '400 -32700', body);
+    }),
+    { numRuns: 2_000 },
+  );
 });
 
 test('refuses what is not UTF-8 instead of replacing it', () => {

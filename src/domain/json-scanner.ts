@@ -1,6 +1,9 @@
-// Proves that bytes are JSON, and finds where values end, without building them. What is accepted is what JSON.parse would
-// accept, in one pass: strings four bytes at a time, which is the larger part of most answers.
-// The functions take the index where something begins and return the index behind it, or NONE. Source: RFC 8259; ADR 44.
+// Reads JSON in one pass over its bytes: proves that it is JSON, within bounds, and finds where values end, without building
+// them. What is accepted is what JSON.parse would accept; in long texts strings are read four bytes at a time.
+// Most functions take the index where something begins and return the index behind it, or NONE.
+// Source: RFC 8259; ADR 42, 43, 44.
+
+import { type JsonFields, JsonText, parseExact } from './json.ts';
 
 /** There is no such thing at that place. */
 export const NONE = -1;
@@ -14,20 +17,149 @@ const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
-/** Deepest nesting of what is accepted: values are read by recursion. */
-const DEEPEST = 500;
+/** What there is too much of. */
+export type Excess = 'depth' | 'values';
 
-/** Bytes, and the same memory as whole words. */
+/** How much is accepted. */
+export interface Bounds {
+  /** Levels of arrays and objects: they are read by recursion. */
+  readonly levels: number;
+  /** Values, where a key counts as one. */
+  readonly values: number;
+}
+
+/** Bytes that are read, and the same memory as whole words. */
 export interface Scanned {
   readonly bytes: Buffer;
   readonly words: Int32Array;
   /** Where the bytes begin in the memory of the words. */
   readonly offset: number;
+  /** The same text, character by character where the bytes are; empty unless it is short and plain ASCII. */
+  readonly text: string;
+  readonly levels: number;
+  /** How many values more are accepted. */
+  left: number;
+  /** Why NONE was returned, if the JSON is beyond the bounds. */
+  excess: Excess | undefined;
 }
 
-export function scanned(bytes: Buffer): Scanned {
+/** `text` is what the bytes say, where it is at hand. */
+export function scanned(bytes: Buffer, { levels, values }: Bounds, text = ''): Scanned {
   const offset = bytes.byteOffset;
-  return { bytes, words: new Int32Array(bytes.buffer, 0, (offset + bytes.length) >> 2), offset };
+  // Bytewise is faster where strings are short.
+  const words =
+    bytes.length < FEW_BYTES ? NO_WORDS : new Int32Array(bytes.buffer, 0, (offset + bytes.length) >> 2);
+  const isPlainText = text.length === bytes.length;
+  return { bytes, words, offset, text: isPlainText ? text : '', levels, left: values, excess: undefined };
+}
+
+/** Bodies up to this size are made one string, of which their parts are slices. */
+export const SHORT_TEXT = 16_384;
+
+const FEW_BYTES = 512;
+const NO_WORDS = new Int32Array(0);
+
+/**
+ * An object, whose fields are put into `fields`: arrays, objects and numbers that would be written otherwise as text, but the
+ * object named `nested` as fields again. Those of a message, whose `params` are nested, are values; their numbers are exact.
+ */
+export function readFields(
+  source: Scanned,
+  start: number,
+  fields: Record<string, JsonFields[string]>,
+  nested: 'params' | '_meta' = '_meta',
+  depth = 1,
+): number {
+  const { bytes } = source;
+  source.left -= 1;
+  let at = skipSpace(bytes, start + 1);
+  if (bytes[at] === CLOSE_BRACE) return at + 1;
+  for (;;) {
+    const keyEnd = skipKey(source, at);
+    const from = keyEnd === NONE ? NONE : skipColon(bytes, keyEnd);
+    if (from === NONE) return NONE;
+    const key = readString(source, at, keyEnd);
+    if (key === nested && bytes[from] === OPEN_BRACE) {
+      const inner = {};
+      at = readFields(source, from, inner, '_meta', depth + 1);
+      set(fields, key, inner);
+    } else {
+      at = skipValue(source, from, depth);
+      if (at !== NONE) set(fields, key, readValue(source, from, at, nested === '_meta'));
+    }
+    if (at === NONE) return NONE;
+    at = skipSpace(bytes, at);
+    if (bytes[at] !== COMMA) return bytes[at] === CLOSE_BRACE ? at + 1 : NONE;
+    at = skipSpace(bytes, at + 1);
+  }
+}
+
+/** The text between two places. */
+export function textOf({ bytes, text }: Scanned, from: number, to: number): string {
+  return text === '' ? bytes.toString('utf8', from, to) : text.slice(from, to);
+}
+
+/** Where the string ends that begins at `start`: its closing quote, or the end of everything. The bytes must be valid JSON. */
+export function closingQuote(bytes: Buffer, start: number): number {
+  let at = start + 1;
+  for (;;) {
+    // Most strings are short; in a long one the machine looks for the quote.
+    for (const near = at + NEAR_BYTES; at < near; at += 1) {
+      const byte = bytes[at];
+      if (byte === QUOTE || byte === undefined) return Math.min(at, bytes.length);
+      if (byte === BACKSLASH) at += 1;
+    }
+    const quote = bytes.indexOf(QUOTE, at);
+    if (quote === -1) return bytes.length;
+    let escapes = 0;
+    while (quote - escapes > at && bytes[quote - escapes - 1] === BACKSLASH) escapes += 1;
+    if (escapes % 2 === 0) return quote;
+    at = quote + 1;
+  }
+}
+
+const NEAR_BYTES = 64;
+
+/** A value that was skipped. */
+function readValue(source: Scanned, from: number, to: number, isKept: boolean): JsonFields[string] {
+  switch (source.bytes[from]) {
+    case QUOTE:
+      return readString(source, from, to);
+    case TRUE[0]:
+      return true;
+    case FALSE[0]:
+      return false;
+    case NULL[0]:
+      return null;
+    case OPEN_BRACE:
+    case OPEN_BRACKET:
+      return isKept ? keep(source, from, to) : exactValue(source, from, to);
+    default: {
+      const value = Number(textOf(source, from, to));
+      if (String(value) === textOf(source, from, to)) return value;
+      return isKept ? keep(source, from, to) : exactValue(source, from, to);
+    }
+  }
+}
+
+function keep({ bytes, text }: Scanned, from: number, to: number): JsonText {
+  return text === '' ? JsonText.ofBytes(bytes.subarray(from, to)) : JsonText.ofText(text.slice(from, to));
+}
+
+function exactValue(source: Scanned, from: number, to: number): JsonFields[string] {
+  // The parser gives JSON values and JsonTexts, and nothing else.
+  return parseExact(textOf(source, from, to)) as JsonFields[string];
+}
+
+function readString(source: Scanned, from: number, to: number): string {
+  const text = textOf(source, from + 1, to - 1);
+  return text.includes('\\') ? String(JSON.parse(`"${text}"`)) : text;
+}
+
+/** `__proto__` is a key like any other. */
+function set(fields: Record<string, JsonFields[string]>, key: string, value: JsonFields[string]): void {
+  if (key !== '__proto__') fields[key] = value;
+  else Object.defineProperty(fields, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
 /** White space, if there is any. */
@@ -63,13 +195,15 @@ export function skipString({ bytes, words, offset }: Scanned, start: number): nu
 /** A value of any kind, `depth` levels inside others. */
 export function skipValue(source: Scanned, start: number, depth = 0): number {
   const { bytes } = source;
+  source.left -= 1;
+  if (source.left < 0) return exceed(source, 'values');
   switch (bytes[start]) {
     case QUOTE:
       return skipString(source, start);
     case OPEN_BRACE:
-      return depth === DEEPEST ? NONE : skipObject(source, start, depth + 1);
+      return depth === source.levels ? exceed(source, 'depth') : skipObject(source, start, depth + 1);
     case OPEN_BRACKET:
-      return depth === DEEPEST ? NONE : skipArray(source, start, depth + 1);
+      return depth === source.levels ? exceed(source, 'depth') : skipArray(source, start, depth + 1);
     case TRUE[0]:
       return skipWord(bytes, start, TRUE);
     case FALSE[0]:
@@ -79,6 +213,16 @@ export function skipValue(source: Scanned, start: number, depth = 0): number {
     default:
       return skipNumber(bytes, start);
   }
+}
+
+function exceed(source: Scanned, excess: Excess): number {
+  source.excess = excess;
+  return NONE;
+}
+
+function skipKey(source: Scanned, start: number): number {
+  source.left -= 1;
+  return skipString(source, start);
 }
 
 /** The colon behind a key, to where its value begins. */
@@ -92,7 +236,7 @@ function skipObject(source: Scanned, start: number, depth: number): number {
   let at = skipSpace(bytes, start + 1);
   if (bytes[at] === CLOSE_BRACE) return at + 1;
   for (;;) {
-    at = skipString(source, at);
+    at = skipKey(source, at);
     if (at === NONE) return NONE;
     at = skipColon(bytes, at);
     if (at === NONE) return NONE;

@@ -31,16 +31,18 @@ export function canonicalText(value: unknown): string {
 }
 
 /**
- * One JSON value, kept as the UTF-8 bytes it arrived in or as the value it was made from; the other form is made
+ * One JSON value, kept as the UTF-8 bytes or the text it arrived in, or as the value it was made from; another form is made
  * on first use. A result on its way from a backend to a client is never parsed unless somebody asks for its value.
  */
 export class JsonText {
   #bytes: Uint8Array | undefined;
+  readonly #text: string | undefined;
   #value: unknown;
   #parsed: boolean;
 
-  private constructor(bytes: Uint8Array | undefined, value: unknown, parsed: boolean) {
+  private constructor(bytes: Uint8Array | undefined, value: unknown, parsed: boolean, text?: string) {
     this.#bytes = bytes;
+    this.#text = text;
     this.#value = value;
     this.#parsed = parsed;
   }
@@ -50,6 +52,11 @@ export class JsonText {
     return new JsonText(bytes, undefined, false);
   }
 
+  /** Wraps a text that holds exactly one JSON value. */
+  static ofText(text: string): JsonText {
+    return new JsonText(undefined, undefined, false, text);
+  }
+
   /** Wraps a value; `bytes` may be given when they are at hand. */
   static ofValue(value: unknown, bytes?: Uint8Array): JsonText {
     return new JsonText(bytes, value, true);
@@ -57,13 +64,13 @@ export class JsonText {
 
   /** UTF-8 bytes of the JSON text. */
   get bytes(): Uint8Array {
-    this.#bytes ??= Buffer.from(JSON.stringify(this.#value ?? null));
+    this.#bytes ??= Buffer.from(this.#text ?? JSON.stringify(this.#value ?? null));
     return this.#bytes;
   }
 
   /** The JSON text. */
   get text(): string {
-    return asBuffer(this.bytes).toString('utf8');
+    return this.#text ?? asBuffer(this.bytes).toString('utf8');
   }
 
   /** What JSON.stringify writes: the value, and each number as it was written. */

@@ -128,7 +128,7 @@ function readError(error: JsonObject): JsonRpcError {
 
 /** Reads a plain answer with a result; undefined for what it cannot prove to be one, which is not always none. */
 function readAnswer(buffer: Buffer): ResultMessage | undefined {
-  const source = scanned(buffer);
+  const source = scanned(buffer, { levels: DEEPEST_ANSWER, values: buffer.length });
   let at = skipSpace(buffer, 0);
   if (buffer[at] !== OPEN_BRACE) return undefined;
   let version = '';
@@ -163,6 +163,9 @@ function readAnswer(buffer: Buffer): ResultMessage | undefined {
     return undefined;
   return { kind: 'result', id, result: JsonText.ofBytes(result) };
 }
+
+/** Levels of arrays and objects in an answer. */
+const DEEPEST_ANSWER = 500;
 
 /** A key that makes it another kind of message, or may be one of those above, written with escapes. */
 function isOtherKind(key: Buffer): boolean {

@@ -5,6 +5,7 @@ import type { Middleware, ParameterizedContext } from 'koa';
 import type { RateLimit } from '../auth/auth.ts';
 import type { Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/error-codes.ts';
+import type { JsonFields } from '../domain/json.ts';
 import type { HeldBody } from './body/held-bodies.ts';
 import type { CallerCheck } from './caller-check.ts';
 
@@ -30,8 +31,8 @@ export interface RequestState {
   trail?: Trail;
   /** The parsed body; set by middleware/body.ts on routes that take one. */
   body?: unknown;
-  /** The bytes of the body; set by middleware/body.ts. */
-  bodyBytes?: Buffer;
+  /** The fields of the body, as text where they are passed on; set by middleware/body.ts. */
+  bodyFields?: JsonFields;
   /** Template of the path, once a route matched. */
   template?: string | undefined;
   /** Who answered, once an instance did. */

@@ -6,8 +6,7 @@ import type { Auth } from '../auth/auth.ts';
 import type { Principal, Scope } from '../domain/account.ts';
 import type { AllowedCommand } from '../domain/command-policy.ts';
 import type { ErrorCode } from '../domain/error-codes.ts';
-import { isJsonObject, type JsonFields } from '../domain/json.ts';
-import { firstByte, readFields } from '../domain/json-scan.ts';
+import type { JsonFields } from '../domain/json.ts';
 import { validationFailed } from '../domain/request-errors.ts';
 import { anything, compileShape, type Place, type Shape } from '../domain/validation.ts';
 import type { Gateway } from '../gateway.ts';
@@ -93,8 +92,8 @@ export interface RouteInput<P, Q, B> {
   readonly query: Q;
   readonly body: B;
   /**
-   * The body with its arrays, objects and unusual numbers as the text they came in, for what is passed on: ADR 43. On routes
-   * that read it directly; elsewhere empty.
+   * The body with its arrays, objects and unusual numbers as the text they came in, for what is passed on: ADR 43.
+   * Empty for what is no object, and for MCP.
    */
   readonly fields: JsonFields;
   readonly request: RequestFacts;
@@ -116,7 +115,7 @@ export interface RawInput {
   /** Without `?`. */
   readonly query: string;
   readonly body: unknown;
-  readonly bodyBytes?: Buffer | undefined;
+  readonly bodyFields?: JsonFields | undefined;
   readonly request: RequestFacts;
   readonly principal: Principal;
 }
@@ -158,16 +157,12 @@ export function defineRoute<
       if (!paramsShape.accepts(params)) throw pathRefused(params, paramsShape);
     },
     run: (raw, services) => {
-      const { params, body, bodyBytes, request, principal } = raw;
+      const { params, body, bodyFields: fields = {}, request, principal } = raw;
       if (!paramsShape.accepts(params)) throw pathRefused(raw.params, paramsShape);
       const query = readQuery(raw.query);
       if (!queryShape.accepts(query) || !bodyShape.accepts(body)) {
         throw validationFailed([...queryShape.findings(query), ...bodyShape.findings(body)]);
       }
-      const fields =
-        facts.reader === 'direct' && bodyBytes !== undefined && isJsonObject(body)
-          ? readFields(bodyBytes, firstByte(bodyBytes), body)
-          : {};
       return handler({ params, query, body, fields, request, principal }, services);
     },
   };

@@ -1,6 +1,6 @@
 // Reads what little has to be known of JSON that is forwarded as bytes, without parsing it.
 
-import { endOfString, firstByte } from '../domain/json-scan.ts';
+import { closingQuote, skipSpace } from '../domain/json-scanner.ts';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -28,8 +28,8 @@ export function topValue(object: Buffer, key: string): number {
 /** In JSON a quote that follows a backslash is inside a string, and only a key is followed by a colon. */
 function valueBehind(object: Buffer, at: number, after: number): number {
   if (object[at - 1] === BACKSLASH) return -1;
-  const next = firstByte(object, after);
-  return object[next] === COLON ? firstByte(object, next + 1) : -1;
+  const next = skipSpace(object, after);
+  return object[next] === COLON ? skipSpace(object, next + 1) : -1;
 }
 
 /** Reads from the head, in one pass. */
@@ -38,7 +38,7 @@ function findOnTop(object: Buffer, quoted: string): number {
   for (let at = 0; at < object.length; at += 1) {
     const byte = object[at];
     if (byte === QUOTE) {
-      const end = endOfString(object, at);
+      const end = closingQuote(object, at);
       const isMeant = open === 1 && end - at === quoted.length - 1;
       const value = isMeant ? valueBehind(object, at, end + 1) : -1;
       if (value !== -1 && object.toString('latin1', at, end + 1) === quoted) return value;
@@ -54,7 +54,7 @@ function openedIn(bytes: Buffer, from: number): number {
   let open = 0;
   for (let at = from; at < bytes.length; at += 1) {
     const byte = bytes[at];
-    if (byte === QUOTE) at = endOfString(bytes, at);
+    if (byte === QUOTE) at = closingQuote(bytes, at);
     else if (byte === 0x7b || byte === 0x5b) open += 1;
     else if (byte === 0x7d || byte === 0x5d) open -= 1;
   }

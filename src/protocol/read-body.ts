@@ -1,8 +1,17 @@
 // Reads the body of a POST as JSON, within bounds. What the JSON says is not looked at here (classify.ts).
 
 import { isUtf8 } from 'node:buffer';
-import { asBuffer, isJsonObject, parseExact } from '../domain/json.ts';
-import { excessIn, fieldStart, firstByte, itemStarts, readFields } from '../domain/json-scan.ts';
+import { asBuffer, isFields, type JsonFields, parseExact } from '../domain/json.ts';
+import {
+  NONE,
+  readFields,
+  type Scanned,
+  SHORT_TEXT,
+  scanned,
+  skipSpace,
+  skipValue,
+  textOf,
+} from '../domain/json-scanner.ts';
 import { RPC } from '../domain/jsonrpc.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isCleanText } from '../domain/text.ts';
@@ -20,38 +29,71 @@ export const DEEPEST = 128;
 export function readBody(bytes: Uint8Array): unknown {
   const buffer = asBuffer(bytes);
   if (!isUtf8(buffer)) throw parseError('the body is not UTF-8');
-  const excess = excessIn(buffer, DEEPEST);
-  if (excess === 'depth') throw invalidRequest(`the body is nested deeper than ${DEEPEST} levels`);
-  if (excess === 'values') {
+  const text = buffer.length <= SHORT_TEXT ? buffer.toString('utf8') : '';
+  const source = scanned(buffer, BOUNDS, text);
+  const start = skipSpace(buffer, 0);
+  const values: unknown[] = [];
+  const isBatch = buffer[start] === OPEN_BRACKET;
+  const end = isBatch ? readBatch(source, start, values) : readMessage(source, start, 0, values);
+  if (source.excess === 'depth') throw invalidRequest(`the body is nested deeper than ${DEEPEST} levels`);
+  if (source.excess === 'values') {
     throw refused(
       422,
       `Invalid Request: the body has more than ${LIMITS.bodyValues} values`,
       RPC.invalidRequest,
     );
   }
-  const text = buffer.toString('utf8');
-  let value: unknown;
-  try {
-    value = parseExact(text);
-  } catch {
-    throw parseError('the body is not valid JSON'); // what the parser says of it may repeat the body
+  if (end === NONE || skipSpace(buffer, end) !== buffer.length) {
+    throw parseError('the body is not valid JSON'); // nothing of it is repeated
   }
-  if (Array.isArray(value) && value.length > LIMITS.batchMessages) {
+  if (values.length > LIMITS.batchMessages) {
     throw invalidRequest(`a batch has at most ${LIMITS.batchMessages} messages`);
   }
-  if (SUSPICIOUS.test(text) && !isClean(value)) {
+  if (!isCleanBody(buffer, text)) {
     throw invalidRequest('the body holds a NUL character or half of a surrogate pair');
   }
-  const start = firstByte(buffer);
-  if (!Array.isArray(value)) return withTexts(buffer, start, value);
-  return itemStarts(buffer, start).map((at, index) => withTexts(buffer, at, value[index]));
+  return isBatch ? values : values[0];
 }
 
-/** A request with the parameters as text that the gateway does not read: they travel as they came. Source: ADR 43. */
-function withTexts(bytes: Buffer, start: number, message: unknown): unknown {
-  if (!isJsonObject(message) || message.id === undefined || !isJsonObject(message.params)) return message;
-  const at = fieldStart(bytes, start, 'params');
-  return at === undefined ? message : { ...message, params: readFields(bytes, at, message.params) };
+const BOUNDS = { levels: DEEPEST, values: LIMITS.bodyValues };
+const OPEN_BRACE = 0x7b;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const COMMA = 0x2c;
+
+/** An array, whose items are put into `values`. */
+function readBatch(source: Scanned, start: number, values: unknown[]): number {
+  const { bytes } = source;
+  source.left -= 1;
+  let at = skipSpace(bytes, start + 1);
+  if (bytes[at] === CLOSE_BRACKET) return at + 1;
+  for (;;) {
+    at = readMessage(source, at, 1, values);
+    if (at === NONE) return NONE;
+    at = skipSpace(bytes, at);
+    if (bytes[at] !== COMMA) return bytes[at] === CLOSE_BRACKET ? at + 1 : NONE;
+    at = skipSpace(bytes, at + 1);
+  }
+}
+
+/** A message, or whatever stands there. Parameters of requests that the gateway does not read travel as they came: ADR 43. */
+function readMessage(source: Scanned, start: number, depth: number, values: unknown[]): number {
+  const fields: JsonFields = {};
+  const isObject = source.bytes[start] === OPEN_BRACE;
+  const end = isObject
+    ? readFields(source, start, fields, 'params', depth + 1)
+    : skipValue(source, start, depth);
+  if (end === NONE) return NONE;
+  const isRequest = isObject && Object.hasOwn(fields, 'id') && isFields(fields.params);
+  values.push(isRequest ? fields : parseExact(textOf(source, start, end)));
+  return end;
+}
+
+function isCleanBody(bytes: Buffer, shortText: string): boolean {
+  const isEscaped = shortText === '' ? bytes.includes('\\u') : SUSPICIOUS.test(shortText);
+  if (!isEscaped) return true;
+  const text = bytes.toString('utf8');
+  return !SUSPICIOUS.test(text) || isClean(JSON.parse(text));
 }
 
 /** The only ways to write what no backend, log or database should get. */

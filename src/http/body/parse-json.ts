@@ -3,27 +3,42 @@
 import { isUtf8 } from 'node:buffer';
 import type { ValidationItem } from '../../domain/errors.ts';
 import { inspect } from '../../domain/inspect.ts';
-import { type Excess, excessIn } from '../../domain/json-scan.ts';
+import type { JsonFields } from '../../domain/json.ts';
+import {
+  type Excess,
+  readFields,
+  SHORT_TEXT,
+  scanned,
+  skipSpace,
+  skipValue,
+} from '../../domain/json-scanner.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { malformedJson, validationFailed } from '../../domain/request-errors.ts';
 import { NOT_UNICODE } from '../../domain/text.ts';
 
 /**
- * Parses a body. Raises MALFORMED_JSON for broken UTF-8 and broken JSON; VALIDATION_ERROR for an empty body, for NUL
- * characters and lone surrogates anywhere, and for more levels or values than the limits. Source: decisions, "Guard" and "Errors".
+ * Parses a body; the fields of an object are put into `fields`, too, as text where they are passed on (readFields). Raises
+ * MALFORMED_JSON for broken UTF-8 and broken JSON; VALIDATION_ERROR for an empty body, for NUL characters and lone
+ * surrogates anywhere, and for more levels or values than the limits. Source: decisions, "Guard" and "Errors"; ADR 42, 43.
  */
-export function parseJsonBody(bytes: Buffer): unknown {
+export function parseJsonBody(bytes: Buffer, fields: Record<string, JsonFields[string]> = {}): unknown {
   if (bytes.length === 0) throw validationFailed([MISSING_BODY]);
   if (!isUtf8(bytes)) throw malformedJson('it is not UTF-8');
-  const excess = excessIn(bytes, LIMITS.nestingDepth);
-  if (excess !== undefined) throw validationFailed([TOO_MUCH[excess]]);
   const text = bytes.toString('utf8');
+  const source = scanned(bytes, BOUNDS, bytes.length <= SHORT_TEXT ? text : '');
+  const start = skipSpace(bytes, 0);
+  if (bytes[start] === OPEN_BRACE) readFields(source, start, fields);
+  else skipValue(source, start);
+  if (source.excess !== undefined) throw validationFailed([TOO_MUCH[source.excess]]);
   const value = parse(text);
   // Without an escape nothing bad can be in a string: most bodies are not walked.
   const findings = text.includes('\\u') ? inspect(value) : [];
   if (findings.length > 0) throw validationFailed(findings);
   return value;
 }
+
+const BOUNDS = { levels: LIMITS.nestingDepth, values: LIMITS.bodyValues };
+const OPEN_BRACE = 0x7b;
 
 const MISSING_BODY: ValidationItem = { loc: ['body'], msg: 'Field required', type: 'missing' };
 

@@ -5,6 +5,7 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/auth.ts';
 import { NOBODY } from '../../domain/account.ts';
 import { rateLimitExceeded } from '../../domain/account-errors.ts';
+import type { JsonFields } from '../../domain/json.ts';
 import { payloadTooLarge, unsupportedMediaType } from '../../domain/request-errors.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
 import { parseFormBody } from '../body/parse-form.ts';
@@ -39,8 +40,9 @@ export function body(
       // Known before a byte is read: an honest client is told at once.
       if (Number(headers['content-length']) > maxBytes) throw payloadTooLarge(maxBytes);
       const bytes = costs === undefined ? await read(context) : await readCounted(read, context, costs);
-      context.state.body = parse(bytes);
-      context.state.bodyBytes = bytes;
+      const fields = {};
+      context.state.body = parse(bytes, fields);
+      context.state.bodyFields = fields;
     } else {
       context.state.body = parseJson(NO_BYTES);
     }
@@ -115,7 +117,7 @@ const JSON_TYPE = /^application\/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?;?\s*$
 /** Source: the URL standard; a charset is not part of it, but many clients name the only one there is. */
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?;?\s*$/i;
 
-type ParseBody = (bytes: Buffer) => unknown;
+type ParseBody = (bytes: Buffer, fields?: Record<string, JsonFields[string]>) => unknown;
 
 function asItIs(bytes: Buffer): Buffer {
   return bytes;

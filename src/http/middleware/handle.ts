@@ -27,10 +27,10 @@ export function handle(
 function inputOf(context: RouteContext, proxies: Proxies): RawInput {
   const { state, params, querystring: query } = context;
   state.template = params.template;
-  const { body, bodyBytes, principal = NOBODY } = state;
+  const { body, bodyFields, principal = NOBODY } = state;
   state.body = undefined;
-  delete state.bodyBytes;
-  return { params, query, body, bodyBytes, request: new RequestFacts(context, proxies), principal };
+  delete state.bodyFields;
+  return { params, query, body, bodyFields, request: new RequestFacts(context, proxies), principal };
 }
 
 function write(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {

@@ -3,7 +3,7 @@
 // Sources: MCP 2026-07-28 basic/index#resulttype, #error-codes, server/utilities/caching.
 
 import { asBuffer, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
-import { endOfString, firstByte } from '../../domain/json-scan.ts';
+import { closingQuote, skipSpace } from '../../domain/json-scanner.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { META } from '../../domain/mcp.ts';
@@ -24,7 +24,7 @@ export function resultTypeOf(result: JsonText): string | undefined {
   const buffer = asBuffer(result.bytes);
   const start = topValue(buffer, 'resultType');
   if (start === -1) return undefined;
-  return buffer[start] === QUOTE ? buffer.toString('utf8', start + 1, endOfString(buffer, start)) : UNKNOWN;
+  return buffer[start] === QUOTE ? buffer.toString('utf8', start + 1, closingQuote(buffer, start)) : UNKNOWN;
 }
 
 /**
@@ -34,7 +34,7 @@ export function resultTypeOf(result: JsonText): string | undefined {
  */
 export function completed(method: string, result: JsonText, serverInfo: JsonObject): JsonText {
   const buffer = asBuffer(result.bytes);
-  const start = firstByte(buffer);
+  const start = skipSpace(buffer, 0);
   if (buffer[start] !== OPEN_BRACE) return result;
   const lacks = lackIn(result, buffer);
   const fields: JsonObject = { resultType: 'complete' };
@@ -43,7 +43,7 @@ export function completed(method: string, result: JsonText, serverInfo: JsonObje
     if (lacks('cacheScope')) fields.cacheScope = 'private';
   }
   if (lacks('_meta')) fields._meta = { [META.serverInfo]: serverInfo };
-  const rest = firstByte(buffer, start + 1);
+  const rest = skipSpace(buffer, start + 1);
   const head = JSON.stringify(fields).slice(0, -1) + (buffer[rest] === CLOSE_BRACE ? '' : ',');
   return JsonText.ofBytes(Buffer.concat([Buffer.from(head), buffer.subarray(rest)]));
 }
