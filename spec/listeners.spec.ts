@@ -169,7 +169,8 @@ test('cuts what does not end within its patience', async () => {
   await once(socket, 'close');
 });
 
-test('begins a few requests per turn of the event loop, and health checks before those that wait', async () => {
+/** What is begun in which order when this is asked for in one packet, so that it is read together. */
+async function orderOf(paths: readonly string[], otherConnections: number): Promise<(string | undefined)[]> {
   const begun: (string | undefined)[] = [];
   const { urls } = await open([0], {
     serve: ({ url }, response) => {
@@ -177,16 +178,34 @@ test('begins a few requests per turn of the event loop, and health checks before
       response.end();
     },
   });
-  const socket = connect(Number(new URL(String(urls[0])).port), '127.0.0.1');
-  const paths = ['/1', '/2', '/3', '/4', '/5', '/6', '/livez', '/readyz'];
-  // In one packet, so that they are read together.
+  const port = Number(new URL(String(urls[0])).port);
+  for (let count = 0; count < otherConnections; count += 1) {
+    const other = connect(port, '127.0.0.1');
+    cleanups.push(() => other.destroy());
+    other.write('GET /other HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(other, 'data');
+  }
+  begun.length = 0;
+  const socket = connect(port, '127.0.0.1');
   socket.write(paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
   let answers = '';
   for await (const chunk of socket) {
     answers += chunk;
     if (answers.split('200 OK').length > paths.length) break;
   }
-  assert.equal(begun, ['/1', '/2', '/livez', '/readyz', '/3', '/4', '/5', '/6']);
+  return begun;
+}
+
+test('begins 2 requests per turn of the event loop while there are 256 connections, and health checks before those that wait', async () => {
+  const order = await orderOf(['/1', '/2', '/3', '/4', '/5', '/6', '/livez', '/readyz'], 255);
+  assert.equal(order, ['/1', '/2', '/livez', '/readyz', '/3', '/4', '/5', '/6']);
+});
+
+test('begins up to 64 in one turn while there are fewer connections', async () => {
+  const paths = Array.from({ length: 70 }, (_, index) => `/${index}`);
+  const order = await orderOf([...paths, '/livez'], 0);
+  const health = order.indexOf('/livez');
+  assert.ok(health > 2 && health <= 64, String(health));
 });
 
 const CONNECTIONS = 3_000;
