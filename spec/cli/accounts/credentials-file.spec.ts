@@ -55,7 +55,7 @@ test('keeps what another login wrote in the meantime, and ends when that goes on
 
   disturbed(2).keep(url, token, nowMs);
   assert.equal(kept(), [url, 'http://other-1', 'http://other-2']);
-  assert.is(disturbed(4).forget('http://other-1', nowMs), true);
+  assert.is(disturbed(4).forget('http://other-1'), true);
   assert.equal(kept(), [url, 'http://other-2', 'http://other-3', 'http://other-4']);
 
   disturbed(Number.POSITIVE_INFINITY).keep('http://mine', token, nowMs);
@@ -81,14 +81,22 @@ test('forgets what has expired, on reading and on disk', () => {
 test('forgets one or all, and says what there was', () => {
   const file = new CredentialsFile(path);
   for (const each of [url, 'http://b', 'http://c']) file.keep(each, token, nowMs);
-  assert.equal([file.forget('http://b', nowMs), file.forget('http://b', nowMs)], [true, false]);
-  assert.equal([file.forgetAll(nowMs), file.forgetAll(nowMs)], [[url, 'http://c'], []]);
+  assert.equal([file.forget('http://b'), file.forget('http://b')], [true, false]);
+  assert.equal([file.forgetAll(), file.forgetAll()], [[url, 'http://c'], []]);
   assert.not.match(readFileSync(path, 'utf8'), 'planted-token');
 });
 
+test('forgets a token that has expired: it is in the file until then', () => {
+  const file = new CredentialsFile(path);
+  file.keep(url, token, nowMs);
+  assert.is(file.find(url, Date.parse(token.expires_at) + 1), undefined);
+  assert.equal([file.forget(url), file.forget(url)], [true, false]);
+  assert.not.match(readFileSync(path, 'utf8'), new RegExp(token.access_token));
+});
+
 test('writes nothing when there is nothing to forget', () => {
-  new CredentialsFile(path).forget(url, nowMs);
-  new CredentialsFile(path).forgetAll(nowMs);
+  new CredentialsFile(path).forget(url);
+  new CredentialsFile(path).forgetAll();
   assert.is(existsSync(path), false);
 });
 

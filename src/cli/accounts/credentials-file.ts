@@ -39,7 +39,7 @@ export class CredentialsFile {
 
   /** The token that this very URL issued, unless it has expired. */
   find(url: string, nowMs: number = Date.now()): KeptToken | undefined {
-    return tokensIn(this.#read(), nowMs).get(url);
+    return valid(writtenIn(this.#read()), nowMs).get(url);
   }
 
   /** The token that this very URL issued, if it has expired: until the next login it is still in the file. */
@@ -50,21 +50,20 @@ export class CredentialsFile {
 
   /** Keeps a token in place of the one of before; forgets those that have expired. */
   keep(url: string, token: KeptToken, nowMs: number = Date.now()): void {
-    this.#change(nowMs, (tokens) => new Map([...tokens, [url, token]]));
+    this.#change((tokens) => new Map([...valid(tokens, nowMs), [url, token]]));
   }
 
-  /** Forgets the token of a URL. False when there was none. */
-  forget(url: string, nowMs: number = Date.now()): boolean {
+  /** Forgets the token of a URL, also one that has expired. False when there was none. */
+  forget(url: string): boolean {
     const before = this.#change(
-      nowMs,
       (tokens) => tokens.has(url) && new Map([...tokens].filter(([each]) => each !== url)),
     );
     return before.has(url);
   }
 
   /** Forgets everything; tells for which URLs there was a token. */
-  forgetAll(nowMs: number = Date.now()): readonly string[] {
-    const before = this.#change(nowMs, (tokens) => tokens.size > 0 && new Map());
+  forgetAll(): readonly string[] {
+    const before = this.#change((tokens) => tokens.size > 0 && new Map());
     return [...before.keys()];
   }
 
@@ -72,10 +71,10 @@ export class CredentialsFile {
    * Replaces the tokens by what `change` makes of them; false leaves them. Returns those of before. Another command may
    * write at the same instant: what it wrote is looked at again right before it would be lost.
    */
-  #change(nowMs: number, change: (tokens: Tokens) => Tokens | false): Tokens {
+  #change(change: (tokens: Tokens) => Tokens | false): Tokens {
     for (let attempt = 1; ; attempt += 1) {
       const text = this.#read();
-      const before = tokensIn(text, nowMs);
+      const before = writtenIn(text);
       const after = change(before);
       if (after === false || this.#replace(after, () => attempt === ATTEMPTS || this.#read() === text)) {
         return before;
@@ -112,8 +111,8 @@ type Tokens = ReadonlyMap<string, KeptToken>;
 const ATTEMPTS = 5;
 
 /** Those that have not expired. */
-function tokensIn(text: string, nowMs: number): Tokens {
-  return new Map([...writtenIn(text)].filter(([, token]) => !isExpired(token, nowMs)));
+function valid(tokens: Tokens, nowMs: number): Tokens {
+  return new Map([...tokens].filter(([, token]) => !isExpired(token, nowMs)));
 }
 
 /** All that are written. What is no such document holds none: the next login writes it anew. */
