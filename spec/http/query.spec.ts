@@ -63,8 +63,9 @@ test('are refused with NUL characters and encoded surrogates, in any field', () 
 });
 
 test('is closed on every route that reads one: a misspelt field is a mistake and not ignored', () => {
-  const queries = ROUTES.flatMap(({ method, path, request }) =>
-    request.query === undefined
+  // The MCP endpoint is reached by URLs that clients keep: they may say more than the gateway reads.
+  const queries = ROUTES.flatMap(({ method, path, request, speaks }) =>
+    request.query === undefined || speaks === 'json-rpc'
       ? []
       : [[`${method} ${path}`, Reflect.get(request.query, 'additionalProperties')]],
   );

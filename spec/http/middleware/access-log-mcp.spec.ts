@@ -47,7 +47,7 @@ const demo = { method: 'POST', template: 'demo' };
 
 test('has the method and the session of every message, from the one that opens it to the one that ends it', async () => {
   const { line, headers, session } = await open();
-  assert.equal(line, { ...demo, status: 200, rpc_method: 'initialize', session });
+  assert.equal(line, { ...demo, status: 200, rpc_method: 'initialize', session, instance_id: 'one' });
   const called = await lineOf(call(2, 'name'), headers);
   const asked = { ...demo, status: 200, rpc_method: 'tools/call', session };
   assert.equal(called.line, { ...asked, instance_id: 'one' });
