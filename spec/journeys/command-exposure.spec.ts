@@ -72,6 +72,9 @@ test('is accepted with force, which is stored with it', async () => {
   const first = await start();
   const forced = await register(first.urls, { id: 'one', ...leavesMark('first'), force: true });
   assert.is(forced.status, 201);
+  const instance = { id: 'two', command: 'node', args: ['.'] };
+  const beside = { template_name: 'demo', force: true, instance };
+  assert.is((await post(`${first.urls[0]}/gateway/register`, beside)).status, 201, 'beside the instance');
   await exists('first');
   await first.close();
   await rm('first');

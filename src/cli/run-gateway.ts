@@ -6,7 +6,9 @@ import type { Observable } from 'rxjs';
 import { ConfigError } from '../config/config-error.ts';
 import { isLoopback } from '../config/listeners.ts';
 import type { Config } from '../config.ts';
+import { GatewayError } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
+import { reasonOf } from '../domain/failures.ts';
 import { ListenError } from '../listeners.ts';
 import { describeDatabase, StoreOpenError } from '../persistence/open.ts';
 import { RegistryFileError } from '../persistence/registry-file.ts';
@@ -14,7 +16,7 @@ import { VaultError } from '../persistence/vault.ts';
 import { type RunningServer, startServer } from '../server.ts';
 import type { Demo } from './demo.ts';
 import { logEvents } from './event-log.ts';
-import { UsageError } from './failures.ts';
+import { CommandFailure, UsageError } from './failures.ts';
 import { createLog } from './log.ts';
 import { killOwnChildren } from './own-children.ts';
 import { packageVersion } from './package-version.ts';
@@ -103,8 +105,18 @@ async function start(config: Config, { folder, columns }: Terminal, log: Logger)
       const more = error instanceof ListenError && (await isNeighbour(error, config)) ? NEIGHBOUR : '';
       throw new UsageError(error.message + more, { cause: error });
     }
+    if (error instanceof GatewayError && error.code === 'DATABASE_UNAVAILABLE') throw databaseFailed(error);
     throw error;
   }
+}
+
+/** It was opened, and failed before the gateway served anything. */
+function databaseFailed(error: GatewayError): CommandFailure {
+  const reason = reasonOf(error.facts.cause ?? error);
+  const advice = /SQLITE_(?:CORRUPT|NOTADB)/.test(reason)
+    ? ': the file is damaged; restore a backup of it and of the files beside it, or move it away'
+    : '';
+  return new CommandFailure(`the database cannot be used: ${reason}${advice}`, { cause: error });
 }
 
 const NEIGHBOUR = '; another stagedoor answers there';

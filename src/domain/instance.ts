@@ -63,6 +63,8 @@ export const RegisterInput = Type.Object(
   {
     template_name: TemplateId,
     instance: InstanceInput,
+    /** The same as in `instance`. */
+    force: Type.Optional(Type.Boolean()),
     load_balancer: Type.Optional(LoadBalancerSettings),
   },
   { additionalProperties: false },

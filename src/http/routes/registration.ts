@@ -103,9 +103,14 @@ interface Wanted {
 
 function unfold(body: Static<typeof RegisterBody>): Wanted {
   const { template_name: template, load_balancer: loadBalancer = {}, ...rest } = body;
-  return 'instance' in rest
-    ? { template, loadBalancer, instance: rest.instance, isFlat: false }
-    : { template, loadBalancer, instance: rest, isFlat: true };
+  if (!('instance' in rest)) return { template, loadBalancer, instance: rest, isFlat: true };
+  const { instance, force = instance.force } = rest;
+  return {
+    template,
+    loadBalancer,
+    instance: force === undefined ? instance : { ...instance, force },
+    isFlat: false,
+  };
 }
 
 /** Findings point into `instance`; the caller of the flat form has not written one. */
