@@ -57,7 +57,10 @@ async function watch(context: BrowserContext): Promise<WatchedPage> {
   await page.exposeFunction('reportBreach', (breach: string) => complaints.push(breach));
   await page.addInitScript({ content: REPORT_BREACHES });
   page.on('request', (request) => requests.push(request.url()));
-  page.on('requestfailed', (request) => complaints.push(`failed: ${request.url()}`));
+  page.on('requestfailed', (request) => {
+    // A client that has read its answer cancels the rest of the stream: the page did that, nothing failed.
+    if (request.failure()?.errorText !== 'net::ERR_ABORTED') complaints.push(`failed: ${request.url()}`);
+  });
   page.on('pageerror', (error) => complaints.push(`uncaught: ${error.message}`));
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type()))
