@@ -104,7 +104,7 @@ export async function claimNodeOfServer(
   };
 }
 
-/** What the start has to replace; waits for the expiry of a row that nobody changes. */
+/** The row that the start has to replace, after it has not changed until its expiry; undefined when there is none. */
 async function untilFree(
   settings: SettingStore,
   name: string,

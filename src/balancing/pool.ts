@@ -11,7 +11,7 @@ export type Change<C extends Candidate> =
   | { readonly kind: 'down'; readonly id: string };
 
 const NOBODY: ReadonlySet<string> = new Set();
-/** Where nobody says what time it is no candidate is looked at for silence. */
+/** Without a clock no candidate is checked for silence. */
 const NO_OPTIONS: OutlierOptions<object> = {
   now: () => performance.now(),
   alarm: () => () => undefined,
@@ -35,7 +35,7 @@ export class Pool<C extends Candidate> {
   /** The same with a memory of its own: a retry uses up no turn. */
   #retryStrategy: Strategy;
 
-  /** `strategy` makes one. `options`: a clock, and what is told of candidates that do badly. Default: nobody wants to know. */
+  /** `strategy` makes one. `options`: a clock, and listeners for ejections and silence. Default: neither. */
   constructor(
     changes$: Observable<Change<C>>,
     strategy: () => Strategy,

@@ -27,7 +27,7 @@ export function accountsNeedAllTemplates(): GatewayError {
 }
 
 /** While authentication is off: whoever made an account from elsewhere would keep it when it is turned on. */
-/** For somebody on this machine who is refused because of a proxy in between. */
+/** For a caller on this machine whose request is refused because it came through a proxy. */
 export const BEHIND_A_PROXY =
   'What a proxy forwarded counts as from elsewhere: behind one turn authentication on, or ask the gateway directly.';
 

@@ -9,7 +9,7 @@ export function isCleanText(text: string): boolean {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this finds.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 
-/** True for text in which something stands that nobody sees, but that changes what is seen. */
+/** True for text with invisible characters that change how the rest is shown. */
 export function hasUnseen(text: string): boolean {
   return UNSEEN.test(text);
 }

@@ -7,7 +7,7 @@ import type { ByteBounds } from '../domain/byte-budget.ts';
 import { HeldBytes, type Holding, UNCOUNTED_BYTES } from '../domain/held-bytes.ts';
 import type { HttpContext, RouteMiddleware } from './context.ts';
 
-/** Callers that nobody knows. */
+/** The owner of answers to callers that are not authenticated. */
 const UNKNOWN = '';
 
 /** Those of one app. */

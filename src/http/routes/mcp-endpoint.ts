@@ -217,7 +217,7 @@ function messagesPathOf(template: string | undefined): string {
   return template === undefined ? '/mcp' : `/mcp/${template}/messages`;
 }
 
-/** At a path that is for nothing else a message without an id is one for a connection that nobody knows. */
+/** At the messages path a message without a session id belongs to no connection: it is answered as one with an unknown id. */
 function connectionOf(query: unknown, isSse: boolean): string | undefined {
   const { sessionId }: { readonly sessionId?: unknown } = Object(query);
   if (typeof sessionId === 'string') return sessionId;
