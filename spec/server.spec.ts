@@ -1,7 +1,7 @@
 // The composition root with real sockets and in-process backends: what is up when, and in which order it ends.
 
 import { once } from 'node:events';
-import { access, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { access, chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -209,6 +209,27 @@ test('ends the MCP sessions of a caller whose key is changed with its owner, and
   await auth.accounts.changeUser(ada.id, { templates: ['demo'] });
   assert.equal([await ofAda(), await ofEve()], [404, 200]);
 });
+
+test.needs(process.platform !== 'win32', 'files have no modes on Windows')(
+  'warns of a SQLite file that other users can read, until its owner changes that',
+  async () => {
+    const file = join(folder, 'open.db');
+    const env = { ...OPEN, GATEWAY_DATABASE_URL: 'sqlite:///open.db' };
+    const warningsOf = async () => {
+      const server = await start({}, { folder }, env);
+      await server.close();
+      return server.warnings;
+    };
+    assert.equal(await warningsOf(), []);
+    await chmod(file, 0o644);
+    // What was written last is in the journal, which has the mode of the file.
+    assert.equal(await warningsOf(), [
+      `other users can read the database: run "chmod 600 ${file} ${file}-wal"`,
+    ]);
+    await chmod(file, 0o600);
+    assert.equal(await warningsOf(), []);
+  },
+);
 
 test('closes once, however often it is asked', async () => {
   const server = await start();

@@ -14,6 +14,7 @@ import { Gateway } from './gateway.ts';
 import { createApp, createStartingApp } from './http/app.ts';
 import { openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer, type NodeClaim } from './node-claim.ts';
+import { exposureOf } from './persistence/open.ts';
 import { type RegistryContents, readRegistryFile } from './persistence/registry-file.ts';
 import { watchRevision } from './persistence/revision-watch.ts';
 import { openServerAuth } from './server-auth.ts';
@@ -90,14 +91,13 @@ async function start(
     migrations: 'apply',
     onNotice: (line) => log.info(line),
   });
-  const { store } = storage;
+  const { store, file } = storage;
   onUndo(() => store.close());
+  const exposure = file === undefined ? undefined : await exposureOf(file);
   const claim = await claimNode(storage, config.nodeId, log);
   onUndo(async () => claim?.release());
   // One watch for all who listen. In memory nobody else changes anything.
   const news$ = store.kind === 'memory' ? NEVER : watchRevision(store).pipe(share());
-  const listening = logDatabase(news$, log);
-  onUndo(async () => listening.unsubscribe());
   const { auth, welcome, farewell } = await openServerAuth(config, storage, { news$, log, isTerminal });
   onUndo(farewell);
   const catalogue = await readCatalogue(config.templatesFolder);
@@ -143,6 +143,8 @@ async function start(
     return announcements;
   });
   const [announced] = await Promise.all([accountsAreReady, loaded]);
+  // Not before: a start that its database fails serves nobody, and says so itself.
+  const listening = logDatabase(news$, log);
 
   const close = async (): Promise<void> => {
     const drained = gateway.close(); // from here on it is not ready and refuses new calls
@@ -165,6 +167,7 @@ async function start(
     warnings: [
       ...config.warnings,
       ...announced.warnings,
+      ...(exposure === undefined ? [] : [exposure]),
       ...foreignPrograms(gateway),
       ...catalogue.problems.map((problem) => `templates: ${problem}`),
       ...listeners.warnings,

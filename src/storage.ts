@@ -56,7 +56,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
     ...(onNotice === undefined ? {} : { onNotice }),
     ...(keys.length === 0 ? {} : { vault: createVault(keys) }),
   });
-  const stateFolder = config.stateFolder ?? (file === undefined ? userStateFolder(env) : dirname(file));
+  const stateFolder = stateFolderOf(config, folder, env);
   const initialPasswordFile = join(stateFolder, passwordFileName(description));
   return {
     store,
@@ -69,6 +69,17 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
     ],
     signingSecret: async () => local ?? sharedSecret(store),
   };
+}
+
+/** The folder for what belongs to this machine: that of the setting, else of the SQLite file, else of the user. */
+export function stateFolderOf(
+  { stateFolder, databaseUrl }: Pick<Config, 'stateFolder' | 'databaseUrl'>,
+  folder: string,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): string {
+  if (stateFolder !== undefined) return stateFolder;
+  const { file } = describeDatabase(databaseUrl, folder);
+  return file === undefined ? userStateFolder(env) : dirname(file);
 }
 
 /** Databases that share a folder must not share the file: what is in it opens one of them. */

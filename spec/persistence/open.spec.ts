@@ -104,7 +104,7 @@ test('says what is wrong with a file, and what to do', () =>
     for (const [url, words] of [
       ['sqlite:///missing/x.db', 'does not exist: create it first'],
       ['sqlite:///folder', 'is a folder'],
-      ['sqlite:///text', 'it is not a SQLite database'],
+      ['sqlite:///text', 'not a SQLite database: restore a backup'],
     ] as const)
       assert.match(await failureOf(openStore(url, apply(cwd))), words);
   }));

@@ -6,17 +6,17 @@ import type { Observable } from 'rxjs';
 import { ConfigError } from '../config/config-error.ts';
 import { isLoopback } from '../config/listeners.ts';
 import type { Config } from '../config.ts';
-import { GatewayError } from '../domain/errors.ts';
+import { hasCode } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
-import { reasonOf } from '../domain/failures.ts';
 import { ListenError } from '../listeners.ts';
-import { describeDatabase, StoreOpenError } from '../persistence/open.ts';
+import { DamagedFileError, describeDatabase, StoreOpenError } from '../persistence/open.ts';
 import { RegistryFileError } from '../persistence/registry-file.ts';
 import { VaultError } from '../persistence/vault.ts';
 import { type RunningServer, startServer } from '../server.ts';
+import { databaseFailure } from './database/open-database.ts';
 import type { Demo } from './demo.ts';
 import { logEvents } from './event-log.ts';
-import { CommandFailure, UsageError } from './failures.ts';
+import { UsageError } from './failures.ts';
 import { createLog } from './log.ts';
 import { killOwnChildren } from './own-children.ts';
 import { packageVersion } from './package-version.ts';
@@ -29,6 +29,8 @@ export interface RunOptions {
   readonly terminal: Terminal;
   /** Default: standard error, see log.ts. */
   readonly log?: Logger;
+  /** Is called once the gateway serves and has said where. */
+  readonly onReady?: (server: RunningServer) => void;
   /** Where signals come from. Default: the process. */
   readonly stop?: StopOptions;
   /** Ends the process at once, whatever is still going on. Without a code: with process.exitCode. */
@@ -56,6 +58,7 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
   try {
     const server = await start(config, terminal, log);
     announce(server, config, terminal, log);
+    options.onReady?.(server);
     if (isDemo) demo = (await import('./demo.ts')).openDemo(server, terminal);
     try {
       const reason = await playUntilStopped(demo, stop.first);
@@ -101,22 +104,14 @@ async function start(config: Config, { folder, columns }: Terminal, log: Logger)
     const onFacts = (facts$: Observable<GatewayEvent>) => void logEvents(facts$, log);
     return await startServer(config, { log, onFacts, build: packageVersion(), folder, isTerminal });
   } catch (error) {
+    if (error instanceof DamagedFileError || hasCode(error, 'DATABASE_UNAVAILABLE'))
+      throw databaseFailure(error);
     if (error instanceof Error && REFUSALS.some((kind) => error instanceof kind)) {
       const more = error instanceof ListenError && (await isNeighbour(error, config)) ? NEIGHBOUR : '';
       throw new UsageError(error.message + more, { cause: error });
     }
-    if (error instanceof GatewayError && error.code === 'DATABASE_UNAVAILABLE') throw databaseFailed(error);
     throw error;
   }
-}
-
-/** It was opened, and failed before the gateway served anything. */
-function databaseFailed(error: GatewayError): CommandFailure {
-  const reason = reasonOf(error.facts.cause ?? error);
-  const advice = /SQLITE_(?:CORRUPT|NOTADB)/.test(reason)
-    ? ': the file is damaged; restore a backup of it and of the files beside it, or move it away'
-    : '';
-  return new CommandFailure(`the database cannot be used: ${reason}${advice}`, { cause: error });
 }
 
 const NEIGHBOUR = '; another stagedoor answers there';

@@ -24,6 +24,8 @@ export type Trouble =
   | 'away'
   | 'credentials'
   | 'no-database'
+  /** A file whose contents cannot be read. */
+  | 'damaged'
   /** Somebody else was at it: the same again may work. */
   | 'conflict';
 
@@ -79,6 +81,8 @@ export interface Database {
   readonly lock: MigrationLock;
   /** How to make the database itself; absent where only its administrator can. */
   readonly creation?: { readonly via: string; readonly sql: (quotedName: string) => string };
+  /** Reads all there is of a file; throws an error of the driver that is the trouble `damaged`. Absent for servers. */
+  check?(execute: Execute): Promise<void>;
   /** Undefined when the database answered and meant the statement. */
   trouble(error: DriverError): Trouble | undefined;
 }

@@ -2,7 +2,7 @@
 
 import type { ParsedDatabaseUrl } from './database-url.ts';
 import { driverErrorOf } from './driver-error.ts';
-import { StoreOpenError, UrlError } from './store-errors.ts';
+import { DamagedFileError, StoreOpenError, UrlError } from './store-errors.ts';
 
 /** Makes a StoreOpenError of anything thrown on the way to an open store. */
 export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenError {
@@ -34,6 +34,8 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
           ? `${database.label} at ${place} cannot be reached (${reason}): is it running, and is the address right?`
           : `the database ${place} cannot be used (${reason})`,
       );
+    case 'damaged':
+      return new DamagedFileError(place, facts?.code ?? '', thrown);
     case 'conflict':
       return say(`the database ${description.printable} is in use by another process (${reason}): try again`);
     default:
@@ -50,8 +52,6 @@ const REASONS: Readonly<Record<string, string>> = {
   EHOSTUNREACH: 'no route to the host',
   ENETUNREACH: 'no route to the network',
   ECONNRESET: 'connection reset',
-  SQLITE_NOTADB: 'it is not a SQLite database',
-  SQLITE_CORRUPT: 'it is damaged',
   SQLITE_FULL: 'the disk is full',
   SQLITE_READONLY: 'it cannot be written',
 };

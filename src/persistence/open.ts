@@ -8,7 +8,6 @@ import { ownCommand } from '../domain/own-command.ts';
 import type { ConnectOptions, Database } from './database.ts';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { driverErrorOf } from './driver-error.ts';
-import { fileIdentity } from './file-identity.ts';
 import { inTime } from './in-time.ts';
 import { MemoryStore } from './memory-store.ts';
 import type { MigrationStatus } from './migrate.ts';
@@ -19,7 +18,7 @@ import { StoreOpenError } from './store-errors.ts';
 import type { Vault } from './vault.ts';
 
 export { describeDatabase, sqliteFile } from './database-url.ts';
-export { StoreOpenError } from './store-errors.ts';
+export { DamagedFileError, StoreOpenError } from './store-errors.ts';
 
 export interface OpenStoreOptions {
   /** Where the relative path of a SQLite file starts. */
@@ -45,6 +44,8 @@ const MIGRATION_MS = MIGRATION_WAIT_MS + MIGRATION_STATEMENT_MS;
 const ANSWER_MS = 10_000;
 const TRY_AGAIN_MS = 20;
 const CONNECTIONS = 10;
+/** Reading or writing by the group or by others. */
+const OPEN_TO_OTHERS = 0o066;
 
 /** Opens the store that the URL names. Throws StoreOpenError; nothing is left open then. */
 export async function openStore(url: string, options: OpenStoreOptions): Promise<Store> {
@@ -63,12 +64,14 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   }
   const reconnect = isInMemory(parsed) ? undefined : () => connect(parsed, connectOptions(parsed, timeoutMs));
   const { file } = parsed.description;
-  const isInPlace = file === undefined ? undefined : fileIdentity(file);
-  const session = new OrmSession({ database: parsed.database, orm, reconnect, timeoutMs, isInPlace });
+  const session = new OrmSession({ database: parsed.database, orm, reconnect, timeoutMs, file });
   return new OrmStore(parsed.database.kind, session, options.vault, file);
 }
 
-/** Which migrations a database has; creates and changes nothing. Throws StoreOpenError. */
+/**
+ * Which migrations a database has; creates and changes nothing. A file is read in full, so that damage is found wherever it
+ * is. Throws StoreOpenError.
+ */
 export async function migrationStatus(
   url: string,
   { cwd }: { readonly cwd: string },
@@ -78,7 +81,9 @@ export async function migrationStatus(
   const orm = await connected(parsed, connectOptions(parsed, CONNECT_MS), { mayCreate: false });
   try {
     const { readMigrationStatus } = await import('./migrate.ts');
-    return await inTime(readMigrationStatus(parsed.database, orm), ANSWER_MS);
+    const status = await inTime(readMigrationStatus(parsed.database, orm), ANSWER_MS);
+    await parsed.database.check?.((sql) => orm.connection.execute(sql));
+    return status;
   } catch (thrown) {
     throw explain(parsed, thrown);
   } finally {
@@ -160,6 +165,24 @@ export async function makeFile(file: string): Promise<boolean> {
     if (thrown instanceof Error && 'code' in thrown && thrown.code === 'EEXIST') return false;
     throw thrown;
   }
+}
+
+/** The line that warns of a SQLite file open to other users, with the command against it. Windows has no such modes. */
+export async function exposureOf(file: string): Promise<string | undefined> {
+  if (process.platform === 'win32') return undefined;
+  // SQLite makes the journal with the mode of the file, and nothing changes the mode of one that is there.
+  const modes = [file, `${file}-wal`].map(async (path) => {
+    const stats = await stat(path).catch(() => undefined);
+    return stats !== undefined && (stats.mode & OPEN_TO_OTHERS) !== 0 ? [shellWord(path)] : [];
+  });
+  const paths = (await Promise.all(modes)).flat();
+  if (paths.length === 0) return undefined;
+  return `other users can read the database: run "chmod 600 ${paths.join(' ')}"`;
+}
+
+/** As a shell reads it back. */
+function shellWord(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
 
 async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation): Promise<void> {

@@ -8,7 +8,9 @@ import { type Delivered, databaseUnavailable, GatewayError, hasCode } from '../d
 import type { Database } from './database.ts';
 import { driverErrorOf, withoutValues } from './driver-error.ts';
 import type { Tables } from './entities/index.ts';
+import { fileIdentity } from './file-identity.ts';
 import type { Orm } from './orm.ts';
+import { DamagedFileError } from './store-errors.ts';
 import { Turns } from './turns.ts';
 
 /** The one row of the table `revision`. */
@@ -31,8 +33,8 @@ export interface SessionParts {
   readonly reconnect?: (() => Promise<Orm>) | undefined;
   /** Longest time of one operation, waiting for its turn included, in ms. */
   readonly timeoutMs: number;
-  /** Of a database that is a file: whether it is still where it was opened. */
-  readonly isInPlace?: (() => boolean) | undefined;
+  /** Path of a database that is a file. */
+  readonly file?: string | undefined;
 }
 
 export type Work<T> = (em: SqlEntityManager, tables: Tables) => Promise<T>;
@@ -48,6 +50,8 @@ interface Operation {
 
 export class OrmSession {
   readonly #parts: SessionParts;
+  /** Of a file: whether it is still where it was opened. */
+  readonly #isInPlace: (() => boolean) | undefined;
   /** Writers of one process wait here instead of at the row of the revision, where they would hold connections. */
   readonly #writers = new Turns();
   /** SQLite has one connection, and a transaction is the connection's: nobody else may speak meanwhile. */
@@ -62,6 +66,7 @@ export class OrmSession {
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
+    this.#isInPlace = parts.file === undefined ? undefined : fileIdentity(parts.file);
     this.#orm = parts.orm;
     this.#everybody = parts.database.isFile ? this.#writers : undefined;
   }
@@ -205,7 +210,7 @@ export class OrmSession {
     for (;;) {
       try {
         // Before a new connection is opened: SQLite would create a file that is missing.
-        if (this.#parts.isInPlace?.() === false) throw databaseUnavailable(new Error(MOVED));
+        if (this.#isInPlace?.() === false) throw databaseUnavailable(new Error(MOVED));
         const { orm, tables } = this.#orm ?? (await this.#connected());
         return await work(orm.em.fork(), tables, operation);
       } catch (thrown) {
@@ -215,7 +220,13 @@ export class OrmSession {
         if (trouble !== 'conflict') {
           if (this.#parts.database.isFile) this.#dropConnection();
           else this.#hasLostConnection = true;
-          throw databaseUnavailable(withoutValues(thrown, facts), operation.delivered);
+          const cause = withoutValues(thrown, facts);
+          const { file } = this.#parts;
+          const isDamage = trouble === 'damaged' && file !== undefined;
+          throw databaseUnavailable(
+            isDamage ? new DamagedFileError(file, facts?.code ?? '', cause) : cause,
+            operation.delivered,
+          );
         }
         // What met another one was undone by the database.
         operation.delivered = 'no';

@@ -8,6 +8,18 @@ export class StoreOpenError extends Error {
   }
 }
 
+/** A SQLite file whose contents cannot be read, or not in full. The message is the only place that says what to do then. */
+export class DamagedFileError extends StoreOpenError {
+  constructor(file: string, code: string, cause: unknown) {
+    const orForeign = code.startsWith('SQLITE_NOTADB') ? ', or not a SQLite database' : '';
+    super(
+      `the database ${file} is damaged${orForeign}: restore a backup of it and of the files beside it, or move it away`,
+      cause,
+    );
+    this.name = 'DamagedFileError';
+  }
+}
+
 /** An option of a database URL whose value means nothing. The message is a clause, without the value. */
 export class UrlError extends Error {
   constructor(message: string) {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -29,6 +29,20 @@ test('prints the same as JSON', async () => {
   const state = JSON.parse((await run('--json')).out);
   assert.equal([state.is_usable, state.counts.users], [true, 0]);
 });
+
+test.needs(process.platform !== 'win32', 'files have no modes on Windows')(
+  'warns of a file that other users can read, and does not fail',
+  async () => {
+    const file = join(folder, 'gateway.db');
+    assert.not.match((await run()).out, /warning/);
+    chmodSync(file, 0o644);
+    const { code, out } = await run();
+    chmodSync(file, 0o600);
+    assert.is(code, 0);
+    assert.match(out, `other users can read the database: run "chmod 600 ${file}"`);
+    assert.match(out, /^warning +other users/m);
+  },
+);
 
 test('refuses a password on the command line, and does not repeat it', async () => {
   const { code, out, err } = await run('--database', 'mysql://me:planted@127.0.0.1/db');

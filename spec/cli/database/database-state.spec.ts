@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -19,7 +19,7 @@ test.after.each(() => rmSync(folder, { recursive: true, force: true }));
 test('is that of a database that is not there, then of one that is up to date', async () => {
   const database = join(folder, 'a.db');
   const { reason, ...missing } = await state('sqlite:///a.db');
-  const nothing = { migrations: null, counts: null };
+  const nothing = { migrations: null, counts: null, warnings: [] };
   assert.equal(missing, { database, kind: 'sqlite', is_reachable: false, is_usable: false, ...nothing });
   assert.match(String(reason), /^there is no database /);
   assert.equal(readdirSync(folder), [], 'looking makes nothing');
@@ -36,7 +36,24 @@ test('is that of a database that is not there, then of one that is up to date', 
     reason: null,
     migrations: { applied: first.applied, pending: [], unknown: [] },
     counts: { templates: 0, instances: 0, users: 0, api_keys: 0 },
+    warnings: [],
   });
+});
+
+const onPosix = test.needs(process.platform !== 'win32', 'files have no modes on Windows');
+
+onPosix('warns of a file that other users can read', async () => {
+  const database = join(folder, "ada's.db");
+  await migrateDatabase(config(`sqlite:///${database}`), terminal());
+  for (const mode of [0o640, 0o604]) {
+    chmodSync(database, mode);
+    const { is_usable: isUsable, warnings } = await state(`sqlite:///${database}`);
+    const word = `'${folder}/ada'\\''s.db'`;
+    assert.equal(
+      [isUsable, warnings],
+      [true, [`other users can read the database: run "chmod 600 ${word}"`]],
+    );
+  }
 });
 
 test('counts what is there', async () => {

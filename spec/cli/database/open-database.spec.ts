@@ -51,7 +51,10 @@ test('closes when the work fails, and tells a database that went away from a def
   await (await openStore('sqlite:///a.db', { cwd: folder, migrations: 'apply' })).close();
   const work = (error: Error) =>
     withDatabase(config('sqlite:///a.db'), terminal(), () => Promise.reject(error));
-  await fails(work(databaseUnavailable(new Error('gone'))), /\(DATABASE_UNAVAILABLE\)$/);
+  await fails(
+    work(databaseUnavailable(new Error('gone'))),
+    /^The database does not answer: gone \(DATABASE_UNAVAILABLE\)$/,
+  );
   const defect = new Error('a defect on purpose');
   assert.is(await work(defect).catch((reason: unknown) => reason), defect);
   assert.is(databaseFailure(defect), defect);

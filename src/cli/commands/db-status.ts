@@ -21,7 +21,7 @@ export const dbStatus: CommandDefinition = {
 };
 
 function factsOf(state: DatabaseState): readonly (readonly [string, string | number])[] {
-  const { database, kind, is_reachable: isReachable, reason, migrations, counts } = state;
+  const { database, kind, is_reachable: isReachable, reason, migrations, counts, warnings } = state;
   return [
     ['database', database],
     ['kind', kind],
@@ -37,5 +37,6 @@ function factsOf(state: DatabaseState): readonly (readonly [string, string | num
         ]),
     ...(isReachable && reason !== null ? [['usable', `no: ${reason}`] as const] : []),
     ...Object.entries(counts ?? {}).map(([name, count]) => [name.replaceAll('_', ' '), count] as const),
+    ...warnings.map((warning) => ['warning', warning] as const),
   ];
 }

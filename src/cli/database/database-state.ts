@@ -3,7 +3,7 @@
 import type { Config } from '../../config.ts';
 import { ownCommand } from '../../domain/own-command.ts';
 import type { MigrationStatus } from '../../persistence/migrate.ts';
-import { migrationStatus } from '../../persistence/open.ts';
+import { DamagedFileError, exposureOf, migrationStatus, StoreOpenError } from '../../persistence/open.ts';
 import type { Store } from '../../persistence/store.ts';
 import { openStorage } from '../../storage.ts';
 import { CommandFailure } from '../failures.ts';
@@ -24,14 +24,17 @@ export interface DatabaseState {
   readonly migrations: MigrationStatus | null;
   /** Rows; null while the tables are not those of this version. */
   readonly counts: Readonly<Record<'templates' | 'instances' | 'users' | 'api_keys', number>> | null;
+  /** One line each: what is not as it should be and does not prevent a start. */
+  readonly warnings: readonly string[];
 }
 
 /** Looks, and changes nothing. Throws for `memory://` and for what is no URL of a database. */
 export async function databaseState(config: Config, terminal: Terminal): Promise<DatabaseState> {
-  const { kind, printable } = describeStored(config, terminal.folder);
+  const { kind, printable, file } = describeStored(config, terminal.folder);
+  const exposure = file === undefined ? undefined : await exposureOf(file);
   const away = {
     ...{ database: printable, kind, is_reachable: false, is_usable: false, reason: null },
-    ...{ migrations: null, counts: null },
+    ...{ migrations: null, counts: null, warnings: exposure === undefined ? [] : [exposure] },
   };
   const found = await told(() => migrationStatus(config.databaseUrl, { cwd: terminal.folder }));
   if ('reason' in found) return { ...away, reason: found.reason };
@@ -50,17 +53,25 @@ export async function migrateDatabase(
 ): Promise<{ readonly name: string; readonly applied: readonly string[] }> {
   const { folder, env } = terminal;
   const { printable: name } = describeStored(config, folder);
-  const before = await told(() => migrationStatus(config.databaseUrl, { cwd: folder }));
   try {
+    const before = await appliedBefore(config, folder);
     terminal.complain(`migrating ${name}`);
     const { store } = await openStorage(config, { folder, env, migrations: 'apply' });
     await store.close();
     const { applied } = await migrationStatus(config.databaseUrl, { cwd: folder });
-    // Nobody answered before when there was no such database yet.
-    const known = 'value' in before ? before.value.applied : [];
-    return { name, applied: applied.filter((each) => !known.includes(each)) };
+    return { name, applied: applied.filter((each) => !before.includes(each)) };
   } catch (error) {
     throw databaseFailure(error);
+  }
+}
+
+/** Names of migrations; none when there is no such database yet. A file that is damaged must not be changed. */
+async function appliedBefore(config: Config, folder: string): Promise<readonly string[]> {
+  try {
+    return (await migrationStatus(config.databaseUrl, { cwd: folder })).applied;
+  } catch (error) {
+    if (error instanceof StoreOpenError && !(error instanceof DamagedFileError)) return [];
+    throw error;
   }
 }
 

@@ -4,6 +4,7 @@
 import { ConfigError } from '../../config/config-error.ts';
 import type { Config } from '../../config.ts';
 import { asGatewayError } from '../../domain/errors.ts';
+import { reasonOf } from '../../domain/failures.ts';
 import type { DatabaseDescription } from '../../persistence/database-url.ts';
 import { describeDatabase, StoreOpenError } from '../../persistence/open.ts';
 import type { Store } from '../../persistence/store.ts';
@@ -70,7 +71,10 @@ export function databaseFailure(error: unknown): unknown {
   if (error instanceof StoreOpenError || error instanceof ConfigError || error instanceof VaultError) {
     return new CommandFailure(error.message, { cause: error });
   }
-  const { code, message } = asGatewayError(error);
+  const { code, message, facts } = asGatewayError(error);
   if (code === 'INTERNAL_ERROR') return error;
-  return new CommandFailure(`${message.replace(/\.$/, '')} (${code})`, { cause: error });
+  if (facts.cause instanceof StoreOpenError) return databaseFailure(facts.cause);
+  const why =
+    code === 'DATABASE_UNAVAILABLE' && facts.cause !== undefined ? `: ${reasonOf(facts.cause)}` : '';
+  return new CommandFailure(`${message.replace(/\.$/, '')}${why} (${code})`, { cause: error });
 }

@@ -33,11 +33,15 @@ export const sqlite: Database = {
     take: (execute: Execute, waitMs) =>
       tryUntil(performance.now() + waitMs, () => execute('begin immediate')),
   },
+  check: async (execute) => {
+    const [row] = await execute('pragma quick_check(1)');
+    const found = Object.values(row ?? {})[0];
+    if (found !== 'ok') throw Object.assign(new Error(String(found)), { code: 'SQLITE_CORRUPT' });
+  },
   trouble: ({ code, message }) => {
     if (/^SQLITE_(?:BUSY|LOCKED)/.test(code) || message.includes('database is locked')) return 'conflict';
-    return /^SQLITE_(?:CANTOPEN|IOERR|FULL|READONLY|PERM|AUTH|CORRUPT|NOTADB|NOMEM)/.test(code)
-      ? 'away'
-      : undefined;
+    if (/^SQLITE_(?:CORRUPT|NOTADB)/.test(code)) return 'damaged';
+    return /^SQLITE_(?:CANTOPEN|IOERR|FULL|READONLY|PERM|AUTH|NOMEM)/.test(code) ? 'away' : undefined;
   },
 };
 
