@@ -19,8 +19,9 @@ test('shows usage, options and examples of each command', () => {
   for (const command of COMMANDS.filter(({ notYet }) => !notYet)) {
     const text = commandHelp(command);
     assert.match(text, `stagedoor ${command.name}`);
-    for (const { flags, notYet } of command.options) {
-      assert.is(text.includes(`  ${flags} `), !notYet, `${command.name} ${flags}`);
+    for (const { flags, short, notYet } of command.options) {
+      const shown = short === undefined ? flags : `-${short}, ${flags}`;
+      assert.is(text.includes(`  ${shown} `), !notYet, `${command.name} ${flags}`);
     }
     for (const example of command.examples ?? []) assert.match(text, `  npx stagedoor ${example}`);
   }

@@ -1,5 +1,6 @@
 // The sink with a destination that fails on purpose. Real pipes, disks and terminals are spec/journeys/output.spec.ts.
 
+import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { LogSink } from '../../src/cli/log-sink.ts';
 import { suite } from '../helpers/suite.ts';
@@ -68,6 +69,79 @@ test('starts a new line after one of which half was lost', () => {
   sink.write('g\n');
   sink.flushSync();
   assert.equal(writes, ['abc', '\n1 dropped\ng\n']);
+});
+
+test('counts no end of a torn line, and no notice, as a line', () => {
+  const { sink, writes, outcome } = open();
+  outcome.most = 1;
+  outcome.errorAfter = 'EIO';
+  for (const line of ['abc\n', 'def\n']) {
+    sink.write(line);
+    sink.flushSync(); // the second time the end of the torn line is written, and the notice fails
+    outcome.error = undefined;
+  }
+  outcome.most = Number.POSITIVE_INFINITY;
+  delete outcome.errorAfter;
+  sink.write('g\n');
+  sink.flushSync();
+  assert.equal(writes, ['a', '\n', '2 dropped\ng\n']);
+});
+
+test('tells at the end what was dropped, also when no line follows', () => {
+  const { sink, writes, outcome } = open();
+  outcome.error = 'ENOSPC';
+  sink.write('a\n');
+  sink.flushSync();
+  outcome.error = undefined;
+  sink.close();
+  assert.equal(writes, ['1 dropped\n']);
+});
+
+test('a destination that takes nothing and reports no error is busy', () => {
+  const { sink, writes, outcome } = open();
+  outcome.most = 0;
+  sink.write('a\n');
+  sink.flushSync();
+  assert.is(outcome.tries, 1);
+  outcome.most = 10;
+  sink.close();
+  assert.equal(writes, ['', 'a\n']);
+});
+
+test('whatever fails, each line is delivered whole or counted in a notice that was', () => {
+  const trouble = fc.oneof(fc.constantFrom('EAGAIN', 'EIO'), fc.nat({ max: 12 }), fc.constant('all'));
+  const step = fc.record({ lines: fc.nat({ max: 3 }), troubles: fc.array(trouble, { maxLength: 4 }) });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+      let out = '';
+      let troubles: (string | number)[] = [];
+      const write = (bytes: Uint8Array): number => {
+        const next = troubles.shift() ?? 'all';
+        if (next === 'EAGAIN' || next === 'EIO') throw Object.assign(new Error(next), { code: next });
+        const taken = bytes.subarray(0, next === 'all' ? bytes.length : Number(next));
+        out += Buffer.from(taken);
+        return taken.length;
+      };
+      const sink = new LogSink({ write, notice: (dropped) => `<${dropped}>\n` });
+      let lines = 0;
+      for (const { lines: more, troubles: met } of steps) {
+        for (const last = lines + more; lines < last; ) {
+          lines += 1;
+          sink.write(`[${lines}]\n`);
+        }
+        troubles = [...met];
+        sink.flushSync();
+      }
+      troubles = [];
+      sink.close();
+      const delivered = out.match(/^\[\d+\]$/gm) ?? [];
+      const counted = [...out.matchAll(/^<(\d+)>$/gm)].reduce((sum, [, count]) => sum + Number(count), 0);
+      assert.is(new Set(delivered).size, delivered.length);
+      assert.is(delivered.length + counted, lines, JSON.stringify(out));
+      assert.ok(out === '' || out.endsWith('\n'));
+    }),
+    { numRuns: 2_000 },
+  );
 });
 
 test('does not wait for ever at the end', () => {

@@ -1,12 +1,12 @@
-// What cannot start says so in one line on standard error and ends with exit code 2; with 1 when the database fails.
+// What cannot start says so in one line on standard error and ends with exit code 2.
 
 import { once } from 'node:events';
-import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { AS_IT_COMES, Program, runProgram } from '../helpers/program.ts';
+import { Program, runProgram } from '../helpers/program.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('journey: bad start', { timeoutMs: 30_000 });
@@ -43,7 +43,6 @@ const refusals: readonly (readonly [string, readonly string[], Record<string, st
     /^--port: expected a port from 0 to 65535; found "70000"$/,
   ],
   ['--sync', ['--sync'], {}, /^--sync is not built yet$/],
-  ['--background', ['--background'], {}, /^--background is not built yet$/],
   [
     'a signing secret that is too short',
     [],
@@ -92,27 +91,6 @@ for (const [what, words, env, message] of refusals) {
     await refuses(words, env, message);
   });
 }
-
-test('says in one line that the database is damaged', async () => {
-  const home = await mkdtemp(join(folder, 'damaged-'));
-  const options = { folder: home, env: { ...AS_IT_COMES, GATEWAY_AUTH_ENABLED: 'true' } };
-  const program = new Program(['gateway', 'start', '--port', '0'], options);
-  cleanups.push(() => program.remove());
-  await program.url();
-  program.signal('SIGTERM');
-  await program.end();
-  const file = await open(join(home, 'gateway.db'), 'r+');
-  await file.write(Buffer.alloc(20 * 4096, 0xa5), 0, 20 * 4096, 2 * 4096);
-  await file.close();
-  const { code, err } = await runProgram(['gateway', 'start', '--port', '0'], options);
-  assert.is(code, 1);
-  const said = err.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
-  assert.equal(said.length, 1, err);
-  assert.match(
-    said[0] ?? '',
-    /^stagedoor: the database .*SQLITE_CORRUPT.*: the file is damaged; restore a backup/,
-  );
-});
 
 test('refuses a port that is taken and says how to choose another', async () => {
   const port = await take(0);

@@ -39,7 +39,7 @@ export function readCommandLine(
 }
 
 function readOptions(command: CommandDefinition, typed: readonly string[]): CommandLine {
-  const words = withPlainSwitches(command, typed);
+  const words = withPlainSwitches(command, withLongNames(command, typed));
   const { known, unknown } = sortOptions(command, words);
   if (known.some(isHelp)) return { kind: 'help', command };
   if (known.some(isVersion)) return { kind: 'version' };
@@ -60,6 +60,15 @@ function readOptions(command: CommandDefinition, typed: readonly string[]): Comm
   for (const definition of command.options) checkUse(definition, known, options);
   const positionals = parsed.args.map((word) => String(unprotect(word)));
   return { kind: 'run', command, input: new CommandInput(positionals, options) };
+}
+
+/** Options by their long names. */
+function withLongNames({ options }: CommandDefinition, words: readonly string[]): readonly string[] {
+  const end = words.indexOf('--');
+  return words.map((word, index) => {
+    const option = options.find(({ short }) => short !== undefined && word === `-${short}`);
+    return option === undefined || (end !== -1 && index > end) ? word : option.flags.replace(/ .*$/, '');
+  });
 }
 
 /** A switch that was given a value: `--auth=false` is `--no-auth`, `--json=true` is `--json`. */

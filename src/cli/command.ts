@@ -8,6 +8,8 @@ import type { Terminal } from './terminal.ts';
 export interface OptionDefinition {
   /** As cac writes it: `--port <number>` takes a value, `--json` is a switch, `--no-auth` turns `auth` off. */
   readonly flags: string;
+  /** One letter that stands for it: `-f`. */
+  readonly short?: string;
   /** For help; names the default. */
   readonly description: string;
   /** May be given several times. Default: giving it twice is a usage error. */

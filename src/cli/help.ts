@@ -24,7 +24,10 @@ export function overview(commands: readonly CommandDefinition[], group?: string)
 /** Help for one command. */
 export function commandHelp(command: CommandDefinition): string {
   const shown = command.options.filter(({ notYet }) => !notYet);
-  const rows = shown.map(({ flags, description }) => [flags, description] as const);
+  const rows = shown.map(
+    ({ flags, short, description }) =>
+      [short === undefined ? flags : `-${short}, ${flags}`, description] as const,
+  );
   const examples = (command.examples ?? []).map((example) => ownCommand(example));
   return [
     `${command.summary}.`,

@@ -22,17 +22,27 @@ export interface LogSinkOptions {
   readonly notice: (dropped: number) => string;
 }
 
+/** Bytes that are being written: lines, and before them what the sink has to say itself. */
+interface Batch {
+  readonly bytes: Uint8Array;
+  /** How many of the bytes are the sink's own: the end of a torn line, and the notice. */
+  readonly ownBytes: number;
+  /** How many dropped lines the notice tells. */
+  readonly told: number;
+  /** How many bytes are written. */
+  at: number;
+}
+
+const NOTHING: Batch = { bytes: new Uint8Array(), ownBytes: 0, told: 0, at: 0 };
+
 /** A destination for pino. Has a timer only while lines wait, and that one keeps no process alive. */
 export class LogSink {
   readonly #write: (bytes: Uint8Array) => number;
   readonly #notice: (dropped: number) => string;
-  /** Lines that nobody tried to write yet. */
+  /** Lines that were not tried yet. */
   #collected = '';
-  /** What is left of the bytes that were tried last. */
-  #unsent: Uint8Array = new Uint8Array();
+  #batch = NOTHING;
   #dropped = 0;
-  /** How many dropped lines the notice tells that is at the front of `#unsent`. */
-  #announced = 0;
   /** The reader has read half a line, and the other half is lost. */
   #isTorn = false;
   #timer: NodeJS.Timeout | undefined;
@@ -44,10 +54,10 @@ export class LogSink {
 
   /** Takes one line, with its line end. */
   write(line: string): void {
-    if (this.#collected.length + this.#unsent.length >= LONGEST_BACKLOG) this.#dropped += 1;
+    if (this.#collected.length + this.#unsent >= LONGEST_BACKLOG) this.#dropped += 1;
     else this.#collected += line;
     // While bytes are unsent only the timer tries again: trying at every line would cost what collecting saves.
-    if (this.#unsent.length === 0 && this.#collected.length >= COLLECTED_CHARACTERS) this.flushSync();
+    if (this.#unsent === 0 && this.#collected.length >= COLLECTED_CHARACTERS) this.flushSync();
     else this.#timer ??= this.#later();
   }
 
@@ -55,15 +65,18 @@ export class LogSink {
   flushSync(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    while (this.#unsent.length > 0 || this.#encode()) {
+    while (this.#unsent > 0 || this.#encode()) {
       try {
-        const written = this.#write(this.#unsent);
-        this.#isTorn = this.#unsent[written - 1] !== LINE_END;
-        this.#unsent = this.#unsent.subarray(written);
-        this.#announced = 0;
+        const { bytes, at } = this.#batch;
+        const written = this.#write(bytes.subarray(at));
+        this.#batch.at += written;
+        if (written === 0) {
+          this.#timer = this.#later();
+          return;
+        }
       } catch (error) {
-        // A reader that is behind is tried again. Whatever else it is (no space, a closed terminal), there is nobody
-        // left to tell, and the next lines find out by themselves when it is over.
+        // A reader that is behind is tried again. Any other failure (no space, a closed terminal) can be reported nowhere;
+        // the next lines find out when it is over.
         if (isBusy(error)) this.#timer = this.#later();
         else this.#drop();
         return;
@@ -75,31 +88,41 @@ export class LogSink {
   close(): void {
     this.flushSync();
     const pause = new Int32Array(new SharedArrayBuffer(4));
-    for (let waitedMs = 0; this.#unsent.length > 0 && waitedMs < LAST_WAIT_MS; waitedMs += LAST_PAUSE_MS) {
+    for (let waitedMs = 0; this.#unsent > 0 && waitedMs < LAST_WAIT_MS; waitedMs += LAST_PAUSE_MS) {
       Atomics.wait(pause, 0, 0, LAST_PAUSE_MS);
       this.flushSync();
     }
     clearTimeout(this.#timer);
   }
 
-  /** Makes bytes of all that was collected; false when there is nothing. */
+  get #unsent(): number {
+    return this.#batch.bytes.length - this.#batch.at;
+  }
+
+  /** Makes a batch of all that was collected, after the end of a torn line and the notice, if they are due; false for none. */
   #encode(): boolean {
-    if (this.#collected === '') return false;
-    const start = this.#isTorn ? '\n' : '';
-    const notice = this.#dropped > 0 ? this.#notice(this.#dropped) : '';
-    this.#unsent = Buffer.from(start + notice + this.#collected);
+    const told = this.#dropped;
+    const own = (this.#isTorn ? '\n' : '') + (told > 0 ? this.#notice(told) : '');
+    const bytes = Buffer.from(own + this.#collected);
+    if (bytes.length === 0) return false;
+    this.#batch = { bytes, ownBytes: Buffer.byteLength(own), told, at: 0 };
     this.#collected = '';
-    this.#announced = this.#dropped;
     this.#dropped = 0;
+    this.#isTorn = false;
     return true;
   }
 
+  /** Gives the rest of the batch up: its lines that were not written to their end are lost, and so is an unfinished notice. */
   #drop(): void {
-    const lines = this.#unsent.reduce((count, byte) => count + (byte === LINE_END ? 1 : 0), 0);
-    // The notice is a line of ours, and what it told is still to be told.
-    this.#dropped += lines + (this.#announced > 0 ? this.#announced - 1 : 0);
-    this.#announced = 0;
-    this.#unsent = this.#unsent.subarray(this.#unsent.length);
+    const { bytes, ownBytes, told, at } = this.#batch;
+    // A line of which only the end is missing gets it by the repair.
+    const kept = at > 0 && bytes[at] === LINE_END ? at + 1 : at;
+    const lost = bytes.subarray(Math.max(kept, ownBytes));
+    this.#dropped += lost.reduce((count, byte) => count + (byte === LINE_END ? 1 : 0), 0);
+    if (kept < ownBytes) this.#dropped += told;
+    // Also when nothing was written of a batch that was to repair a torn line.
+    this.#isTorn = at === 0 ? bytes[0] === LINE_END : bytes[at - 1] !== LINE_END;
+    this.#batch = NOTHING;
   }
 
   #later(): NodeJS.Timeout {

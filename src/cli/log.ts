@@ -6,15 +6,22 @@ import { pino } from 'pino';
 import { withoutUnseen } from '../domain/text.ts';
 import { LogSink } from './log-sink.ts';
 
-/** Makes the log at a level of pino. It never fails and never waits: lines that nobody takes are dropped. */
-export function createLog(level: string, isForPeople = process.stderr.isTTY === true): Logger {
+/**
+ * Makes the log at a level of pino. It never fails and never waits: lines that nobody takes are dropped. `write`: see
+ * LogSinkOptions.
+ */
+export function createLog(
+  level: string,
+  isForPeople = process.stderr.isTTY === true,
+  write?: (bytes: Uint8Array) => number,
+): Logger {
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime };
   // A terminal is written to at once and through its stream, which knows its encoding; its errors end in terminal.ts.
   if (isForPeople) {
     return pino(options, { write: (line: string) => void process.stderr.write(`${humanLine(line)}\n`) });
   }
   // Asking for `process.stderr`, as above, has made a pipe one that says "no room" instead of blocking its writer.
-  const sink = new LogSink({ notice: droppedLine });
+  const sink = new LogSink({ notice: droppedLine, ...(write === undefined ? {} : { write }) });
   process.once('exit', () => sink.close());
   return pino(options, sink);
 }

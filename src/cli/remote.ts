@@ -49,11 +49,12 @@ export async function findGateway(
   written: string | undefined,
   env: Environment,
   fetcher: typeof fetch = fetch,
+  urls: readonly string[] = DEFAULT_URLS,
 ): Promise<Remote> {
-  const remote = namedGateway(written, env, fetcher) ?? (await seekGateway(env, fetcher));
+  const remote = namedGateway(written, env, fetcher) ?? (await seekGateway(env, fetcher, urls));
   if (remote !== undefined) return remote;
   throw new CommandFailure(
-    `no gateway answers at ${DEFAULT_URLS.join(' or ')}; ` +
+    `no gateway answers at ${urls.join(' or ')}; ` +
       `start one with "${ownCommand('gateway start')}" or name it with --url`,
   );
 }
@@ -76,12 +77,13 @@ export function gatewayUrls(written: string | undefined, env: Environment): read
   return named === undefined ? DEFAULT_URLS : [checkedUrl(named, written === undefined)];
 }
 
-/** The first default address at which a gateway answers. Nothing is told to who does not answer like one. */
+/** The first of these addresses at which a gateway answers. Nothing is told to who does not answer like one. */
 export async function seekGateway(
   env: Environment,
   fetcher: typeof fetch = fetch,
+  urls: readonly string[] = DEFAULT_URLS,
 ): Promise<Remote | undefined> {
-  for (const url of DEFAULT_URLS) {
+  for (const url of urls) {
     if (await answersAsGateway(url, LOOK_MS, fetcher)) {
       return remoteAt(url, requestCredentials(url, env), fetcher);
     }

@@ -3,6 +3,7 @@
 
 import type { Role, Scope } from '../../domain/account.ts';
 import type { Fields } from '../answers.ts';
+import { usualUrls } from '../background/daemon-files.ts';
 import type { OptionDefinition } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import { DATABASE_OPTIONS } from '../database/database-options.ts';
@@ -106,7 +107,7 @@ async function openDesk(
     throw new UsageError('--url is a gateway, --local and --database are a database: keep one');
   }
   if (!isLocal && !(prefersDatabase && url === undefined)) {
-    const remote = namedGateway(url, terminal.env) ?? (await seek(terminal.env));
+    const remote = namedGateway(url, terminal.env) ?? (await seek(terminal.env, fetch, usualUrls(terminal)));
     if (remote !== undefined) {
       terminal.complain(`at the gateway ${remote.url}`);
       return remoteDesk(remote);

@@ -17,6 +17,7 @@ import { later } from './later.ts';
 import { list } from './list.ts';
 import { login } from './login.ts';
 import { logout } from './logout.ts';
+import { logs } from './logs.ts';
 import { register } from './register.ts';
 import { restart } from './restart.ts';
 import { resume } from './resume.ts';
@@ -24,11 +25,14 @@ import { revoke } from './revoke.ts';
 import { setPassword } from './set-password.ts';
 import { start } from './start.ts';
 import { status } from './status.ts';
+import { stop } from './stop.ts';
 import { users } from './users.ts';
 
 /** Every command there is or will be. */
 export const COMMANDS: readonly CommandDefinition[] = [
   start,
+  stop,
+  logs,
   register,
   deregister,
   drain,

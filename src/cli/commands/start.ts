@@ -1,8 +1,9 @@
-// `stagedoor gateway start`: runs a gateway in the foreground until it is told to stop.
-// Only the options are here; running is run-gateway.ts, which loads everything that is heavy.
+// `stagedoor gateway start`: runs a gateway until it is told to stop, in the foreground or as a daemon.
+// Only the options are here; running is run-gateway.ts, which loads everything that is heavy, and background/.
 
 import { SETTINGS } from '../../config/settings.ts';
 import type { Config, ConfigRow } from '../../config.ts';
+import { DAEMON_MARK } from '../background/daemon-files.ts';
 import type { CommandDefinition } from '../command.ts';
 import { letGoOfCompiledCode } from '../compiled-code.ts';
 import { UsageError } from '../failures.ts';
@@ -21,12 +22,17 @@ export const start: CommandDefinition = {
     },
     ...SETTING_OPTIONS,
     { flags: '--sync', description: 'Sync with existing deployments', notYet: true },
-    { flags: '--background', description: 'Run detached', notYet: true },
+    {
+      flags: '--background',
+      description:
+        'Run detached from the terminal; returns when the gateway is ready. See "gateway stop" and "gateway logs"',
+    },
   ],
   examples: [
     'gateway start --demo',
     'gateway start --port 9000 --registry servers.json',
     'gateway start --config gateway.yaml --log-level warn',
+    'gateway start --background',
     'gateway start --database sqlite:///data/gateway.db',
     'gateway start --host 127.0.0.1 --no-auth',
   ],
@@ -34,6 +40,18 @@ export const start: CommandDefinition = {
     const isDemo = input.switch('demo') === true;
     // The demo runs programs for whoever can call it, so it stays on this machine unless --host says otherwise.
     const config = readSettings(input, terminal, isDemo ? { host: '127.0.0.1' } : {});
+    if (isDemo && input.switch('background')) {
+      throw new UsageError('--demo shows what it does, so it takes no --background: leave one of them out');
+    }
+    if (input.switch('background')) {
+      const { startDaemon } = await import('../background/start-daemon.ts');
+      const words = process.argv.slice(2).filter((word) => !/^--background(=|$)/.test(word));
+      return startDaemon(config, words, terminal);
+    }
+    if (terminal.env[DAEMON_MARK] !== undefined) {
+      const { runDaemon } = await import('../background/run-daemon.ts');
+      return runDaemon(config, terminal);
+    }
     const { runGateway } = await import('../run-gateway.ts');
     // Before the database's library is loaded, so that its code takes the place of what is let go.
     letGoOfCompiledCode();

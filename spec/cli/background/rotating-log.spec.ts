@@ -1,0 +1,46 @@
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { rotatingLog } from '../../../src/cli/background/rotating-log.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('rotating log');
+const folder = mkdtempSync(join(tmpdir(), 'stagedoor-log-'));
+test.after(() => rmSync(folder, { recursive: true }));
+
+/** Writes numbered lines of ten bytes into a log that may have so many bytes; gives its path. */
+function logged(name: string, lines: number, largestBytes: number): string {
+  const path = join(folder, name);
+  const descriptor = openSync(path, 'a');
+  const write = rotatingLog(path, { descriptor, largestBytes });
+  for (let line = 1; line <= lines; line += 1) write(Buffer.from(`line ${String(line).padStart(4, '0')}\n`));
+  closeSync(descriptor);
+  return path;
+}
+
+test('sets the file aside before it becomes too large, and loses no line', () => {
+  const path = logged('a', 25, 100);
+  const texts = [`${path}.2`, `${path}.1`, path].map((file) => readFileSync(file, 'utf8'));
+  assert.equal(
+    texts.map((text) => text.length),
+    [100, 100, 50],
+  );
+  const lines = texts.join('').trim().split('\n');
+  assert.equal([lines[0], lines[24]], ['line 0001', 'line 0025']);
+});
+
+test('keeps five old files', () => {
+  const path = logged('b', 100, 100);
+  assert.match(readFileSync(`${path}.5`, 'utf8'), 'line 0041');
+  assert.is(existsSync(`${path}.6`), false);
+});
+
+test('goes on with a file that is there, also when a line alone is too large', () => {
+  logged('c', 9, 100);
+  const path = logged('c', 2, 100);
+  assert.is(readFileSync(path, 'utf8'), 'line 0002\n');
+  assert.is(readFileSync(logged('d', 2, 5), 'utf8'), 'line 0002\n');
+});
+
+test.run();

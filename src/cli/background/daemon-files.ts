@@ -1,0 +1,109 @@
+// The files of a gateway that runs in the background, all in its state folder: who it is, what it logs, and a lock that
+// says whether it lives. Starting one is start-daemon.ts, being one is run-daemon.ts.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isLoopback } from '../../config/listeners.ts';
+import type { Config } from '../../config.ts';
+import type { OptionDefinition } from '../command.ts';
+import { writePrivateFile } from '../private-file.ts';
+import { DEFAULT_URLS } from '../remote.ts';
+import { SETTING_OPTIONS } from '../setting-options.ts';
+import type { Terminal } from '../terminal.ts';
+
+/** Paths of the files of one daemon. */
+export interface DaemonFiles {
+  /** The state folder. */
+  readonly folder: string;
+  /** A process id in the first line, as such files have; see `Daemon` for the others. */
+  readonly pid: string;
+  readonly log: string;
+  /** Locked for as long as the daemon lives, however it ends. */
+  readonly lock: string;
+}
+
+/** A gateway that runs in the background. */
+export interface Daemon {
+  readonly pid: number;
+  /** Where this machine reaches it. */
+  readonly url: string;
+  /** The words of its command line, for a restart. */
+  readonly words: readonly string[];
+  /** The folder in which it was started. */
+  readonly folder: string;
+  /** How long its calls in flight may take when it is stopped, in ms. */
+  readonly graceMs: number;
+}
+
+/** What the daemon tells the process that started it. */
+export type DaemonMessage =
+  | { readonly kind: 'print'; readonly text: string }
+  | { readonly kind: 'complain'; readonly text: string }
+  | { readonly kind: 'ready'; readonly url: string }
+  | { readonly kind: 'failed'; readonly text: string; readonly isUsage: boolean };
+
+/** Set for the detached process: the width of the terminal that it was started from, empty when that is none. */
+export const DAEMON_MARK = 'STAGEDOOR_BACKGROUND';
+
+/** The options that say which gateway is meant: they choose the state folder. */
+export const DAEMON_OPTIONS: readonly OptionDefinition[] = SETTING_OPTIONS.filter(({ flags }) =>
+  /^--(config|database|state-dir) /.test(flags),
+);
+
+/** The files of the daemon that these settings describe. */
+export async function daemonFiles(
+  config: Config,
+  { folder, env }: Pick<Terminal, 'folder' | 'env'>,
+): Promise<DaemonFiles> {
+  const { stateFolderOf } = await import('../../storage.ts');
+  return filesIn(stateFolderOf(config, folder, env));
+}
+
+/** The files of a daemon whose state folder this is. */
+export function filesIn(folder: string): DaemonFiles {
+  return {
+    folder,
+    pid: join(folder, 'gateway.pid'),
+    log: join(folder, 'gateway.log'),
+    lock: join(folder, 'gateway.lock'),
+  };
+}
+
+/**
+ * The daemon that runs there now. Undefined when none does: a file that a killed one left behind names none, because its
+ * lock is free, whichever process has its number today.
+ */
+export async function runningDaemon(files: DaemonFiles): Promise<Daemon | undefined> {
+  const daemon = readDaemon(files);
+  if (daemon === undefined) return undefined;
+  const { lockFile } = await import('../../persistence/file-lock.ts');
+  const lock = await lockFile(files.lock);
+  await lock?.release();
+  return lock === undefined ? daemon : undefined;
+}
+
+/** Where a gateway is that no option names: the one that was started in the background in this folder, then the defaults. */
+export function usualUrls({ folder }: Pick<Terminal, 'folder'>): readonly string[] {
+  const url = URL.parse(readDaemon(filesIn(folder))?.url ?? '');
+  // Credentials are sent there, and a folder may come from anywhere: what it names has to be on this machine.
+  const isHere = url !== null && isLoopback(url.hostname.replace(/^\[(.*)\]$/, '$1'));
+  return isHere && !DEFAULT_URLS.some((known) => known === url.origin)
+    ? [url.origin, ...DEFAULT_URLS]
+    : DEFAULT_URLS;
+}
+
+/** What the file says, whether or not the daemon still runs; undefined without a readable one. */
+export function readDaemon({ pid: path }: DaemonFiles): Daemon | undefined {
+  try {
+    const [pid = '', url = '', start = ''] = readFileSync(path, 'utf8').split('\n');
+    const facts: Pick<Daemon, 'words' | 'folder' | 'graceMs'> = JSON.parse(start);
+    return /^[1-9]\d*$/.test(pid) ? { pid: Number(pid), url, ...facts } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Readable by the owner alone: the words of a command line may name a password. */
+export function writeDaemon({ pid: path }: DaemonFiles, { pid, url, ...facts }: Daemon): void {
+  writePrivateFile(path, `${pid}\n${url}\n${JSON.stringify(facts)}\n`);
+}

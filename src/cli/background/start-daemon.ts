@@ -1,0 +1,148 @@
+// `gateway start --background`: starts the same command line as a detached process and waits until its gateway is ready.
+// What that process does is run-daemon.ts.
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Config } from '../../config.ts';
+import { reasonOf } from '../../domain/failures.ts';
+import { ownCommand } from '../../domain/own-command.ts';
+import { describeDatabase } from '../../persistence/open.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
+import type { Terminal } from '../terminal.ts';
+import {
+  DAEMON_MARK,
+  type Daemon,
+  type DaemonFiles,
+  type DaemonMessage,
+  daemonFiles,
+  runningDaemon,
+} from './daemon-files.ts';
+import { stopDaemon } from './stop-daemon.ts';
+
+/** The program's front door, from src and from dist. */
+const PROGRAM = fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.url));
+
+/** Longest wait for the gateway to be ready, in ms. */
+const READY_MS = 60_000;
+
+/**
+ * Ends the daemon and starts it again with the words and in the folder that it was started with. Settings that cannot be used
+ * are found before anything is stopped.
+ */
+export async function restartDaemon(daemon: Daemon, terminal: Terminal): Promise<number> {
+  const [, , ...options] = daemon.words; // gateway start
+  const check = spawnSync(process.execPath, own(['config', ...options]), {
+    cwd: daemon.folder,
+    encoding: 'utf8',
+    windowsHide: true,
+  });
+  if (check.status !== 0) {
+    throw new CommandFailure(
+      `it cannot be started again, and goes on:\n${check.stderr.replace('stagedoor: ', '').trim()}`,
+    );
+  }
+  await stopDaemon(daemon, terminal);
+  const { status } = spawnSync(process.execPath, own(['gateway', 'start', '--background', ...options]), {
+    cwd: daemon.folder,
+    stdio: 'inherit',
+    windowsHide: true,
+  });
+  return status ?? 1;
+}
+
+/** Resolves with 0 when the gateway is ready. Throws CommandFailure when one runs there already, or when it cannot start. */
+export async function startDaemon(
+  config: Config,
+  words: readonly string[],
+  terminal: Terminal,
+): Promise<number> {
+  const files = await daemonFiles(config, terminal);
+  const other = await runningDaemon(files);
+  if (other !== undefined) {
+    throw new CommandFailure(
+      `a gateway runs in the background already: ${other.url}, process ${other.pid}; ` +
+        `end it with "${ownCommand('gateway stop')}", or choose another --state-dir`,
+    );
+  }
+  const child = spawnDaemon(files, config, words, terminal);
+  const onSignal = (): void => void child.kill('SIGTERM');
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
+  try {
+    const url = await untilReady(child, files, terminal);
+    terminal.print(`running in the background: process ${child.pid}, log ${files.log}`);
+    terminal.print(`stop it with "${ownCommand('gateway stop')}"; its MCP clients use ${url}/mcp`);
+    return 0;
+  } finally {
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+  }
+}
+
+function spawnDaemon(
+  files: DaemonFiles,
+  config: Config,
+  words: readonly string[],
+  terminal: Terminal,
+): ChildProcess {
+  rmSync(files.pid, { force: true }); // of one that was killed
+  const log = openLog(files, config, terminal.folder);
+  try {
+    return spawn(process.execPath, own(words), {
+      cwd: terminal.folder,
+      detached: true,
+      env: { ...terminal.env, [DAEMON_MARK]: String(terminal.columns ?? '') },
+      stdio: ['ignore', log, log, 'ipc'],
+      windowsHide: true,
+    });
+  } finally {
+    closeSync(log);
+  }
+}
+
+/** Makes the state folder, except the one of a database: that folder is the user's, and a path with a typo is not made. */
+function openLog({ folder, log }: DaemonFiles, config: Config, workingFolder: string): number {
+  const isOfDatabase =
+    config.stateFolder === undefined &&
+    describeDatabase(config.databaseUrl, workingFolder).file !== undefined;
+  try {
+    if (!isOfDatabase) mkdirSync(folder, { recursive: true, mode: 0o700 });
+    return openSync(log, 'a', 0o600);
+  } catch (error) {
+    throw new UsageError(`the state folder ${folder} cannot be used: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+/** Where it listens. What it says until then is said here. */
+function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Terminal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let failure: Error | undefined;
+    const timer = setTimeout(() => {
+      failure = new CommandFailure(`the gateway was not ready within ${READY_MS / 1000} s; see ${log}`);
+      child.kill('SIGTERM');
+    }, READY_MS);
+    child.on('error', (error) => reject(new CommandFailure(`it cannot be started: ${error.message}`)));
+    child.on('message', (message: DaemonMessage) => {
+      if (message.kind === 'print') terminal.print(message.text);
+      else if (message.kind === 'complain') terminal.complain(message.text);
+      else if (message.kind === 'failed')
+        failure ??= new (message.isUsage ? UsageError : CommandFailure)(message.text);
+      else {
+        clearTimeout(timer);
+        child.unref();
+        resolve(message.url);
+      }
+    });
+    child.on('exit', (code, signal) => {
+      clearTimeout(timer);
+      reject(
+        failure ??
+          new CommandFailure(`the gateway ended at once (${signal ?? `exit code ${code}`}); see ${log}`),
+      );
+    });
+  });
+}
+
+/** What Node is given to run this program with these words. */
+function own(words: readonly string[]): string[] {
+  return [...process.execArgv, PROGRAM, ...words];
+}
