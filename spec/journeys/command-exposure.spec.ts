@@ -72,9 +72,6 @@ test('is accepted with force, which is stored with it', async () => {
   const first = await start();
   const forced = await register(first.urls, { id: 'one', ...leavesMark('first'), force: true });
   assert.is(forced.status, 201);
-  const instance = { id: 'two', command: 'node', args: ['.'] };
-  const beside = { template_name: 'demo', force: true, instance };
-  assert.is((await post(`${first.urls[0]}/gateway/register`, beside)).status, 201, 'beside the instance');
   await exists('first');
   await first.close();
   await rm('first');
@@ -85,9 +82,36 @@ test('is accepted with force, which is stored with it', async () => {
 test('is refused on the other surface, too', async () => {
   const { urls } = await start();
   const config = { command: 'node', args: ['.'] };
-  const ask = (body: object) => post(`${urls[0]}/servers`, { template_name: 'demo', ...body });
-  assert.equal((await ask({ config })).error_code, 'COMMAND_NOT_ALLOWED');
-  assert.is((await ask({ config: { ...config, force: true } })).status, 201);
+  assert.equal(
+    (await post(`${urls[0]}/servers`, { template_name: 'demo', config })).error_code,
+    'COMMAND_NOT_ALLOWED',
+  );
+});
+
+test('is accepted with force among the fields of the instance or beside them; what is among them counts', async () => {
+  const { urls } = await start();
+  const program = { command: 'node', args: ['.'] };
+  const ways = [
+    (inner: object, outer: object) => ['/gateway/register', { ...outer, instance: { ...program, ...inner } }],
+    (inner: object, outer: object) => ['/servers', { ...outer, config: { ...program, ...inner } }],
+  ] as const;
+  for (const way of ways) {
+    for (const [inner, outer, status, shown] of [
+      [{ force: true }, {}, 201, true],
+      [{}, { force: true }, 201, true],
+      [{ force: true }, { force: false }, 201, true],
+      [{ force: false }, { force: true }, 400, undefined],
+      [{}, { force: false }, 400, undefined],
+    ] as const) {
+      const [path, body] = way(inner, outer);
+      const answer = await post(`${urls[0]}${path}`, { template_name: 'demo', ...Object(body) });
+      const what = `${path} ${JSON.stringify(body)}`;
+      assert.equal([answer.status, answer.force], [status, shown], what);
+    }
+  }
+  const flat = { template_name: 'demo', ...program, force: true };
+  assert.is((await post(`${urls[0]}/gateway/register`, flat)).force, true);
+  assert.is((await register(urls, { command: 'node' })).force, undefined, 'not forced');
 });
 
 test('is refused in a registry file, which may force it', async () => {

@@ -15,7 +15,7 @@ import {
   type WatchedPage,
 } from '../helpers/browser.ts';
 import { type AccountsFixture, PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
-import { portOf } from '../helpers/http-app.ts';
+import { fixtureHandler, portOf } from '../helpers/http-app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the pages that show the API', { timeoutMs: 240_000 });
@@ -25,7 +25,13 @@ let app: AccountsFixture;
 let browser: Browser;
 test.before(async () => {
   app = await startWithAccounts();
-  await app.serve('demo', 'one');
+  const fixture = fixtureHandler('one');
+  // The tool of the example takes the argument that it has at the demo.
+  await app.serve('everything', 'one', (request, context) => {
+    if (request.method !== 'tools/call') return fixture(request, context);
+    const { message } = Object(Object(request.params).arguments);
+    return { content: [{ type: 'text', text: `Echo: ${message}` }] };
+  });
   if (chromiumPath !== undefined) browser = await launchBrowser();
 });
 test.after(async () => {
@@ -55,7 +61,7 @@ inBrowser('Swagger UI logs in by the form, then calls a tool', () =>
     await logIn(watched);
     const [status, body] = await execute(operation(watched, 'POST', '/mcp/{template}/tools/call'));
     assert.is(status, '200');
-    assert.match(body, /"hello"/);
+    assert.match(body, /"Echo: hello"/);
   }),
 );
 

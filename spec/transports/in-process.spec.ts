@@ -46,6 +46,15 @@ test('leaves requests alone that report no progress', async () => {
   assert.equal(events[0]?.kind === 'result' && events[0].result.value, { request: { method: 'tools/list' } });
 });
 
+test('keeps from the function what the gateway notes of a request', async () => {
+  const transport = await open((request) => ({ request }));
+  const sentTo = { template: 't', id: 'one', parts: {} };
+  sentTo.parts = sentTo; // no JSON can be made of it
+  const notes = { tracker: { sentTo }, canceller: { cancelReason: 'none' } };
+  const { events } = await see(transport.exchange({ method: 'tools/list', ...notes }));
+  assert.equal(events[0]?.kind === 'result' && events[0].result.value, { request: { method: 'tools/list' } });
+});
+
 test('never answers while subscribing', async () => {
   const transport = await open(() => ({}));
   let inside = true;

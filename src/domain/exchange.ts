@@ -27,6 +27,19 @@ export interface ExchangeRequest {
   readonly cameAtMs?: number;
   /** The client, where it can say why it cancels. It is not sent. */
   readonly canceller?: Canceller;
+  /** Learns where the request is sent. It is not sent itself. */
+  readonly tracker?: Tracker;
+}
+
+/** Knows the instance that works on a request, before it answers: the last one of several; none while it waits in line. */
+export interface Tracker {
+  sentTo?: SentTo | undefined;
+}
+
+/** An instance by its id, and its template. */
+export interface SentTo {
+  readonly template: string;
+  readonly id: string;
 }
 
 /** Has a reason while a client cancels a request, which is while its exchange is unsubscribed. */

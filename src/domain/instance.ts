@@ -63,7 +63,7 @@ export const RegisterInput = Type.Object(
   {
     template_name: TemplateId,
     instance: InstanceInput,
-    /** The same as in `instance`. */
+    /** For an `instance` that does not say it itself. */
     force: Type.Optional(Type.Boolean()),
     load_balancer: Type.Optional(LoadBalancerSettings),
   },

@@ -32,7 +32,7 @@ export interface RequestState {
   /** The parsed body; set by middleware/body.ts on routes that take one. */
   body?: unknown;
   /** The fields of the body, as text where they are passed on; set by middleware/body.ts. */
-  bodyFields?: JsonFields;
+  bodyFields?: JsonFields | undefined;
   /** Template of the path, once a route matched. */
   template?: string | undefined;
   /** Who answered, once an instance did. */

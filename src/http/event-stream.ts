@@ -6,6 +6,7 @@ import type { Observable, Subscription } from 'rxjs';
 import { availableMemoryBytes } from '../config/memory.ts';
 import { type ByteBounds, memoryBounds } from '../domain/byte-budget.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../domain/errors.ts';
+import type { Tracker } from '../domain/exchange.ts';
 import { type Slow, SlowWatch } from '../domain/slow-watch.ts';
 import type { Refusal } from './caller-check.ts';
 import { CallerWatch } from './caller-watch.ts';
@@ -24,7 +25,7 @@ export interface StreamEvent {
   readonly name: string;
   /** JSON text. Line breaks in it are kept by repeating `data:`. */
   readonly data: Uint8Array | string;
-  /** Who said it. The first one that is known becomes `X-Instance-ID`. */
+  /** Who said it. The one that is known when the response begins becomes `X-Instance-ID`, the last one is logged. */
   readonly instanceId?: string;
   /** True for what must not be left out when the client reads too slowly: the answer. */
   readonly essential?: boolean;
@@ -90,13 +91,13 @@ export class EventStreams {
   /**
    * Writes events until they complete. The response begins with the first event, or after a second; an error
    * before that rejects, so that it is answered with its own status. Rejects with ClientGone when the client leaves,
-   * which also unsubscribes.
+   * which also unsubscribes. `tracker` knows the instance that a response begins with when it begins without an event.
    */
-  write(context: HttpContext, events$: Observable<StreamEvent>): Promise<void> {
+  write(context: HttpContext, events$: Observable<StreamEvent>, tracker?: Tracker): Promise<void> {
     context.respond = false;
     if (context.res.closed) return Promise.reject(new ClientGone());
     return new Promise((resolve, reject) => {
-      const stream = new OpenStream(context, this.#bufferBytes, this);
+      const stream = new OpenStream(context, this.#bufferBytes, this, tracker);
       const release = this.keep(stream, context);
       const settle = (reason?: Error): void => {
         release();
@@ -134,15 +135,22 @@ class OpenStream implements KeptStream, Slow {
   readonly #response: ServerResponse;
   readonly #bufferBytes: number;
   readonly #streams: Pick<EventStreams, 'unreadMs' | 'unread'>;
+  readonly #tracker: Tracker | undefined;
   #subscription: Subscription | undefined;
   #settle: (reason?: Error) => void = () => {};
   #leftOut = 0;
 
-  constructor(context: HttpContext, bufferBytes: number, streams: Pick<EventStreams, 'unreadMs' | 'unread'>) {
+  constructor(
+    context: HttpContext,
+    bufferBytes: number,
+    streams: Pick<EventStreams, 'unreadMs' | 'unread'>,
+    tracker: Tracker | undefined,
+  ) {
     this.#context = context;
     this.#response = context.res;
     this.#bufferBytes = bufferBytes;
     this.#streams = streams;
+    this.#tracker = tracker;
   }
 
   start(events$: Observable<StreamEvent>, settle: (reason?: Error) => void): void {
@@ -185,7 +193,7 @@ class OpenStream implements KeptStream, Slow {
   /** As something slow. */
   lasts(): void {
     if (this.#response.headersSent) return;
-    this.#begin();
+    this.#begin(this.#tracker?.sentTo?.id);
     this.#response.flushHeaders();
   }
 
@@ -217,12 +225,10 @@ class OpenStream implements KeptStream, Slow {
   }
 
   #begin(instanceId?: string): void {
+    if (instanceId !== undefined) this.#context.state.instanceId = instanceId;
     if (this.#response.headersSent) return;
     const headers = [...EVENT_STREAM_HEADERS, ...commonHeaders(this.#context.state, true)];
-    if (instanceId !== undefined) {
-      this.#context.state.instanceId = instanceId;
-      headers.push('X-Instance-ID', instanceId);
-    }
+    if (instanceId !== undefined) headers.push('X-Instance-ID', instanceId);
     this.#response.writeHead(200, headers);
     limitReader(this.#response, this.#streams.unreadMs);
   }

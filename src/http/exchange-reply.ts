@@ -4,7 +4,13 @@
 import { concatMap, filter, from, type Observable, of, throwError } from 'rxjs';
 import { backendUnavailable } from '../domain/backend-errors.ts';
 import type { GatewayError } from '../domain/errors.ts';
-import { type Answer, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
+import {
+  type Answer,
+  type ExchangeEvent,
+  type ExchangeRequest,
+  isFinal,
+  type Tracker,
+} from '../domain/exchange.ts';
 import type { JsonText } from '../domain/json.ts';
 import type { Gateway } from '../gateway.ts';
 import { ClientGone } from './client-gone.ts';
@@ -32,7 +38,8 @@ export function exchangeReply(
   const { callerId } = facts;
   const asked = callerId === undefined ? request : { ...request, caller: callerId };
   if (!facts.wantsEventStream) return resultReply({ gateway, template }, asked, facts, asItIs);
-  const answers$ = gateway.exchange(template, asked);
+  const tracker: Tracker = {};
+  const answers$ = gateway.exchange(template, { ...asked, tracker });
   // concatMap for order: what came before the error is told before it.
   return eventStream(
     answers$.pipe(
@@ -43,6 +50,7 @@ export function exchangeReply(
         return failing(gateway.errorOf(template, request, { instanceId, error: event.error }, facts.signal));
       }),
     ),
+    tracker,
   );
 }
 

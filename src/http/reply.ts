@@ -1,6 +1,7 @@
 // What a handler gives back: a value that says how to answer. Writing it to the socket is respond.ts.
 
 import type { Observable } from 'rxjs';
+import type { Tracker } from '../domain/exchange.ts';
 import type { McpReply } from '../protocol/endpoint-types.ts';
 import type { Trail } from './context.ts';
 import type { StreamEvent } from './event-stream.ts';
@@ -32,6 +33,8 @@ export interface EmptyReply extends ReplyFacts {
 export interface StreamReply {
   readonly kind: 'stream';
   readonly events$: Observable<StreamEvent>;
+  /** Where the request was sent whose events these are. */
+  readonly tracker?: Tracker | undefined;
 }
 
 export interface ConversationReply {
@@ -61,8 +64,8 @@ export function noContent(facts: ReplyFacts = {}): EmptyReply {
  * Answers with server-sent events: subscribes once, unsubscribes when the client goes away. An error before the first
  * event is an ordinary error answer with its own status; after it, it is the event `error`. Source: decisions, "Surface A bodies".
  */
-export function eventStream(events$: Observable<StreamEvent>): StreamReply {
-  return { kind: 'stream', events$ };
+export function eventStream(events$: Observable<StreamEvent>, tracker?: Tracker): StreamReply {
+  return { kind: 'stream', events$, tracker };
 }
 
 /** Lets the handler answer by itself: one body, none, or an event stream that it keeps. For the MCP endpoint. */

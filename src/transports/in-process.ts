@@ -139,7 +139,9 @@ class InProcessTransport implements Transport {
     const { signal } = call.cancellation;
     const notify = (method: string, params: JsonObject): void => this.#notify(call, method, params);
     try {
-      const result = await this.#handler(call.request, { signal, notify });
+      // What the gateway notes of the request is not the function's; it may write the rest as JSON.
+      const { canceller: _, tracker: __, ...request } = call.request;
+      const result = await this.#handler(request, { signal, notify });
       // Written out at once: a result that is no JSON fails here, and one that is changed later stays as it was.
       return { kind: 'result', result: JsonText.ofBytes(Buffer.from(JSON.stringify(result ?? {}))) };
     } catch (thrown) {

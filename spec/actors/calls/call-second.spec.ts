@@ -4,6 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import type { Tracker } from '../../../src/domain/exchange.ts';
 import { answers, type Script, Stage, settled, silent, told } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -52,6 +53,20 @@ test('the first one may still answer; then the second is cancelled', async () =>
   first.result();
   assert.is(await call.end, 'a');
   assert.equal(facts(), ['retried a BACKEND_TIMEOUT', 'finished b cancelled', 'finished a result']);
+});
+
+test('the tracker of a request knows the instance that works on it: the last one that was asked and has not failed', async () => {
+  await addAll({ a: silent, b: silent });
+  const tracker: Tracker = {};
+  const call = stage.call({ method: 'tools/call', params: { name: 'read', arguments: {} }, tracker });
+  assert.is(tracker.sentTo, stage.ref('a'));
+  mock.timers.tick(2_000);
+  assert.is(tracker.sentTo, stage.ref('b'));
+  stage.backend('b').last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
+  assert.is(tracker.sentTo, stage.ref('a'));
+  stage.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
+  assert.is(tracker.sentTo, undefined);
+  await call.end;
 });
 
 test('what may not be repeated, was heard, or is meant for one instance has no second try', async () => {

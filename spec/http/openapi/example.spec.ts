@@ -9,7 +9,7 @@ const test = suite('examples of schemas');
 
 test('take the sample of a field where it fits', () => {
   assert.equal(exampleOf(Type.Object({ template_name: Type.String(), weight: Type.Integer() })), {
-    template_name: 'demo',
+    template_name: 'everything',
     weight: 2,
   });
   assert.equal(exampleOf(Type.Object({ weight: Type.Literal('heavy') })), { weight: 'heavy' });
@@ -38,9 +38,12 @@ test('show the first variant, all parts of an intersection, and one entry of lis
       { a: 1, b: 2 },
     ],
     [Type.Array(Type.Integer({ minimum: 7 })), [7]],
-    [Type.Record(Type.String(), Type.Boolean()), { 'demo-1a2b3c4d': true }],
+    [Type.Record(Type.String(), Type.Boolean()), { 'everything-1': true }],
     [Type.Record(Type.String({ pattern: '^[0-9]$' }), Type.Boolean()), {}],
-    [Type.Object({ templates: Type.Record(Type.String(), Type.Null()) }), { templates: { demo: null } }],
+    [
+      Type.Object({ templates: Type.Record(Type.String(), Type.Null()) }),
+      { templates: { everything: null } },
+    ],
     [Type.Enum(['x', 'y']), 'x'],
     [Type.String(), 'text'],
     [Type.Null(), null],

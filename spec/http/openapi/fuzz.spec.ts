@@ -15,7 +15,7 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the gateway under requests that its description does not allow', { timeoutMs: 60_000 });
 const started = startWithAccounts({ maxBodyBytes: 64 * 1024 });
-test.before(async () => (await started).serve('demo', 'demo-1a2b3c4d'));
+test.before(async () => (await started).serve('everything', 'everything-1'));
 test.after(async () => (await started).close());
 
 const { FUZZ_SEED, FUZZ_REQUESTS = '2000' } = process.env;
@@ -88,7 +88,7 @@ test(`answers ${FUZZ_REQUESTS} of them with a documented error, seed ${seed}`, a
     MET.filter((kind) => !met.has(kind)),
     [],
   );
-  assert.is((await app.as(app.admin, 'GET', '/mcp/demo/tools/list')).status, 200);
+  assert.is((await app.as(app.admin, 'GET', '/mcp/everything/tools/list')).status, 200);
 });
 
 test('is made of requests that can be had again', () => {

@@ -37,7 +37,7 @@ test('has its parameters, its body and who may ask', () => {
     summary: 'A route of the spec',
     description: 'Needs the scope `gateway:read` or `tools:call`.',
     parameters: [
-      { name: 'server_id', in: 'path', required: true, schema: { type: 'string' }, example: 'demo-1a2b3c4d' },
+      { name: 'server_id', in: 'path', required: true, schema: { type: 'string' }, example: 'everything-1' },
       { name: 'wait', in: 'query', required: false, schema: { type: 'integer', minimum: 0 }, example: 5 },
     ],
     requestBody: { required: true, content: { 'application/json': content } },

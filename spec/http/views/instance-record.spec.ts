@@ -86,17 +86,20 @@ test('masks a variable called __proto__ like any other', () => {
 
 test('tells those who may not change an instance nothing about the machine it runs on', () => {
   const endpoint = 'http://127.0.0.1:9000/mcp?key=secret?more#x';
-  const definition = definitionSample({ endpoint, nodeId: 'n1' });
+  const definition = definitionSample({ endpoint, nodeId: 'n1', force: true });
   const facts = { healthy: false, reason: 'spawn /srv/serve ENOENT', stderr: ['/srv'], pid: 7 };
   const snapshot = snapshotSample(facts);
   const clients = { sessions: 0, ownProcesses: 1, processes: [{ pid: 8, principal: 'user:1' }] };
   const viewer = (...scopes: Scope[]): Principal => ({ ...ANONYMOUS, scopes: new Set(scopes) });
   const whole = instanceRecord({ definition, snapshot, clients }, viewer('gateway:write'));
   assert.equal([whole.endpoint, whole.command, whole.reason], [endpoint, 'serve', 'spawn /srv/serve ENOENT']);
+  const { force, ...others } = whole;
+  assert.is(force, true);
+  assert.ok(Compile(InstanceRecord).Check(whole));
   for (const scopes of [['gateway:read'], ['gateway:read', 'tools:call'], []] as const) {
     const seen = instanceRecord({ definition, snapshot, clients }, viewer(...scopes));
     assert.equal(seen, {
-      ...whole,
+      ...others,
       endpoint: 'http://127.0.0.1:9000/mcp',
       command: null,
       args: [],

@@ -107,7 +107,7 @@ test('a call is one event with the bytes of the backend', async () => {
   const { call, session, charges, endpoint } = staged();
   const { reply, done } = call(0);
   await done;
-  const { canceller: _, ...asked } = session.last.request;
+  const { canceller: _, tracker: __, ...asked } = session.last.request;
   assert.equal(asked, {
     method: 'tools/call',
     params: { name: 'add' },
@@ -131,7 +131,7 @@ test('whatever is answered is an event stream, as SDK servers do', async () => {
 test('a request without params has none', async () => {
   const { post, session } = staged();
   post(request('a', 'x/unknown'));
-  const { canceller: _, ...asked } = session.last.request;
+  const { canceller: _, tracker: __, ...asked } = session.last.request;
   assert.equal(asked, { method: 'x/unknown', caller: session.ownerId });
 });
 

@@ -158,6 +158,7 @@ export class Call implements QueuedCall {
     if (this.#subscriber.closed) return false;
     this.#asked = ref;
     const { request, upstream, group } = this.#order;
+    this.#track(ref);
     const attempt: Attempt = {
       ref,
       sent: group.pool.sent(ref),
@@ -182,6 +183,11 @@ export class Call implements QueuedCall {
       }),
     );
     return true;
+  }
+
+  #track(ref: InstanceRef | undefined): void {
+    const { tracker } = this.#order.request;
+    if (tracker !== undefined) tracker.sentTo = ref;
   }
 
   #pass(attempt: Attempt, event: ExchangeEvent): void {
@@ -218,6 +224,7 @@ export class Call implements QueuedCall {
     this.#attempt = this.#other(attempt);
     this.#slowAttempt = undefined;
     this.#lastFailure = { ref, error };
+    this.#track(this.#attempt?.ref);
     this.#exclude(ref);
     if (this.#attempt !== undefined) this.#trySecond();
     else if (this.#mayGoOn(error, mayRepeat)) this.#try();

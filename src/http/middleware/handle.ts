@@ -29,12 +29,12 @@ function inputOf(context: RouteContext, proxies: Proxies): RawInput {
   state.template = params.template;
   const { body, bodyFields, principal = NOBODY } = state;
   state.body = undefined;
-  delete state.bodyFields;
+  state.bodyFields = undefined;
   return { params, query, body, bodyFields, request: new RequestFacts(context, proxies), principal };
 }
 
 function write(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {
-  if (reply.kind === 'stream') return streams.write(context, reply.events$);
+  if (reply.kind === 'stream') return streams.write(context, reply.events$, reply.tracker);
   if (reply.kind === 'conversation') return reply.talk(new HttpMcpReply(context, streams));
   if (reply.trail !== undefined) context.state.trail = reply.trail;
   respond(context, reply);

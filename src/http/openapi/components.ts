@@ -86,8 +86,9 @@ export const HEADERS = {
     schema: { type: 'string', examples: ['7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'] },
   },
   'X-Instance-ID': {
-    description: 'The instance that answered.',
-    schema: { type: 'string', examples: ['demo-1a2b3c4d'] },
+    description:
+      'The instance that answered; of a stream that began before, the one that worked on the call.',
+    schema: { type: 'string', examples: ['everything-1'] },
   },
   'X-RateLimit-Limit': {
     description: 'Requests of one window. The three are there when the caller has a limit.',

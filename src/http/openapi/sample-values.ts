@@ -1,4 +1,5 @@
-// Values for examples, by the name of the field: a description that shows `"template_name": "demo"` can be tried as it is.
+// Values for examples, by the name of the field. They are true of the demo (`npm start`: cli/demo-servers.ts), so that an
+// example of the description can be tried there as it is.
 // A value is used where it fits the schema of the field, so one name may stand for several things.
 
 const USER_ID = '3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10';
@@ -15,45 +16,58 @@ export const OWNERS: Readonly<Record<string, string>> = {
 
 /** Candidates by field name, the best first. */
 export const SAMPLE_VALUES: Readonly<Record<string, readonly unknown[]>> = {
-  template: ['demo'],
-  template_name: ['demo'],
-  instance_id: ['demo-1a2b3c4d'],
-  server_id: ['demo-1a2b3c4d'],
-  id: ['demo-1a2b3c4d'],
+  template: ['everything'],
+  template_name: ['everything'],
+  instance_id: ['everything-1'],
+  server_id: ['everything-1'],
+  id: ['everything-1'],
   node_id: ['node-a'],
   request_id: ['7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'],
   // Calls
   tool_name: ['echo'],
   name: ['echo'],
-  arguments: [{ text: 'hello' }],
-  uri: ['demo://greeting'],
-  ref: [{ type: 'ref/prompt', name: 'greet' }],
-  argument: [{ name: 'language', value: 'en' }],
-  content: [[{ type: 'text', text: 'hello' }]],
-  contents: [[{ uri: 'demo://greeting', mimeType: 'text/plain', text: 'hello' }]],
-  messages: [[{ role: 'user', content: { type: 'text', text: 'hello' } }]],
-  completion: [{ values: ['en', 'es'], total: 2, hasMore: false }],
-  resources: [[{ uri: 'demo://greeting', name: 'greeting', mimeType: 'text/plain' }]],
-  resourceTemplates: [[{ uriTemplate: 'demo://greeting/{language}', name: 'greeting' }]],
-  prompts: [[{ name: 'greet', description: 'Greets', arguments: [{ name: 'language', required: true }] }]],
+  arguments: [{ message: 'hello' }],
+  uri: ['demo://resource/static/document/features.md'],
+  ref: [{ type: 'ref/prompt', name: 'completable-prompt' }],
+  argument: [{ name: 'department', value: 'E' }],
+  content: [[{ type: 'text', text: 'Echo: hello' }]],
+  contents: [
+    [{ uri: 'demo://resource/static/document/features.md', mimeType: 'text/markdown', text: '# Features' }],
+  ],
+  messages: [[{ role: 'user', content: { type: 'text', text: "What's weather in Paris?" } }]],
+  completion: [{ values: ['Engineering'], total: 1, hasMore: false }],
+  resources: [
+    [
+      {
+        uri: 'demo://resource/static/document/features.md',
+        name: 'features.md',
+        mimeType: 'text/markdown',
+      },
+    ],
+  ],
+  resourceTemplates: [
+    [{ uriTemplate: 'demo://resource/dynamic/text/{resourceId}', name: 'Dynamic Text Resource' }],
+  ],
+  prompts: [[{ name: 'args-prompt', arguments: [{ name: 'city', required: true }] }]],
   parameters: [
     {
       type: 'object',
-      properties: { text: { type: 'string', description: 'What to say' } },
-      required: ['text'],
+      properties: { message: { type: 'string', description: 'Message to echo' } },
+      required: ['message'],
     },
   ],
-  properties: [{ text: { type: 'string', description: 'What to say' } }],
+  properties: [{ message: { type: 'string', description: 'Message to echo' } }],
   'rpc.id': [1],
   'rpc.method': ['tools/list'],
   'rpc.error': [{ code: -32_001, message: 'There is no such session. Initialize again.' }],
   params: [{}],
-  result: [{ content: [{ type: 'text', text: 'hello' }] }],
+  result: [{ content: [{ type: 'text', text: 'Echo: hello' }] }],
   execution_time_ms: [12.5],
   // Instances
-  instance: [{ id: 'demo-1a2b3c4d', endpoint: 'http://127.0.0.1:9000/mcp', weight: 2 }],
-  config: [{ endpoint: 'http://127.0.0.1:9000/mcp' }],
-  endpoint: ['http://127.0.0.1:9000/mcp'],
+  // Not an id of the demo: registering it would replace that instance.
+  instance: [{ id: 'remote-1', endpoint: 'http://127.0.0.1:3001/mcp', weight: 2 }],
+  config: [{ endpoint: 'http://127.0.0.1:3001/mcp' }],
+  endpoint: ['http://127.0.0.1:3001/mcp'],
   command: [null],
   args: [[]],
   working_dir: [null],
@@ -68,10 +82,10 @@ export const SAMPLE_VALUES: Readonly<Record<string, readonly unknown[]>> = {
   status: ['healthy', 200],
   reason: [null],
   stderr: [[]],
-  message: ['Instance "demo-1a2b3c4d" is registered.'],
-  detail: ['No instance "demo-1a2b3c4d" is registered.'],
-  description: ['Says what it was told'],
-  templates: [['demo']],
+  message: ['Instance "everything-1" is registered.'],
+  detail: ['No instance "everything-1" is registered.'],
+  description: ['Echoes back the input string'],
+  templates: [['everything']],
   default_strategy: ['round_robin'],
   load_balancer_strategy: ['round_robin'],
   available_strategies: [['round_robin', 'least_connections']],
@@ -123,13 +137,13 @@ export const SAMPLE_VALUES: Readonly<Record<string, readonly unknown[]>> = {
   last_check: ['2026-11-20T12:00:00.000Z'],
   last_check_time: ['2026-11-20T12:00:00.000Z'],
   last_used_at: ['2026-11-20T12:00:00.000Z'],
-  expires_at: ['2027-11-20T12:00:00Z'],
+  expires_at: ['2099-12-31T23:59:59Z'],
   expires_in: [3_600],
   version: ['2.0.0'],
   build: ['0.1.0'],
   // Accounts
   'user.id': [USER_ID],
-  'user.templates': [null, ['demo']],
+  'user.templates': [null, ['everything']],
   'key.id': [KEY_ID],
   'key.name': ['nightly build'],
   'entry.id': ['019aa0b4-1f00-7000-8000-000000000001'],
@@ -155,17 +169,17 @@ export const SAMPLE_VALUES: Readonly<Record<string, readonly unknown[]>> = {
   actor: [`user:${USER_ID}`],
   actor_name: ['ada'],
   action: ['POST /gateway/register'],
-  subject: ['/servers/demo-1a2b3c4d'],
+  subject: ['/servers/everything-1'],
   address: ['127.0.0.1'],
   error_code: ['SERVER_NOT_FOUND'],
 };
 
 /** A name in an object whose names are free, by the field that holds the object. */
 export const SAMPLE_NAMES: Readonly<Record<string, string>> = {
-  templates: 'demo',
+  templates: 'everything',
   headers: 'Authorization',
   env_vars: 'TOKEN',
 };
 
 /** The same for every other field. */
-export const OTHER_SAMPLE_NAME = 'demo-1a2b3c4d';
+export const OTHER_SAMPLE_NAME = 'everything-1';

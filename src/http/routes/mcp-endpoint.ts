@@ -39,7 +39,29 @@ const GET_HEADERS = {
 } as const;
 
 const ANSWER_HEADERS = { 'Mcp-Session-Id': 'Name of the session that `initialize` opened' } as const;
-const MESSAGE = { event: 'message', example: { jsonrpc: '2.0', id: 1, result: { tools: [] } } } as const;
+/** What a client sends first; everything else belongs to what it opens. */
+const INITIALIZE = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'my-client', version: '1.0.0' },
+  },
+} as const;
+const MESSAGE = {
+  event: 'message',
+  example: {
+    jsonrpc: '2.0',
+    id: 1,
+    result: {
+      protocolVersion: '2025-11-25',
+      capabilities: { tools: {} },
+      serverInfo: { name: 'mcp-servers/everything', version: '2.0.0' },
+    },
+  },
+} as const;
 const EMPTY = { description: 'Taken; there is nothing to answer' } as const;
 
 /** What the endpoint refuses, and the code of JSON-RPC that says so. */
@@ -88,7 +110,7 @@ const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what
       summary: `Send an MCP message to ${what}`,
       request: { ...named, ...ofAll, body: RpcMessages },
       requestHeaders: POST_HEADERS,
-      example: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
+      example: INITIALIZE,
       answers: {
         200: {
           description: 'The answers, or an event stream that ends with them',
@@ -173,7 +195,7 @@ const sseRoutes: readonly Route[] = [
     path: '/mcp/:template/messages',
     summary: 'Send a message of HTTP+SSE to a template',
     request: { params: TemplateParams, query: SseQuery, body: RpcMessages },
-    example: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
+    example: INITIALIZE,
     answers: {
       202: { description: 'Taken; answers come on the stream' },
       ...refusals(400, 404, 413, 415, 422, 429, 500, 503),

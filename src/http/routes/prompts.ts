@@ -55,6 +55,7 @@ export const promptRoutes: readonly Route[] = [
     scope: 'tools:call',
     reader: 'direct',
     request: { params: TemplateParams, body: GetPromptBody },
+    example: { name: 'args-prompt', arguments: { city: 'Paris' } },
     answers: {
       200: {
         description: 'The MCP result as the instance gave it',

@@ -104,11 +104,11 @@ interface Wanted {
 function unfold(body: Static<typeof RegisterBody>): Wanted {
   const { template_name: template, load_balancer: loadBalancer = {}, ...rest } = body;
   if (!('instance' in rest)) return { template, loadBalancer, instance: rest, isFlat: true };
-  const { instance, force = instance.force } = rest;
+  const { instance, force } = rest;
   return {
     template,
     loadBalancer,
-    instance: force === undefined ? instance : { ...instance, force },
+    instance: force === undefined ? instance : { force, ...instance },
     isFlat: false,
   };
 }

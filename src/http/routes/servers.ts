@@ -20,6 +20,8 @@ const NewServerBody = Type.Object(
     template_name: TemplateId,
     instance_metadata: InstanceMetadata,
     config: Type.Optional(ServerConfig),
+    /** For a `config` that does not say it itself. */
+    force: ServerConfig.properties.force,
   },
   CLOSED,
 );
@@ -96,9 +98,10 @@ export const serverRoutes: readonly Route[] = [
     ],
     handler: async ({ body, principal, request }, services) => {
       const { gateway, definitions } = services;
-      const { template_name: template, instance_metadata: metadata, config = {} } = body;
+      const { template_name: template, instance_metadata: metadata, config = {}, force } = body;
       requireTemplate(principal, template);
-      const wanted = serverInput(template, config, definitions.get(template));
+      const given = force === undefined ? config : { force, ...config };
+      const wanted = serverInput(template, given, definitions.get(template));
       const instance = checkedCommand({ template, instance: wanted, principal, request }, services);
       const input = metadata === undefined ? instance : { ...instance, metadata };
       const { definition } = await gateway

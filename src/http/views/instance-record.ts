@@ -23,6 +23,8 @@ export const InstanceRecord = Type.Object({
   command: NullableText,
   args: Type.Array(Type.String()),
   working_dir: NullableText,
+  /** Only when it is true. */
+  force: Type.Optional(Type.Boolean()),
   env_vars: Masked,
   headers: Masked,
   weight: Type.Integer(),
@@ -56,6 +58,7 @@ export type InstanceRecord = Static<typeof InstanceRecord>;
 export function instanceRecord(server: Server, viewer: Principal): InstanceRecord {
   const record = wholeRecord(server);
   if (seesMachine(viewer)) return record;
+  const { force, ...others } = record;
   const endpoint = record.endpoint?.replace(/\?.*$/s, '') ?? null;
   const hidden = {
     command: null,
@@ -66,7 +69,7 @@ export function instanceRecord(server: Server, viewer: Principal): InstanceRecor
     reason: null,
     stderr: [],
   };
-  return { ...record, endpoint, ...hidden };
+  return { ...others, endpoint, ...hidden };
 }
 
 /** True for those who may know how an instance is run. */
@@ -95,6 +98,7 @@ function wholeRecord({ definition, snapshot, clients, warnings = [] }: Server): 
     command: definition.command ?? null,
     args: [...definition.args],
     working_dir: definition.workingDir ?? null,
+    ...(definition.force === true ? { force: true } : {}),
     env_vars: masked(definition.env),
     headers: masked(definition.headers),
     weight: definition.weight,

@@ -2,7 +2,7 @@
 // `{template}/{instance}`. Names of templates hold neither underscore nor slash, so the first ones tell them apart.
 
 import { createHash } from 'node:crypto';
-import type { Answer } from '../../domain/exchange.ts';
+import type { Answer, SentTo } from '../../domain/exchange.ts';
 
 /** Longest name that clients accept for a tool. */
 export const MOST_NAME_CHARACTERS = 64;
@@ -49,6 +49,11 @@ export interface OwnInstance {
 /** Its joined name. */
 export function joinedInstance({ template, instanceId }: OwnInstance): string {
   return `${template}/${instanceId}`;
+}
+
+/** Where a request was sent, by the name for clients of that template, or for those of all templates. */
+export function sentToName({ template, id }: SentTo, ofTemplate: string | undefined): string {
+  return ofTemplate === undefined ? joinedInstance({ template, instanceId: id }) : id;
 }
 
 export function splitInstance(joined: string): OwnInstance | undefined {

@@ -8,6 +8,7 @@ import { internalError } from '../../domain/errors.ts';
 import type { Answer, ExchangeEvent } from '../../domain/exchange.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { errorMessage, notificationMessage, resultMessage } from '../envelope.ts';
+import { sentToName } from '../joined/joined-names.ts';
 import { failureOf, faultOf } from '../rpc-failure.ts';
 import type { LegacyPost } from './legacy-post.ts';
 
@@ -51,7 +52,9 @@ export class LegacyCall {
   /** As something slow: its stream begins, so that its connection lives and can be resumed. */
   lasts(): void {
     if (this.#isOver) return;
-    const { instanceId } = this.#host;
+    const { sentTo } = this.post;
+    // The session itself is at no instance where all templates are one.
+    const instanceId = this.#host.instanceId ?? (sentTo && sentToName(sentTo, undefined));
     if (instanceId !== undefined) this.post.from(instanceId);
     this.post.open();
   }

@@ -227,8 +227,11 @@ export class LegacyEndpoint {
     }
     const caller = session.ownerId;
     const canceller = conversation;
+    const tracker = post;
     const request =
-      params === undefined ? { method, caller, canceller } : { method, params, caller, canceller };
+      params === undefined
+        ? { method, caller, canceller, tracker }
+        : { method, params, caller, canceller, tracker };
     const { template, principal: owner } = from;
     if (isTaskMethod(method)) {
       const about$ = this.#tasks.exchange(request, session, { owner, template, backends });

@@ -4,6 +4,7 @@
 // Source: MCP 2025-03-26 and later basic/transports#sending-messages-to-the-server; the SDK's servers.
 
 import type { ErrorCode } from '../../domain/error-codes.ts';
+import type { SentTo, Tracker } from '../../domain/exchange.ts';
 import type { JsonRpcId } from '../../domain/jsonrpc.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import type { LegacyStream } from './legacy-stream.ts';
@@ -12,7 +13,9 @@ import type { LegacyStream } from './legacy-stream.ts';
 export type OpenStream = () => LegacyStream;
 
 /** Answers one POST: at once, or over a stream. */
-export class LegacyPost {
+export class LegacyPost implements Tracker {
+  /** As a Tracker of its requests. */
+  sentTo: SentTo | undefined;
   readonly #reply: McpReply;
   readonly #openStream: OpenStream;
   readonly #canPoll: boolean;

@@ -2,6 +2,7 @@
 // client carries to it. How it travels is modern-exchange.ts.
 
 import { createHash } from 'node:crypto';
+import type { Tracker } from '../../domain/exchange.ts';
 import { canonicalText, fieldValue, type JsonFields, type JsonObject } from '../../domain/json.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import type { Backends, Owner } from '../ports.ts';
@@ -9,7 +10,7 @@ import { RpcFailure } from '../rpc-failure.ts';
 import type { Envelope } from './modern-envelope.ts';
 
 /** A request, who sent it, and what stands behind its path. */
-export interface ModernCall {
+export interface ModernCall extends Tracker {
   readonly id: JsonRpcId;
   readonly method: string;
   readonly params: JsonFields;

@@ -132,7 +132,7 @@ export class ModernEndpoint {
       throw new RpcFailure(404, { code: RPC.methodNotFound, message: 'Method not found' });
     const tooLong = tooLongIn(method, params);
     if (tooLong !== undefined) throw invalidParams(`Invalid params: ${tooLong} is too long`);
-    return { id, method, params, envelope, owner, template, backends };
+    return { id, method, params, envelope, owner, template, backends, sentTo: undefined };
   }
 
   #charge(call: ModernCall, request: McpRequest, reply: McpReply): void | Promise<void> {
@@ -194,6 +194,7 @@ export class ModernEndpoint {
       method,
       params: routed?.params ?? call.params,
       ...(headers === undefined ? {} : { headers }),
+      tracker: call,
     };
     const sought$ = routed === undefined ? this.#host.tasks.seek(call) : undefined;
     if (sought$ !== undefined) return fromFound(sought$, request, call);

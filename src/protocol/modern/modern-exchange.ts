@@ -16,6 +16,7 @@ import type { SlowWatch } from '../../domain/slow-watch.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { errorMessage, notificationMessage, resultMessage } from '../envelope.ts';
 import { hasRounds } from '../input-requests.ts';
+import { sentToName } from '../joined/joined-names.ts';
 import { missingCapabilities, missingCapabilityError, type Question } from '../needed-capabilities.ts';
 import type { Asked } from '../ports.ts';
 import { failureOf, faultOf, RpcFailure } from '../rpc-failure.ts';
@@ -67,7 +68,10 @@ export class ModernExchange {
 
   /** As something slow: its stream begins, so that its client, and what is between them, sees that it is under way. */
   lasts(): void {
-    if (!this.#isOver) this.#stream ??= this.#reply.stream();
+    if (this.#isOver || this.#stream !== undefined) return;
+    const { sentTo, template } = this.#call;
+    if (sentTo !== undefined) this.#reply.from(sentToName(sentTo, template));
+    this.#stream = this.#reply.stream();
   }
 
   /** As an observer of the exchange. */
