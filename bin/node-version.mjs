@@ -3,7 +3,7 @@
 // only, so that an old Node gets as far as the sentence that says what is needed.
 
 import { spawn } from 'child_process';
-import { existsSync, realpathSync } from 'fs';
+import { existsSync, readFileSync, realpathSync } from 'fs';
 import { constants } from 'os';
 import { dirname, join, sep } from 'path';
 import { fileURLToPath } from 'url';
@@ -12,6 +12,10 @@ const here = dirname(fileURLToPath(import.meta.url));
 const isWindows = process.platform === 'win32';
 /** Set for the Node that was handed over to, so that it knows who is at the other end of its channel. */
 const MARK = 'STAGEDOOR_FRONT_DOOR';
+/** Set for a gateway in the background; see src/cli/background/daemon-files.ts. */
+const DAEMON_MARK = 'STAGEDOOR_BACKGROUND';
+/** How often it is seen whether the parent is still there, in ms. */
+const PARENT_LOOK_MS = 500;
 
 /**
  * Calls `run` in a recent enough Node: here when this is one, else by starting `script` again, with the same arguments,
@@ -20,6 +24,7 @@ const MARK = 'STAGEDOOR_FRONT_DOOR';
 export function withRecentNode(script, run) {
   if (isRecentEnough(process.versions.node)) {
     followFrontDoor();
+    followNpm(stopSelf);
     return run();
   }
   const brought = findBroughtNode();
@@ -91,6 +96,7 @@ function handOver(node, script) {
   // to die first. Elsewhere Ctrl-C may reach the child twice, which the gateway takes as one.
   const signals = isWindows ? ['SIGINT', 'SIGHUP', 'SIGBREAK'] : ['SIGINT', 'SIGHUP', 'SIGTERM'];
   const pass = (signal) => isWindows || child.kill(signal);
+  followNpm(() => pass('SIGTERM'));
   for (const signal of signals) process.on(signal, pass);
 
   child.on('error', (error) => giveUp(`stagedoor could not start ${node}: ${error.message}`));
@@ -110,9 +116,39 @@ function followFrontDoor() {
   const isHandedOver = process.env[MARK] === '1';
   delete process.env[MARK];
   if (!isHandedOver || !process.channel) return;
-  process.on('disconnect', () => {
-    if (!process.emit('SIGTERM', 'SIGTERM')) process.exit(128 + constants.signals.SIGTERM);
-  });
+  process.on('disconnect', stopSelf);
   // Listening must not keep a program alive that has nothing left to do.
   process.channel.unref();
+}
+
+/**
+ * Calls `stop` once when npm, which started this program, is gone: npm passes a SIGTERM to its shell, which dies of it without
+ * telling its child. Not for a gateway in the background, which outlives what started it.
+ */
+function followNpm(stop) {
+  const { npm_execpath: npm, [DAEMON_MARK]: daemon } = process.env;
+  if (!npm || daemon !== undefined || isWindows) return;
+  const before = npmAbove();
+  const timer = setInterval(() => {
+    if (npmAbove() === before) return;
+    clearInterval(timer);
+    stop();
+  }, PARENT_LOOK_MS);
+  timer.unref();
+}
+
+/** The process above the shell of npm, where the system tells it, else the parent. */
+function npmAbove() {
+  try {
+    // "pid (name) state parent ..."
+    const [, name, above] = /\((.*)\) \S (\d+) /.exec(readFileSync(`/proc/${process.ppid}/stat`, 'latin1'));
+    return /^(sh|dash|bash)$/.test(name) ? above : String(process.ppid);
+  } catch (_) {
+    return String(process.ppid); // not Linux
+  }
+}
+
+/** Ends this process as SIGTERM does. */
+function stopSelf() {
+  if (!process.emit('SIGTERM', 'SIGTERM')) process.exit(128 + constants.signals.SIGTERM);
 }

@@ -137,6 +137,30 @@ const oldNodes: readonly (readonly [string, (() => string[]) | undefined])[] = [
   ['a simulated old Node', isWindows ? undefined : simulatedOldNode],
   ['a real old Node', isWindows || oldNode === undefined ? undefined : () => [oldNode]],
 ];
+for (const killed of ['npm', 'its shell'] as const) {
+  test.needs(!isWindows, 'there is no shell between npm and a program')(
+    `ends the program when ${killed} is gone`,
+    async () => {
+      const root = await plant({ 'dist/cli/main.js': sayAndWait });
+      assert.is(await runBelowNpm([process.execPath], root, killed), 'ready\nSIGTERM\n');
+    },
+  );
+}
+
+test.needs(!isWindows, 'there is no shell between npm and a program')(
+  'a program in the background outlives npm',
+  async () => {
+    const root = await plant({
+      'dist/cli/main.js': `export async function main() {
+        process.stdout.write('ready\\n');
+        setTimeout(() => process.stdout.write('still here\\n'), 1500);
+      }`,
+    });
+    const out = await runBelowNpm([process.execPath], root, 'npm', { STAGEDOOR_BACKGROUND: '1' });
+    assert.is(out, 'ready\nstill here\n');
+  },
+);
+
 for (const [kind, command] of oldNodes) {
   const needs = test.needs(
     command,
@@ -197,6 +221,14 @@ for (const [kind, command] of oldNodes) {
     const { code, signal } = await run(start(), root, []);
     assert.equal({ code, signal }, { code: null, signal: 'SIGKILL' });
   });
+
+  for (const killed of ['npm', 'its shell'] as const) {
+    needs(`${kind} ends the program when ${killed} is gone`, async () => {
+      const root = await plant({ 'dist/cli/main.js': sayAndWait });
+      await bring(root, writeStandIn);
+      assert.is(await runBelowNpm(start(), root, killed), 'ready\nSIGTERM\n');
+    });
+  }
 
   needs(`${kind} says in one line when the brought Node does not start`, async () => {
     const root = await plant({ 'dist/cli/main.js': sayArguments });
@@ -262,6 +294,30 @@ async function run(
     text(child.stderr),
   ]);
   return { code, signal, out, err };
+}
+
+/**
+ * Runs a stand-in for npm, which starts the front door through a shell, and kills the stand-in or that shell when the program is
+ * ready. Resolves to what the program printed, once nothing holds its output any more.
+ */
+async function runBelowNpm(
+  command: readonly string[],
+  root: string,
+  killed: 'npm' | 'its shell',
+  env: NodeJS.ProcessEnv = {},
+): Promise<string> {
+  const line = [...command, join(root, 'bin/stagedoor.mjs')].map((word) => `'${word}'`).join(' ');
+  // The second command keeps every shell from replacing itself by the first.
+  const script = `require('child_process').spawn('sh', ['-c', ${JSON.stringify(`${line}; exit $?`)}], { stdio: 'inherit' })
+    .on('spawn', function () { console.error(this.pid); });`;
+  const npm = spawn(process.execPath, ['-e', script], {
+    env: { ...process.env, npm_execpath: 'npm-cli.js', ...env },
+  });
+  const shell = once(npm.stderr, 'data').then(([pid]) => Number(pid));
+  npm.stdout.once('data', async () =>
+    process.kill(killed === 'npm' ? (npm.pid ?? 0) : await shell, 'SIGKILL'),
+  );
+  return await text(npm.stdout);
 }
 
 /** A Node before 22.18 on PATH that did not come with this repository. */
