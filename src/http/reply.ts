@@ -34,7 +34,7 @@ export interface StreamReply {
   readonly kind: 'stream';
   readonly events$: Observable<StreamEvent>;
   /** Where the request was sent whose events these are. */
-  readonly tracker?: Tracker | undefined;
+  readonly tracker?: Tracker;
 }
 
 export interface ConversationReply {
@@ -65,7 +65,7 @@ export function noContent(facts: ReplyFacts = {}): EmptyReply {
  * event is an ordinary error answer with its own status; after it, it is the event `error`. Source: decisions, "Surface A bodies".
  */
 export function eventStream(events$: Observable<StreamEvent>, tracker?: Tracker): StreamReply {
-  return { kind: 'stream', events$, tracker };
+  return { kind: 'stream', events$, ...(tracker && { tracker }) };
 }
 
 /** Lets the handler answer by itself: one body, none, or an event stream that it keeps. For the MCP endpoint. */
