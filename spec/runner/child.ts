@@ -3,12 +3,16 @@
 // uvu's own `exec` is not used: it forgets hook errors and answers with totals in coloured text.
 
 import { pathToFileURL } from 'node:url';
-import { watchAnswers } from '../helpers/watch-answers.ts';
 import { ledger, type SkippedTest } from './ledger.ts';
 import type { ChildMessage } from './messages.ts';
 
 /** What uvu queues for each `.run()`: drawn errors (or true), passed, skipped, total. */
 type QueuedSuite = () => Promise<[string | true, number, number, number]>;
+
+// Most of the time of a short file is that of loading what it imports.
+const { keepCompiledCode } = await import(new URL('../../bin/compile-cache.mjs', import.meta.url).href);
+keepCompiledCode();
+const { watchAnswers } = await import('../helpers/watch-answers.ts');
 
 // Taken before the spec can replace them with simulated ones.
 const { setTimeout: startTimer, setImmediate: startImmediate } = globalThis;
