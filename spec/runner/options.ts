@@ -9,7 +9,7 @@ export interface RunOptions {
   readonly root: string;
   /** Only files whose path contains one of these. Empty = all. */
   readonly filters: readonly string[];
-  /** How many files run at once. Default: one per core, at least 2. */
+  /** How many files run at once. Default: one more than cores, because many of them wait most of the time. */
   readonly jobs: number;
   /** Longest one file may run, in ms. Default 120 000, below `journeys/` and `system/` 300 000. Given = for every file. */
   readonly timeoutMs: number | undefined;
@@ -41,7 +41,7 @@ export function readOptions(args: readonly string[]): RunOptions {
   return {
     root: given.get('--root') ?? fileURLToPath(new URL('..', import.meta.url)),
     filters,
-    jobs: Math.ceil(positive(given, '--jobs') ?? Math.max(2, availableParallelism())),
+    jobs: Math.ceil(positive(given, '--jobs') ?? availableParallelism() + 1),
     timeoutMs: timeoutSeconds === undefined ? undefined : timeoutSeconds * 1000,
     graceMs: (positive(given, '--grace') ?? 3) * 1000,
   };
