@@ -1,0 +1,91 @@
+// A POSIX shell in an empty folder, in which `stagedoor` is a command, for specs that type what a page or a help text shows.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { binPath } from './program.ts';
+
+/** Pairs of what is written and what is meant here: ports, addresses, paths. */
+export type Replacements = readonly (readonly [written: string, real: string])[];
+
+/** What a line did. */
+export interface Typed {
+  /** 0 for success. */
+  readonly status: number;
+  /** Both outputs, as a terminal shows them. */
+  readonly text: string;
+}
+
+const modules = fileURLToPath(new URL('../../node_modules', import.meta.url));
+
+export class Shell {
+  /** Where lines are typed. */
+  readonly folder: string;
+  /** HOME of what is typed. */
+  readonly home: string;
+  readonly #base: string;
+  readonly #replacements: Replacements;
+  readonly #bash;
+
+  private constructor(base: string, replacements: Replacements, env: Readonly<Record<string, string>>) {
+    this.#base = base;
+    this.#replacements = replacements;
+    this.folder = join(base, 'work');
+    this.home = join(base, 'home');
+    const path = [join(base, 'bin'), join(modules, '.bin'), dirname(process.execPath), process.env.PATH];
+    this.#bash = spawn('bash', [], {
+      cwd: this.folder,
+      env: { PATH: path.join(delimiter), HOME: this.home, TMPDIR: base, GATEWAY_HOST: '127.0.0.1', ...env },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    this.#bash.stdout.setEncoding('utf8');
+  }
+
+  /** Opens one with these variables. */
+  static async open(env: Readonly<Record<string, string>>, replacements: Replacements = []): Promise<Shell> {
+    const base = await mkdtemp(join(tmpdir(), 'stagedoor-shell-'));
+    for (const name of ['bin', 'home', 'work']) await mkdir(join(base, name));
+    const script = `#!/bin/sh\nexec '${process.execPath}' '${binPath}' "$@"\n`;
+    await writeFile(join(base, 'bin/stagedoor'), script, { mode: 0o755 });
+    return new Shell(base, replacements, env);
+  }
+
+  /** Types one line, with what is meant here, and gives what it prints, with what is written. */
+  async type(line: string): Promise<Typed> {
+    const mark = `status-${Math.random()}-`;
+    const end = new RegExp(`${mark}(\\d+)\\n$`);
+    let printed = '';
+    const status = new Promise<number>((resolve, reject) => {
+      const read = (text: string): void => {
+        printed += text;
+        const [, code] = end.exec(printed) ?? [];
+        if (code === undefined) return;
+        this.#bash.stdout.off('data', read);
+        resolve(Number(code));
+      };
+      this.#bash.stdout.on('data', read);
+      this.#bash.once('close', () => reject(new Error(`the shell ended at: ${line}`)));
+    });
+    const real = this.#replacements.reduce((so, [written, meant]) => so.replaceAll(written, meant), line);
+    this.#bash.stdin.write(`{ ${real}\n} < /dev/null 2>&1\necho "${mark}$?"\n`);
+    return { status: await status, text: this.#asWritten(printed.replace(end, '')) };
+  }
+
+  /** Ends it, and a gateway that runs in the background in its folder. */
+  async close(): Promise<void> {
+    this.#bash.removeAllListeners('close');
+    this.#bash.stdin.end('{ stagedoor gateway stop; } > /dev/null 2>&1\n');
+    await once(this.#bash, 'close');
+    await rm(this.#base, { recursive: true, force: true, maxRetries: 10 });
+  }
+
+  #asWritten(text: string): string {
+    return this.#replacements
+      .reduce((so, [written, meant]) => so.replaceAll(meant, written), text)
+      .replaceAll(this.folder, '/home/ada/gateway')
+      .replaceAll(this.home, '/home/ada');
+  }
+}
