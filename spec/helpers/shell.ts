@@ -59,15 +59,17 @@ export class Shell {
     const end = new RegExp(`${mark}(\\d+)\\n$`);
     let printed = '';
     const status = new Promise<number>((resolve, reject) => {
+      const close = (): void => reject(new Error(`the shell ended at: ${line}`));
       const read = (text: string): void => {
         printed += text;
         const [, code] = end.exec(printed) ?? [];
         if (code === undefined) return;
         this.#bash.stdout.off('data', read);
+        this.#bash.off('close', close);
         resolve(Number(code));
       };
       this.#bash.stdout.on('data', read);
-      this.#bash.once('close', () => reject(new Error(`the shell ended at: ${line}`)));
+      this.#bash.once('close', close);
     });
     const real = this.#replacements.reduce((so, [written, meant]) => so.replaceAll(written, meant), line);
     this.#bash.stdin.write(`{ ${real}\n} < /dev/null 2>&1\necho "${mark}$?"\n`);
@@ -76,7 +78,6 @@ export class Shell {
 
   /** Ends it, and a gateway that runs in the background in its folder. */
   async close(): Promise<void> {
-    this.#bash.removeAllListeners('close');
     this.#bash.stdin.end('{ stagedoor gateway stop; } > /dev/null 2>&1\n');
     await once(this.#bash, 'close');
     await rm(this.#base, { recursive: true, force: true, maxRetries: 10 });
