@@ -1,16 +1,15 @@
 // HTTP+SSE towards clients, over a real port: the official SDK's own client of that transport, and what no client library
 // would send. Behind it are real instances; sessions and calls are those of the other transports.
 
-import type { Socket } from 'node:net';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { ElicitRequestSchema, LoggingMessageNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import * as assert from 'uvu/assert';
 import { until } from '../conformance/transport.ts';
 import { startEverything } from '../fixtures/everything-server.ts';
-import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import type { Answer } from '../helpers/http-app.ts';
-import { head, openRaw, readUntil, untilClosed } from '../helpers/http-raw.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
+import { readUntil, untilClosed } from '../helpers/http-raw.ts';
+import { call, inFlight, initialized, message, open, PROFILE, sessions } from '../helpers/http-sse.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('HTTP+SSE towards clients', { timeoutMs: 30_000 });
@@ -132,69 +131,6 @@ test('a template that is named sse keeps its path', async () => {
 });
 
 // --- by hand --------------------------------------------------------------------------------------------------------
-
-const PROFILE = {
-  protocolVersion: '2024-11-05',
-  capabilities: {},
-  clientInfo: { name: 'raw', version: '1' },
-};
-const message = (id: number, method: string, params: object = {}) => ({ jsonrpc: '2.0', id, method, params });
-const call = (id: number, name: string, args: object = {}) =>
-  message(id, 'tools/call', { name, arguments: args });
-
-/** A stream that a spec reads, and the path that it named. */
-interface Stream {
-  readonly socket: Socket;
-  readonly path: string;
-  readonly who: Credentials;
-  /** Everything that came. */
-  readonly received: () => string;
-  /** Waits for the answer to a request. */
-  answer(id: number): Promise<{ readonly result?: unknown; readonly error?: { readonly code: number } }>;
-  post(body: unknown, who?: Credentials): Promise<Answer>;
-}
-
-async function open(app: AccountsFixture, path = '/mcp/demo/sse', who = app.user): Promise<Stream> {
-  const socket = await openRaw(app.port);
-  socket.write(head(`GET ${path}`, { ...who, Accept: 'text/event-stream' }));
-  const greeting = await readUntil(socket, '\n\n');
-  let received = '';
-  socket.on('error', () => socket.destroy());
-  socket.on('data', (chunk) => {
-    received += String(chunk);
-  });
-  const [, messages = ''] = /event: endpoint\ndata: (\S+)\n/.exec(greeting) ?? [];
-  assert.match(messages, /sessionId=[A-Za-z0-9_-]{43}$/, greeting);
-  const messagesIn = () =>
-    [...received.matchAll(/^data: (\{.+\})$/gm)].map(([, data = '']) => JSON.parse(data));
-  return {
-    socket,
-    path: messages,
-    who,
-    received: () => received,
-    post: (body, other = who) => app.as(other, 'POST', messages, { body }),
-    answer: async (id) => {
-      for (;;) {
-        const found = messagesIn().find((one) => one.id === id && one.method === undefined);
-        if (found !== undefined) return found;
-        if (socket.destroyed) throw new Error(`the stream ended without answer ${id}: ${received}`);
-        await new Promise((resolve) => {
-          socket.once('data', resolve);
-          socket.once('close', resolve);
-        });
-      }
-    },
-  };
-}
-
-async function initialized(app: AccountsFixture, path?: string, who?: Credentials): Promise<Stream> {
-  const stream = await open(app, path, who);
-  assert.is((await stream.post({ ...message(0, 'initialize'), params: PROFILE })).status, 202);
-  const { result } = await stream.answer(0);
-  assert.is(Object(result).protocolVersion, '2024-11-05');
-  assert.is((await stream.post({ jsonrpc: '2.0', method: 'notifications/initialized' })).status, 202);
-  return stream;
-}
 
 test('the stream names its messages path first; answers are events without ids; comments keep it alive', async () => {
   const app = await started;
@@ -362,15 +298,5 @@ test('a gateway that stops answers the calls that are left, then ends the stream
   await closing;
   await app.close();
 });
-
-function inFlight({ gateway }: AccountsFixture): number {
-  return gateway.servers().reduce((sum, { snapshot }) => sum + snapshot.inFlight, 0);
-}
-
-/** Sessions that are open. */
-function sessions({ gateway }: AccountsFixture): number {
-  const counts = [...gateway.stats().clients.templates.values()];
-  return counts.reduce((sum, { sessions: { open } }) => sum + open, 0);
-}
 
 test.run();

@@ -71,6 +71,8 @@ export interface AppOptions {
   readonly bodyBounds?: ByteBounds;
   /** Most bytes of answers that wait for clients to read them. Default: those of the memory of this machine. */
   readonly unreadBounds?: ByteBounds;
+  /** Longest time in which the client of an event stream takes nothing of what waits for it. Default 30 000 ms. */
+  readonly unreadMs?: number;
   /** Distance of the comments that keep an event stream alive. Default 15 000 ms. */
   readonly keepAliveMs?: number;
   /** About how often it is looked at again whether a caller may still have an event stream. Default 5 000 ms. */

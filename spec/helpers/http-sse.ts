@@ -1,0 +1,114 @@
+// A client of HTTP+SSE written by hand, for what no client library would do: its stream is a bare socket.
+
+import type { Socket } from 'node:net';
+import { StringDecoder } from 'node:string_decoder';
+import * as assert from 'uvu/assert';
+import type { AccountsFixture, Credentials } from './http-accounts.ts';
+import type { Answer } from './http-app.ts';
+import { head, openRaw, readUntil } from './http-raw.ts';
+
+/** What `initialize` says of this client. */
+export const PROFILE = {
+  protocolVersion: '2024-11-05',
+  capabilities: {},
+  clientInfo: { name: 'raw', version: '1' },
+};
+export const message = (id: number, method: string, params: object = {}) => ({
+  jsonrpc: '2.0',
+  id,
+  method,
+  params,
+});
+export const call = (id: number, name: string, args: object = {}) =>
+  message(id, 'tools/call', { name, arguments: args });
+
+/** An answer of JSON-RPC. */
+interface Rpc {
+  readonly result?: unknown;
+  readonly error?: { readonly code: number };
+}
+
+/** A stream that a spec reads, and the path that it named. */
+export interface SseStream {
+  readonly socket: Socket;
+  readonly path: string;
+  readonly who: Credentials;
+  /** Everything that came. */
+  readonly received: () => string;
+  /** Waits for the answer to a request. */
+  answer(id: number): Promise<Rpc>;
+  post(body: unknown, who?: Credentials): Promise<Answer>;
+}
+
+/** Opens a stream, and reads the path that it names. */
+export async function open(app: AccountsFixture, path = '/mcp/demo/sse', who = app.user): Promise<SseStream> {
+  const socket = await openRaw(app.port);
+  // The connection ends with the stream, so that its end is seen at once.
+  socket.write(head(`GET ${path}`, { ...who, Accept: 'text/event-stream', Connection: 'close' }));
+  const greeting = await readUntil(socket, '\n\n');
+  const pieces: string[] = [];
+  const answers = new Map<unknown, Rpc>();
+  let changed = Promise.withResolvers<void>();
+  let line = '';
+  const change = (): void => {
+    changed.resolve();
+    changed = Promise.withResolvers();
+  };
+  const decoder = new StringDecoder();
+  socket.on('error', () => socket.destroy());
+  socket.on('close', change);
+  socket.on('data', (chunk) => {
+    const piece = decoder.write(chunk);
+    pieces.push(piece);
+    const lines = piece.split('\n');
+    lines[0] = line + lines[0];
+    line = lines.pop() ?? '';
+    for (const said of lines.filter((one) => one.startsWith('data: {'))) {
+      const { id, method, ...answer } = JSON.parse(said.slice('data: '.length));
+      if (method === undefined) answers.set(id, answer);
+    }
+    change();
+  });
+  const [, messages = ''] = /event: endpoint\ndata: (\S+)\n/.exec(greeting) ?? [];
+  assert.match(messages, /sessionId=[A-Za-z0-9_-]{43}$/, greeting);
+  return {
+    socket,
+    path: messages,
+    who,
+    received: () => pieces.join(''),
+    post: (body, other = who) => app.as(other, 'POST', messages, { body }),
+    answer: async (id) => {
+      for (;;) {
+        const found = answers.get(id);
+        if (found !== undefined) return found;
+        if (socket.closed) throw new Error(`the stream ended without answer ${id}: ${pieces.join('')}`);
+        await changed.promise;
+      }
+    },
+  };
+}
+
+/** Opens a stream, and a session on it. */
+export async function initialized(
+  app: AccountsFixture,
+  path?: string,
+  who?: Credentials,
+): Promise<SseStream> {
+  const stream = await open(app, path, who);
+  assert.is((await stream.post({ ...message(0, 'initialize'), params: PROFILE })).status, 202);
+  const { result } = await stream.answer(0);
+  assert.is(Object(result).protocolVersion, '2024-11-05');
+  assert.is((await stream.post({ jsonrpc: '2.0', method: 'notifications/initialized' })).status, 202);
+  return stream;
+}
+
+/** Calls that are in flight. */
+export function inFlight({ gateway }: AccountsFixture): number {
+  return gateway.servers().reduce((sum, { snapshot }) => sum + snapshot.inFlight, 0);
+}
+
+/** Sessions that are open. */
+export function sessions({ gateway }: AccountsFixture): number {
+  const counts = [...gateway.stats().clients.templates.values()];
+  return counts.reduce((sum, { sessions: { open } }) => sum + open, 0);
+}
