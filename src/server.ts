@@ -52,6 +52,8 @@ export interface ServerOptions {
   readonly folder?: string;
   /** Whether a person reads the notices. Default false: then a first password goes to a file. */
   readonly isTerminal?: boolean;
+  /** Gives the start up: it rejects with the reason when the step under way has ended. Without effect after the last step. */
+  readonly signal?: AbortSignal;
 }
 
 /** For answers that are still being sent when all calls have ended, in ms. */
@@ -65,7 +67,10 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   /** How to close what is open, newest first. */
   const opened: (() => Promise<unknown>)[] = [];
   try {
-    return await start(config, options, (close) => opened.unshift(close));
+    return await start(config, options, (close) => {
+      opened.unshift(close);
+      options.signal?.throwIfAborted();
+    });
   } catch (error) {
     for (const close of opened) await quietly(close, options.log);
     throw error;
@@ -82,6 +87,7 @@ async function start(
   // Before anything is open: a document that cannot be read must not leave a half-started gateway.
   const document =
     config.registryFile === undefined ? undefined : await readRegistryFile(config.registryFile);
+  options.signal?.throwIfAborted();
   // Before anything is made: a second start by mistake must leave no database, no first admin and no children behind.
   let serve = createStartingApp();
   const listeners = await openListeners(config, (request, response) => serve(request, response));
@@ -131,6 +137,7 @@ async function start(
     log,
     build,
   });
+  options.signal?.throwIfAborted();
   options.onFacts?.(gateway.events$);
   const problems: string[] = [];
   const loaded = gateway.load(async () => {

@@ -33,7 +33,7 @@ export interface RunOptions {
   readonly onReady?: (server: RunningServer) => void;
   /** Where signals come from. Default: the process. */
   readonly stop?: StopOptions;
-  /** Ends the process at once, whatever is still going on. Without a code: with process.exitCode. */
+  /** Ends the process at once, whatever is still going on. Without a code: with process.exitCode. Default: see `endProcess`. */
   readonly exit?: (code?: number) => void;
 }
 
@@ -45,25 +45,39 @@ const LAST_RESORT_MS = 2_000;
  * process at once, children first. Throws UsageError for a port, a file, a database or a secret that cannot be used.
  */
 export async function runGateway(config: Config, options: RunOptions): Promise<number> {
-  const { isDemo, terminal, exit = process.exit, log = createLog(logLevel(config, isDemo)) } = options;
+  const { isDemo, terminal, exit = endProcess, log = createLog(logLevel(config, isDemo)) } = options;
   const onDefect = (error: unknown): void => log.fatal({ err: error }, 'a defect: the gateway stops');
   const stop = listenForStop(onDefect, options.stop);
   let demo: Demo | undefined;
+  const starting = new AbortController();
+  let isStarted = false;
+  void stop.first.then((reason) => {
+    if (isStarted) return;
+    starting.abort();
+    terminal.print(`stopping after ${causeOf(reason)}, during the start; a second signal stops at once`);
+  });
   // From the first moment on: also a start that hangs, on a registry file that is a pipe perhaps, can be ended.
   void stop.urgent.then((code) => {
     killOwnChildren();
     demo?.remove();
+    stop.dispose();
     exit(code);
   });
   try {
-    const server = await start(config, terminal, log);
+    const server = await start(config, terminal, log, starting.signal).catch((error: unknown) => {
+      if (!starting.signal.aborted) throw error;
+      if (error !== starting.signal.reason)
+        log.warn({ err: error }, 'the start failed while it was given up');
+    });
+    if (server === undefined) return exitCodeOf(await stop.first);
+    isStarted = true;
     announce(server, config, terminal, log);
     options.onReady?.(server);
     if (isDemo) demo = (await import('./demo.ts')).openDemo(server, terminal);
     try {
       const reason = await playUntilStopped(demo, stop.first);
-      terminal.print(farewell(reason, config));
-      return reason.kind === 'signal' ? 0 : 1;
+      if (!starting.signal.aborted) terminal.print(farewell(reason, config));
+      return exitCodeOf(reason);
     } finally {
       await closeAndTell(server, log);
       demo?.remove();
@@ -98,11 +112,16 @@ function logLevel({ logLevel, rows }: Config, isDemo: boolean): string {
 /** What can only be put right by whoever starts it. */
 const REFUSALS = [ListenError, RegistryFileError, StoreOpenError, VaultError, ConfigError];
 
-async function start(config: Config, { folder, columns }: Terminal, log: Logger): Promise<RunningServer> {
+async function start(
+  config: Config,
+  { folder, columns }: Terminal,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<RunningServer> {
   const isTerminal = columns !== undefined;
   try {
     const onFacts = (facts$: Observable<GatewayEvent>) => void logEvents(facts$, log);
-    return await startServer(config, { log, onFacts, build: packageVersion(), folder, isTerminal });
+    return await startServer(config, { log, onFacts, build: packageVersion(), folder, isTerminal, signal });
   } catch (error) {
     if (error instanceof DamagedFileError || hasCode(error, 'DATABASE_UNAVAILABLE'))
       throw databaseFailure(error);
@@ -152,6 +171,22 @@ function announce(
 }
 
 function farewell(reason: StopReason, { graceMs }: Config): string {
-  const cause = reason.kind === 'signal' ? reason.signal : 'a defect';
-  return `stopping after ${cause}: calls in flight have ${graceMs / 1000} s; a second signal stops at once`;
+  return `stopping after ${causeOf(reason)}: calls in flight have ${graceMs / 1000} s; a second signal stops at once`;
+}
+
+function causeOf(reason: StopReason): string {
+  return reason.kind === 'signal' ? reason.signal : 'a defect';
+}
+
+function exitCodeOf({ kind }: StopReason): number {
+  return kind === 'signal' ? 0 : 1;
+}
+
+/**
+ * A code over 128 stands for a signal, which the process is ended by: `process.exit` waits for threads that are busy, and
+ * one that opens a pipe may be so for ever. What no signal of its own ends, process 1 of a container, exits with the code.
+ */
+function endProcess(code?: number): void {
+  if (code !== undefined && code > 128 && process.platform !== 'win32') process.kill(process.pid, code - 128);
+  process.exit(code);
 }
