@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import { until } from '../conformance/transport.ts';
 import { startEverything } from '../fixtures/everything-server.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
-import { readUntil, untilClosed } from '../helpers/http-raw.ts';
+import { head, openRaw, readAll, readUntil, untilClosed } from '../helpers/http-raw.ts';
 import { call, inFlight, initialized, message, open, PROFILE, sessions } from '../helpers/http-sse.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -237,6 +237,59 @@ test('two streams of one caller are two sessions; closing one cancels its calls 
   await two.post(call(1, 'name'));
   assert.ok((await two.answer(1)).result);
   two.socket.destroy();
+});
+
+test('of two that initialize at once one is refused, and the stream has one session', async () => {
+  const app = await started;
+  const stream = await open(app);
+  const posted = [1, 2].map((id) => stream.post({ ...message(id, 'initialize'), params: PROFILE }));
+  const statuses = (await Promise.all(posted)).map(({ status }) => status);
+  assert.equal(statuses.toSorted(), [202, 400]);
+  assert.ok((await stream.answer(statuses.indexOf(202) + 1)).result);
+  assert.is(sessions(app), 1);
+  stream.socket.destroy();
+  await until(() => sessions(app) === 0, 'no session is left');
+});
+
+test('messages posted at once are all answered, each once; an id that is in use is refused', async () => {
+  const app = await started;
+  const stream = await initialized(app);
+  const ids = Array.from({ length: 30 }, (_, index) => index + 1);
+  const posted = await Promise.all(ids.map((id) => stream.post(call(id, 'echo', { text: `text ${id}` }))));
+  assert.ok(posted.every(({ status }) => status === 202));
+  for (const id of ids) assert.match(JSON.stringify(await stream.answer(id)), `"text ${id}"`);
+  assert.is(stream.received().split('"result"').length - 1, ids.length + 1);
+  await stream.post(call(99, 'sleep', { ms: 20_000 }));
+  await until(() => inFlight(app) === 1, 'the call is there');
+  const again = await stream.post(call(99, 'name'));
+  assert.equal([again.status, Object(again.body.error).code], [400, -32600], again.text);
+  stream.socket.destroy();
+});
+
+test('a message that is still being sent when its stream ends is not found', async () => {
+  const app = await started;
+  const stream = await initialized(app);
+  const body = JSON.stringify(call(1, 'name'));
+  const sender = await openRaw(app.port);
+  const length = String(body.length);
+  const headers = { ...app.user, 'Content-Type': 'application/json', 'Content-Length': length };
+  sender.write(head(`POST ${stream.path}`, { ...headers, Connection: 'close' }) + body.slice(0, 10));
+  stream.socket.destroy();
+  await until(() => sessions(app) === 0, 'no session is left');
+  sender.write(body.slice(10));
+  assert.match(await readAll(sender), /^HTTP\/1\.1 404 /);
+});
+
+test('a client that no instance can serve is answered on its stream, and may try again there', async () => {
+  const app = await started;
+  await app.gateway.register('late', { id: 'gone', endpoint: 'http://127.0.0.1:9/mcp' });
+  const stream = await open(app, '/mcp/late/sse');
+  assert.is((await stream.post({ ...message(1, 'initialize'), params: PROFILE })).status, 202);
+  assert.is((await stream.answer(1)).error?.code, 503);
+  await app.serve('late', 'one');
+  assert.is((await stream.post({ ...message(2, 'initialize'), params: PROFILE })).status, 202);
+  assert.ok((await stream.answer(2)).result);
+  stream.socket.destroy();
 });
 
 test('cancelling a call leaves it without an answer', async () => {
