@@ -74,8 +74,8 @@ test('reads every variable that the spec names', () => {
     },
   });
   assert.equal(config.listeners, [
-    { host: '0.0.0.0', port: 8081, label: 'surface A' },
-    { host: '::1', port: 8001, label: 'surface B' },
+    { host: '0.0.0.0', port: 8081, label: 'surface A', portSource: 'MCP_GATEWAY_PORT' },
+    { host: '::1', port: 8001, label: 'surface B', portSource: 'GATEWAY_PORT' },
   ]);
   assert.is(config.portsDefaulted, false);
   assert.equal([config.authEnabled, config.databaseUrl], [false, 'memory://']);
@@ -113,7 +113,9 @@ test('reads every key of gateway.yaml that the spec names', () => {
       'sessions: { max: 500, idle_seconds: 90, max_processes: 7, share: 100 }',
     ].join('\n'),
   });
-  assert.equal(config.listeners, [{ host: '0.0.0.0', port: 9000, label: 'gateway' }]);
+  assert.equal(config.listeners, [
+    { host: '0.0.0.0', port: 9000, label: 'gateway', portSource: 'gateway.yaml:2, port' },
+  ]);
   assert.equal([config.secretKey, config.tokenLifetimeMs], ['k'.repeat(32), 300_000]);
   assert.is(config.defaultPolicy.strategy, 'health_based');
   assert.is(config.defaultPolicy.healthIntervalMs, 1_500);

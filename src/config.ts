@@ -108,7 +108,7 @@ export function loadConfig(input: SourcesInput): Config {
   }
   const databaseUrl = read(SETTINGS.databaseUrl);
   const config: Config = {
-    listeners: listeners.map(({ host, port, label }) => ({ host, port, label })),
+    listeners: listeners.map(({ source: _source, ...listener }) => listener),
     portsDefaulted,
     logLevel: read(SETTINGS.logLevel),
     authEnabled: read(SETTINGS.authEnabled),

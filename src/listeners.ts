@@ -9,11 +9,12 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { type Socket, Server as TcpServer } from 'node:net';
+import type { Listener as WantedListener } from './config/listeners.ts';
 import type { Config } from './config.ts';
 import { LIMITS } from './domain/limits.ts';
 import { Pace } from './domain/pace.ts';
 
-/** A port or an address that cannot be had. `message` is one line that says how to choose another; exit code 2. */
+/** Ports or addresses that cannot be had. `message` has a line for each, which says how to choose another; exit code 2. */
 export class ListenError extends Error {
   constructor(message: string, cause: unknown) {
     super(message, { cause });
@@ -79,14 +80,16 @@ export async function openListeners(
   patience: SenderPatience = PATIENCE,
 ): Promise<Listeners> {
   const begins = new Begins();
-  const wanted = listeners.map(({ host, port }) => new Listener(host, port, serve, patience, begins));
+  const wanted = listeners.map((listener) => new Listener(listener, serve, patience, begins));
   await Promise.all(wanted.map((listener) => listener.open()));
   const opened = wanted.filter(({ error }) => error === undefined);
   const failed = wanted.filter(({ error }) => error !== undefined);
   const areAllTaken = failed.every(({ error }) => isTaken(error));
   if (failed.length > 0 && !(portsDefaulted && areAllTaken && opened.length > 0)) {
     await Promise.all(opened.map((listener) => listener.close(0)));
-    throw failure(portsDefaulted && areAllTaken ? failed : failed.slice(0, 1));
+    if (portsDefaulted && areAllTaken) throw failure(failed);
+    const failures = failed.map((listener) => failure([listener]));
+    throw new ListenError(failures.map(({ message }) => message).join('\n'), failures[0]?.cause);
   }
   return {
     urls: opened.map(({ url }) => url),
@@ -126,15 +129,18 @@ class Begins {
 class Listener {
   readonly host: string;
   readonly port: number;
+  /** Where the port was written, unless with `--port`. */
+  readonly portSource: string | undefined;
   /** Why it could not be opened. */
   error: NodeJS.ErrnoException | undefined;
   readonly #server: Server;
   /** Resolves when it does not listen any more and its last connection has ended. */
   readonly #gone: Promise<void>;
 
-  constructor(host: string, port: number, serve: RequestListener, patience: SenderPatience, begins: Begins) {
-    this.host = host;
-    this.port = port;
+  constructor(wanted: WantedListener, serve: RequestListener, patience: SenderPatience, begins: Begins) {
+    this.host = wanted.host;
+    this.port = wanted.port;
+    this.portSource = wanted.portSource;
     const limits = {
       maxHeaderSize: LIMITS.requestHeaderBytes,
       headersTimeout: patience.headersMs,
@@ -227,8 +233,10 @@ function refuseHeaders(response: ServerResponse, status: number): void {
 
 function failure(failed: readonly Listener[]): ListenError {
   const ports = failed.map(({ port }) => port).join(' and ');
-  const { host = '', port = 0, error } = failed[0] ?? {};
-  const advice = 'choose another with --port <port>, or --port 0 for a free one';
+  const { host = '', port = 0, portSource, error } = failed[0] ?? {};
+  const ways = 'with --port <port>, or --port 0 for a free one';
+  const advice =
+    portSource === undefined ? `choose another ${ways}` : `choose another in ${portSource}, or ${ways}`;
   if (isTaken(error)) {
     const subject = failed.length === 1 ? `port ${ports} on ${host} is` : `ports ${ports} on ${host} are`;
     return new ListenError(`${subject} taken by another program; ${advice}`, error);

@@ -145,6 +145,20 @@ for (const [what, words, message] of refusals) {
   });
 }
 
+test('tells all unknown options at once, each with its own advice', () => {
+  const typed = ['--prot', '1', '--colour', '--prot=2', '--demmo'];
+  assert.throws(
+    () => read('gateway', 'start', ...typed),
+    ({ message }: Error) => {
+      const [option, unlike, mistyped, ...more] = message.split('\n');
+      assert.match(String(option), /no option --prot; did you mean --port\?$/);
+      assert.match(String(unlike), /no option --colour; see .* --help$/);
+      assert.match(String(mistyped), /no option --demmo; did you mean --demo\?$/);
+      return more.length === 0;
+    },
+  );
+});
+
 test.run();
 
 function command(

@@ -100,7 +100,20 @@ test('refuses a port that is taken and says how to choose another', async () => 
     {},
     new RegExp(`^port ${port} on .* is taken by another program; ${advice}$`),
   );
-  await refuses([], { GATEWAY_PORT: String(port) }, new RegExp(`^port ${port} on .* is taken`));
+});
+
+test('names the place where a port that is taken was written, a line for each', async () => {
+  const [first, second] = [await take(0), await take(0)];
+  const line = (port: number, place: string) =>
+    `port ${port} on 127.0.0.1 is taken by another program; choose another in ${place}, ` +
+    'or with --port <port>, or --port 0 for a free one';
+  const env = { MCP_GATEWAY_PORT: String(first), GATEWAY_PORT: String(second) };
+  const both = await runProgram(['gateway', 'start'], { env, folder });
+  const lines = [line(first, 'MCP_GATEWAY_PORT'), line(second, 'GATEWAY_PORT')];
+  assert.equal([both.code, both.err], [2, `stagedoor: ${lines.join('\n')}\n`]);
+  await writeFile(join(folder, 'taken.yaml'), `port: ${first}\n`);
+  const yaml = await runProgram(['gateway', 'start', '--config', 'taken.yaml'], { folder });
+  assert.equal([yaml.code, yaml.err], [2, `stagedoor: ${line(first, 'taken.yaml:1, port')}\n`]);
 });
 
 test('refuses when both default ports are taken', async () => {

@@ -43,7 +43,7 @@ function readOptions(command: CommandDefinition, typed: readonly string[]): Comm
   const { known, unknown } = sortOptions(command, words);
   if (known.some(isHelp)) return { kind: 'help', command };
   if (known.some(isVersion)) return { kind: 'version' };
-  if (unknown !== undefined) throw unknownOption(unknown, command);
+  if (unknown.length > 0) throw unknownOptions(unknown, command);
 
   const denied = known.find((flag) => known.includes(flag.replace(/^--/, '--no-')));
   if (denied !== undefined)
@@ -92,15 +92,15 @@ function withPlainSwitches(
 function sortOptions(
   command: CommandDefinition,
   words: readonly string[],
-): { known: string[]; unknown?: string } {
+): { known: string[]; unknown: string[] } {
   const end = words.indexOf('--');
   const typed = words
     .slice(0, end === -1 ? words.length : end)
     .filter((word) => /^-./.test(word) && !isNumeric(word))
     .map((word) => word.replace(/=.*$/s, ''));
   const declared = new Set(command.options.map(({ flags }) => flags.replace(/ .*$/, '')));
-  const unknown = typed.find((word) => !declared.has(word) && !isHelp(word) && !isVersion(word));
-  return { known: typed, ...(unknown === undefined ? {} : { unknown }) };
+  const unknown = typed.filter((word) => !declared.has(word) && !isHelp(word) && !isVersion(word));
+  return { known: typed, unknown: [...new Set(unknown)] };
 }
 
 function parseWithCac(
@@ -210,10 +210,14 @@ function groupsOf(names: readonly string[]): string[] {
   return [...new Set(names.filter((name) => name.includes(' ')).map((name) => name.replace(/ .*$/, '')))];
 }
 
-function unknownOption(option: string, { name, options }: CommandDefinition): UsageError {
+/** A line for each. */
+function unknownOptions(unknown: readonly string[], { name, options }: CommandDefinition): UsageError {
   const flags = options.filter(({ notYet }) => !notYet).map((each) => each.flags.replace(/ .*$/, ''));
-  const advice = adviceOn(nearMiss(option, flags), (meant) => meant, `${name} --help`);
-  return new UsageError(`"stagedoor ${name}" has no option ${option}; ${advice}`);
+  const lines = unknown.map((option) => {
+    const advice = adviceOn(nearMiss(option, flags), (meant) => meant, `${name} --help`);
+    return `"stagedoor ${name}" has no option ${option}; ${advice}`;
+  });
+  return new UsageError(lines.join('\n'));
 }
 
 function notBuiltYet(what: string): UsageError {

@@ -11,6 +11,8 @@ export interface Listener {
   /** 0 means a free port. */
   readonly port: number;
   readonly label: 'surface A' | 'surface B' | 'gateway';
+  /** Where the port was written; undefined for a default and for `--port`. */
+  readonly portSource?: string;
 }
 
 export interface ResolvedListeners {
@@ -68,7 +70,10 @@ export function resolveListeners(
     otherwise = 0,
   ): void {
     const hostFound = host ?? sources.file(rows.host);
-    const listener = { label, host: read(rows.host, hostFound), port: read(rows.port, port) ?? otherwise };
+    const listener = {
+      ...{ label, host: read(rows.host, hostFound), port: read(rows.port, port) ?? otherwise },
+      ...(port === undefined || sources.flag(rows.port) ? {} : { portSource: port.place ?? port.source }),
+    };
     const isTwin = listeners.some(
       ({ host, port }) => port !== 0 && port === listener.port && host === listener.host,
     );
