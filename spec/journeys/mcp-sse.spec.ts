@@ -43,10 +43,10 @@ needsProcesses('a program is killed: sessions go on with another one, or end and
   const reader = await connect(stage);
   assert.ok((await reader.client.listTools()).tools.some(({ name }) => name === 'echo'));
   const first = await reader.call('name');
-  const slow = reader.call('sleep', { ms: 1_500 });
+  const slow = reader.call('sleep', { ms: 700 });
   await inFlight(stage.admin, 1);
   await reader.killProgram();
-  assert.is(await slow, 'slept 1500');
+  assert.is(await slow, 'slept 700');
   const second = await reader.call('name');
   assert.equal([first, second].sort(), ['one', 'two']);
   await healthyAgain(stage.admin);
@@ -81,12 +81,12 @@ needsProcesses('the gateway stops in order, and what comes after it knows no str
   await registerPair(stage.admin);
   const [busy, idle] = [await connect(stage), await connect(stage, '/mcp/sse')];
   const seen: string[] = [];
-  const answered = busy.call('sleep', { ms: 1_000 }).then((text) => seen.push(text));
+  const answered = busy.call('sleep', { ms: 700 }).then((text) => seen.push(text));
   void busy.streamEnds().then(() => seen.push('the stream ended'));
   await inFlight(stage.admin, 1);
   stage.program.signal('SIGTERM');
   await Promise.all([answered, busy.streamEnds(), idle.streamEnds()]);
-  assert.equal(seen, ['slept 1000', 'the stream ended']);
+  assert.equal(seen, ['slept 700', 'the stream ended']);
   assert.equal(await stage.program.end(), { code: 0, signal: null });
   assert.equal(await stage.program.survivors(), []);
 
