@@ -36,8 +36,8 @@ export function withRecentNode(script, run) {
     );
   }
   giveUp(
-    `stagedoor needs Node 22.18 or later (this is ${process.version}); install it, or on Linux and Windows ` +
-      'run npm install again with optional dependencies, which bring one',
+    `stagedoor needs Node 22.18 or later (this is ${process.version}); install it` +
+      (isInstalled() ? '' : ', or on Linux and Windows run npm ci again with optional dependencies, which bring one'),
   );
 }
 
@@ -74,7 +74,7 @@ function isBareClone() {
   return !isInstalled() && existsSync(join(root, 'src')) && !existsSync(join(root, 'node_modules'));
 }
 
-/** The Node that npm brought as an optional dependency, wherever the package manager has put it above this file. */
+/** The Node that `npm ci` brings to a clone (tools/node), wherever the package manager has put it above this file. */
 function findBroughtNode() {
   const name = `node-${isWindows ? 'win' : process.platform}-${process.arch}`;
   for (let folder = here; ; folder = dirname(folder)) {

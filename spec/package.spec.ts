@@ -7,6 +7,7 @@ import { suite } from './helpers/suite.ts';
 interface Entry {
   readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly resolved?: string;
+  readonly link?: boolean;
   readonly dev?: boolean;
 }
 
@@ -14,8 +15,10 @@ const test = suite('package');
 const read = (name: string): string => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8');
 const manifest: Readonly<Record<string, Readonly<Record<string, string>>>> = JSON.parse(read('package.json'));
 const lock: { readonly packages: Readonly<Record<string, Entry>> } = JSON.parse(read('package-lock.json'));
-const names = ['dependencies', 'devDependencies', 'optionalDependencies'].flatMap((kind) =>
-  Object.entries(manifest[kind] ?? {}),
+/** Of the workspace that brings a clone its Node. */
+const node: typeof manifest = JSON.parse(read('tools/node/package.json'));
+const names = [manifest.dependencies, manifest.devDependencies, node.optionalDependencies].flatMap((some) =>
+  Object.entries(some ?? {}),
 );
 
 /** One version, of the package itself or, under a name of our own, of another one: `npm:@scope/name@1.2.3-alpha.4`. */
@@ -61,6 +64,11 @@ test('locks the optional packages of every platform', () => {
   assert.equal(missing, []);
 });
 
+test('brings no Node to those who install the package', () => {
+  assert.equal(lock.packages['']?.optionalDependencies, undefined);
+  assert.ok(Object.keys(node.optionalDependencies ?? {}).every((name) => /^node-(linux|win)-/.test(name)));
+});
+
 // An override holds in this repository only: whoever installs the package would not have it.
 test('needs no override to be installed as a package', () => {
   const overridden = Object.keys(manifest.overrides ?? {});
@@ -72,7 +80,7 @@ test('needs no override to be installed as a package', () => {
 
 test('names no registry in the lock file', () => {
   assert.equal(
-    Object.entries(lock.packages).filter(([, { resolved }]) => resolved !== undefined),
+    Object.entries(lock.packages).filter(([, { resolved, link }]) => resolved !== undefined && !link),
     [],
   );
 });
