@@ -8,7 +8,7 @@ import { mariadb } from '../helpers/services.ts';
 import { suite } from '../helpers/suite.ts';
 import { everyConformance } from './every-conformance.ts';
 import { serverBehaviour } from './server-behaviour.ts';
-import { codesOf, freshStore, reachable } from './server-stores.ts';
+import { codesOf, fatesOfChanges, freshStore, reachable, UNDONE } from './server-stores.ts';
 
 const service = await mariadb();
 const test = suite('store on MariaDB', { timeoutMs: 60_000 });
@@ -110,9 +110,16 @@ needed('is away, and not broken, while its user is locked or has another passwor
       await endSessions();
       const codes = await codesOf(() => theirs.listTemplates(), 15);
       assert.equal([...new Set(codes)], ['DATABASE_UNAVAILABLE'], shut);
+      assert.equal(await fatesOfChanges(theirs), UNDONE, shut);
       await executeSql(url, open);
       assert.equal(await theirs.listTemplates(), []);
     }
+    // The only connection that the user may have is another's.
+    await executeSql(url, `alter user ${user} with max_user_connections 1`);
+    await endSessions();
+    const other = await openStore(own.href, { cwd: '/', migrations: 'require' });
+    assert.equal(await fatesOfChanges(theirs), UNDONE);
+    await other.close();
     await theirs.close();
   } finally {
     await executeSql(url, `drop user ${user}`);

@@ -8,7 +8,7 @@ import { postgresql } from '../helpers/services.ts';
 import { suite } from '../helpers/suite.ts';
 import { everyConformance } from './every-conformance.ts';
 import { serverBehaviour } from './server-behaviour.ts';
-import { codesOf, freshStore, reachable } from './server-stores.ts';
+import { codesOf, fatesOfChanges, freshStore, reachable, UNDONE } from './server-stores.ts';
 import { silentProxy } from './silent-proxy.ts';
 
 const service = await postgresql();
@@ -33,6 +33,7 @@ test.needs(service.url, service.skip)(
       // One for every connection of the pool, and those that have to be opened.
       const codes = await codesOf(() => store.listTemplates(), 15);
       assert.equal([...new Set(codes)], ['DATABASE_UNAVAILABLE']);
+      assert.equal(await fatesOfChanges(store), UNDONE);
       await executeSql(url, `alter database ${name} allow_connections true`);
       assert.equal(await store.listTemplates(), []);
     } finally {
@@ -68,6 +69,42 @@ test.needs(service.url, service.skip)(
       [],
     );
     assert.equal([outcomes[0], outcomes.at(-1)], ['refused', 'opened']);
+  },
+);
+
+test.needs(service.url, service.skip)(
+  'a change has not happened when there are too many connections, or the user may not log in',
+  async () => {
+    const store = await freshStore(service);
+    const name = new URL(store.url).pathname.slice(1);
+    const role = name.replace('stagedoor_spec', 'spec');
+    const { url } = reachable(service);
+    await executeSql(url, `create role ${role} login`);
+    try {
+      await executeSql(store.url, `grant all on all tables in schema public to ${role}`);
+      const own = new URL(store.url);
+      own.username = role;
+      const theirs = await openStore(own.href, { cwd: '/', migrations: 'require' });
+      for (const [shut, open] of [
+        ['connection limit 0', 'connection limit -1'],
+        ['nologin', 'login'],
+      ] as const) {
+        await executeSql(url, `alter role ${role} ${shut}`);
+        await executeSql(
+          url,
+          `select pg_terminate_backend(pid) from pg_stat_activity where usename = '${role}'`,
+        );
+        for (let round = 0; round < 2; round += 1)
+          assert.equal(await fatesOfChanges(theirs), UNDONE, `${shut}, ${round}`);
+        await executeSql(url, `alter role ${role} ${open}`);
+        assert.equal(await fatesOfChanges(theirs), ['done']);
+      }
+      await theirs.close();
+    } finally {
+      await executeSql(store.url, `drop owned by ${role}`);
+      await executeSql(url, `drop role ${role}`);
+      await store.close();
+    }
   },
 );
 

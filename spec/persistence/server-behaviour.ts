@@ -14,7 +14,7 @@ import type { Suite } from '../helpers/suite.ts';
 import { connectOptions } from './databases/connect-options.ts';
 import { openInProcesses } from './open-in-processes.ts';
 import { schemaDifference } from './schema-difference.ts';
-import { freshStore, reachable } from './server-stores.ts';
+import { fatesOfChanges, freshStore, reachable, UNDONE } from './server-stores.ts';
 import { silentProxy } from './silent-proxy.ts';
 
 /** What differs between the servers. */
@@ -141,6 +141,17 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     } finally {
       await store.close();
       await proxy.close();
+    }
+  });
+
+  declare('a change has not happened when nothing listens any more', async (url) => {
+    const proxy = await silentProxy(url);
+    const store = await openStore(proxy.url, openOptions);
+    try {
+      await proxy.close();
+      for (let round = 0; round < 2; round += 1) assert.equal(await fatesOfChanges(store), UNDONE);
+    } finally {
+      await store.close();
     }
   });
 

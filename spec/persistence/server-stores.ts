@@ -41,3 +41,28 @@ export async function codesOf(work: () => Promise<unknown>, times: number): Prom
     );
   return codes;
 }
+
+/** What `fatesOfChanges` answers when no change was sent to the database. */
+export const UNDONE = ['DATABASE_UNAVAILABLE no'];
+
+/** What is said of changes of every kind, the same only once; `done` without an error. */
+export async function fatesOfChanges(store: Store): Promise<string[]> {
+  const changes = [
+    () => store.deleteTombstone('demo', 'a'),
+    () => store.saveTombstone({ template: 'demo', id: 'a', fingerprint: 'f' }),
+    () => store.saveTemplate({ name: 'demo', loadBalancer: {} }),
+    () => store.deleteInstance('demo', 'a'),
+    () => store.settings.exchange('name', undefined, 'value'),
+    () => store.accounts.deleteApiKey('a'),
+  ];
+  const fates = await Promise.all(
+    changes.map((change) =>
+      change().then(
+        () => 'done',
+        (thrown: unknown) =>
+          thrown instanceof GatewayError ? `${thrown.code} ${thrown.delivered}` : String(thrown),
+      ),
+    ),
+  );
+  return [...new Set(fates)];
+}

@@ -80,17 +80,12 @@ export class OrmSession {
     return this.#within(this.#everybody, work);
   }
 
-  /** Runs one statement that changes something and stands alone. */
-  writeAlone<T>(work: Work<T>): Promise<T> {
-    return this.#changing(this.#everybody, (em, tables, operation) => {
-      operation.delivered = 'unknown';
-      return work(em, tables);
-    });
-  }
-
-  /** Runs a transaction that nobody outside needs to hear of. */
+  /**
+   * Runs a transaction that nobody outside needs to hear of. One statement has one, too: only its commit can be what a server
+   * carried out without its answer arriving, and there is none on a connection that was never opened.
+   */
   write<T>(work: Work<T>): Promise<T> {
-    return this.#changing(this.#writers, (em, tables, operation) =>
+    return this.#changing((em, tables, operation) =>
       em.transactional(async (inner) => {
         const result = await work(inner, tables);
         // The commit is next. Until then nothing has happened, and without it nothing will.
@@ -146,7 +141,7 @@ export class OrmSession {
       await em.nativeDelete(settings, { name: PROBE });
       await em.insert(settings, row);
     });
-    await this.writeAlone((em, { settings }) => em.nativeDelete(settings, { name: PROBE }));
+    await this.write((em, { settings }) => em.nativeDelete(settings, { name: PROBE }));
   }
 
   /** Writes that were asked for before are finished first, within 2 s. */
@@ -171,9 +166,9 @@ export class OrmSession {
     }
   }
 
-  async #changing<T>(turns: Turns | undefined, work: OperationWork<T>): Promise<T> {
+  async #changing<T>(work: OperationWork<T>): Promise<T> {
     try {
-      const result = await this.#within(turns, work);
+      const result = await this.#within(this.#writers, work);
       this.#refusesChanges = false;
       return result;
     } catch (thrown) {

@@ -25,7 +25,7 @@ export class OrmSettings implements SettingStore {
   async ensure(name: string, value: string): Promise<string> {
     const before = await this.read(name);
     if (before !== undefined) return before;
-    await this.#session.writeAlone((em, { settings }) =>
+    await this.#session.write((em, { settings }) =>
       insertUnlessThere(em, settings, { name, value: toDocument(value) }),
     );
     return (await this.read(name)) ?? value;

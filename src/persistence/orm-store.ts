@@ -107,7 +107,7 @@ export class OrmStore implements Store {
   }
 
   deleteTombstone(template: string, id: string): Promise<void> {
-    return this.#session.writeAlone(async (em, { tombstones }) => {
+    return this.#session.write(async (em, { tombstones }) => {
       await em.nativeDelete(tombstones, { template, id });
     });
   }
