@@ -2,6 +2,7 @@
 // next change is not its victim.
 
 import * as assert from 'uvu/assert';
+import { type Delivered, databaseUnavailable, GatewayError } from '../src/domain/errors.ts';
 import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { Registry } from '../src/registry.ts';
 import { Stage, startsForEver } from './helpers/failing-backend.ts';
@@ -116,6 +117,47 @@ test('refuses changes once it is closed, and finishes those before', async () =>
   );
 });
 
+const away = (delivered: Delivered) => () => databaseUnavailable(new Error('away'), delivered);
+const NOTHING = 'The database does not answer. Nothing was changed.';
+const PERHAPS =
+  'The database does not answer. Whether the change was made is not known: look before you repeat it.';
+
+test('says what has become of a change, which the outcome of its tombstone is not', async () => {
+  await registry.register('r', { ...ENDPOINT, id: 'a' }, FILE);
+  store.failure = away('unknown');
+  const fates = new Map<string, unknown>();
+  for (const [method, change] of [
+    ['deleteTombstone', () => registry.register('r', { ...ENDPOINT, id: 'b' })],
+    ['saveInstance', () => registry.register('r', { ...ENDPOINT, id: 'b' })],
+    ['saveTombstone', () => registry.deregister('r', 'a')],
+    ['deleteInstance', () => registry.deregister('r', 'a')],
+    ['saveTemplate', () => registry.changeTemplate('r', { timeout: 9 })],
+  ] as const) {
+    store.failing.clear();
+    store.failing.add(method);
+    fates.set(method, await fateOf(change()));
+  }
+  assert.equal(Object.fromEntries(fates), {
+    deleteTombstone: ['no', NOTHING],
+    saveInstance: ['unknown', PERHAPS],
+    saveTombstone: ['no', NOTHING],
+    deleteInstance: ['unknown', PERHAPS],
+    saveTemplate: ['unknown', PERHAPS],
+  });
+});
+
+test('says of a registration without its instance that its settings were stored', async () => {
+  store.failing.add('saveInstance');
+  store.failure = away('no');
+  const register = () => registry.register('r', { ...ENDPOINT, id: 'a' }, { loadBalancer: { timeout: 9 } });
+  const half =
+    'The database does not answer. The settings of the template were stored; the instance was not registered.';
+  assert.equal(await fateOf(register()), ['no', half]);
+  assert.equal(registry.settings('r').loadBalancer, { timeout: 9 });
+  // They are stored already.
+  assert.equal(await fateOf(register()), ['no', NOTHING]);
+});
+
 test('is closed although the last change failed', async () => {
   store.failing.add('saveTemplate');
   const change = failure(registry.settle('r', {}));
@@ -128,6 +170,12 @@ test.run();
 function make(): Registry {
   const { fleet, emit } = stage;
   return new Registry({ store, fleet, policy: DEFAULT_POLICY, handlers: new Map(), emit });
+}
+
+/** Whether the change may have happened, and what is said of it. */
+async function fateOf(change: Promise<unknown>): Promise<unknown> {
+  const thrown = await change.catch((reason: unknown) => reason);
+  return thrown instanceof GatewayError ? [thrown.delivered, thrown.message] : thrown;
 }
 
 /** The code or text of what it rejects with. */

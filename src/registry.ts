@@ -3,7 +3,7 @@
 // waiting. When those of others are read is registry/follower.ts.
 
 import { randomBytes } from 'node:crypto';
-import { hasCode, shuttingDown } from './domain/errors.ts';
+import { databaseUnavailable, GatewayError, hasCode, shuttingDown } from './domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
 import { checkedChange, defineInstance } from './domain/registration.ts';
 import { commandExposes, duplicateServer, endpointNotAllowed } from './domain/registry-errors.ts';
@@ -76,8 +76,10 @@ export class Registry {
     const { member, replaced } = await this.#change(async () => {
       // Nothing is stored for an instance that cannot be.
       await this.#refuseExposing(this.#define(template, input, options));
-      await this.#settle(template, options.loadBalancer ?? {});
-      const definition = await this.#save(template, input, options);
+      const isSettled = await this.#settle(template, options.loadBalancer ?? {});
+      const definition = await this.#save(template, input, options).catch((thrown: unknown) => {
+        throw isSettled ? besidesSettings(thrown) : thrown;
+      });
       const before = this.find(template, definition.id);
       const member = this.#inventory.start(definition, options.handler);
       this.#uncover(before);
@@ -98,7 +100,7 @@ export class Registry {
       const { fingerprint } = this.#inventory.get(template, id);
       // Before the deletion: alone it changes nothing, but a deletion without it would not last.
       if (fingerprint !== undefined)
-        await this.#within(this.#store.saveTombstone({ template, id, fingerprint }));
+        await this.#within(withoutEffect(this.#store.saveTombstone({ template, id, fingerprint })));
       await this.#remove(template, id);
     });
   }
@@ -120,7 +122,7 @@ export class Registry {
       await this.#refresh(); // the change is laid over what is stored now, whoever stored it
       const before = this.#inventory.get(template, id);
       const definition = { ...before, ...checkedChange(change), updatedAt: new Date().toISOString() };
-      if (definition.transport !== 'in-process') await this.#within(this.#store.saveInstance(definition));
+      if (definition.transport !== 'in-process') await this.#changes(this.#store.saveInstance(definition));
       this.#inventory.amend(definition);
       return definition;
     });
@@ -144,8 +146,8 @@ export class Registry {
   }
 
   /** Makes sure a template exists, with these settings laid over those it has. VALIDATION_ERROR. */
-  settle(template: string, settings: LoadBalancerSettings): Promise<void> {
-    return this.#change(() => this.#settle(template, settings));
+  async settle(template: string, settings: LoadBalancerSettings): Promise<void> {
+    await this.#change(() => this.#settle(template, settings));
   }
 
   /** Lays settings over those of a template; null takes one away. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
@@ -167,7 +169,7 @@ export class Registry {
     return this.#change(async () => {
       await this.#refresh();
       this.#inventory.refuseHeld(template);
-      await this.#within(this.#store.deleteTemplate(template));
+      await this.#changes(this.#store.deleteTemplate(template));
       this.#inventory.forget(template);
     });
   }
@@ -190,8 +192,14 @@ export class Registry {
     }
   }
 
+  /** For a question to the store, and for what changes nothing that can be seen. */
   #within<T>(asked: Promise<T>): Promise<T> {
     return this.#turns.within(asked);
+  }
+
+  /** For what the change is about: without an answer it may have happened. */
+  #changes<T>(asked: Promise<T>): Promise<T> {
+    return this.#turns.within(asked, 'unknown');
   }
 
   /** Takes in what others changed, before something is laid over it. Costs one question when there is nothing. */
@@ -249,11 +257,11 @@ export class Registry {
     for (let attempt = 1; ; attempt += 1) {
       const definition = this.#define(template, input, options);
       const { id } = definition;
-      await this.#within(this.#store.deleteTombstone(template, id));
+      await this.#within(withoutEffect(this.#store.deleteTombstone(template, id)));
       try {
         // A function is kept for as long as the program runs; anything else is stored. Either takes the other's place.
-        if (options.handler === undefined) await this.#within(this.#store.saveInstance(definition));
-        else await this.#within(this.#store.deleteInstance(template, id));
+        if (options.handler === undefined) await this.#changes(this.#store.saveInstance(definition));
+        else await this.#changes(this.#store.deleteInstance(template, id));
         return definition;
       } catch (thrown) {
         if (!hasCode(thrown, 'DUPLICATE_SERVER') || attempt === SERVER_ID_ATTEMPTS) throw thrown;
@@ -263,7 +271,7 @@ export class Registry {
   }
 
   async #remove(template: string, id: string): Promise<void> {
-    await this.#within(this.#store.deleteInstance(template, id));
+    await this.#changes(this.#store.deleteInstance(template, id));
     const before = this.find(template, id);
     this.#inventory.drop(template, id);
     this.#uncover(before);
@@ -276,14 +284,33 @@ export class Registry {
     this.#follower.doubt();
   }
 
-  async #settle(template: string, change: LoadBalancerChange): Promise<void> {
+  /** True when something had to be stored. */
+  async #settle(template: string, change: LoadBalancerChange): Promise<boolean> {
     checkTemplate(template, changedSettings({}, change));
-    if (this.#inventory.hasSettings(template, change)) return;
+    if (this.#inventory.hasSettings(template, change)) return false;
     await this.#refresh();
-    if (this.#inventory.hasSettings(template, change)) return;
+    if (this.#inventory.hasSettings(template, change)) return false;
     const before = this.#inventory.has(template) ? this.settings(template).loadBalancer : {};
     const loadBalancer = changedSettings(before, change);
-    await this.#within(this.#store.saveTemplate({ name: template, loadBalancer }));
+    await this.#changes(this.#store.saveTemplate({ name: template, loadBalancer }));
     this.#inventory.govern(template, loadBalancer);
+    return true;
   }
 }
+
+/** A tombstone changes nothing by itself: without an answer the change that it belongs to has not happened. */
+async function withoutEffect(asked: Promise<void>): Promise<void> {
+  try {
+    await asked;
+  } catch (thrown) {
+    throw hasCode(thrown, 'DATABASE_UNAVAILABLE') ? databaseUnavailable(thrown) : thrown;
+  }
+}
+
+/** The failure of a registration whose template was stored before. */
+function besidesSettings(thrown: unknown): unknown {
+  if (!(thrown instanceof GatewayError) || thrown.code !== 'DATABASE_UNAVAILABLE') return thrown;
+  return thrown.delivered === 'no' ? databaseUnavailable(thrown, 'no', ONLY_SETTINGS) : thrown;
+}
+
+const ONLY_SETTINGS = 'The settings of the template were stored; the instance was not registered.';

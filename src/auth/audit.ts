@@ -64,7 +64,7 @@ export class AuditLog implements Audit {
   }
 
   async list({ limit, before }: { limit: number; before?: string | undefined }): Promise<AuditEntry[]> {
-    await this.#flusher.now();
+    await this.#flusher.beforeReading();
     return this.#store.list({ limit, ...(before === undefined ? {} : { before }) });
   }
 

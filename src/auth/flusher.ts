@@ -1,8 +1,12 @@
 // Writes behind the back of those who have something to write: soon, one writing at a time, again after a failure.
 // What is written and what a failure means is the business of its owner (audit.ts, key-use.ts).
 
-/** Longest wait of close() for a writing that is under way. */
+import { inTime } from '../persistence/in-time.ts';
+
+/** Longest wait of close() for a writing that is under way, in ms. */
 const CLOSE_MS = 2_000;
+/** Longest wait of a list for what was not written yet, in ms: a database that is slow to write is one that can be read. */
+const READ_MS = 1_000;
 
 export class Flusher {
   readonly #delayMs: number;
@@ -34,15 +38,19 @@ export class Flusher {
     return this.#next;
   }
 
+  /** As `now`, for a reader: resolves after 1 s at the latest. */
+  beforeReading(): Promise<void> {
+    return this.#nowWithin(READ_MS);
+  }
+
   /** A last writing, bounded in time; nothing is written on its own afterwards. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    let timer: NodeJS.Timeout | undefined;
-    const limit = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, CLOSE_MS);
-    });
-    await Promise.race([this.now(), limit]);
-    clearTimeout(timer);
+    await this.#nowWithin(CLOSE_MS);
+  }
+
+  #nowWithin(ms: number): Promise<void> {
+    return inTime(this.now(), ms).catch(() => undefined); // it goes on without anybody waiting for it
   }
 
   #begin(): Promise<void> {

@@ -25,9 +25,9 @@ export class KeyUse {
       this.#lastUsedMs.set(keyId, atMs);
   }
 
-  /** Writes what is remembered. Never rejects: what cannot be written is written later. */
+  /** Writes what is remembered, within 1 s. Never rejects: what cannot be written is written later. */
   flush(): Promise<void> {
-    return this.#flusher.now();
+    return this.#flusher.beforeReading();
   }
 
   close(): Promise<void> {

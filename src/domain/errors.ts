@@ -85,14 +85,24 @@ export function shuttingDown(): GatewayError {
   });
 }
 
-/** The database did not answer. `unknown`: a change was sent to it, and nobody can say whether it has happened. */
-export function databaseUnavailable(cause: unknown, delivered: Delivered = 'no'): GatewayError {
-  return new GatewayError('DATABASE_UNAVAILABLE', 'The database does not answer.', {
+/**
+ * The database did not answer. `unknown`: a change was sent to it, and nobody can say whether it has happened. `fate` is a sentence
+ * about what has become of the change.
+ */
+export function databaseUnavailable(
+  cause: unknown,
+  delivered: Delivered = 'no',
+  fate = delivered === 'no' ? NOTHING_CHANGED : PERHAPS_CHANGED,
+): GatewayError {
+  return new GatewayError('DATABASE_UNAVAILABLE', `The database does not answer. ${fate}`, {
     cause,
     delivered,
     ...(delivered === 'no' ? { retryAfterSeconds: 5 } : {}),
   });
 }
+
+const NOTHING_CHANGED = 'Nothing was changed.';
+const PERHAPS_CHANGED = 'Whether the change was made is not known: look before you repeat it.';
 
 export function internalError(cause: unknown): GatewayError {
   return new GatewayError('INTERNAL_ERROR', 'Something went wrong inside the gateway.', { cause });

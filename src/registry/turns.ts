@@ -3,18 +3,19 @@
 
 import { type Delivered, databaseUnavailable, type GatewayError, hasCode } from '../domain/errors.ts';
 
-/** Longest time a change may spend on the store, in ms. The store gives up a single question earlier than that. */
-const TURN_MS = 15_000;
-/** Who has waited so long behind a change that the database failed is refused too, in ms. */
-const PATIENCE_MS = 15_000;
+/** Longest time a change may spend on the store, in ms. The store gives up a single question after half of that. */
+const TURN_MS = 10_000;
+/** Longest wait behind changes that the database fails, in ms. Source: ADR 53. */
+const PATIENCE_MS = 5_000;
 
 export class Turns {
   readonly #now: () => number;
   /** The change that was asked for last; the next one waits for it. */
   #last: Promise<unknown> = Promise.resolve();
-  /** Rejects when the time of the change that runs now is over. */
-  #overtime: Promise<never> | undefined;
-  #wasFailed = false;
+  /** Resolves when the time of the change that runs now is over. */
+  #overtime: Promise<void> | undefined;
+  /** When the first of the changes began that the database has failed since the last one that it took. */
+  #failingSinceMs: number | undefined;
 
   /** `now`: monotonic clock in ms. */
   constructor(now: () => number = () => performance.now()) {
@@ -23,12 +24,13 @@ export class Turns {
 
   /**
    * Runs `work` when the changes before it have ended, and resolves or rejects as it does. While the database is away
-   * a line of changes does not try one by one: DATABASE_UNAVAILABLE for who waited too long, without having begun.
+   * a line of changes does not try one by one: DATABASE_UNAVAILABLE for one that waited too long, without having begun.
    */
   take<T>(work: () => Promise<T>): Promise<T> {
     const askedAtMs = this.#now();
     const taken = this.#last.then(() => {
-      if (this.#wasFailed && this.#now() - askedAtMs >= PATIENCE_MS) throw notInTime();
+      const waitsSinceMs = Math.max(askedAtMs, this.#failingSinceMs ?? Number.POSITIVE_INFINITY);
+      if (this.#now() - waitsSinceMs >= PATIENCE_MS) throw notInTime('no');
       return this.#run(work);
     });
     this.#last = taken.catch(() => undefined); // its caller hears of it; the next change is not its victim
@@ -36,12 +38,16 @@ export class Turns {
   }
 
   /**
-   * To be used by `work` for every question to the store: its answer, or DATABASE_UNAVAILABLE of unknown outcome when
-   * the time of the change is over. That is what makes it safe to go on with the next one: the work that asked ends here and touches
-   * nothing any more, however late the answer comes.
+   * To be used by `work` for every question to the store: its answer, or DATABASE_UNAVAILABLE when the time of the change is
+   * over, which says `ifLate` of the change. That is what makes it safe to go on with the next one: the work that asked ends here
+   * and touches nothing any more, however late the answer comes.
    */
-  within<T>(asked: Promise<T>): Promise<T> {
-    return this.#overtime === undefined ? asked : Promise.race([asked, this.#overtime]);
+  within<T>(asked: Promise<T>, ifLate: Delivered = 'no'): Promise<T> {
+    if (this.#overtime === undefined) return asked;
+    const late = this.#overtime.then((): never => {
+      throw notInTime(ifLate);
+    });
+    return Promise.race([asked, late]);
   }
 
   /** Resolves when every change that was asked for has ended. */
@@ -50,24 +56,25 @@ export class Turns {
   }
 
   async #run<T>(work: () => Promise<T>): Promise<T> {
-    const { promise: overtime, reject } = Promise.withResolvers<never>();
-    overtime.catch(() => undefined); // nobody may be waiting for the store when the time is over
+    const { promise: overtime, resolve } = Promise.withResolvers<void>();
     this.#overtime = overtime;
-    const timer = setTimeout(() => reject(notInTime('unknown')), TURN_MS);
+    const timer = setTimeout(resolve, TURN_MS);
     timer.unref(); // a store that hangs keeps no process from its end
-    this.#wasFailed = false;
+    const beganAtMs = this.#now();
+    let isAway = false;
     try {
       return await work();
     } catch (thrown) {
-      this.#wasFailed = hasCode(thrown, 'DATABASE_UNAVAILABLE');
+      isAway = hasCode(thrown, 'DATABASE_UNAVAILABLE');
       throw thrown;
     } finally {
       clearTimeout(timer);
       this.#overtime = undefined;
+      this.#failingSinceMs = isAway ? (this.#failingSinceMs ?? beganAtMs) : undefined;
     }
   }
 }
 
-function notInTime(delivered: Delivered = 'no'): GatewayError {
-  return databaseUnavailable(new Error(`the database did not answer within ${TURN_MS / 1000} s`), delivered);
+function notInTime(delivered: Delivered): GatewayError {
+  return databaseUnavailable(new Error('the database did not answer in time'), delivered);
 }

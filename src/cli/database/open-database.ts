@@ -74,7 +74,11 @@ export function databaseFailure(error: unknown): unknown {
   const { code, message, facts } = asGatewayError(error);
   if (code === 'INTERNAL_ERROR') return error;
   if (facts.cause instanceof StoreOpenError) return databaseFailure(facts.cause);
-  const why =
-    code === 'DATABASE_UNAVAILABLE' && facts.cause !== undefined ? `: ${reasonOf(facts.cause)}` : '';
-  return new CommandFailure(`${message.replace(/\.$/, '')}${why} (${code})`, { cause: error });
+  if (code === 'DATABASE_UNAVAILABLE') {
+    // A command may have changed something before: what the error says of its own change is not all there is.
+    const why = facts.cause === undefined ? '' : `: ${reasonOf(facts.cause)}`;
+    const fate = facts.delivered === 'no' ? '' : '; whether the last change was made is not known';
+    return new CommandFailure(`The database does not answer${why}${fate} (${code})`, { cause: error });
+  }
+  return new CommandFailure(`${message.replace(/\.$/, '')} (${code})`, { cause: error });
 }
