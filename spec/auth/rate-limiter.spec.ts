@@ -72,20 +72,18 @@ test('who has no limit is never counted', async () => {
   assert.equal(asked, ['ada 1', 'ada 4']);
 });
 
-test('takes back together what was counted together and is too much', async () => {
-  let count = 0;
+test('what is too much is never taken back later: the shared counter refuses it in the step that counts', async () => {
+  const asked: string[] = [];
   const shared: SharedCounter = {
-    add: async (_, added) => {
-      count += added;
-      return { count, endsInMs: 500 };
+    add: async (_, added, limit) => {
+      asked.push(`${added} of ${limit}`);
+      return { count: 2 + added, endsInMs: 500 };
     },
     close: () => undefined,
   };
   const limiter = createRateLimiter({ shared, now: Date.now });
-  const ada = principal('ada', 5);
-  await limiter.take(ada, 3);
-  const { remaining, retryAfterSeconds } = await limiter.take(ada, 3);
-  assert.equal([remaining, retryAfterSeconds, count], [2, 1, 3]);
+  const { remaining, retryAfterSeconds } = await limiter.take(principal('ada', 5), 4);
+  assert.equal([remaining, retryAfterSeconds, asked], [3, 1, ['4 of 5']]);
 });
 
 test('counts here what cannot be counted together', async () => {

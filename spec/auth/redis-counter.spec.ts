@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
+import { Redis } from 'ioredis';
 import * as assert from 'uvu/assert';
 import type { SharedCounter } from '../../src/auth/rate-limiter.ts';
 import { openRedisCounter } from '../../src/auth/redis-counter.ts';
@@ -17,11 +18,11 @@ withRedis('two gateways count together, in a window that starts with the first r
   const one = await opened(url);
   const other = await opened(url);
   const key = randomUUID();
-  const first = await one.counter.add(key, 1);
+  const first = await one.counter.add(key, 1, 10);
   assert.ok(first);
   assert.is(first.count, 1);
   assert.ok(first.endsInMs > 3_590_000 && first.endsInMs <= 3_600_000);
-  const second = await other.counter.add(key, 4);
+  const second = await other.counter.add(key, 4, 10);
   assert.ok(second);
   assert.is(second.count, 5);
   assert.ok(second.endsInMs <= first.endsInMs);
@@ -31,26 +32,49 @@ withRedis('two gateways count together, in a window that starts with the first r
 });
 
 withRedis(
+  'what is too much uses up nothing, also of many at once, and nothing is given back later',
+  async () => {
+    const one = await opened(url);
+    const other = await opened(url);
+    const key = randomUUID();
+    const counts = async (count: number) => (await one.counter.add(key, count, 5))?.count;
+    assert.equal([await counts(6), await counts(3), await counts(3), await counts(2)], [6, 3, 6, 5]);
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => (index % 2 ? one : other).counter.add(`${key}-2`, 2, 9)),
+    );
+    assert.is(answers.filter((answer) => answer !== undefined && answer.count <= 9).length, 4);
+    // The window ends right after a refusal: the next one has all of its limit, and no more.
+    const redis = new Redis(url);
+    assert.is(await redis.del(`stagedoor:limit:${key}`), 1);
+    assert.equal([await counts(4), await counts(2), await counts(1), await counts(1)], [4, 6, 5, 6]);
+    redis.disconnect();
+    one.close();
+    other.close();
+    assert.equal([...one.warnings, ...other.warnings], []);
+  },
+);
+
+withRedis(
   'while Redis is gone nobody waits for it, the log gets a line a minute, and it comes back by itself',
   async () => {
     const line = await redisLine(url);
     const { counter, clock, warnings, close } = await opened(line.url());
     const key = randomUUID();
-    assert.is((await counter.add(key, 1))?.count, 1);
+    assert.is((await counter.add(key, 1, 10))?.count, 1);
     await line.cut();
-    assert.is(await counter.add(key, 1), undefined);
-    for (let request = 0; request < 2_000; request += 1) assert.is(await counter.add(key, 1), undefined);
+    assert.is(await counter.add(key, 1, 10), undefined);
+    for (let request = 0; request < 2_000; request += 1) assert.is(await counter.add(key, 1, 10), undefined);
     assert.equal(texts(warnings), ['Redis does not answer: rate limits are counted by this process alone']);
     clock.pass(59_999);
-    await counter.add(key, 1);
+    await counter.add(key, 1, 10);
     assert.is(warnings.length, 1);
     clock.pass(1);
-    await counter.add(key, 1);
+    await counter.add(key, 1, 10);
     assert.is(warnings.length, 2);
     await line.mend();
     const back = await eventually(() => {
       clock.pass(1_001);
-      return counter.add(key, 1);
+      return counter.add(key, 1, 10);
     });
     assert.is(back.count, 2, 'what was counted meanwhile stayed here');
     close();
@@ -62,17 +86,17 @@ withRedis('a Redis that takes commands and answers none holds up one request, fo
   const line = await redisLine(url);
   const { counter, clock, warnings, close } = await opened(line.url());
   const key = randomUUID();
-  assert.is((await counter.add(key, 1))?.count, 1);
+  assert.is((await counter.add(key, 1, 10))?.count, 1);
   line.block();
-  assert.is(await counter.add(key, 1), undefined);
+  assert.is(await counter.add(key, 1, 10), undefined);
   clock.pass(1_001);
-  for (let request = 0; request < 2_000; request += 1) assert.is(await counter.add(key, 1), undefined);
+  for (let request = 0; request < 2_000; request += 1) assert.is(await counter.add(key, 1, 10), undefined);
   assert.is(warnings.length, 1);
   await line.cut();
   await line.mend();
   await eventually(() => {
     clock.pass(1_001);
-    return counter.add(key, 1);
+    return counter.add(key, 1, 10);
   });
   close();
   await line.close();
@@ -83,7 +107,7 @@ test('a Redis that is not there is a warning at start, not a failure', async () 
   await line.cut();
   const { counter, warnings, close } = await opened(line.url());
   assert.is(warnings.length, 1);
-  assert.is(await counter.add('key', 1), undefined);
+  assert.is(await counter.add('key', 1, 10), undefined);
   close();
   assert.is(warnings.length, 1);
 });
@@ -91,7 +115,7 @@ test('a Redis that is not there is a warning at start, not a failure', async () 
 withRedis('the password of the URL is nowhere in what is logged', async () => {
   const { counter, warnings, clock, close } = await opened(url.replace('//', '//somebody:planted-secret@'));
   for (let attempt = 0; attempt < 5; attempt += 1) {
-    assert.is(await counter.add('key', 1), undefined);
+    assert.is(await counter.add('key', 1, 10), undefined);
     clock.pass(60_001);
     await new Promise((resolve) => setImmediate(resolve));
   }

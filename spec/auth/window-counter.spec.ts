@@ -1,37 +1,71 @@
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { WindowCounter } from '../../src/auth/window-counter.ts';
 import { suite } from '../helpers/suite.ts';
+import { START_MS } from './auth-stage.ts';
+
+const hourMs = 3_600_000;
 
 const test = suite('counting in windows');
 
-test.before.each(() => mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 1_000_000 }));
-test.after.each(() => mock.timers.reset());
+const hourly = (keys = 10) => new WindowCounter({ windowSeconds: 3_600, keys });
 
-test('a window starts with the first count and ends for all of its counts at once', async () => {
-  const counter = new WindowCounter({ windowSeconds: 60, keys: 10 });
-  assert.equal(await counter.add('a'), { count: 1, endsInMs: 60_000 });
-  mock.timers.tick(59_999);
-  assert.equal(await counter.add('a'), { count: 2, endsInMs: 1 });
-  assert.equal(await counter.add('b'), { count: 1, endsInMs: 60_000 });
-  mock.timers.tick(1);
-  assert.equal(await counter.add('a'), { count: 1, endsInMs: 60_000 });
+test('a window starts with the first count and ends for all of its counts at once', () => {
+  const counts = hourly();
+  assert.equal(counts.add('a', START_MS), { count: 1, endsInMs: hourMs });
+  assert.equal(counts.add('a', START_MS + hourMs - 1), { count: 2, endsInMs: 1 });
+  assert.equal(counts.add('b', START_MS + hourMs - 1), { count: 1, endsInMs: hourMs });
+  assert.equal(counts.add('a', START_MS + hourMs), { count: 1, endsInMs: hourMs });
 });
 
-test('a count can be taken back', async () => {
-  const counter = new WindowCounter({ windowSeconds: 60, keys: 10 });
-  for (let count = 0; count < 3; count += 1) await counter.add('a');
-  await counter.remove('a');
-  assert.is((await counter.add('a')).count, 3);
+test('several are added at once, and looking adds and opens nothing', () => {
+  const counts = hourly();
+  assert.equal(counts.look('a', START_MS), { count: 0, endsInMs: hourMs });
+  assert.equal(counts.add('a', START_MS + 5, 3), { count: 3, endsInMs: hourMs });
+  assert.equal(counts.look('a', START_MS + 6), { count: 3, endsInMs: hourMs - 1 });
+  assert.equal(counts.add('a', START_MS + 6, 2), { count: 5, endsInMs: hourMs - 1 });
+  assert.equal(counts.look('a', START_MS + 5 + hourMs), { count: 0, endsInMs: hourMs });
 });
 
-test('the key that was counted longest ago is forgotten beyond the bound', async () => {
-  const counter = new WindowCounter({ windowSeconds: 60, keys: 3 });
-  for (const key of ['a', 'b', 'c', 'a', 'd']) await counter.add(key);
-  assert.is((await counter.add('a')).count, 3);
-  assert.is((await counter.add('c')).count, 2);
-  assert.is((await counter.add('b')).count, 1, 'forgotten');
-  assert.is((await counter.add('d')).count, 1, 'forgotten for b');
+test('what is too much is not counted and opens nothing', () => {
+  const counts = hourly();
+  assert.equal(counts.add('a', START_MS, 6, 5), { count: 6, endsInMs: hourMs });
+  assert.equal(counts.add('a', START_MS + 1, 3, 5), { count: 3, endsInMs: hourMs });
+  assert.equal(counts.add('a', START_MS + 2, 3, 5), { count: 6, endsInMs: hourMs - 1 });
+  assert.equal(counts.add('a', START_MS + 3, 2, 5), { count: 5, endsInMs: hourMs - 2 });
+});
+
+test('a count is given back to the window that it was taken from, and to no later one', () => {
+  const counts = hourly(2);
+  const endsAtMs = START_MS + hourMs;
+  counts.add('a', START_MS, 2);
+  counts.giveBack('a', endsAtMs);
+  assert.is(counts.look('a', START_MS).count, 1);
+  counts.giveBack('a', endsAtMs);
+  counts.giveBack('a', endsAtMs);
+  assert.is(counts.look('a', START_MS).count, 0);
+  counts.giveBack('b', endsAtMs);
+  assert.is(counts.add('b', START_MS).count, 1);
+  // Over; and forgotten, with a new window under the same key.
+  assert.is(counts.add('a', endsAtMs).count, 1);
+  counts.giveBack('a', endsAtMs);
+  assert.is(counts.look('a', endsAtMs).count, 1);
+  for (const key of ['c', 'd', 'b']) counts.add(key, START_MS + 5);
+  counts.giveBack('b', endsAtMs);
+  assert.is(counts.look('b', START_MS + 5).count, 1);
+});
+
+test('the key that was counted longest ago is forgotten beyond the bound', () => {
+  const counts = hourly(3);
+  for (const key of ['a', 'b', 'c', 'a', 'd']) counts.add(key, START_MS);
+  const next = (key: string) => counts.add(key, START_MS).count;
+  assert.equal([next('a'), next('c'), next('b'), next('d')], [3, 2, 1, 1]);
+});
+
+test('a clock that is set back by a year makes no window longer', () => {
+  const counts = hourly();
+  for (let count = 0; count < 5; count += 1) counts.add('a', START_MS);
+  assert.equal(counts.add('a', START_MS - 365 * 24 * hourMs), { count: 1, endsInMs: hourMs });
+  assert.equal(counts.add('a', START_MS - 365 * 24 * hourMs + 5), { count: 2, endsInMs: hourMs - 5 });
 });
 
 test.run();

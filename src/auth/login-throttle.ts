@@ -1,5 +1,5 @@
 // Slows down those who guess passwords: failures are counted per user and address, and per address.
-// An attempt counts before it is checked, so that a thousand at once are no way around; a success gives it back.
+// An attempt counts before it is checked, so that a thousand at once are no way around; a success gives it back to its window.
 
 import { hash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
@@ -23,25 +23,38 @@ export interface Attempt {
 export class LoginThrottle {
   readonly #pairs = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: REMEMBERED_KEYS });
   readonly #addresses = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: REMEMBERED_KEYS });
+  readonly #now: () => number;
 
-  /** Counts the attempt, or raises TOO_MANY_ATTEMPTS; what is refused is no attempt and does not count. */
-  async admit(attempt: Attempt): Promise<void> {
-    const pair = await this.#pairs.add(pairOf(attempt));
-    const address = await this.#addresses.add(networkOf(attempt.address));
-    if (pair.count <= PER_USER_AND_ADDRESS && address.count <= PER_ADDRESS) return;
-    await this.forgive(attempt);
-    const waitMs = Math.max(
-      pair.count > PER_USER_AND_ADDRESS ? pair.endsInMs : 0,
-      address.count > PER_ADDRESS ? address.endsInMs : 0,
-    );
+  /** `now`: milliseconds since 1970. */
+  constructor(now: () => number = Date.now) {
+    this.#now = now;
+  }
+
+  /**
+   * Counts the attempt, or raises TOO_MANY_ATTEMPTS; what is refused is no attempt and does not count. To be called when it was no
+   * failure, because it succeeded or was never checked: the function that is returned.
+   */
+  admit(attempt: Attempt): () => void {
+    const nowMs = this.#now();
+    const pair = counted(this.#pairs, pairOf(attempt), nowMs, PER_USER_AND_ADDRESS);
+    const address = counted(this.#addresses, networkOf(attempt.address), nowMs, PER_ADDRESS);
+    const forgive = () => {
+      pair.giveBack();
+      address.giveBack();
+    };
+    const waitMs = Math.max(pair.waitMs, address.waitMs);
+    if (waitMs === 0) return forgive;
+    forgive();
     throw tooManyAttempts(Math.max(1, Math.ceil(waitMs / 1000)));
   }
+}
 
-  /** The attempt was no failure: it succeeded, or was never checked. */
-  async forgive(attempt: Attempt): Promise<void> {
-    await this.#pairs.remove(pairOf(attempt));
-    await this.#addresses.remove(networkOf(attempt.address));
-  }
+/** Counts one, unless it is too many; then `waitMs` is the time until the window ends, and there is nothing to give back. */
+function counted(counter: WindowCounter, key: string, nowMs: number, limit: number) {
+  const { count, endsInMs } = counter.add(key, nowMs, 1, limit);
+  return count > limit
+    ? { waitMs: endsInMs, giveBack: () => {} }
+    : { waitMs: 0, giveBack: () => counter.giveBack(key, nowMs + endsInMs) };
 }
 
 /** A name may be a password typed into the wrong field, and as long as the body allows: its hash is kept. */

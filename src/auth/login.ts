@@ -19,16 +19,16 @@ export interface LoginOptions {
 
 /** INVALID_CREDENTIALS in the same words for all reasons, TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE. */
 export async function login(attempt: LoginAttempt, options: LoginOptions): Promise<IssuedToken> {
-  await options.throttle.admit(attempt);
+  const forgive = options.throttle.admit(attempt);
   let user: User;
   try {
     user = await userOf(attempt, options);
   } catch (error) {
     // Only a wrong answer is a failure of the caller; a database that is away or a full line of hashes is none.
-    if (!hasCode(error, 'INVALID_CREDENTIALS')) await options.throttle.forgive(attempt);
+    if (!hasCode(error, 'INVALID_CREDENTIALS')) forgive();
     throw error;
   }
-  await options.throttle.forgive(attempt);
+  forgive();
   return { ...(await options.tokens.issue(user)), user };
 }
 

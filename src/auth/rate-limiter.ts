@@ -3,16 +3,18 @@
 
 import type { Principal } from '../domain/account.ts';
 import type { RateLimit, RateLimiter } from './auth.ts';
-import { HourlyCount } from './hourly-count.ts';
-import type { Window } from './window-counter.ts';
+import { type Window, WindowCounter } from './window-counter.ts';
+
+/** Fixed window from the first request. Source: spec, "Limits" 1. */
+export const WINDOW_SECONDS = 3_600;
 
 /** Principals counted in memory at a time. */
 const REMEMBERED_PRINCIPALS = 50_000;
 
 /** Counts that other nodes see; undefined when they cannot be reached, which takes a bounded time at most. */
 export interface SharedCounter {
-  /** Adds so many; fewer than none takes a count back. */
-  add(key: string, count: number): Promise<Window | undefined>;
+  /** Adds so many, in one step with the question whether they exceed the limit: then they use up nothing. */
+  add(key: string, count: number, limit: number): Promise<Window | undefined>;
   close(): void;
 }
 
@@ -24,22 +26,20 @@ export interface RateLimiterOptions {
 }
 
 export function createRateLimiter({ shared, now }: RateLimiterOptions): RateLimiter {
-  const own = new HourlyCount(REMEMBERED_PRINCIPALS);
+  const own = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: REMEMBERED_PRINCIPALS });
   const countedHere = (id: string, limit: number, count: number): RateLimit => {
     const nowMs = now();
-    const window = own.add(id, nowMs, count);
-    if (window.count > limit) own.add(id, nowMs, -count); // what is refused uses up nothing
-    return limitOf(window, limit, nowMs, count);
+    return limitOf(own.add(id, nowMs, count, limit), limit, nowMs, count);
   };
   return {
     take: ({ id, hourlyLimit: limit }: Principal, count = 1) => {
       if (limit === undefined) return limitOf(NOTHING_COUNTED, Number.POSITIVE_INFINITY, now());
       if (shared === undefined) return countedHere(id, limit, count);
-      return shared.add(id, count).then((window) => {
-        if (window === undefined) return countedHere(id, limit, count);
-        if (window.count > limit) void shared.add(id, -count); // it never rejects
-        return limitOf(window, limit, now(), count);
-      });
+      return shared
+        .add(id, count, limit)
+        .then((window) =>
+          window === undefined ? countedHere(id, limit, count) : limitOf(window, limit, now(), count),
+        );
     },
     look: ({ id, hourlyLimit: limit }: Principal) => {
       if (limit === undefined || shared !== undefined) return undefined;
@@ -51,7 +51,7 @@ export function createRateLimiter({ shared, now }: RateLimiterOptions): RateLimi
 
 const NOTHING_COUNTED: Window = { count: 0, endsInMs: 0 };
 
-/** `added`: so many of the count are new, and taken back when they are too many. */
+/** `added`: so many of the count are new, and not counted when they are too many. */
 function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number, added = 0): RateLimit {
   const facts = {
     limit,

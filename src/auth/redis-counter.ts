@@ -4,11 +4,10 @@
 import { once } from 'node:events';
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
-import { RateLimiterRedis } from 'rate-limiter-flexible';
+import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { ConfigError } from '../config/config-error.ts';
-import { WINDOW_SECONDS } from './hourly-count.ts';
-import type { SharedCounter } from './rate-limiter.ts';
-import { BOUNDLESS, type Window } from './window-counter.ts';
+import { type SharedCounter, WINDOW_SECONDS } from './rate-limiter.ts';
+import type { Window } from './window-counter.ts';
 
 /** Longest wait of a request for Redis. */
 const COMMAND_MS = 250;
@@ -19,6 +18,23 @@ const RECONNECT_LONGEST_MS = 1_000;
 /** Distance of two looks at a Redis that did not answer. */
 const LOOK_AGAIN_MS = 1_000;
 const WARNING_MS = 60_000;
+
+/**
+ * The library's own script counts first and refuses afterwards; what is given back then may meet a later window. KEYS: the counter;
+ * ARGV: what is added, the seconds of a window, the limit.
+ */
+const COUNT_UNLESS_TOO_MANY = `
+local sum = tonumber(redis.call('get', KEYS[1]) or '0') + tonumber(ARGV[1])
+local ttl = redis.call('pttl', KEYS[1])
+local isOpen = ttl >= 0
+if not isOpen then
+  sum = tonumber(ARGV[1])
+  ttl = 1000 * ARGV[2]
+end
+if sum <= tonumber(ARGV[3]) then
+  if isOpen then redis.call('incrby', KEYS[1], ARGV[1]) else redis.call('set', KEYS[1], sum, 'EX', ARGV[2]) end
+end
+return {sum, ttl}`;
 
 export interface RedisCounterOptions {
   /** `redis://` or `rediss://`. */
@@ -54,7 +70,8 @@ function isRedisUrl(url: string): boolean {
 
 class RedisCounter implements SharedCounter {
   readonly #redis: Redis;
-  readonly #limiter: RateLimiterRedis;
+  /** By limit: there are two, of users and of keys. */
+  readonly #limiters = new Map<number, RateLimiterRedis>();
   readonly #log: Pick<Logger, 'warn'>;
   readonly #now: () => number;
   #isAway = false;
@@ -66,12 +83,6 @@ class RedisCounter implements SharedCounter {
     this.#redis = redis;
     this.#log = log;
     this.#now = now;
-    this.#limiter = new RateLimiterRedis({
-      storeClient: redis,
-      keyPrefix: 'stagedoor:limit',
-      points: BOUNDLESS,
-      duration: WINDOW_SECONDS,
-    });
     // A lost connection is an event here and a refused command in add(), which is where it is dealt with.
     redis.on('error', (error: unknown) => this.#lost(error));
     redis.on('ready', () => {
@@ -90,19 +101,34 @@ class RedisCounter implements SharedCounter {
     }
   }
 
-  async add(key: string, count: number): Promise<Window | undefined> {
+  async add(key: string, count: number, limit: number): Promise<Window | undefined> {
     if (this.#isAway) {
       this.#lookAgain();
       this.#warn('not back yet');
       return undefined;
     }
     try {
-      const { consumedPoints, msBeforeNext } = await this.#limiter.consume(key, count);
-      return { count: consumedPoints, endsInMs: msBeforeNext };
+      return windowOf(await this.#limiterOf(limit).consume(key, count));
     } catch (error) {
+      if (error instanceof RateLimiterRes) return windowOf(error);
       this.#lost(error);
       return undefined;
     }
+  }
+
+  #limiterOf(limit: number): RateLimiterRedis {
+    let limiter = this.#limiters.get(limit);
+    if (limiter === undefined) {
+      limiter = new RateLimiterRedis({
+        storeClient: this.#redis,
+        keyPrefix: 'stagedoor:limit',
+        points: limit,
+        duration: WINDOW_SECONDS,
+        customIncrTtlLuaScript: COUNT_UNLESS_TOO_MANY,
+      });
+      this.#limiters.set(limit, limiter);
+    }
+    return limiter;
   }
 
   close(): void {
@@ -139,6 +165,10 @@ class RedisCounter implements SharedCounter {
     this.#nextWarningAtMs = nowMs + WARNING_MS;
     this.#log.warn({ reason }, 'Redis does not answer: rate limits are counted by this process alone');
   }
+}
+
+function windowOf({ consumedPoints, msBeforeNext }: RateLimiterRes): Window {
+  return { count: consumedPoints, endsInMs: msBeforeNext };
 }
 
 /** A word about the failure. The error itself may carry the command, and with it the password of the URL. */

@@ -1,47 +1,63 @@
-// Counts by key in windows that start with the first count, in memory, for a bounded number of keys.
-// What the counts mean is login-throttle.ts; what every call passes counts by itself, hourly-count.ts.
+// Counts by key in windows that start with the first count, in this process, for a bounded number of keys. It answers at once and
+// has no timers, because every call of a limited caller passes here: a promise would cost three times as much as the counting.
+// What the counts mean is rate-limiter.ts and login-throttle.ts.
 
-import type { RateLimiterMemory } from 'rate-limiter-flexible';
 import { type RecentlyUsed, recentlyUsed } from './recently-used.ts';
 
 /** A window after a count. */
 export interface Window {
+  /** More than the limit: it was refused, and is not counted. */
   readonly count: number;
   readonly endsInMs: number;
 }
 
-/** Points of the library's limiters: our limits belong to callers, not to counters, so theirs is out of reach. */
-export const BOUNDLESS = Number.MAX_SAFE_INTEGER;
+interface OpenWindow {
+  count: number;
+  readonly endsAtMs: number;
+}
 
 export class WindowCounter {
-  readonly #windowSeconds: number;
-  readonly #keys: RecentlyUsed<true>;
-  #limiter: Promise<RateLimiterMemory> | undefined;
+  readonly #windowMs: number;
+  readonly #windows: RecentlyUsed<OpenWindow>;
 
   /** Beyond `keys` the one that was counted longest ago is forgotten. */
   constructor({ windowSeconds, keys }: { readonly windowSeconds: number; readonly keys: number }) {
-    this.#windowSeconds = windowSeconds;
-    this.#keys = recentlyUsed(keys, (key) => void this.#loaded().then((limiter) => limiter.delete(key)));
+    this.#windowMs = windowSeconds * 1000;
+    this.#windows = recentlyUsed(keys);
   }
 
-  async add(key: string): Promise<Window> {
-    const limiter = await this.#loaded();
-    if (this.#keys.get(key) === undefined) this.#keys.set(key, true);
-    const { consumedPoints, msBeforeNext } = await limiter.consume(key);
-    return { count: consumedPoints, endsInMs: msBeforeNext };
+  /**
+   * The window after so many were added; it starts with its first. What would exceed `limit` uses up nothing. `nowMs`: since 1970.
+   */
+  add(key: string, nowMs: number, count = 1, limit = Number.POSITIVE_INFINITY): Window {
+    const open = this.#open(key, nowMs);
+    const sum = (open?.count ?? 0) + count;
+    const endsInMs = open === undefined ? this.#windowMs : open.endsAtMs - nowMs;
+    if (sum > limit) return { count: sum, endsInMs };
+    if (open === undefined) this.#windows.set(key, { count, endsAtMs: nowMs + endsInMs });
+    else open.count = sum;
+    return { count: sum, endsInMs };
   }
 
-  /** Takes a count back. */
-  async remove(key: string): Promise<void> {
-    await (await this.#loaded()).reward(key);
+  /** Takes one back that was counted in the window with this end. Nothing happens when that is over: a later one never had it. */
+  giveBack(key: string, endsAtMs: number): void {
+    const window = this.#windows.peek(key);
+    if (window?.endsAtMs === endsAtMs && window.count > 0) window.count -= 1;
   }
 
-  /** With the first count: the library brings limiters for a dozen databases, 3 MB that a gateway at rest does not need. */
-  #loaded(): Promise<RateLimiterMemory> {
-    this.#limiter ??= import('rate-limiter-flexible').then(
-      ({ RateLimiterMemory }) =>
-        new RateLimiterMemory({ keyPrefix: '', points: BOUNDLESS, duration: this.#windowSeconds }),
-    );
-    return this.#limiter;
+  /** The window as it is; none is opened. */
+  look(key: string, nowMs: number): Window {
+    const open = this.#open(key, nowMs);
+    return open === undefined
+      ? { count: 0, endsInMs: this.#windowMs }
+      : { count: open.count, endsInMs: open.endsAtMs - nowMs };
+  }
+
+  #open(key: string, nowMs: number): OpenWindow | undefined {
+    const window = this.#windows.get(key);
+    if (window === undefined) return undefined;
+    const leftMs = window.endsAtMs - nowMs;
+    // More than a whole window is left when the clock was set back: nobody is to wait for it to come round again.
+    return leftMs > 0 && leftMs <= this.#windowMs ? window : undefined;
   }
 }
