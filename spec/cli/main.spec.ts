@@ -44,6 +44,17 @@ test('answers a failure with one line and exit code 1', async () => {
   assert.match(err, /^stagedoor: nothing listens at [^\n]+$/);
 });
 
+test('shows results and errors only with --quiet', async () => {
+  const words = ['config', '--port', '9000'];
+  const env = { GATEWAY_PROT: '1' };
+  const loud = await runCommand(words, env);
+  assert.match(loud.err, /^warning: /);
+  assert.equal(await runCommand([...words, '--quiet'], env), { ...loud, err: '' });
+  assert.equal(await runCommand([...words, '-q'], env), { ...loud, err: '' });
+  const failed = await runCommand(['gateway', 'list', '-q', '--url', 'http://127.0.0.1:2']);
+  assert.equal([failed.code, failed.err.startsWith('stagedoor: nothing listens')], [1, true]);
+});
+
 test('ends like a program that SIGINT has ended after Ctrl-C at a question', async () => {
   const terminal = recordingTerminal({ answers: [] });
   const asked = { ...terminal, askHidden: () => Promise.reject(new Interrupted()) };

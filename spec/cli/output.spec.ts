@@ -18,6 +18,30 @@ test('draws a table in columns, without borders, colours or trailing spaces', ()
   assert.is(text, ['NAME         COUNT', 'a            1', 'longer name  23'].join('\n'));
 });
 
+test('draws a table that fits the terminal, with all of its text', () => {
+  const headings = ['NAME', 'STATE', 'BACKEND', 'REASON'];
+  const backend = '/opt/somewhere/very/deep/below/there/bin/server-program';
+  const reason = 'it exited with code 1 before it answered the handshake';
+  const rows = [['one', 'healthy', backend, reason]];
+  const whole = table(plain, headings, rows);
+  assert.match(whole, `${backend}  ${reason}`);
+  assert.is(table(recordingTerminal({ columns: 200 }), headings, rows), whole);
+  for (const columns of [40, 60, 80, 100]) {
+    const lines = table(recordingTerminal({ columns }), headings, rows).split('\n');
+    for (const line of lines) assert.ok(line.length <= columns, `${columns}: ${line}`);
+    const [third = 0, fourth = 0] = ['BACKEND', 'REASON'].map((heading) => lines[0]?.indexOf(heading));
+    const below = lines.slice(1);
+    assert.is(below.map((line) => line.slice(third, fourth).trim()).join(''), backend);
+    assert.is(
+      below
+        .map((line) => line.slice(fourth).trim())
+        .join(' ')
+        .trim(),
+      reason,
+    );
+  }
+});
+
 test('colours headings and states only where the terminal wants it', () => {
   const colourful = recordingTerminal({ colours: true });
   assert.match(table(colourful, ['NAME'], [['a']]), '<bold>NAME</bold>');

@@ -11,6 +11,8 @@ export interface RecordingTerminal extends Terminal {
   readonly complaints: string[];
   /** The hidden questions that were asked, in order. */
   readonly questions: string[];
+  /** What was said beside a spinner, in order. */
+  readonly progress: string[];
 }
 
 export interface RecordingOptions {
@@ -32,13 +34,18 @@ export function recordingTerminal(options: RecordingOptions = {}): RecordingTerm
   const printed: string[] = [];
   const complaints: string[] = [];
   const questions: string[] = [];
+  const progress: string[] = [];
   const answers = [...(options.answers ?? [])];
   return {
     printed,
     complaints,
     questions,
+    progress,
     print: (text) => void printed.push(text),
     complain: (text) => void complaints.push(text),
+    note: (text) => void complaints.push(text),
+    redraw: (text) => void printed.push(text),
+    busy: (_what, work) => work((text) => void progress.push(text)),
     paint: (colour, text) => (options.colours ? `<${colour}>${text}</${colour}>` : text),
     columns: options.columns,
     // Nobody is logged in, whoever runs this.
@@ -50,5 +57,6 @@ export function recordingTerminal(options: RecordingOptions = {}): RecordingTerm
       return answers.shift();
     },
     readLine: async () => options.line,
+    readAll: async () => options.line,
   };
 }

@@ -18,6 +18,20 @@ export const CLIENT_OPTIONS: readonly OptionDefinition[] = [
 ];
 
 /** The gateway these options name. Throws CommandFailure when none answers. */
-export function gatewayOf(input: CommandInput, terminal: Terminal): Promise<Remote> {
-  return findGateway(input.text('url'), terminal.env, fetch, usualUrls(terminal));
+export async function gatewayOf(input: CommandInput, terminal: Terminal): Promise<Remote> {
+  const found = await terminal.busy('looking for a gateway', () =>
+    findGateway(input.text('url'), terminal.env, fetch, usualUrls(terminal)),
+  );
+  return shownRemote(found, terminal);
+}
+
+/** The same gateway; a person sees that it is waited for. */
+export function shownRemote(remote: Remote, { busy }: Pick<Terminal, 'busy'>): Remote {
+  const shown = <T>(work: () => Promise<T>): Promise<T> => busy(`waiting for ${remote.url}`, work);
+  return {
+    ...remote,
+    ask: (...asked) => shown(() => remote.ask(...asked)),
+    request: (...asked) => shown(() => remote.request(...asked)),
+    look: (...asked) => shown(() => remote.look(...asked)),
+  };
 }

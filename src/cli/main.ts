@@ -6,7 +6,7 @@ import { COMMANDS } from './commands/index.ts';
 import { CommandFailure, Interrupted, UsageError } from './failures.ts';
 import { commandHelp, overview } from './help.ts';
 import { packageVersion } from './package-version.ts';
-import { processTerminal, type Terminal } from './terminal.ts';
+import { processTerminal, quietTerminal, type Terminal } from './terminal.ts';
 
 /** Exit codes. The last is that of a program which SIGINT has ended: 128 + 2. */
 const [SUCCESS, FAILURE, USAGE, INTERRUPTED] = [0, 1, 2, 130];
@@ -34,7 +34,7 @@ export async function main(argv: readonly string[], terminal: Terminal = process
 async function perform(line: CommandLine, terminal: Terminal): Promise<number> {
   switch (line.kind) {
     case 'run':
-      return line.command.run(line.input, terminal);
+      return line.command.run(line.input, line.input.switch('quiet') ? quietTerminal(terminal) : terminal);
     case 'help':
       terminal.print(commandHelp(line.command));
       return SUCCESS;

@@ -1,6 +1,7 @@
 // How commands show what they found: tables and `name  value` lines for people, JSON for programs.
 // What is shown is the command's choice; what may be coloured is the terminal's.
 
+import { stripVTControlCharacters } from 'node:util';
 import Table from 'cli-table3';
 import { hasUnseen, withoutUnseen } from '../domain/text.ts';
 import type { Terminal } from './terminal.ts';
@@ -13,19 +14,55 @@ export function json(value: unknown): string {
   );
 }
 
-/** A table without borders: headings, then one line per row. Cells of several lines stay in their column. */
+/**
+ * A table without borders: headings, then one line per row. On a terminal it is as wide as that at most: the widest columns are
+ * wrapped, between words where that is possible.
+ */
 export function table(
   terminal: Terminal,
   headings: readonly string[],
   rows: readonly (readonly (string | number)[])[],
 ): string {
+  const cells = rows.map((row) => row.map((cell) => printable(String(cell))));
+  const widths = fittingWidths(terminal.columns, [headings, ...cells]);
+  const inColumn = (cell: string, index: number) => withShortWords(cell, widths?.[index]);
   const drawn = new Table({
-    head: headings.map((heading) => terminal.paint('bold', heading)),
+    ...(widths && { colWidths: widths.map((width) => width + GAP), wordWrap: true }),
+    head: headings.map((heading, index) => terminal.paint('bold', inColumn(heading, index))),
     chars: borderless,
     style: { head: [], border: [], 'padding-left': 0, 'padding-right': 2 },
   });
-  drawn.push(...rows.map((row) => row.map((cell) => printable(String(cell)))));
+  drawn.push(...cells.map((row) => row.map(inColumn)));
   return withoutTrailingSpaces(drawn.toString());
+}
+
+/** Characters between two columns, and those that each keeps, however narrow the terminal is. */
+const GAP = 2;
+const LEAST_WIDTH = 5;
+
+/** Widths of columns for a table that would be too wide; undefined for one that fits. */
+function fittingWidths(
+  columns: number | undefined,
+  rows: readonly (readonly string[])[],
+): readonly number[] | undefined {
+  const natural = (rows[0] ?? []).map((_, index) =>
+    Math.max(...rows.map((row) => stripVTControlCharacters(row[index] ?? '').length)),
+  );
+  const total = (widths: readonly number[]) => widths.reduce((sum, width) => sum + width + GAP, -GAP);
+  if (columns === undefined || total(natural) <= columns) return undefined;
+  const widths = natural.map((width) => Math.min(width, columns));
+  while (total(widths) > columns) {
+    const widest = Math.max(...widths);
+    if (widest <= LEAST_WIDTH) break;
+    widths[widths.indexOf(widest)] = widest - 1;
+  }
+  return widths;
+}
+
+/** Words that no line of the column could hold, in pieces. Text in colour is left alone. */
+function withShortWords(cell: string, width: number | undefined): string {
+  if (width === undefined || cell.includes('\u001b')) return cell;
+  return cell.replace(/\S+/g, (word) => (word.match(new RegExp(`.{1,${width}}`, 'gu')) ?? []).join('\n'));
 }
 
 /** `name  value` lines with the values in one column. */

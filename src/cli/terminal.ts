@@ -3,15 +3,22 @@
 
 import { styleText } from 'node:util';
 import { withoutUnseen } from '../domain/text.ts';
-import { readFirstLine } from './first-line.ts';
+import { type Busy, showBusy } from './busy.ts';
+import { readFirstLine, readWhole } from './first-line.ts';
 import { askHidden } from './hidden-prompt.ts';
 
 /** The outside world of one command. */
 export interface Terminal {
   /** A result or progress: one line or more, the line end is added. */
   print(text: string): void;
-  /** What went wrong or is risky: one line, the line end is added. */
+  /** What went wrong: one line, the line end is added. */
   complain(text: string): void;
+  /** What is neither a result nor an error: warnings, what is done meanwhile. Goes where complaints go; --quiet drops it. */
+  note(text: string): void;
+  /** Replaces everything on the screen. Only where a person reads `print`. */
+  redraw(text: string): void;
+  /** Runs the work; a person sees that it goes on once it takes longer than half a second. */
+  readonly busy: Busy;
   /** Colours the text when a person with a colour terminal reads `print`, else returns it as it is. */
   paint(colour: 'bold' | 'dim' | 'green' | 'red' | 'yellow', text: string): string;
   /** Characters per line where a person reads `print`; undefined when a program or a file does. */
@@ -25,6 +32,13 @@ export interface Terminal {
   askHidden(question: string): Promise<string | undefined>;
   /** The first line of standard input, without its end; undefined when it cannot be one. */
   readLine(): Promise<string | undefined>;
+  /** All of standard input; undefined when it is too long or no UTF-8. */
+  readAll(): Promise<string | undefined>;
+}
+
+/** The same terminal for `--quiet`: results and errors only. */
+export function quietTerminal(terminal: Terminal): Terminal {
+  return { ...terminal, note: () => {}, busy: (_what, work) => work(() => {}) };
 }
 
 /**
@@ -37,16 +51,34 @@ export function processTerminal(): Terminal {
   const isColoured = process.stdout.isTTY === true && !process.env.NO_COLOR;
   return {
     print: (text) => void process.stdout.write(`${withoutUnseen(text)}\n`),
-    complain: (text) => void process.stderr.write(`${withoutUnseen(text)}\n`),
+    complain,
+    note: complain,
+    // The cursor home, the text, and the rest of the screen is cleared.
+    redraw: (text) =>
+      void process.stdout.write(
+        `\u001b[H${withoutUnseen(text).replaceAll('\n', '\u001b[K\n')}\u001b[K\n\u001b[J`,
+      ),
+    // With a pipe at either end somebody else may be drawing on the terminal: a pager, for one.
+    busy:
+      process.stdout.isTTY === true && process.stderr.isTTY === true
+        ? showBusy()
+        : (_what, work) => work(() => {}),
     paint: (colour, text) => (isColoured ? styleText(colour, text, { validateStream: false }) : text),
-    columns: process.stdout.isTTY === true ? process.stdout.columns : undefined,
+    get columns() {
+      return process.stdout.isTTY === true ? process.stdout.columns : undefined;
+    },
     env: process.env,
     folder: process.cwd(),
     canAsk: process.stdin.isTTY === true,
     // The question goes where complaints go: standard output may be a file.
     askHidden: (question) => askHidden(question, { input: process.stdin, output: process.stderr }),
     readLine: () => readFirstLine(process.stdin),
+    readAll: () => readWhole(process.stdin),
   };
+}
+
+function complain(text: string): void {
+  process.stderr.write(`${withoutUnseen(text)}\n`);
 }
 
 /** Whatever it is (EPIPE, EIO, ENOSPC): there is nobody left to tell, and telling would fail in the same way. */

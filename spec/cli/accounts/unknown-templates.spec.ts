@@ -33,6 +33,6 @@ async function warnings(
   templates: () => Promise<readonly string[]>,
 ): Promise<readonly string[]> {
   const complaints: string[] = [];
-  await warnOfUnknownTemplates({ templates }, wanted, { complain: (text) => void complaints.push(text) });
+  await warnOfUnknownTemplates({ templates }, wanted, { note: (text) => void complaints.push(text) });
   return complaints;
 }

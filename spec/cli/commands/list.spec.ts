@@ -1,8 +1,6 @@
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { main } from '../../../src/cli/main.ts';
 import { suite } from '../../helpers/suite.ts';
-import { recordingTerminal } from '../recording-terminal.ts';
 import { type GatewayUnderTest, openSession, startGateway } from './against-gateway.ts';
 
 const test = suite('gateway list');
@@ -46,9 +44,15 @@ test('shows a command whole to programs, and what tells it apart to people', asy
   await gateway.server.gateway.register('cut', { id: 'one', command: program, args: [script, 'stdio'] });
   const piped = await gateway.run('gateway', 'list');
   assert.match(piped.out, `  ${program} ${script} stdio`);
-  const terminal = recordingTerminal({ env: { STAGEDOOR_URL: gateway.url }, columns: 80 });
-  await main(['gateway', 'list'], terminal);
-  assert.match(terminal.printed.join('\n'), `  program …${script.slice(-31)} stdio`);
+  const wide = await gateway.runAt({ columns: 300 }, 'gateway', 'list');
+  assert.match(wide.out, `  program …${script.slice(-31)} stdio`);
+});
+
+test('fits a terminal of 80 columns, without counts that are the usual ones', async () => {
+  const { out } = await gateway.runAt({ columns: 80 }, 'gateway', 'list');
+  const [headings = '', ...lines] = out.split('\n');
+  assert.match(headings, /^TEMPLATE +INSTANCE +TRANSPORT +STATE +WEIGHT +SESSIONS? +BACKEND +REASON$/);
+  for (const line of lines) assert.ok(line.length <= 80, line);
 });
 
 test('prints the registry as JSON', async () => {

@@ -4,6 +4,7 @@
 import type { Role, Scope } from '../../domain/account.ts';
 import type { Fields } from '../answers.ts';
 import { usualUrls } from '../background/daemon-files.ts';
+import { shownRemote } from '../client-options.ts';
 import type { OptionDefinition } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import { DATABASE_OPTIONS } from '../database/database-options.ts';
@@ -109,8 +110,8 @@ async function openDesk(
   if (!isLocal && !(prefersDatabase && url === undefined)) {
     const remote = namedGateway(url, terminal.env) ?? (await seek(terminal.env, fetch, usualUrls(terminal)));
     if (remote !== undefined) {
-      terminal.complain(`at the gateway ${remote.url}`);
-      return remoteDesk(remote);
+      terminal.note(`at the gateway ${remote.url}`);
+      return remoteDesk(shownRemote(remote, terminal));
     }
   }
   // Heavy: it loads a database driver.

@@ -24,11 +24,11 @@ import type { AccountDesk } from './account-desk.ts';
 export async function openLocalDesk(input: CommandInput, terminal: Terminal): Promise<AccountDesk> {
   const config = readSettings(input, terminal);
   const { store, name, initialPasswordFile } = await openDatabase(config, terminal);
-  terminal.complain(`on the database ${name}`);
+  terminal.note(`on the database ${name}`);
   const now = Date.now;
   const audit = new AuditLog({
     store: store.audit,
-    log: { warn: (...words: unknown[]) => terminal.complain(`warning: ${words.at(-1)}`) },
+    log: { warn: (...words: unknown[]) => terminal.note(`warning: ${words.at(-1)}`) },
     now,
   });
   const accounts = new ManagedAccounts({
@@ -46,7 +46,7 @@ export async function openLocalDesk(input: CommandInput, terminal: Terminal): Pr
   /** The next start of the gateway does it again. */
   const forget = async () => {
     await forgetInitialPassword(initialPasswordFile).catch(() => {
-      terminal.complain(`warning: the first password of admin could not be deleted: ${initialPasswordFile}`);
+      terminal.note(`warning: the first password of admin could not be deleted: ${initialPasswordFile}`);
     });
   };
   /** One change: done, and written into the audit log. Subjects are paths of the API, as they are in its entries. */

@@ -37,7 +37,7 @@ export async function readPassword(
 
 async function given(written: string, terminal: Terminal): Promise<string> {
   if (written !== '-') {
-    terminal.complain(
+    terminal.note(
       'warning: every user of this machine can read a command line; --password - reads standard input',
     );
     return written;

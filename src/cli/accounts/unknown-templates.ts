@@ -9,7 +9,7 @@ import type { AccountDesk } from './account-desk.ts';
 export async function warnOfUnknownTemplates(
   desk: Pick<AccountDesk, 'templates'>,
   wanted: readonly string[] | undefined,
-  terminal: Pick<Terminal, 'complain'>,
+  terminal: Pick<Terminal, 'note'>,
 ): Promise<void> {
   if (wanted === undefined || wanted.length === 0) return;
   const known = await knownTo(desk);
@@ -17,7 +17,7 @@ export async function warnOfUnknownTemplates(
   for (const name of wanted.filter((each) => !known.includes(each))) {
     const meant = nearMiss(name, known);
     const guess = meant === undefined ? '' : `; did you mean "${meant}"?`;
-    terminal.complain(`warning: there is no template "${name}" now, though it may come later${guess}`);
+    terminal.note(`warning: there is no template "${name}" now, though it may come later${guess}`);
   }
 }
 

@@ -41,6 +41,7 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
     paint: (_colour, text) => text,
     print: (text) => tell({ kind: 'print', text }, () => log.info(text)),
     complain: (text) => tell({ kind: 'complain', text }, () => log.warn(text)),
+    note: (text) => tell({ kind: 'complain', text }, () => log.info(text)),
   };
   const lock = await lockOf(files);
   try {

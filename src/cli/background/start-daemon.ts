@@ -69,7 +69,7 @@ export async function startDaemon(
   const onSignal = (): void => void child.kill('SIGTERM');
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
   try {
-    const url = await untilReady(child, files, terminal);
+    const url = await terminal.busy('starting', () => untilReady(child, files, terminal));
     terminal.print(`running in the background: process ${child.pid}, log ${files.log}`);
     terminal.print(`stop it with "${ownCommand('gateway stop')}"; its MCP clients use ${url}/mcp`);
     return 0;
@@ -123,7 +123,7 @@ function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Termina
     child.on('error', (error) => reject(new CommandFailure(`it cannot be started: ${error.message}`)));
     child.on('message', (message: DaemonMessage) => {
       if (message.kind === 'print') terminal.print(message.text);
-      else if (message.kind === 'complain') terminal.complain(message.text);
+      else if (message.kind === 'complain') terminal.note(message.text);
       else if (message.kind === 'failed')
         failure ??= new (message.isUsage ? UsageError : CommandFailure)(message.text);
       else {

@@ -26,9 +26,9 @@ export async function requireDaemon(files: DaemonFiles): Promise<Daemon> {
 export async function stopDaemon({ pid, graceMs }: Daemon, terminal: Terminal): Promise<void> {
   if (!signal(pid, 'SIGTERM') || (await isGone(pid, QUIET_MS))) return;
   if (terminal.columns !== undefined) {
-    terminal.complain(`stopping process ${pid}: its calls in flight have ${graceMs / 1000} s`);
+    terminal.note(`stopping process ${pid}: its calls in flight have ${graceMs / 1000} s`);
   }
-  if (await isGone(pid, graceMs + LAST_MS)) return;
+  if (await terminal.busy('stopping', () => isGone(pid, graceMs + LAST_MS))) return;
   // A second signal ends it at once, its children first.
   signal(pid, 'SIGTERM');
   if (await isGone(pid, LAST_MS)) return;

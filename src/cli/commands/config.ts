@@ -21,7 +21,7 @@ export const config: CommandDefinition = {
       const cells = rows.map(({ name, value, source }) => [name, source, value]);
       terminal.print(`${table(terminal, ['SETTING', 'SOURCE', 'VALUE'], cells)}\n\n${explanation(settings)}`);
     }
-    for (const warning of settings.warnings) terminal.complain(`warning: ${warning}`);
+    for (const warning of settings.warnings) terminal.note(`warning: ${warning}`);
     return 0;
   },
 };

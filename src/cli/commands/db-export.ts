@@ -51,13 +51,11 @@ export const dbExport: CommandDefinition = {
       await save(path, text);
       const sections = Object.values(document.templates);
       const count = sections.reduce((sum, { instances }) => sum + instances.length, 0);
-      terminal.complain(`wrote ${path}, ${count} ${count === 1 ? 'instance' : 'instances'}`);
+      terminal.note(`wrote ${path}, ${count} ${count === 1 ? 'instance' : 'instances'}`);
     }
     if (withheld.length > 0) {
       const whose = withheld.length > MOST_NAMED ? `${withheld.length} instances` : withheld.join(', ');
-      terminal.complain(
-        `left out the environment variables and headers of ${whose}; --with-secrets takes them`,
-      );
+      terminal.note(`left out the environment variables and headers of ${whose}; --with-secrets takes them`);
     }
     return 0;
   },

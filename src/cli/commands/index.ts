@@ -1,6 +1,6 @@
 // TABLE of all commands, in the order help shows them. One command = one file and one line here.
 
-import type { CommandDefinition } from '../command.ts';
+import type { CommandDefinition, OptionDefinition } from '../command.ts';
 import { apiKeys } from './api-keys.ts';
 import { config } from './config.ts';
 import { createApiKey } from './create-api-key.ts';
@@ -28,8 +28,13 @@ import { status } from './status.ts';
 import { stop } from './stop.ts';
 import { users } from './users.ts';
 
-/** Every command there is or will be. */
-export const COMMANDS: readonly CommandDefinition[] = [
+const QUIET: OptionDefinition = {
+  flags: '--quiet',
+  short: 'q',
+  description: 'Show results and errors only: no warnings, no progress',
+};
+
+const commands: readonly CommandDefinition[] = [
   start,
   stop,
   logs,
@@ -57,3 +62,9 @@ export const COMMANDS: readonly CommandDefinition[] = [
   config,
   ...later,
 ];
+
+/** Every command there is or will be. */
+export const COMMANDS: readonly CommandDefinition[] = commands.map((command) => ({
+  ...command,
+  options: [...command.options, QUIET],
+}));

@@ -39,8 +39,24 @@ async function listing(terminal: Terminal, registry: unknown): Promise<string> {
     target(record, terminal.columns !== undefined),
     reasonOf(record),
   ]);
-  return table(terminal, HEADINGS, rows);
+  const isShown = shownColumns(terminal, rows);
+  return table(
+    terminal,
+    HEADINGS.filter((_, index) => isShown[index]),
+    rows.map((row) => row.filter((_, index) => isShown[index])),
+  );
 }
+
+/** On a terminal that is not wide, counts that are the usual ones everywhere are left out. */
+function shownColumns({ columns }: Terminal, rows: readonly (readonly (string | number)[])[]): boolean[] {
+  const isNarrow = columns !== undefined && columns < WIDE;
+  return HEADINGS.map((heading, index) => {
+    const usual = heading === 'WEIGHT' ? 1 : 0;
+    return !isNarrow || rows.some((row) => row[index] !== usual);
+  });
+}
+
+const WIDE = 140;
 
 const HEADINGS: readonly string[] = [
   ...['TEMPLATE', 'INSTANCE', 'TRANSPORT', 'STATE', 'WEIGHT'],

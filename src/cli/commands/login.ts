@@ -25,7 +25,7 @@ export const login: CommandDefinition = {
     const { protocol, hostname } = new URL(gateway.url);
     const isHere = isLoopback(hostname.replace(/[[\]]/g, ''));
     if (protocol === 'http:' && !isHere) {
-      terminal.complain(`warning: the password travels to ${hostname} without encryption; use https there`);
+      terminal.note(`warning: the password travels to ${hostname} without encryption; use https there`);
     }
     const question = `Password of ${username} at ${gateway.url}`;
     const password = await readPassword(input, terminal, { question, isNew: false });
@@ -47,7 +47,7 @@ export const login: CommandDefinition = {
         : `${username} is logged in at ${gateway.url} for ${duration(seconds)}; the token is in ${file.path}`,
     );
     const variable = ['STAGEDOOR_TOKEN', 'STAGEDOOR_API_KEY'].find((name) => terminal.env[name]);
-    if (variable !== undefined) terminal.complain(`warning: ${variable} is set and goes before this login`);
+    if (variable !== undefined) terminal.note(`warning: ${variable} is set and goes before this login`);
     return 0;
   },
 };

@@ -26,7 +26,7 @@ export const status: CommandDefinition = {
     };
     const records = instancesOf(registry);
     terminal.print(input.switch('json') ? json(seen) : await summary(terminal, seen, records));
-    if (locked !== undefined) terminal.complain(`only its health is shown: ${locked}`);
+    if (locked !== undefined) terminal.note(`only its health is shown: ${locked}`);
     return SERVING.includes(String(seen.health.status)) ? 0 : 1;
   },
 };

@@ -55,7 +55,7 @@ export async function migrateDatabase(
   const { printable: name } = describeStored(config, folder);
   try {
     const before = await appliedBefore(config, folder);
-    terminal.complain(`migrating ${name}`);
+    terminal.note(`migrating ${name}`);
     const { store } = await openStorage(config, { folder, env, migrations: 'apply' });
     await store.close();
     const { applied } = await migrationStatus(config.databaseUrl, { cwd: folder });

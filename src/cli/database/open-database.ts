@@ -24,10 +24,12 @@ export interface OpenedDatabase {
 }
 
 /** Throws CommandFailure with one line that says what to do. The store is to be closed. */
-export async function openDatabase(config: Config, { folder, env }: Terminal): Promise<OpenedDatabase> {
+export async function openDatabase(config: Config, { folder, env, busy }: Terminal): Promise<OpenedDatabase> {
   const { printable } = describeStored(config, folder);
   try {
-    const opened = await openStorage(config, { folder, env, migrations: 'require' });
+    const opened = await busy(`opening ${printable}`, () =>
+      openStorage(config, { folder, env, migrations: 'require' }),
+    );
     const { store, initialPasswordFile, protectedPaths } = opened;
     return { store, initialPasswordFile, protectedPaths, name: printable };
   } catch (error) {
