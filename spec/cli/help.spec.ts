@@ -1,4 +1,5 @@
 import * as assert from 'uvu/assert';
+import { readCommandLine } from '../../src/cli/command-line.ts';
 import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { commandHelp, overview } from '../../src/cli/help.ts';
 import { suite } from '../helpers/suite.ts';
@@ -8,6 +9,15 @@ const test = suite('help');
 test('lists every command that is built, and none that is not', () => {
   const text = overview(COMMANDS);
   for (const { name, notYet } of COMMANDS) assert.is(text.includes(`  ${name}`), !notYet, name);
+});
+
+test('shows examples that the command line understands', () => {
+  for (const { name, examples = [] } of COMMANDS) {
+    for (const example of examples) {
+      const line = readCommandLine(COMMANDS, wordsOf(example));
+      assert.equal([line.kind, line.kind === 'run' && line.command.name], ['run', name], example);
+    }
+  }
 });
 
 test('shows only the commands of a group', () => {
@@ -23,6 +33,7 @@ test('shows usage, options and examples of each command', () => {
       const shown = short === undefined ? flags : `-${short}, ${flags}`;
       assert.is(text.includes(`  ${shown} `), !notYet, `${command.name} ${flags}`);
     }
+    assert.ok((command.examples ?? []).length > 0, `${command.name} has an example`);
     for (const example of command.examples ?? []) assert.match(text, `  npx stagedoor ${example}`);
   }
 });
@@ -40,3 +51,9 @@ test('names the variables for a gateway where a command talks to one', () => {
 });
 
 test.run();
+
+/** As a shell splits it, up to a redirection. */
+function wordsOf(example: string): string[] {
+  const [words = ''] = example.split(/ [<>] /);
+  return (words.match(/"[^"]*"|'[^']*'|\S+/g) ?? []).map((word) => word.replace(/^(["'])(.*)\1$/s, '$2'));
+}

@@ -118,7 +118,8 @@ function parseWithCac(
     const missing = (positionals.match(/<[^>]+>/g) ?? []).slice(parsed.args.length);
     if (missing.length > 0)
       throw new Error(`${missing.join(' and ')} ${missing.length > 1 ? 'are' : 'is'} missing`);
-    const expected = (positionals.match(/[<[][^>\]]+[>\]]/g) ?? []).length;
+    const isOpen = positionals.includes('[...');
+    const expected = isOpen ? parsed.args.length : (positionals.match(/[<[][^>\]]+[>\]]/g) ?? []).length;
     const beyond = parsed.args[expected];
     if (beyond !== undefined) throw new Error(`"${beyond}" is not expected here`);
     const afterDashes: string[] = parsed.options['--'];

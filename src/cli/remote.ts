@@ -6,6 +6,7 @@ import { type RequestCredentials, requestCredentials } from './accounts/request-
 import { fields } from './answers.ts';
 import { CommandFailure, NotLoggedIn, Refused, UsageError } from './failures.ts';
 import { findingText } from './finding-text.ts';
+import { type RemoteEvent, readEvents } from './remote-events.ts';
 
 /** Where a gateway listens when nobody said otherwise: first the port of surface A, then that of surface B. */
 export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] as const;
@@ -19,6 +20,17 @@ export interface RemoteRequest {
   readonly form?: Readonly<Record<string, string>>;
   /** Longest wait for the whole answer, in ms. Default 10 000. */
   readonly timeoutMs?: number;
+}
+
+/** A request that is answered by server-sent events. */
+export interface StreamRequest {
+  readonly method?: 'GET' | 'POST';
+  /** JSON text. */
+  readonly text?: string;
+  /** Id of the last event that was read. */
+  readonly after?: string | undefined;
+  /** Ends it: what is answered then is nothing. */
+  readonly signal?: AbortSignal;
 }
 
 /** What came back: its status, and the parsed body, undefined for 204. */
@@ -37,9 +49,20 @@ export interface Remote {
   request(path: string, request?: RemoteRequest): Promise<unknown>;
   /** Like `request`, but hands back the answer of an unhealthy gateway (503 with a body) as well. */
   look(path: string, request?: Pick<RemoteRequest, 'timeoutMs'>): Promise<unknown>;
+  /**
+   * Hands over the events of a stream as they come; resolves when it ends in order. Throws like `ask`, also for its event
+   * `error`; StreamBroken when the connection ends before the stream does.
+   */
+  follow(path: string, request: StreamRequest, onEvent: (event: RemoteEvent) => void): Promise<void>;
 }
 
+/** The connection ended, or nothing came for so long that it must have. */
+export class StreamBroken extends CommandFailure {}
+
 type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A stream without a byte for so long has lost its gateway, which writes a comment every 15 s. */
+const SILENCE_MS = 60_000;
 
 /** Longest wait for a default address to say whether a gateway is there, in ms. */
 const LOOK_MS = 3_000;
@@ -134,9 +157,55 @@ function remoteAt(url: string, credentials: RequestCredentials, fetcher: typeof 
     if (!response.ok) throw refused(response, body);
     return { status, body };
   };
+  const follow = async (
+    path: string,
+    { method = 'GET', text, after, signal }: StreamRequest,
+    onEvent: (event: RemoteEvent) => void,
+  ): Promise<void> => {
+    const silence = new AbortController();
+    const timer = setTimeout(() => silence.abort(), SILENCE_MS);
+    const headers = {
+      ...credentials.headers,
+      Accept: 'text/event-stream',
+      ...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...(after === undefined ? {} : { 'Last-Event-ID': after }),
+    };
+    let hasBegun = false;
+    try {
+      const signals = [silence.signal, ...(signal === undefined ? [] : [signal])];
+      const body = text === undefined ? {} : { body: text };
+      const ended = { signal: AbortSignal.any(signals), redirect: 'error' } as const;
+      const response = await fetcher(url + path, { method, headers, ...body, ...ended });
+      const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
+      if (!isStream || response.body === null) {
+        const answer = parseAnswer(url, response.status, await response.text());
+        if (response.status === 401) throw credentials.refused(reasonsOf(answer));
+        throw response.ok
+          ? new CommandFailure(`${url} does not answer ${path} with events`)
+          : refused(response, answer);
+      }
+      hasBegun = true;
+      await readEvents(
+        response.body,
+        () => timer.refresh(),
+        (event) => {
+          if (event.name === 'error') throw refusedInStream(event.data);
+          onEvent(event);
+        },
+      );
+    } catch (error) {
+      if (error instanceof CommandFailure) throw error;
+      if (signal?.aborted) return;
+      if (!hasBegun && !silence.signal.aborted) throw unreachable(url, SILENCE_MS, error);
+      throw new StreamBroken(`the connection to ${url} broke`, { cause: error });
+    } finally {
+      clearTimeout(timer);
+    }
+  };
   return {
     url,
     ask,
+    follow,
     request: async (path, request) => (await ask(path, request)).body,
     look: async (path, request = {}) => {
       const { response, text } = await send(path, request);
@@ -179,6 +248,13 @@ function refused({ status, headers }: Response, answer: object): Refused {
   const advice = waitSeconds === undefined ? '' : `; try again in ${waitSeconds} s`;
   const named = typeof code === 'string' ? code : undefined;
   return new Refused(`${reasonsOf(answer)}${advice} (${named ?? `status ${status}`})`, named);
+}
+
+/** The same for an error that comes in a stream, where there is no status. */
+function refusedInStream(data: string): Refused {
+  const answer = fields(JSON.parse(data));
+  const { error_code: code } = answer;
+  return new Refused(`${reasonsOf(answer)} (${code})`, typeof code === 'string' ? code : undefined);
 }
 
 function reasonsOf(answer: object): string {

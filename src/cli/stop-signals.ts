@@ -85,6 +85,17 @@ export function listenForStop(onDefect: (error: unknown) => void, options: StopO
   };
 }
 
+/** For commands that go on until Ctrl-C: aborts at the first SIGINT or SIGTERM, the next one ends the process. */
+export function untilSignal(): AbortSignal {
+  const ending = new AbortController();
+  const end = (): void => {
+    process.off('SIGINT', end).off('SIGTERM', end);
+    ending.abort();
+  };
+  process.on('SIGINT', end).on('SIGTERM', end);
+  return ending.signal;
+}
+
 function isTerminalAttached(): boolean {
   return [0, 1, 2].some((descriptor) => isatty(descriptor));
 }

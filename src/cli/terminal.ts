@@ -53,11 +53,13 @@ export function processTerminal(): Terminal {
     print: (text) => void process.stdout.write(`${withoutUnseen(text)}\n`),
     complain,
     note: complain,
-    // The cursor home, the text, and the rest of the screen is cleared.
-    redraw: (text) =>
-      void process.stdout.write(
-        `\u001b[H${withoutUnseen(text).replaceAll('\n', '\u001b[K\n')}\u001b[K\n\u001b[J`,
-      ),
+    redraw: (text) => {
+      // The cursor home, each line with what is left of an older one, and what is below; lines that would scroll are left out.
+      const lines = withoutUnseen(text)
+        .split('\n')
+        .slice(0, Math.max(1, process.stdout.rows - 1));
+      process.stdout.write(`\u001b[H${lines.map((line) => `${line}\u001b[K\n`).join('')}\u001b[J`);
+    },
     // With a pipe at either end somebody else may be drawing on the terminal: a pager, for one.
     busy:
       process.stdout.isTTY === true && process.stderr.isTTY === true

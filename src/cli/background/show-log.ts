@@ -4,6 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandFailure } from '../failures.ts';
 import { humanLine } from '../log.ts';
+import { untilSignal } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
 import type { DaemonFiles } from './daemon-files.ts';
 
@@ -94,10 +95,4 @@ function readable(line: string): string {
   } catch {
     return line;
   }
-}
-
-function untilSignal(): AbortSignal {
-  const ending = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => ending.abort());
-  return ending.signal;
 }

@@ -11,6 +11,7 @@ export const apiKeys: CommandDefinition = {
   positionals: '',
   summary: 'List the API keys',
   options: DESK_OPTIONS,
+  examples: ['gateway api-keys'],
   run: async (input, terminal) => {
     const nowMs = Date.now();
     const { found, disabled } = await withDesk(input, terminal, async (desk) => {

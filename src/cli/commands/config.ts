@@ -12,6 +12,7 @@ export const config: CommandDefinition = {
   positionals: '',
   summary: 'Show the effective settings and where each comes from',
   options: [...SETTING_OPTIONS, { flags: '--json', description: 'Print them as JSON' }],
+  examples: ['config', 'config --config gateway.yaml --json'],
   run: async (input, terminal) => {
     const { json, table } = await import('../output.ts');
     const settings = readSettings(input, terminal);

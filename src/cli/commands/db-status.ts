@@ -11,6 +11,7 @@ export const dbStatus: CommandDefinition = {
   positionals: '',
   summary: 'Show the database, its migrations and what it holds; exit code 1 when it cannot be used as it is',
   options: [...DATABASE_OPTIONS, { flags: '--json', description: 'Print it as JSON' }],
+  examples: ['db status', 'db status --database postgresql://127.0.0.1/stagedoor'],
   run: async (input, terminal) => {
     const { databaseState } = await import('../database/database-state.ts');
     const state = await databaseState(readSettings(input, terminal), terminal);

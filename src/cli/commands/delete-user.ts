@@ -9,6 +9,7 @@ export const deleteUser: CommandDefinition = {
   positionals: '<username>',
   summary: 'Delete a user together with the API keys they made',
   options: DESK_OPTIONS,
+  examples: ['gateway delete-user ada'],
   run: async (input, terminal) => {
     const { usernameOf } = await import('../accounts/account-options.ts');
     const username = usernameOf(input);

@@ -2,6 +2,7 @@
 
 import type { CommandDefinition, OptionDefinition } from '../command.ts';
 import { apiKeys } from './api-keys.ts';
+import { call } from './call.ts';
 import { config } from './config.ts';
 import { createApiKey } from './create-api-key.ts';
 import { createUser } from './create-user.ts';
@@ -13,6 +14,7 @@ import { deleteTemplate } from './delete-template.ts';
 import { deleteUser } from './delete-user.ts';
 import { deregister } from './deregister.ts';
 import { drain } from './drain.ts';
+import { health } from './health.ts';
 import { later } from './later.ts';
 import { list } from './list.ts';
 import { login } from './login.ts';
@@ -24,8 +26,10 @@ import { resume } from './resume.ts';
 import { revoke } from './revoke.ts';
 import { setPassword } from './set-password.ts';
 import { start } from './start.ts';
+import { stats } from './stats.ts';
 import { status } from './status.ts';
 import { stop } from './stop.ts';
+import { tools } from './tools.ts';
 import { users } from './users.ts';
 
 const QUIET: OptionDefinition = {
@@ -46,6 +50,10 @@ const commands: readonly CommandDefinition[] = [
   deleteTemplate,
   list,
   status,
+  health,
+  stats,
+  tools,
+  call,
   login,
   logout,
   createUser,

@@ -13,6 +13,7 @@ export const list: CommandDefinition = {
   positionals: '',
   summary: 'List every registered instance and its state',
   options: CLIENT_OPTIONS,
+  examples: ['gateway list', 'gateway list --json'],
   run: async (input, terminal) => {
     const { json } = await import('../output.ts');
     const gateway = await gatewayOf(input, terminal);

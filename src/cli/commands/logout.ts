@@ -18,6 +18,7 @@ export const logout: CommandDefinition = {
     { flags: '--all', description: 'Forget the tokens of all gateways' },
     { flags: '--json', description: 'Print the URLs as JSON' },
   ],
+  examples: ['gateway logout'],
   run: async (input, terminal) => {
     const file = new CredentialsFile(credentialsPath(terminal.env));
     const isAll = input.switch('all') === true;

@@ -9,6 +9,7 @@ export const revoke: CommandDefinition = {
   positionals: '<key>',
   summary: 'Revoke an API key, by its id or its name',
   options: DESK_OPTIONS,
+  examples: ['gateway revoke 1f2e3d4c5b6a7988'],
   run: async (input, terminal) => {
     const key = await withDesk(input, terminal, async (desk) => {
       const found = await findApiKey(desk, idOf(input.positional(0)));

@@ -14,6 +14,7 @@ export const status: CommandDefinition = {
   summary:
     'Show how a gateway is doing; exit code 0 when it is healthy or degraded, 1 when it is unhealthy or not running',
   options: CLIENT_OPTIONS,
+  examples: ['gateway status', 'gateway status --url http://gateway.example:8080'],
   run: async (input, terminal) => {
     const { json } = await import('../output.ts');
     const gateway = await gatewayOf(input, terminal);

@@ -10,6 +10,7 @@ export const users: CommandDefinition = {
   positionals: '',
   summary: 'List the users',
   options: DESK_OPTIONS,
+  examples: ['gateway users'],
   run: async (input, terminal) => {
     const found = await withDesk(input, terminal, (desk) => desk.users());
     const { json, table } = await import('../output.ts');

@@ -1,0 +1,167 @@
+// Calls of tools: how arguments are read, and how results are shown.
+
+import * as assert from 'uvu/assert';
+import { main } from '../../../src/cli/main.ts';
+import { fixtureHandler } from '../../helpers/http-app.ts';
+import { suite } from '../../helpers/suite.ts';
+import { recordingTerminal } from '../recording-terminal.ts';
+import { type GatewayUnderTest, startGateway } from './against-gateway.ts';
+
+const test = suite('gateway call');
+const PNG = Buffer.alloc(1_500).toString('base64');
+const inputSchema = {
+  type: 'object',
+  properties: {
+    text: { type: 'string' },
+    count: { type: 'integer' },
+    ratio: { type: 'number' },
+    flag: { type: 'boolean' },
+    list: { type: 'array' },
+    maybe: { type: ['object', 'null'] },
+    either: { anyOf: [{ type: 'integer' }, { type: 'string' }] },
+    level: { enum: [1, 'high'] },
+  },
+};
+/** What the tool `parts` answers with. */
+const content = [
+  { type: 'text', text: 'two\nlines' },
+  { type: 'image', mimeType: 'image/png', data: PNG },
+  { type: 'audio', mimeType: 'audio/wav', data: 'AAAA' },
+  { type: 'resource', resource: { uri: 'file:///a', text: 'of a file' } },
+  { type: 'resource', resource: { uri: 'file:///b', mimeType: 'application/zip', blob: 'AAAA' } },
+  { type: 'resource_link', uri: 'file:///c', name: 'c' },
+];
+let gateway: GatewayUnderTest;
+/** Arguments of the last call of `show`, as they arrived. */
+let arrived = '';
+test.before(async () => {
+  gateway = await startGateway();
+  const { gateway: facade } = gateway.server;
+  await facade.register('demo', { handler: fixtureHandler('one') }, { waitMs: 5_000 });
+  const tools = ['show', 'parts', 'data', 'fail'].map((name) => ({ name, inputSchema }));
+  const handler = ({ method, params }: { method: string; params?: unknown }) => {
+    if (method !== 'tools/call') return { tools };
+    const { name, arguments: args } = JSON.parse(JSON.stringify(params));
+    if (name === 'show') arrived = JSON.stringify(args);
+    if (name === 'parts') return { content };
+    if (name === 'data') return { content: [], structuredContent: { a: 1 } };
+    return { content: [{ type: 'text', text: 'broken\u001b[2J' }], isError: name === 'fail' };
+  };
+  await facade.register('odd', { handler }, { waitMs: 5_000 });
+});
+test.after(() => gateway.close());
+
+test('prints the text of the result', async () => {
+  const done = { code: 0, out: 'hello world', err: '' };
+  assert.equal(await gateway.run('gateway', 'call', 'demo', 'echo', 'text=hello world'), done);
+  assert.equal(await gateway.run('gateway', 'call', 'demo', 'echo', '{"text":"hello world"}'), done);
+  const line = '{"text":"hello world"}';
+  assert.equal(await gateway.runAt({ line }, 'gateway', 'call', 'demo', 'echo', '-'), done);
+  assert.equal(await gateway.run('gateway', 'call', 'demo', 'name'), { ...done, out: 'one' });
+});
+
+const values: readonly (readonly [string, unknown])[] = [
+  ['text=7', { text: '7' }],
+  ['text=', { text: '' }],
+  ['text=a=b', { text: 'a=b' }],
+  ['count=7', { count: 7 }],
+  ['count=-7', { count: -7 }],
+  ['count=7.5', { count: '7.5' }],
+  ['count=seven', { count: 'seven' }],
+  ['ratio=7', { ratio: 7 }],
+  ['ratio=7.5', { ratio: 7.5 }],
+  ['flag=true', { flag: true }],
+  ['flag=yes', { flag: 'yes' }],
+  ['list=[1, "a"]', { list: [1, 'a'] }],
+  ['list={}', { list: '{}' }],
+  ['maybe=null', { maybe: null }],
+  ['maybe={"a":1}', { maybe: { a: 1 } }],
+  ['either=1', { either: 1 }],
+  ['either=one', { either: 'one' }],
+  ['level=1', { level: 1 }],
+  ['level=high', { level: 'high' }],
+  ['unknown=1', { unknown: '1' }],
+  ['__proto__=1', JSON.parse('{"__proto__":"1"}')],
+];
+for (const [word, expected] of values) {
+  test(`sends ${word} as ${JSON.stringify(expected)}`, async () => {
+    const { code, err } = await gateway.run('gateway', 'call', 'odd', 'show', word);
+    assert.equal([code, err, JSON.parse(arrived)], [0, '', expected]);
+  });
+}
+
+test('sends large numbers as they were written', async () => {
+  const seen: string[] = [];
+  const fetched = globalThis.fetch;
+  globalThis.fetch = (url, init) => {
+    if (typeof init?.body === 'string') seen.push(init.body);
+    return fetched(url, init);
+  };
+  try {
+    await gateway.run('gateway', 'call', 'odd', 'show', 'count=12345678901234567890', 'ratio=1.50');
+    await gateway.run('gateway', 'call', 'odd', 'show', '{"count": 12345678901234567890}');
+  } finally {
+    globalThis.fetch = fetched;
+  }
+  assert.equal(seen, [
+    '{"name":"show","arguments":{"count":12345678901234567890,"ratio":1.50}}',
+    '{"name":"show","arguments":{"count": 12345678901234567890}}',
+  ]);
+});
+
+test('names what is no text, with its type and size', async () => {
+  const { out } = await gateway.run('gateway', 'call', 'odd', 'parts');
+  assert.equal(out.split('\n'), [
+    ...['two', 'lines', '[image image/png, 1.5 kB]', '[audio audio/wav, 3 bytes]', 'of a file'],
+    ...['[application/zip, 3 bytes: file:///b]', '[link c: file:///c]'],
+  ]);
+  const data = await gateway.run('gateway', 'call', 'odd', 'data');
+  assert.equal(JSON.parse(data.out), { a: 1 });
+});
+
+test('prints the whole result as JSON', async () => {
+  const { code, out } = await gateway.run('gateway', 'call', 'odd', 'parts', '--json');
+  assert.equal([code, JSON.parse(out)], [0, { content }]);
+});
+
+test('ends with exit code 1 when the tool reports an error', async () => {
+  const { code, out, err } = await gateway.run('gateway', 'call', 'odd', 'fail');
+  assert.equal([code, out], [1, '']);
+  assert.match(err, /^stagedoor: fail of odd reports an error\nbroken/);
+  const asJson = await gateway.run('gateway', 'call', 'odd', 'fail', '--json');
+  assert.equal([asJson.code, JSON.parse(asJson.out).isError, asJson.err], [1, true, '']);
+});
+
+test('shows progress and log messages while it waits', async () => {
+  const terminal = recordingTerminal({ env: { STAGEDOOR_URL: gateway.url }, columns: 100 });
+  assert.is(await main(['gateway', 'call', 'demo', 'progress', 'steps=2'], terminal), 0);
+  await main(['gateway', 'call', 'demo', 'log', 'text=a word'], terminal);
+  assert.equal(terminal.printed, ['did 2 steps', 'logged']);
+  assert.equal(terminal.progress, ['progress: 1 of 2 step 1', 'progress: 2 of 2 step 2', 'log: a word']);
+});
+
+const refusals: readonly (readonly [string, readonly string[], number, RegExp])[] = [
+  ['JSON that is broken', ['odd', 'show', '{"a":'], 2, /: the arguments must be one JSON object: /],
+  ['JSON that is no object', ['odd', 'show', '[1]'], 2, /: the arguments must be one JSON object such as /],
+  ['a word that is no pair', ['odd', 'show', 'a=1', 'b'], 2, /key=value, not "b"$/],
+  ['an argument given twice', ['odd', 'show', 'a=1', 'a=2'], 2, /: the argument a is given twice$/],
+  [
+    'an unknown tool, for its arguments',
+    ['odd', 'shwo', 'a=1'],
+    1,
+    /: odd has no tool "shwo"; did you mean "show"\?$/,
+  ],
+  ['an unknown tool', ['demo', 'nothing'], 1, /\(TOOL_NOT_FOUND\)$/],
+  ['an unknown template', ['nothing', 'show'], 1, /\(TEMPLATE_NOT_FOUND\)$/],
+  ['a tool that is not named', ['demo'], 2, /: <tool> is missing; /],
+];
+for (const [what, words, expected, line] of refusals) {
+  test(`refuses ${what} in one line`, async () => {
+    const { code, out, err } = await gateway.run('gateway', 'call', ...words);
+    assert.equal([code, out], [expected, '']);
+    assert.match(err, line);
+    assert.not.match(err, '\n');
+  });
+}
+
+test.run();

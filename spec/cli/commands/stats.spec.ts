@@ -1,0 +1,53 @@
+import * as assert from 'uvu/assert';
+import { main } from '../../../src/cli/main.ts';
+import { suite } from '../../helpers/suite.ts';
+import { recordingTerminal } from '../recording-terminal.ts';
+import { type GatewayUnderTest, startGateway } from './against-gateway.ts';
+
+const test = suite('gateway stats');
+let gateway: GatewayUnderTest;
+test.before(async () => {
+  gateway = await startGateway();
+  const { gateway: facade } = gateway.server;
+  const handler = () => ({ content: [] });
+  await facade.register('demo', { id: 'one', handler }, { waitMs: 5_000 });
+  for (let calls = 0; calls < 3; calls += 1) await facade.ask('demo', { method: 'prompts/get', params: {} });
+});
+test.after(() => gateway.close());
+
+test('shows sums, and the numbers of each instance', async () => {
+  const { code, out } = await gateway.run('gateway', 'stats');
+  assert.is(code, 0);
+  assert.match(out, /^requests +3, 0 in flight$/m);
+  assert.match(out, /^failed +0\.0 %$/m);
+  assert.match(out, /^TEMPLATE +INSTANCE +STATE +CALLS +FAILED +TIME +IN FLIGHT +SESSIONS$/m);
+  assert.match(out, /^demo +one +healthy +3 +0\.0 % +[\d.]+ ms +0 +0$/m);
+});
+
+test('prints what the gateway answers as JSON', async () => {
+  const { out } = await gateway.run('gateway', 'stats', '--json');
+  assert.is(JSON.parse(out).total_requests, 3);
+});
+
+test('draws again with calls per second, until a signal', async () => {
+  const terminal = recordingTerminal({ env: { STAGEDOOR_URL: gateway.url }, columns: 120 });
+  const drawn: string[] = [];
+  const redraw = (text: string) => {
+    drawn.push(text);
+    if (drawn.length === 2) process.emit('SIGINT', 'SIGINT');
+  };
+  assert.is(await main(['gateway', 'stats', '--watch'], { ...terminal, redraw }), 0);
+  assert.not.match(drawn[0] ?? '', 'PER SECOND');
+  assert.match(drawn[1] ?? '', /^demo +one +healthy +3 +0\.0 +0\.0 % /m);
+  assert.match(drawn[1] ?? '', `${gateway.url} at `);
+});
+
+test('refuses to watch where nothing can be drawn', async () => {
+  const piped = await gateway.run('gateway', 'stats', '--watch');
+  assert.equal([piped.code, piped.out], [2, '']);
+  assert.match(piped.err, /^stagedoor: --watch draws on a terminal[^\n]+$/);
+  const asJson = await gateway.runAt({ columns: 80 }, 'gateway', 'stats', '--watch', '--json');
+  assert.is(asJson.err, 'stagedoor: --watch and --json: keep one');
+});
+
+test.run();

@@ -1,0 +1,117 @@
+// `stagedoor gateway stats`: how many calls each instance had, how fast, how many failed; with --watch again and again.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fields, instancesOf, stateOf } from '../answers.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import type { CommandDefinition } from '../command.ts';
+import { UsageError } from '../failures.ts';
+import type { Remote } from '../remote.ts';
+import { untilSignal } from '../stop-signals.ts';
+import type { Terminal } from '../terminal.ts';
+
+/** Distance of two looks, in ms. */
+const WATCH_MS = 2_000;
+
+/** Row of the command table. */
+export const stats: CommandDefinition = {
+  name: 'gateway stats',
+  positionals: '',
+  summary: 'Show calls, times and failures of each instance since the gateway started',
+  options: [
+    {
+      flags: '--watch',
+      short: 'w',
+      description: 'Show them again every 2 s, until Ctrl-C; on a terminal only',
+    },
+    ...CLIENT_OPTIONS,
+  ],
+  examples: ['gateway stats', 'gateway stats --watch', 'gateway stats --json'],
+  run: async (input, terminal) => {
+    const { json } = await import('../output.ts');
+    const isWatched = input.switch('watch') === true;
+    if (isWatched && input.switch('json') === true) throw new UsageError('--watch and --json: keep one');
+    if (isWatched && terminal.columns === undefined) {
+      throw new UsageError(
+        '--watch draws on a terminal, and this is none; gateway stats --json is for programs',
+      );
+    }
+    const gateway = await gatewayOf(input, terminal);
+    const first = await lookAt(gateway);
+    if (input.switch('json')) terminal.print(json(first.stats));
+    else if (!isWatched) terminal.print(await drawn(terminal, first, undefined));
+    else await watch(gateway, terminal, first);
+    return 0;
+  },
+};
+
+interface Look {
+  readonly stats: unknown;
+  readonly registry: unknown;
+  readonly atMs: number;
+}
+
+async function lookAt(gateway: Remote): Promise<Look> {
+  const [stats, registry] = await Promise.all([
+    gateway.request('/gateway/stats'),
+    gateway.request('/gateway/registry'),
+  ]);
+  return { stats, registry, atMs: performance.now() };
+}
+
+async function watch(gateway: Remote, terminal: Terminal, first: Look): Promise<void> {
+  const signal = untilSignal();
+  let [before, now]: readonly [Look | undefined, Look] = [undefined, first];
+  while (!signal.aborted) {
+    const clock = new Date().toTimeString().slice(0, 8);
+    terminal.redraw(`${await drawn(terminal, now, before)}\n\n${gateway.url} at ${clock}; Ctrl-C ends`);
+    await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
+    if (!signal.aborted) [before, now] = [now, await lookAt(gateway)];
+  }
+}
+
+/** Calls per second need two looks. */
+async function drawn(terminal: Terminal, now: Look, before: Look | undefined): Promise<string> {
+  const { duration, facts, stateWord, table } = await import('../output.ts');
+  const stats = fields(now.stats);
+  const of = fields(stats.instances);
+  const inFlight = fields(fields(stats.load_balancer).active_connections);
+  const earlier = fields(fields(before?.stats).instances);
+  const rows = instancesOf(now.registry).map((record) => {
+    const serverId = String(record.server_id);
+    const { requests, error_rate, average_response_time_ms, sessions } = fields(of[serverId]);
+    const seconds = (now.atMs - (before?.atMs ?? 0)) / 1000;
+    const perSecond = (Number(requests) - Number(fields(earlier[serverId]).requests ?? requests)) / seconds;
+    return [
+      String(record.template_name),
+      String(record.id),
+      stateWord(terminal, stateOf(record)),
+      Number(requests ?? 0),
+      ...(before === undefined ? [] : [perSecond.toFixed(1)]),
+      percent(error_rate),
+      milliseconds(average_response_time_ms),
+      Number(inFlight[serverId] ?? 0),
+      Number(sessions ?? 0),
+    ];
+  });
+  const percentiles = [stats.p50_ms, stats.p95_ms, stats.p99_ms].map(milliseconds).join(', ');
+  const summary = facts([
+    ['uptime', duration(Number(stats.uptime))],
+    ['requests', `${stats.total_requests}, ${stats.active_connections} in flight`],
+    ['failed', percent(stats.error_rate)],
+    ['time', `${milliseconds(stats.average_response_time_ms)} on average; 50, 95, 99 %: ${percentiles}`],
+  ]);
+  const headings = [
+    ...['TEMPLATE', 'INSTANCE', 'STATE', 'CALLS', ...(before === undefined ? [] : ['PER SECOND'])],
+    ...['FAILED', 'TIME', 'IN FLIGHT', 'SESSIONS'],
+  ];
+  return rows.length === 0 ? summary : `${summary}\n\n${table(terminal, headings, rows)}`;
+}
+
+function percent(rate: unknown): string {
+  return `${(Number(rate ?? 0) * 100).toFixed(1)} %`;
+}
+
+/** Those who see a part of the gateway are told no percentiles. */
+function milliseconds(value: unknown): string {
+  return typeof value === 'number' ? `${value.toFixed(value < 10 ? 1 : 0)} ms` : '-';
+}
