@@ -62,6 +62,7 @@ test('tells when, where, and how it went', async () => {
     instanceId: 'a',
     serverId: 'a',
     method: 'tools/call',
+    principal: 'anonymous',
     outcome: 'result',
     durationMs,
   });
@@ -71,6 +72,7 @@ test('tells when, where, and how it went', async () => {
     atMs: refused?.atMs,
     template: 't',
     method: 'tools/call',
+    principal: 'anonymous',
     code: 'TOOL_NOT_FOUND',
   });
 });

@@ -146,7 +146,7 @@ function begin(id: string): void {
 
 function start(calls: number): void {
   for (let call = 0; call < calls; call += 1) {
-    events.next({ type: 'exchange.started', atMs: 1, template: 't', method: 'ping' });
+    events.next({ type: 'exchange.started', atMs: 1, template: 't', method: 'ping', principal: 'user:1' });
   }
 }
 
@@ -156,10 +156,18 @@ function refuse(): void {
     atMs: 1,
     template: 't',
     method: 'ping',
+    principal: 'user:1',
     code: 'NO_HEALTHY_INSTANCE',
   });
 }
 
 function finish(id: string, outcome: ExchangeOutcome, durationMs = 10): void {
-  events.next({ type: 'exchange.finished', ...fact(id), method: 'ping', outcome, durationMs });
+  events.next({
+    type: 'exchange.finished',
+    ...fact(id),
+    method: 'ping',
+    principal: 'user:1',
+    outcome,
+    durationMs,
+  });
 }

@@ -59,7 +59,13 @@ test('tells the health of a template now, and again when one of its instances ch
 });
 
 test('counts what the events tell, until its end', () => {
-  const started: GatewayEvent = { type: 'exchange.started', atMs: 0, template: 't', method: 'tools/call' };
+  const started: GatewayEvent = {
+    type: 'exchange.started',
+    atMs: 0,
+    template: 't',
+    method: 'tools/call',
+    principal: 'user:1',
+  };
   events$.next(started);
   const { totalRequests, activeConnections, clients } = status.stats();
   assert.equal([totalRequests, activeConnections, clients], [1, 0, clientStats]);

@@ -1,3 +1,4 @@
+import { NEVER } from 'rxjs';
 import Type from 'typebox';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/account.ts';
@@ -6,6 +7,7 @@ import { createGateway } from '../../src/gateway.ts';
 import { createDocuments } from '../../src/http/docs/documents.ts';
 import { TemplateParams } from '../../src/http/path-params.ts';
 import { createProxies } from '../../src/http/proxies.ts';
+import { RecentEvents } from '../../src/http/recent-events.ts';
 import { json } from '../../src/http/reply.ts';
 import { RequestFacts } from '../../src/http/request-facts.ts';
 import { respond } from '../../src/http/respond.ts';
@@ -43,7 +45,7 @@ const route = defineRoute({
 async function run(subject: Route, raw: Partial<RawInput>): Promise<unknown> {
   const services = {
     ...{ gateway: await gateway, auth: anonymousAuth(), documents: createDocuments([]), build: '1.2.3' },
-    ...{ mcp: fakeMcp(), allowedCommands: [], definitions: new Map() },
+    ...{ mcp: fakeMcp(), allowedCommands: [], definitions: new Map(), events: new RecentEvents(NEVER) },
   };
   let outcome: unknown;
   const app = await startMiddlewares(async (context) => {

@@ -33,6 +33,13 @@ interface Plain {
   readonly atMs: number;
 }
 
+/** About a call. */
+interface CallFact {
+  readonly method: string;
+  /** Id of who called; `anonymous` where nobody said. */
+  readonly principal: string;
+}
+
 /** What a stop waits for. */
 export interface Outstanding {
   /** Calls in flight. */
@@ -88,21 +95,17 @@ export interface GatewayEvents {
    */
   'tool.omitted': InstanceFact & { readonly tool: string; readonly reason: string };
   /** A call came in; it ends in one `exchange.refused`, or in an `exchange.finished` per instance that was tried. */
-  'exchange.started': Plain & { readonly template: string; readonly method: string };
-  'exchange.refused': Plain & {
-    readonly template: string;
-    readonly method: string;
-    readonly code: ErrorCode;
-  };
-  'exchange.finished': InstanceFact & {
-    readonly method: string;
-    readonly outcome: ExchangeOutcome;
-    readonly durationMs: number;
-    /** Set when the exchange failed on its way. */
-    readonly code?: ErrorCode;
-  };
+  'exchange.started': Plain & CallFact & { readonly template: string };
+  'exchange.refused': Plain & CallFact & { readonly template: string; readonly code: ErrorCode };
+  'exchange.finished': InstanceFact &
+    CallFact & {
+      readonly outcome: ExchangeOutcome;
+      readonly durationMs: number;
+      /** Set when the exchange failed on its way. */
+      readonly code?: ErrorCode;
+    };
   /** The call goes on to another instance after this one failed it. */
-  'exchange.retried': InstanceFact & { readonly method: string; readonly code: ErrorCode };
+  'exchange.retried': InstanceFact & CallFact & { readonly code: ErrorCode };
   /** A client has a session now. One that cannot be opened is no fact: its client is told. */
   'session.opened': SessionFact;
   /** It goes on at this instance, instead of the one named. What its old backend remembered of it is lost. */

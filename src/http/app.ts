@@ -34,6 +34,7 @@ import { requestId } from './middleware/request-id.ts';
 import { rpcErrors } from './middleware/rpc-errors.ts';
 import { unmatched } from './middleware/unmatched.ts';
 import { createProxies } from './proxies.ts';
+import { RecentEvents } from './recent-events.ts';
 import { json } from './reply.ts';
 import { respond } from './respond.ts';
 import type { Route, Services } from './route.ts';
@@ -113,7 +114,8 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const definitions = new Map(options.definitions.map((definition) => [definition.id, definition]));
   const documents = createDocuments(ROUTES);
   const trail = auditTrail(auth.audit, proxies);
-  const services: Services = { gateway, auth, mcp, allowedCommands, definitions, documents, build };
+  const events = new RecentEvents(gateway.events$);
+  const services: Services = { gateway, auth, mcp, allowedCommands, definitions, events, documents, build };
 
   // Per route, after the list below. Nobody's body is read before it is known who sends it.
   const stepsOf = (route: Route): RouteMiddleware[] => [

@@ -45,15 +45,16 @@ export function refusalOf(principal: Principal, anyOf: readonly Scope[], templat
 
 /**
  * Makes the check of a route that needs one of these scopes. A caller is refused whose credentials are void, or belong to
- * somebody else by now, and where no template is named also one who may use others than before: what they hear was chosen
- * by them. A database that does not answer refuses nobody.
+ * somebody else by now, and where no template is named also one who may use others than before, or is no admin any more: what
+ * they hear was chosen by that. A database that does not answer refuses nobody.
  */
 export function callerCheck(anyOf: readonly Scope[], auth: Pick<Auth, 'authenticate'>): CallerCheck {
   return ({ req: request, state: { principal: before, template } }) => {
     const judge = (now: Principal): Refusal => {
       if (now === before || before === undefined) return undefined;
       if (now.id !== before.id) return invalidCredentials();
-      const isOther = template === undefined && !hasSameTemplates(now, before);
+      const isOther =
+        template === undefined && (!hasSameTemplates(now, before) || (isAdmin(before) && !isAdmin(now)));
       return isOther ? insufficientPermissions(anyOf) : refusalOf(now, anyOf, template);
     };
     try {
@@ -63,6 +64,10 @@ export function callerCheck(anyOf: readonly Scope[], auth: Pick<Auth, 'authentic
       return lossOf(thrown);
     }
   };
+}
+
+function isAdmin(principal: Principal): boolean {
+  return mayDo(principal, ['admin']);
 }
 
 function lossOf(thrown: unknown): Refusal {

@@ -25,11 +25,24 @@ export interface StreamEvent {
   readonly name: string;
   /** JSON text. Line breaks in it are kept by repeating `data:`. */
   readonly data: Uint8Array | string;
+  /** The `id:` line: what a reader who comes back says that it has read last. */
+  readonly id?: string;
   /** Who said it. The one that is known when the response begins becomes `X-Instance-ID`, the last one is logged. */
   readonly instanceId?: string;
   /** True for what must not be left out when the client reads too slowly: the answer. */
   readonly essential?: boolean;
 }
+
+/** Who reads a stream. */
+export interface StreamReader {
+  /** True while what was written before waits for the client: a source that can wait gives nothing then. */
+  readonly isBehind: boolean;
+  /** Calls back when the client has taken everything, until the returned function is called. */
+  onCaughtUp(listener: () => void): () => void;
+}
+
+/** Where events come from: a stream that goes its own pace, or one that is made for a reader and waits for it. */
+export type EventSource = Observable<StreamEvent> | ((reader: StreamReader) => Observable<StreamEvent>);
 
 export interface EventStreamOptions {
   /** Distance of the comments that keep a stream alive. Default 15 000 ms. */
@@ -93,7 +106,7 @@ export class EventStreams {
    * before that rejects, so that it is answered with its own status. Rejects with ClientGone when the client leaves,
    * which also unsubscribes. `tracker` knows the instance that a response begins with when it begins without an event.
    */
-  write(context: HttpContext, events$: Observable<StreamEvent>, tracker?: Tracker): Promise<void> {
+  write(context: HttpContext, source: EventSource, tracker?: Tracker): Promise<void> {
     context.respond = false;
     if (context.res.closed) return Promise.reject(new ClientGone());
     return new Promise((resolve, reject) => {
@@ -110,7 +123,7 @@ export class EventStreams {
       const onClose = (): void => settle(new ClientGone());
       context.res.once('close', onClose);
       this.#slow.add(stream);
-      stream.start(events$, settle);
+      stream.start(typeof source === 'function' ? source(stream) : source, settle);
     });
   }
 
@@ -130,7 +143,7 @@ export class EventStreams {
 }
 
 /** One response that is, or will be, an event stream. */
-class OpenStream implements KeptStream, Slow {
+class OpenStream implements KeptStream, Slow, StreamReader {
   readonly #context: HttpContext;
   readonly #response: ServerResponse;
   readonly #bufferBytes: number;
@@ -163,6 +176,15 @@ class OpenStream implements KeptStream, Slow {
         this.#end();
       },
     });
+  }
+
+  get isBehind(): boolean {
+    return this.#response.writableNeedDrain;
+  }
+
+  onCaughtUp(listener: () => void): () => void {
+    this.#response.on('drain', listener);
+    return () => this.#response.off('drain', listener);
   }
 
   stop(): void {
@@ -208,7 +230,7 @@ class OpenStream implements KeptStream, Slow {
     this.#settle();
   }
 
-  #send({ name, data, instanceId, essential = false }: StreamEvent): void {
+  #send({ name, data, id, instanceId, essential = false }: StreamEvent): void {
     this.#begin(instanceId);
     if (!essential && this.#response.writableLength > this.#bufferBytes) {
       this.#leftOut += 1;
@@ -217,7 +239,7 @@ class OpenStream implements KeptStream, Slow {
     this.#response.cork();
     if (this.#leftOut > 0) this.#response.write(commentText(`${this.#leftOut} events left out, read faster`));
     this.#leftOut = 0;
-    this.#response.write(`event: ${name}\ndata: `);
+    this.#response.write(`${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: `);
     this.#response.write(inLines(data));
     this.#response.write('\n\n');
     this.#response.uncork();

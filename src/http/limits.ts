@@ -23,6 +23,8 @@ export const HTTP_LIMITS = {
   mediaTypeCharacters: 100,
   /** Unsent bytes of one event stream; over it notifications are left out, never the result. */
   streamBufferBytes: 1024 * 1024,
+  /** Newest events of the gateway that are kept for readers of `GET /events`; about 1 MB. */
+  keptEvents: 4_096,
   /** Longest time in which a client takes nothing of an answer that waits for it; then the connection is cut. */
   unreadAnswerMs: 30_000,
   /** The caller of an open event stream is looked at again about so often, in ms. */

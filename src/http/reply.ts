@@ -1,10 +1,9 @@
 // What a handler gives back: a value that says how to answer. Writing it to the socket is respond.ts.
 
-import type { Observable } from 'rxjs';
 import type { Tracker } from '../domain/exchange.ts';
 import type { McpReply } from '../protocol/endpoint-types.ts';
 import type { Trail } from './context.ts';
-import type { StreamEvent } from './event-stream.ts';
+import type { EventSource } from './event-stream.ts';
 
 /** Facts that every kind of reply may carry. */
 export interface ReplyFacts {
@@ -32,7 +31,7 @@ export interface EmptyReply extends ReplyFacts {
 
 export interface StreamReply {
   readonly kind: 'stream';
-  readonly events$: Observable<StreamEvent>;
+  readonly events$: EventSource;
   /** Where the request was sent whose events these are. */
   readonly tracker?: Tracker;
 }
@@ -64,7 +63,7 @@ export function noContent(facts: ReplyFacts = {}): EmptyReply {
  * Answers with server-sent events: subscribes once, unsubscribes when the client goes away. An error before the first
  * event is an ordinary error answer with its own status; after it, it is the event `error`. Source: decisions, "Surface A bodies".
  */
-export function eventStream(events$: Observable<StreamEvent>, tracker?: Tracker): StreamReply {
+export function eventStream(events$: EventSource, tracker?: Tracker): StreamReply {
   return { kind: 'stream', events$, ...(tracker && { tracker }) };
 }
 

@@ -16,6 +16,7 @@ import { readsRegistry } from './caller-check.ts';
 import type { Documents } from './docs/documents.ts';
 import { pathRefused } from './path-params.ts';
 import { queryReader } from './query.ts';
+import type { RecentEvents } from './recent-events.ts';
 import type { Reply } from './reply.ts';
 import type { RequestFacts } from './request-facts.ts';
 import { EVERY_ROUTE, WHILE_STARTING, WITH_BODY, WITH_CREDENTIALS } from './route-errors.ts';
@@ -32,6 +33,8 @@ export interface Services {
   readonly allowedCommands: readonly AllowedCommand[];
   /** What is known of templates from their definition files, by id. */
   readonly definitions: ReadonlyMap<string, TemplateDefinition>;
+  /** The newest events, for those who read them. */
+  readonly events: RecentEvents;
   /** The API description and the pages that show it. */
   readonly documents: Documents;
   /** Version of this package. */

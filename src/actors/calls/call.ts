@@ -268,7 +268,7 @@ export class Call implements QueuedCall {
 
   #tellRetry({ ref, error }: Failure): void {
     this.#retries += 1;
-    this.#parts.emit(retriedFact(ref, this.#order.request.method, error.code));
+    this.#parts.emit(retriedFact(ref, this.#order.request, error.code));
   }
 
   /** Joins the line, or keeps its place there, while somebody who may serve it is only full. */
@@ -303,13 +303,13 @@ export class Call implements QueuedCall {
   #giveUp(error: GatewayError = this.#failure() ?? this.#whyNobody()): void {
     const { group, request } = this.#order;
     this.#stepOutOfLine(); // first: what the caller does in its error handler may move the line
-    if (this.#asked === undefined) this.#parts.emit(refusedFact(group.template, request.method, error.code));
+    if (this.#asked === undefined) this.#parts.emit(refusedFact(group.template, request, error.code));
     this.#subscriber.error(error);
   }
 
   #finished({ ref, sent }: Attempt, ending: ExchangeEnding): void {
     const { group, request } = this.#order;
-    this.#parts.emit(finishedFact(ref, request.method, ending));
+    this.#parts.emit(finishedFact(ref, request, ending));
     group.pool.ended(sent, callEndOf(ending));
     group.line.advance(ref);
   }

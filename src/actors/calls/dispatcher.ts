@@ -80,17 +80,17 @@ export class Dispatcher {
   }
 
   /** `orderOf` throws when it is plain from the start that nobody can take the call. */
-  #carry(template: string, { method }: ExchangeRequest, orderOf: () => CallOrder): Observable<Answer> {
+  #carry(template: string, request: ExchangeRequest, orderOf: () => CallOrder): Observable<Answer> {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting } = this.#parts;
-      emit(startedFact(template, method));
+      emit(startedFact(template, request));
       let order: CallOrder;
       try {
         if (!isAccepting()) throw shuttingDown();
         order = orderOf();
       } catch (thrown) {
         const error = asGatewayError(thrown);
-        emit(refusedFact(template, method, error.code));
+        emit(refusedFact(template, request, error.code));
         subscriber.error(error);
         return;
       }

@@ -280,7 +280,7 @@ export class ClientCall implements Waiter, YieldingCall {
 
   /** Tells of the instance that failed it. */
   #tellRepeat(ref: SessionInstance, { code }: GatewayError): void {
-    this.#host.parts.emit(retriedFact(ref, this.#request.method, code));
+    this.#host.parts.emit(retriedFact(ref, this.#request, code));
   }
 }
 

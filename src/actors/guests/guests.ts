@@ -129,7 +129,7 @@ export class Guests {
           if (isAnswering || !this.#mayGoOn(order, tried, ref, error, mayRepeat))
             return throwError(() => lastWord(error, failure));
           tried.add(ref.id);
-          this.#parts.emit(retriedFact(ref, order.request.method, error.code));
+          this.#parts.emit(retriedFact(ref, order.request, error.code));
           return this.#try(error.delivered === 'no' ? waited(order) : order, tried, error);
         }),
       );
@@ -252,9 +252,9 @@ export class Guests {
   }
 
   /** A call that does not come as far as the dispatcher is told like one that is refused there. */
-  #tellRefused({ group: { template }, request: { method } }: Order, thrown: unknown): void {
-    this.#parts.emit(startedFact(template, method));
-    this.#parts.emit(refusedFact(template, method, asGatewayError(thrown).code));
+  #tellRefused({ group: { template }, request }: Order, thrown: unknown): void {
+    this.#parts.emit(startedFact(template, request));
+    this.#parts.emit(refusedFact(template, request, asGatewayError(thrown).code));
   }
 }
 

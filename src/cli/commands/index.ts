@@ -14,6 +14,7 @@ import { deleteTemplate } from './delete-template.ts';
 import { deleteUser } from './delete-user.ts';
 import { deregister } from './deregister.ts';
 import { drain } from './drain.ts';
+import { events } from './events.ts';
 import { health } from './health.ts';
 import { later } from './later.ts';
 import { list } from './list.ts';
@@ -52,6 +53,7 @@ const commands: readonly CommandDefinition[] = [
   status,
   health,
   stats,
+  events,
   tools,
   call,
   login,

@@ -22,8 +22,8 @@ export const TAGS: readonly Tag[] = [
   },
   {
     name: 'Gateway',
-    description: 'Surface A: the registry, its instances, health and statistics.',
-    paths: /^\/gateway\/(?!audit(?:\/|$))/,
+    description: 'Surface A: the registry, its instances, health, statistics and events.',
+    paths: /^\/(?:events$|gateway\/(?!audit(?:\/|$)))/,
   },
   {
     name: 'Servers',

@@ -7,6 +7,7 @@ import { accountRoutes } from './account.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { auditRoutes } from './audit.ts';
 import { documentRoutes } from './documents.ts';
+import { eventRoutes } from './events.ts';
 import { healthRoutes } from './health.ts';
 import { homeRoutes } from './home.ts';
 import { instanceRoutes } from './instances.ts';
@@ -30,6 +31,7 @@ export const ROUTES: readonly Route[] = [
   ...promptRoutes,
   ...healthRoutes,
   ...statisticsRoutes,
+  ...eventRoutes,
   ...templateRoutes,
   ...registrationRoutes,
   ...instanceRoutes,

@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import * as assert from 'uvu/assert';
+import { main } from '../../../src/cli/main.ts';
+import { suite } from '../../helpers/suite.ts';
+import { recordingTerminal } from '../recording-terminal.ts';
+import { type GatewayUnderTest, runCommand, startGateway } from './against-gateway.ts';
+
+const test = suite('gateway events');
+let gateway: GatewayUnderTest;
+test.before(async () => {
+  gateway = await startGateway({ withAccounts: true });
+  const { gateway: facade } = gateway.server;
+  for (const template of ['demo', 'other']) {
+    await facade.register(template, { id: 'one', handler: () => ({ tools: [] }) }, { waitMs: 5_000 });
+  }
+});
+test.after(() => gateway.close());
+
+test('shows what happened, a line each', async () => {
+  const { code, out, err } = await gateway.run('gateway', 'events');
+  assert.equal([code, err], [0, '']);
+  assert.match(out, /^\d\d:\d\d:\d\d instance\.registered {2}demo\/one {2}replaced=false$/m);
+  assert.match(out, /^\d\d:\d\d:\d\d instance\.healthy {2}other\/one {2}era=legacy$/m);
+});
+
+test('shows some of them only', async () => {
+  const { out } = await gateway.run('gateway', 'events', '--template', 'demo', '--type', 'instance.healthy');
+  assert.match(out, /^[^\n]+ instance\.healthy {2}demo\/one {2}era=legacy$/);
+  const { code, err } = await gateway.run('gateway', 'events', '--type', 'nothing');
+  assert.is(code, 1);
+  assert.match(err, /\(VALIDATION_ERROR\)$/);
+});
+
+test('prints each as a line of JSON', async () => {
+  const { out } = await gateway.run('gateway', 'events', '--json', '--type', 'instance');
+  const events = out.split('\n').map((line) => JSON.parse(line));
+  assert.ok(events.every(({ type, at }) => type.startsWith('instance.') && !Number.isNaN(Date.parse(at))));
+});
+
+test('goes on with what happens until a signal', async () => {
+  const key = (await gateway.server.auth.accounts.createApiKey({ name: 'k', permissions: ['admin'] })).key;
+  const terminal = recordingTerminal({ env: { STAGEDOOR_URL: gateway.url, STAGEDOOR_API_KEY: key } });
+  const seen = Promise.withResolvers<void>();
+  const print = (text: string) => {
+    if (text.includes('instance.draining')) seen.resolve();
+    else if (text.includes('other/one')) gateway.server.gateway.drain('demo', 'one');
+  };
+  const words = ['gateway', 'events', '-f', '--type', 'instance'];
+  const ended = main(words, { ...terminal, print });
+  await seen.promise;
+  process.emit('SIGINT', 'SIGINT');
+  assert.equal([await ended, terminal.complaints], [0, []]);
+});
+
+test('comes back after a broken connection, where it was', async () => {
+  const asked: unknown[] = [];
+  const event = (id: number) => `id: run-${id}\nevent: template.changed\ndata: {"type":"t${id}"}\n\n`;
+  const scenes: ((response: ServerResponse) => void)[] = [
+    (response) => response.write(event(1), () => response.destroy()),
+    (response) => response.end(event(2)),
+  ];
+  const server = createServer((request, response) => {
+    asked.push(request.headers['last-event-id']);
+    response.setHeader('content-type', 'text/event-stream');
+    scenes.shift()?.(response);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { code, out, err } = await runCommand(['gateway', 'events', '-f', '--url', url]);
+  server.close();
+  assert.equal([code, asked], [0, [undefined, 'run-1']]);
+  assert.match(out, /^ +t1\n +t2$/);
+  assert.match(err, /^the connection to [^\n]+ broke; trying again\n[^\n]+ has ended the stream$/);
+});
+
+test('says in one line what is refused', async () => {
+  const nobody = await gateway.runAt({ env: { STAGEDOOR_API_KEY: '' } }, 'gateway', 'events', '-f');
+  assert.is(nobody.code, 1);
+  assert.match(nobody.err, /^stagedoor: not logged in at [^\n]+$/);
+});
+
+test.run();

@@ -1,0 +1,271 @@
+// GET /events over real sockets: who is told what, coming back, and readers who are slow.
+
+import type { Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+import { Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import type { GatewayEvent } from '../../src/domain/events.ts';
+import { EventStreams, type StreamEvent, type StreamReader } from '../../src/http/event-stream.ts';
+import { type ReadOptions, RecentEvents } from '../../src/http/recent-events.ts';
+import { openSession } from '../cli/commands/against-gateway.ts';
+import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
+import { startApp } from '../helpers/http-app.ts';
+import { startMiddlewares } from '../helpers/http-middlewares.ts';
+import { head, openRaw, readAll, readUntil } from '../helpers/http-raw.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('GET /events');
+let app: AccountsFixture;
+test.before(async () => {
+  app = await startWithAccounts({ callerCheckMs: 50 });
+  await app.serve('demo', 'one');
+  await app.serve('other', 'two');
+});
+test.after(() => app.close());
+
+interface Told {
+  readonly id: string;
+  readonly name: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+test('tells what is kept, oldest first, and ends', async () => {
+  const told = await eventsFor(app.admin, '');
+  const own = told.filter(({ data }) => data.template === 'demo').map(({ name }) => name);
+  assert.equal(own.slice(0, 3), ['template.changed', 'instance.registered', 'instance.starting']);
+  const { id, data } = told.find(({ name }) => name === 'instance.healthy') as Told;
+  assert.match(id, /^[0-9a-f]{8}-\d+$/);
+  assert.match(String(data.at), /^\d{4}-\d\d-\d\dT.*Z$/);
+  const { at: _, ...fields } = data;
+  assert.equal(fields, {
+    ...{ type: 'instance.healthy', template: 'demo', instance_id: 'one', server_id: 'one', era: 'legacy' },
+  });
+});
+
+test('tells of one template, and of one type or group of types, only', async () => {
+  const ofOther = await eventsFor(app.admin, '?template=other');
+  assert.ok(ofOther.length > 2);
+  assert.ok(ofOther.every(({ data }) => data.template === 'other'));
+  const healthy = await eventsFor(app.admin, '?type=instance.healthy');
+  assert.equal(
+    healthy.map(({ name, data }) => [name, data.instance_id]),
+    [
+      ['instance.healthy', 'one'],
+      ['instance.healthy', 'two'],
+    ],
+  );
+  const group = await eventsFor(app.admin, '?type=instance&template=demo');
+  assert.ok(group.length > 2 && group.every(({ name }) => name.startsWith('instance.')));
+  for (const query of ['type=instance.helthy', 'type=inst', 'follow=perhaps', 'template=A', 'since=1']) {
+    assert.is((await app.as(app.admin, 'GET', `/events?${query}`)).status, 422, query);
+  }
+});
+
+test('tells callers without the scope admin of their own calls, without arguments', async () => {
+  const echo = { body: { name: 'echo', arguments: { text: 'a-secret' } } };
+  await app.as(app.admin, 'POST', '/mcp/demo/tools/call', echo);
+  await app.as(app.user, 'POST', '/mcp/demo/tools/call', echo);
+  await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name: 'nothing' } });
+  const mine = await eventsFor(app.user, '');
+  assert.equal(
+    mine.map(({ name }) => name),
+    ['exchange.started', 'exchange.finished', 'exchange.started', 'exchange.refused'],
+  );
+  const me = (await app.as(app.user, 'GET', '/auth/me')).body;
+  assert.ok(mine.every(({ data }) => data.principal === me.id));
+  const all = await eventsFor(app.admin, '?type=exchange.finished');
+  assert.equal(all.length, 2);
+  assert.not.match(JSON.stringify([mine, all]), 'a-secret');
+});
+
+test('tells a key for some templates of these only', async () => {
+  const told = await eventsFor(await app.key(['admin'], ['other']), '');
+  assert.ok(told.length > 2);
+  assert.not.match(JSON.stringify(told), '"demo"');
+});
+
+test('goes on with what follows the last event that was read', async () => {
+  const before = await eventsFor(app.admin, '?type=instance');
+  const [first, second] = before;
+  const after = await eventsFor(app.admin, '?type=instance', String(first?.id));
+  assert.equal(after[0], second);
+  assert.equal(after.length, before.length - 1);
+  assert.equal(await eventsFor(app.admin, '?type=instance', before.at(-1)?.id), []);
+  for (const unknown of ['00000000-5', 'x', '', '-1', `${first?.id}x`]) {
+    assert.equal(await eventsFor(app.admin, '?type=instance', unknown), before, unknown);
+  }
+});
+
+test('follows what happens until the caller may not any more', async () => {
+  const key = await app.key(['gateway:read']);
+  const socket = await follow(app.port, key);
+  await app.as(app.admin, 'GET', '/mcp/demo/tools/list');
+  const mine = await app.key(['admin']);
+  const admins = await follow(app.port, mine, '?follow=true&type=instance.deregistered');
+  await app.serve('brief', 'three');
+  await app.as(app.admin, 'DELETE', '/gateway/deregister/brief/three');
+  assert.match(await readUntil(admins, 'instance.deregistered'), 'instance.deregistered');
+  admins.destroy();
+  const [, id = ''] = /sd_([0-9a-f]+)_/.exec(String(key['x-api-key'])) ?? [];
+  await app.as(app.admin, 'DELETE', `/auth/api-keys/${id}`);
+  const rest = await readUntil(socket, 'INVALID_CREDENTIALS');
+  assert.not.match(rest, 'instance.', 'what others do is not told');
+  socket.destroy();
+});
+
+test('ends for a key whose owner is no admin any more', async () => {
+  const { id } = await app.createUser('eve', 'admin');
+  const body = { name: 'k', permissions: ['admin'] };
+  const { key } = (await app.as(await app.login('eve'), 'POST', '/auth/api-keys', { body })).body;
+  const socket = await follow(app.port, { 'x-api-key': String(key) });
+  await readUntil(socket, 'event: ');
+  await app.as(app.admin, 'PATCH', `/auth/users/${id}`, { body: { is_superuser: false } });
+  assert.match(await readUntil(socket, 'event: error'), 'event: error');
+  socket.destroy();
+  const still = await app.as({ 'x-api-key': String(key) }, 'GET', '/events');
+  assert.is(still.status, 200, 'it may read its own');
+});
+
+test('tells of sessions, and ends in order with the gateway', async () => {
+  const open = await startApp();
+  await open.serve('demo', 'one');
+  const socket = await follow(open.port, {});
+  await openSession(open.url, 'demo');
+  const seen = await readUntil(socket, 'event: session.opened');
+  assert.match(seen, '"principal":"anonymous"');
+  await Promise.all([open.gateway.close({ graceMs: 0 }), readUntil(socket, 'event: gateway.closing')]);
+  await open.close();
+});
+
+// --- the ring ----------------------------------------------------------------------------------------------------
+
+test('keeps a bounded number, and says how many a reader who comes back has missed', () => {
+  const { recent, happen } = ring(10);
+  happen(25);
+  const all = read(recent, { isFollowing: false });
+  assert.equal(numbers(all.told), [15, 16, 17, 18, 19, 20, 21, 22, 23, 24]);
+  const [run] = String(all.told[0]?.id).split('-');
+  const late = read(recent, { isFollowing: false, after: `${run}-9` });
+  assert.equal([late.told[0]?.name, late.told[0]?.data], ['missed', '{"type":"missed","count":5}']);
+  assert.equal(numbers(late.told.slice(1)), numbers(all.told));
+  assert.equal([all.isOver(), late.isOver()], [true, true]);
+  assert.equal(read(recent, { isFollowing: false, after: `${run}-99` }).told, []);
+});
+
+test('lets a slow reader lose the oldest, and tells how many of those it wanted', async () => {
+  const { recent, happen } = ring(10);
+  const reading = read(recent, { isFollowing: true, isWanted: ({ atMs }) => atMs % 2 === 0 });
+  happen(4);
+  await turn();
+  reading.becomeSlow();
+  happen(30);
+  await turn();
+  reading.catchUp();
+  happen(2);
+  await turn();
+  const missed = reading.told.findIndex(({ name }) => name === 'missed');
+  assert.equal(numbers(reading.told.slice(0, missed)), [0, 2]);
+  assert.is(reading.told[missed]?.data, '{"type":"missed","count":10}');
+  assert.equal(numbers(reading.told.slice(missed + 1)), [24, 26, 28, 30, 32, 34]);
+});
+
+test('counts for a client that does not read what it loses', async () => {
+  const events$ = new Subject<GatewayEvent>();
+  const recent = new RecentEvents(events$, 10);
+  const streams = new EventStreams();
+  const isWanted = () => true;
+  const served = await startMiddlewares((context) =>
+    streams.write(context, (reader) => recent.read({ isWanted, isFollowing: true }, reader)),
+  );
+  const socket = await openRaw(served.port);
+  socket.write(head('GET /', { Connection: 'close' }));
+  // More than the system keeps for a connection.
+  const reason = 'x'.repeat(1_000_000);
+  const at = { atMs: 0, template: 't', instanceId: 'a', serverId: 'a' };
+  for (let number = 0; number < 80; number += 1) {
+    events$.next({ type: 'instance.crashed', ...at, reason });
+    await turn();
+  }
+  events$.complete();
+  const text = await readAll(socket);
+  const told = text.match(/^event: instance\.crashed$/gm)?.length ?? 0;
+  const missed = [...text.matchAll(/^data: \{"type":"missed","count":(\d+)\}$/gm)].map(([, count]) =>
+    Number(count),
+  );
+  assert.ok(missed.length > 0, 'it was too slow');
+  assert.is(told + missed.reduce((sum, count) => sum + count, 0), 80);
+  served.close();
+});
+
+test.run();
+
+async function eventsFor(who: Credentials, query: string, after?: string): Promise<Told[]> {
+  const headers = after === undefined ? {} : { 'last-event-id': after };
+  const { status, headers: answered, text } = await app.as(who, 'GET', `/events${query}`, { headers });
+  assert.equal([status, answered.get('content-type')], [200, 'text/event-stream']);
+  return parsed(text);
+}
+
+function parsed(text: string): Told[] {
+  return text.split('\n\n').flatMap((block) => {
+    const [, id = ''] = /^id: (.*)$/m.exec(block) ?? [];
+    const [, name] = /^event: (.*)$/m.exec(block) ?? [];
+    const [, data = '{}'] = /^data: (.*)$/m.exec(block) ?? [];
+    return name === undefined ? [] : [{ id, name, data: JSON.parse(data) }];
+  });
+}
+
+async function follow(port: number, who: Credentials, query = '?follow=true'): Promise<Socket> {
+  const socket = await openRaw(port);
+  socket.write(head(`GET /events${query}`, who));
+  return socket;
+}
+
+/** A ring, and events whose times are their numbers. */
+function ring(size: number) {
+  const events$ = new Subject<GatewayEvent>();
+  const recent = new RecentEvents(events$, size);
+  let number = 0;
+  const happen = (count: number): void => {
+    for (let left = count; left > 0; left -= 1, number += 1) {
+      events$.next({ type: 'template.changed', atMs: number, template: 't' });
+    }
+  };
+  return { recent, happen };
+}
+
+function read(recent: RecentEvents, options: Partial<ReadOptions>) {
+  const told: StreamEvent[] = [];
+  let isOver = false;
+  let isBehind = false;
+  const listeners = new Set<() => void>();
+  const reader: StreamReader = {
+    get isBehind() {
+      return isBehind;
+    },
+    onCaughtUp: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+  const next = (event: StreamEvent): void => void told.push(event);
+  const complete = (): void => {
+    isOver = true;
+  };
+  recent.read({ isWanted: () => true, isFollowing: true, ...options }, reader).subscribe({ next, complete });
+  return {
+    told,
+    isOver: () => isOver,
+    becomeSlow: () => {
+      isBehind = true;
+    },
+    catchUp: () => {
+      isBehind = false;
+      for (const listener of listeners) listener();
+    },
+  };
+}
+
+function numbers(told: readonly StreamEvent[]): number[] {
+  return told.map(({ data }) => Date.parse(JSON.parse(String(data)).at));
+}

@@ -1,0 +1,89 @@
+// `stagedoor gateway events`: what has happened in a gateway lately and, with --follow, what happens.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Fields, fields } from '../answers.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import type { CommandDefinition } from '../command.ts';
+import { StreamBroken } from '../remote.ts';
+import { untilSignal } from '../stop-signals.ts';
+import type { Terminal } from '../terminal.ts';
+
+/** After a broken connection: how often it is tried again before that is a failure, and the pause before, in ms. */
+const TRIES = 5;
+const PAUSE_MS = 1_000;
+
+/** Row of the command table. */
+export const events: CommandDefinition = {
+  name: 'gateway events',
+  positionals: '',
+  summary:
+    'Show what happened lately: instances, sessions, calls; without the scope admin the calls and sessions of your own',
+  options: [
+    { flags: '--follow', short: 'f', description: 'Go on with what happens, until Ctrl-C' },
+    { flags: '--template <name>', description: 'Events of this template only' },
+    {
+      flags: '--type <word>',
+      description:
+        'Events of this type only, such as instance.unhealthy, or of a group: instance, exchange, session',
+    },
+    ...CLIENT_OPTIONS.map((option) =>
+      option.flags === '--json' ? { ...option, description: 'Print each event as one line of JSON' } : option,
+    ),
+  ],
+  examples: [
+    'gateway events',
+    'gateway events --follow --type instance',
+    'gateway events -f --template search --json',
+  ],
+  run: async (input, terminal) => {
+    const isFollowed = input.switch('follow') === true;
+    const isRaw = input.switch('json') === true;
+    const query = new URLSearchParams({ follow: String(isFollowed) });
+    for (const name of ['template', 'type']) {
+      const value = input.text(name);
+      if (value !== undefined) query.set(name, value);
+    }
+    const gateway = await gatewayOf(input, terminal);
+    const signal = isFollowed ? untilSignal() : undefined;
+    let after: string | undefined;
+    for (let tries = 0; ; tries += 1) {
+      try {
+        const request = { after, ...(signal === undefined ? {} : { signal }) };
+        await gateway.follow(`/events?${query}`, request, ({ data, id }) => {
+          tries = 0;
+          if (id !== '') after = id;
+          terminal.print(isRaw ? data : line(terminal, fields(JSON.parse(data))));
+        });
+        if (isFollowed && signal?.aborted === false) terminal.note(`${gateway.url} has ended the stream`);
+        return 0;
+      } catch (error) {
+        if (!isFollowed || !(error instanceof StreamBroken) || tries >= TRIES) throw error;
+        terminal.note(`${error.message}; trying again`);
+        await sleep(PAUSE_MS, undefined, signal && { signal }).catch(() => undefined);
+      }
+    }
+  },
+};
+
+/** `10:15:07 instance.unhealthy  search/search-1  reason="exited with code 1"`. */
+function line(
+  terminal: Terminal,
+  { type, at, template, instance_id: id, server_id: _, ...rest }: Fields,
+): string {
+  const clock = typeof at === 'string' ? new Date(at).toTimeString().slice(0, 8) : ' '.repeat(8);
+  const place = [template, id].filter((part) => part !== undefined).join('/');
+  const details = Object.entries(rest).map(([name, value]) => `${name}=${worded(value)}`);
+  return [`${terminal.paint('dim', clock)} ${painted(terminal, String(type))}`, place, ...details]
+    .filter((part) => part !== '')
+    .join('  ');
+}
+
+function painted(terminal: Terminal, type: string): string {
+  if (/\.(unhealthy|crashed|failed|refused|ejected)$|^missed$/.test(type)) return terminal.paint('red', type);
+  return type === 'instance.healthy' ? terminal.paint('green', type) : type;
+}
+
+function worded(value: unknown): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return typeof value === 'string' && /[\s"]/.test(value) ? JSON.stringify(value) : text;
+}

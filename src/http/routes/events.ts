@@ -1,0 +1,67 @@
+// What happens in the gateway, as a stream: the events of the embedding API, for those who may know of them.
+
+import Type from 'typebox';
+import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
+import { EVENT_NAMES, type GatewayEvent } from '../../domain/events.ts';
+import { TemplateId } from '../../domain/template.ts';
+import { eventStream } from '../reply.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { CLOSED } from '../schemas.ts';
+import { EVENT_STREAM_TYPE } from '../server-sent-events.ts';
+
+const NAMES = Object.keys(EVENT_NAMES);
+/** `instance` stands for all that begin with `instance.`. */
+const GROUPS = [...new Set(NAMES.map((name) => name.replace(/\..*$/, '')))];
+
+export const eventRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'GET',
+    path: '/events',
+    summary: 'What happens in the gateway, as server-sent events',
+    scope: 'gateway:read',
+    requestHeaders: {
+      'Last-Event-ID': 'The last event that was read: what followed comes, as far as it is kept.',
+    },
+    request: {
+      query: Type.Object(
+        {
+          /** Events of this template only. */
+          template: Type.Optional(TemplateId),
+          /** Events of this type, or of this group of types, only. */
+          type: Type.Optional(Type.Enum([...NAMES, ...GROUPS])),
+          /** True: goes on with what comes. Default false: what is kept, and then the end. */
+          follow: Type.Optional(Type.Boolean()),
+        },
+        CLOSED,
+      ),
+    },
+    answers: {
+      200: {
+        description:
+          'The events that are kept and, with `follow`, those that come. `event` is the type, `data` a JSON object with `type`, `at` and the fields of ' +
+          'that type; no argument and no result is in any. Without the scope `admin`: calls and sessions of the caller alone. ' +
+          '`missed` says with `count` how many events a reader was too slow, or came back too late, for.',
+        types: [EVENT_STREAM_TYPE],
+        body: Type.Object({ type: Type.String(), at: Type.String() }),
+      },
+    },
+    errors: [],
+    handler: ({ query, principal, request }, { events }) => {
+      const { template, type, follow: isFollowing = false } = query;
+      const after = request.headers['last-event-id'];
+      const isWanted = (event: GatewayEvent): boolean =>
+        (type === undefined || event.type === type || event.type.startsWith(`${type}.`)) &&
+        (template === undefined || ('template' in event && event.template === template)) &&
+        mayKnow(principal, event);
+      return eventStream((reader) =>
+        events.read({ isWanted, isFollowing, ...(typeof after === 'string' ? { after } : {}) }, reader),
+      );
+    },
+  }),
+];
+
+/** Admins know of everything in their templates; others of what is their own. */
+function mayKnow(principal: Principal, event: GatewayEvent): boolean {
+  if ('template' in event && !mayUse(principal, event.template)) return false;
+  return mayDo(principal, ['admin']) || ('principal' in event && event.principal === principal.id);
+}
