@@ -114,6 +114,12 @@ export async function seekGateway(
   return undefined;
 }
 
+/** Where something that listens on this address is reached from this machine. */
+export function localUrl(host: string, port: number): string {
+  const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
+}
+
 /** Whether a gateway answers at this address within so many ms. Nothing secret is sent. */
 export async function answersAsGateway(
   url: string,

@@ -20,7 +20,7 @@ import { UsageError } from './failures.ts';
 import { createLog } from './log.ts';
 import { killOwnChildren } from './own-children.ts';
 import { packageVersion } from './package-version.ts';
-import { answersAsGateway } from './remote.ts';
+import { answersAsGateway, localUrl } from './remote.ts';
 import { listenForStop, type StopOptions, type StopReason } from './stop-signals.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -142,12 +142,6 @@ async function isNeighbour({ cause }: ListenError, { listeners }: Config): Promi
   if (!(cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE')) return false;
   const asked = listeners.map(({ host, port }) => answersAsGateway(localUrl(host, port), NEIGHBOUR_MS));
   return (await Promise.all(asked)).includes(true);
-}
-
-/** Where something that listens on this address is reached from this machine. */
-function localUrl(host: string, port: number): string {
-  const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
-  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
 }
 
 /** Notices hold what is said only once, such as the first password: they go to the terminal and never into the log. */

@@ -13,6 +13,7 @@ import { dbStatus } from './db-status.ts';
 import { deleteTemplate } from './delete-template.ts';
 import { deleteUser } from './delete-user.ts';
 import { deregister } from './deregister.ts';
+import { doctor } from './doctor.ts';
 import { drain } from './drain.ts';
 import { events } from './events.ts';
 import { health } from './health.ts';
@@ -70,6 +71,7 @@ const commands: readonly CommandDefinition[] = [
   dbExport,
   dbImport,
   config,
+  doctor,
   ...later,
 ];
 

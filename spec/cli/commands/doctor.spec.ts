@@ -1,0 +1,186 @@
+// What `stagedoor doctor` finds on machines where something is wrong.
+
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { suite } from '../../helpers/suite.ts';
+import { runCommand, startGateway } from './against-gateway.ts';
+
+const test = suite('doctor');
+let folder = '';
+test.before.each(() => {
+  folder = mkdtempSync(join(tmpdir(), 'stagedoor-doctor-'));
+});
+test.after.each(() => rmSync(folder, { recursive: true, force: true }));
+const isPosix = process.platform !== 'win32';
+
+interface Seen {
+  readonly check: string;
+  readonly status: string;
+  readonly text: string;
+  readonly advice: string | null;
+}
+
+/** What it finds in the folder, and its exit code. */
+async function examined(words: readonly string[] = [], env: Record<string, string> = {}) {
+  const PATH = process.env.PATH ?? '';
+  // Nothing listens there: no gateway of this machine is asked.
+  const variables = { STAGEDOOR_URL: 'http://127.0.0.1:2', PATH, XDG_CONFIG_HOME: folder, ...env };
+  const { code, out } = await runCommand(['doctor', '--port', '0', ...words, '--json'], variables, folder);
+  const { ok, checks } = JSON.parse(out) as { ok: boolean; checks: readonly Seen[] };
+  assert.is(code, ok ? 0 : 1);
+  const of = (name: string) => checks.filter(({ check }) => check === name);
+  return { code, checks, of };
+}
+
+test('is content with a fresh folder', async () => {
+  const { code, checks } = await examined();
+  assert.equal(
+    checks.map(({ check, status }) => `${check} ${status}`),
+    ['node ok', 'settings ok', 'database ok', 'ports ok', 'files ok', 'templates ok', 'proxy ok', 'clock ok'],
+  );
+  assert.ok(checks.every(({ advice }) => advice === null));
+  assert.is(code, 0);
+});
+
+test('shows a line for each, with what to do', async () => {
+  const words = ['doctor', '--port', '0', '--database', 'memory://'];
+  const env = {
+    STAGEDOOR_URL: 'http://127.0.0.1:2',
+    PATH: process.env.PATH ?? '',
+    HTTP_PROXY: 'http://proxy:3128',
+  };
+  const { code, out } = await runCommand(words, env, folder);
+  assert.is(code, 0);
+  assert.match(out, /^ok {4}node {7}v\d+\.\d+\.\d+, /m);
+  assert.match(out, /^warn {2}proxy {6}HTTP_PROXY: [^\n]+\n {17}set NO_PROXY=localhost,127\.0\.0\.1$/m);
+});
+
+test('fails for settings that cannot be used, one line each', async () => {
+  writeFileSync(join(folder, 'gateway.yaml'), 'grace_seconds: soon\nlog_level: loud\n');
+  const { code, checks } = await examined();
+  assert.equal(
+    [code, checks.map(({ check, status }) => `${check} ${status}`)],
+    [1, ['node ok', 'settings fail', 'settings fail']],
+  );
+  assert.match(checks[1]?.advice ?? '', 'stagedoor config');
+});
+
+test('tells a port of another program from one of a gateway', async () => {
+  const other = createServer((_request, response) => response.end('hello'));
+  await once(other.listen(0, '127.0.0.1'), 'listening');
+  const { port } = other.address() as AddressInfo;
+  const ports = { MCP_GATEWAY_PORT: String(port) };
+  const gateway = await startGateway();
+  const running = new URL(gateway.url).port;
+  try {
+    const both = await runCommand(
+      ['doctor', '--host', '127.0.0.1', '--database', 'memory://', '--json'],
+      { ...ports, GATEWAY_PORT: running, STAGEDOOR_URL: gateway.url, PATH: process.env.PATH ?? '' },
+      folder,
+    );
+    const { checks } = JSON.parse(both.out) as { checks: readonly Seen[] };
+    const found = checks.filter(({ check }) => check === 'ports').map(({ status, text }) => [status, text]);
+    assert.equal(found, [
+      ['fail', `127.0.0.1:${port} is used by another program`],
+      ['warn', `127.0.0.1:${running} is used by a gateway that runs already`],
+    ]);
+    assert.is(checks.find(({ check }) => check === 'clock')?.text, `as at ${gateway.url}`);
+    assert.is(both.code, 1);
+  } finally {
+    other.close();
+    await gateway.close();
+  }
+});
+
+test('looks at the database', async () => {
+  writeFileSync(join(folder, 'gateway.db'), 'this is no database, whatever its name says. '.repeat(100), {
+    mode: 0o600,
+  });
+  const broken = (await examined()).of('database');
+  assert.equal([broken[0]?.status, broken.length], ['fail', 1]);
+  rmSync(join(folder, 'gateway.db'));
+  await runCommand(['db', 'migrate'], {}, folder);
+  const [usable] = (await examined()).of('database');
+  assert.equal([usable?.status, usable?.text.endsWith('0 instances, 0 users; migrated')], ['ok', true]);
+  const [away] = (await examined(['--database', 'postgresql://127.0.0.1:2/none'])).of('database');
+  assert.is(away?.status, 'fail');
+  assert.match(away?.text ?? '', 'postgresql://127.0.0.1:2/none');
+});
+
+test('looks at who can read the secrets', async () => {
+  if (!isPosix) return;
+  await runCommand(['db', 'migrate'], {}, folder);
+  writeFileSync(join(folder, 'gateway.key'), `${'a'.repeat(64)}\n`, { mode: 0o644 });
+  chmodSync(join(folder, 'gateway.key'), 0o644);
+  chmodSync(join(folder, 'gateway.db'), 0o644);
+  chmodSync(folder, 0o777);
+  mkdirSync(join(folder, 'stagedoor'));
+  writeFileSync(join(folder, 'stagedoor', 'credentials.json'), '{}');
+  chmodSync(join(folder, 'stagedoor', 'credentials.json'), 0o640);
+  const { of } = await examined();
+  assert.equal(
+    of('files').map(({ status, advice }) => [status, advice]),
+    [
+      ['fail', `chmod go-w ${folder}`],
+      ['fail', `chmod 600 ${join(folder, 'gateway.key')}`],
+      ['warn', `chmod 600 ${join(folder, 'stagedoor', 'credentials.json')}`],
+    ],
+  );
+  assert.ok(of('database').some(({ advice }) => advice === `chmod 600 ${join(folder, 'gateway.db')}`));
+});
+
+test('looks for the programs of templates', async () => {
+  const facts = { name: 'A', description: 'A server.', version: '1.0.0' };
+  const templates = {
+    absent: { ...facts, id: 'absent', command: 'no-such-program --now' },
+    old: { ...facts, id: 'old', command: 'node x.js', requires: ['node>=99'] },
+    fine: { ...facts, id: 'fine', command: 'node x.js' },
+    broken: { id: 'broken' },
+  };
+  for (const [id, template] of Object.entries(templates)) {
+    mkdirSync(join(folder, 'templates', id), { recursive: true });
+    writeFileSync(join(folder, 'templates', id, 'template.json'), JSON.stringify(template));
+  }
+  const { code, of } = await examined(['--templates-dir', join(folder, 'templates')]);
+  const texts = of('templates').map(({ status, text }) => `${status} ${text}`);
+  assert.match(texts.join('\n'), 'warn absent: there is no program "no-such-program" in PATH');
+  assert.match(texts.join('\n'), /^warn old: its template requires node>=99, and /m);
+  assert.match(texts.join('\n'), /^warn broken\/template\.json: /m);
+  assert.not.match(texts.join('\n'), 'fine');
+  assert.is(code, 0);
+});
+
+test('looks at proxy variables, and shows no credentials', async () => {
+  const env = { HTTPS_PROXY: 'http://user:secret@proxy:3128', no_proxy: 'example.com, localhost' };
+  const { of, checks } = await examined([], env);
+  assert.equal(
+    of('proxy').map(({ status }) => status),
+    ['warn'],
+  );
+  assert.match(of('proxy')[0]?.advice ?? '', 'stdio.pass_env');
+  assert.not.match(JSON.stringify(checks), 'secret');
+  const fine = await examined([], { http_proxy: 'http://proxy:3128', NO_PROXY: '127.0.0.1' });
+  assert.is(fine.of('proxy')[0]?.status, 'ok');
+});
+
+test('compares the clock with that of a gateway', async () => {
+  const server = createServer((_request, response) => {
+    response.setHeader('date', new Date(Date.now() - 3_600_000).toUTCString());
+    response.end('{"status":"healthy","build":"1"}');
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { of } = await examined([], { STAGEDOOR_URL: url });
+  server.close();
+  server.closeAllConnections();
+  const [clock] = of('clock');
+  assert.is(clock?.status, 'warn');
+  assert.match(clock?.text ?? '', /^the clock of \S+ is 3\d\d\d s behind this one$/);
+});
+
+test.run();

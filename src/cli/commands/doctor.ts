@@ -1,0 +1,32 @@
+// `stagedoor doctor`: looks at what a gateway started here and now would meet, and says what to do about it.
+
+import type { CommandDefinition } from '../command.ts';
+import type { Examination } from '../doctor/checks.ts';
+import { SETTING_OPTIONS } from '../setting-options.ts';
+import type { Terminal } from '../terminal.ts';
+
+/** Row of the command table. It changes nothing. */
+export const doctor: CommandDefinition = {
+  name: 'doctor',
+  positionals: '',
+  summary:
+    'Check Node, settings, database, ports, files, templates, proxies and the clock, and say what to do; exit code 1 when something fails',
+  options: [...SETTING_OPTIONS, { flags: '--json', description: 'Print the checks as JSON' }],
+  examples: ['doctor', 'doctor --config gateway.yaml --json'],
+  run: async (input, terminal) => {
+    const { examine } = await import('../doctor/checks.ts');
+    const { json } = await import('../output.ts');
+    const seen = await terminal.busy('looking', () => examine(input, terminal));
+    const hasFailed = seen.some(({ status }) => status === 'fail');
+    if (input.switch('json')) terminal.print(json({ ok: !hasFailed, checks: seen }));
+    else for (const each of seen) terminal.print(lines(terminal, each));
+    return hasFailed ? 1 : 0;
+  },
+};
+
+const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
+
+function lines(terminal: Terminal, { check, status, text, advice }: Examination): string {
+  const first = `${terminal.paint(COLOURS[status], status.padEnd(4))}  ${check.padEnd(9)}  ${text}`;
+  return advice === null ? first : `${first}\n${' '.repeat(17)}${advice}`;
+}

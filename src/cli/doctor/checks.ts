@@ -1,0 +1,316 @@
+// TABLE of what `stagedoor doctor` looks at, in the order in which it is shown. A check finds one thing or more, says how it is,
+// and what to do where it is not as it should be. None changes anything.
+
+import { access, constants, stat } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import type { Config } from '../../config.ts';
+import { splitCommand } from '../../domain/command-words.ts';
+import { ownCommand } from '../../domain/own-command.ts';
+import { describeDatabase } from '../../persistence/open.ts';
+import { stateFolderOf } from '../../storage.ts';
+import { readCatalogue } from '../../templates/catalogue.ts';
+import { Requirements } from '../../templates/requirements.ts';
+import { credentialsPath } from '../accounts/credentials-file.ts';
+import { filesIn, runningDaemon, usualUrls } from '../background/daemon-files.ts';
+import type { CommandInput } from '../command-input.ts';
+import { databaseState } from '../database/database-state.ts';
+import { UsageError } from '../failures.ts';
+import { answersAsGateway, gatewayUrls, localUrl } from '../remote.ts';
+import { readSettings } from '../setting-options.ts';
+import type { Terminal } from '../terminal.ts';
+
+/** What one check found. `advice` is what to do; null where nothing has to be done. */
+export interface Examination {
+  readonly check: string;
+  readonly status: 'ok' | 'warn' | 'fail';
+  readonly text: string;
+  readonly advice: string | null;
+}
+
+type Finding = Omit<Examination, 'check'>;
+
+interface Check {
+  readonly name: string;
+  readonly look: (config: Config, terminal: Terminal) => Promise<readonly Finding[]>;
+}
+
+const CHECKS: readonly Check[] = [
+  { name: 'database', look: lookAtDatabase },
+  { name: 'ports', look: lookAtPorts },
+  { name: 'files', look: lookAtFiles },
+  { name: 'templates', look: lookAtTemplates },
+  { name: 'proxy', look: lookAtProxies },
+  { name: 'clock', look: lookAtClock },
+];
+
+/** Runs every check; settings that cannot be read leave those out that need them. */
+export async function examine(input: CommandInput, terminal: Terminal): Promise<readonly Examination[]> {
+  const node = ok(`${process.version}, ${process.execPath}`);
+  const seen: Examination[] = [{ check: 'node', ...node }];
+  let config: Config;
+  try {
+    config = readSettings(input, terminal);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    const advice = `"${ownCommand('config')}" shows where each setting comes from`;
+    return [
+      ...seen,
+      ...error.message.split('\n').map((line) => ({ check: 'settings', ...fail(line, advice) })),
+    ];
+  }
+  const { warnings } = config;
+  const settings = warnings.length === 0 ? [ok('valid')] : warnings.map((line) => warn(line, SHOW_SETTINGS));
+  seen.push(...settings.map((finding) => ({ check: 'settings', ...finding })));
+  const found = await Promise.all(
+    CHECKS.map(async ({ name, look }) =>
+      (await look(config, terminal)).map((finding) => ({ check: name, ...finding })),
+    ),
+  );
+  return [...seen, ...found.flat()];
+}
+
+const SHOW_SETTINGS = `"${ownCommand('config')}" shows where each setting comes from`;
+
+async function lookAtDatabase(config: Config, terminal: Terminal): Promise<readonly Finding[]> {
+  const described = attempt(() => describeDatabase(config.databaseUrl, terminal.folder));
+  if (described instanceof Error)
+    return [fail(described.message, 'correct GATEWAY_DATABASE_URL or database_url')];
+  const { kind, file, printable } = described;
+  if (kind === 'memory' || (kind === 'sqlite' && file === undefined)) {
+    return [ok(`${printable}: in memory, forgotten when the gateway ends`)];
+  }
+  if (file !== undefined && (await modeOf(file)) === undefined) {
+    const isWritable = await may(dirname(file), constants.W_OK);
+    return isWritable
+      ? [ok(`${printable} is not there yet; the first start makes it`)]
+      : [
+          fail(
+            `${printable} cannot be made: ${dirname(file)} cannot be written to`,
+            'choose another --database',
+          ),
+        ];
+  }
+  const state = await databaseState(config, terminal);
+  const { reason, is_reachable: isReachable, migrations, counts } = state;
+  const exposures = state.warnings.map((line) => warn(...asAdvice(line)));
+  if (!isReachable)
+    return [fail(`${printable}: ${reason}`, 'start it, or correct its URL and its password'), ...exposures];
+  if (migrations !== null && migrations.unknown.length > 0) {
+    return [
+      fail(`${printable}: ${reason}`, 'use the version of stagedoor that changed it, or a later one'),
+      ...exposures,
+    ];
+  }
+  if (migrations !== null && migrations.pending.length > 0) {
+    const advice = `"${ownCommand('db migrate')}" applies them, and so does a start of the gateway`;
+    return [warn(`${printable}: ${migrations.pending.length} migrations are pending`, advice), ...exposures];
+  }
+  if (reason !== null)
+    return [fail(`${printable}: ${reason}`, `"${ownCommand('db status')}" says more`), ...exposures];
+  return [ok(`${printable}: ${counts?.instances} instances, ${counts?.users} users; migrated`), ...exposures];
+}
+
+async function lookAtPorts(config: Config, terminal: Terminal): Promise<readonly Finding[]> {
+  const daemon = await runningDaemon(filesIn(stateFolderOf(config, terminal.folder, terminal.env)));
+  const looks = await Promise.all(
+    config.listeners.map(async ({ host, port }): Promise<Finding> => {
+      const place = `${host}:${port}`;
+      const code = port === 0 ? undefined : await bindingError(host, port);
+      if (code === undefined) return ok(`${place} is free`);
+      if (code === 'EACCES')
+        return fail(`${place} may not be opened by this user`, 'choose a --port above 1023');
+      if (code !== 'EADDRINUSE') return fail(`${place} cannot be opened (${code})`, 'choose another --host');
+      const url = localUrl(host, port);
+      if (!(await answersAsGateway(url, LOOK_MS))) {
+        return fail(`${place} is used by another program`, 'end that program, or choose another --port');
+      }
+      if (daemon !== undefined && new URL(daemon.url).port === String(port)) {
+        return ok(`${place} is used by the gateway in the background here, process ${daemon.pid}`);
+      }
+      return warn(`${place} is used by a gateway that runs already`, 'a further one needs another --port');
+    }),
+  );
+  // Of the two ports that nobody chose, one is enough.
+  const isEnough = config.portsDefaulted && looks.some(({ status }) => status === 'ok');
+  return looks.map((look) => (isEnough && look.status === 'fail' ? { ...look, status: 'warn' } : look));
+}
+
+/** Longest wait for what has a port to say whether it is a gateway, in ms. */
+const LOOK_MS = 2_000;
+
+function bindingError(host: string, port: number): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
+  });
+}
+
+async function lookAtFiles(config: Config, terminal: Terminal): Promise<readonly Finding[]> {
+  const described = attempt(() => describeDatabase(config.databaseUrl, terminal.folder));
+  if (described instanceof Error) return [];
+  const { file } = described;
+  const folder = stateFolderOf(config, terminal.folder, terminal.env);
+  const mode = await modeOf(folder);
+  const findings: Finding[] = [];
+  if (mode === undefined) findings.push(ok(`${folder} is not there yet; the first start makes it`));
+  else if (!(await may(folder, constants.W_OK))) {
+    findings.push(
+      fail(
+        `the state folder ${folder} cannot be written to`,
+        'change its owner, or choose another --state-dir',
+      ),
+    );
+  } else if (isPosix && (mode & 0o022) !== 0) {
+    findings.push(fail(`other users can write to the state folder ${folder}`, `chmod go-w ${folder}`));
+  } else findings.push(ok(`state folder ${folder}`));
+
+  const { pid, log } = filesIn(folder);
+  const secrets = [
+    ...(file === undefined ? [] : [['key', join(dirname(file), 'gateway.key')] as const]),
+    ['tokens of "gateway login"', credentialsPath(terminal.env)] as const,
+    ['process file', pid] as const,
+    ['log', log] as const,
+  ];
+  for (const [what, path] of secrets) {
+    const found = await modeOf(path);
+    if (found === undefined) continue;
+    const isOpen = isPosix && (found & 0o077) !== 0;
+    // With an open key the gateway does not start.
+    const report = what === 'key' ? fail : warn;
+    findings.push(
+      isOpen
+        ? report(`other users can read the ${what}: ${path}`, `chmod 600 ${path}`)
+        : ok(`${what} ${path}`),
+    );
+  }
+  return findings;
+}
+
+async function lookAtTemplates(config: Config, { env }: Terminal): Promise<readonly Finding[]> {
+  const { templates, problems } = await readCatalogue(config.templatesFolder);
+  const requirements = new Requirements();
+  const path = env.PATH ?? '';
+  const looks = templates.map(async ({ id, command = '', requires = [] }): Promise<readonly Finding[]> => {
+    const split = splitCommand(command);
+    const [program] = 'problem' in split ? [] : split.words;
+    if (program === undefined || program.includes('${')) return [];
+    if (!(await isFound(program, path, env.PATHEXT))) {
+      return [
+        warn(
+          `${id}: there is no program "${program}" in PATH`,
+          `install it, or start the gateway with a PATH that has it`,
+        ),
+      ];
+    }
+    const unmet = await requirements.unmet(requires, { command: program }, { PATH: path });
+    return unmet === undefined ? [] : [warn(`${id}: ${unmet}`, 'install what is missing')];
+  });
+  const found = (await Promise.all(looks)).flat();
+  const wrong = problems.map((problem) =>
+    warn(problem, `correct the file in ${config.templatesFolder ?? 'the package'}`),
+  );
+  const all = [...wrong, ...found];
+  return all.length > 0 ? all : [ok(`the programs of ${templates.length} templates are in PATH`)];
+}
+
+async function isFound(program: string, path: string, extensions = ''): Promise<boolean> {
+  const folders = isAbsolute(program) || /[\\/]/.test(program) ? [''] : path.split(delimiter);
+  const endings = isPosix ? [''] : ['', ...extensions.split(';')];
+  const places = folders.flatMap((folder) => endings.map((ending) => join(folder, program) + ending));
+  const seen = await Promise.all(places.map((place) => may(place, constants.X_OK)));
+  return seen.includes(true);
+}
+
+async function lookAtProxies(_config: Config, { env }: Terminal): Promise<readonly Finding[]> {
+  const set = Object.entries(env).filter(([name, value]) => /^(https?|all)_proxy$/i.test(name) && value);
+  if (set.length === 0) return [ok('no variable is set')];
+  const names = set.map(([name]) => name).join(', ');
+  const findings: Finding[] = [];
+  if (set.some(([, value]) => URL.parse(value ?? '')?.username)) {
+    findings.push(
+      warn(
+        `${names}: a URL has credentials, which programs of templates do not get`,
+        'name the variable in stdio.pass_env if they need it',
+      ),
+    );
+  }
+  const exempt = (env.NO_PROXY || env.no_proxy || '').split(',').map((host) => host.trim());
+  if (!exempt.some((host) => ['*', 'localhost', '127.0.0.1'].includes(host))) {
+    findings.push(
+      warn(
+        `${names}: clients on this machine may look for the gateway at the proxy`,
+        'set NO_PROXY=localhost,127.0.0.1',
+      ),
+    );
+  }
+  if (findings.length > 0) return findings;
+  return [ok(`${names}: programs of templates get it; the gateway itself connects directly`)];
+}
+
+async function lookAtClock(_config: Config, terminal: Terminal): Promise<readonly Finding[]> {
+  const written = terminal.env.STAGEDOOR_URL;
+  const known = attempt(() => (written ? gatewayUrls(undefined, terminal.env) : usualUrls(terminal)));
+  if (known instanceof Error) return [fail(known.message, 'correct STAGEDOOR_URL')];
+  for (const url of known) {
+    if (!(await answersAsGateway(url, LOOK_MS))) continue;
+    const before = Date.now();
+    const response = await fetch(`${url}/livez`, { signal: AbortSignal.timeout(LOOK_MS) }).catch(
+      () => undefined,
+    );
+    await response?.body?.cancel();
+    const there = Date.parse(response?.headers.get('date') ?? '');
+    if (Number.isNaN(there)) continue;
+    // The header has whole seconds.
+    const seconds = Math.round((there - (before + Date.now()) / 2) / 1000);
+    if (Math.abs(seconds) <= MOST_SECONDS) return [ok(`as at ${url}`)];
+    const text = `the clock of ${url} is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} this one`;
+    return [warn(text, 'set both by a time service: tokens and keys expire by these clocks')];
+  }
+  return [ok(`${new Date().toISOString()}; no gateway answers to compare it with`)];
+}
+
+/** Clocks that differ by less are the same. */
+const MOST_SECONDS = 10;
+
+const isPosix = process.platform !== 'win32';
+
+function ok(text: string): Finding {
+  return { status: 'ok', text, advice: null };
+}
+
+function warn(text: string, advice: string): Finding {
+  return { status: 'warn', text, advice };
+}
+
+function fail(text: string, advice: string): Finding {
+  return { status: 'fail', text, advice };
+}
+
+/** Of a warning that ends in what to do: `other users can read the database: run "chmod 600 x"`. */
+function asAdvice(line: string): [text: string, advice: string] {
+  const [text = line, advice = ''] = line.split(/: run "|"$/);
+  return [text, advice];
+}
+
+/** Undefined when there is nothing. */
+async function modeOf(path: string): Promise<number | undefined> {
+  return (await stat(path).catch(() => undefined))?.mode;
+}
+
+function may(path: string, mode: number): Promise<boolean> {
+  return access(path, mode).then(
+    () => true,
+    () => false,
+  );
+}
+
+function attempt<T>(work: () => T): T | Error {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof Error) return error;
+    throw error;
+  }
+}
