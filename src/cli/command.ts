@@ -35,6 +35,11 @@ export interface CommandDefinition {
   readonly run: (input: CommandInput, terminal: Terminal) => Promise<number>;
 }
 
+/** An option without its value: `--port` of `--port <number>`. */
+export function optionFlag({ flags }: OptionDefinition): string {
+  return flags.replace(/ .*$/, '');
+}
+
 /** The name of an option without its dashes: `port` of `--port <number>`, `auth` of `--no-auth`. */
 export function optionName({ flags }: OptionDefinition): string {
   return flags.replace(/^--(no-)?/, '').replace(/ .*$/, '');

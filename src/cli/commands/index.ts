@@ -3,6 +3,7 @@
 import type { CommandDefinition, OptionDefinition } from '../command.ts';
 import { apiKeys } from './api-keys.ts';
 import { call } from './call.ts';
+import { completion } from './completion.ts';
 import { config } from './config.ts';
 import { createApiKey } from './create-api-key.ts';
 import { createUser } from './create-user.ts';
@@ -72,6 +73,7 @@ const commands: readonly CommandDefinition[] = [
   dbImport,
   config,
   doctor,
+  completion,
   ...later,
 ];
 

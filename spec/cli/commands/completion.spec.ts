@@ -1,0 +1,85 @@
+// The completion scripts, run by the shells that they are for.
+
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { COMMANDS } from '../../../src/cli/commands/index.ts';
+import { suite } from '../../helpers/suite.ts';
+import { runCommand } from './against-gateway.ts';
+
+const test = suite('completion');
+const folder = mkdtempSync(join(tmpdir(), 'stagedoor-completion-'));
+test.before(async () => {
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    const { code, out } = await runCommand(['completion', shell]);
+    assert.is(code, 0);
+    writeFileSync(join(folder, shell), `${out}\n`);
+  }
+});
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** What each shell runs: its script, and a completion of the words in `$@`, printed one per line. */
+const HARNESS: Readonly<Record<string, (words: readonly string[]) => readonly string[]>> = {
+  bash: (words) => [
+    ...['--norc', '--noprofile', '-c'],
+    `source "$0"; COMP_WORDS=(stagedoor "$@"); COMP_CWORD=$#; _stagedoor; printf '%s\\n' "\${COMPREPLY[@]}"`,
+    ...[join(folder, 'bash'), ...words],
+  ],
+  // Its own functions for showing candidates need a line editor.
+  zsh: (words) => [
+    ...['-f', '-c'],
+    `compdef() {}; _files() { :; }; _describe() { printf '%s\\n' "\${(@)\${(@P)2}%%:*}" | grep -- "^\${words[CURRENT]}" }
+     source "$0"; words=(stagedoor "$@"); CURRENT=$#words; _stagedoor`,
+    ...[join(folder, 'zsh'), ...words],
+  ],
+  fish: (words) => [
+    ...['--no-config', '-c'],
+    // A candidate is followed by what it is about.
+    `source ${join(folder, 'fish')}; complete -C "stagedoor ${words.join(' ')}" | string replace -r '\\t.*' ''`,
+  ],
+};
+
+for (const [shell, harness] of Object.entries(HARNESS)) {
+  const isThere = spawnSync(shell, ['--version']).status === 0;
+  const complete = (...words: string[]): string[] => {
+    // Its exit code says whether there is a candidate, if anything.
+    const { stdout, stderr } = spawnSync(shell, harness(words), { encoding: 'utf8' });
+    assert.is(stderr, '', words.join(' '));
+    return stdout.split('\n').filter((line) => line !== '');
+  };
+  const inShell = test.needs(isThere, `no ${shell} is installed`);
+
+  inShell(`${shell} completes groups and commands`, () => {
+    assert.equal(complete('gat'), ['gateway']);
+    assert.equal(complete('do'), ['doctor']);
+    assert.equal(complete('gateway', 'st').sort(), ['start', 'stats', 'status', 'stop']);
+    const group = COMMANDS.filter(({ name, notYet }) => !notYet && name.startsWith('gateway '));
+    assert.equal(
+      complete('gateway', '').sort(),
+      group.map(({ name }) => name.replace('gateway ', '')).sort(),
+    );
+    assert.equal(complete('nothing', 'st'), []);
+  });
+
+  inShell(`${shell} completes the options of a command`, () => {
+    assert.equal(complete('gateway', 'stats', '--w'), ['--watch']);
+    assert.equal(complete('gateway', 'register', 'search', '--en').sort(), ['--endpoint', '--env']);
+    assert.equal(complete('db', 'export', '--wi'), ['--with-secrets']);
+    assert.equal(complete('doctor', '--templ'), ['--templates-dir']);
+    assert.equal(complete('gateway', 'stats', '--nothing'), []);
+  });
+
+  inShell(`${shell} completes the names of shells`, () => {
+    assert.equal(complete('completion', 'b'), ['bash']);
+  });
+}
+
+test('names the shells that there are', async () => {
+  assert.equal(await runCommand(['completion', 'tcsh']), {
+    ...{ code: 2, out: '', err: 'stagedoor: completion is there for bash, zsh, fish, not for "tcsh"' },
+  });
+});
+
+test.run();
