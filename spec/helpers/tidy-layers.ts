@@ -31,6 +31,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
   [/^undici$/, ['transports']],
   [/^(?:jose|bcrypt|rate-limiter-flexible|ioredis|lru-cache)$/, ['auth']],
   [/^eventsource-parser$/, ['transports', 'cli']],
+  [/^ajv$/, ['templates']],
   [/^yaml$/, ['config', 'persistence', 'templates', 'cli']],
 ];
 

@@ -1,10 +1,11 @@
 // Reads a folder of template definitions: one folder per template, named like it, with a template.json inside.
 // What a definition may say is definition.ts.
 
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readTemplate, type TemplateDefinition, TemplateError } from './definition.ts';
+import { readTemplateText, TemplateFileError } from './template-file.ts';
 
 /** The templates of a folder, as far as they can be used. */
 export interface Catalogue {
@@ -42,17 +43,14 @@ async function readMember(
 ): Promise<{ template?: TemplateDefinition; problems: readonly string[] }> {
   const label = `${name}/template.json`;
   try {
-    const template = readTemplate(await readFile(join(folder, name, 'template.json'), 'utf8'));
+    const template = readTemplate(await readTemplateText(join(folder, name, 'template.json')));
     // The folder is what makes ids unique.
     if (template.id === name) return { template, problems: [] };
     return { problems: [`${label}: id: is "${template.id}", but the folder is "${name}"`] };
   } catch (thrown) {
-    if (thrown instanceof TemplateError) {
-      return { problems: thrown.findings.map((finding) => `${label}: ${finding}`) };
-    }
-    const code = codeOf(thrown);
-    const isNoTemplate = code === 'ENOENT' || code === 'ENOTDIR';
-    return { problems: isNoTemplate ? [] : [`${label}: cannot be read (${code})`] };
+    if (!(thrown instanceof TemplateError)) throw thrown;
+    const isNoTemplate = thrown instanceof TemplateFileError && /^(ENOENT|ENOTDIR)$/.test(thrown.code ?? '');
+    return { problems: isNoTemplate ? [] : thrown.findings.map((finding) => `${label}: ${finding}`) };
   }
 }
 

@@ -33,6 +33,7 @@ import { stats } from './stats.ts';
 import { status } from './status.ts';
 import { stop } from './stop.ts';
 import { tools } from './tools.ts';
+import { templateValidate } from './template-validate.ts';
 import { users } from './users.ts';
 
 const QUIET: OptionDefinition = {
@@ -71,6 +72,7 @@ const commands: readonly CommandDefinition[] = [
   dbMigrate,
   dbExport,
   dbImport,
+  templateValidate,
   config,
   doctor,
   completion,
