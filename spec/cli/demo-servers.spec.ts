@@ -59,6 +59,7 @@ test('say what npx downloads when a package is not installed beside the gateway'
     id: 'far',
     name: 'Far',
     description: 'A package that nobody installed.',
+    tags: ['demo'],
     version: '1.0.0',
     command: 'npx',
     args: ['-y', '@stagedoor/not-installed@1.2.3', 'x'],

@@ -30,7 +30,10 @@ test('holds the bundled templates without a problem', async () => {
   assert.equal(problems, []);
   assert.equal(
     templates.map(({ id }) => id),
-    ['everything', 'filesystem', 'memory'],
+    [
+      ...['calculator', 'eslint', 'everything', 'filesystem', 'git', 'map', 'memory', 'pdf', 'repomix'],
+      ...['sequential-thinking', 'threejs', 'time'],
+    ],
   );
 });
 

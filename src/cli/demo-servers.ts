@@ -32,11 +32,23 @@ const OVER_HTTP: Readonly<Record<string, { readonly from: string; readonly to: s
 /** Instances over stdio; the others run once. */
 const STDIO_INSTANCES: Readonly<Record<string, number>> = { everything: 2 };
 
-/** Plans the servers and makes a folder below `scratch` for each. `templates` is the folder of definitions. */
+/**
+ * Plans the servers and makes a folder below `scratch` for each: of all templates in the folder `templates`, by default of the
+ * bundled ones with the tag `demo`.
+ */
 export async function planDemo(scratch: string, templates?: string): Promise<DemoPlan> {
   const catalogue = await readCatalogue(templates);
-  const planned = await Promise.all(catalogue.templates.map((template) => plan(template, scratch)));
+  const planned = await Promise.all(
+    catalogue.templates
+      .filter((template) => templates !== undefined || isShown(template))
+      .map((template) => plan(template, scratch)),
+  );
   return { servers: planned.flat(), problems: catalogue.problems };
+}
+
+/** The tag of the bundled templates that the demo runs. */
+function isShown({ tags = [] }: TemplateDefinition): boolean {
+  return tags.includes('demo');
 }
 
 async function plan(template: TemplateDefinition, scratch: string): Promise<DemoServer[]> {

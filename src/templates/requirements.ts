@@ -14,6 +14,7 @@ const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
   bun: ['bun'],
   docker: ['docker'],
   podman: ['podman'],
+  git: ['git'],
 };
 
 /** `node`, `node>=20`, `python >= 3.10, < 4`. */
