@@ -47,7 +47,7 @@ const tables: readonly { folder: string; isVariant: (source: Source) => boolean 
   { folder: 'src/transports', isVariant: (source) => exportsA('TransportType', source) },
   { folder: 'src/http/routes', isVariant: () => true },
   { folder: 'src/cli/commands', isVariant: () => true },
-  { folder: 'src/cli/connect', isVariant: () => true },
+  { folder: 'src/cli/connect', isVariant: (source) => exportsA('ConnectKind', source) },
   { folder: 'src/persistence/databases', isVariant: () => true },
   { folder: 'src/discovery', isVariant: (source) => exportsA('Provider', source) },
 ];

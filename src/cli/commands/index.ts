@@ -5,6 +5,7 @@ import { apiKeys } from './api-keys.ts';
 import { call } from './call.ts';
 import { completion } from './completion.ts';
 import { config } from './config.ts';
+import { connect } from './connect.ts';
 import { createApiKey } from './create-api-key.ts';
 import { createUser } from './create-user.ts';
 import { dbExport } from './db-export.ts';
@@ -68,6 +69,7 @@ const commands: readonly CommandDefinition[] = [
   createApiKey,
   apiKeys,
   revoke,
+  connect,
   dbStatus,
   dbMigrate,
   dbExport,

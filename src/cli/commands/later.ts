@@ -5,7 +5,7 @@ import type { CommandDefinition } from '../command.ts';
 import { UsageError } from '../failures.ts';
 
 /** Rows of the command table. Source: spec, "Command line". */
-export const later: readonly CommandDefinition[] = ['gateway sync', 'connect'].map((name) => ({
+export const later: readonly CommandDefinition[] = ['gateway sync'].map((name) => ({
   name,
   positionals: '',
   summary: 'Not built yet',

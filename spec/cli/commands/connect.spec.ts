@@ -1,0 +1,194 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { CONNECT_KINDS } from '../../../src/cli/connect/index.ts';
+import { freePort } from '../../../src/cli/free-port.ts';
+import { suite } from '../../helpers/suite.ts';
+import { type GatewayUnderTest, runCommand, startGateway } from './against-gateway.ts';
+
+const test = suite('connect');
+let gateway: GatewayUnderTest;
+let folder = '';
+test.before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'stagedoor-connect-'));
+  gateway = await startGateway({ withAccounts: true });
+  await gateway.server.gateway.register('weather', { id: 'one', handler: () => ({ tools: [] }) });
+  await gateway.server.gateway.register('own', { id: 'one', command: '/bin/own-server', args: ['--flag'] });
+  await gateway.server.gateway.register('relative', { id: 'one', command: 'node ./server.js' });
+});
+test.after(async () => {
+  await gateway.close();
+  rmSync(folder, { recursive: true });
+});
+
+const connect = (...words: string[]) => gateway.run('connect', ...words);
+
+test('shows every kind with snippet, steps, troubleshooting and documentation', async () => {
+  const { code, out } = await connect('weather');
+  assert.is(code, 0);
+  for (const { title, documentation } of CONNECT_KINDS) {
+    for (const text of [title, ...documentation]) assert.ok(out.includes(text), text);
+  }
+  assert.is(out.split('\nSteps:\n1. ').length - 1, CONNECT_KINDS.length);
+  assert.is(out.split('\nIf it does not work:\n- ').length - 1, CONNECT_KINDS.length);
+});
+
+test('names the key by its variable and never prints it', async () => {
+  const { out } = await connect('weather', '--llm', 'claude-code', '--http', '--json');
+  const [{ snippet }] = JSON.parse(out).integrations;
+  assert.equal(JSON.parse(snippet), {
+    mcpServers: {
+      weather: {
+        type: 'http',
+        url: `${gateway.url}/mcp/weather`,
+        headers: { 'X-API-Key': `\${STAGEDOOR_API_KEY}` },
+      },
+    },
+  });
+  const all = [
+    await connect('weather'),
+    await connect('weather', '--http'),
+    await connect('weather', '--json'),
+  ];
+  for (const each of all) assert.not.match(each.out + each.err, /sd_[0-9a-z]/);
+});
+
+test('writes the key into the snippet when it is given', async () => {
+  const { out, err } = await connect('weather', '--llm', 'vscode', '--http', '--key', 'sd_given_key');
+  assert.match(out, '"X-API-Key": "sd_given_key"');
+  assert.match(err, '--key - reads standard input');
+  const piped = await gateway.runAt(
+    { line: 'sd_piped_key' },
+    'connect',
+    'weather',
+    '--llm',
+    'curl',
+    '--key',
+    '-',
+  );
+  assert.match(piped.out, "'X-API-Key: sd_piped_key'");
+  assert.is(piped.err, '');
+});
+
+test('starts the bridge, or the registered command where a client can start it in the same way', async () => {
+  const entry = async (...words: string[]) => {
+    const { out, err } = await connect(
+      ...words,
+      '--llm',
+      'claude-code',
+      '--output',
+      join(folder, 'entry.json'),
+    );
+    assert.is(out, '', err);
+    const text = readFileSync(join(folder, 'entry.json'), 'utf8');
+    rmSync(join(folder, 'entry.json'));
+    return Object.values(JSON.parse(text).mcpServers)[0];
+  };
+  const bin = join(process.cwd(), 'bin/stagedoor.mjs');
+  const bridge = (template: string) => ({
+    type: 'stdio',
+    command: process.execPath,
+    args: [bin, 'bridge', template, '--url', gateway.url],
+  });
+  const env = { STAGEDOOR_API_KEY: `\${STAGEDOOR_API_KEY}` };
+  assert.equal(await entry('weather'), { ...bridge('weather'), env });
+  assert.equal(await entry('relative'), { ...bridge('relative'), env });
+  assert.equal(await entry('own'), { type: 'stdio', command: '/bin/own-server', args: ['--flag'] });
+  assert.equal(await entry('own', '--env', 'LEVEL=a=b'), {
+    type: 'stdio',
+    command: '/bin/own-server',
+    args: ['--flag'],
+    env: { LEVEL: 'a=b' },
+  });
+});
+
+test('says why the bridge is used', async () => {
+  const { err } = await connect('relative', '--llm', 'vscode');
+  assert.match(err, 'the registered command depends on its folder or its variables');
+});
+
+test('leaves the key out where nobody has to log in', async () => {
+  const open = await startGateway();
+  try {
+    await open.server.gateway.register('weather', { id: 'one', handler: () => ({ tools: [] }) });
+    const { out } = await open.run('connect', 'weather', '--http');
+    assert.not.match(out, 'API_KEY');
+  } finally {
+    await open.close();
+  }
+});
+
+test('writes a file that only its owner can read, and replaces none', async () => {
+  const path = join(folder, 'client.mjs');
+  const { code, out, err } = await connect('weather', '--llm', 'nodejs', '--output', path);
+  assert.equal({ code, out, err }, { code: 0, out: '', err: err });
+  assert.match(err, `wrote ${path}`);
+  assert.is(statSync(path).mode & 0o777, 0o600);
+  const again = await connect('weather', '--llm', 'curl', '--output', path);
+  assert.equal(again, { code: 1, out: '', err: `stagedoor: ${path} is there already` });
+  assert.match(readFileSync(path, 'utf8'), 'StdioClientTransport');
+  const nowhere = await connect('weather', '--output', join(folder, 'no', 'x'));
+  assert.is(nowhere.code, 1);
+  assert.not.ok(existsSync(join(folder, 'no')));
+});
+
+test('reads gateway and variable of a named environment', async () => {
+  const { key } = await gateway.server.auth.accounts.createApiKey({
+    name: 'env',
+    permissions: ['tools:call'],
+  });
+  mkdirSync(join(folder, 'stagedoor'));
+  const environments = { lab: { url: gateway.url, key_variable: 'LAB_KEY' } };
+  writeFileSync(join(folder, 'stagedoor', 'environments.json'), JSON.stringify(environments));
+  const env = { XDG_CONFIG_HOME: folder, STAGEDOOR_URL: '', LAB_KEY: key };
+  const http = await gateway.runAt({ env }, 'connect', 'weather', '--llm', 'curl', '--env', 'lab');
+  assert.match(http.out, `-H "X-API-Key: $LAB_KEY"`);
+  const stdio = await gateway.runAt({ env }, 'connect', 'weather', '--llm', 'vscode', '--env', 'lab');
+  assert.match(stdio.out, `"bridge",\n        "weather",\n        "--env",\n        "lab"`);
+  assert.not.match(stdio.out, 'API_KEY"');
+  const unknown = await gateway.runAt({ env }, 'connect', 'weather', '--env', 'lap');
+  assert.is(unknown.code, 2);
+  assert.match(unknown.err, 'did you mean "lab"?');
+});
+
+const mistakes: readonly (readonly [words: string[], code: number, message: RegExp])[] = [
+  [['weather', '--llm', 'emacs'], 2, /--llm must be one of claude-code, .*curl.*, not "emacs"/],
+  [['wether'], 1, /there is no template "wether"; nearest: weather, /],
+  [['weather', '--http', '--stdio'], 2, /contradict/],
+  [['weather', '--llm', 'curl', '--stdio'], 2, /curl cannot use --stdio/],
+  [['weather', '--http', '--env', 'A=b'], 2, /--env KEY=VALUE is for a program/],
+  [['weather', '--env', '1A=b'], 2, /--env takes KEY=VALUE, not "1A=b"/],
+  [['weather', '--key', 'a b'], 2, /--key is not an API key/],
+];
+for (const [words, code, message] of mistakes) {
+  test(`refuses ${words.join(' ')}`, async () => {
+    const outcome = await connect(...words);
+    assert.is(outcome.code, code, outcome.err);
+    assert.is(outcome.out, '');
+    assert.match(outcome.err.split('\n').at(-1) ?? '', message);
+  });
+}
+
+test('says how to start a gateway when there is none', async () => {
+  const { code, err } = await runCommand(['connect', 'weather'], {
+    STAGEDOOR_URL: `http://127.0.0.1:${await freePort()}`,
+  });
+  assert.is(code, 1);
+  assert.match(err, 'start a gateway with "npx stagedoor gateway start"');
+});
+
+test('does with a key that may only call', async () => {
+  const { key } = await gateway.server.auth.accounts.createApiKey({
+    name: 'call',
+    permissions: ['tools:call'],
+  });
+  const env = { STAGEDOOR_API_KEY: key };
+  const known = await gateway.runAt({ env }, 'connect', 'own', '--llm', 'vscode');
+  assert.is(known.code, 0, known.err);
+  assert.match(known.out, '"bridge"');
+  const unknown = await gateway.runAt({ env }, 'connect', 'nobody');
+  assert.match(unknown.err, 'there is no template "nobody" here');
+});
+
+test.run();

@@ -1,0 +1,203 @@
+// `stagedoor connect`: how to tell MCP clients of a template. What is said of each client is in ../connect/.
+
+import { existsSync, lstatSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import type { CommandDefinition } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import type { Connections } from '../connect/find-connection.ts';
+import type { Connection, ConnectKind, Transport } from '../connect/kind.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
+import type { Terminal } from '../terminal.ts';
+
+/** Row of the command table. */
+export const connect: CommandDefinition = {
+  name: 'connect',
+  positionals: '<template>',
+  summary: 'Show how MCP clients connect to a template: a snippet, where it belongs, and what to do',
+  options: [
+    {
+      flags: '--llm <kind>',
+      description: 'Only this client, such as claude-code, vscode, curl; default all',
+    },
+    {
+      flags: '--stdio',
+      description:
+        'The client starts a program: that of the template, else a bridge to the gateway; the default',
+    },
+    { flags: '--http', description: 'The client sends requests to the gateway' },
+    {
+      flags: '--env <KEY=VALUE>',
+      description:
+        'Variable for the program; NAME without a value is a gateway of environments.json; repeatable',
+      repeatable: true,
+    },
+    {
+      flags: '--key <key>',
+      description:
+        'Write this API key into the snippet, in place of STAGEDOOR_API_KEY; - reads standard input',
+    },
+    { flags: '--output <file>', description: 'Write the snippet to a file that only its owner can read' },
+    ...CLIENT_OPTIONS,
+  ],
+  examples: [
+    'connect everything',
+    'connect everything --llm claude-code --http',
+    'connect everything --llm nodejs --output client.mjs',
+  ],
+  run: async (input, terminal) => {
+    const { CONNECT_KINDS } = await import('../connect/index.ts');
+    const kinds = kindsOf(input, CONNECT_KINDS);
+    const { connections, asked } = await reach(input, terminal);
+    const shown = choose(kinds, connections, asked);
+    const path = targetOf(input, terminal);
+    const text = await textOf(shown, connections, input, terminal, path !== undefined);
+    if (path === undefined) terminal.print(text);
+    else await save(path, text, terminal);
+    return 0;
+  },
+};
+
+interface Shown {
+  readonly kind: ConnectKind;
+  readonly connection: Connection;
+}
+
+function kindsOf(input: CommandInput, kinds: readonly ConnectKind[]): readonly ConnectKind[] {
+  const name = input.text('llm');
+  if (name === undefined) return kinds;
+  const kind = kinds.find((each) => each.name === name);
+  if (kind !== undefined) return [kind];
+  throw new UsageError(`--llm must be one of ${kinds.map((each) => each.name).join(', ')}, not "${name}"`);
+}
+
+async function reach(
+  input: CommandInput,
+  terminal: Terminal,
+): Promise<{ connections: Connections; asked: Transport | undefined }> {
+  const asked = transportOf(input);
+  const words = input.texts('env');
+  const variables = Object.fromEntries(words.filter((word) => word.includes('=')).map(assignment));
+  const [name, second] = words.filter((word) => !word.includes('='));
+  if (second !== undefined)
+    throw new UsageError(`--env names two environments, "${name}" and "${second}": keep one`);
+  if (asked === 'http' && Object.keys(variables).length > 0) {
+    throw new UsageError('--env KEY=VALUE is for a program: it does not go with --http');
+  }
+  const [{ findConnections }, { namedEnvironment, withEnvironment }] = await Promise.all([
+    import('../connect/find-connection.ts'),
+    import('../accounts/environments-file.ts'),
+  ]);
+  if (name !== undefined && input.text('url') !== undefined) {
+    throw new UsageError('--url and --env both name a gateway: keep one');
+  }
+  const environment = name === undefined ? undefined : namedEnvironment(name, terminal.env);
+  const value = await keyOf(input, terminal);
+  const env = environment === undefined ? terminal.env : withEnvironment(terminal.env, environment);
+  const isAnonymous = !env.STAGEDOOR_TOKEN && !env.STAGEDOOR_API_KEY;
+  const gateway = await gatewayOf(input, {
+    ...terminal,
+    env: value !== undefined && isAnonymous ? { ...env, STAGEDOOR_API_KEY: value } : env,
+  });
+  const variable = environment?.keyVariable ?? 'STAGEDOOR_API_KEY';
+  const connections = await findConnections(gateway, {
+    template: input.positional(0),
+    key: { variable, ...(value === undefined ? {} : { value }) },
+    env: variables,
+    ...(name === undefined ? {} : { environment: name }),
+  });
+  return { connections, asked };
+}
+
+function transportOf(input: CommandInput): Transport | undefined {
+  const [isStdio, isHttp] = [input.switch('stdio') === true, input.switch('http') === true];
+  if (isStdio && isHttp) throw new UsageError('--stdio and --http contradict each other: keep one');
+  return isStdio ? 'stdio' : isHttp ? 'http' : undefined;
+}
+
+function assignment(word: string): [string, string] {
+  const [, name, value] = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s.exec(word) ?? [];
+  if (name === undefined || value === undefined) throw new UsageError(`--env takes KEY=VALUE, not "${word}"`);
+  return [name, value];
+}
+
+async function keyOf(input: CommandInput, terminal: Terminal): Promise<string | undefined> {
+  const written = input.text('key');
+  if (written === undefined) return undefined;
+  if (written !== '-') {
+    terminal.complain(
+      'warning: a key on the command line can be read by other users; --key - reads standard input',
+    );
+  }
+  const key = written === '-' ? await terminal.readLine() : written;
+  if (key === undefined || !/^[\x21-\x7e]+$/.test(key)) throw new UsageError('--key is not an API key');
+  return key;
+}
+
+function choose(
+  kinds: readonly ConnectKind[],
+  { stdio, http }: Connections,
+  asked: Transport | undefined,
+): readonly Shown[] {
+  const shown = kinds.flatMap((kind) => {
+    const transport = asked ?? kind.transports[0];
+    if (!kind.transports.includes(transport)) return [];
+    return [{ kind, connection: transport === 'http' ? http : stdio }];
+  });
+  if (shown.length > 0) return shown;
+  throw new UsageError(`${kinds[0]?.title} cannot use --${asked}`);
+}
+
+async function textOf(
+  shown: readonly Shown[],
+  { whyBridge }: Connections,
+  input: CommandInput,
+  terminal: Terminal,
+  isFile: boolean,
+): Promise<string> {
+  const [{ shownKind, kindRecord }, { json }] = await Promise.all([
+    import('../connect/show.ts'),
+    import('../output.ts'),
+  ]);
+  const [only, second] = shown;
+  if (input.switch('json') === true) {
+    return json({
+      template: input.positional(0),
+      integrations: shown.map(({ kind, connection }) => kindRecord(kind, connection)),
+    });
+  }
+  if (isFile && only !== undefined && second === undefined) return only.kind.snippet(only.connection);
+  const usesBridge = shown.some(
+    ({ connection }) => connection.transport === 'stdio' && connection.program === 'bridge',
+  );
+  if (usesBridge && whyBridge !== undefined && !isFile) {
+    terminal.complain(`the snippet starts the bridge to the gateway: ${whyBridge}`);
+  }
+  return shown.map(({ kind, connection }) => shownKind(kind, connection, terminal)).join('\n\n\n');
+}
+
+/** Where the snippet goes, absolute; undefined for standard output. */
+function targetOf(input: CommandInput, { folder }: Terminal): string | undefined {
+  const written = input.text('output');
+  if (written === undefined) return undefined;
+  const path = resolve(folder, written);
+  if (!existsSync(dirname(path))) {
+    throw new CommandFailure(`${path} cannot be written: there is no folder ${dirname(path)}`);
+  }
+  // A link that leads nowhere is there, too.
+  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
+    throw new CommandFailure(`${path} is there already`);
+  }
+  return path;
+}
+
+async function save(path: string, text: string, terminal: Terminal): Promise<void> {
+  const { writePrivateFile } = await import('../private-file.ts');
+  try {
+    writePrivateFile(path, `${text}\n`);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : 'unknown reason';
+    throw new CommandFailure(`${path} cannot be written (${code})`, { cause: error });
+  }
+  terminal.complain(`wrote ${path}`);
+}

@@ -1,0 +1,34 @@
+// The snippet of clients that are configured by a file: the section of the file with one entry, in the file's own language.
+
+import { stringify as yaml } from 'yaml';
+import type { ConfigFile, Connection } from './kind.ts';
+
+/** The whole file as it would be with this one server. Without a line end. */
+export function configText({ format, section, entry }: ConfigFile, connection: Connection): string {
+  const { template } = connection;
+  if (format === 'toml') return tomlTable([...section, template], entry(connection));
+  const document = section.reduceRight<unknown>((inner, name) => ({ [name]: inner }), {
+    [template]: entry(connection),
+  });
+  return format === 'yaml' ? yaml(document, { lineWidth: 0 }).trimEnd() : JSON.stringify(document, null, 2);
+}
+
+/** A table of TOML: strings, numbers, booleans, lists of strings, and tables of strings, which are written inline. */
+export function tomlTable(path: readonly string[], entry: Readonly<Record<string, unknown>>): string {
+  const lines = Object.entries(entry).map(([name, value]) => `${tomlKey(name)} = ${tomlValue(value)}`);
+  return [`[${path.map(tomlKey).join('.')}]`, ...lines].join('\n');
+}
+
+function tomlValue(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(tomlValue).join(', ')}]`;
+  if (typeof value === 'object' && value !== null) {
+    return `{ ${Object.entries(value)
+      .map(([name, each]) => `${tomlKey(name)} = ${tomlValue(each)}`)
+      .join(', ')} }`;
+  }
+  return JSON.stringify(value); // the escapes of JSON are among those of TOML
+}
+
+function tomlKey(name: string): string {
+  return /^[A-Za-z0-9_-]+$/.test(name) ? name : JSON.stringify(name);
+}

@@ -1,0 +1,168 @@
+// Finds out how clients reach a template: which instances there are, whether the gateway asks for a key, and what a client
+// may start itself. Nothing is registered or changed.
+
+import { realpathSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { isLoopback } from '../../config/listeners.ts';
+import { nearest } from '../../config/nearest.ts';
+import { ownCommand } from '../../domain/own-command.ts';
+import { type Fields, fields } from '../answers.ts';
+import { CommandFailure, Refused } from '../failures.ts';
+import type { Remote } from '../remote.ts';
+import type { HttpConnection, Key, StdioConnection } from './kind.ts';
+
+/** How clients reach one template, by either transport. */
+export interface Connections {
+  readonly stdio: StdioConnection;
+  readonly http: HttpConnection;
+  /** Why the client is not given the registered command, to be shown; undefined when it is. */
+  readonly whyBridge?: string;
+}
+
+/** What the person chose. */
+export interface ConnectionChoice {
+  readonly template: string;
+  readonly key: Key;
+  /** Variables for the program. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Name of the environment that `bridge` is to read URL and key from. */
+  readonly environment?: string;
+}
+
+/** Throws CommandFailure when the gateway does not know the template. */
+export async function findConnections(gateway: Remote, choice: ConnectionChoice): Promise<Connections> {
+  const { template, env, environment } = choice;
+  const [instances, asksForKey] = await Promise.all([instancesOf(gateway, template), isGuarded(gateway.url)]);
+  const key = asksForKey ? choice.key : undefined;
+  const { url } = gateway;
+  const http: HttpConnection = { transport: 'http', template, url, key, endpoint: `${url}/mcp/${template}` };
+  const base = { transport: 'stdio', template, url, env } as const;
+  const inContainer = instances.map(containerCommand).find((each) => each !== undefined);
+  if (inContainer !== undefined) {
+    return { http, stdio: { ...base, ...inContainer, key: undefined, program: 'container' } };
+  }
+  const own = ownProgram(instances, url);
+  if (typeof own !== 'string')
+    return { http, stdio: { ...base, ...own, key: undefined, program: 'command' } };
+  const bridge: StdioConnection = {
+    ...base,
+    program: 'bridge',
+    key: environment === undefined ? key : undefined,
+    ...bridgeCommand(template, environment === undefined ? ['--url', url] : ['--env', environment]),
+  };
+  return { http, stdio: bridge, whyBridge: own };
+}
+
+/** The program that runs this, by absolute paths: what starts it is often not on the search path of a desktop program. */
+export function bridgeCommand(
+  template: string,
+  words: readonly string[],
+): Pick<StdioConnection, 'command' | 'args'> {
+  const program = realpathSync(fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.url)));
+  return { command: process.execPath, args: [program, 'bridge', template, ...words] };
+}
+
+/** Empty for a template without instances, and where the caller may not see them. */
+async function instancesOf(gateway: Remote, template: string): Promise<readonly Fields[]> {
+  let registry: Fields;
+  try {
+    registry = fields(fields(await gateway.request('/gateway/registry')).templates);
+  } catch (error) {
+    if (!(error instanceof Refused && error.code === 'INSUFFICIENT_PERMISSIONS')) throw error;
+    // A key for calls alone cannot see the registry. Whether the template is there, it can.
+    await knowsTemplate(gateway, template);
+    return [];
+  }
+  if (!Object.hasOwn(registry, template)) throw noTemplate(template, Object.keys(registry));
+  const { instances } = fields(registry[template]);
+  return Array.isArray(instances) ? instances.map(fields) : [];
+}
+
+async function knowsTemplate(gateway: Remote, template: string): Promise<void> {
+  try {
+    await gateway.request(`/mcp/${encodeURIComponent(template)}/tools/list`);
+  } catch (error) {
+    if (error instanceof Refused && error.code === 'TEMPLATE_NOT_FOUND') throw noTemplate(template, []);
+    if (!(error instanceof Refused)) throw error; // without a healthy instance there is still a template
+  }
+}
+
+function noTemplate(template: string, known: readonly string[]): CommandFailure {
+  if (known.length === 0) {
+    return new CommandFailure(
+      `there is no template "${template}" here; "${ownCommand('gateway register --help')}" shows how to register one`,
+    );
+  }
+  const first = nearest(template, known);
+  const others = known.filter((name) => name !== first).slice(0, NAMED - 1);
+  const more = known.length > NAMED ? `, and ${known.length - NAMED} more` : '';
+  return new CommandFailure(
+    `there is no template "${template}"; nearest: ${[first, ...others].join(', ')}${more}`,
+  );
+}
+
+/** Templates that are named in a message. */
+const NAMED = 5;
+
+/** Whether the gateway wants credentials: it is asked without any. */
+async function isGuarded(url: string): Promise<boolean> {
+  try {
+    const { status, body } = await fetch(`${url}/gateway/stats`, {
+      redirect: 'error',
+      signal: AbortSignal.timeout(10_000),
+    });
+    await body?.cancel();
+    return status === 401;
+  } catch {
+    return true; // it has just answered: with a key the snippet works in either case
+  }
+}
+
+/** `docker exec -i` for an instance that was found in a container and whose command there is known. */
+function containerCommand({
+  metadata,
+  ...record
+}: Fields): Pick<StdioConnection, 'command' | 'args'> | undefined {
+  const { container, engine } = fields(metadata);
+  const words = wordsOf(record);
+  if (typeof container !== 'string' || words === undefined) return undefined;
+  const program = engine === 'podman' ? 'podman' : 'docker';
+  return { command: program, args: ['exec', '-i', container, ...words] };
+}
+
+/** The registered command, where a client on this machine can start it in the same way; else why not. */
+function ownProgram(
+  instances: readonly Fields[],
+  url: string,
+): Pick<StdioConnection, 'command' | 'args'> | string {
+  if (!isLoopback(new URL(url).hostname.replace(/^\[(.*)\]$/, '$1')))
+    return 'the gateway is on another machine';
+  const programs = instances.filter(({ transport }) => transport === 'stdio');
+  if (programs.length === 0) return 'the template has no instance that is a program';
+  const [words] = programs.map(wordsOf).filter((each) => each !== undefined);
+  if (words === undefined) return 'the registered command is shown only with gateway:write';
+  const plain = programs.find((record) => {
+    const { working_dir: folder, env_vars: variables } = record;
+    return (
+      typeof folder !== 'string' &&
+      Object.keys(fields(variables)).length === 0 &&
+      wordsOf(record)?.some(dependsOnFolder) === false
+    );
+  });
+  const [command, ...args] = (plain === undefined ? undefined : wordsOf(plain)) ?? [];
+  return command === undefined
+    ? 'the registered command depends on its folder or its variables'
+    : { command, args };
+}
+
+/** A path that means another file in another folder. */
+function dependsOnFolder(word: string): boolean {
+  const isPackage = word.startsWith('@') || /^https?:/.test(word);
+  const isAbsolute = /^(\/|[A-Za-z]:[\\/])/.test(word);
+  return !isPackage && !isAbsolute && (/[\\/]/.test(word) || /^\.|\.(m|c)?[jt]s$|\.py$/.test(word));
+}
+
+function wordsOf({ command, args }: Fields): readonly string[] | undefined {
+  if (typeof command !== 'string') return undefined;
+  return [command, ...(Array.isArray(args) ? args.map(String) : [])];
+}

@@ -1,0 +1,148 @@
+// What an integration of `stagedoor connect` is: how one kind of MCP client is told of a template. Each has a file in this
+// folder and a line in its index.ts; the command, docs/guides/clients.md and the specs are made from the table.
+
+/** How a client reaches a template. */
+export type Connection = StdioConnection | HttpConnection;
+
+interface AnyConnection {
+  readonly template: string;
+  /** The gateway. */
+  readonly url: string;
+  /** What the client needs to be let in; undefined when the gateway, or the program, asks for nothing. */
+  readonly key: Key | undefined;
+}
+
+/** The client starts a program and speaks to it over its standard input and output. */
+export interface StdioConnection extends AnyConnection {
+  readonly transport: 'stdio';
+  /** What the program is: our own bridge to the gateway, the registered command, or a command in a container. */
+  readonly program: 'bridge' | 'command' | 'container';
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Variables of the program besides the key. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** The client sends requests to the MCP endpoint of the gateway. */
+export interface HttpConnection extends AnyConnection {
+  readonly transport: 'http';
+  /** The MCP endpoint of the template. */
+  readonly endpoint: string;
+}
+
+/** The API key. It is sent as X-API-Key, or handed to the bridge as STAGEDOOR_API_KEY. */
+export interface Key {
+  /** The variable of the person's environment that holds it. */
+  readonly variable: string;
+  /** The key itself; only when it is to be written into the snippet. */
+  readonly value?: string;
+}
+
+export type Transport = Connection['transport'];
+
+/** Where the configuration of a client is. `~` is the home folder, `%NAME%` a variable of Windows. */
+export interface FileLocations {
+  readonly macos: string;
+  readonly windows: string;
+  readonly linux: string;
+}
+
+/** A file of the client that holds a map from the names of servers to what is said of each. */
+export interface ConfigFile {
+  readonly format: 'json' | 'yaml' | 'toml';
+  readonly locations: FileLocations;
+  /** The keys that lead to the map of servers: `['mcpServers']`. */
+  readonly section: readonly string[];
+  /** What is said of one server. */
+  readonly entry: (connection: Connection) => Readonly<Record<string, unknown>>;
+}
+
+/** One row of the table. */
+export interface ConnectKind {
+  /** The value of `--llm`. */
+  readonly name: string;
+  readonly title: string;
+  /** The transports that it can do; the first is used unless one is asked for. */
+  readonly transports: readonly [Transport, ...Transport[]];
+  /** What the snippet is written in. */
+  readonly language: 'json' | 'yaml' | 'toml' | 'sh' | 'js' | 'python';
+  /** The file that is written by `--write`, and whose section the snippet is. */
+  readonly file?: ConfigFile;
+  readonly snippet: (connection: Connection) => string;
+  /** What to do, in order. */
+  readonly steps: (connection: Connection) => readonly string[];
+  /** What goes wrong most often, and what helps. */
+  readonly troubleshooting: readonly string[];
+  /** The client's own documentation of this. */
+  readonly documentation: readonly string[];
+  /** The client reads no variables in its configuration: without `--key` the snippet has a placeholder for the key. */
+  readonly needsKeyInFile?: boolean;
+}
+
+/** Stands for the key where a client can read no variable. */
+export const KEY_PLACEHOLDER = 'YOUR_API_KEY';
+
+/** The key as it is written for a client. `reference` names a variable as the client does; without it: the placeholder. */
+export function keyText({ variable, value }: Key, reference?: (variable: string) => string): string {
+  return value ?? (reference === undefined ? KEY_PLACEHOLDER : reference(variable));
+}
+
+/** The variables of the program, with the key among them. */
+export function environmentOf(
+  { env, key }: StdioConnection,
+  reference?: (variable: string) => string,
+): Readonly<Record<string, string>> {
+  return key === undefined ? env : { ...env, STAGEDOOR_API_KEY: keyText(key, reference) };
+}
+
+/** The headers of each request. */
+export function headersOf(
+  { key }: HttpConnection,
+  reference?: (variable: string) => string,
+): Readonly<Record<string, string>> {
+  return key === undefined ? {} : { 'X-API-Key': keyText(key, reference) };
+}
+
+/** The member, unless it is empty: for entries that leave out what says nothing. */
+export function unlessEmpty<Name extends string>(
+  name: Name,
+  value: Readonly<Record<string, unknown>>,
+): Partial<Record<Name, unknown>> {
+  return Object.keys(value).length === 0 ? {} : ({ [name]: value } as Record<Name, unknown>);
+}
+
+/** The sentence that every list of steps needs where the key is in a variable. */
+export function setVariable({ key }: Connection): readonly string[] {
+  if (key === undefined || key.value !== undefined) return [];
+  return [`Set ${key.variable} to an API key in the environment from which it is started.`];
+}
+
+/** The sentence for clients that read no variables. */
+export function replacePlaceholder({ key }: Connection): readonly string[] {
+  if (key === undefined || key.value !== undefined) return [];
+  return [`Replace ${KEY_PLACEHOLDER} by an API key, or run connect again with --key.`];
+}
+
+/** What makes the entry of one client differ from that of others. */
+export interface EntryForm {
+  /** How a variable is named; without it the key is a placeholder. */
+  readonly reference?: (variable: string) => string;
+  /** Members that say which transport it is, and others that are always there. */
+  readonly stdio?: Readonly<Record<string, unknown>>;
+  readonly http?: Readonly<Record<string, unknown>>;
+  /** The name of the member with the URL. Default `url`. */
+  readonly urlName?: string;
+}
+
+/** The entry that most clients have: command, args, env; or url, headers. */
+export function serverEntry(
+  connection: Connection,
+  { reference, stdio, http, urlName = 'url' }: EntryForm,
+): Readonly<Record<string, unknown>> {
+  if (connection.transport === 'http') {
+    const headers = headersOf(connection, reference);
+    return { ...http, [urlName]: connection.endpoint, ...unlessEmpty('headers', headers) };
+  }
+  const { command, args } = connection;
+  return { ...stdio, command, args, ...unlessEmpty('env', environmentOf(connection, reference)) };
+}
