@@ -4,6 +4,7 @@ import type { CommandDefinition, OptionDefinition } from '../command.ts';
 import { apiKeys } from './api-keys.ts';
 import { call } from './call.ts';
 import { completion } from './completion.ts';
+import { bridge } from './bridge.ts';
 import { config } from './config.ts';
 import { connect } from './connect.ts';
 import { createApiKey } from './create-api-key.ts';
@@ -70,6 +71,7 @@ const commands: readonly CommandDefinition[] = [
   apiKeys,
   revoke,
   connect,
+  bridge,
   dbStatus,
   dbMigrate,
   dbExport,

@@ -1,0 +1,407 @@
+// Speaks for one client over standard input and output to the MCP endpoint of a gateway. Messages pass as they are, in both
+// directions and both eras; what the bridge adds is what HTTP wants besides: headers, the session, and the way back to
+// both when the gateway was restarted. It decides nothing that the protocol leaves to client or server.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { idValue, type JsonRpcId, RPC, readMessage } from '../../domain/jsonrpc.ts';
+import { METHODS } from '../../domain/mcp.ts';
+import { eraHeaders } from '../../transports/era.ts';
+import { fields } from '../answers.ts';
+import { type ClientMessage, idKey, readClientMessage } from './client-message.ts';
+import { type GatewayLink, type LinkRequest, LostRequest, readMessages } from './gateway-link.ts';
+
+/** The world around a bridge. */
+export interface BridgeOptions {
+  readonly link: GatewayLink;
+  /** Writes one line to the client; resolves when the next may come. */
+  readonly write: (line: string) => Promise<void>;
+  /** A line for people. */
+  readonly log: (text: string) => void;
+}
+
+/** Longest wait at the end for answers that are under way, and for the farewell, in ms. */
+const [ANSWERS_MS, FAREWELL_MS] = [5_000, 2_000];
+/** A request is known to the gateway by then: its answer has begun. A cancellation waits so long for it. In ms. */
+const KNOWN_MS = 1_500;
+/** Wait before a stream is asked for again, unless the gateway says how long, in ms. */
+const RETRY_MS = 500;
+
+/** A legacy session. */
+interface Session {
+  readonly id: string | undefined;
+  readonly version: string;
+}
+
+/** A request whose answer is awaited. */
+interface Pending {
+  readonly message: ClientMessage;
+  readonly abort: AbortController;
+  /** Resolves when the answer has begun. */
+  readonly known: PromiseWithResolvers<void>;
+}
+
+/** One client's bridge. */
+export class Bridge {
+  readonly #options: BridgeOptions;
+  readonly #ended = new AbortController();
+  readonly #pending = new Map<string, Pending>();
+  readonly #work = new Set<Promise<void>>();
+  #session: Session | undefined;
+  #greeting: ClientMessage | undefined;
+  #initialized: ClientMessage | undefined;
+  #capabilities: Readonly<Record<string, unknown>> = {};
+  /** Messages of the era with sessions wait for it: the session is being opened. */
+  #opening: Promise<unknown> = Promise.resolve();
+  #reopening: Promise<void> | undefined;
+  #listening = new AbortController();
+  /** What the client told its server to remember, as it said it: log level and subscriptions. */
+  readonly #remembered = new Map<string, ClientMessage>();
+
+  constructor(options: BridgeOptions) {
+    this.#options = options;
+  }
+
+  /** Takes a line of the client. */
+  receive(line: string): void {
+    if (line.trim() === '' || this.#ended.signal.aborted) return;
+    const message = readClientMessage(line);
+    const work =
+      message === undefined ? this.#refuse(null, RPC.parseError, 'not JSON-RPC') : this.#pass(message);
+    const counted = work
+      .catch((error: unknown) => this.#report(error))
+      .finally(() => this.#work.delete(counted));
+    this.#work.add(counted);
+  }
+
+  /** Ends the session and everything that is open. `isHasty`: without waiting for answers that are under way. */
+  async close({ isHasty = false } = {}): Promise<void> {
+    if (!isHasty) await Promise.race([this.#answered(), delay(ANSWERS_MS, undefined, { ref: false })]);
+    const session = this.#session;
+    this.#ended.abort();
+    this.#listening.abort();
+    for (const { abort } of this.#pending.values()) abort.abort();
+    if (session?.id === undefined) return;
+    const signal = AbortSignal.timeout(FAREWELL_MS);
+    const headers = this.#sessionHeaders(session);
+    try {
+      const response = await this.#options.link.send({
+        method: 'DELETE',
+        headers,
+        signal,
+        isRepeatable: false,
+      });
+      await response.arrayBuffer();
+    } catch {
+      // The gateway ends the session by itself when it is idle.
+    }
+  }
+
+  /** What was received before the end of the input is answered; streams that are meant to stay open are not waited for. */
+  async #answered(): Promise<void> {
+    while (this.#work.size > 0) {
+      const left = [...this.#pending.values()];
+      if (left.length > 0 && left.every(({ message }) => message.method === LISTEN)) return;
+      await Promise.race(this.#work);
+    }
+  }
+
+  async #pass(message: ClientMessage): Promise<void> {
+    if (message.method === 'initialize') {
+      this.#greeting = message;
+      this.#session = undefined;
+      this.#remembered.clear();
+      this.#opening = this.#request(message);
+      await this.#opening;
+    } else if (message.modernVersion !== undefined || this.#cancelsModern(message)) {
+      if (message.method !== CANCELLED) await this.#request(message);
+      else this.#cancel(message);
+    } else {
+      const before = this.#opening;
+      const passed = before.then(() =>
+        message.ids.length > 0 ? this.#request(message) : this.#tell(message),
+      );
+      if (message.method === INITIALIZED) this.#opening = settled(passed);
+      await passed;
+    }
+  }
+
+  // --- requests ---------------------------------------------------------------------------------------------------
+
+  async #request(message: ClientMessage): Promise<void> {
+    const abort = new AbortController();
+    const pending: Pending = { message, abort, known: Promise.withResolvers() };
+    for (const id of message.ids) this.#pending.set(idKey(id), pending);
+    try {
+      await this.#converse(pending);
+    } catch (error) {
+      if (!abort.signal.aborted) await this.#fail(message, error);
+    } finally {
+      pending.known.resolve();
+      for (const id of message.ids) this.#pending.delete(idKey(id));
+    }
+  }
+
+  /** Until it is answered: the request, its stream, and the rest of a stream that broke off. */
+  async #converse(pending: Pending): Promise<void> {
+    const { message, abort } = pending;
+    const { signal } = abort;
+    let lastEventId = '';
+    for (let isFirst = true; !signal.aborted; isFirst = false) {
+      const session = message.modernVersion === undefined ? this.#session : undefined;
+      const response = await this.#options.link.send(
+        lastEventId === ''
+          ? this.#post(message, session, signal)
+          : {
+              method: 'GET',
+              headers: { ...this.#sessionHeaders(session), ...STREAM, 'last-event-id': lastEventId },
+              signal,
+              isRepeatable: true,
+            },
+      );
+      if (response.status === 404 && session?.id !== undefined) {
+        await response.arrayBuffer();
+        if (lastEventId !== '' && !isRepeatable(message)) throw new LostRequest('the gateway was restarted');
+        lastEventId = '';
+        await this.#reopen(session);
+        continue;
+      }
+      if (!response.ok) return this.#refuseAs(message, response);
+      pending.known.resolve();
+      if (message.method === 'initialize') this.#keep(response);
+      const end = await readMessages(response, (data) => this.#answer(pending, data));
+      if (this.#isAnswered(message) || signal.aborted) return;
+      if (end.lastEventId !== '' && message.modernVersion === undefined) lastEventId = end.lastEventId;
+      else if (isRepeatable(message) && (isFirst || message.method === LISTEN)) lastEventId = '';
+      else throw new LostRequest('the gateway ended the answer before it was complete');
+      await delay(end.retryMs ?? RETRY_MS, undefined, { signal });
+    }
+  }
+
+  #post(message: ClientMessage, session: Session | undefined, signal: AbortSignal): LinkRequest {
+    return {
+      method: 'POST',
+      headers: { ...BOTH, ...this.#headersFor(message, session) },
+      body: message.line,
+      signal,
+      isRepeatable: isRepeatable(message),
+    };
+  }
+
+  #headersFor({ method, params, modernVersion }: ClientMessage, session: Session | undefined) {
+    if (modernVersion === undefined) return method === 'initialize' ? {} : this.#sessionHeaders(session);
+    return eraHeaders({ method, params }, { era: 'modern', protocolVersion: modernVersion });
+  }
+
+  #sessionHeaders(session: Session | undefined): Record<string, string> {
+    if (session === undefined) return {};
+    return {
+      'mcp-protocol-version': session.version,
+      ...(session.id === undefined ? {} : { 'mcp-session-id': session.id }),
+    };
+  }
+
+  /** Passes a message of the gateway on, and notes which request it answers. */
+  async #answer({ message }: Pending, data: Buffer): Promise<void> {
+    const read = readMessage(data);
+    if (read !== undefined && (read.kind === 'result' || read.kind === 'error') && read.id !== null) {
+      this.#pending.delete(idKey(read.id));
+      if (message.method === 'initialize') this.#greeted(data);
+      else if (read.kind === 'result') this.#remember(message);
+    } else if (Array.isArray(parsed(data))) for (const id of message.ids) this.#pending.delete(idKey(id));
+    await this.#options.write(oneLine(data));
+  }
+
+  #isAnswered({ ids }: ClientMessage): boolean {
+    return !ids.some((id) => this.#pending.has(idKey(id)));
+  }
+
+  #remember(message: ClientMessage): void {
+    const { method, params } = message;
+    if (method === 'logging/setLevel') this.#remembered.set(method, message);
+    if (method === 'resources/subscribe') this.#remembered.set(`uri ${params.uri}`, message);
+    if (method === 'resources/unsubscribe') this.#remembered.delete(`uri ${params.uri}`);
+  }
+
+  // --- notifications and answers of the client ----------------------------------------------------------------------
+
+  async #tell(message: ClientMessage): Promise<void> {
+    const { method, params } = message;
+    if (method === INITIALIZED) this.#initialized = message;
+    const cancelled = method === CANCELLED ? this.#pendingOf(params.requestId) : undefined;
+    if (cancelled !== undefined) {
+      await Promise.race([cancelled.known.promise, delay(KNOWN_MS, undefined, { ref: false })]);
+    }
+    const { signal } = this.#ended;
+    const response = await this.#options.link.send(this.#post(message, this.#session, signal));
+    await response.arrayBuffer();
+    if (!response.ok)
+      this.#options.log(`the gateway refused ${method || 'an answer'} (status ${response.status})`);
+    if (method === INITIALIZED && response.ok) this.#listen();
+  }
+
+  #pendingOf(id: unknown): Pending | undefined {
+    return typeof id === 'string' || typeof id === 'number' ? this.#pending.get(idKey(id)) : undefined;
+  }
+
+  /** Without sessions the end of the connection is what cancels. */
+  #cancelsModern({ method, params }: ClientMessage): boolean {
+    return method === CANCELLED && this.#pendingOf(params.requestId)?.message.modernVersion !== undefined;
+  }
+
+  #cancel({ params }: ClientMessage): void {
+    this.#pendingOf(params.requestId)?.abort.abort();
+  }
+
+  // --- the session ------------------------------------------------------------------------------------------------
+
+  #keep(response: Response): void {
+    this.#session = { id: response.headers.get('mcp-session-id') ?? undefined, version: '2025-03-26' };
+  }
+
+  #greeted(data: Buffer): void {
+    const { protocolVersion, capabilities } = fields(fields(parsed(data)).result);
+    if (typeof protocolVersion === 'string') {
+      this.#session = { id: this.#session?.id, version: protocolVersion };
+    }
+    this.#capabilities = fields(capabilities);
+  }
+
+  /** Opens a session like the one that is lost; once, whoever asks. */
+  #reopen(lost: Session): Promise<void> {
+    if (this.#reopening !== undefined) return this.#reopening;
+    if (this.#session?.id !== lost.id) return Promise.resolve(); // it was opened again meanwhile
+    this.#reopening = this.#openAgain().finally(() => {
+      this.#reopening = undefined;
+    });
+    this.#opening = settled(this.#reopening);
+    return this.#reopening;
+  }
+
+  async #openAgain(): Promise<void> {
+    if (this.#greeting === undefined) throw new Error('the session is lost');
+    const { signal } = this.#ended;
+    const response = await this.#options.link.send(this.#post(this.#greeting, undefined, signal));
+    if (!response.ok) throw new Error(await reasonOf(response));
+    this.#keep(response);
+    await readMessages(response, async (data) => this.#greeted(data));
+    for (const message of [this.#initialized, ...this.#remembered.values()]) {
+      if (message === undefined) continue;
+      const told = await this.#options.link.send(this.#post(message, this.#session, signal));
+      await readMessages(told, async () => {}); // the client has had its answer
+    }
+    this.#options.log('the session was lost and is open again');
+    this.#listen();
+    // What the server offers may be something else by now.
+    for (const list of ['tools', 'resources', 'prompts']) {
+      if (fields(this.#capabilities[list]).listChanged !== true) continue;
+      await this.#options.write(`{"jsonrpc":"2.0","method":"notifications/${list}/list_changed"}`);
+    }
+  }
+
+  /** Passes on what the server says by itself, for as long as the session is there. */
+  #listen(): void {
+    this.#listening.abort();
+    this.#listening = new AbortController();
+    void this.#hear(this.#listening.signal).catch((error: unknown) => this.#report(error));
+  }
+
+  async #hear(signal: AbortSignal): Promise<void> {
+    let lastEventId = '';
+    while (!signal.aborted) {
+      const session = this.#session;
+      const response = await this.#options.link.send({
+        method: 'GET',
+        headers: {
+          ...this.#sessionHeaders(session),
+          ...STREAM,
+          ...(lastEventId === '' ? {} : { 'last-event-id': lastEventId }),
+        },
+        signal,
+        isRepeatable: true,
+      });
+      if (response.status === 404 && session?.id !== undefined) {
+        await response.arrayBuffer();
+        return this.#reopen(session); // which listens again
+      }
+      if (!response.ok) return void (await response.arrayBuffer()); // such a server says nothing by itself
+      const end = await readMessages(response, (data) => this.#options.write(oneLine(data)));
+      lastEventId = end.lastEventId || lastEventId;
+      await delay(end.retryMs ?? RETRY_MS, undefined, { signal });
+    }
+  }
+
+  // --- what goes wrong ----------------------------------------------------------------------------------------------
+
+  /** The answer of the gateway that is no success, for each request that waits. */
+  async #refuseAs(message: ClientMessage, response: Response): Promise<void> {
+    const { status } = response;
+    const body = fields(parsed(Buffer.from(await response.arrayBuffer())));
+    const { error, detail, error_code: code } = body;
+    const { message: said, data, code: rpcCode } = fields(error);
+    const text = typeof said === 'string' ? said : typeof detail === 'string' ? detail : `status ${status}`;
+    if (status === 401 || status === 403) this.#options.log(`the gateway refuses the key: ${text}`);
+    const facts = data ?? { status, ...(typeof code === 'string' ? { error_code: code } : {}) };
+    const number = typeof rpcCode === 'number' ? rpcCode : RPC.badRequest;
+    for (const id of message.ids) await this.#refuse(id, number, text, facts);
+  }
+
+  async #fail(message: ClientMessage, error: unknown): Promise<void> {
+    const reason = error instanceof Error ? error.message : String(error);
+    const isUnknown = error instanceof LostRequest;
+    const text = isUnknown ? `${reason}; whether it took effect is unknown` : reason;
+    this.#options.log(`${message.method || 'a request'} failed: ${text}`);
+    for (const id of message.ids) {
+      if (!this.#pending.has(idKey(id))) continue;
+      await this.#refuse(id, RPC.badRequest, text, { delivered: isUnknown ? 'unknown' : 'no' });
+    }
+  }
+
+  async #refuse(id: JsonRpcId | null, code: number, message: string, data?: unknown): Promise<void> {
+    const error = { code, message, ...(data === undefined ? {} : { data }) };
+    await this.#options.write(
+      JSON.stringify({ jsonrpc: '2.0', id: id === null ? null : idValue(id), error }),
+    );
+  }
+
+  #report(error: unknown): void {
+    if (this.#ended.signal.aborted || (error instanceof Error && error.name === 'AbortError')) return;
+    this.#options.log(error instanceof Error ? error.message : String(error));
+  }
+}
+
+const [CANCELLED, INITIALIZED, LISTEN] = [
+  'notifications/cancelled',
+  'notifications/initialized',
+  'subscriptions/listen',
+];
+const STREAM = { accept: 'text/event-stream' };
+const BOTH = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
+
+/** Resolves when it has ended in either way. */
+async function settled(work: Promise<unknown>): Promise<void> {
+  await Promise.allSettled([work]);
+}
+
+function isRepeatable({ method, ids }: ClientMessage): boolean {
+  if (method === LISTEN) return true;
+  return ids.length === 0 ? method.startsWith('notifications/') : METHODS[method]?.repeatable === true;
+}
+
+/** Line breaks between the tokens of a message are white space; within strings there are none. */
+function oneLine(data: Buffer): string {
+  return data.toString('utf8').replace(/[\r\n]+/g, ' ');
+}
+
+function parsed(data: Buffer): unknown {
+  try {
+    return JSON.parse(data.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+async function reasonOf(response: Response): Promise<string> {
+  const { error, detail } = fields(parsed(Buffer.from(await response.arrayBuffer())));
+  const { message } = fields(error);
+  return String(message ?? detail ?? `status ${response.status}`);
+}

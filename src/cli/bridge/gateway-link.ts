@@ -1,0 +1,130 @@
+// One HTTP request to the MCP endpoint, made again while the gateway is away and the request certainly was not delivered.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { LIMITS } from '../../domain/limits.ts';
+import { SseReader } from '../../transports/http/sse-reader.ts';
+
+/** Longest wait for a gateway that is away, and for one that answers 503 and has done nothing, in ms. */
+const [AWAY_MS, BUSY_MS] = [60_000, 10_000];
+/** Waits between two tries, in ms: the first, and the longest. */
+const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [100, 2_000];
+
+/** The request may have reached the gateway: whether it took effect is unknown. */
+export class LostRequest extends Error {}
+/** The gateway could not be reached for AWAY_MS. */
+export class GatewayAway extends Error {}
+
+/** What is sent. */
+export interface LinkRequest {
+  readonly method: 'POST' | 'GET' | 'DELETE';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly signal: AbortSignal;
+  /** It may be sent again when nobody knows whether it arrived. */
+  readonly isRepeatable: boolean;
+}
+
+/** The endpoint of one template, with the credentials for it. */
+export class GatewayLink {
+  readonly #endpoint: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #log: (text: string) => void;
+  readonly #awayMs: number;
+  #isAway = false;
+
+  constructor(
+    endpoint: string,
+    headers: Readonly<Record<string, string>>,
+    log: (text: string) => void,
+    awayMs = AWAY_MS,
+  ) {
+    this.#endpoint = endpoint;
+    this.#headers = headers;
+    this.#log = log;
+    this.#awayMs = awayMs;
+  }
+
+  /** The answer, whatever its status. Rejects with LostRequest, GatewayAway, or what the signal says. */
+  async send(request: LinkRequest): Promise<Response> {
+    const beganAtMs = performance.now();
+    for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+      const reason = await this.#try(request);
+      const pastMs = performance.now() + waitMs - beganAtMs;
+      if (reason instanceof Response) {
+        // With Retry-After nothing was done. A gateway that has just started has no healthy instances yet.
+        const mayRetry = reason.status === 503 && reason.headers.has('retry-after') && pastMs < BUSY_MS;
+        if (!mayRetry) return reason;
+        await reason.body?.cancel();
+        await delay(waitMs, undefined, { signal: request.signal });
+        continue;
+      }
+      if (pastMs > this.#awayMs) {
+        throw new GatewayAway(`the gateway at ${this.#endpoint} cannot be reached: ${reason}`);
+      }
+      if (!this.#isAway) this.#log(`the gateway is away (${reason}); waiting for it`);
+      this.#isAway = true;
+      await delay(waitMs, undefined, { signal: request.signal });
+    }
+  }
+
+  /** The response, or why it was certainly not delivered. */
+  async #try({ method, headers, body, signal, isRepeatable }: LinkRequest): Promise<Response | string> {
+    try {
+      const response = await fetch(this.#endpoint, {
+        method,
+        signal,
+        redirect: 'error',
+        headers: { ...this.#headers, ...headers },
+        ...(body === undefined ? {} : { body }),
+      });
+      if (this.#isAway) this.#log('the gateway is back');
+      this.#isAway = false;
+      return response;
+    } catch (error) {
+      signal.throwIfAborted();
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+      const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown reason';
+      if (isRepeatable || NOT_DELIVERED.includes(code)) return code;
+      throw new LostRequest(`the connection to the gateway broke (${code})`, { cause: error });
+    }
+  }
+}
+
+const NOT_DELIVERED: readonly string[] = [
+  ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN'],
+  'UND_ERR_CONNECT_TIMEOUT',
+];
+
+/** How an event stream ended. */
+export interface StreamEnd {
+  /** Id of the last event; empty when there is nothing to come back with. */
+  readonly lastEventId: string;
+  /** Wait before the next request that the gateway asked for, in ms. */
+  readonly retryMs: number | undefined;
+}
+
+/** Hands over the messages of an answer as they come, and waits until each is taken. A stream that breaks just ends. */
+export async function readMessages(
+  response: Response,
+  take: (data: Buffer) => Promise<void>,
+): Promise<StreamEnd> {
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
+  if (!isStream) {
+    const body = Buffer.from(await response.arrayBuffer());
+    if (body.length > 0) await take(body);
+    return { lastEventId: '', retryMs: undefined };
+  }
+  const events: Buffer[] = [];
+  const reader = new SseReader(LIMITS.backendMessageBytes, (data, type) => {
+    if (type === 'message' && data.length > 0) events.push(data);
+  });
+  try {
+    for await (const chunk of response.body ?? []) {
+      if (!reader.push(Buffer.from(chunk))) break;
+      for (const event of events.splice(0)) await take(event);
+    }
+  } catch {
+    // It broke off, or was aborted: what is missing is asked for again by the caller.
+  }
+  return { lastEventId: reader.lastEventId, retryMs: reader.retryMs };
+}
