@@ -7,6 +7,7 @@ import type { CommandDefinition } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Connections } from '../connect/find-connection.ts';
 import type { Connection, ConnectKind, Transport } from '../connect/kind.ts';
+import type { Verified } from '../connect/verify.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -37,24 +38,31 @@ export const connect: CommandDefinition = {
       description:
         'Write this API key into the snippet, in place of STAGEDOOR_API_KEY; - reads standard input',
     },
+    {
+      flags: '--verify',
+      description:
+        'Start what the snippet starts, list the tools, and say what was seen; exit code 1 when it does not work',
+    },
     { flags: '--output <file>', description: 'Write the snippet to a file that only its owner can read' },
     ...CLIENT_OPTIONS,
   ],
   examples: [
     'connect everything',
     'connect everything --llm claude-code --http',
+    'connect everything --llm vscode --verify',
     'connect everything --llm nodejs --output client.mjs',
   ],
   run: async (input, terminal) => {
     const { CONNECT_KINDS } = await import('../connect/index.ts');
     const kinds = kindsOf(input, CONNECT_KINDS);
-    const { connections, asked } = await reach(input, terminal);
+    const { connections, asked, env } = await reach(input, terminal);
     const shown = choose(kinds, connections, asked);
     const path = targetOf(input, terminal);
-    const text = await textOf(shown, connections, input, terminal, path !== undefined);
+    const outcomes = input.switch('verify') === true ? await verified(shown, env) : undefined;
+    const text = await textOf(shown, connections, outcomes, input, terminal, path !== undefined);
     if (path === undefined) terminal.print(text);
     else await save(path, text, terminal);
-    return 0;
+    return outcomes === undefined ? 0 : report(shown, outcomes, input, terminal);
   },
 };
 
@@ -74,7 +82,7 @@ function kindsOf(input: CommandInput, kinds: readonly ConnectKind[]): readonly C
 async function reach(
   input: CommandInput,
   terminal: Terminal,
-): Promise<{ connections: Connections; asked: Transport | undefined }> {
+): Promise<{ connections: Connections; asked: Transport | undefined; env: Terminal['env'] }> {
   const asked = transportOf(input);
   const words = input.texts('env');
   const variables = Object.fromEntries(words.filter((word) => word.includes('=')).map(assignment));
@@ -106,7 +114,7 @@ async function reach(
     env: variables,
     ...(name === undefined ? {} : { environment: name }),
   });
-  return { connections, asked };
+  return { connections, asked, env };
 }
 
 function transportOf(input: CommandInput): Transport | undefined {
@@ -151,6 +159,7 @@ function choose(
 async function textOf(
   shown: readonly Shown[],
   { whyBridge }: Connections,
+  outcomes: Outcomes | undefined,
   input: CommandInput,
   terminal: Terminal,
   isFile: boolean,
@@ -163,7 +172,10 @@ async function textOf(
   if (input.switch('json') === true) {
     return json({
       template: input.positional(0),
-      integrations: shown.map(({ kind, connection }) => kindRecord(kind, connection)),
+      integrations: shown.map(({ kind, connection }) => ({
+        ...kindRecord(kind, connection),
+        ...(outcomes === undefined ? {} : { verified: outcomeRecord(outcomes.get(connection)) }),
+      })),
     });
   }
   if (isFile && only !== undefined && second === undefined) return only.kind.snippet(only.connection);
@@ -175,6 +187,55 @@ async function textOf(
   }
   return shown.map(({ kind, connection }) => shownKind(kind, connection, terminal)).join('\n\n\n');
 }
+
+/** What was seen of each way, or why it does not work. */
+type Outcomes = ReadonlyMap<Connection, Verified | CommandFailure>;
+
+/** Each way is tried once, however many clients use it. */
+async function verified(shown: readonly Shown[], env: Terminal['env']): Promise<Outcomes> {
+  const { verify } = await import('../connect/verify.ts');
+  const outcomes = new Map<Connection, Verified | CommandFailure>();
+  for (const { connection } of shown) {
+    if (outcomes.has(connection)) continue;
+    const outcome = await verify(connection, env).catch((error: unknown) => {
+      if (error instanceof CommandFailure) return error;
+      throw error;
+    });
+    outcomes.set(connection, outcome);
+  }
+  return outcomes;
+}
+
+function outcomeRecord(outcome: Verified | CommandFailure | undefined): object {
+  return outcome instanceof CommandFailure
+    ? { works: false, reason: outcome.message }
+    : { works: true, ...outcome };
+}
+
+async function report(
+  shown: readonly Shown[],
+  outcomes: Outcomes,
+  input: CommandInput,
+  terminal: Terminal,
+): Promise<number> {
+  const { printable } = await import('../output.ts');
+  for (const { kind, connection } of shown) {
+    const outcome = outcomes.get(connection);
+    const what = `${kind.name} (${connection.transport})`;
+    if (outcome instanceof CommandFailure)
+      terminal.complain(`${what} does not work: ${printable(outcome.message)}`);
+    else if (outcome !== undefined && input.switch('json') !== true) {
+      const { server, protocolVersion, tools, ms } = outcome;
+      const names = tools.length > NAMED_TOOLS ? [...tools.slice(0, NAMED_TOOLS), '…'] : tools;
+      const list = tools.length === 0 ? 'no tools' : `${tools.length} tools (${names.join(', ')})`;
+      terminal.print(printable(`${what} works: ${server}, MCP ${protocolVersion}, ${list}, ${ms} ms`));
+    }
+  }
+  return [...outcomes.values()].some((outcome) => outcome instanceof CommandFailure) ? 1 : 0;
+}
+
+/** Tools that are named. */
+const NAMED_TOOLS = 8;
 
 /** Where the snippet goes, absolute; undefined for standard output. */
 function targetOf(input: CommandInput, { folder }: Terminal): string | undefined {

@@ -1,0 +1,207 @@
+// Proves that a snippet works: starts what it starts, or sends what it sends, as a client would, and lists the tools. Nothing
+// is called.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
+import { LineDecoder } from '../../transports/stdio/line-decoder.ts';
+import { requestCredentials } from '../accounts/request-credentials.ts';
+import { fields } from '../answers.ts';
+import { Bridge } from '../bridge/bridge.ts';
+import { GatewayLink } from '../bridge/gateway-link.ts';
+import { CommandFailure } from '../failures.ts';
+import { packageVersion } from '../package-version.ts';
+import type { Connection, HttpConnection, StdioConnection } from './kind.ts';
+
+/** What was seen. */
+export interface Verified {
+  readonly server: string;
+  readonly protocolVersion: string;
+  readonly tools: readonly string[];
+  /** From the start to the last page of tools. */
+  readonly ms: number;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Longest time for all of it, in ms: a program may have to be downloaded first. */
+const VERIFY_MS = 60_000;
+/** Longest wait for a program to end after its input has, in ms. */
+const END_MS = 3_000;
+
+/** Throws CommandFailure with the reason when it does not work. `env` has the key, or there is a login. */
+export async function verify(
+  connection: Connection,
+  env: Environment,
+  withinMs: number = VERIFY_MS,
+): Promise<Verified> {
+  const beganAtMs = performance.now();
+  const line = connection.transport === 'http' ? endpointLine(connection, env) : programLine(connection, env);
+  const conversation = new Conversation(line);
+  try {
+    const seen = await Promise.race([
+      conversation.lookAround(),
+      line.failed,
+      delay(withinMs, undefined, { ref: false }).then(() => {
+        throw new CommandFailure(`no answer within ${withinMs / 1000} s`);
+      }),
+    ]);
+    return { ...seen, ms: Math.round(performance.now() - beganAtMs) };
+  } finally {
+    await line.close();
+  }
+}
+
+/** Lines to a server and from it. */
+interface ServerLine {
+  /** Where the lines of the server go; set before anything is sent. */
+  hear: (line: string) => void;
+  send(line: string): void;
+  /** Rejects when the server is gone. */
+  readonly failed: Promise<never>;
+  close(): Promise<void>;
+}
+
+/** A client that looks and touches nothing. */
+class Conversation {
+  readonly #line: ServerLine;
+  readonly #waiting = new Map<number, PromiseWithResolvers<JsonObject>>();
+
+  constructor(line: ServerLine) {
+    this.#line = line;
+    line.hear = (text) => this.#hear(text);
+  }
+
+  async lookAround(): Promise<Omit<Verified, 'ms'>> {
+    const greeting = await this.#ask('initialize', {
+      protocolVersion: LEGACY_VERSIONS[0],
+      capabilities: {},
+      clientInfo: { name: 'stagedoor-connect', version: packageVersion() },
+    });
+    this.#send({ method: 'notifications/initialized' });
+    const { name = 'unnamed', version = '' } = fields(greeting.serverInfo);
+    const tools: string[] = [];
+    let cursor: unknown;
+    do {
+      const page = await this.#ask('tools/list', typeof cursor === 'string' ? { cursor } : {});
+      if (Array.isArray(page.tools)) tools.push(...page.tools.map((tool) => String(fields(tool).name)));
+      cursor = page.nextCursor;
+    } while (typeof cursor === 'string' && tools.length < MOST_TOOLS);
+    return {
+      server: `${name} ${version}`.trim(),
+      protocolVersion: String(greeting.protocolVersion),
+      tools,
+    };
+  }
+
+  #ask(method: string, params: unknown): Promise<JsonObject> {
+    const id = this.#waiting.size + 1;
+    const answer = Promise.withResolvers<JsonObject>();
+    this.#waiting.set(id, answer);
+    this.#send({ id, method, params });
+    return answer.promise;
+  }
+
+  #send(message: object): void {
+    this.#line.send(JSON.stringify({ jsonrpc: '2.0', ...message }));
+  }
+
+  #hear(text: string): void {
+    let message: unknown;
+    try {
+      message = JSON.parse(text);
+    } catch {
+      return; // some servers write other lines, too, and clients drop them
+    }
+    const { id, method, result, error } = fields(message);
+    if (typeof method === 'string') {
+      if (id === undefined) return;
+      const answer =
+        method === 'ping' ? { result: {} } : { error: { code: -32601, message: 'Method not found' } };
+      this.#send({ id, ...answer });
+      return;
+    }
+    const answer = typeof id === 'number' ? this.#waiting.get(id) : undefined;
+    if (isJsonObject(result)) answer?.resolve(result);
+    else answer?.reject(new CommandFailure(String(fields(error).message ?? 'an answer without a result')));
+  }
+}
+
+const MOST_TOOLS = 10_000;
+
+function endpointLine({ endpoint, url, key }: HttpConnection, env: Environment): ServerLine {
+  const value = key === undefined ? undefined : (key.value ?? env[key.variable]);
+  const headers = value
+    ? { 'X-API-Key': value }
+    : key === undefined
+      ? {}
+      : requestCredentials(url, env).headers;
+  const trouble: string[] = [];
+  const line: ServerLine = {
+    hear: () => {},
+    send: (text) => bridge.receive(text),
+    failed: new Promise(() => {}), // every failure is an answer
+    close: () => bridge.close({ isHasty: true }),
+  };
+  const log = (text: string) => void trouble.push(text);
+  const link = new GatewayLink(endpoint, headers, log, AWAY_MS);
+  const bridge = new Bridge({ link, write: async (text) => line.hear(text), log });
+  return line;
+}
+
+/** A gateway that is away is no reason to wait: it has just answered. */
+const AWAY_MS = 2_000;
+
+function programLine({ command, args, env, key }: StdioConnection, outer: Environment): ServerLine {
+  const value = key === undefined ? undefined : (key.value ?? outer[key.variable]);
+  const child = spawn(command, args, {
+    env: { ...outer, ...env, ...(value ? { STAGEDOOR_API_KEY: value, STAGEDOOR_TOKEN: '' } : {}) },
+    stdio: 'pipe',
+    windowsHide: true,
+  });
+  let said = '';
+  const line: ServerLine = {
+    hear: () => {},
+    send: (text) => void child.stdin.write(`${text}\n`),
+    failed: new Promise((_resolve, reject) => {
+      child.once('error', ({ message }) =>
+        reject(new CommandFailure(`${command} cannot be started: ${message}`)),
+      );
+      child.once('close', (code, signal) => {
+        const last = said.trim().split('\n').at(-1) ?? '';
+        const how = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`;
+        reject(new CommandFailure(`${command} ${how}${last && `; it wrote last: ${last}`}`));
+      });
+    }),
+    close: async () => {
+      const closed = once(child, 'close');
+      child.stdin.end();
+      const isGone = child.exitCode !== null || child.signalCode !== null || child.pid === undefined;
+      if (isGone) return void closed.catch(() => 'it could not be started');
+      if (await hasEnded(closed)) return;
+      child.kill('SIGTERM');
+      if (await hasEnded(closed)) return;
+      child.kill('SIGKILL');
+      await closed;
+    },
+  };
+  void Promise.allSettled([line.failed]); // it ends in the end
+  child.stdin.on('error', () => 'the end of the program says more');
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-LAST_WORDS);
+  });
+  const lines = new LineDecoder({
+    onLine: (bytes) => line.hear(bytes.toString('utf8')),
+    onOversize: () => {},
+  });
+  child.stdout.on('data', (chunk: Buffer) => lines.write(chunk));
+  return line;
+}
+
+const LAST_WORDS = 4_000;
+
+async function hasEnded(closed: Promise<unknown>): Promise<boolean> {
+  return Promise.race([closed.then(() => true), delay(END_MS, false, { ref: false })]);
+}
