@@ -80,6 +80,43 @@ for (const transport of ['--stdio', '--http']) {
   }
 }
 
+test('the requests of the Postman collection work in their order', async () => {
+  const collection: Collection = JSON.parse(await snippetOf('postman', '--key', key));
+  const variables = new Map(collection.variable.map((each) => [each.key, each.value]));
+  const filled = (text: string) =>
+    text.replace(/\{\{(\w+)\}\}/g, (_, name) => variables.get(name) ?? `no ${name}`);
+  const outcomes: [string, number, boolean][] = [];
+  for (const { name, request } of collection.item) {
+    const response = await fetch(filled(request.url), {
+      method: request.method,
+      headers: Object.fromEntries(request.header.map((each) => [each.key, filled(each.value)])),
+      ...(request.body === undefined ? {} : { body: request.body.raw.replace('NAME_OF_A_TOOL', TOOL) }),
+    });
+    const text = await response.text();
+    variables.set('sessionId', response.headers.get('mcp-session-id') ?? variables.get('sessionId') ?? '');
+    outcomes.push([name, response.status, text.includes(TOOL)]);
+  }
+  assert.equal(outcomes, [
+    ['List tools', 200, true],
+    ['Call a tool', 200, false],
+    ['MCP: initialize', 200, false],
+    ['MCP: list tools', 200, true],
+  ]);
+});
+
+interface Collection {
+  readonly variable: readonly { readonly key: string; readonly value: string }[];
+  readonly item: readonly {
+    readonly name: string;
+    readonly request: {
+      readonly method: string;
+      readonly url: string;
+      readonly header: readonly { readonly key: string; readonly value: string }[];
+      readonly body?: { readonly raw: string };
+    };
+  }[];
+}
+
 for (const [template, transport, program] of [
   ['far', '--stdio', 'bridge'],
   ['far', '--http', undefined],

@@ -153,7 +153,7 @@ test('reads gateway and variable of a named environment', async () => {
 });
 
 const mistakes: readonly (readonly [words: string[], code: number, message: RegExp])[] = [
-  [['weather', '--llm', 'emacs'], 2, /--llm must be one of claude-code, .*curl.*, not "emacs"/],
+  [['weather', '--llm', 'emacs'], 2, /--llm must be one of claude, claude-code, .*curl.*, not "emacs"/],
   [['wether'], 1, /there is no template "wether"; nearest: weather, /],
   [['weather', '--http', '--stdio'], 2, /contradict/],
   [['weather', '--llm', 'curl', '--stdio'], 2, /curl cannot use --stdio/],

@@ -1,13 +1,13 @@
 // Claude Code: the entry, and where it belongs.
 
 import { configText } from './config-text.ts';
-import { type ConfigFile, type ConnectKind, serverEntry, setVariable } from './kind.ts';
+import { type ConfigFile, type ConnectKind, everywhere, serverEntry, setVariable } from './kind.ts';
 
 const reference = (variable: string) => `\${${variable}}`;
 
 const file: ConfigFile = {
   format: 'json',
-  locations: { macos: '.mcp.json', windows: '.mcp.json', linux: '.mcp.json' },
+  locations: everywhere('.mcp.json'),
   section: ['mcpServers'],
   entry: (connection) =>
     serverEntry(connection, { reference, stdio: { type: 'stdio' }, http: { type: 'http' } }),

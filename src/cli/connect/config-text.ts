@@ -4,12 +4,15 @@ import { stringify as yaml } from 'yaml';
 import type { ConfigFile, Connection } from './kind.ts';
 
 /** The whole file as it would be with this one server. Without a line end. */
-export function configText({ format, section, entry }: ConfigFile, connection: Connection): string {
+export function configText(file: ConfigFile, connection: Connection): string {
+  const { format, section, entry, isList, preamble } = file;
   const { template } = connection;
   if (format === 'toml') return tomlTable([...section, template], entry(connection));
-  const document = section.reduceRight<unknown>((inner, name) => ({ [name]: inner }), {
-    [template]: entry(connection),
-  });
+  const servers = isList ? [entry(connection)] : { [template]: entry(connection) };
+  const document = {
+    ...preamble,
+    ...Object(section.reduceRight<unknown>((inner, name) => ({ [name]: inner }), servers)),
+  };
   return format === 'yaml' ? yaml(document, { lineWidth: 0 }).trimEnd() : JSON.stringify(document, null, 2);
 }
 

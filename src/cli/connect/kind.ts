@@ -40,11 +40,17 @@ export interface Key {
 
 export type Transport = Connection['transport'];
 
-/** Where the configuration of a client is. `~` is the home folder, `%NAME%` a variable of Windows. */
+/** Where the configuration of a client is. `~` is the home folder, `%NAME%` a variable of Windows; others are in the project. */
 export interface FileLocations {
   readonly macos: string;
   readonly windows: string;
   readonly linux: string;
+}
+
+/** The same place below the home folder, or in the project, on every system. */
+export function everywhere(path: string): FileLocations {
+  const windows = path.startsWith('~/') ? `%USERPROFILE%\\${path.slice(2).replaceAll('/', '\\')}` : path;
+  return { macos: path, windows, linux: path };
 }
 
 /** A file of the client that holds a map from the names of servers to what is said of each. */
@@ -53,6 +59,10 @@ export interface ConfigFile {
   readonly locations: FileLocations;
   /** The keys that lead to the map of servers: `['mcpServers']`. */
   readonly section: readonly string[];
+  /** The section is a list of entries that have a `name`, not a map. */
+  readonly isList?: boolean;
+  /** What a new file begins with. */
+  readonly preamble?: Readonly<Record<string, string>>;
   /** What is said of one server. */
   readonly entry: (connection: Connection) => Readonly<Record<string, unknown>>;
 }

@@ -1,40 +1,27 @@
 // The official SDK for JavaScript: a program that lists the tools.
 
 import { jsList, jsString } from './code-text.ts';
+import { jsEnvironment, jsKey } from './javascript-parts.ts';
 import { type Connection, type ConnectKind, setVariable } from './kind.ts';
-
-/** Members of an object for JavaScript, the key among them. */
-function members(env: Readonly<Record<string, string>>): string[] {
-  return Object.entries(env).map(([name, value]) => `${name}: ${jsString(value)}`);
-}
-
-function keyIn({ key }: Connection): string {
-  return key?.value === undefined ? `process.env.${key?.variable}` : jsString(key.value);
-}
 
 function transportOf(connection: Connection): { imports: string; made: string } {
   if (connection.transport === 'http') {
     const options =
       connection.key === undefined
         ? ''
-        : `, {\n  requestInit: { headers: { 'X-API-Key': ${keyIn(connection)} } },\n}`;
+        : `, {\n  requestInit: { headers: { 'X-API-Key': ${jsKey(connection)} } },\n}`;
     return {
       imports: `import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';`,
       made: `new StreamableHTTPClientTransport(new URL(${jsString(connection.endpoint)})${options})`,
     };
   }
-  const { command, args, env, key } = connection;
-  const variables = [
-    ...members(env),
-    ...(key === undefined ? [] : [`STAGEDOOR_API_KEY: ${keyIn(connection)}`]),
-  ];
-  const extra = variables.length === 0 ? '' : `\n  env: { ...process.env, ${variables.join(', ')} },`;
+  const { command, args } = connection;
   return {
     imports: [
       `import { Client } from '@modelcontextprotocol/client';`,
       `import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';`,
     ].join('\n'),
-    made: `new StdioClientTransport({\n  command: ${jsString(command)},\n  args: ${jsList(args)},${extra}\n})`,
+    made: `new StdioClientTransport({\n  command: ${jsString(command)},\n  args: ${jsList(args)},${jsEnvironment(connection)}\n})`,
   };
 }
 

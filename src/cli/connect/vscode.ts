@@ -1,13 +1,13 @@
 // Visual Studio Code: the entry, and where it belongs.
 
 import { configText } from './config-text.ts';
-import { type ConfigFile, type ConnectKind, serverEntry, setVariable } from './kind.ts';
+import { type ConfigFile, type ConnectKind, everywhere, serverEntry, setVariable } from './kind.ts';
 
 const reference = (variable: string) => `\${env:${variable}}`;
 
 const file: ConfigFile = {
   format: 'json',
-  locations: { macos: '.vscode/mcp.json', windows: '.vscode/mcp.json', linux: '.vscode/mcp.json' },
+  locations: everywhere('.vscode/mcp.json'),
   section: ['servers'],
   entry: (connection) =>
     serverEntry(connection, { reference, stdio: { type: 'stdio' }, http: { type: 'http' } }),

@@ -1,0 +1,175 @@
+// The snippets of all kinds, for every way to reach a template: each is valid in its language, says what its client reads, and
+// keeps the key to itself unless it was given.
+
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { parse as parseYaml } from 'yaml';
+import { CONNECT_KINDS } from '../../../src/cli/connect/index.ts';
+import type { Connection, ConnectKind, Key } from '../../../src/cli/connect/kind.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the snippets of connect');
+
+const url = 'http://127.0.0.1:8080';
+const named: Key = { variable: 'STAGEDOOR_API_KEY' };
+const given: Key = { variable: 'STAGEDOOR_API_KEY', value: 'sd_key_secret' };
+/** Words that are easily written wrong: spaces, both quotes, a backslash, a dollar, letters beyond ASCII. */
+const nasty = `a b"c'd\\e$f é`;
+
+function connectionsOf(kind: ConnectKind, key: Key | undefined): Connection[] {
+  const base = { template: 'weather', url, key };
+  const all: Connection[] = [
+    { ...base, transport: 'http', endpoint: `${url}/mcp/weather` },
+    {
+      ...base,
+      transport: 'stdio',
+      program: 'bridge',
+      command: '/opt/a b/node',
+      args: ['bridge', nasty],
+      env: {},
+    },
+    {
+      ...{ ...base, key: undefined, transport: 'stdio', program: 'command' },
+      ...{ command: 'npx', args: [], env: { LEVEL: nasty } },
+    },
+  ];
+  return all.filter(({ transport }) => kind.transports.includes(transport));
+}
+
+function every(...languages: string[]): { kind: ConnectKind; connection: Connection; text: string }[] {
+  const kinds = CONNECT_KINDS.filter(({ language }) => languages.includes(language));
+  return kinds.flatMap((kind) =>
+    [undefined, named, given].flatMap((key) =>
+      connectionsOf(kind, key).map((connection) => ({ kind, connection, text: kind.snippet(connection) })),
+    ),
+  );
+}
+
+/** What is said of the template. */
+function entryOf(kind: ConnectKind, document: unknown): Record<string, unknown> {
+  let inner = document;
+  for (const name of [...(kind.file?.section ?? []), ...(kind.file?.isList ? ['0'] : ['weather'])]) {
+    inner = (inner as Record<string, unknown>)[name];
+  }
+  return inner as Record<string, unknown>;
+}
+
+function says(entry: unknown, connection: Connection): void {
+  const text = JSON.stringify(entry);
+  const words =
+    connection.transport === 'http'
+      ? [connection.endpoint]
+      : [connection.command, ...connection.args, ...Object.values(connection.env)];
+  for (const word of words) assert.ok(text.includes(JSON.stringify(word)), `${word} in ${text}`);
+}
+
+test('every JSON and YAML one parses and says how the template is reached', () => {
+  for (const { kind, connection, text } of every('json', 'yaml')) {
+    const document = kind.language === 'yaml' ? parseYaml(text) : JSON.parse(text);
+    if (kind.file !== undefined) says(entryOf(kind, document), connection);
+  }
+});
+
+test('every TOML and Python one parses, and has the words as they are', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-snippets-'));
+  try {
+    const wanted = every('toml').map(({ connection, text }, index) => {
+      writeFileSync(join(folder, `${index}.toml`), text);
+      return connection.transport === 'http'
+        ? [connection.endpoint]
+        : [connection.command, ...connection.args];
+    });
+    const programs = every('python').map(({ kind, text }, index) => {
+      const path = join(folder, `${kind.name}-${index}.py`.replaceAll('-', '_'));
+      writeFileSync(path, text);
+      return path;
+    });
+    execFileSync('python3', ['-m', 'py_compile', ...programs], { stdio: 'pipe' });
+    const read =
+      'import json,sys,tomllib\n' +
+      'entries=[tomllib.load(open(p,"rb"))["mcp_servers"]["weather"] for p in sys.argv[1:]]\n' +
+      'print(json.dumps([[e["url"]] if "url" in e else [e["command"],*e["args"]] for e in entries]))';
+    const files = wanted.map((_, index) => join(folder, `${index}.toml`));
+    assert.equal(JSON.parse(execFileSync('python3', ['-c', read, ...files], { encoding: 'utf8' })), wanted);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('every JavaScript and shell one parses', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-snippets-'));
+  try {
+    mkdirSync(join(folder, 'js'));
+    for (const { kind, text } of every('js')) {
+      const path = join(folder, 'js', `${kind.name}.mjs`);
+      writeFileSync(path, text);
+      execFileSync(process.execPath, ['--check', path], { stdio: 'pipe' });
+    }
+    for (const { text } of every('sh')) execFileSync('/bin/sh', ['-n'], { input: text, stdio: 'pipe' });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('the key stands in a snippet only when it was given', () => {
+  for (const { kind, connection, text } of every('json', 'yaml', 'toml', 'python', 'js', 'sh')) {
+    const { key } = connection;
+    assert.is(text.includes('sd_key_secret'), key?.value !== undefined, `${kind.name}: ${text}`);
+    const names = text.includes('STAGEDOOR_API_KEY') || /YOUR_API_KEY/.test(text);
+    if (key === undefined) assert.not.ok(names, `${kind.name}: ${text}`);
+    else if (key.value === undefined) assert.ok(names, `${kind.name}: ${text}`);
+    const hasPlaceholder = text.includes('YOUR_API_KEY');
+    const isNamed = key !== undefined && key.value === undefined;
+    assert.is(
+      hasPlaceholder,
+      isNamed && (kind.needsKeyInFile === true || kind.name === 'postman'),
+      kind.name,
+    );
+  }
+});
+
+const expected: Readonly<Record<string, unknown>> = {
+  'claude-code': { type: 'http', headers: `\${STAGEDOOR_API_KEY}` },
+  vscode: { type: 'http', headers: `\${env:STAGEDOOR_API_KEY}` },
+  cursor: { headers: `\${env:STAGEDOOR_API_KEY}` },
+  windsurf: { url: 'serverUrl', headers: `\${env:STAGEDOOR_API_KEY}` },
+  cline: { type: 'streamableHttp', headers: 'YOUR_API_KEY' },
+  zed: { headers: 'YOUR_API_KEY' },
+  jetbrains: { headers: 'YOUR_API_KEY' },
+  'gemini-cli': { url: 'httpUrl', headers: `\${STAGEDOOR_API_KEY}` },
+};
+for (const [name, { type, url: urlName = 'url', headers }] of Object.entries(expected) as [
+  string,
+  { type?: string; url?: string; headers: string },
+][]) {
+  test(`${name} has the entry that its client reads`, () => {
+    const kind = CONNECT_KINDS.find((each) => each.name === name);
+    assert.ok(kind);
+    const connection = connectionsOf(kind, named).find(({ transport }) => transport === 'http');
+    assert.ok(connection);
+    const { disabled: _, ...entry } = entryOf(kind, JSON.parse(kind.snippet(connection)));
+    assert.equal(entry, {
+      ...(type === undefined ? {} : { type }),
+      [urlName]: `${url}/mcp/weather`,
+      headers: { 'X-API-Key': headers },
+    });
+  });
+}
+
+test('every kind has steps, hints, the places of its file, and its own documentation', () => {
+  for (const kind of CONNECT_KINDS) {
+    for (const connection of connectionsOf(kind, named))
+      assert.ok(kind.steps(connection).length > 1, kind.name);
+    assert.ok(kind.troubleshooting.length > 1, kind.name);
+    assert.ok(
+      kind.documentation.length > 0 && kind.documentation.every((page) => /^https:/.test(page)),
+      kind.name,
+    );
+    if (kind.file !== undefined) assert.ok(Object.values(kind.file.locations).every((place) => place !== ''));
+  }
+});
+
+test.run();

@@ -1,0 +1,96 @@
+// Postman: a collection that can be imported, with the HTTP API and the first requests of an MCP client.
+
+import { type Connection, type ConnectKind, KEY_PLACEHOLDER } from './kind.ts';
+
+const SCHEMA = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
+
+/** Postman. */
+export const postman: ConnectKind = {
+  name: 'postman',
+  title: 'Postman',
+  transports: ['http'],
+  language: 'json',
+  snippet: (connection) => JSON.stringify(collection(connection), null, 2),
+  steps: ({ key }) => [
+    'Save the snippet as stagedoor.postman_collection.json ("--output" does so).',
+    'Click Import in Postman and choose the file.',
+    ...(key === undefined || key.value !== undefined
+      ? []
+      : ['Open the collection, Variables, and set the current value of apiKey, which is not shared.']),
+    'Send "List tools".',
+  ],
+  troubleshooting: [
+    '401: apiKey has no current value.',
+    'Send "MCP: initialize" before "MCP: list tools": it keeps the id of the session in a variable.',
+    '"Could not send request" for localhost: the web version of Postman needs its desktop agent.',
+  ],
+  documentation: [
+    'https://learning.postman.com/docs/getting-started/importing-and-exporting/importing-data/',
+    'https://schema.postman.com/collection/json/v2.1.0/draft-07/docs/index.html',
+  ],
+};
+
+function collection({ template, url, key }: Connection): object {
+  const header = key === undefined ? [] : [{ key: 'X-API-Key', value: '{{apiKey}}' }];
+  const json = { key: 'Content-Type', value: 'application/json' };
+  const both = { key: 'Accept', value: 'application/json, text/event-stream' };
+  const session = [
+    { key: 'Mcp-Session-Id', value: '{{sessionId}}' },
+    { key: 'MCP-Protocol-Version', value: '2025-11-25' },
+  ];
+  const raw = (body: unknown) => ({
+    mode: 'raw',
+    raw: JSON.stringify(body, null, 2),
+    options: { raw: { language: 'json' } },
+  });
+  const base = '{{baseUrl}}/mcp/{{template}}';
+  const initialize = {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'postman', version: '1.0.0' },
+  };
+  const keepSession = [
+    "const id = pm.response.headers.get('Mcp-Session-Id');",
+    "if (id) pm.collectionVariables.set('sessionId', id);",
+  ];
+  return {
+    info: { name: `stagedoor: ${template}`, schema: SCHEMA },
+    variable: [
+      { key: 'baseUrl', value: url },
+      { key: 'template', value: template },
+      ...(key === undefined ? [] : [{ key: 'apiKey', value: key.value ?? KEY_PLACEHOLDER }]),
+      { key: 'sessionId', value: '' },
+    ],
+    item: [
+      { name: 'List tools', request: { method: 'GET', header, url: `${base}/tools/list` } },
+      {
+        name: 'Call a tool',
+        request: {
+          method: 'POST',
+          header: [...header, json],
+          url: `${base}/tools/call`,
+          body: raw({ name: 'NAME_OF_A_TOOL', arguments: {} }),
+        },
+      },
+      {
+        name: 'MCP: initialize',
+        event: [{ listen: 'test', script: { type: 'text/javascript', exec: keepSession } }],
+        request: {
+          method: 'POST',
+          header: [...header, json, both],
+          url: base,
+          body: raw({ jsonrpc: '2.0', id: 1, method: 'initialize', params: initialize }),
+        },
+      },
+      {
+        name: 'MCP: list tools',
+        request: {
+          method: 'POST',
+          header: [...header, json, both, ...session],
+          url: base,
+          body: raw({ jsonrpc: '2.0', id: 2, method: 'tools/list' }),
+        },
+      },
+    ],
+  };
+}
