@@ -46,6 +46,8 @@ export interface Config {
   readonly passEnv: readonly string[] | undefined;
   /** Absolute path of the registry document. */
   readonly registryFile: string | undefined;
+  /** Containers and pods that are registered by themselves. */
+  readonly sync: { readonly isEnabled: boolean; readonly namespace: string };
   /** What a template without settings of its own gets. */
   readonly defaultPolicy: BalancerPolicy;
   /** Of MCP clients, all templates together. */
@@ -126,6 +128,7 @@ export function loadConfig(input: SourcesInput): Config {
     allowedCommands: read(SETTINGS.allowedCommands),
     passEnv: read(SETTINGS.passEnv),
     registryFile: read(SETTINGS.registryFile),
+    sync: { isEnabled: read(SETTINGS.sync), namespace: read(SETTINGS.syncNamespace) },
     defaultPolicy: {
       strategy: read(SETTINGS.strategy),
       healthIntervalMs: read(SETTINGS.healthInterval),

@@ -58,8 +58,19 @@ export interface GatewayOptions {
   /** Hears of errors of the gateway's own that end a request of an MCP client: what the client is told is only that there
    *  was one. What it throws is dropped. Default: nobody hears. */
   readonly onFault?: (error: unknown) => void;
+  /** Where containers and pods are looked for; see `Gateway.sync`. Default: nowhere. */
+  readonly discovery?: DiscoveryOptions;
   /** Randomness in [0, 1). Default Math.random. */
   readonly random?: () => number;
+}
+
+export interface DiscoveryOptions {
+  /** Environment that says where engines and clusters are, such as process.env. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Kubernetes namespace; `*` for all. Default `mcp-servers`. */
+  readonly namespace?: string | undefined;
+  /** Hears of sources that are lost, and found again, while they are followed: one line each. */
+  readonly onNotice?: (line: string) => void;
 }
 
 export interface CloseOptions {

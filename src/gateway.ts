@@ -6,6 +6,7 @@ import type { ExchangeOptions } from './actors/calls/dispatcher.ts';
 import { Requests } from './actors/calls/requests.ts';
 import { EventStream } from './actors/event-stream.ts';
 import type { TemplateHealth } from './actors/template-health.ts';
+import type { SyncOutcome } from './domain/deployment.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { EventName, GatewayEvent } from './domain/events.ts';
 import type { Answer, ExchangeRequest } from './domain/exchange.ts';
@@ -13,6 +14,7 @@ import type { InstanceDefinition, InstanceInput } from './domain/instance.ts';
 import type { JsonObject } from './domain/json.ts';
 import { LIMITS } from './domain/limits.ts';
 import type { ListField } from './domain/mcp.ts';
+
 import type { BalancerPolicy } from './domain/policy.ts';
 import type { LoadBalancerChange, TemplateSettings } from './domain/template.ts';
 import { checkCloseOptions, checkedOptions, checkRegisterOptions } from './gateway/checked-options.ts';
@@ -24,6 +26,7 @@ import {
   refusalOfRequest,
 } from './gateway/checked-requests.ts';
 import { type GatewayParts, partsOf } from './gateway/parts.ts';
+import type { SyncOptions } from './gateway/sync.ts';
 import type {
   CallResult,
   CloseOptions,
@@ -123,6 +126,19 @@ export class Gateway {
   /** Brings the instances of source `file` in step with a registry file; others are not touched. */
   importFile(contents: FileContents): Promise<ImportReport> {
     return importContents(this.#parts.registry, contents);
+  }
+
+  /**
+   * Brings the instances of source `sync` in step with the containers and pods that run; others are not touched. Sources
+   * that do not answer are warnings.
+   */
+  sync(options?: SyncOptions): Promise<SyncOutcome> {
+    return this.#parts.sync.run(options);
+  }
+
+  /** `sync` now and again with every change, until the gateway closes. Called once. Resolves after the first. */
+  followDeployments(): Promise<SyncOutcome> {
+    return this.#parts.sync.follow();
   }
 
   /** Changes weight or metadata while the instance goes on. */
@@ -268,13 +284,14 @@ export class Gateway {
 
   async #shutDown(graceMs: number): Promise<void> {
     this.#phase = 'closing';
-    const { fleet, registry, mcp, status } = this.#parts;
+    const { fleet, registry, mcp, status, sync } = this.#parts;
+    const synced = sync.close();
     const { inFlight: calls, unanswered } = fleet;
     const outstanding = { calls, unanswered, sessions: mcp.callingSessions, graceMs };
     this.#events.emit({ type: 'gateway.closing', atMs: Date.now(), ...outstanding });
     // Changes under way may finish; but a database that does not answer must not keep the children alive.
     await firstValueFrom(race(registry.close(), timer(Math.min(graceMs, LIMITS.courtesyMs))));
-    await Promise.all([mcp.close(graceMs), fleet.close(graceMs)]);
+    await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced]);
     status.close();
     this.#events.close();
   }

@@ -64,7 +64,7 @@ export class Registry {
 
   /**
    * Stores an instance and starts it; one with the same id in the template is replaced in place. VALIDATION_ERROR;
-   * DUPLICATE_SERVER when a file entry would replace what did not come from one, ENDPOINT_NOT_ALLOWED for a denied address,
+   * DUPLICATE_SERVER when a file entry, or what sync found, would replace what came from elsewhere, ENDPOINT_NOT_ALLOWED for a denied address,
    * COMMAND_NOT_ALLOWED for a command that is handed a protected path.
    */
   async register(
@@ -92,7 +92,7 @@ export class Registry {
 
   /**
    * Takes an instance out of the pool and out of the store; its running calls drain behind. One that came from a
-   * file leaves a tombstone, so that the next import does not bring it back. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND.
+   * file or was found by sync leaves a tombstone, so that the next import does not bring it back. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND.
    */
   deregister(template: string, id: string): Promise<void> {
     return this.#change(async () => {
@@ -105,11 +105,11 @@ export class Registry {
     });
   }
 
-  /** Takes out an instance that is in the file no more. False when it is gone by now, or not of this node's file. */
-  withdraw(template: string, id: string): Promise<boolean> {
+  /** Takes out an instance that is in the file, or found by sync, no more. False when it is gone by now, or another node's. */
+  withdraw(template: string, id: string, source: 'file' | 'sync' = 'file'): Promise<boolean> {
     return this.#change(async () => {
       const found = this.find(template, id);
-      if (found?.source !== 'file' || !this.#inventory.runsHere(found)) return false;
+      if (found?.source !== source || !this.#inventory.runsHere(found)) return false;
       await this.#remove(template, id);
       return true;
     });
@@ -135,6 +135,11 @@ export class Registry {
   /** Every definition, template by template. */
   definitions(): InstanceDefinition[] {
     return this.#inventory.definitions();
+  }
+
+  /** False for what another node runs. */
+  runsHere(definition: InstanceDefinition): boolean {
+    return this.#inventory.runsHere(definition);
   }
 
   /** True when this very entry was deleted through the API. */
@@ -225,6 +230,7 @@ export class Registry {
       source: options.source ?? 'api',
       isInProcess: options.handler !== undefined,
       isDiscreet: options.isLimited === true,
+      container: options.container,
       ...(nodeId === undefined ? {} : { nodeId }),
       find: (id) => this.find(template, id),
       isServerIdTaken: (serverId) => this.#inventory.isServerIdTaken(serverId),
@@ -232,7 +238,8 @@ export class Registry {
     });
     this.#inventory.refuseOverflow(template, definition.id);
     this.#refuseDenied(definition);
-    if (definition.source === 'file' && (this.find(template, definition.id)?.source ?? 'file') !== 'file')
+    const { source } = definition;
+    if (source !== 'api' && (this.find(template, definition.id)?.source ?? source) !== source)
       throw duplicateServer(definition.id);
     return options.fingerprint === undefined
       ? definition
@@ -248,6 +255,7 @@ export class Registry {
   }
 
   async #refuseExposing(definition: InstanceDefinition): Promise<void> {
+    if (definition.container !== undefined) return; // its paths are those of the container
     const exposure = await exposureOf(definition, this.#parts.protectedPaths ?? []);
     if (exposure !== undefined) throw commandExposes(exposure);
   }

@@ -50,6 +50,8 @@ export interface ServerOptions {
   readonly build?: string;
   /** Where a relative SQLite path starts. Default: the working folder. */
   readonly folder?: string;
+  /** Where engines and clusters are configured, for sync. Default: the environment of this process. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
   /** Whether a person reads the notices. Default false: then a first password goes to a file. */
   readonly isTerminal?: boolean;
   /** Gives the start up: it rejects with the reason when the step under way has ended. Without effect after the last step. */
@@ -120,6 +122,11 @@ async function start(
     deniedNetworks: config.deniedNetworks,
     passEnv: config.passEnv,
     protectedPaths: storage.protectedPaths,
+    discovery: {
+      env: options.env ?? process.env,
+      namespace: config.sync.namespace,
+      onNotice: (line) => log.warn(line),
+    },
     changedCallers$: auth.changed$,
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   });
@@ -143,6 +150,7 @@ async function start(
   const loaded = gateway.load(async () => {
     tellRestored(gateway, log);
     if (document !== undefined) problems.push(...(await takeIn(document, gateway, log)));
+    if (config.sync.isEnabled) problems.push(...(await follow(gateway, log)));
   });
   const accountsAreReady = welcome().then((announcements) => {
     // From here on a login with the right password succeeds.
@@ -228,6 +236,21 @@ function foreignPrograms(gateway: Gateway): string[] {
     if (servers[0]?.definition.locked !== undefined) return `${which} is not started: ${why}`;
     return `${which} belongs to the node "${why}" and does not run here; if that node is gone, "--node-id ${why}" takes it over`;
   });
+}
+
+/** Brings the registry in step with what is deployed, from now on; what could not be used is told, one line each. */
+async function follow(gateway: Gateway, log: Logger): Promise<readonly string[]> {
+  const { added, changed, removed, unchanged, skipped, warnings } = await gateway.followDeployments();
+  const counts = {
+    added: added.length,
+    changed: changed.length,
+    removed: removed.length,
+    unchanged: unchanged.length,
+    skipped: skipped.length,
+  };
+  log.info(counts, 'deployments synced');
+  const left = skipped.map(({ template, name, reason }) => `${template}/${name} is skipped: ${reason}`);
+  return [...warnings, ...left].map((line) => `sync: ${line}`);
 }
 
 /** Brings the registry in step with the file; what could not be used is told, one line each. */

@@ -96,6 +96,12 @@ test('reads over null and over the facts of a running gateway', () => {
   assert.equal(input, { id: 'one', endpoint: 'http://127.0.0.1:1/mcp' });
 });
 
+test('leaves out a record of what runs in a container', () => {
+  const { entry, problems } = read({ id: 'one', command: 'node', args: [], container: 'a'.repeat(64) });
+  assert.equal([entry, problems.length], [undefined, 1]);
+  assert.match(problems.join(), 'runs in a container');
+});
+
 test('reads over every field of the record that the API shows', () => {
   for (const name of Object.keys(InstanceRecord.properties)) {
     const { problems } = read({ id: 'one', endpoint: 'http://127.0.0.1:1/mcp', [name]: 1 });

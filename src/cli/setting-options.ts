@@ -31,6 +31,10 @@ const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
 
 /** What the two forms of a switch mean, where the sentence about its setting would not tell. */
 const SWITCHES: Readonly<Record<string, { readonly on: string; readonly off: string }>> = {
+  sync: {
+    on: 'Register containers and pods that serve a template, and follow what happens to them',
+    off: 'Leave them to "gateway sync"; the default',
+  },
   auth: {
     on: 'Callers must prove who they are; the default',
     off: 'Everyone who can reach it is an admin; to be used on this machine alone',

@@ -68,6 +68,14 @@ export const nodeName: Kind<string> = {
   show: String,
 };
 
+/** A namespace of Kubernetes, or all of them. */
+export const namespace: Kind<string> = {
+  type: 'a name of lower-case letters, digits and hyphens, or *',
+  read: (raw) =>
+    typeof raw === 'string' && /^(\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$/.test(raw) ? raw : undefined,
+  show: String,
+};
+
 /** The name of a variable of the environment. */
 export const variableName: Kind<string> = {
   type: 'names of variables such as HTTPS_PROXY',

@@ -2,6 +2,7 @@
 // The definition is stored; the snapshot is rebuilt at start and never stored.
 
 import Type, { type Static } from 'typebox';
+import type { ContainerRef } from './deployment.ts';
 import { LoadBalancerSettings, TemplateId } from './template.ts';
 
 export const INSTANCE_ID_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$';
@@ -93,9 +94,11 @@ export interface InstanceDefinition {
   readonly weight: number;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly source: InstanceSource;
-  /** The node that runs its program; absent for endpoints that every node can reach. */
+  /** Where it runs, when sync found it in a container engine. Its command is then run in there. */
+  readonly container?: ContainerRef;
+  /** The node that runs its program, or reaches its engine; absent for endpoints that every node can reach. */
   readonly nodeId?: string;
-  /** Hash of the registry file's entry it came from; only with source `file`. */
+  /** Of the registry file's entry it came from, or of what sync found; not with source `api`. */
   readonly fingerprint?: string;
   /** Why its secrets cannot be read; it is listed and never started. No store keeps it. */
   readonly locked?: string;

@@ -2,6 +2,7 @@
 // Pure: clock, randomness and the registry are arguments. Folders, networks and permissions are checked elsewhere.
 
 import { splitCommand } from './command-words.ts';
+import type { ContainerRef } from './deployment.ts';
 import { readEndpoint } from './endpoint.ts';
 import type { GatewayError } from './errors.ts';
 import {
@@ -34,6 +35,8 @@ export interface RegistrationContext {
   readonly nodeId?: string;
   /** The server id is to tell nothing of other templates: it is the same whatever they hold. Default false. */
   readonly isDiscreet?: boolean;
+  /** The container in which the instance runs. */
+  readonly container?: ContainerRef | undefined;
   /** True when a function of this program is the backend, so that nothing else needs to say how to reach it. */
   readonly isInProcess?: boolean;
   /** Where errors say that the input was. Default `['body', 'instance']`. */
@@ -54,7 +57,7 @@ const ID_ATTEMPTS = 16;
  *   endpoint with a program that the gateway runs.
  * - `command` is split into words only when `args` is absent.
  * - `weight` may stand in `metadata.weight`; default 1. Metadata is JSON: it is kept as a database would hand it back.
- * - A program belongs to the node of the context; an endpoint without one belongs to nobody.
+ * - A program belongs to the node of the context, and so does a container; any other endpoint belongs to nobody.
  *
  * Throws CONFIG_INCOMPLETE (something is missing to reach a server), VALIDATION_ERROR (a field is wrong by itself or
  * contradicts another) and ENDPOINT_NOT_ALLOWED (credentials in the URL).
@@ -82,6 +85,7 @@ export function defineInstance(
       ? inventId(template, context)
       : checkedName(input.id, INSTANCE_NAME, [...loc, 'id']);
   const existing = context.find(id);
+  const isLocal = program !== undefined || context.container !== undefined;
   return {
     id,
     serverId: existing?.serverId ?? inventServerId(template, id, context),
@@ -97,7 +101,8 @@ export function defineInstance(
     weight,
     metadata: checkedMetadata(input.metadata ?? {}, [...loc, 'metadata']),
     source: context.source,
-    ...(program === undefined || context.nodeId === undefined ? {} : { nodeId: context.nodeId }),
+    ...(context.container === undefined ? {} : { container: context.container }),
+    ...(isLocal && context.nodeId !== undefined ? { nodeId: context.nodeId } : {}),
     createdAt: existing?.createdAt ?? context.now,
     updatedAt: context.now,
   };

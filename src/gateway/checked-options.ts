@@ -103,12 +103,14 @@ const OPTIONS = membersOf<GatewayOptions>({
   memoryBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER),
   changedCallers$: observable(),
   onFault: aFunction(),
+  discovery: { expected: 'an object', accepts: isJsonObject },
   random: aFunction(),
 });
 
 const REGISTER_OPTIONS = membersOf<RegisterOptions>({
   source: oneOf(['api', 'file', 'sync']),
   fingerprint: { expected: 'a text', accepts: (value) => typeof value === 'string' },
+  container: { expected: '{ engine, id }', accepts: isJsonObject },
   handler: aFunction(),
   isLimited: { expected: 'true or false', accepts: (value) => typeof value === 'boolean' },
   loadBalancer: { expected: 'settings of a template', accepts: isJsonObject },
@@ -123,6 +125,10 @@ const rules = compileShape(
     id: TemplateFile.properties.id,
     environment: TemplateFile.properties.environment,
     requires: TemplateFile.properties.requires,
+    ports: TemplateFile.properties.ports,
+    command: TemplateFile.properties.command,
+    args: TemplateFile.properties.args,
+    transport: TemplateFile.properties.transport,
   }),
   'body',
 );

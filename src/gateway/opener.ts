@@ -31,6 +31,7 @@ export function openerOf({ protectedPaths = [], definitions, ...options }: Opene
     handshakeTimeoutMs: LIMITS.handshakeMs,
     client: GATEWAY_INFO,
     launch: async (definition) => {
+      if (definition.container !== undefined) return definition; // what it needs is in the container
       const refusal = await exposureOf(definition, protectedPaths);
       if (refusal !== undefined) throw notStarted(refusal);
       const rules = definitions?.get(definition.template);

@@ -23,6 +23,7 @@ import { alarmOf } from './alarm.ts';
 import { Mcp } from './mcp.ts';
 import { GATEWAY_INFO, openerOf } from './opener.ts';
 import { Status } from './status.ts';
+import { Sync } from './sync.ts';
 
 /** What a gateway is made of. */
 export interface GatewayParts {
@@ -34,6 +35,7 @@ export interface GatewayParts {
   readonly dispatcher: Dispatcher;
   readonly mcp: Mcp;
   readonly status: Status;
+  readonly sync: Sync;
 }
 
 /** Makes them; nothing is started. `events` are ended by their owner. */
@@ -87,5 +89,7 @@ export function partsOf(
     serverInfo: GATEWAY_INFO,
   });
   const status = new Status({ fleet, mcp, events$, definitions });
-  return { policy, database: new DatabaseStatus(store, now), fleet, registry, dispatcher, mcp, status };
+  const sync = new Sync({ registry, definitions, ...options.discovery });
+  const database = new DatabaseStatus(store, now);
+  return { policy, database, fleet, registry, dispatcher, mcp, status, sync };
 }

@@ -18,18 +18,22 @@ export type InstanceRow = InferEntity<ReturnType<typeof instanceTable>>;
 type ReplacedColumns = {
   [Column in Exclude<keyof InstanceRow & string, 'template' | 'id' | 'position'>]-?: InstanceRow[Column];
 };
-type Target = Pick<InstanceDefinition, 'endpoint' | 'command' | 'args' | 'workingDir' | 'force'>;
+type Target = Pick<
+  InstanceDefinition,
+  'endpoint' | 'command' | 'args' | 'workingDir' | 'force' | 'container'
+>;
 type Texts = Readonly<Record<string, string>>;
 
 /** Throws what `seal` throws; nothing is sealed when there is nothing to hide. */
 export function rowOfInstance(definition: InstanceDefinition, { seal }: Seals) {
-  const { endpoint, command, args, workingDir, force, env, headers } = definition;
+  const { endpoint, command, args, workingDir, force, container, env, headers } = definition;
   const target: Target = {
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(command === undefined ? {} : { command }),
     args,
     ...(workingDir === undefined ? {} : { workingDir }),
     ...(force === undefined ? {} : { force }),
+    ...(container === undefined ? {} : { container }),
   };
   const sealed = (texts: Texts, field: 'env' | 'headers') =>
     Object.keys(texts).length === 0 ? null : seal(JSON.stringify(texts), field);

@@ -68,7 +68,7 @@ const OTHER_NAMES: readonly string[] = [
     'stderr',
     'consecutive_failures',
   ],
-  ...['sessions', 'own_processes', 'own_pids', 'warnings'],
+  ...['sessions', 'own_processes', 'own_pids', 'warnings', 'container'],
 ];
 
 /** Levels of objects and lists in an entry; YAML can say things that contain themselves. */
@@ -88,6 +88,9 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
   if (!isJsonObject(value)) return { problems: [`${path}: must be an object`] };
   const owner = value.template_name ?? value.template ?? template;
   if (owner !== template) return { problems: [`${path}: says that it belongs to another template`] };
+  // Its command is a program of the container, not of this machine.
+  if (typeof value.container === 'string')
+    return { problems: [`${path}: runs in a container, which sync finds`] };
   const problems: string[] = [];
   const fields = collect(value, path, problems);
   if (key !== undefined && !fields.has('id')) fields.set('id', { value: key, path });

@@ -54,11 +54,12 @@ function backendOf({
   args,
   workingDir,
   force,
+  container,
   env,
   headers,
   locked,
 }: InstanceDefinition) {
-  return { locked, nodeId, transport, endpoint, command, args, workingDir, force, env, headers };
+  return { locked, nodeId, transport, endpoint, command, args, workingDir, force, container, env, headers };
 }
 
 function isFunction({ transport }: InstanceDefinition): boolean {

@@ -1,6 +1,7 @@
 // What the registry is made of, what goes into a registration and what comes out. Types only; the rest is registry.ts.
 
 import type { Observable } from 'rxjs';
+import type { ContainerRef } from '../domain/deployment.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceSource } from '../domain/instance.ts';
 import type { LoadBalancerSettings } from '../domain/template.ts';
 import type { RevisionNews } from '../persistence/revision-watch.ts';
@@ -13,8 +14,10 @@ import type { InventoryParts } from './inventory.ts';
 export interface RegisterOptions {
   /** Who registers. Default `api`. */
   readonly source?: InstanceSource;
-  /** Hash of the file entry, with source `file`. */
+  /** Hash of the file entry, with source `file`; of what was found, with source `sync`. */
   readonly fingerprint?: string;
+  /** Where sync found it: a command runs in there. */
+  readonly container?: ContainerRef | undefined;
   /** The function that is the instance: it is neither stored nor restored. */
   readonly handler?: InProcessHandler;
   /** Settings for the template, laid over those it has. */

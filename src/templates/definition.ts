@@ -44,8 +44,11 @@ export const TemplateFile = Type.Object({
 });
 export type TemplateDefinition = Static<typeof TemplateFile>;
 
-/** What it says about the programs of its instances, however these were registered. */
-export type TemplateRules = Pick<TemplateDefinition, 'id' | 'environment' | 'requires'>;
+/** What it says about its instances, however these were registered. */
+export type TemplateRules = Pick<
+  TemplateDefinition,
+  'id' | 'environment' | 'requires' | 'ports' | 'command' | 'args' | 'transport'
+>;
 
 /** A definition that cannot be used. `findings` has one line per fault, `message` all of them. */
 export class TemplateError extends Error {

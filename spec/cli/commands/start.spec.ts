@@ -70,9 +70,4 @@ test('lets a demo keep nothing, and refuses one that was given a database', asyn
   await rm(folder, { recursive: true });
 });
 
-test('refuses what is not built yet', async () => {
-  const { code, err } = await runCommand(['gateway', 'start', '--sync']);
-  assert.equal([code, err], [2, 'stagedoor: --sync is not built yet']);
-});
-
 test.run();

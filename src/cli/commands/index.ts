@@ -20,7 +20,6 @@ import { doctor } from './doctor.ts';
 import { drain } from './drain.ts';
 import { events } from './events.ts';
 import { health } from './health.ts';
-import { later } from './later.ts';
 import { list } from './list.ts';
 import { login } from './login.ts';
 import { logout } from './logout.ts';
@@ -36,6 +35,7 @@ import { status } from './status.ts';
 import { stop } from './stop.ts';
 import { tools } from './tools.ts';
 import { templateValidate } from './template-validate.ts';
+import { sync } from './sync.ts';
 import { users } from './users.ts';
 
 const QUIET: OptionDefinition = {
@@ -54,6 +54,7 @@ const commands: readonly CommandDefinition[] = [
   resume,
   restart,
   deleteTemplate,
+  sync,
   list,
   status,
   health,
@@ -80,7 +81,6 @@ const commands: readonly CommandDefinition[] = [
   config,
   doctor,
   completion,
-  ...later,
 ];
 
 /** Every command there is or will be. */

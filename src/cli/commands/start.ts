@@ -21,7 +21,6 @@ export const start: CommandDefinition = {
         'Start real MCP servers behind it and show calls to try; on the loopback address unless --host says otherwise',
     },
     ...SETTING_OPTIONS,
-    { flags: '--sync', description: 'Sync with existing deployments', notYet: true },
     {
       flags: '--background',
       description:
@@ -33,6 +32,7 @@ export const start: CommandDefinition = {
     'gateway start --port 9000 --registry servers.json',
     'gateway start --config gateway.yaml --log-level warn',
     'gateway start --background',
+    'gateway start --sync',
     'gateway start --database sqlite:///data/gateway.db',
     'gateway start --host 127.0.0.1 --no-auth',
   ],

@@ -35,6 +35,8 @@ export function registryDocument(
     const loadBalancer = templates.find((each) => each.name === name)?.loadBalancer ?? {};
     const members = instances
       .filter(({ template, transport }) => template === name && transport !== 'in-process')
+      // A sync finds it where it runs; elsewhere its command would be a program of that machine.
+      .filter(({ source }) => source !== 'sync')
       .toSorted((one, other) => (one.id < other.id ? -1 : 1));
     for (const each of members) {
       if (!withSecrets && hasSecrets(each)) withheld.push(`${name}/${each.id}`);

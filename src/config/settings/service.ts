@@ -1,6 +1,6 @@
 // Rows of the table of settings (../settings.ts): where the process listens, what it logs, what it reads at its start.
 
-import { choice, hostName, integer, path } from '../kinds.ts';
+import { boolean, choice, hostName, integer, namespace, path } from '../kinds.ts';
 import { setting } from '../setting.ts';
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
@@ -48,5 +48,21 @@ export const SERVICE_SETTINGS = {
     kind: path,
     default: undefined,
     doc: 'Registry document (JSON or YAML) read at the start, and only then. See registry-file.md.',
+  }),
+  sync: setting({
+    key: 'sync.enabled',
+    flag: 'sync',
+    variable: 'SYNC_ENABLED',
+    kind: boolean,
+    default: false,
+    doc: 'Registers containers and pods that serve a template at the start, and follows what happens to them. See sync.md.',
+  }),
+  syncNamespace: setting({
+    key: 'sync.namespace',
+    flag: 'sync-namespace',
+    variable: 'SYNC_NAMESPACE',
+    kind: namespace,
+    default: 'mcp-servers',
+    doc: 'Kubernetes namespace in which sync looks for pods; `*` for all.',
   }),
 } as const;

@@ -20,6 +20,7 @@ import { resourceRoutes } from './resources.ts';
 import { serverToolRoutes } from './server-tools.ts';
 import { serverRoutes } from './servers.ts';
 import { statisticsRoutes } from './statistics.ts';
+import { syncRoutes } from './sync.ts';
 import { templateRoutes } from './templates.ts';
 import { toolRoutes } from './tools.ts';
 import { userRoutes } from './users.ts';
@@ -35,6 +36,7 @@ export const ROUTES: readonly Route[] = [
   ...templateRoutes,
   ...registrationRoutes,
   ...instanceRoutes,
+  ...syncRoutes,
   ...livenessRoutes,
   ...loginRoutes,
   ...accountRoutes,

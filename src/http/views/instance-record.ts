@@ -23,6 +23,8 @@ export const InstanceRecord = Type.Object({
   command: NullableText,
   args: Type.Array(Type.String()),
   working_dir: NullableText,
+  /** Id of the container in which sync found it; only then. */
+  container: Type.Optional(Type.String()),
   /** Only when it is true. */
   force: Type.Optional(Type.Boolean()),
   env_vars: Masked,
@@ -58,7 +60,7 @@ export type InstanceRecord = Static<typeof InstanceRecord>;
 export function instanceRecord(server: Server, viewer: Principal): InstanceRecord {
   const record = wholeRecord(server);
   if (seesMachine(viewer)) return record;
-  const { force, ...others } = record;
+  const { force, container, ...others } = record;
   const endpoint = record.endpoint?.replace(/\?.*$/s, '') ?? null;
   const hidden = {
     command: null,
@@ -98,6 +100,7 @@ function wholeRecord({ definition, snapshot, clients, warnings = [] }: Server): 
     command: definition.command ?? null,
     args: [...definition.args],
     working_dir: definition.workingDir ?? null,
+    ...(definition.container === undefined ? {} : { container: definition.container.id }),
     ...(definition.force === true ? { force: true } : {}),
     env_vars: masked(definition.env),
     headers: masked(definition.headers),

@@ -32,7 +32,7 @@ export function instanceTable({ id, document, number, counter, time }: Columns) 
       source: id(16),
       nodeId: id(255).nullable(),
       fingerprint: id(128).nullable(),
-      /** `endpoint`, `command`, `args`, `workingDir`, `force`. */
+      /** `endpoint`, `command`, `args`, `workingDir`, `force`, `container`. */
       target: document(),
       /** Sealed by the vault; null when there is none. */
       env: document().nullable(),
@@ -44,7 +44,7 @@ export function instanceTable({ id, document, number, counter, time }: Columns) 
   });
 }
 
-/** Entries of the registry file that were deleted through the API. */
+/** Entries of the registry file, and what sync found, that were deleted through the API. */
 export function tombstoneTable({ id }: Columns) {
   return defineEntity({
     name: 'Tombstone',

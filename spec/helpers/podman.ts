@@ -1,0 +1,151 @@
+// A real container engine for specs: podman with storage, settings and a socket of its own in a scratch folder. Its one image
+// is empty: containers see the programs of this machine and this repository, read-only.
+
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { createConnection } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const repository = fileURLToPath(new URL('../..', import.meta.url));
+/** Longest time of one podman command, in ms. */
+const COMMAND_MS = 20_000;
+const IMAGE = 'localhost/stagedoor-spec:1';
+/** Where the Node that runs the specs is inside of containers. */
+const NODE = '/opt/node';
+
+/** An engine, or why there is none. */
+export type FoundPodman =
+  | { readonly engine: Podman; readonly skip: '' }
+  | { readonly engine: undefined; readonly skip: string };
+
+/** Starts an engine that has run one container already. */
+export async function startPodman(): Promise<FoundPodman> {
+  if (process.platform !== 'linux') return { engine: undefined, skip: 'containers need Linux' };
+  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-podman-'));
+  const engine = new Podman(folder);
+  try {
+    await engine.prepare();
+    return { engine, skip: '' };
+  } catch (thrown) {
+    await engine.close();
+    const isMissing = thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT';
+    const lines = String(Object(thrown).stderr ?? thrown)
+      .trim()
+      .split('\n');
+    return { engine: undefined, skip: isMissing ? 'podman is not installed' : `podman: ${lines.at(-1)}` };
+  }
+}
+
+export class Podman {
+  /** Value for DOCKER_HOST. */
+  readonly address: string;
+  readonly #folder: string;
+  readonly #socket: string;
+  #service: ChildProcess | undefined;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+    this.#socket = join(folder, 'podman.sock');
+    this.address = `unix://${this.#socket}`;
+  }
+
+  async prepare(): Promise<void> {
+    const root = join(this.#folder, 'rootfs');
+    for (const name of ['usr', 'proc', 'sys', 'dev', 'tmp', 'etc', 'opt']) {
+      await mkdir(join(root, name), { recursive: true });
+    }
+    for (const name of ['bin', 'lib', 'lib64', 'sbin']) await symlink(`usr/${name}`, join(root, name));
+    const archive = join(this.#folder, 'image.tar');
+    await run('tar', ['-C', root, '-cf', archive, '.'], { timeout: COMMAND_MS });
+    const runtime = ['/usr/sbin/runc', '/usr/bin/runc'].some(existsSync) ? 'runtime="runc"' : '';
+    await writeFile(
+      join(this.#folder, 'containers.conf'),
+      '[containers]\ndefault_ulimits=["nofile=4096:4096","nproc=4096:4096"]\n' +
+        `[engine]\nevents_logger="file"\ncgroup_manager="cgroupfs"\n${runtime}\n`,
+    );
+    await this.podman('import', archive, IMAGE);
+    await this.podman('run', '--rm', ...this.#place(), IMAGE, 'true');
+    await this.serve();
+  }
+
+  /** Starts the API, after `silence` again. */
+  async serve(): Promise<void> {
+    const words = [...this.#storage(), 'system', 'service', '--time', '0', this.address];
+    this.#service = spawn('podman', words, { env: this.#env(), stdio: 'ignore' });
+    this.#service.on('error', () => {}); // seen below
+    for (let tries = 0; !(await answers(this.#socket)); tries += 1) {
+      if (tries === 200) throw new Error('its API does not answer');
+      await delay(50);
+    }
+  }
+
+  /** Ends the API; containers go on. */
+  async silence(): Promise<void> {
+    const service = this.#service;
+    if (service === undefined || service.exitCode !== null || service.signalCode !== null) return;
+    const ended = new Promise((resolve) => service.once('exit', resolve));
+    service.kill('SIGKILL');
+    await ended;
+    await rm(this.#socket, { force: true });
+  }
+
+  /** Starts a container and gives its id. `words`: its program; default one that does nothing. */
+  async start(labels: Readonly<Record<string, string>>, words: readonly string[] = IDLE): Promise<string> {
+    const marks = Object.entries(labels).flatMap(([name, value]) => ['--label', `${name}=${value}`]);
+    return this.podman('run', '-d', '--init=false', ...this.#place(), ...marks, IMAGE, ...words);
+  }
+
+  /** A command line that runs a module of this repository inside of a container. */
+  static node(path: string, ...words: string[]): readonly string[] {
+    return [NODE, join(repository, path), ...words];
+  }
+
+  /** Runs a podman command and gives what it printed. */
+  async podman(...words: string[]): Promise<string> {
+    const options = { env: this.#env(), timeout: COMMAND_MS, killSignal: 'SIGKILL' } as const;
+    const { stdout } = await run('podman', [...this.#storage(), ...words], options);
+    return stdout.trim();
+  }
+
+  async close(): Promise<void> {
+    await this.silence();
+    if (existsSync(join(this.#folder, 'containers.conf')))
+      await this.podman('rm', '-f', '-a', '-t', '0').catch(() => undefined); // none was made, or it is broken
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 10 });
+  }
+
+  #place(): readonly string[] {
+    const mounts = ['/usr:/usr:ro', `${process.execPath}:${NODE}:ro`, `${repository}:${repository}:ro`];
+    return ['--network=host', ...mounts.flatMap((mount) => ['-v', mount])];
+  }
+
+  #storage(): readonly string[] {
+    const [root, runRoot, temporary] = ['storage', 'run', 'tmp'].map((name) => join(this.#folder, name));
+    const folders = ['--root', String(root), '--runroot', String(runRoot), '--tmpdir', String(temporary)];
+    return [...folders, '--storage-driver', 'vfs'];
+  }
+
+  #env(): NodeJS.ProcessEnv {
+    const { PATH, HOME, XDG_RUNTIME_DIR } = process.env;
+    return { PATH, HOME, XDG_RUNTIME_DIR, CONTAINERS_CONF: join(this.#folder, 'containers.conf') };
+  }
+}
+
+const IDLE = ['sleep', '1000'];
+
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}

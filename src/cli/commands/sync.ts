@@ -1,0 +1,65 @@
+// `stagedoor gateway sync`: has a running gateway look for containers and pods that serve its templates.
+// The gateway asks the engines, because it is the one that reaches the instances: ADR 59.
+
+import { fields } from '../answers.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import type { CommandDefinition } from '../command.ts';
+import { UsageError } from '../failures.ts';
+import type { Terminal } from '../terminal.ts';
+
+/** Longest wait for all engines and clusters, in ms; each has less. */
+const SYNC_MS = 60_000;
+
+/** Row of the command table. */
+export const sync: CommandDefinition = {
+  name: 'gateway sync',
+  positionals: '',
+  summary:
+    'Register what runs in Docker, Podman and Kubernetes, and remove what is gone; exit code 1 when none of them answers',
+  options: [
+    { flags: '--dry-run', description: 'Show what would be done, and change nothing' },
+    {
+      flags: '--namespace <name>',
+      description: "Kubernetes namespace to look into; default the gateway's own setting, mcp-servers",
+    },
+    { flags: '--all-namespaces', description: 'Look into every Kubernetes namespace' },
+    ...CLIENT_OPTIONS,
+  ],
+  examples: ['gateway sync', 'gateway sync --dry-run', 'gateway sync --namespace tools --json'],
+  run: async (input, terminal) => {
+    const isForAll = input.switch('all-namespaces') === true;
+    const written = input.text('namespace');
+    if (isForAll && written !== undefined)
+      throw new UsageError('--all-namespaces cannot be combined with --namespace');
+    const namespace = isForAll ? '*' : written;
+    const gateway = await gatewayOf(input, terminal);
+    const body = { dry_run: input.switch('dry-run') === true, namespace };
+    const answer = await gateway.request('/gateway/sync', { method: 'POST', body, timeoutMs: SYNC_MS });
+    const { json } = await import('../output.ts');
+    const done = fields(answer);
+    terminal.print(input.switch('json') ? json(answer) : await summary(terminal, done));
+    for (const warning of listOf(done.warnings)) terminal.complain(`warning: ${warning}`);
+    return listOf(done.reached).length > 0 ? 0 : 1;
+  },
+};
+
+const ROWS = ['added', 'changed', 'removed', 'skipped'] as const;
+
+async function summary(terminal: Terminal, done: ReturnType<typeof fields>): Promise<string> {
+  const { table } = await import('../output.ts');
+  const rows = ROWS.flatMap((what) =>
+    listOf(done[what]).map((each) => {
+      const { template_name: template, instance_id: id, name, reason } = fields(each);
+      return [what, template, id, name, reason].map((cell) => String(cell ?? ''));
+    }),
+  );
+  const unchanged = listOf(done.unchanged).length;
+  const counts = [...ROWS.map((what) => `${listOf(done[what]).length} ${what}`), `${unchanged} unchanged`];
+  const last = `${counts.join(', ')}${done.dry_run === true ? '; nothing was changed (--dry-run)' : ''}`;
+  if (rows.length === 0) return last;
+  return `${table(terminal, ['ACTION', 'TEMPLATE', 'INSTANCE', 'NAME', 'REASON'], rows)}\n\n${last}`;
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

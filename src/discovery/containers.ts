@@ -1,0 +1,226 @@
+// Containers of one engine that speaks Docker's API: which of them are to be instances, how each is reached, and what
+// happens to them. Connecting is engine.ts.
+
+import { existsSync, realpathSync } from 'node:fs';
+import type { ContainerInfo, ContainerInspectInfo } from 'dockerode';
+import { splitCommand } from '../domain/command-words.ts';
+import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
+import type { InstanceInput } from '../domain/instance.ts';
+import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
+import { checkedAddress, connect, engineFailure, originOf } from './engine.ts';
+import { type Change, type Source, SourceError, type TemplateHints, type World } from './provider.ts';
+
+/** Label that makes a container an instance of the template it names. */
+const TEMPLATE = 'stagedoor.template';
+/** The port that it listens on. */
+const PORT = 'stagedoor.port';
+/** Program to run in it, which speaks MCP on its standard input and output. */
+const COMMAND = 'stagedoor.command';
+/** A convention that other tools use. */
+const MANAGED = { label: 'managed-by=mcp-template', template: 'template' } as const;
+
+/** Longest wait for all answers of one listing, in ms. */
+const LIST_MS = 5_000;
+/** Containers that are looked at closely at a time. */
+const INSPECTED_AT_A_TIME = 16;
+
+/** The engines at these addresses, and at those sockets that exist; each once. */
+export function containerSources(
+  world: World,
+  addresses: readonly string[],
+  sockets: readonly string[],
+): readonly Source[] {
+  // A default is looked at only where nothing is named, as the engines' own tools do.
+  const found = addresses.length > 0 ? [] : sockets.filter((path) => existsSync(path));
+  const named = addresses.map(checkedAddress);
+  const all = new Set([...named, ...found.map((path) => `unix://${realpathSync(path)}`)]);
+  return [...all].map((address) => containerSource(address, world));
+}
+
+function containerSource(address: string, { hintsOf }: World): Source {
+  const origin = originOf(address);
+  return {
+    address,
+    origin,
+    list: async (signal) => {
+      const within = AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)]);
+      try {
+        const seen = await inspectAll(address, within);
+        return { origin, ...(await listingOf(seen, address, hintsOf)) };
+      } catch (thrown) {
+        throw engineFailure(address, thrown, within);
+      }
+    },
+    watch: async (onChange, onOpen, signal) => {
+      try {
+        await watch(address, onChange, onOpen, signal);
+      } catch (thrown) {
+        throw engineFailure(address, thrown, signal);
+      }
+    },
+  };
+}
+
+interface Seen {
+  readonly info: ContainerInfo;
+  readonly details: ContainerInspectInfo;
+}
+
+/** The running containers with one of our labels. */
+async function inspectAll(address: string, abortSignal: AbortSignal): Promise<readonly Seen[]> {
+  const engine = await connect(address);
+  const lists = await Promise.all(
+    [TEMPLATE, MANAGED.label].map((label) =>
+      engine.listContainers({ filters: { label: [label] }, abortSignal }),
+    ),
+  );
+  const infos = [...new Map(lists.flat().map((info) => [info.Id, info])).values()];
+  const seen: Seen[] = [];
+  for (let at = 0; at < infos.length; at += INSPECTED_AT_A_TIME) {
+    const some = infos.slice(at, at + INSPECTED_AT_A_TIME).map(async (info) => {
+      try {
+        return [{ info, details: await engine.getContainer(info.Id).inspect({ abortSignal }) }];
+      } catch (thrown) {
+        if (thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 404) return []; // just removed
+        throw thrown;
+      }
+    });
+    seen.push(...(await Promise.all(some)).flat());
+  }
+  return seen;
+}
+
+async function listingOf(
+  seen: readonly Seen[],
+  engine: string,
+  hintsOf: World['hintsOf'],
+): Promise<Omit<Listing, 'origin'>> {
+  const deployments: Deployment[] = [];
+  const skipped: SkippedDeployment[] = [];
+  for (const { info, details } of seen) {
+    const labels = info.Labels ?? {};
+    const template = labels[TEMPLATE] ?? labels[MANAGED.template] ?? '';
+    const name = details.Name?.replace(/^\//, '') || info.Id.slice(0, 12);
+    const reason = new RegExp(TEMPLATE_ID_PATTERN).test(template)
+      ? whyNot(details)
+      : 'its label names no template';
+    const way = reason ?? wayTo(details, labels, hintsOf(template) ?? {}, engine);
+    if (typeof way === 'string') {
+      skipped.push({ template, name, reason: way });
+      continue;
+    }
+    const id = `${template.slice(0, 119)}-${info.Id.slice(0, 8)}`;
+    deployments.push({ template, id, name, input: way, container: { engine, id: info.Id } });
+  }
+  return { deployments, skipped };
+}
+
+/** Why a container that is there gets no calls now; undefined when it may. */
+function whyNot({ State: state }: ContainerInspectInfo): string | undefined {
+  if (!state.Running) return 'it is not running';
+  if (state.Paused) return 'it is paused';
+  return state.Health?.Status === 'unhealthy' ? 'its health check fails' : undefined;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** How it is reached, or why it is not, as a clause. */
+function wayTo(
+  details: ContainerInspectInfo,
+  labels: Labels,
+  hints: TemplateHints,
+  engine: string,
+): InstanceInput | string {
+  const { [COMMAND]: command, [PORT]: labelled } = labels;
+  if (command !== undefined) return programOf(command, undefined, `the label ${COMMAND}`);
+  if (labelled !== undefined && !isPort(labelled)) return `its label ${PORT} is no port`;
+  const port = labelled === undefined ? hints.ports?.[0] : Number(labelled);
+  const isProgram = hints.transport === 'stdio' || (hints.command !== undefined && port === undefined);
+  if (labelled === undefined && isProgram && hints.command !== undefined)
+    return programOf(hints.command, hints.args, "the template's command");
+  const endpoint = endpointOf(details, port, engine);
+  if (!endpoint.startsWith('http')) return endpoint;
+  return { endpoint, ...(hints.transport === 'sse' ? { transport: 'sse' } : {}) };
+}
+
+function programOf(
+  command: string,
+  args: readonly string[] | undefined,
+  where: string,
+): InstanceInput | string {
+  const split = splitCommand(command);
+  if ('problem' in split) return `${where} cannot be split into words: ${split.problem}`;
+  const [program, ...words] = args === undefined ? split.words : [command, ...args];
+  if (program === undefined) return `${where} is empty`;
+  if ([program, ...words].some((word) => /\$\{[A-Z][A-Z0-9_]*\}/.test(word)))
+    return `${where} has a placeholder, which nothing fills here: set the label ${COMMAND}`;
+  return { command: program, args: words };
+}
+
+/** The address of a port of the container as this process reaches it; else why there is none, as a clause. */
+function endpointOf(details: ContainerInspectInfo, wanted: number | undefined, engine: string): string {
+  const { Ports: published = {}, Networks: networks } = details.NetworkSettings;
+  const host = engine.startsWith('unix:') ? '127.0.0.1' : new URL(engine).hostname;
+  const exposed = Object.keys({ ...published, ...details.Config?.ExposedPorts }).flatMap(
+    (name) => /^(\d+)\/tcp$/.exec(name)?.[1] ?? [],
+  );
+  const port = wanted ?? (exposed.length === 1 ? Number(exposed[0]) : undefined);
+  if (port === undefined)
+    return `nothing says how to reach it: set the label ${PORT} or ${COMMAND}, or give the template a port`;
+  if (details.HostConfig?.NetworkMode === 'host') return `http://${host}:${port}`;
+  const bindings: readonly { HostIp?: string; HostPort?: string }[] = published?.[`${port}/tcp`] ?? [];
+  const binding = bindings.find(({ HostIp: ip = '' }) => !ip.includes(':')) ?? bindings[0];
+  const address = Object.values(networks ?? {}).find((each) => each?.IPAddress)?.IPAddress;
+  // Ports are published on the machine of the engine, whose loopback address is another one inside a container.
+  if (binding?.HostPort && !(isInContainer() && address)) {
+    const ip = /^(0\.0\.0\.0|::|)$/.test(binding.HostIp ?? '') ? host : String(binding.HostIp);
+    return `http://${ip.includes(':') ? `[${ip}]` : ip}:${binding.HostPort}`;
+  }
+  if (address) return `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
+  return `its port ${port} is not published, and it has no address of its own`;
+}
+
+function isInContainer(): boolean {
+  return existsSync('/.dockerenv') || existsSync('/run/.containerenv');
+}
+
+function isPort(text: string): boolean {
+  return /^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535;
+}
+
+/** Events that may add or remove an instance. Podman also calls an end `died` in its own API. */
+const ACTIONS = /^(start|die|died|pause|unpause|health_status)\b/;
+
+async function watch(
+  address: string,
+  onChange: (change: Change) => void,
+  onOpen: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const engine = await connect(address);
+  const events = await engine.getEvents({ filters: { type: ['container'] }, abortSignal: signal });
+  const stop = () => void ('destroy' in events && typeof events.destroy === 'function' && events.destroy());
+  signal.addEventListener('abort', stop, { once: true });
+  onOpen();
+  let rest = '';
+  try {
+    for await (const chunk of events) {
+      const lines = (rest + chunk.toString()).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) takeEvent(line, onChange);
+    }
+  } catch (thrown) {
+    if (!signal.aborted) throw thrown;
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+  if (!signal.aborted) throw new SourceError('the stream of events ended');
+}
+
+function takeEvent(line: string, onChange: (change: Change) => void): void {
+  if (line.trim() === '') return;
+  const { Action: action = '', Actor: actor }: { Action?: string; Actor?: { ID?: string } } =
+    JSON.parse(line);
+  if (!ACTIONS.test(action)) return;
+  onChange(/^died?\b/.test(action) && actor?.ID !== undefined ? { ended: actor.ID } : {});
+}

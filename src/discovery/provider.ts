@@ -1,0 +1,54 @@
+// What a provider is: a row of the table in index.ts that knows where its sources are, and how each of them is asked.
+
+import type { Listing } from '../domain/deployment.ts';
+
+/** What a template's definition says of how its deployments are reached. */
+export interface TemplateHints {
+  readonly ports?: readonly number[] | undefined;
+  readonly command?: string | undefined;
+  readonly args?: readonly string[] | undefined;
+  readonly transport?: 'http' | 'sse' | 'stdio' | undefined;
+}
+
+/** Where sources are looked for. */
+export interface World {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Of a template; undefined when it has no definition. */
+  readonly hintsOf: (template: string) => TemplateHints | undefined;
+  /** Kubernetes namespace to look into; `*` for all. */
+  readonly namespace: string;
+}
+
+/** What a watch tells. */
+export interface Change {
+  /** Container that has ended; absent: something else is different, and the source is to be listed again. */
+  readonly ended?: string;
+}
+
+/** One engine, or one API server. */
+export interface Source {
+  /** For people: `unix:///run/podman/podman.sock`. No credentials. */
+  readonly address: string;
+  /** As in Listing. */
+  readonly origin: string;
+  /** Rejects with a SourceError when the source does not answer. */
+  list(signal: AbortSignal): Promise<Listing>;
+  /** Tells of changes until the signal aborts; `onOpen` is called once no change from then on is missed. Rejects with a
+   *  SourceError when the source is lost. */
+  watch(onChange: (change: Change) => void, onOpen: () => void, signal: AbortSignal): Promise<void>;
+}
+
+/** One row of the table. */
+export interface Provider {
+  readonly name: string;
+  /** Sources that are configured here, or whose default place exists. Throws SourceError for a setting that cannot be used. */
+  sources(world: World): readonly Source[];
+}
+
+/** A source that cannot be used; its message is one line with the address. */
+export class SourceError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'SourceError';
+  }
+}

@@ -1,0 +1,68 @@
+// What sync finds outside of the gateway: containers and pods that serve a template, and what became of them here.
+
+import type { InstanceInput } from './instance.ts';
+
+/** A container of an engine. */
+export interface ContainerRef {
+  /** Address of the engine's API: `unix:///run/podman/podman.sock`. */
+  readonly engine: string;
+  /** The whole id. */
+  readonly id: string;
+}
+
+/** Something that runs and can be an instance. */
+export interface Deployment {
+  readonly template: string;
+  /** Id of the instance. */
+  readonly id: string;
+  /** As people call it: the name of the container or pod. */
+  readonly name: string;
+  /** How it is reached. A command runs in `container`. */
+  readonly input: InstanceInput;
+  /** Absent for pods. */
+  readonly container?: ContainerRef;
+  /** The part of the source that it belongs to. Default: the origin of the listing. */
+  readonly origin?: string;
+}
+
+/** Something that is marked to be an instance and cannot be one now. */
+export interface SkippedDeployment {
+  readonly template: string;
+  readonly name: string;
+  /** A clause: "its health check fails". */
+  readonly reason: string;
+}
+
+/** Everything that one source has at one moment. */
+export interface Listing {
+  /** Names the source; instances that came from it remember it. At most 96 characters, without `#`; one that ends in `/`
+   *  has parts. */
+  readonly origin: string;
+  readonly deployments: readonly Deployment[];
+  readonly skipped: readonly SkippedDeployment[];
+}
+
+/** One instance in a report. */
+export interface SyncedInstance {
+  readonly template: string;
+  readonly id: string;
+  /** Of its container or pod; absent when it is gone. */
+  readonly name?: string;
+}
+
+/** What a sync did, or would do. */
+export interface SyncReport {
+  readonly added: readonly SyncedInstance[];
+  readonly changed: readonly SyncedInstance[];
+  readonly removed: readonly SyncedInstance[];
+  readonly unchanged: readonly SyncedInstance[];
+  readonly skipped: readonly SkippedDeployment[];
+}
+
+/** A report about all sources. */
+export interface SyncOutcome extends SyncReport {
+  /** Addresses of sources that answered. */
+  readonly reached: readonly string[];
+  /** One line each: sources that did not answer. Nothing of theirs was removed. */
+  readonly warnings: readonly string[];
+}

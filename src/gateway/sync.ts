@@ -1,0 +1,185 @@
+// When deployments are looked for and who is asked: once for `gateway sync`, and from event to event while the gateway runs
+// with --sync. How sources are asked is src/discovery/, what a listing changes is registry-sync.ts. Source: ADR 59.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { PROVIDERS } from '../discovery/index.ts';
+import { type Change, type Source, SourceError, type TemplateHints } from '../discovery/provider.ts';
+import type { SyncOutcome, SyncReport } from '../domain/deployment.ts';
+import type { Registry } from '../registry.ts';
+import { cameFrom, type SyncRules, syncListing } from '../registry-sync.ts';
+
+export interface SyncOptions extends SyncRules {
+  /** Kubernetes namespace, `*` for all. Default: that of the gateway's settings. */
+  readonly namespace?: string | undefined;
+}
+
+export interface SyncParts {
+  readonly registry: Registry;
+  readonly definitions: ReadonlyMap<string, TemplateHints>;
+  /** Environment that says where engines and clusters are. Absent: nothing is looked for. */
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+  readonly namespace?: string | undefined;
+  /** Hears of sources that are lost and found again while they are followed, one line each. */
+  readonly onNotice?: ((line: string) => void) | undefined;
+}
+
+/** Where Kubernetes deployments are looked for unless somebody says otherwise. */
+const NAMESPACE = 'mcp-servers';
+/** Waits before a lost source is asked again, in ms. */
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 30_000;
+/** How often engines are looked for that were started meanwhile, in ms. */
+const LOOK_AGAIN_MS = 30_000;
+
+export class Sync {
+  readonly #parts: SyncParts;
+  readonly #closing = new AbortController();
+  readonly #followed = new Map<string, Promise<void>>();
+  /** Of each source, one listing is made and taken in after the other: an old one never comes after a newer one. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+
+  constructor(parts: SyncParts) {
+    this.#parts = parts;
+  }
+
+  /** Asks every source once. A source that does not answer is a warning, and nothing of it is removed. */
+  async run({ namespace, ...rules }: SyncOptions = {}): Promise<SyncOutcome> {
+    const { sources, warnings } = this.#sources(namespace);
+    if (sources.length === 0 && warnings.length === 0)
+      warnings.push('no container engine and no Kubernetes cluster is configured or found on this machine');
+    const reports: SyncReport[] = [];
+    const reached: string[] = [];
+    await Promise.all(
+      sources.map(async (source) => {
+        try {
+          reports.push(await this.#take(source, rules));
+          reached.push(source.address);
+        } catch (thrown) {
+          if (!(thrown instanceof SourceError)) throw thrown;
+          warnings.push(thrown.message);
+        }
+      }),
+    );
+    const all = <K extends keyof SyncReport>(field: K) => reports.flatMap((report) => [...report[field]]);
+    return {
+      ...{ added: all('added'), changed: all('changed'), removed: all('removed') },
+      ...{ unchanged: all('unchanged'), skipped: all('skipped') },
+      ...{ reached: reached.toSorted(), warnings },
+    };
+  }
+
+  /** Syncs now and from then on with each change of a source, until `close`. Resolves with what the first sync did. */
+  async follow(): Promise<SyncOutcome> {
+    const outcome = await this.run();
+    this.#followAll();
+    void this.#lookAgain();
+    return outcome;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all(this.#followed.values());
+  }
+
+  #sources(namespace = this.#parts.namespace ?? NAMESPACE): { sources: Source[]; warnings: string[] } {
+    const { definitions, env } = this.#parts;
+    if (env === undefined) return { sources: [], warnings: [] };
+    const world = { env, namespace, hintsOf: (template: string) => definitions.get(template) };
+    const warnings: string[] = [];
+    const found = PROVIDERS.flatMap((provider) => {
+      try {
+        return provider.sources(world);
+      } catch (thrown) {
+        if (!(thrown instanceof SourceError)) throw thrown;
+        warnings.push(thrown.message);
+        return [];
+      }
+    });
+    return { sources: [...new Map(found.map((source) => [source.origin, source])).values()], warnings };
+  }
+
+  #take(source: Source, rules?: SyncRules, onTurn = () => {}): Promise<SyncReport> {
+    const before = this.#turns.get(source.origin) ?? Promise.resolve();
+    const done = before.then(async () => {
+      onTurn();
+      return syncListing(this.#parts.registry, await source.list(this.#closing.signal), rules);
+    });
+    this.#turns.set(
+      source.origin,
+      done.catch(() => undefined), // the caller gets the failure
+    );
+    return done;
+  }
+
+  #followAll(): void {
+    for (const source of this.#sources().sources) {
+      if (this.#followed.has(source.origin)) continue;
+      this.#followed.set(source.origin, this.#followOne(source));
+    }
+  }
+
+  async #lookAgain(): Promise<void> {
+    const { signal } = this.#closing;
+    while (await waited(LOOK_AGAIN_MS, signal)) this.#followAll();
+  }
+
+  async #followOne(source: Source): Promise<void> {
+    const { signal } = this.#closing;
+    const { onNotice = () => {} } = this.#parts;
+    let waitMs = FIRST_WAIT_MS;
+    let isLost = false;
+    const opened = () => {
+      if (isLost) onNotice(`sync: ${source.address} is followed again`);
+      isLost = false;
+      waitMs = FIRST_WAIT_MS;
+      takeChange({});
+    };
+    const takeChange = this.#changesOf(source);
+    do {
+      try {
+        await source.watch(takeChange, opened, signal);
+      } catch (thrown) {
+        if (signal.aborted) return;
+        if (!isLost) onNotice(`sync: ${messageOf(thrown)}; its instances stay as they are`);
+        isLost = true;
+      }
+      waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
+    } while (await waited(waitMs / 2, signal));
+  }
+
+  /** What ended leaves at once. Every change makes a listing; one that still waits for its turn is enough for several. */
+  #changesOf(source: Source): (change: Change) => void {
+    const { registry, onNotice = () => {} } = this.#parts;
+    const { signal } = this.#closing;
+    const report = (thrown: unknown) => signal.aborted || onNotice(`sync: ${messageOf(thrown)}`);
+    let isWaiting = false;
+    return ({ ended }) => {
+      if (ended !== undefined) {
+        const gone = registry
+          .definitions()
+          .filter((one) => one.container?.id === ended && cameFrom(source.origin, one));
+        for (const { template, id } of gone) registry.withdraw(template, id, 'sync').catch(report);
+      }
+      if (isWaiting) return;
+      isWaiting = true;
+      const onTurn = () => {
+        isWaiting = false;
+      };
+      this.#take(source, {}, onTurn).catch(report);
+    };
+  }
+}
+
+/** False when it was called off. */
+async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
+  try {
+    await delay(ms, undefined, { signal, ref: false });
+    return true;
+  } catch {
+    return false; // the only reason is the signal
+  }
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

@@ -1,0 +1,81 @@
+// Sync: instances for the containers and pods that run where this gateway can see them. Source: ADR 59.
+
+import Type from 'typebox';
+import { mayUse } from '../../domain/account.ts';
+import type { SyncedInstance } from '../../domain/deployment.ts';
+import { json } from '../reply.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { CLOSED } from '../schemas.ts';
+
+/** A name of Kubernetes, or `*`. */
+const Namespace = Type.String({ pattern: '^(\\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$' });
+
+const Synced = Type.Array(
+  Type.Object({
+    template_name: Type.String(),
+    instance_id: Type.String(),
+    /** Name of the container or pod; absent when it is gone. */
+    name: Type.Optional(Type.String()),
+  }),
+);
+
+const SyncBody = Type.Object({
+  dry_run: Type.Boolean(),
+  added: Synced,
+  changed: Synced,
+  removed: Synced,
+  unchanged: Synced,
+  skipped: Type.Array(
+    Type.Object({ template_name: Type.String(), name: Type.String(), reason: Type.String() }),
+  ),
+  /** Engines and clusters that answered. */
+  reached: Type.Array(Type.String()),
+  /** Those that did not, and why. */
+  warnings: Type.Array(Type.String()),
+});
+
+export const syncRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'POST',
+    path: '/gateway/sync',
+    summary: 'Add, change and remove instances to match the containers and pods that run',
+    scope: 'gateway:write',
+    request: {
+      body: Type.Object(
+        { dry_run: Type.Optional(Type.Boolean()), namespace: Type.Optional(Namespace) },
+        CLOSED,
+      ),
+    },
+    answers: {
+      200: { description: 'What was done; with `dry_run`, what would be', body: SyncBody },
+    },
+    example: { dry_run: true },
+    errors: ['SHUTTING_DOWN'],
+    handler: async ({ body, principal }, { gateway }) => {
+      const { dry_run: isDryRun = false, namespace } = body;
+      const done = await gateway.sync({
+        isDryRun,
+        namespace,
+        mayUse: (template) => mayUse(principal, template),
+      });
+      return json(200, {
+        dry_run: isDryRun,
+        added: done.added.map(viewOf),
+        changed: done.changed.map(viewOf),
+        removed: done.removed.map(viewOf),
+        unchanged: done.unchanged.map(viewOf),
+        skipped: done.skipped.map(({ template, name, reason }) => ({
+          template_name: template,
+          name,
+          reason,
+        })),
+        reached: done.reached,
+        warnings: done.warnings,
+      });
+    },
+  }),
+];
+
+function viewOf({ template, id, name }: SyncedInstance) {
+  return { template_name: template, instance_id: id, ...(name === undefined ? {} : { name }) };
+}
