@@ -71,4 +71,96 @@ withEngine('an HTTP container is registered once, called, and removed when it is
   }
 });
 
+const STDIO = Podman.node('spec/fixtures/stdio-server.ts').join(' ');
+
+/** A container with a program that speaks MCP on its standard input and output, and the id of the container. */
+function startStdio(podman: Podman, ...flags: string[]): Promise<string> {
+  return podman.start({ 'stagedoor.template': 'lines', 'stagedoor.command': [STDIO, ...flags].join(' ') });
+}
+
+withEngine('a killed container leaves the pool at once, and no call fails', async () => {
+  const podman = engine as Podman;
+  const ids = [await startHttp(podman, 'one'), await startHttp(podman, 'two'), await startStdio(podman)];
+  const [one = '', two = ''] = ids;
+  const gateway = open(podman, '--sync');
+  try {
+    const url = await gateway.url();
+    const both = await eventually(
+      () => instancesOf(url, 'web'),
+      (all) => healthy(all).length === 2,
+    );
+    assert.equal(healthy(both), [one, two].map((id) => `web-${id.slice(0, 8)}`).sort());
+    await eventually(
+      () => instancesOf(url, 'lines'),
+      (all) => healthy(all).length === 1,
+    );
+    assert.is(textOf(await callTool(url, 'lines', 'echo', { text: 'hi' })), 'hi');
+
+    const killed = podman.podman('kill', one);
+    let isDead = false;
+    void killed.then(() => {
+      isDead = true;
+    });
+    for (let after = 0; after < 20; after += isDead ? 1 : 0) {
+      const { status, body } = await callTool(url, 'web', 'echo', { text: 'on' });
+      assert.is(status, 200, JSON.stringify(body));
+    }
+    await killed;
+    const left = await eventually(
+      () => instancesOf(url, 'web'),
+      (all) => Object.keys(all).length === 1,
+      5_000,
+    );
+    assert.equal(Object.keys(left), [`web-${two.slice(0, 8)}`]);
+
+    // What is started is added, and what was removed is gone, without a word from anybody.
+    await podman.podman('start', one);
+    const back = await eventually(
+      () => instancesOf(url, 'web'),
+      (all) => healthy(all).length === 2,
+    );
+    assert.is(healthy(back).length, 2);
+    await podman.podman('rm', '-f', '-t', '0', one);
+    const last = await eventually(
+      () => instancesOf(url, 'web'),
+      (all) => Object.keys(all).length === 1,
+      5_000,
+    );
+    assert.equal(Object.keys(last), [`web-${two.slice(0, 8)}`]);
+  } finally {
+    await gateway.remove();
+    await podman.podman('rm', '-f', '-t', '0', ...ids).catch(() => undefined); // one of them was removed
+  }
+});
+
+withEngine('a program in a container ends with its gateway, also with one that was killed', async () => {
+  const podman = engine as Podman;
+  const ids = [await startStdio(podman), await startStdio(podman, '--ignore-stdin-end', '--ignore-sigterm')];
+  const running = async () => {
+    const tables = await Promise.all(ids.map((id) => podman.podman('top', id, 'pid', 'args')));
+    return tables.flatMap((table) => table.split('\n').filter((line) => line.includes('stdio-server')));
+  };
+  try {
+    for (const end of ['SIGTERM', 'SIGKILL'] as const) {
+      const gateway = open(podman, '--sync');
+      try {
+        const url = await gateway.url();
+        const all = await eventually(
+          () => instancesOf(url, 'lines'),
+          (found) => healthy(found).length === 2,
+        );
+        assert.is(healthy(all).length, 2, gateway.err);
+        assert.is((await running()).length, 2);
+        gateway.signal(end);
+        await gateway.end();
+        assert.equal(await eventually(running, (left) => left.length === 0, 20_000), [], end);
+      } finally {
+        await gateway.remove();
+      }
+    }
+  } finally {
+    await podman.podman('rm', '-f', '-t', '0', ...ids);
+  }
+});
+
 test.run();

@@ -30,6 +30,7 @@ export function openerOf({ protectedPaths = [], definitions, ...options }: Opene
     reaper: new Reaper(),
     handshakeTimeoutMs: LIMITS.handshakeMs,
     client: GATEWAY_INFO,
+    runInContainer: async (...asked) => (await import('../discovery/exec.ts')).runInContainer(...asked),
     launch: async (definition) => {
       if (definition.container !== undefined) return definition; // what it needs is in the container
       const refusal = await exposureOf(definition, protectedPaths);

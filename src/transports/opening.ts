@@ -54,11 +54,11 @@ const NETWORK_TROUBLE =
 /** A program that hung, or had trouble with the network, may lack a proxy or an authority that the gateway knows. */
 function withLacked(
   thrown: unknown,
-  { command, env }: InstanceDefinition,
+  { command, env, container }: InstanceDefinition,
   passEnv: readonly string[] | undefined,
   isLate: boolean,
 ): unknown {
-  if (command === undefined || !(thrown instanceof GatewayError)) return thrown;
+  if (command === undefined || container !== undefined || !(thrown instanceof GatewayError)) return thrown;
   const { reason, stderr = [] } = thrown.facts;
   if (reason === undefined || !(isLate || stderr.some((line) => NETWORK_TROUBLE.test(line)))) return thrown;
   const lacked = lackedVariables(env, passEnv);

@@ -3,6 +3,7 @@
 
 import type { Observable } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
+import type { RunInContainer } from '../domain/container-program.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { OwnHeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition, TransportKind } from '../domain/instance.ts';
@@ -123,6 +124,8 @@ export interface OpenOptions {
   readonly reaper?: Reaper | undefined;
   /** Variables of the gateway that programs get. Default: those of PASS_ENV. */
   readonly passEnv?: readonly string[] | undefined;
+  /** Starts programs in containers. Default: none can be. */
+  readonly runInContainer?: RunInContainer | undefined;
   /** What earlier openings of the same instance left for this one, which changes it for the next. Default: nothing. */
   readonly memory?: OpeningMemory | undefined;
 }

@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ContainerRef } from '../../domain/deployment.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { childEnvironment } from './child-environment.ts';
 import { LineTail } from './line-tail.ts';
@@ -16,6 +17,8 @@ export interface Program {
   readonly command: string;
   readonly args: readonly string[];
   readonly workingDir?: string | undefined;
+  /** Where it runs, if not on this machine as it is. */
+  readonly container?: ContainerRef | undefined;
   /** Added to the few variables that every program gets; see child-environment.ts. */
   readonly env: Readonly<Record<string, string>>;
 }
@@ -220,7 +223,8 @@ async function groupEmpties(pid: number, withinMs: number): Promise<boolean> {
   return true;
 }
 
-async function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
+/** Whether it settles within so many ms. */
+export async function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
   const timer = new AbortController();
   const late = delay(ms, false, { signal: timer.signal }).catch(() => false);
   const settled = await Promise.race([promise.then(() => true), late]);

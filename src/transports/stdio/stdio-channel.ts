@@ -5,6 +5,7 @@
 import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientReply, ServerMessage, ServerRequest } from '../../domain/client.ts';
+import type { RunInContainer } from '../../domain/container-program.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { OwnHeldBytes } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -14,11 +15,14 @@ import { notWritable } from '../../domain/request-errors.ts';
 import { idsOfBrokenAnswer, looksLikeJson, ownerOfOversize } from '../broken-answer.ts';
 import type { Closed, TransportFacts } from '../transport.ts';
 import { Child, type ChildOptions, type Program } from './child-process.ts';
+import { ContainerChild } from './container-child.ts';
 import { Correlator, type ExchangeObserver, type PendingExchange } from './correlator.ts';
 import { LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
 import { Outbox, type OutgoingLine } from './outbox.ts';
 
 export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv'> {
+  /** Starts it when it is to run in a container. */
+  readonly runInContainer?: RunInContainer | undefined;
   /** The program runs for a single client and may ask it something. Default: whatever it asks is refused. */
   readonly mayAsk?: boolean;
   /** Where a line that is not complete is counted. Default: nowhere. */
@@ -32,7 +36,7 @@ const MOST_NOTICE_CHARACTERS = 1024 * 1024;
 
 /** The pipe to one program. Starts it at once; whether that worked shows in `closed$`. */
 export class StdioChannel {
-  readonly #child: Child;
+  readonly #child: Pick<Child, 'exited' | 'pid' | 'lastLines' | 'note' | 'write' | 'stop'>;
   readonly #outbox: Outbox;
   readonly #correlator = new Correlator();
   readonly #messages = new Subject<ServerMessage>();
@@ -43,7 +47,10 @@ export class StdioChannel {
   /** Why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
 
-  constructor(program: Program, { mayAsk = false, answers, ...options }: ChannelOptions = {}) {
+  constructor(
+    program: Program,
+    { mayAsk = false, answers, runInContainer, ...options }: ChannelOptions = {},
+  ) {
     this.#mayAsk = mayAsk;
     this.#answers = answers;
     const listener: LineListener = {
@@ -51,11 +58,12 @@ export class StdioChannel {
       onOversize: (line) => this.#receiveOversize(line),
     };
     const decoder = new LineDecoder(listener, LIMITS.backendMessageBytes, answers);
-    this.#child = new Child(program, {
-      onOutput: (chunk) => decoder.write(chunk),
-      onPipeClosed: (pipe) => this.#giveUp(`closed its standard ${pipe}`),
-      ...options,
-    });
+    const onOutput = (chunk: Buffer): void => decoder.write(chunk);
+    const onPipeClosed = (pipe: string): void => this.#giveUp(`closed its standard ${pipe}`);
+    this.#child =
+      program.container === undefined
+        ? new Child(program, { onOutput, onPipeClosed, ...options })
+        : new ContainerChild(program.container, program, { onOutput, runInContainer, ...options });
     this.#outbox = new Outbox((text, done) => this.#child.write(text, done));
     void this.#child.exited.then((reason) => this.#end({ reason: this.#fault ?? reason, expected: false }));
   }

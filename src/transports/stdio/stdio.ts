@@ -40,13 +40,13 @@ export function stdioWith(settings: StdioSettings): TransportType {
 }
 
 async function open(
-  { command, args, workingDir, env }: InstanceDefinition,
+  { command, args, workingDir, env, container }: InstanceDefinition,
   options: OpenOptions,
   { ladder, patienceMs }: StdioSettings,
 ): Promise<Transport> {
   if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
   if (options.signal.aborted) throw openingStopped();
-  const program = { command, args, workingDir, env };
+  const program = { command, args, workingDir, env, container };
   const {
     client,
     handshakeTimeoutMs,
@@ -54,19 +54,21 @@ async function open(
     pace,
     reaper,
     passEnv,
+    runInContainer,
     memory = {},
     onStarted,
     answers,
   } = options;
+  const starting = { ladder, reaper, passEnv, runInContainer };
   const start = () => {
-    const channel = new StdioChannel(program, { ladder, reaper, passEnv, answers });
+    const channel = new StdioChannel(program, { ...starting, answers });
     onStarted?.(() => channel.facts());
     return channel;
   };
   const startedAtMs = performance.now();
   const opened = await openShared(start, { ...options, memory, patienceMs });
   const openingMs = performance.now() - startedAtMs;
-  const startOwn = () => new StdioChannel(program, { ladder, reaper, passEnv, answers, mayAsk: true });
+  const startOwn = () => new StdioChannel(program, { ...starting, answers, mayAsk: true });
   const known = { era: opened.peer.era, openingMs, memory, patienceMs };
   const own = new OwnPrograms(startOwn, { client, handshakeTimeoutMs, room, pace, ...known });
   return new StdioTransport(opened, own, client);

@@ -1,0 +1,182 @@
+// Programs in containers, run by the engine's exec with its streams attached. The API of engines cannot signal such a
+// program: it is found by a variable that it and all it starts inherit.
+
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Duplex } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import type Docker from 'dockerode';
+import type { ContainerProgram, ProgramOutput, RunInContainer } from '../domain/container-program.ts';
+import { connect } from './engine.ts';
+
+const MARK = 'STAGEDOOR_PROGRAM';
+
+/** Signals every process of the container whose environment holds the mark. It needs nothing but a shell. */
+const SIGNAL_SCRIPT = `
+for file in /proc/[0-9]*/environ; do
+  while IFS= read -r line || [ -n "$line" ]; do
+    case $line in
+      *"$2"*) pid=\${file#/proc/}; kill -s "$1" "\${pid%/environ}" ;;
+    esac
+  done <"$file"
+done 2>/dev/null
+exit 0
+`;
+
+/** A process that was just started. */
+const START_LOOKS = 10;
+const START_LOOK_MS = 20;
+/** Engines know of an end a moment after the stream has told it. */
+const END_LOOKS = 10;
+const END_LOOK_MS = 50;
+/** Longest wait for the effect of a signal to be asked for, in ms. */
+const SIGNAL_MS = 5_000;
+
+export const runInContainer: RunInContainer = async ({ engine: address, id }, words, output) => {
+  const container = (await connect(address)).getContainer(id);
+  const mark = `${MARK}=${randomBytes(12).toString('hex')}`;
+  const exec = await container.exec({
+    Cmd: [...words],
+    Env: [mark],
+    ...{ AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false },
+  });
+  const stream = await exec.start({ hijack: true, stdin: true, Tty: false });
+  const program = new Exec(container, exec, stream, { mark, output });
+  await program.findPid();
+  return program;
+};
+
+interface ExecParts {
+  readonly mark: string;
+  readonly output: ProgramOutput;
+}
+
+class Exec implements ContainerProgram {
+  readonly exited: Promise<string>;
+  readonly #container: Docker.Container;
+  readonly #exec: Docker.Exec;
+  readonly #stream: Duplex;
+  readonly #mark: string;
+  #pid: number | undefined;
+
+  constructor(container: Docker.Container, exec: Docker.Exec, stream: Duplex, { mark, output }: ExecParts) {
+    this.#container = container;
+    this.#exec = exec;
+    this.#stream = stream;
+    this.#mark = mark;
+    stream.on('data', demultiplexer(output));
+    stream.on('error', () => {}); // its close follows
+    const closed = new Promise<void>((resolve) => {
+      stream.once('end', resolve);
+      stream.once('close', resolve);
+    });
+    this.exited = closed.then(() => this.#reason());
+  }
+
+  get pid(): number | undefined {
+    return this.#pid;
+  }
+
+  write(text: string, done: (error?: Error | null) => void): void {
+    this.#stream.write(text, done);
+  }
+
+  endInput(): void {
+    this.#stream.end();
+  }
+
+  async signal(name: 'TERM' | 'KILL'): Promise<void> {
+    if ((await this.#signalInside(name)) || this.#pid === undefined || !this.#isOurs(this.#pid)) return;
+    try {
+      process.kill(this.#pid, `SIG${name}`); // the container has no shell
+    } catch {
+      // It has ended meanwhile, or belongs to another user: nothing more can be done.
+    }
+  }
+
+  /** Looks whether the process can be seen from here. It has no environment yet for a moment. */
+  async findPid(): Promise<void> {
+    try {
+      for (let looks = 0; looks < START_LOOKS && this.#pid === undefined; looks += 1) {
+        if (looks > 0) await delay(START_LOOK_MS);
+        const { Pid: pid, Running: isRunning } = await this.#exec.inspect();
+        if (!isRunning || (pid > 0 && environmentOf(pid) === undefined)) return;
+        if (pid > 0 && this.#isOurs(pid)) this.#pid = pid;
+      }
+    } catch {
+      // The engine is on its way out, which shows in `exited`.
+    }
+  }
+
+  /** The number is that of this machine, and still of this program. */
+  #isOurs(pid: number): boolean {
+    return environmentOf(pid)?.includes(this.#mark) === true;
+  }
+
+  async #signalInside(name: string): Promise<boolean> {
+    const abortSignal = AbortSignal.timeout(SIGNAL_MS);
+    try {
+      const killer = await this.#container.exec({
+        Cmd: ['sh', '-c', SIGNAL_SCRIPT, 'sh', name, this.#mark],
+        ...{ AttachStdout: true, AttachStderr: true, abortSignal },
+      });
+      const stream = await killer.start({ abortSignal });
+      for await (const _ of stream) {
+        // Until it ends; there is nothing to read.
+      }
+      return (await killer.inspect({ abortSignal })).ExitCode === 0;
+    } catch {
+      return false; // the container is gone, and the program with it; or the engine is
+    }
+  }
+
+  async #reason(): Promise<string> {
+    this.#stream.destroy();
+    try {
+      for (let looks = 0; looks < END_LOOKS; looks += 1) {
+        const { Running: isRunning, ExitCode: code } = await this.#exec.inspect();
+        if (!isRunning) return code === null ? 'it ended' : `exited with code ${code}`;
+        await delay(END_LOOK_MS, undefined, { ref: false });
+      }
+      return 'closed its standard output';
+    } catch (thrown) {
+      const isGone = thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 404;
+      return isGone ? 'its container was removed' : 'the connection to its engine was lost';
+    }
+  }
+}
+
+/** Undefined for a process of another user; and on another machine or system, where there is none. */
+function environmentOf(pid: number): string | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1');
+  } catch {
+    return undefined;
+  }
+}
+
+/** Takes apart what the engine sends: frames with a header of 8 bytes, the stream's number first and the length last. */
+function demultiplexer({ onOutput, onError }: ProgramOutput): (chunk: Buffer) => void {
+  let header = Buffer.alloc(0);
+  let left = 0;
+  return (chunk) => {
+    let at = 0;
+    while (at < chunk.length) {
+      if (left === 0) {
+        const taken = chunk.subarray(at, at + 8 - header.length);
+        header = Buffer.concat([header, taken]);
+        at += taken.length;
+        if (header.length < 8) return;
+        left = header.readUInt32BE(4);
+        if (left === 0) header = Buffer.alloc(0);
+        continue;
+      }
+      const content = chunk.subarray(at, at + left);
+      at += content.length;
+      left -= content.length;
+      if (header[0] === 2) onError(content);
+      else onOutput(content);
+      if (left === 0) header = Buffer.alloc(0);
+    }
+  };
+}

@@ -1,0 +1,99 @@
+// One program run in a container, with the face of child-process.ts: its streams, how it ended, and its end together with
+// all it started. Speaking with the engine is done by what it is given.
+
+import type { ContainerProgram, RunInContainer } from '../../domain/container-program.ts';
+import type { ContainerRef } from '../../domain/deployment.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { type ChildOptions, type KillLadder, type Program, settlesWithin } from './child-process.ts';
+import { LineTail } from './line-tail.ts';
+import type { Reaper } from './reaper.ts';
+
+export interface ContainerChildOptions extends Pick<ChildOptions, 'onOutput' | 'ladder' | 'reaper'> {
+  readonly runInContainer: RunInContainer | undefined;
+}
+
+/** Longest wait for the effect of SIGKILL, in ms. */
+const LAST_WAIT_MS = 1_000;
+
+export class ContainerChild {
+  /** As in Child. */
+  readonly exited: Promise<string>;
+  readonly #ladder: KillLadder;
+  readonly #tail = new LineTail();
+  /** Undefined when it could not be started. */
+  readonly #started: Promise<ContainerProgram | undefined>;
+  #program: ContainerProgram | undefined;
+  #hasExited = false;
+  #stopping: Promise<void> | undefined;
+
+  constructor(container: ContainerRef, { command, args }: Program, options: ContainerChildOptions) {
+    const { runInContainer, reaper, onOutput } = options;
+    this.#ladder = options.ladder ?? { stdinEndMs: LIMITS.stdinEndMs, terminateMs: LIMITS.terminateMs };
+    const onError = (chunk: Buffer): void => this.#tail.write(chunk);
+    const output = { onOutput: onOutput ?? onError, onError };
+    const starting =
+      runInContainer?.(container, [command, ...args], output) ??
+      Promise.reject(new Error('this gateway runs no programs in containers'));
+    this.#started = starting.catch(() => undefined);
+    this.exited = starting.then(
+      async (program) => {
+        this.#program = program;
+        watch(program, reaper);
+        const reason = await program.exited;
+        this.#hasExited = true;
+        await program.signal('KILL'); // what it started and left behind
+        if (program.pid !== undefined) reaper?.forget(program.pid);
+        return reason;
+      },
+      (thrown) => `could not be started: ${reasonOf(thrown)}`,
+    );
+  }
+
+  /** Process id on this machine while it runs; null where it cannot be told. */
+  get pid(): number | null {
+    return this.#hasExited ? null : (this.#program?.pid ?? null);
+  }
+
+  get lastLines(): readonly string[] {
+    return this.#tail.lines;
+  }
+
+  note(line: Buffer): void {
+    this.#tail.add(line);
+  }
+
+  write(text: string, done: (error?: Error | null) => void): void {
+    void this.#started.then((program) => {
+      if (program === undefined) done(new Error('the program was not started'));
+      else program.write(text, done);
+    });
+  }
+
+  /** As in Child: the end of its input, then signals. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#descend();
+    return this.#stopping;
+  }
+
+  async #descend(): Promise<void> {
+    const { stdinEndMs, terminateMs } = this.#ladder;
+    const program = await this.#started;
+    program?.endInput();
+    if (program === undefined || (await settlesWithin(this.exited, stdinEndMs))) return;
+    await program.signal('TERM');
+    if (await settlesWithin(this.exited, terminateMs)) return;
+    await program.signal('KILL');
+    await settlesWithin(this.exited, LAST_WAIT_MS);
+  }
+}
+
+/** An engine gives each program a session, and so a group, of its own. */
+function watch({ pid }: ContainerProgram, reaper: Reaper | undefined): void {
+  if (pid !== undefined) reaper?.watch(pid);
+}
+
+/** Engines wrap their reasons: `(HTTP code 409) container stopped/paused - can only create exec sessions on ...`. */
+function reasonOf(thrown: unknown): string {
+  const text = thrown instanceof Error ? thrown.message : String(thrown);
+  return text.replace(/^\(HTTP code \d+\) [^-]* - /, '').trim();
+}
