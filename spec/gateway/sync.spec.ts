@@ -1,0 +1,188 @@
+import * as assert from 'uvu/assert';
+import { createGateway, type Gateway } from '../../src/gateway.ts';
+import type { GatewayOptions } from '../../src/gateway-types.ts';
+import { type FakeContainer, type FakeEngine, startFakeEngine } from '../helpers/fake-engine.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('sync with container engines');
+const open: { close(): Promise<void> }[] = [];
+test.after.each(async () => {
+  for (const each of open.splice(0).reverse()) await each.close();
+});
+
+const definitions = [
+  { id: 'ported', ports: [9000] },
+  { id: 'program', command: 'serve --fast', ports: [9000], transport: 'stdio' as const },
+  { id: 'unfilled', command: `serve $${'{SCRATCH}'}` },
+];
+
+async function engineWith(...containers: FakeContainer[]): Promise<FakeEngine> {
+  const engine = await startFakeEngine(containers);
+  open.push(engine);
+  return engine;
+}
+
+async function gatewayAt(addresses: readonly string[], options: GatewayOptions = {}): Promise<Gateway> {
+  const [first = '', second = first] = addresses;
+  const env = { DOCKER_HOST: first, CONTAINER_HOST: second };
+  const gateway = await createGateway({ definitions, graceMs: 0, discovery: { env }, ...options });
+  open.push(gateway);
+  return gateway;
+}
+
+const marked = (template: string, more: Readonly<Record<string, string>> = {}) => ({
+  'stagedoor.template': template,
+  ...more,
+});
+const at = (HostIp: string, HostPort: string) => ({ HostIp, HostPort });
+
+/** Resolves with the next fact of this kind. */
+function next(gateway: Gateway, name: 'instance.registered' | 'instance.deregistered'): Promise<string> {
+  return new Promise((resolve) => {
+    const heard = gateway.on(name).subscribe(({ instanceId }) => {
+      heard.unsubscribe();
+      resolve(instanceId);
+    });
+  });
+}
+
+test('reaches a container by its published port, its own address, the network of the host, or a program', async () => {
+  const engine = await engineWith(
+    { id: 'aa', labels: marked('web'), ports: { '80/tcp': at('0.0.0.0', '32768') } },
+    { id: 'bb', labels: marked('web'), ports: { '80/tcp': at('192.0.2.7', '81'), '82/udp': null } },
+    { id: 'cc', labels: marked('web', { 'stagedoor.port': '90' }), address: '192.0.2.8' },
+    { id: 'dd', labels: marked('ported'), network: 'host' },
+    { id: 'ee', labels: { 'managed-by': 'mcp-template', template: 'program' } },
+    { id: 'ff', labels: marked('program', { 'stagedoor.command': `run "two words"` }) },
+  );
+  const gateway = await gatewayAt([engine.address]);
+  const { added, skipped, reached, warnings } = await gateway.sync();
+  assert.equal([skipped, reached, warnings], [[], [engine.address], []]);
+  assert.equal(added[0], { template: 'web', id: 'web-aa000000', name: 'name-aa' });
+  const seen = gateway.servers().map(({ definition: { id, source, endpoint, command, args, container } }) => {
+    assert.equal([source, container?.engine], ['sync', engine.address]);
+    return [id, endpoint ?? [command, ...args]];
+  });
+  assert.equal(Object.fromEntries(seen), {
+    // Inside of a container the loopback address of the engine's machine is another one.
+    'web-aa000000': 'http://127.0.0.1:32768/mcp',
+    'web-bb000000': 'http://192.0.2.7:81/mcp',
+    'web-cc000000': 'http://192.0.2.8:90/mcp',
+    'ported-dd000000': 'http://127.0.0.1:9000/mcp',
+    'program-ee000000': ['serve', '--fast'],
+    'program-ff000000': ['run', 'two words'],
+  });
+});
+
+test('says why a container is skipped', async () => {
+  const engine = await engineWith(
+    { id: 'a1', labels: marked('web') },
+    { id: 'a2', labels: marked('web', { 'stagedoor.port': 'http' }) },
+    { id: 'a3', labels: marked('web', { 'stagedoor.port': '80' }) },
+    { id: 'a4', labels: marked('web', { 'stagedoor.command': '"open' }) },
+    { id: 'a5', labels: marked('unfilled') },
+    { id: 'a6', labels: marked('Not A Name') },
+    { id: 'a7', labels: marked('web'), state: { Health: { Status: 'unhealthy' } } },
+    { id: 'a8', labels: marked('web'), state: { Paused: true } },
+  );
+  const { added, skipped } = await (await gatewayAt([engine.address])).sync();
+  assert.equal(added, []);
+  assert.equal(
+    skipped.map(({ name, reason }) => `${name}: ${reason}`),
+    [
+      'name-a1: nothing says how to reach it: set the label stagedoor.port or stagedoor.command, or give the template a port',
+      'name-a2: its label stagedoor.port is no port',
+      'name-a3: its port 80 is not published, and it has no address of its own',
+      'name-a4: the label stagedoor.command cannot be split into words: the " at character 1 is never closed',
+      "name-a5: the template's command has a placeholder, which nothing fills here: set the label stagedoor.command",
+      'name-a6: its label names no template',
+      'name-a7: its health check fails',
+      'name-a8: it is paused',
+    ],
+  );
+});
+
+test('changes and removes only what it added itself, and nothing in a dry run', async () => {
+  const web = (id: string, port: string): FakeContainer => ({
+    id,
+    labels: marked('web'),
+    ports: { '80/tcp': at('', port) },
+  });
+  const engine = await engineWith(web('aa', '1001'), web('bb', '1002'), web('cc', '1003'));
+  const gateway = await gatewayAt([engine.address]);
+  await gateway.register('web', { id: 'web-cc000000', endpoint: 'http://127.0.0.1:1' });
+  const ids = (list: readonly { readonly id: string }[]) => list.map(({ id }) => id);
+  const first = await gateway.sync();
+  assert.equal(ids(first.added), ['web-aa000000', 'web-bb000000']);
+  assert.equal(first.skipped[0]?.reason, '"web-cc000000" is registered by other means (api)');
+
+  engine.containers = [web('aa', '2001')];
+  for (const isDryRun of [true, false]) {
+    const { added, changed, removed, skipped } = await gateway.sync({ isDryRun });
+    assert.equal([ids(changed), ids(removed)], [['web-aa000000'], ['web-bb000000']]);
+    assert.equal([added, skipped], [[], []]);
+  }
+  assert.is(gateway.instance('web', 'web-aa000000').definition.endpoint, 'http://127.0.0.1:2001/mcp');
+  const { unchanged } = await gateway.sync();
+  assert.equal(ids(unchanged), ['web-aa000000']);
+  assert.equal(gateway.servers().length, 2);
+
+  await gateway.deregister('web', 'web-aa000000');
+  const last = await gateway.sync();
+  assert.match(String(last.skipped[0]?.reason), 'it was deregistered');
+  assert.equal(last.added, []);
+});
+
+test('removes nothing of an engine that is away', async () => {
+  const [near, far] = [
+    await engineWith({ id: 'aa', labels: marked('web'), ports: { '80/tcp': at('', '1001') } }),
+    await engineWith({ id: 'bb', labels: marked('web'), ports: { '80/tcp': at('', '1002') } }),
+  ];
+  const gateway = await gatewayAt([near.address, far.address]);
+  assert.equal((await gateway.sync()).added.length, 2);
+  await far.close();
+  near.containers = [];
+  const { removed, reached, warnings } = await gateway.sync();
+  assert.equal([removed, reached], [[{ template: 'web', id: 'web-aa000000' }], [near.address]]);
+  assert.equal(warnings, [`${far.address}: no engine runs there (ENOENT)`]);
+  const none = await (await gatewayAt(['ssh://somewhere'])).sync();
+  assert.equal(none.reached, []);
+  assert.match(String(none.warnings[0]), 'are understood as unix:///path and tcp://host:port');
+});
+
+test('follows an engine: what ends is out, what starts is in, also after its events were cut off', async () => {
+  const engine = await engineWith();
+  const gateway = await gatewayAt([engine.address]);
+  await gateway.followDeployments();
+  await engine.followed();
+  let registered = next(gateway, 'instance.registered');
+  engine.containers = [{ id: 'aa', labels: marked('web'), ports: { '80/tcp': at('', '1001') } }];
+  engine.tell('start', 'aa');
+  assert.is(await registered, 'web-aa000000');
+
+  let removed = next(gateway, 'instance.deregistered');
+  engine.containers = [];
+  engine.tell('die', 'aa');
+  assert.is(await removed, 'web-aa000000');
+
+  registered = next(gateway, 'instance.registered');
+  engine.containers = [{ id: 'bb', labels: marked('web'), ports: { '80/tcp': at('', '1001') } }];
+  engine.cutEvents();
+  assert.is(await registered, 'web-bb000000');
+
+  removed = next(gateway, 'instance.deregistered');
+  engine.containers = [
+    { ...(engine.containers[0] as FakeContainer), state: { Health: { Status: 'unhealthy' } } },
+  ];
+  engine.tell('health_status: unhealthy', 'bb');
+  assert.is(await removed, 'web-bb000000');
+});
+
+test('looks nowhere in a gateway that is not told where', async () => {
+  const gateway = await createGateway();
+  open.push(gateway);
+  const { reached, warnings } = await gateway.sync();
+  assert.equal([reached, warnings.length], [[], 1]);
+});
+
+test.run();
