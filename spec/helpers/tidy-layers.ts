@@ -28,12 +28,12 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
   [/^(?:koa|koa-.*|@koa\/.*|koa2-swagger-ui|swagger-ui-dist|redoc)$/, ['http']],
   [/^(?:cac|cli-table3|@clack\/prompts|yocto-spinner)$/, ['cli']],
   [/^(?:@mikro-orm\/.*|better-sqlite3)$/, ['persistence']],
-  [/^undici$/, ['transports']],
+  [/^undici$/, ['transports', 'discovery']],
   [/^dockerode$/, ['discovery']],
   [/^(?:jose|bcrypt|rate-limiter-flexible|ioredis|lru-cache)$/, ['auth']],
   [/^eventsource-parser$/, ['transports', 'cli']],
   [/^ajv$/, ['templates']],
-  [/^yaml$/, ['config', 'persistence', 'templates', 'cli']],
+  [/^yaml$/, ['config', 'persistence', 'templates', 'discovery', 'cli']],
 ];
 
 /** Rooms that are pure: nothing but these packages, and nothing of Node but the functions on bytes that go with its global Buffer. */

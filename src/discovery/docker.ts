@@ -7,7 +7,7 @@ import type { Provider } from './provider.ts';
 /** Row of the table. */
 export const docker: Provider = {
   name: 'docker',
-  sources: (world) => {
+  sources: async (world) => {
     const { DOCKER_HOST: host, HOME: home, XDG_RUNTIME_DIR: runtime } = world.env;
     return containerSources(world, host ? [host] : [], [
       '/var/run/docker.sock',

@@ -7,7 +7,7 @@ import type { Provider } from './provider.ts';
 /** Row of the table. */
 export const podman: Provider = {
   name: 'podman',
-  sources: (world) => {
+  sources: async (world) => {
     const { CONTAINER_HOST: host, XDG_RUNTIME_DIR: runtime } = world.env;
     return containerSources(world, host ? [host] : [], [
       '/run/podman/podman.sock',

@@ -41,8 +41,9 @@ export interface Source {
 /** One row of the table. */
 export interface Provider {
   readonly name: string;
-  /** Sources that are configured here, or whose default place exists. Throws SourceError for a setting that cannot be used. */
-  sources(world: World): readonly Source[];
+  /** Sources that are configured here, or whose default place exists. Rejects with a SourceError for a setting that cannot be
+   *  used. */
+  sources(world: World): Promise<readonly Source[]>;
 }
 
 /** A source that cannot be used; its message is one line with the address. */

@@ -44,7 +44,7 @@ export class Sync {
 
   /** Asks every source once. A source that does not answer is a warning, and nothing of it is removed. */
   async run({ namespace, ...rules }: SyncOptions = {}): Promise<SyncOutcome> {
-    const { sources, warnings } = this.#sources(namespace);
+    const { sources, warnings } = await this.#sources(namespace);
     if (sources.length === 0 && warnings.length === 0)
       warnings.push('no container engine and no Kubernetes cluster is configured or found on this machine');
     const reports: SyncReport[] = [];
@@ -71,7 +71,7 @@ export class Sync {
   /** Syncs now and from then on with each change of a source, until `close`. Resolves with what the first sync did. */
   async follow(): Promise<SyncOutcome> {
     const outcome = await this.run();
-    this.#followAll();
+    await this.#followAll();
     void this.#lookAgain();
     return outcome;
   }
@@ -81,21 +81,22 @@ export class Sync {
     await Promise.all(this.#followed.values());
   }
 
-  #sources(namespace = this.#parts.namespace ?? NAMESPACE): { sources: Source[]; warnings: string[] } {
+  async #sources(
+    namespace = this.#parts.namespace ?? NAMESPACE,
+  ): Promise<{ sources: Source[]; warnings: string[] }> {
     const { definitions, env } = this.#parts;
     if (env === undefined) return { sources: [], warnings: [] };
     const world = { env, namespace, hintsOf: (template: string) => definitions.get(template) };
+    const sources = new Map<string, Source>();
     const warnings: string[] = [];
-    const found = PROVIDERS.flatMap((provider) => {
+    for (const provider of PROVIDERS) {
       try {
-        return provider.sources(world);
+        for (const source of await provider.sources(world)) sources.set(source.origin, source);
       } catch (thrown) {
-        if (!(thrown instanceof SourceError)) throw thrown;
-        warnings.push(thrown.message);
-        return [];
+        warnings.push(`${provider.name}: ${messageOf(thrown)}`);
       }
-    });
-    return { sources: [...new Map(found.map((source) => [source.origin, source])).values()], warnings };
+    }
+    return { sources: [...sources.values()], warnings };
   }
 
   #take(source: Source, rules?: SyncRules, onTurn = () => {}): Promise<SyncReport> {
@@ -111,16 +112,16 @@ export class Sync {
     return done;
   }
 
-  #followAll(): void {
-    for (const source of this.#sources().sources) {
-      if (this.#followed.has(source.origin)) continue;
+  async #followAll(): Promise<void> {
+    for (const source of (await this.#sources()).sources) {
+      if (this.#closing.signal.aborted || this.#followed.has(source.origin)) continue;
       this.#followed.set(source.origin, this.#followOne(source));
     }
   }
 
   async #lookAgain(): Promise<void> {
     const { signal } = this.#closing;
-    while (await waited(LOOK_AGAIN_MS, signal)) this.#followAll();
+    while (await waited(LOOK_AGAIN_MS, signal)) await this.#followAll();
   }
 
   async #followOne(source: Source): Promise<void> {

@@ -1,0 +1,267 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { parseAllDocuments } from 'yaml';
+import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { FakeCluster, type FakeObject } from '../helpers/fake-cluster.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('sync with Kubernetes');
+let folder: string;
+let cluster: FakeCluster;
+let gateways: Gateway[] = [];
+test.before.each(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-kube-'));
+  cluster = new FakeCluster();
+  await cluster.listen();
+});
+test.after.each(async () => {
+  await Promise.all(gateways.map((each) => each.close()));
+  gateways = [];
+  await cluster.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const token = (text: string) => writeFile(join(folder, 'token'), `${text}\n`);
+
+/** A gateway with a kubeconfig of this cluster, whose notices are kept. */
+async function gatewayOf(namespace?: string): Promise<{ gateway: Gateway; notices: string[] }> {
+  await token(cluster.token);
+  const named = (name: string, kind: string, fields: object) => [{ name, [kind]: fields }];
+  const config = {
+    'current-context': 'here',
+    contexts: named('here', 'context', { cluster: 'the-cluster', user: 'the-user' }),
+    clusters: named('the-cluster', 'cluster', { server: cluster.url }),
+    users: named('the-user', 'user', { tokenFile: 'token' }),
+  };
+  // JSON is YAML, too.
+  await writeFile(join(folder, 'config'), JSON.stringify(config));
+  const nowhere = 'unix:///nowhere/engine.sock';
+  const env = { KUBECONFIG: join(folder, 'config'), DOCKER_HOST: nowhere, CONTAINER_HOST: nowhere };
+  const notices: string[] = [];
+  const discovery = { env, namespace, onNotice: (line: string) => notices.push(line) };
+  const gateway = await createGateway({ discovery, graceMs: 0 });
+  gateways.push(gateway);
+  return { gateway, notices };
+}
+
+function service(name: string, metadata: object, spec: object = {}, namespace = 'mcp-servers'): FakeObject {
+  return { kind: 'Service', metadata: { name, namespace, ...metadata }, spec };
+}
+
+interface Pod {
+  readonly uid: string;
+  readonly ip: string;
+  readonly ready?: boolean;
+}
+
+const HTTP = [{ name: '', port: 8080, protocol: 'TCP' }];
+
+function slice(
+  of: string,
+  pods: readonly Pod[],
+  ports: readonly object[] = HTTP,
+  more: object = {},
+): FakeObject {
+  const { namespace = 'mcp-servers', addressType = 'IPv4' } = Object(more);
+  const labels = { 'kubernetes.io/service-name': of };
+  const endpoints = pods.map(({ uid, ip, ready = true }) => ({
+    addresses: [ip],
+    conditions: { ready },
+    targetRef: { kind: 'Pod', name: `pod-${uid}`, uid: `${uid.padEnd(8, '0')}-1111-2222` },
+  }));
+  const metadata = { name: `${of}-${addressType.toLowerCase()}`, namespace, labels };
+  return { kind: 'EndpointSlice', metadata, addressType, ports, endpoints };
+}
+
+const labelled = { labels: { 'stagedoor/template': 'web' } };
+
+function next(gateway: Gateway, name: 'instance.registered' | 'instance.deregistered'): Promise<string> {
+  return new Promise((resolve) => {
+    const heard = gateway.on(name).subscribe(({ instanceId }) => {
+      heard.unsubscribe();
+      resolve(instanceId);
+    });
+  });
+}
+
+const endpoints = (gateway: Gateway) =>
+  Object.fromEntries(gateway.servers().map(({ definition: { id, endpoint } }) => [id, endpoint]));
+
+test('makes an instance of each ready pod, page by page', async () => {
+  cluster.pageItems = 1;
+  cluster.put('services', service('web', labelled));
+  cluster.put(
+    'endpointslices',
+    slice('web', [
+      { uid: 'a1', ip: '10.0.0.1' },
+      { uid: 'a2', ip: '10.0.0.2', ready: false },
+    ]),
+  );
+  cluster.put(
+    'endpointslices',
+    slice(
+      'web',
+      [
+        { uid: 'a1', ip: 'fd00::1' },
+        { uid: 'a3', ip: 'fd00::3' },
+      ],
+      HTTP,
+      { addressType: 'IPv6' },
+    ),
+  );
+  cluster.put('services', service('other', {}));
+  cluster.put('endpointslices', slice('other', [{ uid: 'b1', ip: '10.0.0.9' }]));
+  // Of another platform: its Service has no label of ours, but selects the pods of its Deployment.
+  const pod = { metadata: { labels: { app: 'search', tier: 'x' } } };
+  cluster.put('deployments', {
+    metadata: {
+      ...{ name: 'search', namespace: 'mcp-servers' },
+      labels: { 'app.kubernetes.io/managed-by': 'mcp-platform', 'mcp-template.io/template-name': 'search' },
+    },
+    spec: { template: pod },
+  });
+  cluster.put('services', service('search', {}, { selector: { app: 'search' } }));
+  cluster.put(
+    'endpointslices',
+    slice(
+      'search',
+      [{ uid: 'c1', ip: '10.0.0.3' }],
+      [
+        { name: 'metrics', port: 9100 },
+        { name: 'mcp', port: 7000 },
+      ],
+    ),
+  );
+  const { gateway } = await gatewayOf();
+  const { added, skipped, reached } = await gateway.sync();
+  assert.equal(reached, [`${cluster.url} (namespace mcp-servers)`]);
+  assert.is(added.length, 3);
+  assert.equal(endpoints(gateway), {
+    'web-a1000000': 'http://10.0.0.1:8080/mcp',
+    'web-a3000000': 'http://[fd00::3]:8080/mcp',
+    'search-c1000000': 'http://10.0.0.3:7000/mcp',
+  });
+  assert.equal(skipped, [{ template: 'web', name: 'mcp-servers/pod-a2', reason: 'it is not ready' }]);
+  assert.ok(cluster.seen.filter((line) => line === 'list services 200').length >= 3);
+});
+
+test('looks into one namespace or all, and removes only what it looked at', async () => {
+  cluster.put('services', service('web', labelled, {}, 'tools'));
+  cluster.put('endpointslices', slice('web', [{ uid: 'd1', ip: '10.0.1.1' }], HTTP, { namespace: 'tools' }));
+  const { gateway } = await gatewayOf();
+  assert.equal((await gateway.sync()).added, []);
+  assert.equal((await gateway.sync({ namespace: 'tools' })).added.length, 1);
+  assert.equal((await gateway.sync()).removed, []);
+  assert.equal((await gateway.sync({ namespace: '*' })).unchanged.length, 1);
+  cluster.remove('endpointslices', slice('web', [], HTTP, { namespace: 'tools' }));
+  assert.equal((await gateway.sync({ namespace: '*' })).removed, [{ template: 'web', id: 'web-d1000000' }]);
+});
+
+test('says which port it cannot choose, and takes the one of the annotation', async () => {
+  const ports = [
+    { name: 'a', port: 1000 },
+    { name: 'b', port: 2000 },
+  ];
+  cluster.put('services', service('web', labelled));
+  cluster.put('endpointslices', slice('web', [{ uid: 'a1', ip: '10.0.0.1' }], ports));
+  const { gateway } = await gatewayOf();
+  assert.match(String((await gateway.sync()).skipped[0]?.reason), 'it has several ports');
+  cluster.put('services', service('web', { ...labelled, annotations: { 'stagedoor/port': 'b' } }));
+  await gateway.sync();
+  assert.equal(endpoints(gateway), { 'web-a1000000': 'http://10.0.0.1:2000/mcp' });
+});
+
+test('follows pods; bookmarks, ended watches, forgotten versions, renewed tokens and lost connections are no news', async () => {
+  cluster.put('services', service('web', labelled));
+  const { gateway, notices } = await gatewayOf();
+  await gateway.followDeployments();
+  await cluster.watched();
+  let heard = next(gateway, 'instance.registered');
+  cluster.put('endpointslices', slice('web', [{ uid: 'a1', ip: '10.0.0.1' }]));
+  assert.is(await heard, 'web-a1000000');
+
+  // The next watch goes on from the bookmark.
+  cluster.bookmark();
+  heard = next(gateway, 'instance.deregistered');
+  cluster.put('endpointslices', slice('web', [{ uid: 'a1', ip: '10.0.0.1', ready: false }]));
+  assert.is(await heard, 'web-a1000000');
+  const before = cluster.seen.length;
+  cluster.bookmark();
+  cluster.endWatches();
+  while (cluster.seen.slice(before).filter((line) => line.startsWith('watch')).length < 3)
+    await cluster.watched(1).then(() => new Promise(setImmediate));
+  const versions = cluster.seen.slice(before).filter((line) => / from /.test(line));
+  assert.is(new Set(versions.map((line) => line.replace(/.* from /, ''))).size, 1, versions.join());
+
+  // While it is away something happens, and the server forgets it.
+  await cluster.watched();
+  heard = next(gateway, 'instance.registered');
+  cluster.endWatches();
+  cluster.putUnseen('endpointslices', slice('web', [{ uid: 'a2', ip: '10.0.0.2' }]));
+  assert.is(await heard, 'web-a2000000');
+
+  await cluster.watched();
+  await token('second-token');
+  cluster.token = 'second-token';
+  cluster.cut();
+  await cluster.watched();
+  heard = next(gateway, 'instance.registered');
+  cluster.put('endpointslices', slice('web', [{ uid: 'a3', ip: '10.0.0.3' }]));
+  assert.is(await heard, 'web-a3000000');
+  assert.ok(
+    notices.every((line) => !line.includes('token')),
+    notices.join('\n'),
+  );
+});
+
+test('a cluster that lets nobody in is a warning, and removes nothing', async () => {
+  cluster.put('services', service('web', labelled));
+  cluster.put('endpointslices', slice('web', [{ uid: 'a1', ip: '10.0.0.1' }]));
+  const { gateway } = await gatewayOf();
+  await gateway.sync();
+  cluster.token = 'another';
+  const { removed, reached, warnings } = await gateway.sync();
+  assert.equal([removed, reached], [[], []]);
+  assert.ok(
+    warnings.some((line) => line.startsWith(`${cluster.url} answers 401 for `)),
+    warnings.join(),
+  );
+  assert.equal(Object.keys(endpoints(gateway)), ['web-a1000000']);
+});
+
+test('says what is wrong with a kubeconfig', async () => {
+  const { gateway } = await gatewayOf();
+  const warningFor = async (config: object) => {
+    await writeFile(join(folder, 'config'), JSON.stringify(config));
+    return (await gateway.sync()).warnings.filter((line) => line.startsWith('kubernetes')).join();
+  };
+  assert.match(await warningFor([]), 'is no kubeconfig');
+  assert.match(await warningFor({ 'current-context': 'gone' }), 'there is no context "gone"');
+  const user = { exec: { command: 'login' } };
+  const text = await warningFor({
+    'current-context': 'a',
+    contexts: [{ name: 'a', context: { cluster: 'b', user: 'c' } }],
+    clusters: [{ name: 'b', cluster: { server: cluster.url } }],
+    users: [{ name: 'c', user }],
+  });
+  assert.match(text, 'use a token or a client certificate');
+});
+
+test('asks for nothing but what the manifest allows', async () => {
+  const { gateway } = await gatewayOf();
+  await gateway.followDeployments();
+  await cluster.watched();
+  const asked = new Set(cluster.seen.map((line) => line.split(' ', 2).join(' ')));
+  const manifest = await readFile(new URL('../../deploy/kubernetes-rbac.yaml', import.meta.url), 'utf8');
+  const role = parseAllDocuments(manifest)
+    .map((document) => document.toJS())
+    .find(({ kind }) => kind === 'Role');
+  const allowed = role.rules.flatMap(({ resources, verbs }: { resources: string[]; verbs: string[] }) =>
+    resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}`)),
+  );
+  assert.equal([...asked].sort(), allowed.sort());
+});
+
+test.run();

@@ -1,0 +1,181 @@
+// A Kubernetes API server as far as sync asks one: lists with pages, watches from a version, bookmarks, versions that are too
+// old, tokens that are renewed. Objects have the shape of the API's documentation; no real cluster was at hand.
+
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export interface FakeObject extends Fields {
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+}
+
+export type Plural = 'services' | 'endpointslices' | 'deployments';
+
+interface Watcher {
+  readonly plural: string;
+  readonly namespace: string | undefined;
+  readonly response: ServerResponse;
+}
+
+const APIS: Readonly<Record<string, string>> = {
+  services: '/api/v1',
+  endpointslices: '/apis/discovery.k8s.io/v1',
+  deployments: '/apis/apps/v1',
+};
+
+export class FakeCluster {
+  /** The only token that is taken. */
+  token = 'first-token';
+  /** Items of a page, whatever was asked for. */
+  pageItems = 500;
+  /** One line for each request: `list services 200`, `watch services from 4`. */
+  readonly seen: string[] = [];
+  readonly #objects = new Map<string, FakeObject>();
+  readonly #watchers = new Set<Watcher>();
+  readonly #server = createServer((request, response) =>
+    this.#answer(request.url ?? '', request.headers.authorization, response),
+  );
+  #version = 1;
+  /** Changes before this version are forgotten. */
+  #oldest = 0;
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async listen(): Promise<void> {
+    await once(this.#server.listen(0, '127.0.0.1'), 'listening');
+  }
+
+  /** Adds or changes an object and tells of it. */
+  put(plural: Plural, object: FakeObject): void {
+    const key = keyOf(plural, object);
+    const type = this.#objects.has(key) ? 'MODIFIED' : 'ADDED';
+    this.#tell(plural, type, object);
+    this.#objects.set(key, object);
+  }
+
+  remove(plural: Plural, object: FakeObject): void {
+    this.#objects.delete(keyOf(plural, object));
+    this.#tell(plural, 'DELETED', object);
+  }
+
+  /** Changes without telling, as while a watcher is away; versions of before are forgotten. */
+  putUnseen(plural: Plural, object: FakeObject): void {
+    this.#version += 1;
+    this.#objects.set(keyOf(plural, object), object);
+    this.#oldest = this.#version;
+  }
+
+  /** Sends a bookmark with a new version to everybody who watches. */
+  bookmark(): void {
+    this.#version += 1;
+    for (const { response } of this.#watchers) {
+      const metadata = { resourceVersion: String(this.#version) };
+      response.write(`${JSON.stringify({ type: 'BOOKMARK', object: { metadata } })}\n`);
+    }
+  }
+
+  /** Ends all watches in order, as servers do after a while. */
+  endWatches(): void {
+    for (const { response } of this.#watchers) response.end();
+  }
+
+  /** Breaks all connections. */
+  cut(): void {
+    this.#server.closeAllConnections();
+  }
+
+  /** Resolves when so many watch. */
+  async watched(count = 3): Promise<void> {
+    while (this.#watchers.size < count) await once(this.#server, 'watched');
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    if (this.#server.listening) await once(this.#server.close(), 'close');
+  }
+
+  #answer(path: string, authorization: string | undefined, response: ServerResponse): void {
+    const url = new URL(path, 'http://cluster');
+    const [, api = '', namespace, plural = ''] =
+      /^(\/.+\/v1)(?:\/namespaces\/([^/]+))?\/([a-z]+)$/.exec(url.pathname) ?? [];
+    const isWatch = url.searchParams.get('watch') === '1';
+    const send = (status: number, body: Fields) => {
+      this.seen.push(`${isWatch ? 'watch' : 'list'} ${plural} ${status}`);
+      response.writeHead(status, { 'Content-Type': 'application/json' });
+      response.end(JSON.stringify(body));
+    };
+    const failure = (code: number, message: string) => send(code, { kind: 'Status', code, message });
+    if (authorization !== `Bearer ${this.token}`) {
+      failure(401, 'Unauthorized');
+      return;
+    }
+    if (APIS[plural] !== api) {
+      failure(404, 'the server could not find the requested resource');
+      return;
+    }
+    if (isWatch) {
+      this.#watch({ plural, namespace, response }, url.searchParams, failure);
+      return;
+    }
+    const items = this.#listed(plural, namespace, url.searchParams.get('labelSelector'));
+    const from = Number(url.searchParams.get('continue') ?? 0);
+    const to = from + Math.min(this.pageItems, Number(url.searchParams.get('limit') ?? this.pageItems));
+    const metadata = {
+      resourceVersion: String(this.#version),
+      continue: to < items.length ? String(to) : '',
+    };
+    send(200, { kind: 'List', metadata, items: items.slice(from, to) });
+  }
+
+  #watch(watcher: Watcher, query: URLSearchParams, failure: (code: number, message: string) => void): void {
+    const from = Number(query.get('resourceVersion'));
+    this.seen.push(`watch ${watcher.plural} from ${from}`);
+    if (query.get('allowWatchBookmarks') !== 'true') {
+      failure(400, 'no bookmarks wanted');
+      return;
+    }
+    const { response } = watcher;
+    response.writeHead(200, { 'Content-Type': 'application/json' });
+    response.flushHeaders();
+    if (from < this.#oldest) {
+      const object = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' };
+      response.end(`${JSON.stringify({ type: 'ERROR', object })}\n`);
+      return;
+    }
+    this.#watchers.add(watcher);
+    response.on('close', () => this.#watchers.delete(watcher));
+    this.#server.emit('watched');
+  }
+
+  #listed(plural: string, namespace: string | undefined, selector: string | null): readonly FakeObject[] {
+    const [name = '', value] = (selector ?? '').split('=');
+    return [...this.#objects]
+      .filter(([key]) => key.startsWith(`${plural}/`))
+      .map(([, object]) => object)
+      .filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace)
+      .filter(({ metadata }) => selector === null || metadata.labels?.[name] === value);
+  }
+
+  #tell(plural: string, type: string, object: FakeObject): void {
+    this.#version += 1;
+    const metadata = { ...object.metadata, resourceVersion: String(this.#version) };
+    for (const watcher of this.#watchers) {
+      if (watcher.plural !== plural) continue;
+      if (watcher.namespace !== undefined && watcher.namespace !== metadata.namespace) continue;
+      watcher.response.write(`${JSON.stringify({ type, object: { ...object, metadata } })}\n`);
+    }
+  }
+}
+
+function keyOf(plural: string, { metadata }: FakeObject): string {
+  return `${plural}/${metadata.namespace}/${metadata.name}`;
+}

@@ -1,0 +1,287 @@
+// The connection to a Kubernetes API server: where it is and who asks (the account of the pod, or a kubeconfig), lists with all
+// their pages, and watches that go on from where they stopped.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { delimiter, dirname, join, resolve } from 'node:path';
+import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { SourceError, type World } from './provider.ts';
+
+/** How an API server is reached. */
+export interface ClusterAccess {
+  /** Without a slash at its end. */
+  readonly server: string;
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  readonly isVerified: boolean;
+  /** Read for each request: tokens of pods are renewed. Undefined: none. */
+  readonly token: () => string | undefined;
+}
+
+/** One list or watch: `/apis/apps/v1`, `deployments`. */
+export interface Resource {
+  readonly api: string;
+  readonly plural: string;
+  readonly labelSelector?: string;
+}
+
+/** Longest wait for one page of a list, in ms. */
+const PAGE_MS = 5_000;
+const PAGE_ITEMS = 500;
+/** Servers end a watch after this time, in s; it goes on with a new one. */
+const WATCH_SECONDS = 290;
+/** Without a word, not even a bookmark, for this time the connection is taken for dead, in ms. */
+const SILENCE_MS = (WATCH_SECONDS + 30) * 1_000;
+const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+/** The cluster of this pod, else the one of the kubeconfig; undefined when there is none. SourceError. */
+export async function clusterAccess({ env }: World): Promise<ClusterAccess | undefined> {
+  const { KUBECONFIG: named, HOME: home, KUBERNETES_SERVICE_HOST: host } = env;
+  if (!named && host && existsSync(join(ACCOUNT, 'token'))) {
+    const address = host.includes(':') ? `[${host}]` : host;
+    return {
+      server: `https://${address}:${env.KUBERNETES_SERVICE_PORT || 443}`,
+      ca: readFileSync(join(ACCOUNT, 'ca.crt'), 'utf8'),
+      isVerified: true,
+      token: () => readFileSync(join(ACCOUNT, 'token'), 'utf8').trim(),
+    };
+  }
+  const files = named ? named.split(delimiter).filter(Boolean) : home ? [join(home, '.kube/config')] : [];
+  const present = files.filter((file) => existsSync(file));
+  if (named && present.length === 0) throw new SourceError('KUBECONFIG names no file that is there');
+  return present.length === 0 ? undefined : readKubeconfig(present);
+}
+
+/** The current context. Of several files, the first that has a name counts, as for kubectl. */
+async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess | undefined> {
+  const { parse } = await import('yaml');
+  const documents = files.map((file) => {
+    const document: unknown = parse(readFileSync(file, 'utf8'));
+    if (!isJsonObject(document)) throw new SourceError(`${file}: is no kubeconfig`);
+    return { file, document };
+  });
+  const context = documents.map(({ document }) => document['current-context']).find(Boolean);
+  const section = (list: string, entry: string, name: unknown) => {
+    for (const { file, document } of documents) {
+      const members: unknown = document[list];
+      const found = (Array.isArray(members) ? members : []).find((each) => Object(each).name === name);
+      if (isJsonObject(found?.[entry])) return { file, fields: found[entry] };
+    }
+    throw new SourceError(`${files[0]}: there is no ${entry} "${name}"`);
+  };
+  if (context === undefined) return undefined;
+  const chosen = section('contexts', 'context', context).fields;
+  const cluster = section('clusters', 'cluster', chosen.cluster);
+  const user = section('users', 'user', chosen.user);
+  const { server } = cluster.fields;
+  if (typeof server !== 'string' || !/^https?:\/\//.test(server) || !URL.canParse(server))
+    throw new SourceError(`${cluster.file}: its server is no http or https URL`);
+  const text = (from: { file: string; fields: JsonObject }, name: string): string | undefined => {
+    const { [`${name}-data`]: data, [name]: path } = from.fields;
+    if (typeof data === 'string') return Buffer.from(data, 'base64').toString('utf8');
+    return typeof path === 'string' ? readFileSync(resolve(dirname(from.file), path), 'utf8') : undefined;
+  };
+  const { token, tokenFile } = user.fields;
+  const access = {
+    server: server.replace(/\/+$/, ''),
+    ca: text(cluster, 'certificate-authority'),
+    cert: text(user, 'client-certificate'),
+    key: text(user, 'client-key'),
+    isVerified: cluster.fields['insecure-skip-tls-verify'] !== true,
+    token: () => {
+      if (typeof token === 'string') return token;
+      if (typeof tokenFile !== 'string') return undefined;
+      return readFileSync(resolve(dirname(user.file), tokenFile), 'utf8').trim();
+    },
+  };
+  if (token === undefined && tokenFile === undefined && access.cert === undefined && user.fields.exec)
+    throw new SourceError(
+      `${server}: its user logs in with a program (exec), which is not supported: use a token or a client certificate`,
+    );
+  return access;
+}
+
+/** One API server. */
+export class Cluster {
+  readonly address: string;
+  readonly #access: ClusterAccess;
+  #client: Promise<(url: string, signal: AbortSignal) => Promise<Response>> | undefined;
+
+  constructor(access: ClusterAccess) {
+    this.#access = access;
+    this.address = access.server;
+  }
+
+  /** All items of a resource in a namespace, `*` for all. SourceError. */
+  async list(resource: Resource, namespace: string, signal: AbortSignal): Promise<readonly JsonObject[]> {
+    const items: JsonObject[] = [];
+    let next = '';
+    do {
+      const query = { limit: String(PAGE_ITEMS), ...(next === '' ? {} : { continue: next }) };
+      const page = await this.#json(resource, namespace, query, signal);
+      items.push(...(Array.isArray(page.items) ? page.items.filter(isJsonObject) : []));
+      next = String(Object(page.metadata).continue ?? '');
+    } while (next !== '');
+    return items;
+  }
+
+  /** The version of the list as it is now. SourceError. */
+  async version(resource: Resource, namespace: string, signal: AbortSignal): Promise<string> {
+    const page = await this.#json(resource, namespace, { limit: '1' }, signal);
+    return String(Object(page.metadata).resourceVersion ?? '');
+  }
+
+  /** Tells of every change after the version until the signal aborts. SourceError when the server is lost. */
+  async watch(
+    resource: Resource,
+    namespace: string,
+    version: string,
+    onChange: () => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    let at = version;
+    while (!signal.aborted) {
+      const query = { watch: '1', allowWatchBookmarks: 'true', timeoutSeconds: String(WATCH_SECONDS) };
+      const beganAtMs = performance.now();
+      let events = 0;
+      const isExpired = await this.#events(
+        resource,
+        namespace,
+        { ...query, resourceVersion: at },
+        signal,
+        (event) => {
+          events += 1;
+          at = event.version || at;
+          if (!event.isBookmark) onChange();
+        },
+      );
+      if (signal.aborted) return;
+      if (isExpired) {
+        // What happened meanwhile is not told any more: everything is listed again.
+        at = await this.version(resource, namespace, signal);
+        onChange();
+      } else if (events === 0 && performance.now() - beganAtMs < 1_000) {
+        throw new SourceError(`${this.address}: its watch of ${resource.plural} ends at once`);
+      }
+    }
+  }
+
+  /** Reads one watch to its end. True when the version is too old for the server. */
+  async #events(
+    resource: Resource,
+    namespace: string,
+    query: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+    onEvent: (event: { readonly version: string; readonly isBookmark: boolean }) => void,
+  ): Promise<boolean> {
+    const silence = new AbortController();
+    const timer = setTimeout(() => silence.abort(), SILENCE_MS);
+    timer.unref();
+    try {
+      const either = AbortSignal.any([signal, silence.signal]);
+      const response = await this.#ask(resource, namespace, query, either);
+      if (response.status === 410) return true;
+      const decoder = new TextDecoder();
+      let rest = '';
+      for await (const chunk of response.body ?? []) {
+        timer.refresh();
+        const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+        rest = lines.pop() ?? '';
+        for (const line of lines) {
+          if (line.trim() === '') continue;
+          const { type, object } = Object(JSON.parse(line));
+          if (type === 'ERROR') {
+            if (Object(object).code === 410) return true;
+            throw new SourceError(`${this.address}: ${Object(object).message ?? 'its watch failed'}`);
+          }
+          onEvent({
+            version: String(Object(Object(object).metadata).resourceVersion ?? ''),
+            isBookmark: type === 'BOOKMARK',
+          });
+        }
+      }
+      return false;
+    } catch (thrown) {
+      if (signal.aborted) return false;
+      throw this.#failure(thrown, silence.signal.aborted);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #json(
+    resource: Resource,
+    namespace: string,
+    query: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<JsonObject> {
+    const timeout = AbortSignal.timeout(PAGE_MS);
+    try {
+      const response = await this.#ask(resource, namespace, query, AbortSignal.any([signal, timeout]));
+      const body: unknown = await response.json();
+      if (isJsonObject(body)) return body;
+      throw new SourceError(`${this.address}: it does not answer as a Kubernetes API server does`);
+    } catch (thrown) {
+      throw this.#failure(thrown, timeout.aborted);
+    }
+  }
+
+  /** A request; 401 is tried once more, because the token may have been renewed. Answers that are no success are errors, but
+   *  for 410 of a watch. */
+  async #ask(
+    { api, plural, labelSelector }: Resource,
+    namespace: string,
+    query: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    const within = namespace === '*' ? '' : `/namespaces/${encodeURIComponent(namespace)}`;
+    const words = new URLSearchParams({
+      ...query,
+      ...(labelSelector === undefined ? {} : { labelSelector }),
+    });
+    const url = `${this.#access.server}${api}${within}/${plural}?${words}`;
+    this.#client ??= clientOf(this.#access);
+    const send = await this.#client;
+    let response = await send(url, signal);
+    if (response.status === 401) {
+      await response.body?.cancel();
+      response = await send(url, signal);
+    }
+    if (response.ok || (response.status === 410 && 'watch' in query)) return response;
+    const body: unknown = await response.json().catch(() => undefined); // no JSON: the status says enough
+    const message = isJsonObject(body) && typeof body.message === 'string' ? `: ${body.message}` : '';
+    throw new SourceError(`${this.address} answers ${response.status} for ${plural}${message}`.slice(0, 400));
+  }
+
+  #failure(thrown: unknown, isLate: boolean): SourceError {
+    if (thrown instanceof SourceError) return thrown;
+    const cause = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown;
+    const why = isLate
+      ? 'it does not answer'
+      : cause instanceof Error
+        ? cause.message || cause.name
+        : String(cause);
+    return new SourceError(`${this.address}: ${why}`, { cause: thrown });
+  }
+}
+
+/** Makes the function that sends requests, with the certificates of the cluster. Redirects are not followed. */
+async function clientOf({ ca, cert, key, isVerified, token }: ClusterAccess) {
+  const { Agent, fetch } = await import('undici');
+  const tls = {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+    rejectUnauthorized: isVerified,
+  };
+  const dispatcher = new Agent({ connect: tls, bodyTimeout: 0 });
+  return async (url: string, signal: AbortSignal): Promise<Response> => {
+    const bearer = token();
+    const headers = {
+      Accept: 'application/json',
+      ...(bearer === undefined ? {} : { Authorization: `Bearer ${bearer}` }),
+    };
+    const response: unknown = await fetch(url, { dispatcher, headers, signal, redirect: 'error' });
+    return response as Response; // the same class, declared twice
+  };
+}

@@ -1,0 +1,169 @@
+// Kubernetes: the pods behind Services that are labelled, or that belong to Deployments of another platform. Each pod that is
+// ready is one instance. The API server is spoken to by cluster.ts.
+
+import { createHash } from 'node:crypto';
+import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
+import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
+import { Cluster, clusterAccess, type Resource } from './cluster.ts';
+import type { Provider, Source, World } from './provider.ts';
+
+/** Label of a Service: its pods are instances of that template. */
+const TEMPLATE = 'stagedoor/template';
+/** Annotation of a Service: name or number of the port, where there are several. */
+const PORT = 'stagedoor/port';
+/** Names of ports, best first, where no annotation says which. */
+const PORT_NAMES: readonly unknown[] = ['mcp', 'http'];
+/** A convention of another platform: its Deployments, and where they name their template. */
+const MANAGED = 'app.kubernetes.io/managed-by=mcp-platform';
+const MANAGED_TEMPLATE = 'mcp-template.io/template-name';
+
+const SERVICES: Resource = { api: '/api/v1', plural: 'services' };
+const SLICES: Resource = { api: '/apis/discovery.k8s.io/v1', plural: 'endpointslices' };
+const DEPLOYMENTS: Resource = { api: '/apis/apps/v1', plural: 'deployments', labelSelector: MANAGED };
+const RESOURCES = [SERVICES, SLICES, DEPLOYMENTS] as const;
+
+/** Row of the table. */
+export const kubernetes: Provider = {
+  name: 'kubernetes',
+  sources: async (world) => {
+    const access = await clusterAccess(world);
+    return access === undefined ? [] : [clusterSource(new Cluster(access), world)];
+  },
+};
+
+function clusterSource(cluster: Cluster, { namespace, hintsOf }: World): Source {
+  const server = `k8s:${createHash('sha256').update(cluster.address).digest('hex').slice(0, 16)}`;
+  const originOf = (name: unknown) => `${server}/${name}`;
+  const origin = namespace === '*' ? originOf('') : originOf(namespace);
+  const where = namespace === '*' ? 'all namespaces' : `namespace ${namespace}`;
+  return {
+    address: `${cluster.address} (${where})`,
+    origin,
+    list: async (signal): Promise<Listing> => {
+      const lists = RESOURCES.map((resource) => cluster.list(resource, namespace, signal));
+      const [services = [], slices = [], deployments = []] = await Promise.all(lists);
+      return { origin, ...listingOf({ services, slices, deployments }, hintsOf, originOf) };
+    },
+    watch: async (onChange, onOpen, signal) => {
+      // One that fails ends the others.
+      const failed = new AbortController();
+      const either = AbortSignal.any([signal, failed.signal]);
+      const versions = await Promise.all(RESOURCES.map((each) => cluster.version(each, namespace, signal)));
+      onOpen();
+      try {
+        await Promise.all(
+          RESOURCES.map((each, index) =>
+            cluster.watch(each, namespace, versions[index] ?? '', () => onChange({}), either),
+          ),
+        );
+      } finally {
+        failed.abort();
+      }
+    },
+  };
+}
+
+interface Lists {
+  readonly services: readonly JsonObject[];
+  readonly slices: readonly JsonObject[];
+  readonly deployments: readonly JsonObject[];
+}
+
+function listingOf(
+  { services, slices, deployments }: Lists,
+  hintsOf: World['hintsOf'],
+  originOf: (namespace: unknown) => string,
+): Omit<Listing, 'origin'> {
+  const found = new Map<string, Deployment>();
+  const skipped = new Map<string, SkippedDeployment>();
+  for (const service of services) {
+    const { name, namespace } = metadataOf(service);
+    const template = templateOf(service, deployments);
+    if (template === undefined) continue;
+    const skip = (pod: string, reason: string) =>
+      skipped.set(`${template}/${namespace}/${pod}`, { template, name: `${namespace}/${pod}`, reason });
+    if (!new RegExp(TEMPLATE_ID_PATTERN).test(template)) {
+      skip(String(name), 'its label names no template');
+      continue;
+    }
+    const own = slices.filter((slice) => isSliceOf(slice, service)).toSorted(byAddressType);
+    for (const slice of own) {
+      const port = portOf(slice, service);
+      for (const endpoint of listOf(slice.endpoints)) {
+        const { kind, name: pod, uid } = fieldsOf(endpoint.targetRef);
+        const [address] = Array.isArray(endpoint.addresses) ? endpoint.addresses : [];
+        if (kind !== 'Pod' || typeof uid !== 'string') {
+          skip(String(name), 'it has an endpoint that is no pod');
+        } else if (fieldsOf(endpoint.conditions).ready === false) {
+          skip(String(pod), 'it is not ready');
+        } else if (port === undefined) {
+          skip(String(pod), `it has several ports: name one mcp, or say which in the annotation ${PORT}`);
+        } else if (typeof address === 'string') {
+          const id = `${template.slice(0, 119)}-${uid.slice(0, 8)}`;
+          if (found.has(`${template}/${id}`)) continue;
+          const host = address.includes(':') ? `[${address}]` : address;
+          const isSse = hintsOf(template)?.transport === 'sse';
+          found.set(`${template}/${id}`, {
+            ...{ template, id, name: `${namespace}/${pod}`, origin: originOf(namespace) },
+            input: { endpoint: `http://${host}:${port}`, ...(isSse ? { transport: 'sse' as const } : {}) },
+          });
+        }
+      }
+    }
+  }
+  return { deployments: [...found.values()], skipped: [...skipped.values()] };
+}
+
+/** What its own label says, else the Deployment whose pods it selects; undefined: it is none of ours. */
+function templateOf(service: JsonObject, deployments: readonly JsonObject[]): string | undefined {
+  const { labels, namespace } = metadataOf(service);
+  if (typeof labels[TEMPLATE] === 'string') return labels[TEMPLATE];
+  const selector = Object.entries(fieldsOf(fieldsOf(service.spec).selector));
+  if (selector.length === 0) return undefined;
+  for (const deployment of deployments) {
+    const metadata = metadataOf(deployment);
+    if (metadata.namespace !== namespace) continue;
+    const pod = metadataOf(fieldsOf(fieldsOf(deployment.spec).template));
+    if (!selector.every(([name, value]) => pod.labels[name] === value)) continue;
+    const template = metadata.labels[MANAGED_TEMPLATE] ?? pod.labels[MANAGED_TEMPLATE];
+    if (typeof template === 'string') return template;
+  }
+  return undefined;
+}
+
+function isSliceOf(slice: JsonObject, service: JsonObject): boolean {
+  const [{ labels, namespace }, owner] = [metadataOf(slice), metadataOf(service)];
+  const isAddress = slice.addressType === 'IPv4' || slice.addressType === 'IPv6';
+  return isAddress && namespace === owner.namespace && labels['kubernetes.io/service-name'] === owner.name;
+}
+
+/** A pod of two families is in two slices; IPv4 first. */
+function byAddressType(one: JsonObject, other: JsonObject): number {
+  return String(one.addressType).localeCompare(String(other.addressType));
+}
+
+/** The port that the annotation names, else one with a usual name, else the only one. */
+function portOf(slice: JsonObject, service: JsonObject): number | undefined {
+  const ports = listOf(slice.ports).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
+  const wanted = metadataOf(service).annotations[PORT];
+  const chosen =
+    wanted === undefined
+      ? (PORT_NAMES.map((name) => ports.find((port) => port.name === name)).find(Boolean) ??
+        (ports.length === 1 ? ports[0] : undefined))
+      : ports.find(({ name, port }) => name === wanted || String(port) === wanted);
+  return typeof chosen?.port === 'number' ? chosen.port : undefined;
+}
+
+function metadataOf(item: JsonObject) {
+  const { name, namespace, labels, annotations } = fieldsOf(item.metadata);
+  return { name, namespace, labels: fieldsOf(labels), annotations: fieldsOf(annotations) };
+}
+
+function fieldsOf(value: unknown): JsonObject {
+  return isJsonObject(value) ? value : {};
+}
+
+function listOf(value: unknown): readonly JsonObject[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
+}
