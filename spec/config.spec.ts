@@ -35,6 +35,7 @@ test('has the documented defaults when nothing is set', () => {
     encryptionKeys: [],
     stateFolder: undefined,
     nodeId: 'local',
+    nodeHost: undefined,
     templatesFolder: undefined,
     allowedCommands: [],
     registryFile: undefined,

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { access, chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
@@ -42,6 +42,21 @@ test('serves both surfaces, with the version of the package as build', async () 
 test('gives templates the defaults of the configuration', async () => {
   const { gateway } = await start({ strategy: 'random', 'call-timeout': '1.5' });
   assert.equal([gateway.policy.strategy, gateway.policy.callTimeoutMs], ['random', 1500]);
+});
+
+test('a node on a free port is called by the port that it got', async () => {
+  const nodes = await Promise.all(
+    [{}, {}, { 'node-id': 'chosen:0' }].map(async (flags) => {
+      const { gateway, urls } = await start(flags);
+      await gateway.register('demo', { id: 'one', command: process.execPath, args: ['-e', ''] });
+      const [server] = gateway.servers();
+      return { nodeId: server?.definition.nodeId, port: new URL(urls[0] ?? '').port };
+    }),
+  );
+  assert.equal(
+    nodes.map(({ nodeId }) => nodeId),
+    [`${hostname()}:${nodes[0]?.port}`, `${hostname()}:${nodes[1]?.port}`, 'chosen:0'],
+  );
 });
 
 test('takes in the registry file and tells what it could not use', async () => {

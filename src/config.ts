@@ -38,6 +38,8 @@ export interface Config {
   readonly stateFolder: string | undefined;
   /** Name of this gateway among those on the same database. */
   readonly nodeId: string;
+  /** Its first part, when the rest is a port that the system chooses: `nodeId` says 0 until the port is open. */
+  readonly nodeHost: string | undefined;
   /** Absolute; undefined = the templates of the package. */
   readonly templatesFolder: string | undefined;
   /** Patterns of whole commands that need no admin. */
@@ -123,7 +125,7 @@ export function loadConfig(input: SourcesInput): Config {
     databaseUrl,
     encryptionKeys: read(SETTINGS.encryptionKeys),
     stateFolder: read(SETTINGS.stateFolder),
-    nodeId: read(SETTINGS.nodeId) ?? nodeIdFor(databaseUrl),
+    ...nodeOf(databaseUrl, read(SETTINGS.nodeId)),
     templatesFolder: read(SETTINGS.templatesFolder),
     allowedCommands: read(SETTINGS.allowedCommands),
     passEnv: read(SETTINGS.passEnv),
@@ -160,8 +162,11 @@ export function loadConfig(input: SourcesInput): Config {
   return config;
 
   /** A database file is used by one gateway, whatever its port: that of others is told apart by where they listen. */
-  function nodeIdFor(url: string): string {
-    return /^sqlite/i.test(url) ? 'local' : `${input.hostName ?? hostname()}:${listeners[0]?.port ?? 0}`;
+  function nodeOf(url: string, named: string | undefined): Pick<Config, 'nodeId' | 'nodeHost'> {
+    if (named !== undefined || /^sqlite/i.test(url)) return { nodeId: named ?? 'local', nodeHost: undefined };
+    const host = input.hostName ?? hostname();
+    const port = listeners[0]?.port ?? 0;
+    return { nodeId: `${host}:${port}`, nodeHost: port === 0 ? host : undefined };
   }
 
   function read<T>(row: Setting<T>): T {

@@ -102,7 +102,8 @@ async function start(
   const { store, file } = storage;
   onUndo(() => store.close());
   const exposure = file === undefined ? undefined : await exposureOf(file);
-  const claim = await claimNode(storage, config.nodeId, log);
+  const nodeId = nodeIdOf(config, listeners.urls);
+  const claim = await claimNode(storage, nodeId, log);
   onUndo(async () => claim?.release());
   // One watch for all who listen. In memory nobody else changes anything.
   const news$ = store.kind === 'memory' ? NEVER : watchRevision(store).pipe(share());
@@ -113,7 +114,7 @@ async function start(
   const gateway = new Gateway(store, {
     definitions: catalogue.templates,
     news$,
-    nodeId: config.nodeId,
+    nodeId,
     policy: config.defaultPolicy,
     graceMs: config.graceMs,
     sealKey: Buffer.from((await storage.signingSecret()).secret),
@@ -196,6 +197,11 @@ async function start(
       return closed;
     },
   };
+}
+
+/** Two gateways of one host on free ports are two nodes. */
+function nodeIdOf({ nodeId, nodeHost }: Config, [first = '']: readonly string[]): string {
+  return nodeHost === undefined ? nodeId : `${nodeHost}:${new URL(first).port}`;
 }
 
 /** Undefined for a database in memory, which no other process can reach. */
