@@ -4,6 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Tracker } from '../../../src/domain/exchange.ts';
 import { answers, type Script, Stage, settled, silent, told } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -67,6 +68,26 @@ test('the tracker of a request knows the instance that works on it: the last one
   stage.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));
   assert.is(tracker.sentTo, undefined);
   await call.end;
+});
+
+test('when the time is over the one is named that was silent for longest', async () => {
+  for (const [scripts, named] of [
+    [{ a: silent, b: silent }, 'a'],
+    [{ a: silent, b: breaks }, 'a'],
+    [{ a: breaks, b: silent }, 'b'],
+    [{ a: breaks, b: silent, c: silent }, 'b'],
+  ] as const) {
+    stage = new Stage({ callTimeoutMs: 6_000 });
+    await addAll(scripts);
+    const tracker: Tracker = {};
+    const call = stage.call({ method: 'tools/call', params: { name: 'read', arguments: {} }, tracker });
+    for (let passedMs = 0; passedMs < 6_000; passedMs += 500) mock.timers.tick(500);
+    const end = await call.end;
+    assert.instance(end, GatewayError);
+    const { code, facts } = end as GatewayError;
+    assert.equal([code, facts.instanceId, tracker.sentTo?.id], ['BACKEND_TIMEOUT', named, named]);
+    await stage.close();
+  }
 });
 
 test('what may not be repeated, was heard, or is meant for one instance has no second try', async () => {

@@ -317,7 +317,11 @@ export class Call implements QueuedCall {
   #late(passedMs: number): void {
     const mayHaveArrived = this.#attempt !== undefined || this.#lastFailure?.error.delivered === 'unknown';
     const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
-    this.#overdue = this.#asked === undefined ? overdue : atInstance(overdue, this.#asked.id);
+    // Of two that are silent the one is named that was asked first.
+    const silent = (this.#slowAttempt ?? this.#attempt)?.ref;
+    if (silent !== undefined) this.#track(silent);
+    const named = silent ?? this.#asked;
+    this.#overdue = named === undefined ? overdue : atInstance(overdue, named.id);
     this.#giveUp(this.#overdue);
   }
 }
