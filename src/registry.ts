@@ -47,7 +47,7 @@ export class Registry {
     this.#parts = parts;
     this.#store = parts.store;
     this.#inventory = new Inventory(parts);
-    const reload = () => this.#turns.take(() => this.#reload());
+    const reload = () => this.#turns.take(() => this.#reload(), true);
     this.#follower = new Follower({ reload, emit: parts.emit });
   }
 

@@ -6,7 +6,7 @@ import { type Delivered, databaseUnavailable, type GatewayError, hasCode } from 
 /** Longest time a change may spend on the store, in ms. The store gives up a single question after half of that. */
 const TURN_MS = 10_000;
 /** Longest wait behind changes that the database fails, in ms. Source: ADR 53. */
-const PATIENCE_MS = 5_000;
+const PATIENCE_MS = 1_000;
 
 export class Turns {
   readonly #now: () => number;
@@ -25,13 +25,14 @@ export class Turns {
   /**
    * Runs `work` when the changes before it have ended, and resolves or rejects as it does. While the database is away
    * a line of changes does not try one by one: DATABASE_UNAVAILABLE for one that waited too long, without having begun.
+   * `isReload`: work that only reads may still hang on an old connection when the database is back; a change behind it is tried.
    */
-  take<T>(work: () => Promise<T>): Promise<T> {
+  take<T>(work: () => Promise<T>, isReload = false): Promise<T> {
     const askedAtMs = this.#now();
     const taken = this.#last.then(() => {
       const waitsSinceMs = Math.max(askedAtMs, this.#failingSinceMs ?? Number.POSITIVE_INFINITY);
       if (this.#now() - waitsSinceMs >= PATIENCE_MS) throw notInTime('no');
-      return this.#run(work);
+      return this.#run(work, isReload);
     });
     this.#last = taken.catch(() => undefined); // its caller hears of it; the next change is not its victim
     return taken;
@@ -55,7 +56,7 @@ export class Turns {
     return this.#last;
   }
 
-  async #run<T>(work: () => Promise<T>): Promise<T> {
+  async #run<T>(work: () => Promise<T>, isReload: boolean): Promise<T> {
     const { promise: overtime, resolve } = Promise.withResolvers<void>();
     this.#overtime = overtime;
     const timer = setTimeout(resolve, TURN_MS);
@@ -70,7 +71,7 @@ export class Turns {
     } finally {
       clearTimeout(timer);
       this.#overtime = undefined;
-      this.#failingSinceMs = isAway ? (this.#failingSinceMs ?? beganAtMs) : undefined;
+      this.#failingSinceMs = isAway && !isReload ? (this.#failingSinceMs ?? beganAtMs) : undefined;
     }
   }
 }
