@@ -1,5 +1,6 @@
 // The settings of a gateway: turns flags, environment and gateway.yaml into one Config, and tells where each came from.
-// The table of settings is config/settings.ts; nothing else in the program reads an environment variable.
+// The table of settings is config/settings.ts; no other setting is read from the environment. Where engines
+// and clusters are is said by the variables of their own tools (discovery/).
 
 import { hostname } from 'node:os';
 import { ConfigError, ConfigFaults } from './config/config-error.ts';

@@ -9,7 +9,7 @@ import { suite } from '../helpers/suite.ts';
 import { callTool, eventually, get, textOf } from './gateway-client.ts';
 
 const { engine, skip } = await startPodman();
-const test = suite('sync with podman', { timeoutMs: 60_000 });
+const test = suite('sync with podman', { timeoutMs: 120_000 });
 const withEngine = test.needs(engine, skip);
 test.after(() => engine?.close());
 
@@ -135,7 +135,7 @@ withEngine('a killed container leaves the pool at once, and no call fails', asyn
 
 withEngine('a program in a container ends with its gateway, also with one that was killed', async () => {
   const podman = engine as Podman;
-  const ids = [await startStdio(podman), await startStdio(podman, '--ignore-stdin-end', '--ignore-sigterm')];
+  const ids = [await startStdio(podman), await startStdio(podman, '--ignore-stdin-end')];
   const running = async () => {
     const tables = await Promise.all(ids.map((id) => podman.podman('top', id, 'pid', 'args')));
     return tables.flatMap((table) => table.split('\n').filter((line) => line.includes('stdio-server')));
@@ -160,6 +160,23 @@ withEngine('a program in a container ends with its gateway, also with one that w
     }
   } finally {
     await podman.podman('rm', '-f', '-t', '0', ...ids);
+  }
+});
+
+test('without an engine the command says where it looked, and exits with 1', async () => {
+  const nowhere = 'unix:///nowhere/engine.sock';
+  const gateway = new Program(['gateway', 'start', '--port', '0', '--sync'], {
+    env: { DOCKER_HOST: nowhere, CONTAINER_HOST: nowhere },
+  });
+  try {
+    const { code, out, err } = await gateway.run('gateway', 'sync');
+    assert.equal([code, out.trim()], [1, '0 added, 0 changed, 0 removed, 0 skipped, 0 unchanged']);
+    assert.is(err.trim(), `warning: ${nowhere}: no engine runs there (ENOENT)`);
+    const both = await gateway.run('gateway', 'sync', '--all-namespaces', '--namespace', 'tools');
+    assert.equal([both.code, both.out], [2, '']);
+    await gateway.complains(/sync: unix:\/\/\/nowhere\/engine\.sock: no engine runs there/);
+  } finally {
+    await gateway.remove();
   }
 });
 
