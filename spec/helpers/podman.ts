@@ -3,7 +3,7 @@
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -117,6 +117,8 @@ export class Podman {
     await this.silence();
     if (existsSync(join(this.#folder, 'containers.conf')))
       await this.podman('rm', '-f', '-a', '-t', '0').catch(() => undefined); // none was made, or it is broken
+    // Monitors of programs that were run by exec wait for minutes, and make the folder again in the end.
+    for (const pid of await processesWith(this.#folder)) killNow(pid);
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 10 });
   }
 
@@ -138,6 +140,23 @@ export class Podman {
 }
 
 const IDLE = ['sleep', '1000'];
+
+function killNow(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (thrown) {
+    if (!(thrown instanceof Error && 'code' in thrown && thrown.code === 'ESRCH')) throw thrown;
+  }
+}
+
+/** Processes that were started with this folder in their words. */
+async function processesWith(folder: string): Promise<number[]> {
+  const names = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const words = await Promise.all(
+    names.map((name) => readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')), // it has ended
+  );
+  return names.filter((_, index) => words[index]?.includes(folder)).map(Number);
+}
 
 function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
