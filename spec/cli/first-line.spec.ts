@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import * as assert from 'uvu/assert';
-import { readFirstLine } from '../../src/cli/first-line.ts';
+import { readFirstLine, readWhole } from '../../src/cli/first-line.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('first line');
@@ -35,6 +35,14 @@ test('rejects when the input cannot be read', async () => {
   const broken = new Readable({ read: () => broken.destroy(new Error('gone')) });
   const error = await readFirstLine(broken).catch((reason: unknown) => reason);
   assert.match(String(error), 'gone');
+});
+
+test('is followed by the rest where all of it is wanted', async () => {
+  const all = (...chunks: (string | Buffer)[]) => readWhole(Readable.from(chunks));
+  assert.is(await all('{"a":\n', '1}\n'), '{"a":\n1}\n');
+  assert.is(await all(Buffer.from([0xff])), undefined);
+  const megabyte = Buffer.alloc(1_000_000, 'a');
+  assert.is(await readWhole(Readable.from(Array.from({ length: 70 }, () => megabyte))), undefined);
 });
 
 test.run();

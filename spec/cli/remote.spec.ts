@@ -14,8 +14,10 @@ import {
   findGateway,
   gatewayUrls,
   namedGateway,
+  StreamBroken,
   seekGateway,
 } from '../../src/cli/remote.ts';
+import type { RemoteEvent } from '../../src/cli/remote-events.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('remote');
@@ -225,6 +227,85 @@ test('refuses what is no URL and says where it was written', async () => {
   await fails(findGateway(undefined, { STAGEDOOR_URL: 'x' }), UsageError, /^STAGEDOOR_URL must be a URL/);
 });
 
+test('follows events, with credentials and the id of the last one', async () => {
+  const seen: unknown[] = [];
+  const url = await serve((request, response) => {
+    const { accept, 'last-event-id': after, 'x-api-key': key } = request.headers;
+    request.setEncoding('utf8').on('data', (body) => seen.push([request.method, accept, after, key, body]));
+    request.on('end', () => {
+      response.setHeader('content-type', 'text/event-stream');
+      response.end(': hello\n\nid: 1\nevent: a\ndata: {}\n\ndata: 2\n\n');
+    });
+  });
+  const remote = await findGateway(url, { ...nobody, STAGEDOOR_API_KEY: 'k' });
+  const events: RemoteEvent[] = [];
+  const request = { method: 'POST', text: '{}', after: 'x' } as const;
+  await remote.follow('/events', request, (event) => void events.push(event));
+  assert.equal(seen, [['POST', 'text/event-stream', 'x', 'k', '{}']]);
+  assert.equal(events, [
+    { name: 'a', data: '{}', id: '1' },
+    { name: 'message', data: '2', id: '1' },
+  ]);
+});
+
+const streams: readonly (readonly [string, RequestListener, new (...words: never[]) => Error, RegExp])[] = [
+  [
+    'is refused',
+    (_, response) => void response.writeHead(404).end('{"detail":"None.","error_code":"TOOL_NOT_FOUND"}'),
+    Refused,
+    /^None \(TOOL_NOT_FOUND\)$/,
+  ],
+  [
+    'ends in an error',
+    (_, response) =>
+      void response
+        .writeHead(200, { 'content-type': 'text/event-stream' })
+        .end('event: error\ndata: {"detail":"It left.","error_code":"BACKEND_UNAVAILABLE"}\n\n'),
+    Refused,
+    /^It left \(BACKEND_UNAVAILABLE\)$/,
+  ],
+  [
+    'breaks off',
+    (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('event: a\n', () => response.destroy());
+    },
+    StreamBroken,
+    /^the connection to http:\S+ broke$/,
+  ],
+  [
+    'is none',
+    (_, response) => void response.end('{}'),
+    CommandFailure,
+    /does not answer \/events with events$/,
+  ],
+  [
+    'is no answer of a gateway',
+    (_, response) => void response.end('<p>'),
+    CommandFailure,
+    /not as a gateway does$/,
+  ],
+];
+for (const [what, listener, kind, message] of streams) {
+  test(`says so in one line when a stream ${what}`, async () => {
+    const remote = await findGateway(await serve(listener), nobody);
+    await fails(
+      remote.follow('/events', {}, () => {}),
+      kind,
+      message,
+    );
+  });
+}
+
+test('leaves a stream without a word when it is told to', async () => {
+  const url = await serve((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
+  });
+  const ending = new AbortController();
+  const remote = await findGateway(url, nobody);
+  await remote.follow('/events', { signal: ending.signal }, () => ending.abort());
+});
+
 test.run();
 
 async function serve(listener: RequestListener, thenClose?: string): Promise<string> {
@@ -246,7 +327,7 @@ function serveJson(status: number, body: unknown): Promise<string> {
 
 async function fails(
   promise: Promise<unknown>,
-  kind: new (message: string) => Error,
+  kind: new (...words: never[]) => Error,
   message: string | RegExp,
 ): Promise<void> {
   const error = await promise.then(

@@ -24,6 +24,19 @@ test('writes nothing that moves the cursor or turns the order of letters', async
   assert.equal({ out, err }, { out: 'a ]0;b c\n\td\n', err: ' [2Je f\n' });
 });
 
+test('draws no spinner and no more than it is told where nobody watches', async () => {
+  const child = start(`${open}
+    const done = await terminal.busy('waiting', async (progress) => { progress('half'); return 7; });
+    terminal.print(String(done)); terminal.note('by the way');`);
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  assert.equal({ out, err }, { out: '7\n', err: 'by the way\n' });
+});
+
+test('keeps a screen that is drawn again clean', async () => {
+  const child = start(`${open} process.stdout.rows = 3; terminal.redraw('a\u001b[2Jb\\nc\\nd');`);
+  assert.is(await text(child.stdout), '\u001b[Ha [2Jb\u001b[K\nc\u001b[K\n\u001b[J');
+});
+
 test('uses no colours when nobody watches', async () => {
   const child = start(`${open} terminal.print(terminal.paint('red', 'a'));`);
   assert.is(await text(child.stdout), 'a\n');
