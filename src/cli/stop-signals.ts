@@ -85,14 +85,16 @@ export function listenForStop(onDefect: (error: unknown) => void, options: StopO
   };
 }
 
-/** For commands that go on until Ctrl-C: aborts at the first SIGINT or SIGTERM, the next one ends the process. */
+/** For commands that go on until Ctrl-C: aborts at the first SIGINT or SIGTERM, or when nobody reads on (`| head -1`). */
 export function untilSignal(): AbortSignal {
   const ending = new AbortController();
   const end = (): void => {
     process.off('SIGINT', end).off('SIGTERM', end);
+    process.stdout.off('error', end);
     ending.abort();
   };
   process.on('SIGINT', end).on('SIGTERM', end);
+  process.stdout.on('error', end);
   return ending.signal;
 }
 

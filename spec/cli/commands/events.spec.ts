@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import * as assert from 'uvu/assert';
 import { main } from '../../../src/cli/main.ts';
+import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
 import { type GatewayUnderTest, runCommand, startGateway } from './against-gateway.ts';
@@ -52,6 +53,25 @@ test('goes on with what happens until a signal', async () => {
   await seen.promise;
   process.emit('SIGINT', 'SIGINT');
   assert.equal([await ended, terminal.complaints], [0, []]);
+});
+
+test('ends when nobody reads on', async () => {
+  const key = (await gateway.server.auth.accounts.createApiKey({ name: 'k', permissions: ['admin'] })).key;
+  const words = ['gateway', 'events', '-f', '--type', 'instance.draining'];
+  const program = new Program(words, { env: { STAGEDOOR_URL: gateway.url, STAGEDOOR_API_KEY: key } });
+  try {
+    gateway.server.gateway.drain('other', 'one');
+    await program.sees(/instance\.draining {2}other\/one/);
+    program.process.stdout?.destroy();
+    const again = setInterval(() => {
+      gateway.server.gateway.resume('other', 'one');
+      gateway.server.gateway.drain('other', 'one');
+    }, 50);
+    assert.equal(await program.end(), { code: 0, signal: null });
+    clearInterval(again);
+  } finally {
+    await program.remove();
+  }
 });
 
 test('comes back after a broken connection, where it was', async () => {
