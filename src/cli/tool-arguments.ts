@@ -16,6 +16,7 @@ export async function readArguments(
   words: readonly string[],
   readAll: () => Promise<string | undefined>,
 ): Promise<WrittenArguments> {
+  // Without a word there is nothing that a schema would explain.
   const [first = '{}'] = words;
   if (words.length < 2 && first === '-') {
     const text = await readAll();

@@ -153,6 +153,7 @@ const refusals: readonly (readonly [string, readonly string[], number, RegExp])[
   ],
   ['an unknown tool', ['demo', 'nothing'], 1, /\(TOOL_NOT_FOUND\)$/],
   ['an unknown template', ['nothing', 'show'], 1, /\(TEMPLATE_NOT_FOUND\)$/],
+  ['a template that was not typed right', ['dmeo', 'name'], 1, /_NOT_FOUND\); did you mean "demo"\?$/],
   ['a tool that is not named', ['demo'], 2, /: <tool> is missing; /],
 ];
 for (const [what, words, expected, line] of refusals) {

@@ -33,6 +33,8 @@ test('says so when there are none, and when there is no such template', async ()
   const { code, err } = await gateway.run('gateway', 'tools', 'nothing');
   assert.is(code, 1);
   assert.match(err, /^stagedoor: [^\n]+\(TEMPLATE_NOT_FOUND\)$/);
+  const slip = await gateway.run('gateway', 'tools', 'dmeo');
+  assert.match(slip.err, /^stagedoor: [^\n]+\(TEMPLATE_NOT_FOUND\); did you mean "demo"\?$/);
 });
 
 test.run();

@@ -5,6 +5,7 @@ import { type Fields, fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
+import { ofTemplate } from '../nearest-template.ts';
 import type { Remote } from '../remote.ts';
 import type { RemoteEvent } from '../remote-events.ts';
 import { argumentsText, findTool, readArguments } from '../tool-arguments.ts';
@@ -31,16 +32,17 @@ export const call: CommandDefinition = {
     const written = await readArguments(words, () => terminal.readAll());
     const gateway = await gatewayOf(input, terminal);
     const path = `/mcp/${encodeURIComponent(template)}/tools`;
-    const args =
-      written.kind === 'json' || written.pairs.size === 0
-        ? written.kind === 'json'
+    const result = await ofTemplate(gateway, template, async () => {
+      const list = () => gateway.request(`${path}/list`);
+      const args =
+        written.kind === 'json'
           ? written.text
-          : '{}'
-        : argumentsText(written.pairs, findTool(await gateway.request(`${path}/list`), template, tool));
-    const text = `{"name":${JSON.stringify(tool)},"arguments":${args}}`;
-    const result = await terminal.busy(`calling ${tool} of ${template}`, (progress) =>
-      resultOf(gateway, `${path}/call`, text, (event) => progress(`${tool}: ${printable(newsOf(event))}`)),
-    );
+          : argumentsText(written.pairs, findTool(await list(), template, tool));
+      const text = `{"name":${JSON.stringify(tool)},"arguments":${args}}`;
+      return terminal.busy(`calling ${tool} of ${template}`, (progress) =>
+        resultOf(gateway, `${path}/call`, text, (event) => progress(`${tool}: ${printable(newsOf(event))}`)),
+      );
+    });
     const value = fields(parseExact(result));
     const hasFailed = value.isError === true;
     if (input.switch('json')) terminal.print(json(value));

@@ -3,6 +3,7 @@
 import { fields, reasonOf, stateOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
+import { ofTemplate } from '../nearest-template.ts';
 
 /** Row of the command table. The health of the gateway needs no account. */
 export const health: CommandDefinition = {
@@ -19,7 +20,9 @@ export const health: CommandDefinition = {
     const seen = fields(
       template === undefined
         ? await gateway.look('/gateway/health')
-        : await gateway.request(`/mcp/${encodeURIComponent(template)}/health`),
+        : await ofTemplate(gateway, template, () =>
+            gateway.request(`/mcp/${encodeURIComponent(template)}/health`),
+          ),
     );
     const isUnhealthy = seen.status === 'unhealthy';
     if (input.switch('json')) terminal.print(json(seen));

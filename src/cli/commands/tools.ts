@@ -3,6 +3,7 @@
 import { type Fields, fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
+import { ofTemplate } from '../nearest-template.ts';
 import { toolsOf } from '../tool-arguments.ts';
 
 /** Row of the command table. */
@@ -16,7 +17,8 @@ export const tools: CommandDefinition = {
     const { json, table } = await import('../output.ts');
     const template = input.positional(0);
     const gateway = await gatewayOf(input, terminal);
-    const answer = await gateway.request(`/mcp/${encodeURIComponent(template)}/tools/list`);
+    const path = `/mcp/${encodeURIComponent(template)}/tools/list`;
+    const answer = await ofTemplate(gateway, template, () => gateway.request(path));
     const found = toolsOf(answer);
     if (input.switch('json')) terminal.print(json(answer));
     else if (found.length === 0) terminal.print(`${template} has no tools`);
