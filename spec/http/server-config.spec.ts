@@ -83,7 +83,7 @@ test('names what is missing', () => {
   ]);
   assert.equal(refusal({ api_key: 'k', nowhere: 'x' }, program), [
     'CONFIG_INCOMPLETE',
-    'The template does not say which variable "config.nowhere" sets.',
+    'The template does not say where "config.nowhere" goes.',
   ]);
 });
 
@@ -126,6 +126,77 @@ test('refuses a setting that is too long for a variable', () => {
     'VALIDATION_ERROR',
     [['body', 'config', 'env_vars', 'WEATHER_KEY', 'string_too_long']],
   ]);
+});
+
+const placed = definition({
+  ...{ command: 'serve', args: ['--quiet'], endpoint: 'http://127.0.0.1:9/mcp', transport: 'http' },
+  config_schema: {
+    anyOf: [{ required: ['token'] }, { required: ['user'] }],
+    properties: {
+      folders: { type: 'array', items: { type: 'string' }, command_arg: true, default: ['/srv'] },
+      root: { type: 'string', command_arg: '--root' },
+      deep: { type: 'boolean', command_arg: '--deep' },
+      paths: { type: 'string', command_arg: true, env_mapping: 'PATHS', env_separator: ':' },
+      token: { type: 'string', header_mapping: 'Authorization', sensitive: true },
+      user: { type: 'string', env_mapping: 'USER_NAME' },
+      secret: { type: 'string', command_arg: '--secret', sensitive: true },
+      level: { type: 'integer', env_mapping: 'LEVEL', default: 3 },
+    },
+  },
+});
+
+test('makes words, variables and headers of settings, and of the defaults of others', () => {
+  const config: object = { token: 'Bearer s', root: '/r', deep: 'true', paths: '/a:/b', level: '7' };
+  assert.equal(serverInput('weather', config, placed), {
+    ...{ endpoint: 'http://127.0.0.1:9/mcp', transport: 'http', command: 'serve' },
+    args: ['--quiet', '/srv', '--root', '/r', '--deep', '/a', '/b'],
+    env_vars: { PATHS: '/a:/b', LEVEL: '7' },
+    headers: { Authorization: 'Bearer s' },
+  });
+  const others: object = { user: 'u', folders: ['/x', '/y'], deep: false };
+  const { args, env_vars } = serverInput('weather', others, placed);
+  assert.equal([args, env_vars], [['--quiet', '/x', '/y'], { USER_NAME: 'u', LEVEL: '3' }]);
+});
+
+test('makes no option, and no word that others can read, of a setting', () => {
+  assert.equal(refusal({ user: 'u', folders: ['/x', '--evil'] }, placed), [
+    'VALIDATION_ERROR',
+    [['body', 'config', 'folders', 'value_error']],
+  ]);
+  assert.equal(refusal({ user: 'u', secret: 'planted' }, placed), [
+    'CONFIG_INCOMPLETE',
+    'The template does not say where "config.secret" goes.',
+  ]);
+  assert.equal(refusal({ user: 'u', command: 'other', root: '/r' }, placed), [
+    'VALIDATION_ERROR',
+    [['body', 'config', 'root', 'extra_forbidden']],
+  ]);
+});
+
+test('holds settings against all of the schema', () => {
+  assert.is(refusal({ root: '/r' }, placed)[0], 'VALIDATION_ERROR');
+  assert.is(refusal({ user: 'u', level: 'high' }, placed)[0], 'VALIDATION_ERROR');
+});
+
+test('names the setting that fills a placeholder', () => {
+  const scratch = '${' + 'SCRATCH}';
+  const files = definition({
+    ...{ command: 'serve', environment: { FILE: `${scratch}/x` } },
+    config_schema: {
+      properties: {
+        folder: { type: 'string', default: scratch, command_arg: true },
+        file: { type: 'string', env_mapping: 'FILE' },
+      },
+    },
+  });
+  assert.equal(refusal({}, files), [
+    'CONFIG_INCOMPLETE',
+    'The template needs a folder of its own for each server: give "config.folder", "config.file".',
+  ]);
+  const given: object = { folder: '/srv', file: '/srv/x' };
+  assert.equal(serverInput('weather', given, files), {
+    ...{ command: 'serve', args: ['/srv'], env_vars: { FILE: '/srv/x' } },
+  });
 });
 
 test('knows which variables a template declares', () => {

@@ -11,6 +11,15 @@ import { validationFailed } from '../domain/request-errors.ts';
 import { compileShape } from '../domain/validation.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { instanceInputOf } from '../templates/instance-input.ts';
+import {
+  argumentSettings,
+  mappedSettings,
+  mappedVariables,
+  type SettingValues,
+  settingsOf,
+  typedValues,
+  withDefaults,
+} from '../templates/settings.ts';
 
 const { endpoint, command, args, working_dir, env_vars, headers, transport, force, metadata } =
   InstanceInput.properties;
@@ -37,64 +46,100 @@ export function serverInput(
     Object.hasOwn(ownFields, key) ? 'own' : 'settings',
   );
   const own: ServerConfig = Object.fromEntries(fields);
-  const fromSettings = variablesOf(Object.fromEntries(settings), definition);
   const isComplete = own.endpoint !== undefined || own.command !== undefined;
-  // Placeholders are filled with themselves: what is left of them in the end is what is missing.
-  const way: InstanceInput =
-    definition === undefined || isComplete ? {} : instanceInputOf(definition, { SCRATCH });
-  const variables = { ...way.env_vars, ...fromSettings, ...own.env_vars };
+  const values = checkedSettings(Object.fromEntries(settings), definition, isComplete);
+  const way = wayOf(definition, values, isComplete);
+  const { env_vars: fromTemplate, headers: headersOfTemplate, ...rest } = way;
+  const variables = { ...fromTemplate, ...own.env_vars };
+  const headers = { ...headersOfTemplate, ...own.headers };
   const input: InstanceInput = {
-    ...way,
+    ...rest,
     ...own,
     ...(Object.keys(variables).length === 0 ? {} : { env_vars: variables }),
+    ...(Object.keys(headers).length === 0 ? {} : { headers }),
   };
   if (input.endpoint === undefined && input.command === undefined) {
-    const known = definition === undefined ? 'there is no template.json for' : 'neither is in the template';
     throw configIncomplete(
-      `Nothing says how to reach the server: "config.endpoint" or "config.command" is missing, and ${known} "${template}".`,
+      `Nothing says how to reach the server: "config.endpoint" or "config.command" is missing, and ${whyNot(template, definition)}.`,
     );
   }
-  refusePlaceholders(input);
+  refusePlaceholders(input, definition);
   // What settings became is held to the bounds of what is written directly.
   refuse(instanceShape.findings(input));
   return input;
 }
 
+/** What the definition says, with the settings; for a `config` that says it all itself only what the settings became. */
+function wayOf(
+  definition: TemplateDefinition | undefined,
+  values: SettingValues,
+  isComplete: boolean,
+): InstanceInput {
+  if (definition === undefined) return {};
+  // Placeholders are filled with themselves: what is left of them in the end is what is missing.
+  if (!isComplete) return instanceInputOf(definition, { SCRATCH }, values);
+  const { env: env_vars, headers } = mappedSettings(definition, values);
+  return { env_vars, headers };
+}
+
+function whyNot(template: string, definition: TemplateDefinition | undefined): string {
+  if (definition === undefined) return `there is no template.json for "${template}"`;
+  return `neither is in the template "${template}"`;
+}
+
 /** Names of the variables that a template declares: its environment, and what its settings are mapped to. */
 export function declaredVariables(definition: TemplateDefinition | undefined): string[] {
   if (definition === undefined) return [];
-  const mapped = Object.keys(propertiesOf(definition)).flatMap((key) => variableOf(key, definition) ?? []);
-  return [...new Set([...Object.keys(definition.environment ?? {}), ...mapped])];
+  return [...new Set([...Object.keys(definition.environment ?? {}), ...mappedVariables(definition)])];
 }
 
 /** The only placeholder there is: a folder that `gateway start --demo` makes for each of its servers. */
 const SCRATCH = '${' + 'SCRATCH}';
 
-/** Settings as variables of the environment, by name. */
-function variablesOf(
-  settings: JsonObject,
+/** The settings, in the types of their schema and held against it. */
+function checkedSettings(
+  given: JsonObject,
   definition: TemplateDefinition | undefined,
-): Readonly<Record<string, string>> {
-  const properties = definition === undefined ? {} : propertiesOf(definition);
-  const unknown = Object.keys(settings).filter((key) => !Object.hasOwn(properties, key));
+  isComplete: boolean,
+): SettingValues {
+  const known = definition === undefined ? {} : settingsOf(definition);
+  const unknown = Object.keys(given).filter((key) => !Object.hasOwn(known, key));
   if (unknown.length > 0) throw validationFailed(unknown.map(unknownSetting));
   if (definition === undefined) return {};
-  const required = definition.config_schema?.required;
-  const missing = (Array.isArray(required) ? required : []).filter((key) => !Object.hasOwn(settings, key));
+  const values = typedValues(definition, given);
+  const completed = withDefaults(definition, values);
+  const needed = definition.config_schema?.required;
+  const missing = (Array.isArray(needed) ? needed : []).filter((key) => !Object.hasOwn(completed, key));
   if (missing.length > 0) {
     throw configIncomplete(`The template needs ${missing.map((key) => `"config.${key}"`).join(', ')}.`);
   }
-  const schema = Type.Unsafe<JsonObject>({ type: 'object', properties });
-  refuse(compileShape(schema, 'body').findings(settings));
-  return Object.fromEntries(
-    Object.entries(settings).map(([key, value]) => {
-      const name = variableOf(key, definition);
-      if (name === undefined) {
-        throw configIncomplete(`The template does not say which variable "config.${key}" sets.`);
-      }
-      return [name, textOf(value)];
-    }),
+  const { properties: _, $schema, $id, required, ...rules } = definition.config_schema ?? {};
+  refuse(
+    compileShape(Type.Unsafe<JsonObject>({ type: 'object', properties: known }), 'body').findings(completed),
   );
+  // Rules such as anyOf, about several settings together.
+  if (!compileShape(Type.Unsafe<JsonObject>(rules), 'body').accepts(completed)) refuse([noneFits]);
+  const words = argumentSettings(definition).filter((key) => Object.hasOwn(values, key));
+  if (isComplete && words.length > 0) throw validationFailed(words.map(unknownSetting));
+  refuse(words.filter((key) => [values[key]].flat().some(isOption)).map(optionValue));
+  const [lost] = mappedSettings(definition, values).unmapped;
+  if (lost !== undefined) throw configIncomplete(`The template does not say where "config.${lost}" goes.`);
+  return values;
+}
+
+const noneFits: ValidationItem = {
+  loc: ['body'],
+  msg: 'The settings do not fit together; the config_schema of the template says which are needed',
+  type: 'value_error',
+};
+
+/** A value may not become an option of the program. */
+function isOption(value: unknown): boolean {
+  return /^-/.test(String(value));
+}
+
+function optionValue(key: string): ValidationItem {
+  return { loc: ['body', key], msg: 'Value should not start with "-"', type: 'value_error' };
 }
 
 /** The findings are about `config`. */
@@ -113,37 +158,34 @@ function unknownSetting(key: string): ValidationItem {
   };
 }
 
-function propertiesOf({ config_schema: schema }: TemplateDefinition): JsonObject {
-  return isJsonObject(schema?.properties) ? schema.properties : {};
-}
-
-/** `env_mapping` of the setting, else its name in capitals when the template's environment has that variable. */
-function variableOf(key: string, definition: TemplateDefinition): string | undefined {
-  const property = propertiesOf(definition)[key];
-  if (isJsonObject(property) && typeof property.env_mapping === 'string') return property.env_mapping;
-  const name = key.toUpperCase();
-  return Object.hasOwn(definition.environment ?? {}, name) ? name : undefined;
-}
-
-/** Lists as most programs read them from a variable, other structures as JSON. */
-function textOf(value: unknown): string {
-  if (Array.isArray(value) && value.every((item) => typeof item !== 'object')) return value.join(',');
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
-}
-
-function refusePlaceholders({
-  command: program = '',
-  args: words = [],
-  env_vars: variables = {},
-}: InstanceInput) {
+function refusePlaceholders(
+  { command: program = '', args: words = [], env_vars: variables = {} }: InstanceInput,
+  definition: TemplateDefinition | undefined,
+) {
   const unfilled = [
-    ...([program, ...words].some((word) => word.includes(SCRATCH)) ? ['"config.args"'] : []),
+    ...([program, ...words].some((word) => word.includes(SCRATCH)) ? wordSettings(definition) : []),
     ...Object.entries(variables)
       .filter(([, value]) => value.includes(SCRATCH))
-      .map(([name]) => `"config.env_vars.${name}"`),
+      .map(([name]) => variableSetting(name, definition)),
   ];
   if (unfilled.length === 0) return;
-  throw configIncomplete(
-    `The template needs a folder of its own for each server: give ${unfilled.join(', ')}.`,
+  const names = unfilled.map((name) => `"config.${name}"`).join(', ');
+  throw configIncomplete(`The template needs a folder of its own for each server: give ${names}.`);
+}
+
+/** The settings that would fill the words of the command; `args` where no setting does. */
+function wordSettings(definition: TemplateDefinition | undefined): string[] {
+  if (definition === undefined) return ['args'];
+  const settings = settingsOf(definition);
+  const filling = argumentSettings(definition).filter((key) =>
+    JSON.stringify(settings[key]).includes(SCRATCH),
   );
+  return filling.length === 0 ? ['args'] : filling;
+}
+
+function variableSetting(name: string, definition: TemplateDefinition | undefined): string {
+  const setting = Object.entries(definition === undefined ? {} : settingsOf(definition)).find(
+    ([, property]) => isJsonObject(property) && property.env_mapping === name,
+  );
+  return setting?.[0] ?? `env_vars.${name}`;
 }

@@ -39,6 +39,16 @@ export const register: CommandDefinition = {
     { flags: '--working-dir <folder>', description: "Folder of the program; default the gateway's own" },
     { flags: '--env <KEY=VALUE>', description: 'Variable for the program; repeatable', repeatable: true },
     {
+      flags: '--config <KEY=VALUE>',
+      description:
+        'Setting of a template that has a definition, which says how to reach the server; KEY=@file takes the value from a file; repeatable',
+      repeatable: true,
+    },
+    {
+      flags: '--defined',
+      description: 'Reach the server as the definition of the template says; --config implies it',
+    },
+    {
       flags: '--force',
       description: 'Accept a command that is handed files of the gateway itself; needs the scope admin',
     },
@@ -61,17 +71,22 @@ export const register: CommandDefinition = {
   examples: [
     'gateway register search --endpoint http://127.0.0.1:9000/mcp --weight 3',
     'gateway register search --endpoint https://mcp.example.com --header Authorization=@token.txt',
+    'gateway register time --defined --wait 60',
+    'gateway register filesystem --config folders=/srv/shared',
     'gateway register files --command "npx -y @modelcontextprotocol/server-filesystem ./shared" --wait 30',
   ],
   run: async (input, terminal) => {
     const template = input.positional(0);
-    const instance = instanceOf(input, terminal);
+    const isDefined = input.switch('defined') === true || input.texts('config').length > 0;
+    const instance = isDefined ? undefined : instanceOf(input, terminal);
+    const server = isDefined ? serverOf(input, terminal) : undefined;
     const waitSeconds = input.number('wait', { minimum: 0, maximum: 300 });
     const gateway = await gatewayOf(input, terminal);
     const query = waitSeconds === undefined ? '' : `?wait=${waitSeconds}`;
-    const { status, body } = await gateway.ask(`/gateway/register${query}`, {
+    const path = isDefined ? '/servers' : '/gateway/register';
+    const { status, body } = await gateway.ask(`${path}${query}`, {
       method: 'POST',
-      body: { template_name: template, instance },
+      body: { template_name: template, ...(isDefined ? server : { instance }) },
       timeoutMs: 10_000 + (waitSeconds ?? 0) * 1000,
     });
     const done: Done = { record: fields(body), template, isReplaced: status === 200, waitSeconds };
@@ -83,13 +98,18 @@ function instanceOf(input: CommandInput, { folder }: Terminal): Record<string, u
   const endpoint = input.text('endpoint');
   const command = input.text('command');
   if (endpoint === undefined && command === undefined) {
-    throw new UsageError('say how to reach it: --endpoint <url> or --command <string>');
+    throw new UsageError(
+      'say how to reach it: --endpoint <url> or --command <string>, or --defined for a template with a definition',
+    );
   }
   const workingDir = input.text('working-dir');
   const variables = input.texts('env').map((text) => assignment('--env KEY=VALUE', text));
   const headers = input.texts('header').map((text) => {
     const [name, value] = assignment('--header NAME=VALUE', text);
-    return [name, value.startsWith('@') ? contentOf(resolve(folder, value.slice(1)), value) : value];
+    return [
+      name,
+      value.startsWith('@') ? contentOf('--header', resolve(folder, value.slice(1)), value) : value,
+    ];
   });
   const metadata = input.texts('metadata').map((text) => assignment('--metadata KEY=VALUE', text));
   if (command === undefined && (workingDir !== undefined || variables.length > 0)) {
@@ -114,6 +134,33 @@ function instanceOf(input: CommandInput, { folder }: Terminal): Record<string, u
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
+/** The body of `POST /servers`: how to reach the server is said by the template's definition. */
+function serverOf(input: CommandInput, { folder }: Terminal): Record<string, unknown> {
+  const foreign = ['endpoint', 'command', 'transport', 'id', 'working-dir'].find(
+    (name) => input.text(name) !== undefined,
+  );
+  if (foreign !== undefined)
+    throw new UsageError(`--${foreign} cannot be combined with --defined or --config`);
+  const settings = input.texts('config').map((text) => {
+    const [name, value] = assignment('--config KEY=VALUE', text);
+    return [
+      name,
+      value.startsWith('@') ? contentOf('--config', resolve(folder, value.slice(1)), value) : value,
+    ];
+  });
+  const variables = input.texts('env').map((text) => assignment('--env KEY=VALUE', text));
+  const metadata = input.texts('metadata').map((text) => assignment('--metadata KEY=VALUE', text));
+  const weight = input.number('weight', { minimum: 1, maximum: 1000 });
+  return {
+    config: {
+      ...Object.fromEntries(settings),
+      ...(variables.length === 0 ? {} : { env_vars: Object.fromEntries(variables) }),
+      ...(input.switch('force') === true ? { force: true } : {}),
+    },
+    instance_metadata: { ...Object.fromEntries(metadata), ...(weight === undefined ? {} : { weight }) },
+  };
+}
+
 function assignment(form: string, text: string): [string, string] {
   const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
   if (name === undefined || value === undefined) {
@@ -123,13 +170,13 @@ function assignment(form: string, text: string): [string, string] {
 }
 
 /** A secret in a file stays out of the list of processes, which every user of the machine can read. */
-function contentOf(path: string, written: string): string {
+function contentOf(option: string, path: string, written: string): string {
   try {
     // Editors and `echo` end a file with a line break that nobody means.
     return readFileSync(path, 'utf8').replace(/[\r\n]+$/, '');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : 'unknown reason';
-    throw new UsageError(`--header: "${written.slice(1)}" cannot be read (${code})`, { cause: error });
+    throw new UsageError(`${option}: "${written.slice(1)}" cannot be read (${code})`, { cause: error });
   }
 }
 
@@ -143,7 +190,7 @@ interface Done {
 async function report(done: Done, input: CommandInput, terminal: Terminal): Promise<number> {
   const { record, template, isReplaced, waitSeconds } = done;
   const { json, printable, stateWord } = await import('../output.ts');
-  const id = String(record.instance_id);
+  const id = String(record.instance_id ?? record.id);
   const what = isReplaced ? 'replaced' : 'registered';
   const state = stateWord(terminal, String(record.state));
   terminal.print(input.switch('json') ? json(record) : `${id} is ${what} in ${template}: ${state}`);

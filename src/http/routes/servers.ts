@@ -26,6 +26,11 @@ const NewServerBody = Type.Object(
   CLOSED,
 );
 
+const WaitQuery = Type.Object(
+  { wait: Type.Optional(Type.Integer({ minimum: 0, maximum: HTTP_LIMITS.registrationWaitSeconds })) },
+  CLOSED,
+);
+
 const ListQuery = Type.Object(
   {
     include_health: Type.Optional(Type.Boolean()),
@@ -79,7 +84,7 @@ export const serverRoutes: readonly Route[] = [
     path: '/servers',
     summary: 'Register a server of a template',
     scope: 'gateway:write',
-    request: { body: NewServerBody },
+    request: { query: WaitQuery, body: NewServerBody },
     answers: {
       201: {
         description: 'Registered; it starts, and is healthy when `status` says so',
@@ -96,7 +101,7 @@ export const serverRoutes: readonly Route[] = [
       'COMMAND_NOT_ALLOWED',
       'SHUTTING_DOWN',
     ],
-    handler: async ({ body, principal, request }, services) => {
+    handler: async ({ query, body, principal, request }, services) => {
       const { gateway, definitions } = services;
       const { template_name: template, instance_metadata: metadata, config = {}, force } = body;
       requireTemplate(principal, template);
@@ -105,7 +110,10 @@ export const serverRoutes: readonly Route[] = [
       const instance = checkedCommand({ template, instance: wanted, principal, request }, services);
       const input = metadata === undefined ? instance : { ...instance, metadata };
       const { definition } = await gateway
-        .register(template, input, { isLimited: principal.templates !== undefined })
+        .register(template, input, {
+          waitMs: (query.wait ?? 0) * 1000,
+          isLimited: principal.templates !== undefined,
+        })
         .catch((thrown: unknown) => {
           throw relocated(thrown, asWritten);
         });

@@ -1,0 +1,142 @@
+// The settings that an instance of a template takes, as its `config_schema` says: a JSON Schema whose properties also say where
+// a value goes. `env_mapping` is a variable, `command_arg` a word of the command, `header_mapping` a header of HTTP.
+
+import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import type { TemplateDefinition } from './definition.ts';
+
+/** Values by the names of their settings. */
+export type SettingValues = Readonly<Record<string, unknown>>;
+
+/** What settings became. */
+export interface MappedSettings {
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Settings that have a value and no place. */
+  readonly unmapped: readonly string[];
+}
+
+/** The settings by name, each with its schema. */
+export function settingsOf({ config_schema }: Pick<TemplateDefinition, 'config_schema'>): JsonObject {
+  return isJsonObject(config_schema?.properties) ? config_schema.properties : {};
+}
+
+/** The values; texts become what the schema says when it says a number, a truth value or a list. */
+export function typedValues(definition: TemplateDefinition, values: SettingValues): SettingValues {
+  const settings = settingsOf(definition);
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, typed(value, settings[name])]),
+  );
+}
+
+function typed(value: unknown, property: unknown): unknown {
+  if (typeof value !== 'string' || !isJsonObject(property)) return value;
+  const { type, env_separator } = property;
+  if (type === 'boolean') return value === 'true' ? true : value === 'false' ? false : value;
+  if (type === 'array') return value.split(text(env_separator) ?? ',').filter((part) => part !== '');
+  const isNumber = (type === 'integer' || type === 'number') && value.trim() !== '';
+  return isNumber && Number.isFinite(Number(value)) ? Number(value) : value;
+}
+
+/** The values, and the defaults of settings that have a place and no value. */
+export function withDefaults(definition: TemplateDefinition, values: SettingValues): SettingValues {
+  const defaults = Object.entries(settingsOf(definition)).flatMap(([name, property]): [string, unknown][] => {
+    const value = isJsonObject(property) ? property.default : undefined;
+    return value === undefined || value === null || !hasPlace(name, definition) ? [] : [[name, value]];
+  });
+  return { ...Object.fromEntries(defaults), ...values };
+}
+
+/** Where the values go; values are not checked here. */
+export function mappedSettings(definition: TemplateDefinition, values: SettingValues): MappedSettings {
+  const args: string[] = [];
+  const env: Record<string, string> = {};
+  const headers: Record<string, string> = {};
+  // In the order of the schema, which is that of the words.
+  const names = Object.keys(settingsOf(definition)).filter((name) => Object.hasOwn(values, name));
+  for (const name of names) {
+    const { variable, argument, header, separator } = placesOf(name, definition);
+    const value = values[name];
+    if (variable !== undefined) env[variable] = textOf(value, separator);
+    if (header !== undefined) headers[header] = textOf(value, separator);
+    if (argument !== undefined) args.push(...wordsOf(value, argument, separator));
+  }
+  return { args, env, headers, unmapped: names.filter((name) => !hasPlace(name, definition)) };
+}
+
+/** Names of the variables that settings are mapped to. */
+export function mappedVariables(definition: TemplateDefinition): string[] {
+  return Object.keys(settingsOf(definition)).flatMap((name) => placesOf(name, definition).variable ?? []);
+}
+
+/** Names of the settings that are words of the command. */
+export function argumentSettings(definition: TemplateDefinition): string[] {
+  return Object.keys(settingsOf(definition)).filter(
+    (name) => placesOf(name, definition).argument !== undefined,
+  );
+}
+
+/** The schema as it may be shown: defaults and examples of sensitive settings are masked. */
+export function withoutSecrets(schema: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  if (!isJsonObject(schema.properties)) return { ...schema };
+  const properties = Object.entries(schema.properties).map(([name, property]) => [
+    name,
+    isJsonObject(property) && property.sensitive === true ? masked(property) : property,
+  ]);
+  return { ...schema, properties: Object.fromEntries(properties) };
+}
+
+function masked({ default: value, examples, ...rest }: JsonObject): JsonObject {
+  return { ...rest, ...(value === undefined ? {} : { default: '***' }) };
+}
+
+interface Places {
+  readonly variable: string | undefined;
+  /** Empty: the value alone is a word; else the option before it. */
+  readonly argument: string | undefined;
+  readonly header: string | undefined;
+  readonly separator: string | undefined;
+}
+
+function hasPlace(name: string, definition: TemplateDefinition): boolean {
+  const { variable, argument, header } = placesOf(name, definition);
+  return variable !== undefined || argument !== undefined || header !== undefined;
+}
+
+/** Without a mapping, a variable of the template's environment that is named like the setting in capitals. */
+function placesOf(name: string, definition: TemplateDefinition): Places {
+  const property = settingsOf(definition)[name];
+  const { env_mapping, command_arg, header_mapping, env_separator, sensitive } = isJsonObject(property)
+    ? property
+    : {};
+  const capitals = name.toUpperCase();
+  const declared = Object.hasOwn(definition.environment ?? {}, capitals) ? capitals : undefined;
+  // Every user of the machine can read the words of a command.
+  const option = sensitive === true ? undefined : command_arg;
+  return {
+    variable: text(env_mapping) ?? declared,
+    argument: option === true ? '' : text(option),
+    header: text(header_mapping),
+    separator: text(env_separator),
+  };
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** Lists with their separator, by default as most programs read them from a variable; other structures as JSON. */
+function textOf(value: unknown, separator = ','): string {
+  if (Array.isArray(value) && value.every((item) => typeof item !== 'object')) return value.join(separator);
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+/** Each item of a list is a word, so is each part of a text that has a separator. A switch is its option alone. */
+function wordsOf(value: unknown, option: string, separator: string | undefined): string[] {
+  if (typeof value === 'boolean' && option !== '') return value ? [option] : [];
+  const parts =
+    typeof value === 'string' && separator !== undefined
+      ? value.split(separator).filter((part) => part !== '')
+      : [value].flat();
+  return parts.flatMap((part) => (option === '' ? [textOf(part)] : [option, textOf(part)]));
+}
