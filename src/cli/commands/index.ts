@@ -34,6 +34,8 @@ import { stats } from './stats.ts';
 import { status } from './status.ts';
 import { stop } from './stop.ts';
 import { tools } from './tools.ts';
+import { templateList } from './template-list.ts';
+import { templateShow } from './template-show.ts';
 import { templateValidate } from './template-validate.ts';
 import { sync } from './sync.ts';
 import { users } from './users.ts';
@@ -77,6 +79,8 @@ const commands: readonly CommandDefinition[] = [
   dbMigrate,
   dbExport,
   dbImport,
+  templateList,
+  templateShow,
   templateValidate,
   config,
   doctor,

@@ -9,6 +9,7 @@ import { defineRoute, type Route, type Services } from '../route.ts';
 import { CLOSED } from '../schemas.ts';
 import { LoadBalancerView, loadBalancerView } from '../views/load-balancer.ts';
 import { RegistryView, registryView } from '../views/registry.ts';
+import { TemplateRecord, templateRecord } from '../views/template-record.ts';
 import { visibleTemplates } from '../visible.ts';
 
 /** The settings, or the object `load_balancer` of the registry document around them. Null: the default holds again. */
@@ -32,19 +33,42 @@ export const templateRoutes: readonly Route[] = [
     path: '/gateway/templates',
     summary: 'Names of the templates',
     scope: 'gateway:read',
-    request: { query: Type.Object({ tag: Type.Optional(Type.String()) }, CLOSED) },
+    request: {
+      query: Type.Object(
+        { tag: Type.Optional(Type.String()), include_details: Type.Optional(Type.Boolean()) },
+        CLOSED,
+      ),
+    },
     answers: {
-      200: { description: 'Sorted names', body: Type.Object({ templates: Type.Array(Type.String()) }) },
+      200: {
+        description: 'Sorted names; with `include_details` also what each is',
+        body: Type.Object({
+          templates: Type.Array(Type.String()),
+          details: Type.Optional(Type.Array(TemplateRecord)),
+        }),
+      },
     },
     errors: [],
     handler: ({ query, principal }, { gateway, definitions }) => {
-      const { tag } = query;
-      const names = visibleTemplates(gateway, principal);
-      return json(200, {
-        templates:
-          tag === undefined ? names : names.filter((template) => hasTag(template, tag, gateway, definitions)),
-      });
+      const { tag, include_details: includesDetails = false } = query;
+      const visible = visibleTemplates(gateway, principal);
+      const templates =
+        tag === undefined ? visible : visible.filter((each) => hasTag(each, tag, gateway, definitions));
+      if (!includesDetails) return json(200, { templates });
+      const details = templates.map((each) => templateRecord(gateway, each, definitions.get(each)));
+      return json(200, { templates, details });
     },
+  }),
+  defineRoute({
+    method: 'GET',
+    path: '/gateway/templates/:template',
+    summary: 'What a template is, and the settings its instances take',
+    scope: 'gateway:read',
+    request: { params: TemplateParams },
+    answers: { 200: { description: 'From its definition file, if it has one', body: TemplateRecord } },
+    errors: ['TEMPLATE_NOT_FOUND'],
+    handler: ({ params }, { gateway, definitions }) =>
+      json(200, templateRecord(gateway, params.template, definitions.get(params.template))),
   }),
   defineRoute({
     method: 'PATCH',
