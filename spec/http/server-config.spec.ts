@@ -199,6 +199,16 @@ test('names the setting that fills a placeholder', () => {
   });
 });
 
+test('starts no container', () => {
+  const image = definition({ docker_image: 'example/weather:1', command: 'python', args: ['server.py'] });
+  assert.equal(refusal({}, image), [
+    'CONFIG_INCOMPLETE',
+    'Nothing says how to reach the server: "config.endpoint" or "config.command" is missing, and the template "weather" runs in containers of example/weather:1, which the gateway does not start.',
+  ]);
+  const command = { command: 'docker', args: ['run', '-i', '--rm', 'example/weather:1'] };
+  assert.equal(serverInput('weather', command, image), command);
+});
+
 test('knows which variables a template declares', () => {
   assert.equal(declaredVariables(undefined), []);
   assert.equal(declaredVariables(program).sort(), [

@@ -1,6 +1,6 @@
 // Folders of templates: the ones that come with the package, and folders with something wrong in them.
 
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -53,6 +53,25 @@ test('takes a bad file for a problem and reads the others, sorted by id', async 
     'renamed/template.json: id: is "other", but the folder is "renamed"',
     'wrong/template.json: name: must be string',
     'wrong/template.json: version: must be string',
+  ]);
+});
+
+test('takes the name of the folder for a missing id', async () => {
+  await add('nameless', { ...definitionOf('x'), id: undefined });
+  const { templates, problems } = await readCatalogue(folder);
+  assert.equal([templates.map(({ id }) => id), problems], [['nameless'], []]);
+});
+
+test('says what cannot be read as a definition, and waits for nothing', async () => {
+  await mkdir(join(folder, 'large'));
+  await writeFile(join(folder, 'large', 'template.json'), Buffer.alloc(10 * 1024 * 1024, '{'));
+  await mkdir(join(folder, 'loop'));
+  await symlink('template.json', join(folder, 'loop', 'template.json'));
+  await mkdir(join(folder, 'nested', 'template.json'), { recursive: true });
+  assert.equal((await readCatalogue(folder)).problems, [
+    'large/template.json: has 10.0 MB; a definition may have 1 MB',
+    'loop/template.json: is a loop of links',
+    'nested/template.json: is a folder; name the template.json in it',
   ]);
 });
 

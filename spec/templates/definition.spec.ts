@@ -49,7 +49,7 @@ test('lists every fault of a file, more than eight of them', () => {
     name: '',
     version: '1.2',
     ports: [0, 1.5, 'x'],
-    environment: { lower: 'x', GOOD: 7 },
+    environment: { lower: 'x', GOOD: {} },
     capabilities: ['read', 'fly'],
     tags: 'demo',
     args: [1],

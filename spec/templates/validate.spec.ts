@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { readTemplate, TemplateFile } from '../../src/templates/definition.ts';
+import { settingsOf } from '../../src/templates/settings.ts';
 import { TEMPLATE_SCHEMA, validateTemplate } from '../../src/templates/validate.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -44,10 +45,127 @@ test('refuses what the gateway refuses, and nothing else', async () => {
     }
   });
   assert.ok(verdicts.includes(true) && verdicts.includes(false));
-  const judged = await Promise.all(samples.map((sample) => validateTemplate(JSON.stringify(sample))));
+  const judged = await Promise.all(
+    samples.map((sample) => validateTemplate(JSON.stringify(sample), { isTolerant: true })),
+  );
   assert.equal(
     samples.filter((_, index) => (judged[index]?.violations.length === 0) !== verdicts[index]),
     [],
+  );
+});
+
+/** As another platform writes it. */
+const foreign = {
+  name: 'Files',
+  description: 'Reads and writes files.',
+  version: '1.0.0',
+  category: 'File System',
+  tags: ['files'],
+  docker_image: 'example/mcp-files',
+  docker_tag: '2.1',
+  ports: { '8080': 7071 },
+  command: ['python', '-m', 'server'],
+  transport: { default: 'streamable-http', supported: ['http', 'stdio'], port: 7071 },
+  capabilities: [{ name: 'greeting', description: 'Says hello.' }, { name: 'resources' }],
+  environment: { LEVEL: 3 },
+  config_schema: {
+    type: 'object',
+    properties: {
+      allowed_dirs: {
+        ...{ type: 'string', env_mapping: 'DIRS', volume_mount: true, command_arg: true, env_separator: ' ' },
+        required: true,
+      },
+      api_key: { type: 'string', env_mapping: 'API_KEY', sensitive: true, command_arg: true },
+    },
+    anyOf: [{ required: ['api_key'] }, { required: ['allowed_dirs'] }],
+  },
+  tool_discovery: 'dynamic',
+  tool_endpoint: '/tools',
+  origin: 'external',
+  examples: {},
+};
+
+test('reads what other platforms write', () => {
+  const { config_schema, ...read } = readTemplate(JSON.stringify(foreign), 'files');
+  assert.equal(read, {
+    ...{ id: 'files', name: 'Files', description: 'Reads and writes files.', version: '1.0.0' },
+    ...{ tags: ['files', 'file-system'], docker_image: 'example/mcp-files:2.1', ports: [7071] },
+    ...{ command: 'python', args: ['-m', 'server'], transport: 'http', capabilities: ['tools', 'resources'] },
+    environment: { LEVEL: '3' },
+  });
+  assert.equal(config_schema?.required, ['allowed_dirs']);
+  assert.equal(settingsOf({ config_schema: config_schema ?? {} }).allowed_dirs, {
+    ...{ type: 'string', env_mapping: 'DIRS', volume_mount: true, command_arg: true, env_separator: ' ' },
+  });
+});
+
+test('says how it was read, and refuses it otherwise', async () => {
+  const text = JSON.stringify(foreign, null, 2);
+  const { violations, warnings, readings } = await validateTemplate(text, {
+    isTolerant: true,
+    folder: 'files',
+  });
+  assert.equal([violations, warnings], [[], []]);
+  assert.equal(
+    readings.map(({ pointer, message }) => `${pointer} ${message}`),
+    [
+      '/id is "files", the name of the folder',
+      '/ports is read as [7071], the ports of the container',
+      '/capabilities is read as ["tools","resources"]; the server itself lists its tools',
+      '/docker_tag makes the image example/mcp-files:2.1',
+      '/command is read as the program "python" and 2 arguments',
+      '/transport is read as "http"',
+      '/environment/LEVEL is read as a text',
+      '/config_schema/properties/allowed_dirs is a path of this machine: no volume is mounted',
+      '/config_schema/properties/allowed_dirs is required',
+      '/config_schema/properties/api_key is sensitive: its value is never a word of the command',
+      '/category is read as the tag "file-system"',
+      '/tool_discovery has no effect: tools are listed by the server itself',
+      '/tool_endpoint has no effect: tools are listed by the server itself',
+      '/origin has no effect',
+      '/examples has no effect',
+    ],
+  );
+  assert.is(readings.find(({ pointer }) => pointer === '/ports')?.line, 11);
+  const strict = await validateTemplate(text);
+  const places = [
+    '/id',
+    '/ports',
+    '/command',
+    '/transport',
+    '/capabilities/0',
+    '/capabilities/1',
+    '/environment/LEVEL',
+  ];
+  const found = new Set(strict.violations.map(({ pointer }) => pointer));
+  assert.equal(
+    places.filter((place) => !found.has(place)),
+    [],
+  );
+});
+
+test('takes the default of a transport, the tag of an image and an empty command for what they are', () => {
+  const read = (fields: object) => {
+    const { command, docker_image, transport, ports } = readTemplate(
+      JSON.stringify({ ...smallest, ...fields }),
+    );
+    return [command, docker_image, transport, ports];
+  };
+  assert.equal(read({ command: [], docker_image: 'host:5000/a:1', docker_tag: 'latest' }), [
+    ...[undefined, 'host:5000/a:1', undefined, undefined],
+  ]);
+  assert.equal(read({ docker_image: 'host:5000/a', docker_tag: 'latest' })[1], 'host:5000/a:latest');
+  assert.equal(read({ transport: { supported: ['stdio'], port: 9 } }), [undefined, undefined, 'stdio', [9]]);
+  assert.equal(read({ ports: { '80/tcp': null } })[3], [80]);
+  assert.throws(() => read({ transport: { default: 'websocket' } }), /transport: must be one of/);
+});
+
+test('refuses a config_schema that is no JSON Schema', async () => {
+  const schema = { type: 'object', properties: { a: { type: 'strin' } }, required: 'a' };
+  const { violations } = await validateTemplate(JSON.stringify({ ...smallest, config_schema: schema }));
+  const places = violations.map(({ pointer }) => pointer);
+  assert.ok(
+    places.includes('/config_schema/properties/a/type') && places.includes('/config_schema/required'),
   );
 });
 

@@ -84,7 +84,8 @@ function wayOf(
 
 function whyNot(template: string, definition: TemplateDefinition | undefined): string {
   if (definition === undefined) return `there is no template.json for "${template}"`;
-  return `neither is in the template "${template}"`;
+  if (definition.docker_image === undefined) return `neither is in the template "${template}"`;
+  return `the template "${template}" runs in containers of ${definition.docker_image}, which the gateway does not start`;
 }
 
 /** Names of the variables that a template declares: its environment, and what its settings are mapped to. */

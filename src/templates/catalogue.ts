@@ -43,7 +43,7 @@ async function readMember(
 ): Promise<{ template?: TemplateDefinition; problems: readonly string[] }> {
   const label = `${name}/template.json`;
   try {
-    const template = readTemplate(await readTemplateText(join(folder, name, 'template.json')));
+    const template = readTemplate(await readTemplateText(join(folder, name, 'template.json')), name);
     // The folder is what makes ids unique.
     if (template.id === name) return { template, problems: [] };
     return { problems: [`${label}: id: is "${template.id}", but the folder is "${name}"`] };

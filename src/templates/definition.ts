@@ -8,12 +8,13 @@ import { splitCommand } from '../domain/command-words.ts';
 import { findingsOf, pathTo } from '../domain/findings.ts';
 import { TemplateId } from '../domain/template.ts';
 import { unknownPlaceholders } from './placeholders.ts';
+import { tolerated } from './tolerant.ts';
 
 const Texts = Type.Array(Type.String());
 const Text = Type.String({ minLength: 1 });
 
 /**
- * The file. The first ten fields are the spec's; `command`, `args`, `transport`, `endpoint` and `config_schema` say how
+ * The file. The first ten fields are the spec's; `command`, `args`, `transport`, `endpoint`, `docker_image` and `config_schema` say how
  * an instance is reached. Other fields are tolerated and dropped. `command`, `args` and `environment` may hold
  * placeholders (placeholders.ts). Source: spec, "Template definition".
  */
@@ -39,6 +40,8 @@ export const TemplateFile = Type.Object({
   args: Type.Optional(Texts),
   transport: Type.Optional(Type.Enum(['http', 'sse', 'stdio'])),
   endpoint: Type.Optional(Text),
+  /** Image of the containers that it runs in, with its tag: `command` is run there, not on this machine. */
+  docker_image: Type.Optional(Text),
   /** JSON Schema of the settings an instance takes; kept as it is. */
   config_schema: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 });
@@ -67,9 +70,12 @@ const MOST_FINDINGS = 64;
 const templateFile = Compile(TemplateFile);
 const fields = Object.keys(TemplateFile.properties);
 
-/** Reads the text of a template.json. Throws TemplateError with every fault, not only the first. */
-export function readTemplate(text: string): TemplateDefinition {
-  const value = parse(text);
+/**
+ * Reads the text of a template.json, also in the forms that other platforms write (tolerant.ts); `folder` is the name of its
+ * folder. Throws TemplateError with every fault, not only the first.
+ */
+export function readTemplate(text: string, folder?: string): TemplateDefinition {
+  const { value } = tolerated(parseTemplate(text), folder);
   // TypeBox stops at 8 faults. That is a setting of the library, so it is only ever raised.
   if (Settings.Get().maxErrors < MOST_FINDINGS) Settings.Set({ maxErrors: MOST_FINDINGS });
   if (!templateFile.Check(value)) throw new TemplateError(findingsOf(templateFile.Errors(value)[1]));
@@ -99,7 +105,8 @@ function faultsOfCommand({ command, args = [], environment = {} }: TemplateDefin
   return findings;
 }
 
-function parse(text: string): unknown {
+/** The value of the text. Throws TemplateError, in one line that repeats nothing. */
+export function parseTemplate(text: string): unknown {
   try {
     return JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch (thrown) {

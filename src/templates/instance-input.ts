@@ -17,7 +17,9 @@ export function instanceInputOf(
   values: PlaceholderValues,
   settings: SettingValues = {},
 ): InstanceInput {
-  const { command, endpoint, transport, environment = {} } = template;
+  const { endpoint, transport, environment = {} } = template;
+  // The command of an image is run in its containers, which the gateway does not start.
+  const command = template.docker_image === undefined ? template.command : undefined;
   const fill = (text: string) => fillPlaceholders(text, values);
   const filled = (texts: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fill(text)]));

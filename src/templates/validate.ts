@@ -5,7 +5,8 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { ErrorObject } from 'ajv';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
-import { readTemplate, TemplateError } from './definition.ts';
+import { parseTemplate, readTemplate, TemplateError } from './definition.ts';
+import { type Tolerated, tolerated } from './tolerant.ts';
 
 /** The published schema; templates name it as `$schema`. */
 export const TEMPLATE_SCHEMA = fileURLToPath(new URL('../../schemas/template.schema.json', import.meta.url));
@@ -24,40 +25,55 @@ export interface Validation {
   readonly violations: readonly Remark[];
   /** Properties that have no effect. */
   readonly warnings: readonly Remark[];
+  /** What was read in another form than it was written; only when that is tolerated. */
+  readonly readings: readonly Remark[];
+}
+
+export interface ValidationOptions {
+  /** Whether the forms of other platforms are read, as the gateway does. Default false. */
+  readonly isTolerant?: boolean;
+  /** Name of the definition's folder. */
+  readonly folder?: string;
 }
 
 /** Throws TemplateError for a text that is no JSON. */
-export async function validateTemplate(text: string): Promise<Validation> {
-  const value = parseTemplate(text);
+export async function validateTemplate(
+  text: string,
+  { isTolerant = false, folder }: ValidationOptions = {},
+): Promise<Validation> {
+  const written = parseTemplate(text);
+  const { value, readings } = isTolerant ? tolerated(written, folder) : untouched(written);
   const [{ Ajv }, schema, lineOf] = await Promise.all([import('ajv'), readSchema(), linesOf(text)]);
-  const located = ({ pointer, message }: Remark): Remark => {
-    const line = lineOf(pointer);
-    return { pointer, ...(line === undefined ? {} : { line }), message };
-  };
-  const check = new Ajv({ allErrors: true, strict: false }).compile(schema);
-  if (!check(value))
-    return { violations: distinct((check.errors ?? []).map(remarkOn)).map(located), warnings: [] };
+  const located = (remarks: readonly Remark[]): Remark[] =>
+    remarks.map(({ pointer, message }) => {
+      const line = lineOf(pointer);
+      return { pointer, ...(line === undefined ? {} : { line }), message };
+    });
+  const ajv = new Ajv({ allErrors: true, strict: false, logger: false });
+  const check = ajv.compile(schema);
+  const isWellFormed = check(value);
+  const settings = isWellFormed && isJsonObject(value) ? value.config_schema : undefined;
+  if (isJsonObject(settings)) ajv.validateSchema(settings);
+  const violations = [
+    ...distinct((check.errors ?? []).map((error) => remarkOn(error))),
+    ...distinct((ajv.errors ?? []).map((error) => remarkOn(error, '/config_schema'))),
+    ...(isWellFormed ? beyondSchema(text, folder) : []),
+  ];
   const known = Object.keys(isJsonObject(schema.properties) ? schema.properties : {});
   const warnings = Object.keys(isJsonObject(value) ? value : {})
     .filter((name) => !known.includes(name))
     .map((name) => ({ pointer: pointerTo('', name), message: 'is unknown and has no effect' }));
-  return { violations: beyondSchema(text).map(located), warnings: warnings.map(located) };
+  return { violations: located(violations), warnings: located(warnings), readings: located(readings) };
 }
 
-/** The value of the text. Throws TemplateError. */
-export function parseTemplate(text: string): unknown {
-  try {
-    return JSON.parse(text.replace(/^\uFEFF/, ''));
-  } catch {
-    readTemplate(text); // says why, in one line that repeats nothing
-    throw new TemplateError(['not JSON']);
-  }
+function untouched(value: unknown): Tolerated {
+  return { value, readings: [] };
 }
 
 /** What a schema cannot say: quotes of a command, placeholders. */
-function beyondSchema(text: string): Remark[] {
+function beyondSchema(text: string, folder: string | undefined): Remark[] {
   try {
-    readTemplate(text);
+    readTemplate(text, folder);
     return [];
   } catch (thrown) {
     if (!(thrown instanceof TemplateError)) throw thrown;
@@ -79,7 +95,8 @@ async function readSchema(): Promise<JsonObject> {
   return isJsonObject(schema) ? schema : {};
 }
 
-function remarkOn({ instancePath, keyword, params, message, propertyName }: ErrorObject): Remark {
+function remarkOn({ keyword, params, message, propertyName, ...error }: ErrorObject, parent = ''): Remark {
+  const instancePath = parent + error.instancePath;
   if (keyword === 'required')
     return { pointer: pointerTo(instancePath, params.missingProperty), message: 'is missing' };
   if (keyword === 'propertyNames')

@@ -55,6 +55,7 @@ test('names what a schema cannot say', async () => {
     valid: false,
     violations: [{ pointer: '/args/0', line: 8, message: 'nothing fills the placeholder $' + '{TOKEN}' }],
     warnings: [],
+    readings: [],
   });
 });
 

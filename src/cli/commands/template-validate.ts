@@ -1,6 +1,6 @@
 // `stagedoor template validate`: everything that is wrong with a template.json, and where. No gateway is needed.
 
-import { resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import type { Remark } from '../../templates/validate.ts';
 import type { CommandDefinition } from '../command.ts';
 import { UsageError } from '../failures.ts';
@@ -12,6 +12,10 @@ export const templateValidate: CommandDefinition = {
   summary: 'Check a template definition: every violation with its place',
   options: [
     { flags: '--strict', description: 'Take warnings, such as unknown properties, for violations' },
+    {
+      flags: '--tolerant',
+      description: 'Read the forms of other platforms, as the gateway does, and say how each was read',
+    },
     { flags: '--json', description: 'Print the result as JSON' },
   ],
   examples: ['template validate templates/search/template.json', 'template validate search.json --strict'],
@@ -28,21 +32,24 @@ export const templateValidate: CommandDefinition = {
       import('../../templates/template-file.ts'),
     ]);
     const file = input.positional(0);
-    const { violations, warnings } = await readTemplateText(resolve(terminal.folder, file))
-      .then(validateTemplate)
+    const path = resolve(terminal.folder, file);
+    const options = { isTolerant: input.switch('tolerant') === true, folder: basename(dirname(path)) };
+    const { violations, warnings, readings } = await readTemplateText(path)
+      .then((text) => validateTemplate(text, options))
       .catch((thrown: unknown) => {
         if (thrown instanceof TemplateFileError)
           throw new UsageError(`${file} ${thrown.message}`, { cause: thrown });
         if (!(thrown instanceof TemplateError)) throw thrown;
-        return { violations: [{ pointer: '', message: thrown.message }], warnings: [] };
+        return { violations: [{ pointer: '', message: thrown.message }], warnings: [], readings: [] };
       });
     const isValid = violations.length === 0 && (warnings.length === 0 || input.switch('strict') !== true);
     const lineOf = ({ line, pointer, message }: Remark): string =>
       printable(
         `${line === undefined ? file : `${file}:${line}`}: ${pointer === '' ? '' : `${pointer} `}${message}`,
       );
-    if (input.switch('json')) terminal.print(json({ valid: isValid, violations, warnings }));
+    if (input.switch('json')) terminal.print(json({ valid: isValid, violations, warnings, readings }));
     else {
+      for (const reading of readings) terminal.print(`read: ${lineOf(reading)}`);
       for (const violation of violations) terminal.complain(lineOf(violation));
       for (const warning of warnings) terminal.complain(`warning: ${lineOf(warning)}`);
       if (isValid) terminal.print(`${file} is a valid template definition`);

@@ -1,0 +1,197 @@
+// Brings definitions of other platforms into the form of our schema: `ports` as an object, `capabilities` as descriptions,
+// `docker_image` with `docker_tag`, `transport` as an object and so on. Says what was read how. Source: ADR 57.
+
+import { posix } from 'node:path';
+import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
+
+/** One thing that was read in another form than it was written. */
+export interface Reading {
+  /** JSON pointer to where it was written. */
+  readonly pointer: string;
+  /** Completes "<pointer> ": `is read as [7071]`. */
+  readonly message: string;
+}
+
+/** A definition as the schema wants it, as far as that could be found out. */
+export interface Tolerated {
+  readonly value: unknown;
+  readonly readings: readonly Reading[];
+}
+
+/** `folder` is the name of the definition's folder, which stands in for a missing id. What is in our form stays as it is. */
+export function tolerated(value: unknown, folder?: string): Tolerated {
+  if (!isJsonObject(value)) return { value, readings: [] };
+  const readings: Reading[] = [];
+  const note: Note = (name, message) => readings.push({ pointer: `/${name}`, message });
+  let definition = value;
+  for (const rule of RULES) definition = rule(definition, note, folder);
+  return { value: definition, readings };
+}
+
+type Note = (name: string, message: string) => void;
+type Rule = (definition: JsonObject, note: Note, folder?: string) => JsonObject;
+
+const RULES: readonly Rule[] = [
+  id,
+  ports,
+  capabilities,
+  image,
+  command,
+  transport,
+  environment,
+  settings,
+  category,
+  withoutEffect,
+];
+
+function id(definition: JsonObject, note: Note, folder?: string): JsonObject {
+  if (definition.id !== undefined || folder === undefined || !/^[a-z][a-z0-9-]*$/.test(folder))
+    return definition;
+  note('id', `is "${folder}", the name of the folder`);
+  return { id: folder, ...definition };
+}
+
+/** `{ "8080": 7071 }`: host and container port. */
+function ports(definition: JsonObject, note: Note): JsonObject {
+  if (!isJsonObject(definition.ports)) return definition;
+  const numbers = Object.entries(definition.ports).map(([host, container]) =>
+    Number(String(container ?? host).replace(/\/(tcp|udp)$/, '')),
+  );
+  note('ports', `is read as [${numbers.join(', ')}], the ports of the container`);
+  return { ...definition, ports: numbers };
+}
+
+const CAPABILITIES: readonly unknown[] = ['read', 'write', 'tools', 'resources', 'prompts'];
+
+/** Descriptions of what the server can do, such as `{ "name": "greeting" }`, are those of tools. */
+function capabilities(definition: JsonObject, note: Note): JsonObject {
+  const { capabilities: written } = definition;
+  if (!Array.isArray(written) || !written.some(isJsonObject)) return definition;
+  const names = written.map((each) => (isJsonObject(each) ? nameOf(each) : each));
+  const read = [...new Set(names)];
+  note('capabilities', `is read as ${JSON.stringify(read)}; the server itself lists its tools`);
+  return { ...definition, capabilities: read };
+}
+
+function nameOf({ name = null }: JsonObject): JsonValue {
+  return CAPABILITIES.includes(name) ? name : 'tools';
+}
+
+function image(definition: JsonObject, note: Note): JsonObject {
+  const { docker_tag: tag, ...rest } = definition;
+  const { docker_image: written } = rest;
+  if (typeof written !== 'string' || typeof tag !== 'string') return definition;
+  const hasTag = /:[^/]*$|@/.test(written);
+  const whole = hasTag || tag === '' ? written : `${written}:${tag}`;
+  note('docker_tag', `makes the image ${whole}`);
+  return { ...rest, docker_image: whole };
+}
+
+/** A list of words. An empty one is the image's own command. */
+function command(definition: JsonObject, note: Note): JsonObject {
+  const { command: written, ...rest } = definition;
+  if (!Array.isArray(written)) return definition;
+  const [program, ...words] = written;
+  if (program === undefined) {
+    note('command', 'is empty: the command of the image');
+    return rest;
+  }
+  const args = Array.isArray(rest.args) ? [...words, ...rest.args] : words;
+  note('command', `is read as the program "${String(program)}" and ${args.length} arguments`);
+  return { ...rest, command: program, args };
+}
+
+const TRANSPORTS: Readonly<Record<string, string>> = {
+  http: 'http',
+  'streamable-http': 'http',
+  streamable_http: 'http',
+  sse: 'sse',
+  stdio: 'stdio',
+};
+
+function transport(definition: JsonObject, note: Note): JsonObject {
+  const { transport: written, ...rest } = definition;
+  if (!isJsonObject(written)) return definition;
+  const named = [written.default, written.supported].flat().filter((name) => typeof name === 'string');
+  // One that is unknown stays, to be refused by its name.
+  const known = named.map((name) => TRANSPORTS[name]).find((name) => name !== undefined) ?? named[0];
+  const port = Number.isInteger(written.port) && rest.ports === undefined ? written.port : undefined;
+  note('transport', known === undefined ? 'names no transport' : `is read as "${known}"`);
+  if (port !== undefined) note('transport/port', `is read as the port ${port} of the container`);
+  return {
+    ...rest,
+    ...(known === undefined ? {} : { transport: known }),
+    ...(port === undefined ? {} : { ports: [port] }),
+  };
+}
+
+function environment(definition: JsonObject, note: Note): JsonObject {
+  const { environment: written } = definition;
+  if (!isJsonObject(written)) return definition;
+  const others = Object.entries(written).filter(([, value]) => /^(number|boolean)$/.test(typeof value));
+  if (others.length === 0) return definition;
+  for (const [name] of others) note(`environment/${name}`, 'is read as a text');
+  const texts = Object.fromEntries(others.map(([name, value]) => [name, String(value)]));
+  return { ...definition, environment: { ...written, ...texts } };
+}
+
+/** `required: true` in a property is no JSON Schema; it belongs to the list of the schema. */
+function settings(definition: JsonObject, note: Note): JsonObject {
+  const { config_schema: schema } = definition;
+  if (!isJsonObject(schema) || !isJsonObject(schema.properties)) return definition;
+  const needed: string[] = [];
+  const properties = Object.entries(schema.properties).map(([name, property]) => {
+    if (!isJsonObject(property)) return [name, property];
+    if (property.sensitive === true && property.command_arg !== undefined && property.command_arg !== false)
+      note(pointer(name), 'is sensitive: its value is never a word of the command');
+    if (property.volume_mount === true)
+      note(pointer(name), 'is a path of this machine: no volume is mounted');
+    if (typeof property.required !== 'boolean') return [name, property];
+    const { required, ...rest } = property;
+    if (required) needed.push(name);
+    note(pointer(name), required ? 'is required' : 'is not required');
+    return [name, rest];
+  });
+  const required = Array.isArray(schema.required) ? [...new Set([...schema.required, ...needed])] : needed;
+  return {
+    ...definition,
+    config_schema: {
+      ...schema,
+      properties: Object.fromEntries(properties),
+      ...(required.length === 0 ? {} : { required }),
+    },
+  };
+}
+
+function pointer(setting: string): string {
+  return posix.join('config_schema/properties', setting.replaceAll('~', '~0').replaceAll('/', '~1'));
+}
+
+function category(definition: JsonObject, note: Note): JsonObject {
+  const { category: written, ...rest } = definition;
+  if (typeof written !== 'string' || written === '') return definition;
+  const tag = written
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '');
+  const tags = Array.isArray(rest.tags) ? rest.tags : [];
+  note('category', `is read as the tag "${tag}"`);
+  return { ...rest, tags: tags.includes(tag) ? tags : [...tags, tag] };
+}
+
+const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
+  tool_discovery: 'has no effect: tools are listed by the server itself',
+  tool_endpoint: 'has no effect: tools are listed by the server itself',
+  origin: 'has no effect',
+  examples: 'has no effect',
+  has_image: 'has no effect: docker_image says so',
+};
+
+function withoutEffect(definition: JsonObject, note: Note): JsonObject {
+  const entries = Object.entries(definition).filter(([name]) => {
+    const reason = Object.hasOwn(WITHOUT_EFFECT, name) ? WITHOUT_EFFECT[name] : undefined;
+    if (reason !== undefined) note(name, reason);
+    return reason === undefined;
+  });
+  return Object.fromEntries(entries);
+}
