@@ -34,6 +34,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
   [/^eventsource-parser$/, ['transports', 'cli']],
   [/^ajv$/, ['templates']],
   [/^yaml$/, ['config', 'persistence', 'templates', 'discovery', 'cli']],
+  [/^jsonc-parser$/, ['cli']],
 ];
 
 /** Rooms that are pure: nothing but these packages, and nothing of Node but the functions on bytes that go with its global Buffer. */

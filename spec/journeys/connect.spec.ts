@@ -64,8 +64,6 @@ test('the lines for a shell work as they are', async () => {
 
 for (const transport of ['--stdio', '--http']) {
   for (const kind of CONNECT_KINDS.filter(({ language }) => language === 'js')) {
-    // Packages that are installed here only; the others are looked at by their own specs.
-    if (kind.name !== 'nodejs') continue;
     test(`the program for ${kind.name} works as it is, ${transport}`, async () => {
       // Where its packages are found.
       const path = join(process.cwd(), 'node_modules', `.snippet-${process.pid}.mjs`);

@@ -17,6 +17,11 @@ export function writePrivateFile(
   isStillRight: () => boolean = () => true,
 ): boolean {
   mkdirSync(dirname(path), { recursive: true, mode: OWNERS_FOLDER });
+  return replaceFile(path, text, OWNER_ALONE, isStillRight);
+}
+
+/** The same with this mode, in a folder that is there. */
+export function replaceFile(path: string, text: string, mode: number, isStillRight: () => boolean): boolean {
   const draft = `${path}.${process.pid}.tmp`;
   rmSync(draft, { force: true }); // of a process with the same number that was killed in between
   try {
@@ -28,7 +33,7 @@ export function writePrivateFile(
     } finally {
       closeSync(file);
     }
-    chmodSync(draft, OWNER_ALONE); // the umask may have taken even the owner's bits
+    chmodSync(draft, mode); // the umask may have taken even the owner's bits
     const isRight = isStillRight();
     if (isRight) renameSync(draft, path);
     else rmSync(draft);

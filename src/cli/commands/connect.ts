@@ -43,6 +43,14 @@ export const connect: CommandDefinition = {
       description:
         'Start what the snippet starts, list the tools, and say what was seen; exit code 1 when it does not work',
     },
+    {
+      flags: '--write',
+      description:
+        "Show what changes in the client's own file, ask, and write it; a copy of the old file is kept",
+    },
+    { flags: '--remove', description: "Take the entry out of the client's own file, in the same way" },
+    { flags: '--yes', description: 'Write without a question' },
+    { flags: '--file <path>', description: "The client's file; default where the client keeps it" },
     { flags: '--output <file>', description: 'Write the snippet to a file that only its owner can read' },
     ...CLIENT_OPTIONS,
   ],
@@ -50,13 +58,27 @@ export const connect: CommandDefinition = {
     'connect everything',
     'connect everything --llm claude-code --http',
     'connect everything --llm vscode --verify',
+    'connect everything --llm cursor --write --yes',
     'connect everything --llm nodejs --output client.mjs',
   ],
   run: async (input, terminal) => {
     const { CONNECT_KINDS } = await import('../connect/index.ts');
     const kinds = kindsOf(input, CONNECT_KINDS);
+    checkFileOptions(input);
+    const [kind] = kinds;
+    if (input.switch('remove') === true && kind !== undefined) {
+      const { removeEntry } = await import('../connect/write.ts');
+      return removeEntry(kind, input.positional(0), input, terminal);
+    }
     const { connections, asked, env } = await reach(input, terminal);
     const shown = choose(kinds, connections, asked);
+    const [only] = shown;
+    if (input.switch('write') === true && only !== undefined) {
+      const { writeEntry } = await import('../connect/write.ts');
+      const code = await writeEntry(only.kind, only.connection, input, terminal);
+      if (code !== 0 || input.switch('verify') !== true) return code;
+      return report(shown, await verified(shown, env), input, terminal);
+    }
     const path = targetOf(input, terminal);
     const outcomes = input.switch('verify') === true ? await verified(shown, env) : undefined;
     const text = await textOf(shown, connections, outcomes, input, terminal, path !== undefined);
@@ -65,6 +87,22 @@ export const connect: CommandDefinition = {
     return outcomes === undefined ? 0 : report(shown, outcomes, input, terminal);
   },
 };
+
+/** What belongs to --write and --remove, and what does not. */
+function checkFileOptions(input: CommandInput): void {
+  const [isWrite, isRemove] = [input.switch('write') === true, input.switch('remove') === true];
+  if (isWrite && isRemove) throw new UsageError('--write and --remove contradict each other: keep one');
+  if (isWrite || isRemove) {
+    const flag = isWrite ? '--write' : '--remove';
+    if (input.text('llm') === undefined)
+      throw new UsageError(`${flag} is for one client: name it with --llm`);
+    if (input.text('output') !== undefined) throw new UsageError(`${flag} does not go with --output`);
+    if (input.switch('json') === true) throw new UsageError(`${flag} does not go with --json`);
+    return;
+  }
+  if (input.switch('yes') === true) throw new UsageError('--yes belongs to --write or --remove');
+  if (input.text('file') !== undefined) throw new UsageError('--file belongs to --write or --remove');
+}
 
 interface Shown {
   readonly kind: ConnectKind;

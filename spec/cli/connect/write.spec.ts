@@ -1,0 +1,275 @@
+// `connect --write` and `--remove` on files as people have them: what is theirs stays, what cannot be edited safely is not touched.
+
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse as parseJson } from 'jsonc-parser';
+import * as assert from 'uvu/assert';
+import { parse as parseYaml } from 'yaml';
+import { locate } from '../../../src/cli/connect/config-file.ts';
+import { CONNECT_KINDS } from '../../../src/cli/connect/index.ts';
+import { suite } from '../../helpers/suite.ts';
+import { type GatewayUnderTest, type Outcome, startGateway } from '../commands/against-gateway.ts';
+
+const test = suite('connect --write');
+let gateway: GatewayUnderTest;
+let home = '';
+test.before(async () => {
+  gateway = await startGateway({ withAccounts: true });
+  await gateway.server.gateway.register('weather', { id: 'one', handler: () => ({ tools: [] }) });
+});
+test.before.each(() => {
+  home = mkdtempSync(join(tmpdir(), 'stagedoor-write-'));
+});
+test.after.each(() => rmSync(home, { recursive: true, force: true }));
+test.after(() => gateway.close());
+
+function write(kind: string, ...words: string[]): Promise<Outcome> {
+  return gateway.runAt({ env: { HOME: home }, folder: home }, 'connect', 'weather', '--llm', kind, ...words);
+}
+
+function put(name: string, text: string): string {
+  const path = join(home, name);
+  mkdirSync(join(path, '..'), { recursive: true });
+  writeFileSync(path, text);
+  return path;
+}
+
+const read = (path: string): string => readFileSync(path, 'utf8');
+const filesOf = (folder: string): string[] => readdirSync(folder).sort();
+
+const SETTINGS = `// my settings
+{
+    "theme": "dark", // not light
+    "context_servers": {
+        /* mine */
+        "other": { "command": "other", "args": [] }, // theirs
+    },
+}
+`;
+
+test('shows what it would do, and writes nothing without a yes', async () => {
+  const path = put('.config/zed/settings.json', SETTINGS);
+  const { code, out } = await write('zed', '--http', '--write', '--key', 'sd_x');
+  assert.is(code, 0);
+  assert.match(out, '+         "weather": {');
+  assert.match(out, 'nothing was written');
+  assert.is(read(path), SETTINGS);
+  assert.equal(filesOf(join(path, '..')), ['settings.json']);
+});
+
+test('asks at a terminal', async () => {
+  const path = put('.config/zed/settings.json', SETTINGS);
+  const options = { env: { HOME: home }, folder: home, answers: [] };
+  const words = ['connect', 'weather', '--llm', 'zed', '--http', '--write', '--key', 'sd_x'];
+  const no = await gateway.runAt({ ...options, line: 'n' }, ...words);
+  assert.match(no.err, 'Write it?');
+  assert.is(read(path), SETTINGS);
+  await gateway.runAt({ ...options, line: 'y' }, ...words);
+  assert.match(read(path), 'weather');
+});
+
+test('keeps comments, order, indentation and what is unknown, and a copy of the file', async () => {
+  const path = put('.config/zed/settings.json', SETTINGS);
+  chmodSync(path, 0o640);
+  const { code, err } = await write('zed', '--http', '--write', '--yes', '--key', 'sd_x');
+  assert.is(code, 0, err);
+  const after = read(path);
+  for (const line of SETTINGS.split('\n').slice(0, 6))
+    assert.ok(after.includes(line.replace(/,?$/, '')), line);
+  assert.match(after, '"X-API-Key": "sd_x"');
+  assert.is(statSync(path).mode & 0o777, 0o640);
+  const [backup = ''] = filesOf(join(path, '..')).filter((name) => name.endsWith('.bak'));
+  assert.is(read(join(path, '..', backup)), SETTINGS);
+});
+
+test('twice is once, and --remove undoes it', async () => {
+  const path = put('.config/zed/settings.json', SETTINGS);
+  await write('zed', '--http', '--write', '--yes', '--key', 'sd_x');
+  const once = read(path);
+  const again = await write('zed', '--http', '--write', '--yes', '--key', 'sd_x');
+  assert.match(again.out, 'needs no change');
+  assert.is(read(path), once);
+  await write('zed', '--remove', '--yes');
+  assert.is(read(path).replace(/\s/g, ''), SETTINGS.replace(/\s/g, ''));
+  assert.match((await write('zed', '--remove', '--yes')).out, 'needs no change');
+});
+
+test('keeps what a person added to the entry, and drops what the other transport needed', async () => {
+  const mine = { command: 'old', args: ['x'], env: { MINE: '1' }, alwaysAllow: ['a'], timeout: 60 };
+  const path = put('.cursor/mcp.json', JSON.stringify({ mcpServers: { weather: mine } }));
+  await write('cursor', '--stdio', '--write', '--yes');
+  const stdio = JSON.parse(read(path)).mcpServers.weather;
+  assert.equal(stdio.env, { MINE: '1', STAGEDOOR_API_KEY: `\${env:STAGEDOOR_API_KEY}` });
+  assert.is(stdio.command, process.execPath);
+  await write('cursor', '--http', '--write', '--yes');
+  assert.equal(JSON.parse(read(path)).mcpServers.weather, {
+    alwaysAllow: ['a'],
+    timeout: 60,
+    url: `${gateway.url}/mcp/weather`,
+    headers: { 'X-API-Key': `\${env:STAGEDOOR_API_KEY}` },
+  });
+});
+
+for (const kind of CONNECT_KINDS.filter(({ file }) => file !== undefined)) {
+  test(`writes a new file for ${kind.name}, twice alike, and takes the entry out again`, async () => {
+    const { file, name } = kind;
+    assert.ok(file);
+    const path = locate(file.locations, { env: { HOME: home }, folder: home });
+    const first = await write(name, '--write', '--yes', '--key', 'sd_x');
+    assert.is(first.code, 0, first.err);
+    const once = read(path);
+    assert.match(once, 'weather');
+    const again = await write(name, '--write', '--yes', '--key', 'sd_x');
+    assert.match(again.out, 'needs no change');
+    const removed = await write(name, '--remove', '--yes');
+    assert.is(removed.code, 0, removed.err);
+    assert.not.match(read(path), /bridge/);
+    assert.is(filesOf(join(path, '..')).filter((each) => each.endsWith('.tmp')).length, 0);
+  });
+}
+
+for (const [what, text] of [
+  [
+    'commas between',
+    '{\n  "mcpServers": {\n    "a": { "command": "x" } // a\n  }, // b\n  "c": [1,  2]\n}\n',
+  ],
+  ['tabs and CRLF', '\ufeff{\r\n\t"mcpServers": {\r\n\t\t"a": {}\r\n\t}\r\n}\r\n'],
+  ['nothing', '{\n  "c": 1\n}\n'],
+  ['one line', '{"mcpServers":{"a":{"command":"x"}},"c":1}'],
+] as const) {
+  test(`writes into and takes out of a file with ${what}`, async () => {
+    const path = put('.cursor/mcp.json', text);
+    const { code, err } = await write('cursor', '--write', '--yes');
+    assert.is(code, 0, err);
+    const entry = parseJson(read(path).replace('\ufeff', '')).mcpServers.weather;
+    assert.is(entry.command, process.execPath);
+    await write('cursor', '--remove', '--yes');
+    const after = read(path);
+    if (what === 'commas between' || what === 'tabs and CRLF') assert.is(after, text);
+    else assert.equal(parseJson(after), { mcpServers: {}, ...parseJson(text) });
+  });
+}
+
+test('keeps comments and other extensions of YAML', async () => {
+  const before = '# mine\nGOOSE_MODE: auto # careful\nextensions:\n  # on\n  developer:\n    enabled: true\n';
+  const path = put('.config/goose/config.yaml', before);
+  await write('goose', '--write', '--yes');
+  const after = read(path);
+  for (const comment of ['# mine', '# careful', '# on']) assert.match(after, comment);
+  assert.is(parseYaml(after).extensions.developer.enabled, true);
+  assert.is(parseYaml(after).extensions.weather.type, 'stdio');
+  await write('goose', '--remove', '--yes');
+  assert.is(read(path), before);
+});
+
+test('appends to TOML and touches nothing else', async () => {
+  const before = '# mine\nmodel = "x"\n\n[mcp_servers.other]\ncommand = "other" # theirs\n';
+  const path = put('.codex/config.toml', before);
+  await write('codex', '--write', '--yes');
+  assert.ok(read(path).startsWith(before));
+  assert.match(read(path), '\n[mcp_servers.weather]\n');
+  await write('codex', '--http', '--write', '--yes');
+  assert.match(read(path), `env_http_headers = { X-API-Key = "STAGEDOOR_API_KEY" }`);
+  await write('codex', '--remove', '--yes');
+  assert.is(read(path), before);
+});
+
+for (const [what, kind, name, text, reason] of [
+  ['broken JSON', 'cursor', '.cursor/mcp.json', '{ "mcpServers": {', /is not JSON: .* in line 1/],
+  ['a list', 'cursor', '.cursor/mcp.json', '[]', /has no object at its top/],
+  [
+    'a section of another type',
+    'cursor',
+    '.cursor/mcp.json',
+    '{"mcpServers": 3}',
+    /has no object at mcpServers/,
+  ],
+  ['broken YAML', 'goose', '.config/goose/config.yaml', 'a: [', /is not YAML/],
+  [
+    'a table of TOML that a person wrote',
+    'codex',
+    '.codex/config.toml',
+    '[mcp_servers.weather]\nurl = "x"\n',
+    /change it by hand/,
+  ],
+  ['an inline table of TOML', 'codex', '.codex/config.toml', 'mcp_servers = { }\n', /change it by hand/],
+  ['bytes that are no text', 'cursor', '.cursor/mcp.json', Buffer.from([0x7b, 0xff, 0x7d]), /is not UTF-8/],
+  ['10 MB', 'cursor', '.cursor/mcp.json', ' '.repeat(10 * 1024 * 1024), /has 10485760 bytes/],
+] as const) {
+  test(`leaves ${what} as it is`, async () => {
+    const path = join(home, name);
+    mkdirSync(join(path, '..'), { recursive: true });
+    writeFileSync(path, text);
+    const { code, err } = await write(kind, '--write', '--yes');
+    assert.is(code, 1);
+    assert.match(err, reason);
+    assert.is(err.split('\n').filter((line) => line.startsWith('stagedoor:')).length, 1, err);
+    assert.ok(Buffer.from(text).equals(readFileSync(path)));
+    assert.equal(filesOf(join(path, '..')).length, 1);
+  });
+}
+
+test('leaves a read-only file as it is, and says so', async () => {
+  const path = put('.cursor/mcp.json', '{}');
+  chmodSync(path, 0o444);
+  const { code, err } = await write('cursor', '--write', '--yes');
+  assert.is(code, 1);
+  assert.match(err, `${path} is read-only; nothing was changed`);
+  assert.is(read(path), '{}');
+});
+
+test('follows a link to the file, and refuses a circle of links and a folder', async () => {
+  const real = put('dotfiles/mcp.json', '{}');
+  mkdirSync(join(home, '.cursor'));
+  symlinkSync(real, join(home, '.cursor/mcp.json'));
+  await write('cursor', '--write', '--yes');
+  assert.match(read(real), 'weather');
+  assert.equal(filesOf(join(home, '.cursor')), ['mcp.json']);
+  rmSync(join(home, '.cursor/mcp.json'));
+  symlinkSync('mcp.json', join(home, '.cursor/mcp.json'));
+  const circle = await write('cursor', '--write', '--yes');
+  assert.match(circle.err, 'cannot be read (ELOOP); nothing was changed');
+  const folder = await write('cursor', '--write', '--yes', '--file', home);
+  assert.match(folder.err, 'is not a file');
+});
+
+for (const [words, reason] of [
+  [['curl', '--write'], /curl has no file of servers/],
+  [
+    ['claude', '--write', '--yes'],
+    /Claude \(desktop app\) reads no variables in its file: give the key with --key/,
+  ],
+  [['cursor', '--write', '--remove'], /contradict/],
+  [['cursor', '--yes'], /--yes belongs to --write/],
+  [['cursor', '--file', 'x'], /--file belongs to --write/],
+  [['cursor', '--write', '--output', 'x'], /does not go with --output/],
+] as const) {
+  test(`refuses ${words.join(' ')}`, async () => {
+    const [kind, ...more] = words;
+    const { code, err } = await write(kind, ...more);
+    assert.is(code, 2, err);
+    assert.match(err, reason);
+  });
+}
+
+test('finds the file of each system', () => {
+  const places = { macos: '~/Library/x', windows: '%APPDATA%\\x', linux: '.x' };
+  const at = (platform: NodeJS.Platform) =>
+    locate(places, { env: { HOME: '/home/ada', APPDATA: '/roaming' }, folder: '/work' }, platform);
+  assert.is(at('darwin'), '/home/ada/Library/x');
+  assert.is(at('linux'), '/work/.x');
+  assert.ok(at('win32').includes('/roaming'));
+});
+
+test.run();

@@ -1,0 +1,225 @@
+// Puts the entry of one server into the text of a client's file, or takes it out. Everything else stays as it is: comments,
+// order, other servers, and what the person added to the entry itself. Reading and writing the file is config-file.ts.
+
+import {
+  applyEdits,
+  findNodeAtLocation,
+  getNodeValue,
+  modify,
+  type Node,
+  type ParseError,
+  parseTree,
+  printParseErrorCode,
+} from 'jsonc-parser';
+import { isMap, isSeq, parseDocument } from 'yaml';
+import { fields } from '../answers.ts';
+import { CommandFailure } from '../failures.ts';
+import { configText, tomlTable } from './config-text.ts';
+import type { ConfigFile, Connection } from './kind.ts';
+
+/** What is to be in the file. */
+export interface ConfigEdit {
+  readonly file: ConfigFile;
+  readonly template: string;
+  /** Undefined takes the entry out. */
+  readonly connection?: Connection;
+  /** Members of an entry that are ours: those of before which are not needed any more go. */
+  readonly own: readonly string[];
+}
+
+/** The new text. Throws CommandFailure when the text cannot be edited safely; the message follows the name of the file. */
+export function editedConfig(text: string, edit: ConfigEdit): string {
+  const { file, connection } = edit;
+  if (text.trim() === '' && connection === undefined) return text;
+  if (text.trim() === '' && connection !== undefined && file.format !== 'toml') {
+    return `${configText(file, connection)}\n`;
+  }
+  if (file.format === 'json') return editedJson(text, edit);
+  return file.format === 'yaml' ? editedYaml(text, edit) : editedToml(text, edit);
+}
+
+// --- JSON, with comments and commas at the end as many clients allow them -------------------------------------------
+
+function editedJson(text: string, { file, template, connection, own }: ConfigEdit): string {
+  const errors: ParseError[] = [];
+  const tree = parseTree(text, errors, { allowTrailingComma: true });
+  const [first] = errors;
+  if (first !== undefined || tree === undefined) {
+    const line = text.slice(0, first?.offset).split('\n').length;
+    const reason = first === undefined ? 'nothing in it' : printParseErrorCode(first.error);
+    throw new CommandFailure(`is not JSON: ${reason} in line ${line}`);
+  }
+  for (let depth = 0; depth <= file.section.length; depth += 1) {
+    const node = findNodeAtLocation(tree, file.section.slice(0, depth));
+    if (node !== undefined && node.type !== 'object') {
+      throw new CommandFailure(`has no object at ${file.section.slice(0, depth).join('.') || 'its top'}`);
+    }
+  }
+  const path = [...file.section, template];
+  const options = { formattingOptions: formatOf(text) };
+  const set = (before: string, at: string[], value: unknown) =>
+    applyEdits(before, modify(before, at, value, options));
+  const present = findNodeAtLocation(tree, path);
+  if (connection === undefined) return removed(text, path);
+  const entry = file.entry(connection);
+  if (present === undefined) return inserted(text, tree, path, entry);
+  if (present.type !== 'object') return set(text, path, entry);
+  let edited = text;
+  for (const name of own) if (!(name in entry)) edited = removed(edited, [...path, name]);
+  return merged(edited, path, entry);
+
+  /** Members one by one, so that those beside them stay. */
+  function merged(before: string, at: string[], value: unknown): string {
+    const node = findNodeAtLocation(parsed(before), at);
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    if (isObject && node?.type === 'object') {
+      return Object.entries(value).reduce((sum, [name, each]) => merged(sum, [...at, name], each), before);
+    }
+    const isSame = node !== undefined && JSON.stringify(getNodeValue(node)) === JSON.stringify(value);
+    return isSame ? before : set(before, at, value);
+  }
+}
+
+function parsed(text: string): Node {
+  const tree = parseTree(text, [], { allowTrailingComma: true });
+  if (tree === undefined) throw new CommandFailure('is not JSON');
+  return tree;
+}
+
+/** Without this member and its lines; the comments of those beside it stay. */
+function removed(text: string, path: string[]): string {
+  const property = findNodeAtLocation(parsed(text), path)?.parent;
+  if (property === undefined) return text;
+  const from = property.offset;
+  const [behind = ''] = /^[ \t]*,/.exec(text.slice(from + property.length)) ?? [];
+  const to = from + property.length + behind.length;
+  const [indent = ''] = /[^\n]*$/.exec(text.slice(0, from)) ?? [];
+  const [lineEnd] = /^[ \t]*\r?\n/.exec(text.slice(to)) ?? [];
+  const hasOwnLines = indent.trim() === '' && lineEnd !== undefined;
+  const head = text.slice(0, hasOwnLines ? from - indent.length : from);
+  const tail = text.slice(hasOwnLines ? to + lineEnd.length : to);
+  const siblings = property.parent?.children ?? [];
+  const before = siblings[siblings.indexOf(property) - 1];
+  if (behind !== '' || before === undefined) return head + tail;
+  // It was the last one: the one before it is now, and has no comma.
+  const end = before.offset + before.length;
+  const [gap = ''] = /^(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*(?=,)/.exec(text.slice(end)) ?? [];
+  return head.slice(0, end + gap.length) + head.slice(end + gap.length + 1) + tail;
+}
+
+/** A new member at the end of its object, on lines of its own; those before it are not formatted anew. */
+function inserted(text: string, tree: Node, path: readonly string[], value: unknown): string {
+  let depth = path.length - 1;
+  while (findNodeAtLocation(tree, path.slice(0, depth)) === undefined) depth -= 1;
+  const name = path[depth] ?? '';
+  const inner = path.slice(depth + 1).reduceRight<unknown>((sum, each) => ({ [each]: sum }), value);
+  const at = [...path.slice(0, depth), name];
+  const formattingOptions = formatOf(text);
+  const last = findNodeAtLocation(tree, path.slice(0, depth))?.children?.at(-1);
+  if (last === undefined) return applyEdits(text, modify(text, at, inner, { formattingOptions }));
+  const [indent = ''] = /[^\n]*$/.exec(text.slice(0, last.offset)) ?? [];
+  if (indent.trim() !== '') return applyEdits(text, modify(text, at, inner, { formattingOptions }));
+  const { eol, insertSpaces, tabSize } = formattingOptions;
+  const written = JSON.stringify(inner, null, insertSpaces ? tabSize : '\t').replaceAll('\n', eol + indent);
+  const end = last.offset + last.length;
+  // A comment at the end of the line belongs to the member before it.
+  const [behind = '', comma = '', comment = ''] = /^(,?)([ \t]*\/\/[^\r\n]*)?/.exec(text.slice(end)) ?? [];
+  const member = `${eol}${indent}${JSON.stringify(name)}: ${written}${comma}`;
+  return `${text.slice(0, end)},${comment}${member}${text.slice(end + behind.length)}`;
+}
+
+/** As the file is indented. */
+function formatOf(text: string): { insertSpaces: boolean; tabSize: number; eol: string } {
+  const [, indent = '  '] = /^([ \t]+)\S/m.exec(text) ?? [];
+  const eol = text.includes('\r\n') ? '\r\n' : '\n';
+  return { insertSpaces: !indent.includes('\t'), tabSize: indent.includes('\t') ? 4 : indent.length, eol };
+}
+
+// --- YAML ----------------------------------------------------------------------------------------------------------------
+
+function editedYaml(text: string, { file, template, connection, own }: ConfigEdit): string {
+  const document = parseDocument(text);
+  const [error] = document.errors;
+  if (error !== undefined) throw new CommandFailure(`is not YAML: ${error.message.split('\n')[0]}`);
+  const servers = document.getIn(file.section, true);
+  const isEmpty = servers === undefined || servers === null || fields(servers).value === null;
+  const isRight = file.isList === true ? isSeq(servers) : isMap(servers);
+  if (!isEmpty && !isRight) {
+    throw new CommandFailure(`has no ${file.isList ? 'list' : 'map'} at ${file.section.join('.')}`);
+  }
+  if (isEmpty && connection !== undefined)
+    document.setIn(file.section, document.createNode(file.isList ? [] : {}));
+  const index = isSeq(servers)
+    ? servers.items.findIndex((each) => isMap(each) && each.get('name') === template)
+    : -1;
+  const key = file.isList ? index : template;
+  const path = [...file.section, key];
+  const isPresent = file.isList ? index !== -1 : document.hasIn(path);
+  if (connection === undefined) {
+    if (!isPresent) return text;
+    document.deleteIn(path);
+  } else {
+    const entry = file.entry(connection);
+    if (!isPresent) {
+      if (file.isList) document.addIn(file.section, document.createNode(entry));
+      else document.setIn(path, document.createNode(entry));
+    } else {
+      const before = document.toJS();
+      for (const name of own) if (!(name in entry)) document.deleteIn([...path, name]);
+      for (const [name, value] of Object.entries(entry)) {
+        const kept = fields(valueAt(before, [...path, name]));
+        const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value);
+        document.setIn([...path, name], document.createNode(isMapping ? { ...kept, ...value } : value));
+      }
+      if (JSON.stringify(document.toJS()) === JSON.stringify(before)) return text;
+    }
+  }
+  return document.toString({ lineWidth: 0 });
+}
+
+function valueAt(value: unknown, path: readonly (string | number)[]): unknown {
+  return path.reduce<unknown>((inner, name) => fields(inner)[String(name)], value);
+}
+
+// --- TOML: a marked block at the end of the file. What stands before it is not parsed and not touched. -----------------
+
+function marks(template: string): readonly [begin: string, end: string] {
+  return [`# stagedoor ${template}: begin`, `# stagedoor ${template}: end`];
+}
+
+function editedToml(text: string, { file, template, connection }: ConfigEdit): string {
+  const [begin, end] = marks(template);
+  const lines = text.split('\n');
+  const [from, to] = [lines.indexOf(begin), lines.indexOf(end)];
+  const isMarked = from !== -1 && to > from;
+  if (!isMarked && (from !== -1 || to !== -1))
+    throw new CommandFailure(`has only one of the lines "${begin}" and "${end}"`);
+  const outside = isMarked ? [...lines.slice(0, from), ...lines.slice(to + 1)] : lines;
+  if (connection === undefined) {
+    if (isMarked) return outside.join('\n').replace(/\n{2,}$/, '\n');
+    if (mentions(outside, file.section, template)) throw new CommandFailure(NOT_OURS);
+    return text;
+  }
+  if (mentions(outside, file.section, template)) throw new CommandFailure(NOT_OURS);
+  const block = [begin, tomlTable([...file.section, template], file.entry(connection)), end];
+  if (isMarked) return [...lines.slice(0, from), ...block, ...lines.slice(to + 1)].join('\n');
+  return `${text.trim() === '' ? '' : text.replace(/\n*$/, '\n\n')}${block.join('\n')}\n`;
+}
+
+const NOT_OURS =
+  'has an entry of this name that connect did not write, and TOML is not edited: change it by hand';
+
+/** The table is there in another way: as a header, as a dotted key, or in an inline table. Rather once too often. */
+function mentions(lines: readonly string[], section: readonly string[], template: string): boolean {
+  const name = section.join('.');
+  const plain = lines.map((line) => line.replace(/[\s"']/g, ''));
+  return plain.some(
+    (line) =>
+      line.startsWith(`${name}=`) ||
+      (line.startsWith(`[${name}]`) &&
+        plain.some((other) => other.startsWith(`${template}=`) || other.startsWith(`${template}.`))) ||
+      line.startsWith(`[${name}.${template}]`) ||
+      line.startsWith(`[${name}.${template}.`) ||
+      line.startsWith(`${name}.${template}`),
+  );
+}
