@@ -26,6 +26,7 @@ test('says where it listens, serves, and ends in order after a signal', async ()
   assert.equal(terminal.printed, [
     `stagedoor ${packageVersion()} listening on ${url}`,
     'database memory://: forgotten at the end',
+    `MCP clients: ${url}/mcp/<template>; "npx stagedoor connect <template>" shows how`,
     'stopping after SIGTERM: calls in flight have 25 s; a second signal stops at once',
   ]);
   assert.equal(terminal.complaints, []);

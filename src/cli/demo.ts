@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { filter, firstValueFrom, fromEvent, map, merge, timer } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { ownCommand } from '../domain/own-command.ts';
 import type { Gateway } from '../gateway.ts';
 import { demoCalls } from './demo-calls.ts';
 import { type DemoServer, planDemo } from './demo-servers.ts';
@@ -75,7 +76,7 @@ export function openDemo(stage: DemoStage, terminal: Terminal, templates?: strin
   };
 }
 
-const CLIENTS = 'The URL for MCP clients; /mcp/<template> is one of the servers alone.';
+const CLIENTS = `The URL for MCP clients; /mcp/<template> is one of the servers alone, and "${ownCommand('connect <template>')}" shows how.`;
 const WITH_KEY = 'They send the key in the header X-API-Key.';
 
 async function mintKey({ auth }: DemoStage): Promise<string> {

@@ -8,6 +8,7 @@ import { isLoopback } from '../config/listeners.ts';
 import type { Config } from '../config.ts';
 import { hasCode } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
+import { ownCommand } from '../domain/own-command.ts';
 import { ListenError } from '../listeners.ts';
 import { DamagedFileError, describeDatabase, StoreOpenError } from '../persistence/open.ts';
 import { RegistryFileError } from '../persistence/registry-file.ts';
@@ -146,7 +147,7 @@ async function isNeighbour({ cause }: ListenError, { listeners }: Config): Promi
 
 /** Notices hold what is said only once, such as the first password: they go to the terminal and never into the log. */
 function announce(
-  { places, warnings, notices }: RunningServer,
+  { places, urls, warnings, notices }: RunningServer,
   config: Config,
   terminal: Terminal,
   log: Logger,
@@ -154,6 +155,7 @@ function announce(
   for (const place of places) terminal.print(`stagedoor ${packageVersion()} listening on ${place}`);
   const { kind, printable } = describeDatabase(config.databaseUrl, terminal.folder);
   terminal.print(`database ${printable}${kind === 'memory' ? ': forgotten at the end' : ''}`);
+  terminal.print(`MCP clients: ${urls[0]}/mcp/<template>; "${ownCommand('connect <template>')}" shows how`);
   for (const notice of notices) terminal.print(notice);
   for (const warning of warnings) log.warn(warning);
   const open = config.listeners.find(({ host }) => !isLoopback(host));

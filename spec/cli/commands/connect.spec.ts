@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -147,6 +156,25 @@ test('reads gateway and variable of a named environment', async () => {
   const stdio = await gateway.runAt({ env }, 'connect', 'weather', '--llm', 'vscode', '--env', 'lab');
   assert.match(stdio.out, `"bridge",\n        "weather",\n        "--env",\n        "lab"`);
   assert.not.match(stdio.out, 'API_KEY"');
+  const path = join(folder, 'stagedoor', 'environments.json');
+  writeFileSync(path, JSON.stringify({ lab: { url: gateway.url, key } }), { mode: 0o644 });
+  const open = await gateway.runAt({ env }, 'connect', 'weather', '--env', 'lab');
+  assert.is(open.code, 2);
+  assert.match(open.err, `run "chmod 600 ${path}"`);
+  assert.not.match(open.err, key);
+  chmodSync(path, 0o600);
+  const closed = await gateway.runAt(
+    { env },
+    'connect',
+    'weather',
+    '--llm',
+    'vscode',
+    '--env',
+    'lab',
+    '--verify',
+  );
+  assert.is(closed.code, 0, closed.err);
+  assert.not.match(closed.out, key);
   const unknown = await gateway.runAt({ env }, 'connect', 'weather', '--env', 'lap');
   assert.is(unknown.code, 2);
   assert.match(unknown.err, 'did you mean "lab"?');

@@ -19,7 +19,14 @@ test('registers a program with its folder, environment and weight, and waits unt
     ...['gateway', 'register', 'files', '--command', program, '--working-dir', 'sub/..', '--id', '007'],
     ...['--env', 'A=1', '--env', 'B=x=y', '--weight', '3', '--wait', '20'],
   );
-  assert.equal({ code, out, err }, { code: 0, out: '007 is registered in files: healthy', err: '' });
+  assert.equal(
+    { code, out, err },
+    {
+      code: 0,
+      out: `007 is registered in files: healthy\nMCP clients: ${gateway.url}/mcp/files; "npx stagedoor connect files" shows how`,
+      err: '',
+    },
+  );
   const { definition } = gateway.server.gateway.instance('files', '007');
   const { env, weight, workingDir } = definition;
   assert.equal({ env, weight, workingDir }, { env: { A: '1', B: 'x=y' }, weight: 3, workingDir: tmpdir() });
@@ -50,7 +57,7 @@ test('sends headers, from the command line or a file, and metadata', async () =>
 test('registers an endpoint without waiting for it', async () => {
   const { code, out } = await gateway.run('gateway', 'register', 'far', '--endpoint', 'http://127.0.0.1:9');
   assert.is(code, 0);
-  assert.match(out, /^far-[0-9a-f]{8} is registered in far: (starting|unhealthy)$/);
+  assert.match(out, /^far-[0-9a-f]{8} is registered in far: (starting|unhealthy)$/m);
 });
 
 test('registers a program together with the endpoint that it serves', async () => {

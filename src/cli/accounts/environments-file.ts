@@ -2,7 +2,7 @@
 //
 //   { "prod": { "url": "https://mcp.example.com", "key_variable": "PROD_KEY" }, "lab": { "url": "http://lab:8080", "key": "sd_..." } }
 
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { nearMiss } from '../../config/nearest.ts';
 import { fields } from '../answers.ts';
@@ -32,6 +32,9 @@ export function namedEnvironment(
       `there is no environment "${name}" with a url in ${path}${meant === undefined ? '' : `; did you mean "${meant}"?`}`,
     );
   }
+  if (key !== undefined && isOpen(path)) {
+    throw new UsageError(`${path} holds a key and can be read by other users: run "chmod 600 ${path}"`);
+  }
   const held = typeof keyVariable === 'string' ? env[keyVariable] : key;
   return {
     url,
@@ -47,6 +50,11 @@ export function withEnvironment(
 ): Readonly<Record<string, string | undefined>> {
   const { STAGEDOOR_TOKEN: _, STAGEDOOR_API_KEY: __, ...others } = env;
   return { ...others, STAGEDOOR_URL: url, STAGEDOOR_API_KEY: key };
+}
+
+/** On Windows the folder of the person is closed to others. */
+function isOpen(path: string): boolean {
+  return process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0;
 }
 
 function read(path: string): Readonly<Record<string, unknown>> {

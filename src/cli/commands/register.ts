@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { lastWords } from '../../domain/last-words.ts';
+import { ownCommand } from '../../domain/own-command.ts';
 import { type Fields, fields, reasonOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
@@ -89,7 +90,10 @@ export const register: CommandDefinition = {
       body: { template_name: template, ...(isDefined ? server : { instance }) },
       timeoutMs: 10_000 + (waitSeconds ?? 0) * 1000,
     });
-    const done: Done = { record: fields(body), template, isReplaced: status === 200, waitSeconds };
+    const done: Done = {
+      ...{ record: fields(body), template, isReplaced: status === 200, waitSeconds },
+      url: gateway.url,
+    };
     return report(done, input, terminal);
   },
 };
@@ -185,16 +189,22 @@ interface Done {
   readonly template: string;
   readonly isReplaced: boolean;
   readonly waitSeconds: number | undefined;
+  /** The gateway. */
+  readonly url: string;
 }
 
 async function report(done: Done, input: CommandInput, terminal: Terminal): Promise<number> {
-  const { record, template, isReplaced, waitSeconds } = done;
+  const { record, template, isReplaced, waitSeconds, url } = done;
   const { json, printable, stateWord } = await import('../output.ts');
   const id = String(record.instance_id ?? record.id);
   const what = isReplaced ? 'replaced' : 'registered';
   const state = stateWord(terminal, String(record.state));
   terminal.print(input.switch('json') ? json(record) : `${id} is ${what} in ${template}: ${state}`);
-  if (waitSeconds === undefined || record.healthy === true) return 0;
+  if (waitSeconds === undefined || record.healthy === true) {
+    const how = `"${ownCommand(`connect ${template}`)}" shows how`;
+    if (input.switch('json') !== true) terminal.print(`MCP clients: ${url}/mcp/${template}; ${how}`);
+    return 0;
+  }
 
   // The lines of the program stand below, more of them.
   const reason = reasonOf(record).replace(/; it wrote last: .*$/s, '');
