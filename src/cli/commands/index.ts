@@ -2,9 +2,9 @@
 
 import type { CommandDefinition, OptionDefinition } from '../command.ts';
 import { apiKeys } from './api-keys.ts';
+import { bridge } from './bridge.ts';
 import { call } from './call.ts';
 import { completion } from './completion.ts';
-import { bridge } from './bridge.ts';
 import { config } from './config.ts';
 import { connect } from './connect.ts';
 import { createApiKey } from './create-api-key.ts';
@@ -33,11 +33,11 @@ import { start } from './start.ts';
 import { stats } from './stats.ts';
 import { status } from './status.ts';
 import { stop } from './stop.ts';
-import { tools } from './tools.ts';
+import { sync } from './sync.ts';
 import { templateList } from './template-list.ts';
 import { templateShow } from './template-show.ts';
 import { templateValidate } from './template-validate.ts';
-import { sync } from './sync.ts';
+import { tools } from './tools.ts';
 import { users } from './users.ts';
 
 const QUIET: OptionDefinition = {
