@@ -126,6 +126,11 @@ test('ends for a key whose owner is no admin any more', async () => {
   assert.is(still.status, 200, 'it may read its own');
 });
 
+test('ends a HEAD request at once', async () => {
+  const answer = await app.as(app.admin, 'HEAD', '/events?follow=true');
+  assert.equal([answer.status, answer.text], [200, '']);
+});
+
 test('tells of sessions, and ends in order with the gateway', async () => {
   const open = await startApp();
   await open.serve('demo', 'one');

@@ -29,6 +29,11 @@ export class RequestFacts {
     return this.#context.state.principal?.id;
   }
 
+  /** True for HEAD: nobody reads what follows the headers. */
+  get isHead(): boolean {
+    return this.#context.req.method === 'HEAD';
+  }
+
   /** Address of the client; undefined when the socket is gone. */
   get address(): string | undefined {
     return this.#proxies.address(this.#context.req);

@@ -125,7 +125,9 @@ async function lookAtPorts(config: Config, terminal: Terminal): Promise<readonly
       if (!(await answersAsGateway(url, LOOK_MS))) {
         return fail(`${place} is used by another program`, 'end that program, or choose another --port');
       }
-      if (daemon !== undefined && new URL(daemon.url).port === String(port)) {
+      // The file of a daemon names one of its ports.
+      const isSame = daemon !== undefined && new URL(daemon.url).port === String(port);
+      if (daemon !== undefined && (isSame || config.portsDefaulted)) {
         return ok(`${place} is used by the gateway in the background here, process ${daemon.pid}`);
       }
       return warn(`${place} is used by a gateway that runs already`, 'a further one needs another --port');

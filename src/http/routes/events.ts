@@ -47,7 +47,8 @@ export const eventRoutes: readonly Route[] = [
     },
     errors: [],
     handler: ({ query, principal, request }, { events }) => {
-      const { template, type, follow: isFollowing = false } = query;
+      const { template, type, follow = false } = query;
+      const isFollowing = follow && !request.isHead;
       const after = request.headers['last-event-id'];
       const isWanted = (event: GatewayEvent): boolean =>
         (type === undefined || event.type === type || event.type.startsWith(`${type}.`)) &&
