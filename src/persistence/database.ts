@@ -81,6 +81,8 @@ export interface Database {
   readonly lock: MigrationLock;
   /** How to make the database itself; absent where only its administrator can. */
   readonly creation?: { readonly via: string; readonly sql: (quotedName: string) => string };
+  /** Selects `seconds` since 1970 by the clock of its machine. Absent for a file, whose clock is ours. */
+  readonly clockSql?: string;
   /** Reads all there is of a file; throws an error of the driver that is the trouble `damaged`. Absent for servers. */
   check?(execute: Execute): Promise<void>;
   /** Undefined when the database answered and meant the statement. */

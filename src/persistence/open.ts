@@ -91,6 +91,28 @@ export async function migrationStatus(
   }
 }
 
+/**
+ * The clock of a database server, in ms since 1970 as whole seconds; undefined for a file and for memory. Throws
+ * StoreOpenError.
+ */
+export async function databaseClock(
+  url: string,
+  { cwd }: { readonly cwd: string },
+): Promise<number | undefined> {
+  const parsed = parseDatabaseUrl(url, cwd);
+  const sql = parsed?.database.clockSql;
+  if (parsed === undefined || sql === undefined) return undefined;
+  const orm = await connected(parsed, connectOptions(parsed, CONNECT_MS), { mayCreate: false });
+  try {
+    const [row]: { readonly seconds?: unknown }[] = await inTime(orm.connection.execute(sql), ANSWER_MS);
+    return Number(row?.seconds) * 1000;
+  } catch (thrown) {
+    throw explain(parsed, thrown);
+  } finally {
+    orm.destroy();
+  }
+}
+
 async function ormParts() {
   const [{ OrmStore }, { OrmSession }] = await Promise.all([
     import('./orm-store.ts'),

@@ -7,7 +7,7 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import type { Config } from '../../config.ts';
 import { splitCommand } from '../../domain/command-words.ts';
 import { ownCommand } from '../../domain/own-command.ts';
-import { describeDatabase } from '../../persistence/open.ts';
+import { databaseClock, describeDatabase } from '../../persistence/open.ts';
 import { stateFolderOf } from '../../storage.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
 import { Requirements } from '../../templates/requirements.ts';
@@ -251,26 +251,40 @@ async function lookAtProxies(_config: Config, { env }: Terminal): Promise<readon
   return [ok(`${names}: programs of templates get it; the gateway itself connects directly`)];
 }
 
-async function lookAtClock(_config: Config, terminal: Terminal): Promise<readonly Finding[]> {
+async function lookAtClock(config: Config, terminal: Terminal): Promise<readonly Finding[]> {
+  const { databaseUrl } = config;
+  // Why a database does not answer is told by its own check.
+  const there = await databaseClock(databaseUrl, { cwd: terminal.folder }).catch(() => undefined);
+  const compared = [
+    ...(there === undefined ? [] : [compareClock('the database', there - Date.now())]),
+    ...(await compareWithGateway(terminal)),
+  ];
+  if (compared.length > 0) return compared;
+  return [ok(`${new Date().toISOString()}; no gateway and no database server to compare it with`)];
+}
+
+async function compareWithGateway(terminal: Terminal): Promise<readonly Finding[]> {
   const written = terminal.env.STAGEDOOR_URL;
   const known = attempt(() => (written ? gatewayUrls(undefined, terminal.env) : usualUrls(terminal)));
   if (known instanceof Error) return [fail(known.message, 'correct STAGEDOOR_URL')];
   for (const url of known) {
     if (!(await answersAsGateway(url, LOOK_MS))) continue;
     const before = Date.now();
-    const response = await fetch(`${url}/livez`, { signal: AbortSignal.timeout(LOOK_MS) }).catch(
-      () => undefined,
-    );
+    const signal = AbortSignal.timeout(LOOK_MS);
+    const response = await fetch(`${url}/livez`, { signal }).catch(() => undefined);
     await response?.body?.cancel();
     const there = Date.parse(response?.headers.get('date') ?? '');
-    if (Number.isNaN(there)) continue;
-    // The header has whole seconds.
-    const seconds = Math.round((there - (before + Date.now()) / 2) / 1000);
-    if (Math.abs(seconds) <= MOST_SECONDS) return [ok(`as at ${url}`)];
-    const text = `the clock of ${url} is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} this one`;
-    return [warn(text, 'set both by a time service: tokens and keys expire by these clocks')];
+    if (!Number.isNaN(there)) return [compareClock(url, there - (before + Date.now()) / 2)];
   }
-  return [ok(`${new Date().toISOString()}; no gateway answers to compare it with`)];
+  return [];
+}
+
+/** Both tell whole seconds. */
+function compareClock(whose: string, aheadMs: number): Finding {
+  const seconds = Math.round(aheadMs / 1000);
+  if (Math.abs(seconds) <= MOST_SECONDS) return ok(`as at ${whose}`);
+  const text = `the clock of ${whose} is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} this one`;
+  return warn(text, 'set both by a time service: tokens and keys expire by these clocks');
 }
 
 /** Clocks that differ by less are the same. */
