@@ -34,6 +34,8 @@ import { stats } from './stats.ts';
 import { status } from './status.ts';
 import { stop } from './stop.ts';
 import { sync } from './sync.ts';
+import { templateAdd } from './template-add.ts';
+import { templateInit } from './template-init.ts';
 import { templateList } from './template-list.ts';
 import { templateShow } from './template-show.ts';
 import { templateValidate } from './template-validate.ts';
@@ -82,6 +84,8 @@ const commands: readonly CommandDefinition[] = [
   templateList,
   templateShow,
   templateValidate,
+  templateInit,
+  templateAdd,
   config,
   doctor,
   completion,

@@ -1,0 +1,74 @@
+// The questions of `stagedoor template init`. What was given as an option is not asked.
+
+import type { Readable, Writable } from 'node:stream';
+import { select, text } from '@clack/prompts';
+import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
+import { Interrupted } from './failures.ts';
+
+/** What a new definition is made of. */
+export interface TemplateAnswers {
+  readonly id: string | undefined;
+  readonly name: string | undefined;
+  readonly description: string | undefined;
+  /** Either this or `endpoint`, in the end. */
+  readonly command: string | undefined;
+  readonly endpoint: string | undefined;
+  readonly author: string | undefined;
+  readonly tags: readonly string[];
+}
+
+export interface WizardStreams {
+  readonly input: Readable;
+  readonly output: Writable;
+}
+
+/** Rejects with Interrupted when the person cancels. */
+export async function askTemplate(given: TemplateAnswers, streams: WizardStreams): Promise<TemplateAnswers> {
+  const ask = async (message: string, problemOf: (answer: string) => string | undefined): Promise<string> =>
+    uncancelled(
+      await text({ ...streams, message, validate: (answer = '') => problemOf(answer.trim()) }),
+    ).trim();
+  const id = given.id ?? (await ask('Id, used in URLs and commands', idProblem));
+  const name = given.name ?? (await ask('Display name', emptyProblem));
+  const description = given.description ?? (await ask('What does the server do?', emptyProblem));
+  const tags =
+    given.tags.length > 0 ? given.tags : wordsOf(await ask('Tags, separated by commas', () => undefined));
+  const answers = { ...given, id, name, description, tags };
+  if (given.command !== undefined || given.endpoint !== undefined) return answers;
+  const options = [
+    { value: 'command', label: 'A program that the gateway starts (stdio)' },
+    { value: 'endpoint', label: 'A server that runs already (HTTP)' },
+  ] as const;
+  const way = uncancelled(await select({ ...streams, message: 'How is it reached?', options: [...options] }));
+  if (way === 'command') return { ...answers, command: await ask('Command with its words', emptyProblem) };
+  return { ...answers, endpoint: await ask('URL', urlProblem) };
+}
+
+/** What clack resolves with, less its symbol for a cancel. */
+function uncancelled<T>(answer: T): Exclude<T, symbol> {
+  if (typeof answer === 'symbol') throw new Interrupted();
+  return answer as Exclude<T, symbol>;
+}
+
+function wordsOf(answer: string): string[] {
+  return answer
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '');
+}
+
+function idProblem(answer: string): string | undefined {
+  return new RegExp(TEMPLATE_ID_PATTERN).test(answer)
+    ? undefined
+    : 'lower-case letters, digits and hyphens, starting with a letter';
+}
+
+function emptyProblem(answer: string): string | undefined {
+  return answer === '' ? 'this is needed' : undefined;
+}
+
+function urlProblem(answer: string): string | undefined {
+  return URL.canParse(answer) && /^https?:/.test(answer)
+    ? undefined
+    : 'a URL such as http://127.0.0.1:9000/mcp';
+}
