@@ -17,7 +17,7 @@ export const templateAdd: CommandDefinition = {
     },
     { flags: '--force', description: 'Replace a template with the same id' },
   ],
-  examples: ['template add ./search --templates-dir /etc/stagedoor/templates'],
+  examples: ['template add drafts/search --templates-dir templates'],
   run: async (input, terminal) => {
     const [
       { readSettings },

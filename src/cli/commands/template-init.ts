@@ -22,8 +22,7 @@ export const templateInit: CommandDefinition = {
     { flags: '--force', description: 'Replace a definition that is there' },
   ],
   examples: [
-    'template init',
-    'template init search --description "Searches documents." --command "node server.js" --into templates',
+    'template init search --description "Searches documents." --command "node server.js" --into drafts',
   ],
   run: async (input, terminal) => {
     const given = answersIn(input);

@@ -18,7 +18,11 @@ export const templateValidate: CommandDefinition = {
     },
     { flags: '--json', description: 'Print the result as JSON' },
   ],
-  examples: ['template validate templates/search/template.json', 'template validate search.json --strict'],
+  examples: [
+    'template validate drafts/search/template.json',
+    'template validate drafts/search/template.json --strict',
+    'template validate drafts/search/template.json --tolerant --json',
+  ],
   run: async (input, terminal) => {
     const [
       { json, printable },
