@@ -24,22 +24,22 @@ export interface LinkRequest {
   readonly isRepeatable: boolean;
 }
 
+type Headers = Readonly<Record<string, string>>;
+
 /** The endpoint of one template, with the credentials for it. */
 export class GatewayLink {
   readonly #endpoint: string;
-  readonly #headers: Readonly<Record<string, string>>;
+  readonly #credentials: () => Headers;
+  #headers: Headers;
   readonly #log: (text: string) => void;
   readonly #awayMs: number;
   #isAway = false;
 
-  constructor(
-    endpoint: string,
-    headers: Readonly<Record<string, string>>,
-    log: (text: string) => void,
-    awayMs = AWAY_MS,
-  ) {
+  /** `credentials` is asked again when they are refused: a person may have logged in again. */
+  constructor(endpoint: string, credentials: () => Headers, log: (text: string) => void, awayMs = AWAY_MS) {
     this.#endpoint = endpoint;
-    this.#headers = headers;
+    this.#credentials = credentials;
+    this.#headers = credentials();
     this.#log = log;
     this.#awayMs = awayMs;
   }
@@ -51,7 +51,11 @@ export class GatewayLink {
       const reason = await this.#try(request);
       const pastMs = performance.now() + waitMs - beganAtMs;
       if (reason instanceof Response) {
-        // With Retry-After nothing was done. A gateway that has just started has no healthy instances yet.
+        // With Retry-After nothing was done, and with 401 either. A gateway that has just started has no healthy instances yet.
+        if (reason.status === 401 && this.#hasOtherCredentials()) {
+          await reason.body?.cancel();
+          continue;
+        }
         const mayRetry = reason.status === 503 && reason.headers.has('retry-after') && pastMs < BUSY_MS;
         if (!mayRetry) return reason;
         await reason.body?.cancel();
@@ -65,6 +69,12 @@ export class GatewayLink {
       this.#isAway = true;
       await delay(waitMs, undefined, { signal: request.signal });
     }
+  }
+
+  #hasOtherCredentials(): boolean {
+    const before = JSON.stringify(this.#headers);
+    this.#headers = this.#credentials();
+    return JSON.stringify(this.#headers) !== before;
   }
 
   /** The response, or why it was certainly not delivered. */

@@ -7,14 +7,21 @@ import type { Terminal } from '../terminal.ts';
 import { Bridge } from './bridge.ts';
 import { GatewayLink } from './gateway-link.ts';
 
+/** The gateway, and what it is sent. */
+export interface BridgeTarget {
+  readonly url: string;
+  /** The headers as they are now. */
+  readonly credentials: () => Readonly<Record<string, string>>;
+}
+
 /** Resolves with 0 when the input has ended, or a signal came. Standard output carries messages only. */
 export async function runBridge(
   template: string,
-  { url, headers }: { readonly url: string; readonly headers: Readonly<Record<string, string>> },
+  { url, credentials }: BridgeTarget,
   terminal: Pick<Terminal, 'complain'>,
 ): Promise<number> {
   const log = (text: string) => terminal.complain(`stagedoor bridge ${template}: ${text}`);
-  const link = new GatewayLink(`${url}/mcp/${encodeURIComponent(template)}`, headers, log);
+  const link = new GatewayLink(`${url}/mcp/${encodeURIComponent(template)}`, credentials, log);
   const bridge = new Bridge({ link, write: writeLine, log });
   const lines = new LineDecoder({
     onLine: (line) => {

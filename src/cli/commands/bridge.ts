@@ -1,6 +1,7 @@
 // `stagedoor bridge`: an MCP server over standard input and output that is a template of a gateway. What is started by
 // clients that start programs; `stagedoor connect` writes the line for them.
 
+import type { BridgeTarget } from '../bridge/run-bridge.ts';
 import { CLIENT_OPTIONS } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
@@ -24,10 +25,7 @@ export const bridge: CommandDefinition = {
 };
 
 /** The gateway, and what it is sent. It need not answer yet: a bridge waits for it. */
-async function targetOf(
-  input: CommandInput,
-  terminal: Terminal,
-): Promise<{ url: string; headers: Readonly<Record<string, string>> }> {
+async function targetOf(input: CommandInput, terminal: Terminal): Promise<BridgeTarget> {
   const [{ requestCredentials }, { gatewayUrls, seekGateway }, { usualUrls }] = await Promise.all([
     import('../accounts/request-credentials.ts'),
     import('../remote.ts'),
@@ -44,5 +42,5 @@ async function targetOf(
   const isNamed = input.text('url') !== undefined || Boolean(env.STAGEDOOR_URL);
   const found = isNamed ? undefined : await seekGateway(env, fetch, usualUrls(terminal));
   const url = found?.url ?? first;
-  return { url, headers: requestCredentials(url, env).headers };
+  return { url, credentials: () => requestCredentials(url, env).headers };
 }

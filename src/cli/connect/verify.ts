@@ -146,7 +146,7 @@ function endpointLine({ endpoint, url, key }: HttpConnection, env: Environment):
     close: () => bridge.close({ isHasty: true }),
   };
   const log = (text: string) => void trouble.push(text);
-  const link = new GatewayLink(endpoint, headers, log, AWAY_MS);
+  const link = new GatewayLink(endpoint, () => headers, log, AWAY_MS);
   const bridge = new Bridge({ link, write: async (text) => line.hear(text), log });
   return line;
 }

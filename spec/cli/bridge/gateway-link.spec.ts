@@ -1,0 +1,87 @@
+// How the bridge behaves towards a gateway that is away, busy, or refuses what it is sent. A real HTTP server, of a few lines.
+
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import * as assert from 'uvu/assert';
+import { GatewayAway, GatewayLink, LostRequest } from '../../../src/cli/bridge/gateway-link.ts';
+import { freePort } from '../../../src/cli/free-port.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the link of the bridge');
+const servers: Server[] = [];
+test.after.each(() => {
+  for (const server of servers.splice(0)) server.close().closeAllConnections();
+});
+
+async function serve(port: number, listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  servers.push(server);
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+  return `http://127.0.0.1:${port}/mcp/x`;
+}
+
+const ask = { method: 'POST', headers: {}, body: '{}', isRepeatable: false } as const;
+const forever = new AbortController().signal;
+const none = () => ({});
+
+test('waits for a gateway that is away, and says so once', async () => {
+  const port = await freePort();
+  const said: string[] = [];
+  const link = new GatewayLink(`http://127.0.0.1:${port}/mcp/x`, none, (text) => said.push(text));
+  const answer = link.send({ ...ask, signal: forever });
+  await serve(port, (_, response) => void response.end('{}'));
+  assert.is((await answer).status, 200);
+  assert.ok(said.length === 0 || (said.length === 2 && said[1] === 'the gateway is back'), said.join());
+});
+
+test('gives up in the end', async () => {
+  const link = new GatewayLink(`http://127.0.0.1:${await freePort()}/mcp/x`, none, () => {}, 50);
+  const error = await link.send({ ...ask, signal: forever }).catch((thrown) => thrown);
+  assert.instance(error, GatewayAway);
+  assert.match(error.message, 'ECONNREFUSED');
+});
+
+test('repeats what was refused with Retry-After, and nothing else', async () => {
+  let count = 0;
+  const url = await serve(await freePort(), (_, response) => {
+    count += 1;
+    if (count === 1) response.writeHead(503, { 'retry-after': '1' });
+    else response.writeHead(503);
+    response.end('{}');
+  });
+  const response = await new GatewayLink(url, none, () => {}).send({ ...ask, signal: forever });
+  assert.equal([response.status, count], [503, 2]);
+});
+
+test('does not repeat what may have been delivered, unless it may be', async () => {
+  let count = 0;
+  const url = await serve(await freePort(), (request, response) => {
+    count += 1;
+    if (count < 3) request.socket.destroy();
+    else response.end('{}');
+  });
+  const link = new GatewayLink(url, none, () => {});
+  assert.instance(await link.send({ ...ask, signal: forever }).catch((thrown) => thrown), LostRequest);
+  assert.is(count, 1);
+  assert.is((await link.send({ ...ask, isRepeatable: true, signal: forever })).status, 200);
+});
+
+test('looks for other credentials when those it has are refused', async () => {
+  const seen: unknown[] = [];
+  const url = await serve(await freePort(), ({ headers }, response) => {
+    seen.push(headers.authorization);
+    response.writeHead(headers.authorization === 'Bearer new' ? 200 : 401).end('{}');
+  });
+  let token = 'old';
+  const link = new GatewayLink(
+    url,
+    () => ({ authorization: `Bearer ${token}` }),
+    () => {},
+  );
+  assert.is((await link.send({ ...ask, signal: forever })).status, 401);
+  token = 'new';
+  assert.is((await link.send({ ...ask, signal: forever })).status, 200);
+  assert.equal(seen, ['Bearer old', 'Bearer old', 'Bearer new']);
+});
+
+test.run();
