@@ -1,6 +1,7 @@
 // Finds out how clients reach a template: which instances there are, whether the gateway asks for a key, and what a client
 // may start itself. Nothing is registered or changed.
 
+import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isLoopback } from '../../config/listeners.ts';
@@ -37,13 +38,8 @@ export async function findConnections(gateway: Remote, choice: ConnectionChoice)
   const { url } = gateway;
   const http: HttpConnection = { transport: 'http', template, url, key, endpoint: `${url}/mcp/${template}` };
   const base = { transport: 'stdio', template, url, env } as const;
-  const inContainer = instances.map(containerCommand).find((each) => each !== undefined);
-  if (inContainer !== undefined) {
-    return { http, stdio: { ...base, ...inContainer, key: undefined, program: 'container' } };
-  }
-  const own = ownProgram(instances, url);
-  if (typeof own !== 'string')
-    return { http, stdio: { ...base, ...own, key: undefined, program: 'command' } };
+  const own = ownProgram(instances, url, Object.keys(env));
+  if (typeof own !== 'string') return { http, stdio: { ...base, ...own, key: undefined } };
   const bridge: StdioConnection = {
     ...base,
     program: 'bridge',
@@ -118,29 +114,51 @@ async function isGuarded(url: string): Promise<boolean> {
   }
 }
 
-/** `docker exec -i` for an instance that was found in a container and whose command there is known. */
-function containerCommand({
-  metadata,
-  ...record
-}: Fields): Pick<StdioConnection, 'command' | 'args'> | undefined {
-  const { container, engine } = fields(metadata);
-  const words = wordsOf(record);
-  if (typeof container !== 'string' || words === undefined) return undefined;
-  const program = engine === 'podman' ? 'podman' : 'docker';
-  return { command: program, args: ['exec', '-i', container, ...words] };
-}
+type OwnProgram = Pick<StdioConnection, 'command' | 'args' | 'program'>;
 
-/** The registered command, where a client on this machine can start it in the same way; else why not. */
+/** What a client on this machine can start in place of the gateway; else why there is nothing. */
 function ownProgram(
   instances: readonly Fields[],
   url: string,
-): Pick<StdioConnection, 'command' | 'args'> | string {
+  variables: readonly string[],
+): OwnProgram | string {
   if (!isLoopback(new URL(url).hostname.replace(/^\[(.*)\]$/, '$1')))
     return 'the gateway is on another machine';
   const programs = instances.filter(({ transport }) => transport === 'stdio');
   if (programs.length === 0) return 'the template has no instance that is a program';
-  const [words] = programs.map(wordsOf).filter((each) => each !== undefined);
-  if (words === undefined) return 'the registered command is shown only with gateway:write';
+  if (!programs.some((record) => wordsOf(record) !== undefined)) {
+    return 'the registered command is shown only with gateway:write';
+  }
+  const inContainers = programs.filter(({ container }) => typeof container === 'string');
+  const named = variables.flatMap((name) => ['-e', name]); // the engine hands on the values that it has
+  for (const record of inContainers) {
+    const [words, id] = [wordsOf(record), String(record.container)];
+    const engine = words === undefined ? undefined : engineOf(id);
+    if (words === undefined || engine === undefined) continue;
+    return {
+      program: 'container',
+      command: engine,
+      args: ['exec', '-i', ...named, id.slice(0, SHORT_ID), ...words],
+    };
+  }
+  if (inContainers.length === programs.length) return 'neither docker nor podman knows its container here';
+  return registeredCommand(programs.filter((record) => !inContainers.includes(record)));
+}
+
+/** As engines show the ids of containers. */
+const SHORT_ID = 12;
+
+/** The client of the engine that has this container. */
+function engineOf(id: string): string | undefined {
+  return ['docker', 'podman'].find(
+    (engine) =>
+      spawnSync(engine, ['container', 'inspect', id], { stdio: 'ignore', timeout: 10_000, windowsHide: true })
+        .status === 0,
+  );
+}
+
+/** The command, where it means the same in the folder and with the variables of a client; else why it does not. */
+function registeredCommand(programs: readonly Fields[]): OwnProgram | string {
   const plain = programs.find((record) => {
     const { working_dir: folder, env_vars: variables } = record;
     return (
@@ -150,9 +168,8 @@ function ownProgram(
     );
   });
   const [command, ...args] = (plain === undefined ? undefined : wordsOf(plain)) ?? [];
-  return command === undefined
-    ? 'the registered command depends on its folder or its variables'
-    : { command, args };
+  if (command === undefined) return 'the registered command depends on its folder or its variables';
+  return { program: 'command', command, args };
 }
 
 /** A path that means another file in another folder. */

@@ -1,0 +1,95 @@
+// How clients on this machine and on others reach a template, by what the registry shows of its instances. The engines of
+// containers are small programs here that know one container.
+
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { findConnections } from '../../../src/cli/connect/find-connection.ts';
+import type { Remote } from '../../../src/cli/remote.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('how a template is reached');
+const path = process.env.PATH;
+let folder = '';
+test.before(() => {
+  folder = mkdtempSync(join(tmpdir(), 'stagedoor-engines-'));
+  engine('docker', 'exit 1');
+  engine('podman', '[ "$*" = "container inspect 0123456789abcdef" ]');
+  process.env.PATH = `${folder}${delimiter}${path}`;
+});
+test.after(() => {
+  process.env.PATH = path ?? '';
+  rmSync(folder, { recursive: true });
+});
+
+function engine(name: string, script: string): void {
+  writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);
+  chmodSync(join(folder, name), 0o755);
+}
+
+/** Port 9 is one that fetch refuses: whether a key is needed cannot be found out, and so one is. */
+async function stdioOf(
+  instances: readonly object[],
+  url = 'http://127.0.0.1:9',
+  env: Readonly<Record<string, string>> = {},
+): Promise<unknown> {
+  const answer = { templates: { x: { instances } } };
+  const ask = async () => ({ status: 200, body: answer });
+  const gateway: Remote = { url, ask, request: async () => answer, look: async () => answer };
+  const choice = { template: 'x', key: { variable: 'STAGEDOOR_API_KEY' }, env };
+  const { stdio, whyBridge } = await findConnections(gateway, choice);
+  const { program, command, args, key } = stdio;
+  return program === 'bridge' ? whyBridge : { program, command, args, key };
+}
+
+const local = {
+  transport: 'stdio',
+  command: 'npx',
+  args: ['-y', '@scope/server@1.0.0'],
+  working_dir: null,
+  env_vars: {},
+};
+const contained = { ...local, command: 'node', args: ['server.js'], container: '0123456789abcdef' };
+
+test('by exec in the container that an engine here knows', async () => {
+  assert.equal(await stdioOf([contained]), {
+    ...{ program: 'container', command: 'podman', key: undefined },
+    args: ['exec', '-i', '0123456789ab', 'node', 'server.js'],
+  });
+});
+
+test('by exec with the variables that were given', async () => {
+  const { args } = (await stdioOf([contained], undefined, { LEVEL: 'a' })) as { args: readonly string[] };
+  assert.equal(args.slice(0, 5), ['exec', '-i', '-e', 'LEVEL', '0123456789ab']);
+});
+
+test('by the bridge where no engine knows the container: its command is not one for this machine', async () => {
+  const unknown = { ...contained, container: 'ffff' };
+  assert.is(await stdioOf([unknown]), 'neither docker nor podman knows its container here');
+});
+
+test('by the registered command', async () => {
+  const wanted = { program: 'command', command: 'npx', args: local.args, key: undefined };
+  assert.equal(await stdioOf([local]), wanted);
+  assert.equal(await stdioOf([{ ...contained, container: 'ffff' }, local]), wanted);
+});
+
+for (const [what, record, reason] of [
+  ['a working folder', { working_dir: '/srv' }, /depends on its folder or its variables/],
+  ['variables', { env_vars: { TOKEN: '***' } }, /depends on its folder or its variables/],
+  ['a relative path', { args: ['-y', 'server', './data'] }, /depends on its folder or its variables/],
+  ['a relative path in an option', { args: ['--dir=data/x'] }, /depends on its folder or its variables/],
+  ['words that are hidden', { command: null }, /gateway:write/],
+  ['an endpoint', { transport: 'http', command: null }, /no instance that is a program/],
+] as const) {
+  test(`by the bridge for ${what}`, async () => {
+    assert.match(String(await stdioOf([{ ...local, ...record }])), reason);
+  });
+}
+
+test('by the bridge to a gateway on another machine', async () => {
+  assert.is(await stdioOf([local], 'http://192.0.2.1:9'), 'the gateway is on another machine');
+});
+
+test.run();
