@@ -16,6 +16,7 @@ import { freePort } from '../../src/cli/free-port.ts';
 import { everythingProgram } from '../fixtures/everything-server.ts';
 import { binPath, Program } from '../helpers/program.ts';
 import { suite } from '../helpers/suite.ts';
+import { eventually } from './gateway-client.ts';
 
 const test = suite('journey: the bridge', { timeoutMs: 60_000 });
 
@@ -118,6 +119,8 @@ test('carries a client without a session', async () => {
 
 test('goes on after the gateway was restarted', async () => {
   const client = new Client({ name: 'spec', version: '1' });
+  const changes: string[] = [];
+  client.fallbackNotificationHandler = async ({ method }) => void changes.push(method);
   const transport = new StdioClientTransport(program());
   let said = '';
   transport.stderr?.on('data', (text) => {
@@ -134,6 +137,11 @@ test('goes on after the gateway was restarted', async () => {
     assert.match(await whileAway, SIMPLE);
     assert.match(await say(client, 'test_simple_text'), SIMPLE);
     assert.match(said, 'the session was lost and is open again');
+    assert.ok(await eventually(async () => changes.includes('notifications/tools/list_changed'), Boolean));
+    changes.length = 0;
+    // What the server says by itself arrives again, too.
+    await say(client, 'test_trigger_tool_change');
+    assert.ok(await eventually(async () => changes.includes('notifications/tools/list_changed'), Boolean));
     assert.not.match(said, key);
   } finally {
     await client.close();
