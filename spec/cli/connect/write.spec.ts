@@ -266,9 +266,9 @@ for (const [words, reason] of [
 test('finds the file of each system', () => {
   const places = { macos: '~/Library/x', windows: '%APPDATA%\\x', linux: '.x' };
   const at = (platform: NodeJS.Platform) =>
-    locate(places, { env: { HOME: '/home/ada', APPDATA: '/roaming' }, folder: '/work' }, platform);
+    locate(places, { env: { HOME: '/home/ada', APPDATA: '/roaming' }, folder: '/project' }, platform);
   assert.is(at('darwin'), '/home/ada/Library/x');
-  assert.is(at('linux'), '/work/.x');
+  assert.is(at('linux'), '/project/.x');
   assert.ok(at('win32').includes('/roaming'));
 });
 
