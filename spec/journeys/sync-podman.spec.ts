@@ -68,6 +68,7 @@ withEngine('an HTTP container is registered once, called, and removed when it is
     assert.equal(await instancesOf(url, 'web'), {});
   } finally {
     await gateway.remove();
+    await podman.podman('rm', '-f', '-a', '-t', '0');
   }
 });
 
@@ -129,7 +130,7 @@ withEngine('a killed container leaves the pool at once, and no call fails', asyn
     assert.equal(Object.keys(last), [`web-${two.slice(0, 8)}`]);
   } finally {
     await gateway.remove();
-    await podman.podman('rm', '-f', '-t', '0', ...ids).catch(() => undefined); // one of them was removed
+    await podman.podman('rm', '-f', '-a', '-t', '0');
   }
 });
 
@@ -159,7 +160,7 @@ withEngine('a program in a container ends with its gateway, also with one that w
       }
     }
   } finally {
-    await podman.podman('rm', '-f', '-t', '0', ...ids);
+    await podman.podman('rm', '-f', '-a', '-t', '0');
   }
 });
 
