@@ -36,7 +36,8 @@ async function stdioOf(
 ): Promise<unknown> {
   const answer = { templates: { x: { instances } } };
   const ask = async () => ({ status: 200, body: answer });
-  const gateway: Remote = { url, ask, request: async () => answer, look: async () => answer };
+  const given = async () => answer;
+  const gateway: Remote = { url, ask, request: given, look: given, follow: async () => {} };
   const choice = { template: 'x', key: { variable: 'STAGEDOOR_API_KEY' }, env };
   const { stdio, whyBridge } = await findConnections(gateway, choice);
   const { program, command, args, key } = stdio;
