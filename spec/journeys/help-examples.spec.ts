@@ -8,8 +8,9 @@ import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { freePort } from '../../src/cli/free-port.ts';
+import { startFakeEngine } from '../helpers/fake-engine.ts';
 import { freshDatabase, postgresql } from '../helpers/services.ts';
-import { Shell } from '../helpers/shell.ts';
+import { type Replacements, Shell } from '../helpers/shell.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('journey: the examples of the help texts', { timeoutMs: 240_000 });
@@ -18,6 +19,8 @@ const PASSWORD = 'correct horse battery staple';
 const examples = COMMANDS.flatMap((command) => command.examples ?? []);
 const isStart = (example: string) => /^gateway start(?!.*--background)/.test(example);
 const isOfDatabase = (example: string) => example.startsWith('db ');
+const SEARCH = 'stagedoor gateway register search --wait 20 --endpoint http://127.0.0.1:9000/mcp --id';
+const LOGIN = 'stagedoor gateway login admin --password - < password.txt';
 
 /** What has to be true before an example, as lines to type; those of every pattern that fits. */
 const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
@@ -28,27 +31,28 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
     'stagedoor gateway start --background --port 0 --state-dir /var/lib/stagedoor',
   ],
   [/^gateway (logs|restart$)/, 'stagedoor gateway start --background'],
-  [
-    /search-1/,
-    'stagedoor gateway register search --id search-1 --wait 20 --endpoint http://127.0.0.1:9000/mcp',
-  ],
+  [/search-1/, `${SEARCH} search-1`],
   [
     /^gateway delete-template/,
-    'stagedoor gateway register search --id search-1 --endpoint http://127.0.0.1:9000/mcp',
+    `${SEARCH} search-1; for id in $(stagedoor gateway list --json | grep -o '"search-[^"]*"' | tr -d '"'); do stagedoor gateway deregister search $id; done`,
   ],
+  [/^db status --database/, 'stagedoor db migrate --database postgresql://gateway@db.example.com/stagedoor'],
   [
-    /^gateway delete-template/,
-    'for id in $(stagedoor gateway list --json | grep -o \'"id": *"search-[^"]*"\' | cut -d\'"\' -f4); do stagedoor gateway deregister search $id; done',
+    /^gateway (health|tools|call)|^connect|^bridge/,
+    'stagedoor gateway register everything --id one --wait 20 --endpoint http://127.0.0.1:9000/mcp',
   ],
-  // A new password of the admin has ended its login.
-  [/^gateway (set-password ada|create-api-key)/, 'stagedoor gateway login admin --password - < password.txt'],
+  // A logout, and a new password of the admin, have ended its login.
+  [/^gateway (create-user ada|set-password ada|delete-user)/, LOGIN],
   [/^gateway create-user ada/, 'stagedoor gateway delete-user ada'],
   [/^gateway create-user ci/, 'stagedoor gateway delete-user ci'],
+  [/^gateway delete-user ada/, 'stagedoor gateway create-user ada --password - < password.txt'],
+  [/^template (validate|add)/, 'stagedoor template init search --command "node server.js" --into drafts'],
+  [/^completion/, 'mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc ~/.config/fish/completions'],
 ];
 
 /** Examples that ask for a password at a terminal, and those that go on until Ctrl-C. */
 const ASKS = /^gateway (login admin|create-user ada --role admin|set-password \w+)( --url \S+)?$/;
-const GOES_ON = / (-f|--follow|--watch)$/;
+const GOES_ON = / (-f|--follow|--watch)( |$)/;
 
 test.needs(process.platform === 'linux', 'the examples are typed into a POSIX shell, some at a terminal')(
   'each does what it says',
@@ -60,34 +64,50 @@ test.needs(process.platform === 'linux', 'the examples are typed into a POSIX sh
     });
     const service = await postgresql();
     const database = service.url === undefined ? undefined : await freshDatabase(service);
-    const gateway = `http://127.0.0.1:${gatewayPort}`;
-    const shell = await Shell.open({ GATEWAY_PORT: gatewayPort, GATEWAY_ADMIN_PASSWORD: PASSWORD }, [
+    const engine = await startFakeEngine();
+    const meant: Replacements = [
       ['--port 9000', '--port 0'],
       ['127.0.0.1:9000', `127.0.0.1:${serverPort}`],
       ['https://mcp.example.com', `http://127.0.0.1:${serverPort}/mcp`],
-      ['https://gateway.example.com', gateway],
+      ['https://gateway.example.com', `http://127.0.0.1:${gatewayPort}`],
+      ['http://gateway.example:8080', `http://127.0.0.1:${gatewayPort}`],
       ['postgresql://gateway@db.example.com/stagedoor', database?.url ?? 'sqlite:///other.db'],
-      ['sqlite:///data/gateway.db', 'sqlite:///data/gateway.db'],
-      ['/var/lib/stagedoor', '/tmp/state'],
-    ]);
+      ['postgresql://127.0.0.1/stagedoor', database?.url ?? 'sqlite:///other.db'],
+      ['/var/lib/stagedoor', '$HOME/state'],
+      ['1f2e3d4c5b6a7988', '$(stagedoor gateway create-api-key short-lived | cut -d_ -f2)'],
+    ];
     const ended: Record<string, string> = {};
-    const run = async (example: string): Promise<void> => {
-      for (const [pattern, line] of BEFORE) if (pattern.test(example)) await shell.type(line);
-      const { status, text } = await shell.type(lineOf(example));
-      if (status !== 0) ended[example] = `${status}: ${text}`;
+    const typeAll = async (chosen: readonly string[], before: readonly string[] = []): Promise<void> => {
+      const env = {
+        GATEWAY_PORT: gatewayPort,
+        GATEWAY_ADMIN_PASSWORD: PASSWORD,
+        DOCKER_HOST: engine.address,
+      };
+      const shell = await Shell.open(chosen.some(isStart) ? { ...env, GATEWAY_PORT: '0' } : env, meant);
+      try {
+        await prepare(shell.folder);
+        for (const line of before) await shell.type(line);
+        for (const example of chosen) {
+          for (const [pattern, line] of BEFORE) if (pattern.test(example)) await shell.type(line);
+          const { status, text } = await shell.type(lineOf(example));
+          if (status !== 0) ended[example] = `${status}: ${text}`;
+        }
+      } finally {
+        await shell.close();
+      }
     };
     try {
-      await prepare(shell.folder);
-      for (const example of examples.filter(isStart)) await run(example);
-      await shell.type('stagedoor gateway start --background');
-      await shell.type('stagedoor gateway login admin --password - < password.txt');
-      for (const example of examples.filter((each) => !isStart(each) && !isOfDatabase(each)))
-        await run(example);
-      await shell.type('stagedoor gateway stop');
-      for (const example of examples.filter(isOfDatabase)) await run(example);
+      await Promise.all([
+        typeAll(examples.filter(isStart)),
+        typeAll(examples.filter(isOfDatabase), ['stagedoor db migrate']),
+        typeAll(
+          examples.filter((example) => !isStart(example) && !isOfDatabase(example)),
+          ['stagedoor gateway start --background', LOGIN],
+        ),
+      ]);
     } finally {
-      await shell.close();
       await database?.drop();
+      await engine.close();
       server.kill('SIGKILL');
     }
     assert.equal(ended, {});
@@ -99,12 +119,13 @@ test.run();
 /** The files that the examples name. */
 async function prepare(folder: string): Promise<void> {
   const registry = JSON.stringify({ servers: {} });
-  for (const name of ['shared', 'data']) await mkdir(join(folder, name));
+  for (const name of ['shared', 'data', 'templates']) await mkdir(join(folder, name));
   await writeFile(join(folder, 'password.txt'), `${PASSWORD}\n`);
   await writeFile(join(folder, 'token.txt'), 'a-token\n', { mode: 0o600 });
   await writeFile(join(folder, 'servers.json'), registry);
   await writeFile(join(folder, 'mcp.json'), '{ "mcpServers": {} }');
   await writeFile(join(folder, 'gateway.yaml'), 'grace_seconds: 5\n');
+  await writeFile(join(folder, 'arguments.json'), '{ "message": "hello" }');
 }
 
 /** What is typed for an example: one that serves is ended when it listens, one that goes on after a second. */
@@ -122,6 +143,8 @@ function lineOf(example: string): string {
     ];
     return `: > tty.log; { ${answers.join('; ')}; sleep 1; } | script -qefc '${line}' tty.log`;
   }
+  if (example.endsWith(' --watch'))
+    return `timeout --preserve-status -s INT 2 script -qefc '${line}' /dev/null`;
   if (GOES_ON.test(example)) return `timeout --preserve-status -s INT 2 ${line}`;
   return line;
 }

@@ -41,6 +41,9 @@ export function quietTerminal(terminal: Terminal): Terminal {
   return { ...terminal, note: () => {}, busy: (_what, work) => work(() => {}) };
 }
 
+/** Of a terminal that does not say. */
+const [USUAL_COLUMNS, USUAL_ROWS] = [80, 24];
+
 /**
  * The real one. No text that it writes moves the cursor or turns the order of letters, wherever it came from. A reader that goes away (`stagedoor gateway list | head -1`), a terminal that is closed or a disk that is
  * full ends nothing: the calls that a gateway is working on are worth more than the words about them.
@@ -57,7 +60,7 @@ export function processTerminal(): Terminal {
       // The cursor home, each line with what is left of an older one, and what is below; lines that would scroll are left out.
       const lines = withoutUnseen(text)
         .split('\n')
-        .slice(0, Math.max(1, process.stdout.rows - 1));
+        .slice(0, Math.max(1, (process.stdout.rows || USUAL_ROWS) - 1));
       process.stdout.write(`\u001b[H${lines.map((line) => `${line}\u001b[K\n`).join('')}\u001b[J`);
     },
     // With a pipe at either end somebody else may be drawing on the terminal: a pager, for one.
@@ -67,7 +70,7 @@ export function processTerminal(): Terminal {
         : (_what, work) => work(() => {}),
     paint: (colour, text) => (isColoured ? styleText(colour, text, { validateStream: false }) : text),
     get columns() {
-      return process.stdout.isTTY === true ? process.stdout.columns : undefined;
+      return process.stdout.isTTY === true ? process.stdout.columns || USUAL_COLUMNS : undefined;
     },
     env: process.env,
     folder: process.cwd(),
