@@ -28,6 +28,8 @@ const NAMESPACE = 'mcp-servers';
 /** Waits before a lost source is asked again, in ms. */
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;
+/** Wait before a listing that failed is made again, in ms. */
+const LIST_AGAIN_MS = 5_000;
 /** How often engines are looked for that were started meanwhile, in ms. */
 const LOOK_AGAIN_MS = 30_000;
 
@@ -154,7 +156,7 @@ export class Sync {
     const { signal } = this.#closing;
     const report = (thrown: unknown) => signal.aborted || onNotice(`sync: ${messageOf(thrown)}`);
     let isWaiting = false;
-    return ({ ended }) => {
+    const takeChange = ({ ended }: Change): void => {
       if (ended !== undefined) {
         const gone = registry
           .definitions()
@@ -166,8 +168,12 @@ export class Sync {
       const onTurn = () => {
         isWaiting = false;
       };
-      this.#take(source, {}, onTurn).catch(report);
+      this.#take(source, {}, onTurn).catch(async (thrown) => {
+        report(thrown);
+        if (await waited(LIST_AGAIN_MS, signal)) takeChange({});
+      });
     };
+    return takeChange;
   }
 }
 

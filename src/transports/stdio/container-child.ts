@@ -24,6 +24,8 @@ export class ContainerChild {
   readonly #started: Promise<ContainerProgram | undefined>;
   #program: ContainerProgram | undefined;
   #hasExited = false;
+  /** Nothing is left of what it started. */
+  #swept: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | undefined;
 
   constructor(container: ContainerRef, { command, args }: Program, options: ContainerChildOptions) {
@@ -39,10 +41,14 @@ export class ContainerChild {
       async (program) => {
         this.#program = program;
         watch(program, reaper);
+        // Its start may have taken longer than the wait of `stop`.
+        if (this.#stopping !== undefined) {
+          program.endInput();
+          void program.signal('TERM');
+        }
         const reason = await program.exited;
         this.#hasExited = true;
-        await program.signal('KILL'); // what it started and left behind
-        if (program.pid !== undefined) reaper?.forget(program.pid);
+        this.#swept = sweep(program, reaper);
         return reason;
       },
       (thrown) => `could not be started: ${reasonOf(thrown)}`,
@@ -77,14 +83,20 @@ export class ContainerChild {
 
   async #descend(): Promise<void> {
     const { stdinEndMs, terminateMs } = this.#ladder;
-    const program = await this.#started;
-    program?.endInput();
-    if (program === undefined || (await settlesWithin(this.exited, stdinEndMs))) return;
-    await program.signal('TERM');
-    if (await settlesWithin(this.exited, terminateMs)) return;
-    await program.signal('KILL');
-    await settlesWithin(this.exited, LAST_WAIT_MS);
+    this.#program?.endInput();
+    if (!(await settlesWithin(this.exited, stdinEndMs))) {
+      await this.#program?.signal('TERM');
+      if (!(await settlesWithin(this.exited, terminateMs))) await this.#program?.signal('KILL');
+      await settlesWithin(this.exited, LAST_WAIT_MS);
+    }
+    await settlesWithin(this.#swept, LAST_WAIT_MS);
   }
+}
+
+/** Ends what it started and left behind. */
+async function sweep(program: ContainerProgram, reaper: Reaper | undefined): Promise<void> {
+  await program.signal('KILL');
+  if (program.pid !== undefined) reaper?.forget(program.pid);
 }
 
 /** An engine gives each program a session, and so a group, of its own. */

@@ -1,0 +1,99 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import type {
+  ContainerProgram,
+  ProgramOutput,
+  RunInContainer,
+} from '../../../src/domain/container-program.ts';
+import { ContainerChild } from '../../../src/transports/stdio/container-child.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('a program in a container');
+const PLACE = { engine: 'unix:///engine.sock', id: 'a'.repeat(64) };
+const PROGRAM = { command: 'serve', args: ['--fast'], env: {} };
+const ladder = { stdinEndMs: 20, terminateMs: 20 };
+
+/** An engine whose program ends at one of the things that are done to it. */
+function engine(endsAt: string, startMs = 0) {
+  const seen: string[] = [];
+  let output: ProgramOutput | undefined;
+  const run: RunInContainer = async ({ id }, words, listener) => {
+    seen.push(`start ${id.slice(0, 2)} ${words.join(' ')}`);
+    output = listener;
+    await delay(startMs);
+    const exit = Promise.withResolvers<string>();
+    const see = (what: string) => {
+      seen.push(what);
+      if (what === endsAt) exit.resolve('exited with code 0');
+    };
+    const program: ContainerProgram = {
+      pid: undefined,
+      exited: exit.promise,
+      write: (text, done) => {
+        see(`write ${text}`);
+        done();
+      },
+      endInput: () => see('end'),
+      signal: async (name) => see(name),
+    };
+    return program;
+  };
+  return { run, seen, output: () => output };
+}
+
+for (const [endsAt, steps] of [
+  ['end', ['end', 'KILL']],
+  ['TERM', ['end', 'TERM', 'KILL']],
+  ['KILL', ['end', 'TERM', 'KILL', 'KILL']],
+] as const) {
+  test(`goes down the ladder until ${endsAt}, and then ends what it left behind`, async () => {
+    const { run, seen } = engine(endsAt);
+    const child = new ContainerChild(PLACE, PROGRAM, { runInContainer: run, ladder });
+    await new Promise((resolve) => child.write('hi', resolve));
+    await Promise.all([child.stop(), child.stop()]);
+    assert.equal(seen, ['start aa serve --fast', 'write hi', ...steps]);
+    assert.is(await child.exited, 'exited with code 0');
+    assert.is(child.pid, null);
+  });
+}
+
+test('writes in order what came before it was started, and hands on what it writes', async () => {
+  const { run, seen, output } = engine('write b', 10);
+  const heard: string[] = [];
+  const onOutput = (chunk: Buffer) => void heard.push(chunk.toString());
+  const child = new ContainerChild(PLACE, PROGRAM, { runInContainer: run, ladder, onOutput });
+  const done = await new Promise<string>((resolve) => {
+    child.write('a', () => {});
+    child.write('b', (error) => resolve(String(error)));
+  });
+  output()?.onOutput(Buffer.from('line'));
+  output()?.onError(Buffer.from('trouble\n'));
+  assert.equal([done, heard, child.lastLines], ['undefined', ['line'], ['trouble']]);
+  await child.exited;
+  assert.equal(seen.slice(1, 3), ['write a', 'write b']);
+});
+
+test('says why it could not be started, to those who wait and those who write', async () => {
+  const message =
+    '(HTTP code 409) container stopped/paused - can only create exec sessions on running containers ';
+  const run: RunInContainer = () => Promise.reject(new Error(message));
+  const child = new ContainerChild(PLACE, PROGRAM, { runInContainer: run });
+  const written = new Promise((resolve) => child.write('a', resolve));
+  assert.is(await child.exited, 'could not be started: can only create exec sessions on running containers');
+  assert.instance(await written, Error);
+  await child.stop();
+});
+
+test('ends one that was started when nobody waited any more', async () => {
+  const { run, seen } = engine('TERM', 200);
+  const child = new ContainerChild(PLACE, PROGRAM, {
+    runInContainer: run,
+    ladder: { stdinEndMs: 1, terminateMs: 1 },
+  });
+  const stopped = child.stop();
+  await child.exited;
+  await stopped;
+  assert.equal(seen.slice(0, 3), ['start aa serve --fast', 'end', 'TERM']);
+});
+
+test.run();
