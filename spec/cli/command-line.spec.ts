@@ -9,10 +9,9 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('command line');
 
 const commands: readonly CommandDefinition[] = [
-  command('gateway start', '', ['--port <number>', '--no-auth', '--demo'], ['--sync', '--auth']),
-  command('gateway register', '<template>', ['--id <id>', '--working-dir <path>', '--json'], []),
-  command('config', '', ['--json'], []),
-  { ...command('connect', '<template>', [], []), notYet: true },
+  command('gateway start', '', ['--port <number>', '--no-auth', '--demo', '--sync', '--auth']),
+  command('gateway register', '<template>', ['--id <id>', '--working-dir <path>', '--json']),
+  command('config', '', ['--json']),
 ];
 
 test('finds a command of two words and its positionals', () => {
@@ -128,12 +127,6 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
     /^"7" is not expected here; see npx stagedoor gateway register --help$/,
   ],
   ['words after two dashes', ['config', '--', 'a'], /nothing is expected after "--"/],
-  ['an option that is not built yet', ['gateway', 'start', '--sync'], /^--sync is not built yet$/],
-  [
-    'a command that is not built yet',
-    ['connect', 'a', '--llm', 'b'],
-    /^"stagedoor connect" is not built yet$/,
-  ],
 ];
 for (const [what, words, message] of refusals) {
   test(`refuses ${what} with one line`, () => {
@@ -161,15 +154,9 @@ test('tells all unknown options at once, each with its own advice', () => {
 
 test.run();
 
-function command(
-  name: string,
-  positionals: string,
-  flags: readonly string[],
-  later: readonly string[],
-): CommandDefinition {
+function command(name: string, positionals: string, flags: readonly string[]): CommandDefinition {
   const options = [
     ...flags.map((each) => ({ flags: each, description: '' })),
-    ...later.map((each) => ({ flags: each, description: '', notYet: true })),
     { flags: '--env <KEY=VALUE>', description: '', repeatable: true },
   ];
   return { name, positionals, summary: '', options, run: async () => 0 };

@@ -42,7 +42,6 @@ const refusals: readonly (readonly [string, readonly string[], Record<string, st
     {},
     /^--port: expected a port from 0 to 65535; found "70000"$/,
   ],
-  ['--sync', ['--sync'], {}, /^--sync is not built yet$/],
   [
     'a signing secret that is too short',
     [],

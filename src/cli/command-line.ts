@@ -34,7 +34,6 @@ export function readCommandLine(
   const name = group === undefined ? word : `${group} ${word}`;
   const command = commands.find((candidate) => candidate.name === name);
   if (command === undefined) throw unknownWord(word, group, commands);
-  if (command.notYet) throw notBuiltYet(`"stagedoor ${name}"`);
   return readOptions(command, rest);
 }
 
@@ -138,7 +137,6 @@ function checkUse(
 ): void {
   const flag = definition.flags.replace(/ .*$/, '');
   if (!typed.includes(flag)) return;
-  if (definition.notYet) throw notBuiltYet(flag);
   const takesValue = flag !== definition.flags;
   if (takesValue && !definition.repeatable && Array.isArray(options.get(optionName(definition)))) {
     throw new UsageError(`${flag} is given twice`);
@@ -181,7 +179,7 @@ function unknownWord(
       `${word} is not an option of "${where}": options follow a command; see ${ownCommand(`${group ?? ''} --help`.trim())}`,
     );
   }
-  const names = commands.filter(({ notYet }) => !notYet).map(({ name }) => name);
+  const names = commands.map(({ name }) => name);
   const advice = adviceOn(
     meantCommand(word, group, names),
     (meant) => `"${ownCommand(meant)}"`,
@@ -213,16 +211,12 @@ function groupsOf(names: readonly string[]): string[] {
 
 /** A line for each. */
 function unknownOptions(unknown: readonly string[], { name, options }: CommandDefinition): UsageError {
-  const flags = options.filter(({ notYet }) => !notYet).map((each) => each.flags.replace(/ .*$/, ''));
+  const flags = options.map((each) => each.flags.replace(/ .*$/, ''));
   const lines = unknown.map((option) => {
     const advice = adviceOn(nearMiss(option, flags), (meant) => meant, `${name} --help`);
     return `"stagedoor ${name}" has no option ${option}; ${advice}`;
   });
   return new UsageError(lines.join('\n'));
-}
-
-function notBuiltYet(what: string): UsageError {
-  return new UsageError(`${what} is not built yet`);
 }
 
 function isHelp(word: string): boolean {

@@ -14,8 +14,6 @@ export interface OptionDefinition {
   readonly description: string;
   /** May be given several times. Default: giving it twice is a usage error. */
   readonly repeatable?: boolean;
-  /** Known from the spec, not built yet: hidden from help, and using it is a usage error that says so. */
-  readonly notYet?: boolean;
 }
 
 /** One row of the table in commands/index.ts. */
@@ -29,8 +27,6 @@ export interface CommandDefinition {
   readonly options: readonly OptionDefinition[];
   /** Lines for help, without the program's name. */
   readonly examples?: readonly string[];
-  /** Known from the spec, not built yet: hidden from help, whatever follows is not looked at. */
-  readonly notYet?: boolean;
   /** Resolves with the exit code; throws UsageError or CommandFailure. */
   readonly run: (input: CommandInput, terminal: Terminal) => Promise<number>;
 }

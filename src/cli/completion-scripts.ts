@@ -77,15 +77,11 @@ function flagsWithValue(commands: readonly CommandDefinition[]): readonly string
 }
 
 function built(commands: readonly CommandDefinition[]): readonly CommandDefinition[] {
-  return commands
-    .filter(({ notYet }) => !notYet)
-    .map(({ options, summary, ...command }) => ({
-      ...command,
-      summary: short(summary),
-      options: options
-        .filter(({ notYet }) => !notYet)
-        .map((option) => ({ ...option, description: short(option.description) })),
-    }));
+  return commands.map(({ options, summary, ...command }) => ({
+    ...command,
+    summary: short(summary),
+    options: options.map((option) => ({ ...option, description: short(option.description) })),
+  }));
 }
 
 /** Shells show it in one line. */

@@ -6,9 +6,7 @@ import type { CommandDefinition } from './command.ts';
 
 /** Help for the program (`group` undefined) or for the commands of one group. */
 export function overview(commands: readonly CommandDefinition[], group?: string): string {
-  const shown = commands.filter(
-    ({ name, notYet }) => !notYet && (group === undefined || name.startsWith(`${group} `)),
-  );
+  const shown = commands.filter(({ name }) => group === undefined || name.startsWith(`${group} `));
   const program = group === undefined ? 'stagedoor' : `stagedoor ${group}`;
   const rows = shown.map((command) => [usage(command), command.summary] as const);
   return [
@@ -23,15 +21,14 @@ export function overview(commands: readonly CommandDefinition[], group?: string)
 
 /** Help for one command. */
 export function commandHelp(command: CommandDefinition): string {
-  const shown = command.options.filter(({ notYet }) => !notYet);
-  const rows = shown.map(
+  const rows = command.options.map(
     ({ flags, short, description }) =>
       [short === undefined ? flags : `-${short}, ${flags}`, description] as const,
   );
   const examples = (command.examples ?? []).map((example) => ownCommand(example));
   return [
     `${command.summary}.`,
-    section('Usage', [`stagedoor ${usage(command)}${shown.length > 0 ? ' [options]' : ''}`]),
+    section('Usage', [`stagedoor ${usage(command)}${rows.length > 0 ? ' [options]' : ''}`]),
     section('Options', columns([...rows, help])),
     ...(talksToGateway(command) ? [section('Environment', columns(credentials))] : []),
     ...(examples.length > 0 ? [section('Examples', examples)] : []),
