@@ -1,9 +1,11 @@
 // The published schema and the reader of the gateway say the same.
 
 import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { readTemplate, TemplateFile } from '../../src/templates/definition.ts';
 import { settingsOf } from '../../src/templates/settings.ts';
+import { tolerated } from '../../src/templates/tolerant.ts';
 import { TEMPLATE_SCHEMA, validateTemplate } from '../../src/templates/validate.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -158,6 +160,44 @@ test('takes the default of a transport, the tag of an image and an empty command
   assert.equal(read({ transport: { supported: ['stdio'], port: 9 } }), [undefined, undefined, 'stdio', [9]]);
   assert.equal(read({ ports: { '80/tcp': null } })[3], [80]);
   assert.throws(() => read({ transport: { default: 'websocket' } }), /transport: must be one of/);
+});
+
+const fields = ['id', 'ports', 'capabilities', 'docker_image', 'docker_tag', 'command', 'args', 'transport'];
+const others = ['environment', 'config_schema', 'category', 'tags', 'tool_discovery', 'origin', '__proto__'];
+const member = fc.oneof(
+  fc.jsonValue({ maxDepth: 3 }),
+  fc.record({ default: fc.constantFrom('http', 'x', 5), supported: fc.array(fc.string()), port: fc.nat() }),
+  fc.record({
+    properties: fc.dictionary(fc.string(), fc.record({ required: fc.boolean(), sensitive: fc.boolean() })),
+  }),
+  fc.array(fc.record({ name: fc.constantFrom('read', 'x', null) })),
+);
+
+test('reads any object without an error, and what it made of it as it is', () => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.constantFrom(...fields, ...others), member), (written) => {
+      const copy: unknown = JSON.parse(JSON.stringify(written));
+      const { value } = tolerated(copy, 'folder');
+      assert.equal(
+        JSON.parse(JSON.stringify(tolerated(value, 'folder').value)),
+        JSON.parse(JSON.stringify(value)),
+      );
+      assert.equal(copy, JSON.parse(JSON.stringify(written)));
+    }),
+  );
+});
+
+test('leaves a definition in our form as it is', () => {
+  const ours = {
+    ...smallest,
+    ports: [1],
+    tags: ['a'],
+    command: 'x',
+    args: [],
+    transport: 'stdio',
+    docker_image: 'a:1',
+  };
+  assert.equal(tolerated(ours, 'folder'), { value: ours, readings: [] });
 });
 
 test('refuses a config_schema that is no JSON Schema', async () => {

@@ -169,11 +169,13 @@ function pointer(setting: string): string {
 
 function category(definition: JsonObject, note: Note): JsonObject {
   const { category: written, ...rest } = definition;
-  if (typeof written !== 'string' || written === '') return definition;
+  const isReadable = rest.tags === undefined || Array.isArray(rest.tags);
+  if (typeof written !== 'string' || !isReadable) return definition;
   const tag = written
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '');
+  if (tag === '') return rest;
   const tags = Array.isArray(rest.tags) ? rest.tags : [];
   note('category', `is read as the tag "${tag}"`);
   return { ...rest, tags: tags.includes(tag) ? tags : [...tags, tag] };
