@@ -37,7 +37,9 @@ export function withRecentNode(script, run) {
   }
   giveUp(
     `stagedoor needs Node 22.18 or later (this is ${process.version}); install it` +
-      (isInstalled() ? '' : ', or on Linux and Windows run npm ci again with optional dependencies, which bring one'),
+      (isInstalled()
+        ? ''
+        : ', or on Linux and Windows run npm ci again with optional dependencies, which bring one'),
   );
 }
 
