@@ -30,24 +30,19 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
     /^gateway stop --state-dir/,
     'stagedoor gateway start --background --port 0 --state-dir /var/lib/stagedoor',
   ],
-  [/^gateway (logs|restart$)/, 'stagedoor gateway start --background'],
+  [/^gateway logs$/, 'stagedoor gateway start --background'],
   [/search-1/, `${SEARCH} search-1`],
   [
     /^gateway delete-template/,
     `${SEARCH} search-1; for id in $(stagedoor gateway list --json | grep -o '"search-[^"]*"' | tr -d '"'); do stagedoor gateway deregister search $id; done`,
   ],
   [/^db status --database/, 'stagedoor db migrate --database postgresql://gateway@db.example.com/stagedoor'],
-  [
-    /^gateway (health|tools|call)|^connect|^bridge/,
-    'stagedoor gateway register everything --id one --wait 20 --endpoint http://127.0.0.1:9000/mcp',
-  ],
   // A logout, and a new password of the admin, have ended its login.
   [/^gateway (create-user ada|set-password ada|delete-user)/, LOGIN],
   [/^gateway create-user ada/, 'stagedoor gateway delete-user ada'],
   [/^gateway create-user ci/, 'stagedoor gateway delete-user ci'],
   [/^gateway delete-user ada/, 'stagedoor gateway create-user ada --password - < password.txt'],
   [/^template (validate|add)/, 'stagedoor template init search --command "node server.js" --into drafts'],
-  [/^completion/, 'mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc ~/.config/fish/completions'],
 ];
 
 /** Examples that ask for a password at a terminal, and those that go on until Ctrl-C. */
@@ -102,7 +97,12 @@ test.needs(process.platform === 'linux', 'the examples are typed into a POSIX sh
         typeAll(examples.filter(isOfDatabase), ['stagedoor db migrate']),
         typeAll(
           examples.filter((example) => !isStart(example) && !isOfDatabase(example)),
-          ['stagedoor gateway start --background', LOGIN],
+          [
+            'mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc ~/.config/fish/completions',
+            'stagedoor gateway start --background',
+            LOGIN,
+            `${SEARCH.replace('search', 'everything')} everything-1`,
+          ],
         ),
       ]);
     } finally {
