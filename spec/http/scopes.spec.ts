@@ -95,6 +95,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   'GET /stats': { needs: read, admitted: '200' },
   'GET /gateway/registry': { needs: read, admitted: '200' },
   'GET /gateway/templates': { needs: read, admitted: '200' },
+  'GET /gateway/templates/:template': { needs: read, admitted: '200', ...hidden },
   'PATCH /gateway/templates/:template': {
     ...{ needs: write, admitted: '200', ...hidden },
     body: () => ({ max_retries: 3 }),

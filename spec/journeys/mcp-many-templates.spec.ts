@@ -18,7 +18,7 @@ const TOOLS = 500;
 const PAGE = 100;
 const MOST_CHARACTERS = 64;
 /** A list waits a second for those who are late; the rest is for a busy machine. */
-const SOON_MS = 2_500;
+const SOON_MS = 6_000;
 
 /** Short ones that all templates have, and long ones that differ in their last characters only. */
 const NAMES = Array.from({ length: TOOLS }, (_, number) =>
