@@ -184,6 +184,7 @@ test('reads any object without an error, and what it made of it as it is', () =>
       );
       assert.equal(copy, JSON.parse(JSON.stringify(written)));
     }),
+    { numRuns: 1_000 },
   );
 });
 

@@ -90,14 +90,15 @@ function image(definition: JsonObject, note: Note): JsonObject {
 /** A list of words. An empty one is the image's own command. */
 function command(definition: JsonObject, note: Note): JsonObject {
   const { command: written, ...rest } = definition;
-  if (!Array.isArray(written)) return definition;
+  // What is no word is a fault of the definition.
+  if (!Array.isArray(written) || !written.every((word) => typeof word === 'string')) return definition;
   const [program, ...words] = written;
   if (program === undefined) {
     note('command', 'is empty: the command of the image');
     return rest;
   }
   const args = Array.isArray(rest.args) ? [...words, ...rest.args] : words;
-  note('command', `is read as the program "${String(program)}" and ${args.length} arguments`);
+  note('command', `is read as the program "${program}" and ${args.length} arguments`);
   return { ...rest, command: program, args };
 }
 
