@@ -15,7 +15,8 @@ const run = promisify(execFile);
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 /** Longest time of one podman command, in ms. */
 const COMMAND_MS = 20_000;
-const IMAGE = 'localhost/stagedoor-spec:1';
+/** Its image without any file. */
+export const EMPTY_IMAGE = 'localhost/stagedoor-spec:1';
 /** Where the Node that runs the specs is inside of containers. */
 const NODE = '/opt/node';
 
@@ -24,11 +25,11 @@ export type FoundPodman =
   | { readonly engine: Podman; readonly skip: '' }
   | { readonly engine: undefined; readonly skip: string };
 
-/** Starts an engine that has run one container already. */
-export async function startPodman(): Promise<FoundPodman> {
+/** Starts an engine that has run one container already. `driver`: overlay is faster for large images, vfs works everywhere. */
+export async function startPodman(driver: 'vfs' | 'overlay' = 'vfs'): Promise<FoundPodman> {
   if (process.platform !== 'linux') return { engine: undefined, skip: 'containers need Linux' };
   const folder = await mkdtemp(join(tmpdir(), 'stagedoor-podman-'));
-  const engine = new Podman(folder);
+  const engine = new Podman(folder, driver);
   try {
     await engine.prepare();
     return { engine, skip: '' };
@@ -45,32 +46,35 @@ export async function startPodman(): Promise<FoundPodman> {
 export class Podman {
   /** Value for DOCKER_HOST. */
   readonly address: string;
-  readonly #folder: string;
+  /** Scratch folder; removed by `close`. */
+  readonly folder: string;
+  readonly #driver: string;
   readonly #socket: string;
   #service: ChildProcess | undefined;
 
-  constructor(folder: string) {
-    this.#folder = folder;
+  constructor(folder: string, driver: string) {
+    this.folder = folder;
+    this.#driver = driver;
     this.#socket = join(folder, 'podman.sock');
     this.address = `unix://${this.#socket}`;
   }
 
   async prepare(): Promise<void> {
-    const root = join(this.#folder, 'rootfs');
+    const root = join(this.folder, 'rootfs');
     for (const name of ['usr', 'proc', 'sys', 'dev', 'tmp', 'etc', 'opt']) {
       await mkdir(join(root, name), { recursive: true });
     }
     for (const name of ['bin', 'lib', 'lib64', 'sbin']) await symlink(`usr/${name}`, join(root, name));
-    const archive = join(this.#folder, 'image.tar');
+    const archive = join(this.folder, 'image.tar');
     await run('tar', ['-C', root, '-cf', archive, '.'], { timeout: COMMAND_MS });
     const runtime = ['/usr/sbin/runc', '/usr/bin/runc'].some(existsSync) ? 'runtime="runc"' : '';
     await writeFile(
-      join(this.#folder, 'containers.conf'),
+      join(this.folder, 'containers.conf'),
       '[containers]\ndefault_ulimits=["nofile=4096:4096","nproc=4096:4096"]\n' +
         `[engine]\nevents_logger="file"\ncgroup_manager="cgroupfs"\n${runtime}\n`,
     );
-    await this.podman('import', archive, IMAGE);
-    await this.podman('run', '--rm', ...this.#place(), IMAGE, 'true');
+    await this.podman('import', archive, EMPTY_IMAGE);
+    await this.podman('run', '--rm', ...this.#place(), EMPTY_IMAGE, 'true');
     await this.serve();
   }
 
@@ -98,7 +102,7 @@ export class Podman {
   /** Starts a container and gives its id. `words`: its program; default one that does nothing. */
   async start(labels: Readonly<Record<string, string>>, words: readonly string[] = IDLE): Promise<string> {
     const marks = Object.entries(labels).flatMap(([name, value]) => ['--label', `${name}=${value}`]);
-    return this.podman('run', '-d', '--init=false', ...this.#place(), ...marks, IMAGE, ...words);
+    return this.podman('run', '-d', '--init=false', ...this.#place(), ...marks, EMPTY_IMAGE, ...words);
   }
 
   /** A command line that runs a module of this repository inside of a container. */
@@ -107,19 +111,34 @@ export class Podman {
   }
 
   /** Runs a podman command and gives what it printed. */
-  async podman(...words: string[]): Promise<string> {
-    const options = { env: this.#env(), timeout: COMMAND_MS, killSignal: 'SIGKILL' } as const;
+  podman(...words: string[]): Promise<string> {
+    return this.within(COMMAND_MS, 'SIGKILL', ...words);
+  }
+
+  /** The same for a command that may take longer; `signal` ends it then. */
+  async within(timeoutMs: number, signal: NodeJS.Signals, ...words: string[]): Promise<string> {
+    const options = { env: this.#env(), timeout: timeoutMs, killSignal: signal, maxBuffer: 16 * 1024 * 1024 };
     const { stdout } = await run('podman', [...this.#storage(), ...words], options);
     return stdout.trim();
   }
 
+  /** Starts a podman command whose output is bytes, or on both channels. */
+  open(...words: string[]): ChildProcess {
+    return spawn('podman', [...this.#storage(), ...words], {
+      env: this.#env(),
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+  }
+
   async close(): Promise<void> {
     await this.silence();
-    if (existsSync(join(this.#folder, 'containers.conf')))
+    if (existsSync(join(this.folder, 'containers.conf')))
       await this.podman('rm', '-f', '-a', '-t', '0').catch(() => undefined); // none was made, or it is broken
     // Monitors of programs that were run by exec wait for minutes, and make the folder again in the end.
-    for (const pid of await processesWith(this.#folder)) killNow(pid);
-    await rm(this.#folder, { recursive: true, force: true, maxRetries: 10 });
+    for (const pid of await processesWith(this.folder)) killNow(pid);
+    // Overlay storage is a mount of its own.
+    await run('umount', [join(this.folder, 'storage', 'overlay')]).catch(() => undefined);
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }
 
   #place(): readonly string[] {
@@ -128,14 +147,14 @@ export class Podman {
   }
 
   #storage(): readonly string[] {
-    const [root, runRoot, temporary] = ['storage', 'run', 'tmp'].map((name) => join(this.#folder, name));
+    const [root, runRoot, temporary] = ['storage', 'run', 'tmp'].map((name) => join(this.folder, name));
     const folders = ['--root', String(root), '--runroot', String(runRoot), '--tmpdir', String(temporary)];
-    return [...folders, '--storage-driver', 'vfs'];
+    return [...folders, '--storage-driver', this.#driver];
   }
 
   #env(): NodeJS.ProcessEnv {
     const { PATH, HOME, XDG_RUNTIME_DIR } = process.env;
-    return { PATH, HOME, XDG_RUNTIME_DIR, CONTAINERS_CONF: join(this.#folder, 'containers.conf') };
+    return { PATH, HOME, XDG_RUNTIME_DIR, CONTAINERS_CONF: join(this.folder, 'containers.conf') };
   }
 }
 
