@@ -126,7 +126,7 @@ export class Podman {
   open(...words: string[]): ChildProcess {
     return spawn('podman', [...this.#storage(), ...words], {
       env: this.#env(),
-      stdio: ['ignore', 'pipe', 'ignore'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
   }
 
