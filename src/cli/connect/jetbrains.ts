@@ -1,4 +1,4 @@
-// JetBrains IDEs: AI Assistant takes the JSON in its settings, Junie from a file, and programs only.
+// JetBrains IDEs: AI Assistant takes the JSON in its settings, Junie from a file.
 
 import { configText } from './config-text.ts';
 import { type ConfigFile, type ConnectKind, everywhere, replacePlaceholder, serverEntry } from './kind.ts';
@@ -23,7 +23,7 @@ export const jetbrains: ConnectKind = {
     'Choose JSON (STDIO) or Streamable HTTP, and paste the snippet.',
     ...replacePlaceholder(connection),
     'Apply: the status of the server shows its tools.',
-    'Junie, instead: put the snippet into ~/.junie/mcp/mcp.json; it starts programs only.',
+    'Junie, instead: put the snippet into ~/.junie/mcp/mcp.json.',
   ],
   troubleshooting: [
     'The status is an error: click it for the log of the server.',
