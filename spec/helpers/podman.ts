@@ -1,7 +1,7 @@
 // A real container engine for specs: podman with storage, settings and a socket of its own in a scratch folder. Its one image
 // is empty: containers see the programs of this machine and this repository, read-only.
 
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, type PromiseWithChild, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createConnection } from 'node:net';
@@ -14,7 +14,7 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 /** Longest time of one podman command, in ms. */
-const COMMAND_MS = 20_000;
+const COMMAND_MS = 60_000;
 /** Its image without any file. */
 export const EMPTY_IMAGE = 'localhost/stagedoor-spec:1';
 /** Where the Node that runs the specs is inside of containers. */
@@ -111,15 +111,27 @@ export class Podman {
   }
 
   /** Runs a podman command and gives what it printed. */
-  podman(...words: string[]): Promise<string> {
-    return this.within(COMMAND_MS, 'SIGKILL', ...words);
+  async podman(...words: string[]): Promise<string> {
+    return (await this.#run(COMMAND_MS, words)).stdout.trim();
   }
 
-  /** The same for a command that may take longer; `signal` ends it then. */
-  async within(timeoutMs: number, signal: NodeJS.Signals, ...words: string[]): Promise<string> {
-    const options = { env: this.#env(), timeout: timeoutMs, killSignal: signal, maxBuffer: 16 * 1024 * 1024 };
-    const { stdout } = await run('podman', [...this.#storage(), ...words], options);
-    return stdout.trim();
+  /** Builds an image; false when that takes too long: its programs are ended, and podman cleans up. */
+  async build(withinMs: number, ...words: string[]): Promise<boolean> {
+    const building = this.#run(withinMs + COMMAND_MS, ['build', ...words]);
+    let isLate = false;
+    const timer = setTimeout(async () => {
+      isLate = true;
+      for (const pid of await descendantsOf(building.child.pid ?? 0)) killNow(pid);
+    }, withinMs);
+    try {
+      await building;
+      return true;
+    } catch (thrown) {
+      if (isLate) return false;
+      throw thrown;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /** Starts a podman command whose output is bytes, or on both channels. */
@@ -146,6 +158,11 @@ export class Podman {
     return ['--network=host', ...mounts.flatMap((mount) => ['-v', mount])];
   }
 
+  #run(withinMs: number, words: readonly string[]): PromiseWithChild<{ stdout: string }> {
+    const limits = { timeout: withinMs, killSignal: 'SIGKILL', maxBuffer: 16 * 1024 * 1024 } as const;
+    return run('podman', [...this.#storage(), ...words], { env: this.#env(), ...limits });
+  }
+
   #storage(): readonly string[] {
     const [root, runRoot, temporary] = ['storage', 'run', 'tmp'].map((name) => join(this.folder, name));
     const folders = ['--root', String(root), '--runroot', String(runRoot), '--tmpdir', String(temporary)];
@@ -154,7 +171,8 @@ export class Podman {
 
   #env(): NodeJS.ProcessEnv {
     const { PATH, HOME, XDG_RUNTIME_DIR } = process.env;
-    return { PATH, HOME, XDG_RUNTIME_DIR, CONTAINERS_CONF: join(this.folder, 'containers.conf') };
+    const own = { TMPDIR: this.folder, CONTAINERS_CONF: join(this.folder, 'containers.conf') };
+    return { PATH, HOME, XDG_RUNTIME_DIR, ...own };
   }
 }
 
@@ -175,6 +193,19 @@ async function processesWith(folder: string): Promise<number[]> {
     names.map((name) => readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')), // it has ended
   );
   return names.filter((_, index) => words[index]?.includes(folder)).map(Number);
+}
+
+/** Processes below this one, at any depth. */
+async function descendantsOf(ancestor: number): Promise<number[]> {
+  const parents = new Map<number, number>();
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => ''); // it has ended
+    parents.set(Number(name), Number(/.*\) \S (\d+) /s.exec(stat)?.[1] ?? 0));
+  }
+  const isBelow = (pid: number | undefined): boolean =>
+    pid !== undefined && pid !== 0 && (pid === ancestor || isBelow(parents.get(pid)));
+  return [...parents.keys()].filter((pid) => pid !== ancestor && isBelow(pid));
 }
 
 function answers(path: string): Promise<boolean> {
