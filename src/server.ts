@@ -159,7 +159,7 @@ async function start(
     return announcements;
   });
   const [announced] = await Promise.all([accountsAreReady, loaded]);
-  // Not before: a start that its database fails serves nobody, and says so itself.
+  // Not before: a start that its database fails reports that itself.
   const listening = logDatabase(news$, log);
 
   const close = async (): Promise<void> => {

@@ -57,7 +57,7 @@ export class WindowCounter {
     const window = this.#windows.get(key);
     if (window === undefined) return undefined;
     const leftMs = window.endsAtMs - nowMs;
-    // More than a whole window is left when the clock was set back: nobody is to wait for it to come round again.
+    // More than a whole window is left when the clock was set back: no caller has to wait until the clock has caught up.
     return leftMs > 0 && leftMs <= this.#windowMs ? window : undefined;
   }
 }

@@ -100,7 +100,7 @@ export function gatewayUrls(written: string | undefined, env: Environment): read
   return named === undefined ? DEFAULT_URLS : [checkedUrl(named, written === undefined)];
 }
 
-/** The first of these addresses at which a gateway answers. Nothing is told to who does not answer like one. */
+/** The first of these addresses at which a gateway answers. Nothing is sent to a program that does not answer like one. */
 export async function seekGateway(
   env: Environment,
   fetcher: typeof fetch = fetch,

@@ -85,7 +85,7 @@ export function listenForStop(onDefect: (error: unknown) => void, options: StopO
   };
 }
 
-/** For commands that go on until Ctrl-C: aborts at the first SIGINT or SIGTERM, or when nobody reads on (`| head -1`). */
+/** For commands that go on until Ctrl-C: aborts at the first SIGINT or SIGTERM, or when the reader of the output ends (`| head -1`). */
 export function untilSignal(): AbortSignal {
   const ending = new AbortController();
   const end = (): void => {

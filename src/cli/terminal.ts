@@ -63,7 +63,7 @@ export function processTerminal(): Terminal {
         .slice(0, Math.max(1, (process.stdout.rows || USUAL_ROWS) - 1));
       process.stdout.write(`\u001b[H${lines.map((line) => `${line}\u001b[K\n`).join('')}\u001b[J`);
     },
-    // With a pipe at either end somebody else may be drawing on the terminal: a pager, for one.
+    // With a pipe at either end another program, such as a pager, may be drawing on the terminal.
     busy:
       process.stdout.isTTY === true && process.stderr.isTTY === true
         ? showBusy()

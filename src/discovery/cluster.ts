@@ -1,4 +1,4 @@
-// The connection to a Kubernetes API server: where it is and who asks (the account of the pod, or a kubeconfig), lists with all
+// The connection to a Kubernetes API server: where it is and which account asks (that of the pod, or a kubeconfig), lists with all
 // their pages, and watches that go on from where they stopped.
 
 import { existsSync, readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// A program that an engine runs in a container, as those see it who speak with it. Running one is src/discovery/exec.ts.
+// A program that an engine runs in a container, as its clients see it. Running one is src/discovery/exec.ts.
 
 import type { ContainerRef } from './deployment.ts';
 

@@ -86,7 +86,7 @@ export function shuttingDown(): GatewayError {
 }
 
 /**
- * The database did not answer. `unknown`: a change was sent to it, and nobody can say whether it has happened. `fate` is a sentence
+ * The database did not answer. `unknown`: a change was sent to it, and it is not known whether it has happened. `fate` is a sentence
  * about what has become of the change.
  */
 export function databaseUnavailable(

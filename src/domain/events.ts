@@ -36,7 +36,7 @@ interface Plain {
 /** About a call. */
 interface CallFact {
   readonly method: string;
-  /** Id of who called; `anonymous` where nobody said. */
+  /** Id of the caller; `anonymous` without credentials. */
   readonly principal: string;
 }
 

@@ -57,7 +57,7 @@ const ID_ATTEMPTS = 16;
  *   endpoint with a program that the gateway runs.
  * - `command` is split into words only when `args` is absent.
  * - `weight` may stand in `metadata.weight`; default 1. Metadata is JSON: it is kept as a database would hand it back.
- * - A program belongs to the node of the context, and so does a container; any other endpoint belongs to nobody.
+ * - A program belongs to the node of the context, and so does a container; any other endpoint belongs to no node.
  *
  * Throws CONFIG_INCOMPLETE (something is missing to reach a server), VALIDATION_ERROR (a field is wrong by itself or
  * contradicts another) and ENDPOINT_NOT_ALLOWED (credentials in the URL).

@@ -1,4 +1,4 @@
-// When deployments are looked for and who is asked: once for `gateway sync`, and from event to event while the gateway runs
+// When deployments are looked for, and in which engines: once for `gateway sync`, and from event to event while the gateway runs
 // with --sync. How sources are asked is src/discovery/, what a listing changes is registry-sync.ts. Source: ADR 59.
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -23,7 +23,7 @@ export interface SyncParts {
   readonly onNotice?: ((line: string) => void) | undefined;
 }
 
-/** Where Kubernetes deployments are looked for unless somebody says otherwise. */
+/** Where Kubernetes deployments are looked for by default. */
 const NAMESPACE = 'mcp-servers';
 /** Waits before a lost source is asked again, in ms. */
 const FIRST_WAIT_MS = 500;

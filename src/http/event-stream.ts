@@ -25,15 +25,15 @@ export interface StreamEvent {
   readonly name: string;
   /** JSON text. Line breaks in it are kept by repeating `data:`. */
   readonly data: Uint8Array | string;
-  /** The `id:` line: what a reader who comes back says that it has read last. */
+  /** The `id:` line: what a reader that comes back names as the last one it has read. */
   readonly id?: string;
-  /** Who said it. The one that is known when the response begins becomes `X-Instance-ID`, the last one is logged. */
+  /** The instance that it comes from. The one that is known when the response begins becomes `X-Instance-ID`, the last one is logged. */
   readonly instanceId?: string;
   /** True for what must not be left out when the client reads too slowly: the answer. */
   readonly essential?: boolean;
 }
 
-/** Who reads a stream. */
+/** The reader of a stream. */
 export interface StreamReader {
   /** True while what was written before waits for the client: a source that can wait gives nothing then. */
   readonly isBehind: boolean;

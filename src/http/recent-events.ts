@@ -1,6 +1,6 @@
 // The newest events of a gateway, for readers of `GET /events`. They stand in one ring, from which every reader takes what comes
 // next when its client has taken what came before: a slow reader holds nothing, and loses the oldest.
-// Which events somebody may read is the route's to say.
+// The route decides which events a caller may read.
 
 import { Observable, type Subscriber } from 'rxjs';
 import type { GatewayEvent } from '../domain/events.ts';

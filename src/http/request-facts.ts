@@ -29,7 +29,7 @@ export class RequestFacts {
     return this.#context.state.principal?.id;
   }
 
-  /** True for HEAD: nobody reads what follows the headers. */
+  /** True for HEAD: nothing follows the headers. */
   get isHead(): boolean {
     return this.#context.req.method === 'HEAD';
   }

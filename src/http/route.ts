@@ -33,7 +33,7 @@ export interface Services {
   readonly allowedCommands: readonly AllowedCommand[];
   /** What is known of templates from their definition files, by id. */
   readonly definitions: ReadonlyMap<string, TemplateDefinition>;
-  /** The newest events, for those who read them. */
+  /** The newest events, for readers of the stream. */
   readonly events: RecentEvents;
   /** The API description and the pages that show it. */
   readonly documents: Documents;

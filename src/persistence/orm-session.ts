@@ -81,7 +81,7 @@ export class OrmSession {
   }
 
   /**
-   * Runs a transaction that nobody outside needs to hear of. One statement has one, too: only its commit can be what a server
+   * Runs a transaction of which other nodes need no notice. One statement has one, too: only its commit can be what a server
    * carried out without its answer arriving, and there is none on a connection that was never opened.
    */
   write<T>(work: Work<T>): Promise<T> {

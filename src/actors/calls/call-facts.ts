@@ -10,7 +10,7 @@ import type { ExchangeEnding } from './reply.ts';
 /** The instance that it is told of. */
 type Asked = Parameters<typeof factOf>[0];
 
-/** What is told of the request itself: no argument. */
+/** What an event says of the request itself: no argument. */
 type Told = Pick<ExchangeRequest, 'method' | 'caller'>;
 
 /** That it came in. */

@@ -1,4 +1,4 @@
-// The files of a gateway that runs in the background, all in its state folder: who it is, what it logs, and a lock that
+// The files of a gateway that runs in the background, all in its state folder: its process, its log, and a lock that
 // says whether it lives. Starting one is start-daemon.ts, being one is run-daemon.ts.
 
 import { readFileSync } from 'node:fs';

@@ -9,7 +9,7 @@ import { type Daemon, type DaemonFiles, runningDaemon } from './daemon-files.ts'
 /** How often it is looked at, and after how long it is said what is waited for, in ms. */
 const LOOK_MS = 50;
 const QUIET_MS = 500;
-/** What the end may take beyond the grace time of the calls, in ms; then it is told to end at once, and has this long again. */
+/** What the end may take beyond the grace time of the calls, in ms; then a second signal ends it at once, which may take this long again. */
 const LAST_MS = 10_000;
 
 /** The daemon that runs there. Throws CommandFailure when there is none. */
@@ -50,6 +50,8 @@ function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
     if (code === 'ESRCH') return false;
-    throw new CommandFailure(`process ${pid} belongs to another user, who has to end it`, { cause: error });
+    throw new CommandFailure(`process ${pid} belongs to another user and has to be ended by that user`, {
+      cause: error,
+    });
   }
 }

@@ -266,7 +266,7 @@ export class Bridge {
     this.#capabilities = fields(capabilities);
   }
 
-  /** Opens a session like the one that is lost; once, whoever asks. */
+  /** Opens a session like the one that is lost; once, however many requests ask. */
   #reopen(lost: Session): Promise<void> {
     if (this.#reopening !== undefined) return this.#reopening;
     if (this.#session?.id !== lost.id) return Promise.resolve(); // it was opened again meanwhile

@@ -20,7 +20,7 @@ export interface LinkRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal: AbortSignal;
-  /** It may be sent again when nobody knows whether it arrived. */
+  /** It may be sent again when it is not known whether it arrived. */
   readonly isRepeatable: boolean;
 }
 

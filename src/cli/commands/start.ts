@@ -1,4 +1,4 @@
-// `stagedoor gateway start`: runs a gateway until it is told to stop, in the foreground or as a daemon.
+// `stagedoor gateway start`: runs a gateway until a signal stops it, in the foreground or as a daemon.
 // Only the options are here; running is run-gateway.ts, which loads everything that is heavy, and background/.
 
 import { SETTINGS } from '../../config/settings.ts';

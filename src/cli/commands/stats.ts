@@ -111,7 +111,7 @@ function percent(rate: unknown): string {
   return `${(Number(rate ?? 0) * 100).toFixed(1)} %`;
 }
 
-/** Those who see a part of the gateway are told no percentiles. */
+/** Callers that see a part of the gateway get no percentiles. */
 function milliseconds(value: unknown): string {
   return typeof value === 'number' ? `${value.toFixed(value < 10 ? 1 : 0)} ms` : '-';
 }

@@ -1,4 +1,4 @@
-// What an integration of `stagedoor connect` is: how one kind of MCP client is told of a template. Each has a file in this
+// What an integration of `stagedoor connect` is: how one kind of MCP client is set up for a template. Each has a file in this
 // folder and a line in its index.ts; the command, docs/guides/clients.md and the specs are made from the table.
 
 /** How a client reaches a template. */

@@ -133,7 +133,7 @@ async function lookAtPorts(config: Config, terminal: Terminal): Promise<readonly
       return warn(`${place} is used by a gateway that runs already`, 'a further one needs another --port');
     }),
   );
-  // Of the two ports that nobody chose, one is enough.
+  // Of the two default ports one is enough.
   const isEnough = config.portsDefaulted && looks.some(({ status }) => status === 'ok');
   return looks.map((look) => (isEnough && look.status === 'fail' ? { ...look, status: 'warn' } : look));
 }
@@ -253,7 +253,7 @@ async function lookAtProxies(_config: Config, { env }: Terminal): Promise<readon
 
 async function lookAtClock(config: Config, terminal: Terminal): Promise<readonly Finding[]> {
   const { databaseUrl } = config;
-  // Why a database does not answer is told by its own check.
+  // The check of the database says why it does not answer.
   const there = await databaseClock(databaseUrl, { cwd: terminal.folder }).catch(() => undefined);
   const compared = [
     ...(there === undefined ? [] : [compareClock('the database', there - Date.now())]),

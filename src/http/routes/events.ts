@@ -1,4 +1,4 @@
-// What happens in the gateway, as a stream: the events of the embedding API, for those who may know of them.
+// What happens in the gateway, as a stream: the events of the embedding API, each for the callers that may read it.
 
 import Type from 'typebox';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
