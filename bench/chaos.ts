@@ -1,6 +1,6 @@
 // `npm run chaos`: one of four instances falls sick, in each of five ways, twice: for 12 s and for 40 s. A gateway with its
 // default settings stands in front of them; callers send 10 calls a second to its HTTP API, reads and writes mixed, and as many
-// reads in legacy MCP sessions. Prints what became of them; exits 1 when a bar is missed. docs/faults.md explains the figures.
+// reads in legacy MCP sessions. Prints what became of them; exits 1 when a bar is missed. docs/explanation/failing-instances.md explains the figures.
 //   --seed N   other times and another mix (default 1)   --only FAULT   --json   figures only
 
 import { setTimeout as delay } from 'node:timers/promises';

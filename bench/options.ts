@@ -15,7 +15,7 @@ export interface BenchmarkOptions {
   readonly only: readonly string[];
   /** Exit 1 when a bar is missed or could not be checked. */
   readonly isStrict: boolean;
-  /** Whether results.json and docs/benchmarks.md are written: a full run does, a partial one only with --write. */
+  /** Whether results.json and docs/explanation/benchmarks.md are written: a full run does, a partial one only with --write. */
   readonly writes: boolean;
   readonly coldStarts: number;
 }
@@ -28,7 +28,7 @@ export const usage = `npm run bench -- [options]
   --seconds N          measured seconds per case, concurrency and round (default 3)
   --connections A,B    concurrencies (default 1,16,64,256)
   --only a,b           cases to run: a to m (default all)
-  --write              write bench/results.json and docs/benchmarks.md even after a partial run
+  --write              write bench/results.json and docs/explanation/benchmarks.md even after a partial run
   --strict             exit 1 when a bar is missed or could not be checked
 `;
 

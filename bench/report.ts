@@ -1,4 +1,4 @@
-// Turns results into what people read: the table, the list of bars, results.json and the part of docs/benchmarks.md
+// Turns results into what people read: the table, the list of bars, results.json and the part of docs/explanation/benchmarks.md
 // between its markers. It measures nothing.
 
 import { existsSync } from 'node:fs';
@@ -27,7 +27,7 @@ export interface Results {
 }
 
 const resultsPath = fileURLToPath(new URL('results.json', import.meta.url));
-const pagePath = fileURLToPath(new URL('../docs/benchmarks.md', import.meta.url));
+const pagePath = fileURLToPath(new URL('../docs/explanation/benchmarks.md', import.meta.url));
 const beginMarker = '<!-- results:begin -->';
 const endMarker = '<!-- results:end -->';
 
@@ -70,14 +70,15 @@ export function barsOf(bars: readonly Bar[]): string {
   return markdownTable(['bar', 'asked for', 'found', 'verdict'], rows);
 }
 
-/** Writes results.json and replaces the results in docs/benchmarks.md. The prose there is written by hand and kept. */
+/** Writes results.json and replaces the results in docs/explanation/benchmarks.md. The prose there is written by hand and kept. */
 export async function writeResults(results: Results): Promise<void> {
   await writeFile(resultsPath, `${JSON.stringify(results, rounded, 2)}\n`);
-  if (!existsSync(pagePath)) throw new Error('docs/benchmarks.md does not exist');
+  if (!existsSync(pagePath)) throw new Error('docs/explanation/benchmarks.md does not exist');
   const page = await readFile(pagePath, 'utf8');
   const begin = page.indexOf(beginMarker);
   const end = page.indexOf(endMarker);
-  if (begin === -1 || end < begin) throw new Error(`docs/benchmarks.md lacks ${beginMarker} … ${endMarker}`);
+  if (begin === -1 || end < begin)
+    throw new Error(`docs/explanation/benchmarks.md lacks ${beginMarker} … ${endMarker}`);
   const section = `${beginMarker}\n\n${sectionOf(results)}\n\n`;
   await writeFile(pagePath, page.slice(0, begin) + section + page.slice(end));
 }

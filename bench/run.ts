@@ -1,5 +1,5 @@
 // `npm run bench`: starts everything, measures in alternating rounds, prints, compares with the bars, writes the results.
-// See options.ts for the flags and docs/benchmarks.md for how to read the outcome.
+// See options.ts for the flags and docs/explanation/benchmarks.md for how to read the outcome.
 
 import { checkBars } from './bars.ts';
 import { openStage } from './cases.ts';
@@ -62,9 +62,11 @@ export async function runBenchmark(options: BenchmarkOptions): Promise<number> {
       bars,
       missing,
     });
-    say('wrote bench/results.json and docs/benchmarks.md');
+    say('wrote bench/results.json and docs/explanation/benchmarks.md');
   } else {
-    say('a partial run: bench/results.json and docs/benchmarks.md are left alone (--write changes that)');
+    say(
+      'a partial run: bench/results.json and docs/explanation/benchmarks.md are left alone (--write changes that)',
+    );
   }
   const isAllReached = bars.every((bar) => bar.verdict === 'reached');
   say(isAllReached ? 'all bars reached' : 'not all bars reached');

@@ -1,5 +1,5 @@
 // Settings as an operator meets them: names, defaults, errors in one line, and a document that is not stale.
-// `node spec/config.spec.ts --write` renews the table in docs/configuration.md.
+// `node spec/config.spec.ts --write` renews the table in docs/reference/configuration.md.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -13,7 +13,7 @@ import { suite } from './helpers/suite.ts';
 
 const test = suite('configuration');
 
-const documentation = new URL('../docs/configuration.md', import.meta.url);
+const documentation = new URL('../docs/reference/configuration.md', import.meta.url);
 
 test('has the documented defaults when nothing is set', () => {
   const { rows: _, ...config } = load();
@@ -225,7 +225,7 @@ test('describes the listeners and where host and port came from', () => {
   );
 });
 
-test('is described in docs/configuration.md as it is', () => {
+test('is described in docs/reference/configuration.md as it is', () => {
   const text = readFileSync(documentation, 'utf8').replaceAll('\r\n', '\n');
   const table = `<!-- settings:begin -->\n${renderSettingsTable()}\n<!-- settings:end -->`;
   if (process.argv.includes('--write')) {
@@ -234,11 +234,14 @@ test('is described in docs/configuration.md as it is', () => {
       text.replace(/<!-- settings:begin -->[\s\S]*<!-- settings:end -->/, () => table),
     );
   } else {
-    assert.ok(text.includes(table), 'docs/configuration.md is stale: run node spec/config.spec.ts --write');
+    assert.ok(
+      text.includes(table),
+      'docs/reference/configuration.md is stale: run node spec/config.spec.ts --write',
+    );
   }
 });
 
-test('reads the gateway.yaml that docs/configuration.md shows', () => {
+test('reads the gateway.yaml that docs/reference/configuration.md shows', () => {
   const [, yaml = ''] = /```yaml\n([\s\S]*?)```/.exec(readFileSync(documentation, 'utf8')) ?? [];
   assert.equal(addresses({ yaml }), ['0.0.0.0:9000 gateway']);
 });

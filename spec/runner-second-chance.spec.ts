@@ -1,5 +1,5 @@
 // With CI=true a spec file that failed is run once more, alone, when all others have ended. That this hides nothing is
-// what these tests are about. Source: docs/adr/0037-second-chance.md.
+// what these tests are about. Source: docs/adr/0037-retry-of-spec-files.md.
 
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

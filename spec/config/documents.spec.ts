@@ -1,4 +1,4 @@
-// What the command line learns of the settings. That docs/configuration.md is not stale is in spec/config.spec.ts.
+// What the command line learns of the settings. That docs/reference/configuration.md is not stale is in spec/config.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { settingFlags } from '../../src/config/documents.ts';

@@ -1,6 +1,6 @@
 // What crossing the eras cannot give: the differences from the direct run that are accepted when client and backend are
 // of different eras, each with the reason why nothing in between could do better. A difference that is only missing work
-// does not belong here. Filled from real runs. See docs/adr/0031-what-crossing-the-eras-cannot-give.md.
+// does not belong here. Filled from real runs. See docs/adr/0031-limits-of-translation-between-eras.md.
 
 import type { Allowance } from './compare.ts';
 

@@ -34,7 +34,7 @@ const toldWithinMs = 4_000;
 const callWithinMs = 4_500;
 /** After a change everybody is asked about once more; that may be under way when the database goes, and has its 5 s. */
 const beingAskedAbout = 2;
-/** Longest time of a change or a question that is refused: the 11 s of docs/databases.md, and 5 s to verify its caller again. */
+/** Longest time of a change or a question that is refused: the 11 s of docs/guides/databases.md, and 5 s to verify its caller again. */
 const refusedWithinMs = 16_000;
 /** Longest time after which everything is as before. */
 const mendedWithinMs = 10_000;

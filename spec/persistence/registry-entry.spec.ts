@@ -39,8 +39,8 @@ test('reads each field by each of its names', () => {
   }
 });
 
-test('knows every name that docs/registry-file.md lists, and lists every name it knows', () => {
-  const text = readFileSync(new URL('../../docs/registry-file.md', import.meta.url), 'utf8');
+test('knows every name that docs/guides/registry-file.md lists, and lists every name it knows', () => {
+  const text = readFileSync(new URL('../../docs/guides/registry-file.md', import.meta.url), 'utf8');
   const fields = text.slice(text.indexOf('## Fields of an entry'));
   const documented = [...fields.matchAll(/^\| `(\w+)` +\|([^|]*)\|/gm)].map(([, name = '', others = '']) => [
     name,

@@ -1,4 +1,4 @@
-// Registry documents: their four shapes as docs/registry-file.md shows them, and documents that are broken.
+// Registry documents: their four shapes as docs/guides/registry-file.md shows them, and documents that are broken.
 
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry file');
 
-const documentation = readFileSync(new URL('../../docs/registry-file.md', import.meta.url), 'utf8');
+const documentation = readFileSync(new URL('../../docs/guides/registry-file.md', import.meta.url), 'utf8');
 const examples = [...documentation.matchAll(/```(json|yaml)\n([\s\S]*?)```/g)].map(
   ([, language = '', text = '']) => ({ name: `registry.${language}`, text }),
 );
@@ -38,7 +38,7 @@ async function failureOf(read: Promise<unknown>): Promise<string> {
   return 'nothing failed';
 }
 
-test('reads every example of docs/registry-file.md without a problem', async () => {
+test('reads every example of docs/guides/registry-file.md without a problem', async () => {
   const read = [];
   for (const { name, text } of examples) read.push(await parseRegistryDocument(text, name));
   assert.equal(

@@ -1,5 +1,5 @@
 // Runs spec files that failed once more, alone, under continuous integration. What is repeated and why it is bounded:
-// docs/adr/0037-second-chance.md. It does not run files itself or print.
+// docs/adr/0037-retry-of-spec-files.md. It does not run files itself or print.
 
 import type { FileResult } from './result.ts';
 

@@ -1,4 +1,4 @@
-// Makes documents of the table of settings: the Markdown table of docs/configuration.md and README, and the options
+// Makes documents of the table of settings: the Markdown table of docs/reference/configuration.md and README, and the options
 // that the command line declares.
 
 import { boolean } from './kinds.ts';
@@ -35,7 +35,7 @@ export function settingFlags(): readonly FlagDocument[] {
   return flags;
 }
 
-/** The table of settings in Markdown. `spec/config.spec.ts` fails while docs/configuration.md holds another one. */
+/** The table of settings in Markdown. `spec/config.spec.ts` fails while docs/reference/configuration.md holds another one. */
 export function renderSettingsTable(): string {
   const rows = allSettings().map((row) => {
     const variables = [`MCP_GATEWAY_${row.variable}`, `GATEWAY_${row.variable}`];

@@ -1,5 +1,5 @@
 // TABLE of all settings: how each is written as a flag, in the environment and in gateway.yaml, its kind, its default
-// and what it does. Help texts, `stagedoor config` and docs/configuration.md are made from it. Its rows stand in
+// and what it does. Help texts, `stagedoor config` and docs/reference/configuration.md are made from it. Its rows stand in
 // settings/, by subject. Reading it is config.ts; where values come from is config/sources.ts.
 
 import { ACCESS_SETTINGS } from './settings/access.ts';

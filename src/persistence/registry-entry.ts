@@ -27,7 +27,7 @@ export interface EntrySource {
   readonly key: string | undefined;
 }
 
-/** The names of each field; the first one that is given counts. Source: docs/registry-file.md. */
+/** The names of each field; the first one that is given counts. Source: docs/guides/registry-file.md. */
 export const FIELD_NAMES: Readonly<Record<keyof InstanceInput, readonly string[]>> = {
   id: ['id', 'instance_id', 'server_id'],
   endpoint: ['endpoint', 'url'],

@@ -49,7 +49,7 @@ export async function readRegistryFile(path: string): Promise<RegistryContents> 
 /**
  * Parses a registry document in any of its four shapes; `name` is the file's, for its extension and for errors.
  * Throws RegistryFileError for text that is neither JSON nor YAML, or that has neither `templates` nor servers.
- * Source: decisions, "Registry file"; docs/registry-file.md.
+ * Source: decisions, "Registry file"; docs/guides/registry-file.md.
  */
 export async function parseRegistryDocument(text: string, name: string): Promise<RegistryContents> {
   const document = (await parse(text, name)) ?? {};

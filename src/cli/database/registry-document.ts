@@ -1,4 +1,4 @@
-// Writes what a database holds as a registry document, the first shape of docs/registry-file.md. Reading one is
+// Writes what a database holds as a registry document, the first shape of docs/guides/registry-file.md. Reading one is
 // persistence/registry-file.ts; taking it into a database is import-document.ts.
 
 import type { InstanceDefinition } from '../../domain/instance.ts';

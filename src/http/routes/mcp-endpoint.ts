@@ -1,5 +1,5 @@
 // The MCP endpoint: of each template, under two paths, and of all templates a caller may use. What is said there is
-// src/protocol; here it is only reached. Source: MCP basic/transports; decisions, "Limits"; docs/mcp-endpoint.md.
+// src/protocol; here it is only reached. Source: MCP basic/transports; decisions, "Limits"; docs/reference/mcp.md.
 
 import Type, { type TSchema } from 'typebox';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
