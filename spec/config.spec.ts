@@ -1,10 +1,8 @@
 // Settings as an operator meets them: names, defaults, errors in one line, and a document that is not stale.
-// `node spec/config.spec.ts --write` renews the table in docs/reference/configuration.md.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import * as assert from 'uvu/assert';
-import { renderSettingsTable } from '../src/config/documents.ts';
 import { describeConfig } from '../src/config.ts';
 import { DENIED_NETWORKS } from '../src/domain/denied-networks.ts';
 import { DEFAULT_POLICY, STRATEGY_NAMES } from '../src/domain/policy.ts';
@@ -223,22 +221,6 @@ test('describes the listeners and where host and port came from', () => {
       },
     ],
   );
-});
-
-test('is described in docs/reference/configuration.md as it is', () => {
-  const text = readFileSync(documentation, 'utf8').replaceAll('\r\n', '\n');
-  const table = `<!-- settings:begin -->\n${renderSettingsTable()}\n<!-- settings:end -->`;
-  if (process.argv.includes('--write')) {
-    writeFileSync(
-      documentation,
-      text.replace(/<!-- settings:begin -->[\s\S]*<!-- settings:end -->/, () => table),
-    );
-  } else {
-    assert.ok(
-      text.includes(table),
-      'docs/reference/configuration.md is stale: run node spec/config.spec.ts --write',
-    );
-  }
 });
 
 test('reads the gateway.yaml that docs/reference/configuration.md shows', () => {

@@ -81,7 +81,7 @@ scanner('keeps lines where they are', () => {
 scanner.run();
 
 async function readRepository(): Promise<Repository> {
-  const trees = ['src', 'spec', 'bench', 'examples'];
+  const trees = ['src', 'spec', 'bench', 'examples', 'tools'];
   const found = await Promise.all(trees.map(readTree));
   return asRepository(found.flat());
 }

@@ -19,7 +19,7 @@ const longestFileLines = 450;
 const generated = /^src\/persistence\/migrations\//;
 /** Where waiting for real time is the subject, or cannot be avoided: real processes, real sockets. */
 const mayWait = /^spec\/(?:journeys|helpers|runner|transports|fixtures|system)/;
-const mayPrint = /^(?:src\/cli|bench|bin|examples|spec\/fixtures)/;
+const mayPrint = /^(?:src\/cli|bench|bin|examples|tools|spec\/fixtures)/;
 
 const isSource = (path: string): boolean => path.startsWith('src/') && !generated.test(path);
 const isSpec = (path: string): boolean => path.endsWith('.spec.ts');

@@ -1,5 +1,5 @@
 // What an integration of `stagedoor connect` is: how one kind of MCP client is set up for a template. Each has a file in this
-// folder and a line in its index.ts; the command, docs/guides/clients.md and the specs are made from the table.
+// folder and a line in its index.ts; the command, docs/reference/clients.md and the specs are made from the table.
 
 /** How a client reaches a template. */
 export type Connection = StdioConnection | HttpConnection;

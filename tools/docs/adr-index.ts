@@ -1,0 +1,41 @@
+// The index of the decisions by subject. Titles come from the files; a decision without a subject here is listed last.
+
+import { readdirSync, readFileSync } from 'node:fs';
+
+const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
+  'Structure of the program': [1, 2, 3, 63, 13, 37],
+  'Configuration, errors and documents': [4, 5, 21],
+  'Instances, templates and the registry': [6, 15, 57, 58, 59, 60],
+  'Balancing, health and retries': [7, 9, 39, 40, 41],
+  'Child processes': [11, 14, 26, 38, 48, 51, 52],
+  'Protocol eras and translation': [10, 23, 31, 32, 33, 49, 50],
+  'MCP endpoint and sessions': [24, 25, 27, 28, 29, 30, 34, 35],
+  'Bytes and memory': [8, 42, 43, 44, 45],
+  'Fairness of the event loop': [36],
+  'Accounts and security': [12, 16, 17, 20, 22],
+  'Databases and several gateways': [18, 19, 46, 47, 53],
+  'Command line, clients and deployment': [54, 55, 56, 61, 62, 64],
+};
+
+const folder = new URL('../../docs/adr/', import.meta.url);
+
+export function adrIndex(): string {
+  const files = readdirSync(folder).filter((name) => /^\d{4}-.*\.md$/.test(name));
+  const byNumber = new Map(files.map((file) => [Number(file.slice(0, 4)), file]));
+  const sections = Object.entries(SUBJECTS).map(([subject, numbers]) => {
+    const items = numbers.map((number) => {
+      const file = byNumber.get(number);
+      if (file === undefined) throw new Error(`there is no ADR ${number}`);
+      byNumber.delete(number);
+      return `- [${titleOf(file)}](${file})`;
+    });
+    return `## ${subject}\n\n${items.join('\n')}`;
+  });
+  const others = [...byNumber.values()].map((file) => `- [${titleOf(file)}](${file})`);
+  return [...sections, ...(others.length > 0 ? [`## Other\n\n${others.join('\n')}`] : [])].join('\n\n');
+}
+
+function titleOf(file: string): string {
+  const [first = ''] = readFileSync(new URL(file, folder), 'utf8').split('\n', 1);
+  return first.replace(/^# /, '');
+}

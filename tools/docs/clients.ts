@@ -1,0 +1,54 @@
+// Everything that `stagedoor connect` knows of each kind of client, for the template of the demo. Made from its table.
+
+import { CONNECT_KINDS } from '../../src/cli/connect/index.ts';
+import type { Connection, ConnectKind, Transport } from '../../src/cli/connect/kind.ts';
+import { code, item, plain, wrap } from './markdown.ts';
+
+const url = 'http://127.0.0.1:8080';
+const base = { template: 'everything', url, key: { variable: 'STAGEDOOR_API_KEY' } } as const;
+const CONNECTIONS: Readonly<Record<Transport, Connection>> = {
+  stdio: {
+    ...base,
+    ...{ transport: 'stdio', program: 'bridge', command: 'stagedoor', env: {} },
+    args: ['bridge', 'everything', '--url', url],
+  },
+  http: { ...base, transport: 'http', endpoint: `${url}/mcp/everything` },
+};
+
+export function clientSnippets(): string {
+  const list = CONNECT_KINDS.map(({ title, name }) => `[${title}](#${anchorOf(title)}) (${code(name)})`);
+  return [`${list.join(' ·\n')}`, ...CONNECT_KINDS.map(section)].join('\n\n');
+}
+
+function section(kind: ConnectKind): string {
+  const { title, name, transports, file, troubleshooting, documentation } = kind;
+  const snippets = transports.flatMap((transport) => [
+    transport === 'http' ? 'With `--http`:' : 'With `--stdio`:',
+    `\`\`\`${kind.language}\n${kind.snippet(CONNECTIONS[transport])}\n\`\`\``,
+  ]);
+  const [first] = transports;
+  return [
+    `## ${title}`,
+    `\`stagedoor connect everything --llm ${name}\``,
+    ...snippets,
+    ...(file === undefined ? [] : [places(file.locations)]),
+    kind
+      .steps(CONNECTIONS[first])
+      .map((step, index) => `${index + 1}. ${wrap(plain(step), '   ')}`)
+      .join('\n'),
+    `If it does not work:\n\n${troubleshooting.map((hint) => item(plain(hint))).join('\n')}`,
+    `Its own documentation: ${documentation.map((page) => `<${page}>`).join(',\n')}`,
+  ].join('\n\n');
+}
+
+function places({ macos, windows, linux }: { macos: string; windows: string; linux: string }): string {
+  return `| macOS | Windows | Linux |\n|---|---|---|\n| \`${macos}\` | \`${windows}\` | \`${linux}\` |`;
+}
+
+/** As GitHub makes it. */
+function anchorOf(title: string): string {
+  return title
+    .toLowerCase()
+    .replace(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-');
+}

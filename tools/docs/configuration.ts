@@ -1,0 +1,25 @@
+// Every setting: what it does, its values, its default and how it is written. Made from the table in src/config/settings.ts.
+
+import type { Setting } from '../../src/config/setting.ts';
+import { SETTINGS } from '../../src/config/settings.ts';
+import { code, item, linked, wrap } from './markdown.ts';
+
+export function settingsReference(): string {
+  const rows: readonly Setting<unknown>[] = Object.values(SETTINGS);
+  return rows.map(section).join('\n\n');
+}
+
+function section(row: Setting<unknown>): string {
+  const { key, flag, variable, kind, secret, doc } = row;
+  const value = row.defaultText ?? kind.show(row.default);
+  const names = [`MCP_GATEWAY_${variable}`, `GATEWAY_${variable}`].map(code).join(' or ');
+  return [
+    `### ${code(key)}`,
+    '',
+    wrap(linked(`${doc}${secret ? ' Secret.' : ''}`)),
+    '',
+    item(`Value: ${kind.type}`),
+    ...(value === '' ? [] : [item(`Default: ${row.defaultText === undefined ? code(value) : value}`)]),
+    item(`${flag === undefined ? '' : `Flag ${code(`--${flag}`)}; `}environment ${names}`),
+  ].join('\n');
+}

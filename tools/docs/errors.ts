@@ -1,0 +1,203 @@
+// Every error code with its status, its causes and what to do. The type demands an entry for each code of the catalogue.
+
+import { ERROR_STATUS, type ErrorCode, statusesOf } from '../../src/domain/error-codes.ts';
+import { item, linked } from './markdown.ts';
+
+interface Advice {
+  readonly cause: string;
+  readonly remedy: string;
+}
+
+const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
+  MALFORMED_JSON: {
+    cause: 'The request body is not JSON; `detail` says where it breaks.',
+    remedy: 'Send valid JSON in UTF-8.',
+  },
+  DUPLICATE_USERNAME: {
+    cause: 'A user with this name exists.',
+    remedy: 'Choose another name, or change the existing user.',
+  },
+  DUPLICATE_SERVER: {
+    cause: 'An instance with this `server_id` or instance id exists.',
+    remedy: 'Choose another id, or deregister the existing instance first.',
+  },
+  LAST_ADMIN: {
+    cause: 'The change would remove, disable or demote the last active admin.',
+    remedy: 'Create another admin first.',
+  },
+  REGISTRY_FULL: {
+    cause: 'The registry holds as many instances or templates as the [limits](limits.md) allow.',
+    remedy: 'Deregister instances or delete templates that are no longer used.',
+  },
+  CONFIG_INCOMPLETE: {
+    cause:
+      'The registration lacks something: an endpoint or a command, a setting that the template requires, or the encryption key that ' +
+      '`env_vars` and `headers` need in the database.',
+    remedy:
+      'Add what `detail` names. For the encryption key set `GATEWAY_SECRET_KEY` or `GATEWAY_ENCRYPTION_KEY`, see docs/guides/accounts.md.',
+  },
+  ENDPOINT_NOT_ALLOWED: {
+    cause: 'The endpoint contains credentials, or its address lies in a network of `http.denied_networks`.',
+    remedy:
+      'Put credentials into `headers`. Change the endpoint, or the list of denied networks if the address is meant.',
+  },
+  INVALID_TOOL_ARGUMENTS: {
+    cause: 'The server refused the arguments of the tool.',
+    remedy: 'Compare the arguments with the `inputSchema` of the tool: `stagedoor gateway tools <template>`.',
+  },
+  AUTHENTICATION_REQUIRED: {
+    cause: 'The request carries no credentials.',
+    remedy: 'Send `X-API-Key: <key>` or `Authorization: Bearer <token or key>`.',
+  },
+  INVALID_CREDENTIALS: {
+    cause:
+      'The user name, password, token or key is wrong, revoked or expired, or two different credentials were sent.',
+    remedy:
+      'Check the credentials with `curl -i`. `stagedoor gateway api-keys` shows why a key cannot be used; `refused_key` in the log names it.',
+  },
+  TOKEN_EXPIRED: {
+    cause: 'The token of a login has expired (`auth.access_token_expire_minutes`).',
+    remedy: 'Log in again, or use an API key.',
+  },
+  INSUFFICIENT_PERMISSIONS: {
+    cause:
+      'The caller lacks a scope (`required_permissions`), or is limited to templates and asks for accounts. Without authentication: ' +
+      'accounts are changed from this machine only.',
+    remedy: 'Use a key or a user with that scope, see docs/guides/accounts.md.',
+  },
+  COMMAND_NOT_ALLOWED: {
+    cause:
+      '403: the caller may not register commands, or the command matches no pattern of `stdio.allowed_commands`. 400: the command would ' +
+      'expose files of the gateway itself.',
+    remedy:
+      '403: let an admin register it, or add a pattern. 400: give the program a folder of its own, or insist with `"force": true` as an ' +
+      'admin, see docs/explanation/security-model.md.',
+  },
+  ORIGIN_NOT_ALLOWED: {
+    cause: 'The `Host` or the `Origin` of the request is not allowed.',
+    remedy: 'Add it to `allowed_hosts`, `allowed_origins` or `cors_origins`, as `detail` says.',
+  },
+  TEMPLATE_NOT_FOUND: {
+    cause: 'No template of this name exists, or the caller may not use it.',
+    remedy: 'List the templates with `GET /gateway/templates`; check the templates of the key.',
+  },
+  SERVER_NOT_FOUND: {
+    cause: 'No instance with this id exists, or the caller may not use its template.',
+    remedy: 'List the instances with `stagedoor gateway list` or `GET /servers`.',
+  },
+  TOOL_NOT_FOUND: {
+    cause:
+      'No instance that can answer lists a tool of this name. Tools whose header declarations break the rules are not listed.',
+    remedy:
+      'List the tools with `stagedoor gateway tools <template>`; the log names tools that were left out.',
+  },
+  RESOURCE_NOT_FOUND: {
+    cause: 'The server has no resource with this URI.',
+    remedy: 'List the resources with `GET /mcp/{template}/resources/list`.',
+  },
+  PROMPT_NOT_FOUND: {
+    cause: 'The server has no prompt of this name.',
+    remedy: 'List the prompts with `GET /mcp/{template}/prompts/list`.',
+  },
+  USER_NOT_FOUND: {
+    cause: 'No user has this id.',
+    remedy: 'List the users with `stagedoor gateway users`.',
+  },
+  API_KEY_NOT_FOUND: {
+    cause: 'No API key has this id.',
+    remedy: 'List the keys with `stagedoor gateway api-keys`.',
+  },
+  SESSION_NOT_FOUND: {
+    cause:
+      'The MCP session is unknown, over or of another caller, or its instance is gone and the session could not move.',
+    remedy: 'Initialize again; see docs/guides/sessions.md.',
+  },
+  NOT_FOUND: {
+    cause: 'No route has this path.',
+    remedy: 'Look up the path in [the HTTP API](http-api.md) or at `/docs`.',
+  },
+  METHOD_NOT_ALLOWED: {
+    cause: 'The path exists, but not with this method.',
+    remedy: 'Use a method of the header `Allow`.',
+  },
+  PAYLOAD_TOO_LARGE: {
+    cause: 'The request body is larger than `http.max_body_bytes`.',
+    remedy: 'Send less, or raise the setting.',
+  },
+  UNSUPPORTED_MEDIA_TYPE: {
+    cause: 'The `Content-Type` or `Content-Encoding` of the body is not supported.',
+    remedy: 'Send `application/json`, not compressed.',
+  },
+  VALIDATION_ERROR: {
+    cause:
+      'A field of the body, the path, the query or a header is not valid; `detail` is a list with the place of each issue.',
+    remedy: 'Correct the fields in `loc`.',
+  },
+  RATE_LIMIT_EXCEEDED: {
+    cause: 'The hourly limit of the user or the key is used up.',
+    remedy: 'Wait for `Retry-After`, or raise `rate_limits.user_per_hour` or `rate_limits.api_key_per_hour`.',
+  },
+  QUEUE_FULL: {
+    cause:
+      'A bounded resource is used up: the queue of a template, processes or conversations of an instance, memory of request bodies, ' +
+      'subscriptions, calls that wait for their client. `detail` names it, and the setting if there is one.',
+    remedy:
+      'Try again after `Retry-After`. If it happens often, add instances or raise the setting; see [limits](limits.md).',
+  },
+  TOO_MANY_ATTEMPTS: {
+    cause: 'Too many failed logins of this user or address, or too many passwords at the same time.',
+    remedy: 'Wait for `Retry-After`.',
+  },
+  TOOL_EXECUTION_FAILED: {
+    cause: 'The server answered with an error: `backend_error` or `result` holds it.',
+    remedy: 'Read the error of the server; the gateway forwarded the call.',
+  },
+  INTERNAL_ERROR: {
+    cause: 'A defect of the gateway.',
+    remedy: 'Find the details in the log by `request_id`, and report them.',
+  },
+  NO_HEALTHY_INSTANCE: {
+    cause:
+      'No instance of the template can take the call here: none is registered, healthy or on this node, or the gateway is starting.',
+    remedy:
+      '`stagedoor gateway list` shows the state and the reason of each instance; see docs/guides/troubleshooting.md.',
+  },
+  BACKEND_UNAVAILABLE: {
+    cause:
+      'The connection or the process broke, or the answer was not valid. With `delivered: "unknown"` the call may have been carried out.',
+    remedy:
+      'Without `delivered` repeat the call after `Retry-After`; with it, look first whether the call took effect.',
+  },
+  BACKEND_TIMEOUT: {
+    cause:
+      'No answer or progress within `timeout`. With `delivered: "unknown"` the call may have been carried out.',
+    remedy:
+      'Raise `timeout` of the template for slow tools; see docs/explanation/failing-instances.md for instances that hang.',
+  },
+  SESSION_LIMIT: {
+    cause: 'All sessions (`sessions.max`), or those that one caller may hold (`sessions.share`), are in use.',
+    remedy:
+      'End sessions with `DELETE`, lower `sessions.idle_seconds`, or raise the setting that `detail` names.',
+  },
+  SHUTTING_DOWN: {
+    cause: 'The gateway stops.',
+    remedy: 'Try again after `Retry-After`, on another node or after the restart.',
+  },
+  DATABASE_UNAVAILABLE: {
+    cause: 'The database does not answer.',
+    remedy:
+      'Without `delivered` nothing was changed. With `delivered: "unknown"` look whether the change was made before repeating it; see ' +
+      'docs/guides/databases.md.',
+  },
+};
+
+export function errorsReference(): string {
+  const codes = Object.keys(ERROR_STATUS) as ErrorCode[];
+  return codes
+    .map((name) => {
+      const { cause, remedy } = ADVICE[name];
+      const lines = [`Status: ${statusesOf(name).join(' or ')}`, `Cause: ${cause}`, `Remedy: ${remedy}`];
+      return `## ${name}\n\n${lines.map((line) => item(linked(line))).join('\n')}`;
+    })
+    .join('\n\n');
+}

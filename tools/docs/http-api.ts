@@ -1,0 +1,20 @@
+// Every route: method, path, what it does and the permission that it needs. Made from the table of routes.
+
+import { TAGS, tagOf } from '../../src/http/openapi/tags.ts';
+import type { Route } from '../../src/http/route.ts';
+import { ROUTES } from '../../src/http/routes/index.ts';
+import { code, table } from './markdown.ts';
+
+export function routesReference(): string {
+  return TAGS.map(({ name, description }) => {
+    const routes = ROUTES.filter(({ path }) => tagOf(path) === name);
+    return [`### ${name}`, description, table(['Request', 'What it does', 'Scope'], routes.map(row))].join(
+      '\n\n',
+    );
+  }).join('\n\n');
+}
+
+function row({ method, path, summary, scope }: Route): readonly string[] {
+  const scopes = [scope].flat().map((each) => (each === 'open' ? 'none' : code(each)));
+  return [code(`${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`), summary, scopes.join(' or ')];
+}

@@ -1,0 +1,228 @@
+// Every limit that a caller or an operator can meet. Numbers come from the code; limits of a single file are written here.
+
+import { LIMITS } from '../../src/domain/limits.ts';
+import { HTTP_LIMITS } from '../../src/http/limits.ts';
+import { table } from './markdown.ts';
+
+const share = `${LIMITS.ownerShare * 100} %`;
+const queueFull = '`429`, `QUEUE_FULL`';
+const invalid = '`422`, `VALIDATION_ERROR`';
+
+type Row = readonly [what: string, limit: string, over: string];
+
+const GROUPS: Readonly<Record<string, readonly Row[]>> = {
+  Requests: [
+    ['Body', `\`http.max_body_bytes\`, ${bytes(LIMITS.requestBodyBytes)}`, '`413`'],
+    ['Values in a body, keys included', count(LIMITS.bodyValues), '`422`, -32600'],
+    ['Nesting of a body', count(LIMITS.nestingDepth), '`422`, -32600'],
+    [
+      'Headers',
+      `${bytes(LIMITS.requestHeaderBytes)}, ${LIMITS.requestHeaders} of them`,
+      '`431`, without a body',
+    ],
+    ['Time to send a request', '30 s for its headers, 120 s in all', '`408`, the connection is closed'],
+    [
+      `Bodies over ${bytes(HTTP_LIMITS.uncountedBodyBytes)} that are read, queued or in flight`,
+      'an eighth of the memory; per caller a quarter of that',
+      queueFull,
+    ],
+    [
+      `Bodies over ${bytes(HTTP_LIMITS.chargedBodyBytes)} of one caller that are read at a time`,
+      count(HTTP_LIMITS.uploadsPerCaller),
+      queueFull,
+    ],
+    [
+      'Requests per hour',
+      '`rate_limits.user_per_hour`, `rate_limits.api_key_per_hour`',
+      '`429` with `Retry-After`',
+    ],
+    ['Messages of one batch (revision 2025-03-26 only)', count(LIMITS.batchMessages), '`400`'],
+    [
+      'Arguments that the gateway repeats in headers',
+      '8 KiB with their names, or what the server accepts',
+      '-32602',
+    ],
+  ],
+  Calls: [
+    [
+      'One call',
+      `\`timeout\` to its first answer or progress, ${seconds(LIMITS.callLongestMs)} in all`,
+      '`BACKEND_TIMEOUT`',
+    ],
+    [
+      'Calls in flight at one instance',
+      `${LIMITS.inFlightPerInstance}, shared between the callers`,
+      'the call waits',
+    ],
+    [
+      'Reserve of an instance for callers that hold next to nothing',
+      count(LIMITS.inFlightReserve),
+      'the call waits',
+    ],
+    [
+      'Calls that wait per instance',
+      `${LIMITS.queuedPerInstance}, up to ${seconds(LIMITS.queueWaitMs)}`,
+      queueFull,
+    ],
+    [
+      'Calls that wait for an answer of a client without a session',
+      `${count(LIMITS.parkedCalls)}, up to ${minutes(LIMITS.parkedCallMs)}`,
+      '`QUEUE_FULL`',
+    ],
+    [
+      'Calls that wait for an answer of sessions, per instance of revision 2026-07-28',
+      count(LIMITS.parkedCalls),
+      '`QUEUE_FULL`',
+    ],
+    [
+      'Calls that wait for the tools to be listed again, per template',
+      `256, up to ${seconds(LIMITS.toolLookupMs)}`,
+      '-32020, if the known list says so',
+    ],
+    [
+      'Retries',
+      `${LIMITS.retryBudgetShare * 100} % of the calls of the last 10 s, and ${LIMITS.retryBudgetAllowance} more`,
+      'the call fails',
+    ],
+    ['Connecting to a backend', seconds(LIMITS.connectMs), '`BACKEND_UNAVAILABLE`'],
+    ['One message of a backend', bytes(LIMITS.backendMessageBytes), '`BACKEND_UNAVAILABLE`'],
+    [
+      'One message of a backend that is no plain result',
+      bytes(LIMITS.parsedMessageBytes),
+      '`BACKEND_UNAVAILABLE`',
+    ],
+    [
+      'Items and pages of one list',
+      `${count(LIMITS.listItems)}, ${count(LIMITS.listPages)}`,
+      'the list is cut, or the call fails',
+    ],
+    [
+      'Tasks whose instance and owner a node remembers',
+      `10,000; per caller ${share}`,
+      'the longest unused one is looked up again',
+    ],
+    ['Tasks that are looked up at the same time', '16; per caller 4', queueFull],
+  ],
+  'Sessions and processes': [
+    [
+      'Sessions, all templates together',
+      `\`sessions.max\`, ${count(LIMITS.sessions)}; per caller \`sessions.share\``,
+      '`503`, `SESSION_LIMIT`',
+    ],
+    [
+      'A session without a message and an open stream',
+      `\`sessions.idle_seconds\`, ${minutes(LIMITS.sessionIdleMs)}`,
+      'it ends',
+    ],
+    ['`initialize`, until a session is open at an instance', seconds(LIMITS.handshakeMs), '`503`'],
+    [
+      'Dedicated processes of one instance',
+      `\`sessions.max_processes\`, ${LIMITS.isolatedProcesses}; per caller \`sessions.share\``,
+      queueFull,
+    ],
+    ['Dedicated processes that start at the same time', '4; per caller 3', 'they wait, up to 30 s'],
+    [
+      'Sessions that are opened with one HTTP instance at the same time',
+      `${LIMITS.openingsPerInstance}; per caller ${LIMITS.openingsPerInstance * LIMITS.ownerShare}, and 2,500 wait`,
+      'they wait, up to 30 s; `429`',
+    ],
+    ['An unused conversation of clients without sessions', seconds(LIMITS.guestIdleMs), 'it ends'],
+    ['HTTP+SSE streams whose client has not initialized', `1,000, up to 60 s; per caller ${share}`, '`503`'],
+    ['Subscriptions (URIs) of one client', count(LIMITS.subscriptionsPerClient), 'an error'],
+  ],
+  'Streams and answers': [
+    ['`GET` streams of one session', '1', '`409`'],
+    ['Streams of `subscriptions/listen`', `10,000; per caller ${share}`, queueFull],
+    [
+      'A client that reads nothing of an answer',
+      seconds(HTTP_LIMITS.unreadAnswerMs),
+      'the connection is closed',
+    ],
+    [
+      'Unread bytes of one stream',
+      bytes(HTTP_LIMITS.streamBufferBytes),
+      'notifications are left out, never the result',
+    ],
+    [
+      'Messages of a server for a session without a stream',
+      `${LIMITS.undeliveredMessages}, ${bytes(LIMITS.undeliveredBytes)}`,
+      'messages are dropped',
+    ],
+    [
+      'Answers that clients have not read',
+      'an eighth of the memory; per caller a quarter of that, or 64 MiB',
+      'the slowest are closed; new calls get `503`',
+    ],
+    [
+      'Answers of servers that are not complete',
+      'an eighth of the memory; per instance a quarter of that, or 64 MiB',
+      'the slowest fail; new calls fail over or get `503`',
+    ],
+    ['Events kept for `GET /events`', count(HTTP_LIMITS.keptEvents), 'the oldest are dropped'],
+  ],
+  Registry: [
+    [
+      'Instances; templates',
+      `${count(LIMITS.instances)}; ${count(LIMITS.templates)}`,
+      '`400`, `REGISTRY_FULL`',
+    ],
+    [
+      'Variables and headers of one instance',
+      `${LIMITS.variablesPerInstance}; ${LIMITS.headersPerInstance}`,
+      invalid,
+    ],
+    ['Metadata of one instance', `${count(LIMITS.metadataCharacters)} characters`, invalid],
+    ['`?wait=` of a registration', `${HTTP_LIMITS.registrationWaitSeconds} s`, invalid],
+    ['Records of one page of a listing', count(HTTP_LIMITS.pageRecords), invalid],
+    [
+      'Lines kept of the standard error of a program',
+      `${LIMITS.stderrLines} of ${count(LIMITS.stderrLineCharacters)} characters`,
+      'the oldest are dropped',
+    ],
+  ],
+  Times: [
+    [
+      'Calls in flight when the gateway stops',
+      `\`grace_seconds\`, ${seconds(LIMITS.graceMs)}`,
+      'they are cancelled',
+    ],
+    [
+      'Calls in flight when an instance is deregistered or restarted',
+      seconds(LIMITS.drainMs),
+      'they are cancelled',
+    ],
+    [
+      'End of a program',
+      `${seconds(LIMITS.stdinEndMs)} after the end of its input, ${seconds(LIMITS.terminateMs)} after SIGTERM`,
+      'SIGKILL',
+    ],
+    [
+      'Restart of an instance',
+      `after ${seconds(LIMITS.restartFirstMs)}, doubling to ${seconds(LIMITS.restartLongestMs)}`,
+      '',
+    ],
+    ['Comments on event streams', `every ${seconds(HTTP_LIMITS.keepAliveMs)}`, ''],
+  ],
+};
+
+export function limitsReference(): string {
+  return Object.entries(GROUPS)
+    .map(([title, rows]) => `### ${title}\n\n${table(['What', 'Limit', 'Over it'], rows)}`)
+    .join('\n\n');
+}
+
+function count(value: number): string {
+  return value.toLocaleString('en-US');
+}
+
+function bytes(value: number): string {
+  return value >= 1024 * 1024 ? `${value / 1024 / 1024} MiB` : `${value / 1024} KiB`;
+}
+
+function seconds(ms: number): string {
+  return `${ms / 1000} s`;
+}
+
+function minutes(ms: number): string {
+  return `${ms / 60_000} min`;
+}

@@ -1,0 +1,10 @@
+// `npm run docs`: writes the generated part of each page. Pages and generators are in pages.ts.
+
+import { writeFileSync } from 'node:fs';
+import { generatedPages } from './pages.ts';
+
+for (const { file, url, before, after } of generatedPages()) {
+  if (before === after) continue;
+  writeFileSync(url, after);
+  console.log(`wrote ${file}`);
+}
