@@ -39,7 +39,7 @@ export const SERVICE_SETTINGS = {
     kind: integer(64 * 1024 * 1024, Number.MAX_SAFE_INTEGER, 'bytes'),
     default: undefined,
     defaultText: 'of the control group or the machine',
-    doc: 'Memory of this process, from which the bounds of what calls hold follow. See operations.md.',
+    doc: 'Memory of this process, from which the bounds of what calls hold follow. See docs/reference/limits.md.',
   }),
   registryFile: setting({
     key: 'registry_file',
@@ -47,7 +47,7 @@ export const SERVICE_SETTINGS = {
     variable: 'REGISTRY_FILE',
     kind: path,
     default: undefined,
-    doc: 'Registry document (JSON or YAML) read at the start, and only then. See registry-file.md.',
+    doc: 'Registry document (JSON or YAML) read at the start, and only then. See docs/guides/registry-file.md.',
   }),
   sync: setting({
     key: 'sync.enabled',
@@ -55,7 +55,7 @@ export const SERVICE_SETTINGS = {
     variable: 'SYNC_ENABLED',
     kind: boolean,
     default: false,
-    doc: 'Registers containers and pods that serve a template at the start, and follows what happens to them. See sync.md.',
+    doc: 'Registers containers and pods that serve a template at the start, and follows what happens to them. See docs/guides/sync.md.',
   }),
   syncNamespace: setting({
     key: 'sync.namespace',

@@ -13,7 +13,7 @@ export const STORAGE_SETTINGS = {
     secret: true,
     kind: url('a database URL such as sqlite:///gateway.db'),
     default: 'sqlite:///gateway.db',
-    doc: 'Where registry and accounts are kept; `memory://` forgets them at the end. See databases.md.',
+    doc: 'Where registry and accounts are kept; `memory://` forgets them at the end. See docs/guides/databases.md.',
   }),
   encryptionKeys: setting<readonly string[]>({
     key: 'encryption_key',
