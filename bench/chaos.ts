@@ -253,7 +253,7 @@ function seeded(seed: number): () => number {
 
 function tableOf(rows: readonly Row[]): string {
   const head = [
-    ...['fault', 'caller', 'sick for', 'calls', 'failed: sent after 3 s', 'in the first 12 s', 'later'],
+    ...['fault', 'caller', 'fault for', 'calls', 'failed: sent after 3 s', 'in the first 12 s', 'later'],
     ...['safe failed', 'duplicates', 'slowest safe', 'used again after', 'missed'],
   ];
   return markdownTable(
