@@ -1,4 +1,4 @@
-// That the lines work is proven by pasting them: spec/journeys/demo.spec.ts. Here is how they are written.
+// That the lines work is proven by pasting them: spec/system/journeys/demo.spec.ts. Here is how they are written.
 
 import * as assert from 'uvu/assert';
 import { demoCalls } from '../../src/cli/demo-calls.ts';

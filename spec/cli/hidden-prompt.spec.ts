@@ -1,4 +1,4 @@
-// With a stream in place of the keyboard. A real terminal, raw mode included, is in spec/journeys/accounts.spec.ts.
+// With a stream in place of the keyboard. A real terminal, raw mode included, is in spec/system/journeys/accounts.spec.ts.
 
 import { PassThrough } from 'node:stream';
 import * as assert from 'uvu/assert';

@@ -1,4 +1,4 @@
-// The sink with a destination that fails on purpose. Real pipes, disks and terminals are spec/journeys/output.spec.ts.
+// The sink with a destination that fails on purpose. Real pipes, disks and terminals are spec/system/clients/output.spec.ts.
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';

@@ -2,12 +2,12 @@
 // state the shared process is. Counted among the processes of the machine.
 
 import * as assert from 'uvu/assert';
+import { eventually } from '../helpers/gateway-client.ts';
 import { isRunning } from '../helpers/is-running.ts';
+import { type LegacyClient, requestText, textOf } from '../helpers/mcp-client.ts';
+import type { OpenStream } from '../helpers/mcp-wire.ts';
 import { canFindDescendants } from '../helpers/program.ts';
 import { suite } from '../helpers/suite.ts';
-import { eventually } from '../journeys/gateway-client.ts';
-import { type LegacyClient, requestText, textOf } from '../journeys/mcp-client.ts';
-import type { OpenStream } from '../journeys/mcp-wire.ts';
 import {
   allGone,
   count,

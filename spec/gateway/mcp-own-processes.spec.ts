@@ -3,9 +3,9 @@
 
 import * as assert from 'uvu/assert';
 import { isRunning } from '../helpers/is-running.ts';
+import { type LegacyClient, ModernClient, requestText, textOf } from '../helpers/mcp-client.ts';
+import type { OpenStream } from '../helpers/mcp-wire.ts';
 import { suite } from '../helpers/suite.ts';
-import { type LegacyClient, ModernClient, requestText, textOf } from '../journeys/mcp-client.ts';
-import type { OpenStream } from '../journeys/mcp-wire.ts';
 import {
   ASKABLE,
   allGone,

@@ -18,7 +18,7 @@ const longestFileLines = 450;
 /** Written by a tool, so only the layers concern them. */
 const generated = /^src\/persistence\/migrations\//;
 /** Where waiting for real time is the subject, or cannot be avoided: real processes, real sockets. */
-const mayWait = /^spec\/(?:journeys|helpers|runner|transports|fixtures|system)/;
+const mayWait = /^spec\/(?:gateway|helpers|runner|transports|fixtures|system)/;
 const mayPrint = /^(?:src\/cli|bench|bin|examples|tools|spec\/fixtures)/;
 
 const isSource = (path: string): boolean => path.startsWith('src/') && !generated.test(path);

@@ -213,7 +213,7 @@ export const samples: Readonly<Record<string, Sample>> = {
       ['spec/http/a.spec.ts', `import { setTimeout as delay } from 'node:timers/promises';`],
     ],
     good: [
-      ['spec/journeys/a.spec.ts', 'await sleep(10);'],
+      ['spec/system/a.spec.ts', 'await sleep(10);'],
       ['spec/actors/a.spec.ts', `mock.timers.enable({ apis: ['setTimeout'] });`],
     ],
   },

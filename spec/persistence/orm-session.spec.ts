@@ -10,8 +10,8 @@ import { connectOrm, type Orm } from '../../src/persistence/orm.ts';
 import { OrmSession } from '../../src/persistence/orm-session.ts';
 import { freshDatabase, postgresql } from '../helpers/services.ts';
 import { suite } from '../helpers/suite.ts';
+import { reachable } from '../system/databases/server-stores.ts';
 import { connectOptions } from './databases/connect-options.ts';
-import { reachable } from './server-stores.ts';
 import { type SilentProxy, silentProxy } from './silent-proxy.ts';
 import { inFolder } from './temporary-folder.ts';
 

@@ -11,7 +11,7 @@ export interface RunOptions {
   readonly filters: readonly string[];
   /** How many files run at once. Default: one more than cores, because many of them wait most of the time. */
   readonly jobs: number;
-  /** Longest one file may run, in ms. Default 120 000, below `journeys/` and `system/` 300 000. Given = for every file. */
+  /** Longest one file may run, in ms. Default 120 000, below `system/` 300 000. Given = for every file. */
   readonly timeoutMs: number | undefined;
   /** Longest a file may stay alive after its last test, in ms. Default 3 000. */
   readonly graceMs: number;

@@ -25,7 +25,7 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
   const waiting = [...names];
 
   const runOne = async (name: string, note = ''): Promise<FileResult> => {
-    const timeoutMs = options.timeoutMs ?? (isLong(name) ? longTimeoutMs : defaultTimeoutMs);
+    const timeoutMs = options.timeoutMs ?? (isSystem(name) ? longTimeoutMs : defaultTimeoutMs);
     const limits = { timeoutMs, graceMs: options.graceMs };
     let child: ChildProcess | undefined;
     const result = await runFile(join(options.root, name), limits, (started) => {
@@ -66,8 +66,8 @@ export function isSuccess({ passed, failed }: Totals): boolean {
 }
 
 /**
- * The chosen spec files, with `/` on every system; journeys first, because they take longest. The system tier, attacks inside
- * a memory limit and the like, runs only when a filter names its folder.
+ * The chosen spec files, with `/` on every system; those of the system tier first, because they take longest. Without a filter
+ * that tier (real programs, servers, browsers, containers) is left out.
  */
 async function findSpecs({ root, filters }: RunOptions): Promise<string[]> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
@@ -75,17 +75,13 @@ async function findSpecs({ root, filters }: RunOptions): Promise<string[]> {
     .filter((entry) => entry.isFile() && entry.name.endsWith('.spec.ts'))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/'))
     .filter((name) => filters.length === 0 || filters.some((filter) => `spec/${name}`.includes(filter)))
-    .filter((name) => !isSystem(name) || filters.some((filter) => filter.includes('system/')));
-  const rank = (name: string): number => (isLong(name) ? 0 : 1);
+    .filter((name) => filters.length > 0 || !isSystem(name));
+  const rank = (name: string): number => (isSystem(name) ? 0 : 1);
   return names.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
 }
 
 function isSystem(name: string): boolean {
   return name.startsWith('system/');
-}
-
-function isLong(name: string): boolean {
-  return isSystem(name) || name.startsWith('journeys/');
 }
 
 /** The spec processes lead groups of their own and do not hear Ctrl-C: an interrupted run ends them itself. */

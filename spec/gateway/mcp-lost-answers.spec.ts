@@ -1,0 +1,139 @@
+// Answers that were written to a connection which was dead, or died before its client had read them, over a real port: a
+// client that comes back with the last event it knows gets them, whatever the kernel had made of the bytes.
+
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import type { InProcessHandler } from '../../src/transports/transport.ts';
+import { eventually } from '../helpers/gateway-client.ts';
+import { type Answer, startApp } from '../helpers/http-app.ts';
+import { head, openRaw } from '../helpers/http-raw.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('journey: lost answers');
+const TYPES = { accept: 'application/json, text/event-stream' };
+/** More than the kernel takes for a client that does not read. */
+const UNREAD = { messages: 12, characters: 900_000 };
+
+/** The tool of the one call that is under way: it has said something, and answers when it is told to. */
+const slow = { report: (_text: string): void => {}, answer: (): void => {} };
+const handler: InProcessHandler = ({ method, params }, { notify }) => {
+  if (method === 'tools/list') return { tools: [{ name: 'slow', inputSchema: { type: 'object' } }] };
+  if (method !== 'tools/call') return {};
+  const { progressToken } = Object(params?._meta);
+  slow.report = (message) => notify('notifications/progress', { progressToken, progress: 1, message });
+  slow.report('begun');
+  return new Promise((resolve) => {
+    slow.answer = () => resolve({ content: [{ type: 'text', text: 'done' }] });
+  });
+};
+const started = startApp({ logLevel: 'info' });
+test.before(async () => (await started).serve('demo', 'one', handler));
+test.after(async () => (await started).close());
+
+interface Call {
+  readonly socket: Socket;
+  /** Of its session. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The first one of its stream. */
+  readonly eventId: string;
+}
+
+/** A client of a new session that has called, has heard of the beginning, and reads no further. */
+async function call(): Promise<Call> {
+  const { ask, port } = await started;
+  const clientInfo = { name: 'spec', version: '1' };
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+  const opening = { jsonrpc: '2.0', id: 0, method: 'initialize', params };
+  const opened = await ask('POST', '/mcp/demo', { body: opening, headers: TYPES });
+  const headers = { ...TYPES, 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
+  const asked = { name: 'slow', _meta: { progressToken: 'p' } };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call', params: asked });
+  const socket = await openRaw(port);
+  const length = String(body.length);
+  const own = { ...headers, 'content-type': 'application/json', 'content-length': length };
+  socket.write(head('POST /mcp/demo', own) + body);
+  let received = '';
+  while (!received.includes('begun')) received += String((await once(socket, 'data'))[0]);
+  socket.pause();
+  const [, eventId = ''] = /^id: (.+)$/m.exec(received) ?? [];
+  return { socket, headers, eventId };
+}
+
+/** Comes back, when the gateway is done with the first connection. */
+async function comeBack({ headers, eventId }: Call): Promise<Answer> {
+  const { ask } = await started;
+  await theCallIsOver();
+  return ask('GET', '/mcp/demo', { headers: { ...headers, 'last-event-id': eventId } });
+}
+
+async function theCallIsOver(): Promise<void> {
+  const { log } = await started;
+  const logged = async () => log.filter(({ rpc_method }) => rpc_method === 'tools/call').length;
+  assert.is(await eventually(logged, (found) => found === calls), calls);
+}
+
+/** What is on a stream: text of reports, and of the answer. */
+function said({ status, text }: Answer): unknown[] {
+  const messages = [...text.matchAll(/^data: (.+)$/gm)].map(([, data = '']) => Object(JSON.parse(data)));
+  const texts = messages.map(({ id, params, result }) =>
+    id === 7 ? result?.content[0].text : params.message.slice(0, 10),
+  );
+  return [status, ...texts];
+}
+
+/** So many there were. */
+let calls = 0;
+test.before.each(() => {
+  calls += 1;
+});
+
+test('a connection that dies when the kernel has the answer, and before its client has read it', async () => {
+  const client = await call();
+  slow.answer();
+  await theCallIsOver();
+  client.socket.resetAndDestroy();
+  assert.equal(said(await comeBack(client)), [200, 'begun', 'done']);
+});
+
+test('one that was closed before the answer, which nobody has noticed', async () => {
+  const client = await call();
+  client.socket.destroy();
+  slow.answer();
+  assert.equal(said(await comeBack(client)), [200, 'begun', 'done']);
+});
+
+test('one that was reset before the answer: the kernel refuses it', async () => {
+  const client = await call();
+  client.socket.resetAndDestroy();
+  slow.answer();
+  assert.equal(said(await comeBack(client)), [200, 'begun', 'done']);
+});
+
+test('one that dies while the kernel has no room for the answer', async () => {
+  const client = await call();
+  for (let sent = 0; sent < UNREAD.messages; sent += 1) {
+    slow.report('x'.repeat(UNREAD.characters));
+    await turn();
+  }
+  slow.answer();
+  for (let turns = 0; turns < 5; turns += 1) await turn();
+  client.socket.resetAndDestroy();
+  assert.equal(said(await comeBack(client)), [200, 'x'.repeat(10), 'done']);
+});
+
+test('who comes back to the answer itself finds the end, and so does who comes back twice', async () => {
+  const client = await call();
+  slow.answer();
+  await theCallIsOver();
+  client.socket.resetAndDestroy();
+  for (let visits = 0; visits < 2; visits += 1) {
+    const answer = await comeBack(client);
+    assert.equal(said(answer), [200, 'begun', 'done']);
+    const [eventId = ''] = answer.text.match(/(?<=^id: ).+$/gm)?.slice(-1) ?? [];
+    assert.equal(said(await comeBack({ ...client, eventId })), [200]);
+  }
+});
+
+test.run();

@@ -1,0 +1,67 @@
+// What the journeys of the MCP endpoint share: a real gateway with instances of the everything server behind it, reached by
+// raw clients and by an administrator.
+
+import * as assert from 'uvu/assert';
+import { type Caller, caller } from './caller.ts';
+import { Wire } from './mcp-wire.ts';
+import { Program, type ProgramOptions } from './program.ts';
+
+/** Longest wait for an instance to be healthy, in seconds. */
+const waitSeconds = 20;
+
+/** An instance as it is registered. */
+export type InstanceBody =
+  | { readonly id: string; readonly endpoint: string }
+  | { readonly id: string; readonly command: string; readonly args: readonly string[] };
+
+/** A gateway, and the ways to it. */
+export interface McpStage {
+  readonly program: Program;
+  readonly url: string;
+  readonly wire: Wire;
+  /** Without credentials: an administrator where nobody has to log in. */
+  readonly admin: Caller;
+  /** Closes the sockets of the clients, then ends the gateway, and checks that nothing of it is left. */
+  remove(): Promise<void>;
+}
+
+/** Starts a gateway on a free port. */
+export async function startStage(options: ProgramOptions = {}): Promise<McpStage> {
+  const program = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], options);
+  const url = await program.url();
+  const wire = new Wire(url);
+  return {
+    program,
+    url,
+    wire,
+    admin: caller(url),
+    remove: async () => {
+      wire.close();
+      await program.remove();
+    },
+  };
+}
+
+/** Registers instances and waits until each is healthy. `settings` are the load balancer's. */
+export async function register(
+  admin: Caller,
+  template: string,
+  instances: readonly InstanceBody[],
+  settings: object = {},
+): Promise<void> {
+  await Promise.all(
+    instances.map(async (instance) => {
+      const body = { template_name: template, instance };
+      const made = await admin(`POST /gateway/register?wait=${waitSeconds}`, body);
+      assert.is(made.status, 201, JSON.stringify(made.body));
+      assert.is(Object(made.body).healthy, true, `${template}/${instance.id}: ${JSON.stringify(made.body)}`);
+    }),
+  );
+  if (Object.keys(settings).length > 0) await change(admin, template, settings);
+}
+
+/** Changes the settings of a template's load balancer. */
+export async function change(admin: Caller, template: string, settings: object): Promise<void> {
+  const { status, body } = await admin(`PATCH /gateway/templates/${template}`, settings);
+  assert.is(status, 200, JSON.stringify(body));
+}

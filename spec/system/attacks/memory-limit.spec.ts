@@ -1,0 +1,37 @@
+// The limit that the other specs of this tier rely on holds: a program that takes more is killed, and the gateway
+// itself starts and serves inside it.
+
+import * as assert from 'uvu/assert';
+import { canLimitMemory, MemoryLimit } from '../../helpers/memory-limit.ts';
+import { Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const MIB = 1024 * 1024;
+const test = suite('a memory limit');
+const withLimit = test.needs(canLimitMemory, 'needs the right to make control groups (root on Linux)');
+
+withLimit('holds: a program that needs more is killed', async () => {
+  const memory = new MemoryLimit(48 * MIB);
+  const program = new Program(['gateway', 'start', '--port', '0'], { memory });
+  try {
+    assert.is((await program.end()).signal, 'SIGKILL');
+  } finally {
+    await program.remove();
+    await memory.remove();
+  }
+});
+
+withLimit('leaves room for a gateway at rest in 256 MiB', async () => {
+  const memory = new MemoryLimit(256 * MIB);
+  const program = new Program(['gateway', 'start', '--port', '0'], { memory });
+  try {
+    const answer = await fetch(`${await program.url()}/readyz`);
+    assert.is(answer.status, 200);
+    assert.ok(memory.peakBytes > 0 && memory.peakBytes <= 256 * MIB);
+  } finally {
+    await program.remove();
+    await memory.remove();
+  }
+});
+
+test.run();

@@ -1,0 +1,211 @@
+// The pages that show the API, in a real Chromium: every operation is there, one of each tag opens, logging in works with the form
+// and with a key, a call can be tried and its answer seen. Whatever a page asks of another place, says on the console
+// or does against its own policy is a failure.
+
+import { createServer, request as forward, type Server } from 'node:http';
+import type { Locator } from 'playwright-core';
+import * as assert from 'uvu/assert';
+import { TAGS, tagOf } from '../../../src/http/openapi/tags.ts';
+import { ROUTES } from '../../../src/http/routes/index.ts';
+import {
+  type Browser,
+  chromiumPath,
+  launchBrowser,
+  NO_CHROMIUM,
+  type WatchedPage,
+} from '../../helpers/browser.ts';
+import { type AccountsFixture, PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { fixtureHandler, portOf } from '../../helpers/http-app.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the pages that show the API', { timeoutMs: 240_000 });
+const inBrowser = test.needs(chromiumPath, NO_CHROMIUM);
+
+let app: AccountsFixture;
+let browser: Browser;
+test.before(async () => {
+  app = await startWithAccounts();
+  const fixture = fixtureHandler('one');
+  // The tool of the example takes the argument that it has at the demo.
+  await app.serve('everything', 'one', (request, context) => {
+    if (request.method !== 'tools/call') return fixture(request, context);
+    const { message } = Object(Object(request.params).arguments);
+    return { content: [{ type: 'text', text: `Echo: ${message}` }] };
+  });
+  if (chromiumPath !== undefined) browser = await launchBrowser();
+});
+test.after(async () => {
+  await browser?.close();
+  await app.close();
+});
+
+inBrowser('Swagger UI shows every operation, and opens the first of each tag', () =>
+  visit('docs', async ({ page }) => {
+    await page.locator('.opblock').first().waitFor();
+    const shown = await page.locator('.opblock-summary-path').allTextContents();
+    const expected = ROUTES.map(({ path }) => path.replaceAll(/:(\w+)/g, '{$1}'));
+    assert.equal(shown.map((text) => text.replaceAll(/[\s\u200b]/g, '')).sort(), expected.sort());
+    // Opening one takes a second or more; that all their schemas resolve is a matter of the description, not of the page.
+    for (const section of await page.locator('.opblock-tag-section').all()) {
+      const box = section.locator('.opblock').first();
+      await box.locator('.opblock-summary-control').dispatchEvent('click');
+      await box.locator('.responses-wrapper .response').first().waitFor();
+    }
+  }),
+);
+
+inBrowser('Swagger UI logs in by the form, then calls a tool', () =>
+  visit('docs', async (watched) => {
+    await logIn(watched);
+    const [status, body] = await execute(operation(watched, 'POST', '/mcp/{template}/tools/call'));
+    assert.is(status, '200');
+    assert.match(body, /"Echo: hello"/);
+  }),
+);
+
+inBrowser('Swagger UI sends an API key, and shows the limit that the key has', () =>
+  visit('docs', async (watched) => {
+    const { 'x-api-key': key = '' } = await app.key(['gateway:read']);
+    const dialog = await openDialog(watched);
+    const form = dialog.locator('.auth-container', { hasText: 'X-API-Key' });
+    await form.locator('input').fill(key);
+    await form.locator('button', { hasText: 'Authorize' }).click();
+    await form.locator('button', { hasText: 'Logout' }).waitFor();
+    await dialog.locator('.close-modal').click();
+    const stats = operation(watched, 'GET', '/stats');
+    const [status, body] = await execute(stats);
+    assert.is(status, '200');
+    assert.match(body, /requests_per_server/);
+    const answer = await stats.locator('.live-responses-table').textContent();
+    assert.match(answer ?? '', /x-ratelimit-limit: 5000/);
+  }),
+);
+
+inBrowser('Swagger UI shows what a call without credentials is answered', () =>
+  visit(
+    'docs',
+    async (watched) => {
+      const [status, body] = await execute(operation(watched, 'GET', '/servers'));
+      assert.is(status, '401');
+      assert.match(body, /AUTHENTICATION_REQUIRED/);
+    },
+    { expected: /status of 401/ },
+  ),
+);
+
+inBrowser('both pages work behind a path prefix', async () => {
+  const proxy = await prefixed('/tools/gate', app.port);
+  const base = `http://127.0.0.1:${portOf(proxy)}/tools/gate`;
+  await visit(
+    'docs/',
+    async (watched) => {
+      assert.is(watched.page.url(), `${base}/docs`);
+      await logIn(watched);
+      assert.is((await execute(operation(watched, 'GET', '/gateway/registry')))[0], '200');
+    },
+    { base },
+  );
+  await visit('redoc/', ({ page }) => page.getByText(base, { exact: true }).first().waitFor(), { base });
+  proxy.close();
+  proxy.closeAllConnections();
+});
+
+inBrowser('ReDoc shows every operation', () =>
+  visit('redoc', async ({ page }) => {
+    for (const tag of TAGS) {
+      await page.getByRole('link', { name: tag.name, exact: true }).first().click();
+      for (const { summary } of ROUTES.filter(({ path }) => tagOf(path) === tag.name)) {
+        await page.getByRole('link', { name: summary }).first().click();
+        await page.getByRole('heading', { name: summary }).first().waitFor();
+      }
+    }
+  }),
+);
+
+inBrowser('ReDoc searches without the worker that the policy forbids', () =>
+  visit('redoc', async ({ page }) => {
+    await page.getByRole('heading', { name: 'Stagedoor' }).first().waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('deregister');
+    await page.getByText('Take an instance out').first().waitFor();
+  }),
+);
+
+interface Visit {
+  /** Default: the app itself. */
+  readonly base?: string;
+  /** What the console may say: Chromium reports every answer with an error status. */
+  readonly expected?: RegExp;
+}
+
+/** Opens a page, uses it, and holds it to its promises. */
+async function visit(
+  path: string,
+  use: (page: WatchedPage) => Promise<void>,
+  { base = app.url, expected }: Visit = {},
+): Promise<void> {
+  const watched = await browser.open();
+  await watched.page.goto(`${base}/${path}`);
+  await use(watched);
+  await watched.page.close();
+  assert.equal(
+    watched.complaints.filter((complaint) => expected === undefined || !expected.test(complaint)),
+    [],
+  );
+  const elsewhere = watched.requests.filter((url) => !url.startsWith(`${base}/`) && !url.startsWith('data:'));
+  assert.equal(elsewhere, []);
+}
+
+/** The box of one operation of Swagger UI. */
+function operation({ page }: WatchedPage, method: string, path: string): Locator {
+  return page
+    .locator(`.opblock:has([data-path="${path}"])`)
+    .filter({ has: page.locator('.opblock-summary-method', { hasText: method }) });
+}
+
+async function openDialog({ page }: WatchedPage): Promise<Locator> {
+  await page.locator('.auth-wrapper .authorize').first().click();
+  return page.locator('.dialog-ux .modal-ux');
+}
+
+async function logIn(watched: WatchedPage): Promise<void> {
+  const dialog = await openDialog(watched);
+  await dialog.locator('#oauth_username').fill('admin');
+  await dialog.locator('#oauth_password').fill(PASSWORD);
+  const form = dialog.locator('.auth-container').first();
+  await form.locator('button', { hasText: 'Authorize' }).click();
+  await form.locator('button', { hasText: 'Logout' }).waitFor();
+  await dialog.locator('.close-modal').click();
+}
+
+/** Sends what the page proposes, and gives the status and the text of the answer. */
+async function execute(box: Locator): Promise<[status: string, body: string]> {
+  await box.locator('.opblock-summary-control').click();
+  await box.locator('button.execute').click();
+  const answer = box.locator('.live-responses-table tbody .response').first();
+  await answer.waitFor();
+  const status = (await answer.locator('.response-col_status').textContent()) ?? '';
+  const body = (await answer.locator('.response-col_description').textContent()) ?? '';
+  return [status.slice(0, 3), body];
+}
+
+/** A proxy that serves the app below a path, as one that rewrites host and origin. */
+async function prefixed(prefix: string, port: number): Promise<Server> {
+  const server = createServer((request, response) => {
+    const { method, headers, url = '' } = request;
+    const { origin: _origin, ...others } = headers;
+    const onward = forward(
+      { port, method, path: url.slice(prefix.length), headers: { ...others, host: `127.0.0.1:${port}` } },
+      (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(response);
+      },
+    );
+    onward.on('error', () => response.destroy());
+    request.pipe(onward);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return server;
+}
+
+test.run();

@@ -1,0 +1,139 @@
+// An MCP client in a web page, in a real Chromium: the official one, served from an origin of its own, speaks to a gateway
+// that is meant for callers from elsewhere. A gateway that is meant for this machine lets no page of a stranger in.
+
+import * as assert from 'uvu/assert';
+import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
+import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
+import { type Browser, chromiumPath, launchBrowser, NO_CHROMIUM } from '../../helpers/browser.ts';
+import { type ModuleServer, serveModules } from '../../helpers/browser-modules.ts';
+import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
+import { register } from '../../helpers/mcp-program.ts';
+import { Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: MCP in a browser', { timeoutMs: 120_000 });
+const inBrowser = test.needs(chromiumPath, NO_CHROMIUM);
+
+const SIMPLE = 'This is a simple text response for testing.';
+
+/** What a page is told, and what it tells. Both cross from one program to the other as JSON. */
+interface Visit {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly mode: 'legacy' | 'auto' | { readonly pin: '2026-07-28' };
+}
+
+let browser: Browser;
+let modules: ModuleServer;
+let backend: EverythingHttp;
+let gateway: Program;
+let url = '';
+let headers: Readonly<Record<string, string>> = {};
+test.before(async () => {
+  const password = 'a-password-for-browsers';
+  if (chromiumPath !== undefined) browser = await launchBrowser();
+  modules = await serveModules();
+  backend = await startEverything({ name: 'far' });
+  gateway = new Program(['gateway', 'start', '--port', '0', '--host', '0.0.0.0'], {
+    env: { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: password },
+  });
+  url = `http://127.0.0.1:${new URL(await gateway.url()).port}`;
+  const admin = caller(url, await tokenOf(url, 'admin', password));
+  await register(admin, 'far', [{ id: 'far', endpoint: backend.url }]);
+  await register(admin, 'near', [{ id: 'near', ...everythingProgram({ name: 'near' }) }]);
+  ({ headers } = await newKey(admin, 'page'));
+});
+test.after(async () => {
+  await browser?.close();
+  await gateway.remove();
+  await modules.close();
+  await backend.close();
+});
+
+for (const mode of ['legacy', 'auto', { pin: '2026-07-28' }] as const) {
+  for (const template of ['far', 'near']) {
+    inBrowser(`a page lists, calls and is asked at ${template}, mode ${JSON.stringify(mode)}`, async () => {
+      const { page, complaints } = await openPage();
+      const visit = { url: `${url}/mcp/${template}`, headers, mode };
+      assert.equal(await page.evaluate(talk, visit), {
+        hasTool: true,
+        simple: SIMPLE,
+        asked: 'Who are you?',
+        answer: true,
+        steps: true,
+      });
+      // Whether a server of before knows the newer revision can only be asked by a request that it refuses.
+      const unexpected = complaints.filter((complaint) => !/status of 4\d\d/.test(complaint));
+      assert.equal(unexpected, []);
+      await page.close();
+    });
+  }
+}
+
+inBrowser('a page without a key is told so, and can read it', async () => {
+  const { page } = await openPage();
+  const answer = await page.evaluate(async (target) => {
+    const response = await fetch(target, { method: 'POST', body: '{}' });
+    return [response.status, Object(await response.json()).error_code];
+  }, `${url}/mcp/far`);
+  assert.equal(answer, [401, 'AUTHENTICATION_REQUIRED']);
+  await page.close();
+});
+
+inBrowser("a page of a stranger cannot reach a gateway that is this machine's own", async () => {
+  const local = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1']);
+  try {
+    const { page, complaints } = await openPage();
+    const target = `${await local.url()}/mcp`;
+    for (const mode of ['legacy', { pin: '2026-07-28' }] as const) {
+      const refused = page.evaluate(talk, { url: target, headers: {}, mode });
+      assert.match(await refused.then(() => 'it was let in', String), /Failed to fetch|negotiation failed/);
+      assert.match(complaints.join('\n'), `failed: ${target}`);
+    }
+    await page.close();
+  } finally {
+    await local.remove();
+  }
+});
+
+async function openPage() {
+  const watched = await browser.open();
+  await watched.page.goto(modules.origin);
+  return watched;
+}
+
+/** Runs in the page: nothing of this file is in reach there. */
+async function talk(visit: Visit) {
+  const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+  const client = new Client(
+    { name: 'page', version: '1' },
+    { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: visit.mode } },
+  );
+  let asked = '';
+  client.setRequestHandler('elicitation/create', ({ params }) => {
+    asked = params.message;
+    return { action: 'accept', content: { username: 'ada', email: 'ada@localhost' } };
+  });
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(visit.url), { requestInit: { headers: visit.headers } }),
+  );
+  const { tools } = await client.listTools();
+  const simple = await client.callTool({ name: 'test_simple_text', arguments: {} });
+  const steps: number[] = [];
+  await client.callTool(
+    { name: 'test_tool_with_progress', arguments: {} },
+    { onprogress: ({ progress }) => steps.push(progress) },
+  );
+  const answer = await client.callTool({ name: 'test_elicitation', arguments: { message: 'Who are you?' } });
+  await client.close();
+  const [first] = simple.content;
+  return {
+    hasTool: tools.some(({ name }) => name === 'test_simple_text'),
+    simple: first?.type === 'text' ? first.text : '',
+    asked,
+    answer: JSON.stringify(answer.content).includes('accept'),
+    steps: steps.length > 1,
+  };
+}
+
+test.run();

@@ -1,0 +1,139 @@
+// The backends of the chaos journey: programs that the gateway runs, and HTTP servers in processes of their own, which can be
+// killed, stopped for a while, and started again where they were.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { httpServerPath, stdioServerPath } from '../../fixtures/drive.ts';
+import { type SseFixture, startSseServer } from '../../fixtures/sse-server.ts';
+import type { InstanceBody } from '../../helpers/mcp-program.ts';
+
+/** Times that the start of an HTTP server is tried, and the pause in between. */
+const attempts = 20;
+const againMs = 250;
+
+/** An HTTP server of the fixture. End it. */
+export class ChaosServer {
+  readonly name: string;
+  readonly #era: string;
+  #port = 0;
+  #child: ChildProcess | undefined;
+  #starting: Promise<void> | undefined;
+
+  private constructor(name: string, era: string) {
+    this.name = name;
+    this.#era = era;
+  }
+
+  static async start(name: string, era: 'legacy' | 'modern'): Promise<ChaosServer> {
+    const server = new ChaosServer(name, era);
+    await server.revive();
+    return server;
+  }
+
+  get endpoint(): string {
+    return `http://127.0.0.1:${this.#port}/mcp`;
+  }
+
+  /** Starts it where it was, unless it lives; again when it is killed meanwhile, or its port is taken for a moment. */
+  async revive(): Promise<void> {
+    if (this.#child?.exitCode === null && this.#child.signalCode === null) return this.#starting;
+    this.#starting = this.#startAtLast();
+    await this.#starting;
+  }
+
+  kill(): void {
+    this.#child?.kill('SIGKILL');
+  }
+
+  /** It says nothing for so long; its sockets stay open. */
+  async freeze(ms: number): Promise<void> {
+    const child = this.#child;
+    child?.kill('SIGSTOP');
+    await delay(ms);
+    child?.kill('SIGCONT');
+  }
+
+  async end(): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  }
+
+  async #startAtLast(): Promise<void> {
+    for (let attempt = 0; attempt < attempts; attempt += 1) {
+      if (await this.#start()) return;
+      await delay(againMs);
+    }
+    throw new Error(`${this.name} does not start`);
+  }
+
+  /** False when it ended instead. */
+  async #start(): Promise<boolean> {
+    const words = [`--name=${this.name}`, `--era=${this.#era}`, '--answers=sse', `--port=${this.#port}`];
+    const child = spawn(process.execPath, [httpServerPath, ...words], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    this.#child = child;
+    const [line] = await Promise.race([
+      once(createInterface({ input: child.stdout }), 'line'),
+      once(child, 'exit'),
+    ]);
+    const port = /^listening (\d+)$/.exec(String(line))?.[1];
+    if (port !== undefined) this.#port = Number(port);
+    return port !== undefined;
+  }
+}
+
+/** Everything behind the gateway, by template. Close it in the end. */
+export interface ChaosBackends {
+  readonly servers: readonly ChaosServer[];
+  /** Of the transport before Streamable HTTP; it lives in the process of the spec. */
+  readonly far: SseFixture;
+  /** Every instance as it is registered. */
+  readonly instances: readonly {
+    readonly template: string;
+    readonly body: InstanceBody & { transport?: 'sse' };
+  }[];
+  close(): Promise<void>;
+}
+
+/** What the templates are called, and the settings of those that have some. */
+export const TEMPLATES = ['pipes', 'alone', 'old', 'new', 'far'] as const;
+export const SETTINGS: Readonly<Record<string, object>> = {
+  alone: { session: 'isolated' },
+  old: { session_failover: 'always' },
+};
+
+export async function startBackends(): Promise<ChaosBackends> {
+  const [first, second, third, fourth] = await Promise.all([
+    ChaosServer.start('old-a', 'legacy'),
+    ChaosServer.start('old-b', 'legacy'),
+    ChaosServer.start('new-a', 'modern'),
+    ChaosServer.start('new-b', 'modern'),
+  ]);
+  const servers = [first, second, third, fourth];
+  const far = await startSseServer({ name: 'far-a' });
+  const program = (id: string) => ({
+    id,
+    command: process.execPath,
+    args: [stdioServerPath, `--name=${id}`],
+  });
+  return {
+    servers,
+    far,
+    instances: [
+      { template: 'pipes', body: program('pipes-a') },
+      { template: 'pipes', body: program('pipes-b') },
+      { template: 'alone', body: program('alone-a') },
+      ...servers.map(({ name, endpoint }) => ({ template: name.slice(0, 3), body: { id: name, endpoint } })),
+      { template: 'far', body: { id: 'far-a', endpoint: far.url, transport: 'sse' } },
+    ],
+    close: async () => {
+      await Promise.all([...servers.map((server) => server.end()), far.close()]);
+    },
+  };
+}

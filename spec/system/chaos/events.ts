@@ -1,0 +1,127 @@
+// What happens to the backends in the chaos journey, and what an administrator does meanwhile. Each event is over, or has
+// begun to be undone, within a few seconds.
+
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type ChaosBackends, SETTINGS } from './backends.ts';
+import type { Dice } from './dice.ts';
+import type { ChaosWorld } from './world.ts';
+
+/** Longest pause between two events. */
+const breathMs = 700;
+/** Longest time until something is undone. */
+const spellMs = 2_500;
+
+interface Happening {
+  readonly weight: number;
+  readonly act: () => unknown;
+}
+
+/** Makes things happen until `isOver` says so; all that can be undone is undone then. */
+export async function makeTrouble(
+  world: ChaosWorld,
+  backends: ChaosBackends,
+  dice: Dice,
+  isOver: () => boolean,
+): Promise<void> {
+  /** What is still to be undone. */
+  const undoing: Promise<unknown>[] = [];
+  const later = (undo: () => Promise<unknown>): void => {
+    undoing.push(delay(dice.next() * spellMs).then(undo));
+  };
+  const admin = (request: string, body: object = {}) => world.stage.admin(request, body);
+  const instance = () => dice.pick(backends.instances);
+  const command = (verb: string) => {
+    const { template, body } = instance();
+    return admin(`POST /gateway/instances/${template}/${body.id}/${verb}`);
+  };
+  const happenings: readonly Happening[] = [
+    { weight: 3, act: () => signalChild(world, dice, 'SIGKILL') },
+    {
+      weight: 2,
+      act: () => {
+        const pid = signalChild(world, dice, 'SIGSTOP');
+        if (pid !== undefined) later(async () => signal(pid, 'SIGCONT'));
+      },
+    },
+    {
+      weight: 2,
+      act: () => {
+        const server = dice.pick(backends.servers);
+        server.kill();
+        later(() => server.revive());
+      },
+    },
+    { weight: 2, act: () => void undoing.push(dice.pick(backends.servers).freeze(dice.next() * spellMs)) },
+    { weight: 1, act: () => backends.far.endStreams() },
+    {
+      weight: 2,
+      act: () => {
+        for (let count = 0; count < 20; count += 1) backends.far.notify('notifications/tools/list_changed');
+      },
+    },
+    { weight: 2, act: () => command('restart') },
+    {
+      weight: 2,
+      act: async () => {
+        const { template, body } = instance();
+        await admin(`POST /gateway/instances/${template}/${body.id}/drain`);
+        later(() => admin(`POST /gateway/instances/${template}/${body.id}/resume`));
+      },
+    },
+    {
+      weight: 2,
+      act: async () => {
+        const { template, body } = instance();
+        await world.stage.admin(`DELETE /gateway/deregister/${template}/${body.id}`);
+        later(() => register(world, template, body));
+      },
+    },
+    { weight: 1, act: () => register(world, 'far', backends.instances.at(-1)?.body ?? {}) },
+  ];
+  while (!isOver()) {
+    await dice.weighted(happenings).act();
+    await delay(dice.next() * breathMs);
+  }
+  await Promise.all(undoing);
+}
+
+/** Everything is there and serves again, whatever happened. */
+export async function mend(world: ChaosWorld, { servers, instances }: ChaosBackends): Promise<void> {
+  await Promise.all(servers.map((server) => server.revive()));
+  for (const { template, body } of instances) {
+    const resumed = await world.stage.admin(`POST /gateway/instances/${template}/${body.id}/resume`, {});
+    if (resumed.status === 404) await register(world, template, body);
+  }
+}
+
+export function register({ stage }: ChaosWorld, template: string, instance: object) {
+  const settings = SETTINGS[template];
+  const more = settings === undefined ? {} : { load_balancer: settings };
+  return stage.admin('POST /gateway/register', { template_name: template, instance, ...more });
+}
+
+/** One of the programs that the gateway runs now; undefined when there is none. */
+function signalChild({ stage }: ChaosWorld, dice: Dice, name: NodeJS.Signals): number | undefined {
+  const children = stage.program.descendants().filter(isBackend);
+  if (children.length === 0) return undefined;
+  const pid = dice.pick(children);
+  signal(pid, name);
+  return pid;
+}
+
+function isBackend(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('stdio-server');
+  } catch {
+    return false; // it has just ended
+  }
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It has just ended, or was ended meanwhile.
+  }
+}

@@ -1,0 +1,93 @@
+// Chance against the promise: clients of both eras on every kind of backend, while backends die, freeze, answer wrongly,
+// come and go, and the gateway itself is stopped and killed. Nobody hears another's answer, or none; every failure has a
+// code; and when all is quiet nothing is left. Which chance it is, the seed says (chaos-dice.ts).
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { callTool, eventually, textOf } from '../../helpers/gateway-client.ts';
+import { canFindDescendants } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+import { type ChaosBackends, startBackends, TEMPLATES } from './backends.ts';
+import { ChaosClient } from './clients.ts';
+import { againWith, chosenSeed, Dice } from './dice.ts';
+import { makeTrouble, mend, register } from './events.ts';
+import { ChaosWorld } from './world.ts';
+
+const clients = 30;
+const troubleMs = 8_000;
+/** Under load, before the gateway goes. */
+const loadMs = 1_000;
+/** Sessions end after 2 s, instances are looked at again after some more. */
+const quietMs = 30_000;
+
+const seed = chosenSeed();
+const test = suite(`journey: chaos, ${againWith(seed)}`, { timeoutMs: 120_000 });
+const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
+
+let folder: string;
+let backends: ChaosBackends;
+let world: ChaosWorld;
+
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-chaos-'));
+  backends = await startBackends();
+  world = await ChaosWorld.start(folder);
+  for (const { template, body } of backends.instances) await register(world, template, body);
+});
+test.after(async () => {
+  await world.remove();
+  await backends.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+needsProcesses('backends die, freeze, lie, come and go', async () => {
+  const dice = new Dice(seed);
+  await underLoad((isOver) => makeTrouble(world, backends, dice, isOver), troubleMs);
+  await mend(world, backends);
+  await allIsWell();
+  assert.ok((world.ended.get('answered') ?? 0) > 100, JSON.stringify([...world.ended]));
+});
+
+for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+  needsProcesses(`the gateway is ended by ${signal} under load, and starts again`, async () => {
+    await underLoad(async () => {
+      await delay(loadMs);
+      await world.restart(signal);
+    }, loadMs);
+    await allIsWell();
+  });
+}
+
+needsProcesses('it ends in order, and leaves nothing', () => world.end('SIGTERM'));
+
+test.run();
+
+/** Clients call while something happens, and as long as is said. */
+async function underLoad(
+  what: (isOver: () => boolean) => Promise<unknown>,
+  atLeastMs: number,
+): Promise<void> {
+  let hasEnded = false;
+  const untilMs = performance.now() + atLeastMs;
+  const happening = what(() => performance.now() >= untilMs).finally(() => {
+    hasEnded = true;
+  });
+  const isOver = (): boolean => hasEnded && performance.now() >= untilMs;
+  const crowd = Array.from({ length: clients }, (_, number) => {
+    return new ChaosClient(world, number, new Dice(seed + number)).run(isOver);
+  });
+  await Promise.all([happening, ...crowd]);
+}
+
+/** Nothing was wrong, nothing is left, and every template answers. */
+async function allIsWell(): Promise<void> {
+  assert.equal(world.wrong, [], againWith(seed));
+  await world.quiet(backends.instances.length, quietMs);
+  for (const template of TEMPLATES) {
+    const ask = () => callTool(world.stage.url, template, 'echo', { text: template });
+    assert.is(textOf(await eventually(ask, ({ status }) => status === 200)), template);
+  }
+}

@@ -1,0 +1,109 @@
+// What everybody in the chaos journey shares: the gateway as it is now, when it was away, and what went wrong so far.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { objectOr } from '../../fixtures/wire.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { type McpStage, startStage } from '../../helpers/mcp-program.ts';
+
+/** A pause behind each end and each start in which a connection may still break off. */
+const edgeMs = 300;
+/** Longest a gateway may take to end, with a grace of `graceSeconds` for calls. */
+const endMs = 20_000;
+const graceSeconds = 4;
+
+/** Short times, so that everything that waits for one of them comes to its end in the journey. */
+const SETTINGS = {
+  GATEWAY_DATABASE_URL: 'sqlite:///gateway.db',
+  GATEWAY_LOG_LEVEL: 'debug',
+  GATEWAY_CALL_TIMEOUT: '3',
+  GATEWAY_HEALTH_INTERVAL: '1',
+  GATEWAY_HEALTH_TIMEOUT: '1',
+  GATEWAY_SESSION_IDLE_SECONDS: '2',
+  GATEWAY_GRACE_SECONDS: String(graceSeconds),
+};
+
+export class ChaosWorld {
+  readonly #folder: string;
+  readonly #away: { readonly fromMs: number; toMs: number }[] = [];
+  /** What is not as it was promised, one line each. */
+  readonly wrong: string[] = [];
+  /** How calls ended, by kind: that there was something to see. */
+  readonly ended = new Map<string, number>();
+  #stage: McpStage;
+
+  private constructor(folder: string, stage: McpStage) {
+    this.#folder = folder;
+    this.#stage = stage;
+  }
+
+  /** Starts a gateway with its database in that folder. */
+  static async start(folder: string): Promise<ChaosWorld> {
+    return new ChaosWorld(folder, await startStage({ folder, env: SETTINGS }));
+  }
+
+  get stage(): McpStage {
+    return this.#stage;
+  }
+
+  count(kind: string): void {
+    this.ended.set(kind, (this.ended.get(kind) ?? 0) + 1);
+  }
+
+  /** True when the gateway was away at some time between the two: then connections break off. */
+  wasAway(fromMs: number, toMs: number): boolean {
+    return this.#away.some((away) => fromMs <= away.toMs + edgeMs && toMs >= away.fromMs);
+  }
+
+  /** Ends the gateway, checks what it leaves behind, and starts it again on the same database. */
+  async restart(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    const away = { fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY };
+    this.#away.push(away);
+    await this.end(signal);
+    this.#stage = await startStage({ folder: this.#folder, env: SETTINGS });
+    away.toMs = performance.now();
+  }
+
+  /** Ends the gateway: as the signal wants it, without a child, and without a fault of its own in the log. */
+  async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    const { program } = this.#stage;
+    program.signal(signal);
+    const end = await program.end(endMs);
+    assert.equal(
+      end,
+      signal === 'SIGTERM' ? { code: 0, signal: null } : { code: null, signal },
+      program.err.slice(-2_000),
+    );
+    assert.equal(await program.survivors(), [], `children after ${signal}`);
+    const faults = program.err.split('\n').filter((line) => FAULT.test(line));
+    assert.equal(faults, [], 'faults in the log');
+    await this.#stage.remove();
+  }
+
+  /** Removes what is there, however far it came. */
+  async remove(): Promise<void> {
+    await this.#stage.remove();
+  }
+
+  /** Waits until nothing is under way, nobody has a session or a process, and that many instances are healthy. */
+  async quiet(instances: number, withinMs: number): Promise<void> {
+    const wanted = { active: 0, sessions: 0, processes: 0, healthy: instances };
+    const isQuiet = (counts: object): boolean => JSON.stringify(counts) === JSON.stringify(wanted);
+    assert.equal(await eventually(() => this.#counts(), isQuiet, withinMs), wanted);
+  }
+
+  async #counts(): Promise<object> {
+    await delay(100);
+    const stats = objectOr((await this.#stage.admin('GET /gateway/stats')).body);
+    const healthy = Object.values(objectOr(stats.instances)).filter((one) => objectOr(one).healthy === true);
+    return {
+      active: stats.active_connections,
+      sessions: objectOr(stats.sessions).open,
+      processes: objectOr(stats.own_processes).running,
+      healthy: healthy.length,
+    };
+  }
+}
+
+/** Lines of a log that tell of a fault of ours: an error, INTERNAL_ERROR, a warning of Node, a stack. */
+const FAULT = /"level":[56]0|INTERNAL_ERROR|MaxListeners|nhandled|^\s+at /;

@@ -1,0 +1,237 @@
+// `stagedoor bridge` as MCP clients start it: the official SDKs over standard input and output, a real gateway with
+// authentication behind it, in both eras; and what happens when the gateway is restarted under it.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client as ModernClient } from '@modelcontextprotocol/client';
+import { StdioClientTransport as ModernTransport } from '@modelcontextprotocol/client/stdio';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { CreateMessageRequestSchema, ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import * as assert from 'uvu/assert';
+import { freePort } from '../../../src/cli/free-port.ts';
+import { everythingProgram } from '../../fixtures/everything-server.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { binPath, Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: the bridge', { timeoutMs: 60_000 });
+
+const SIMPLE = 'This is a simple text response for testing.';
+const password = 'a-password-for-the-bridge';
+let folder = '';
+let url = '';
+let key = '';
+let gateway: Program;
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-bridge-'));
+  url = `http://127.0.0.1:${await freePort()}`;
+  gateway = await startGateway();
+  const login = await post('/auth/login', { username: 'admin', password });
+  const admin = { Authorization: `Bearer ${login.access_token}` };
+  const instance = { id: 'one', ...everythingProgram() };
+  const made = await post('/gateway/register?wait=20', { template_name: 'near', instance }, admin);
+  assert.is(made.healthy, true);
+  key = String((await post('/auth/api-keys', { name: 'bridge', permissions: ['tools:call'] }, admin)).key);
+});
+test.after(async () => {
+  await gateway.remove();
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+});
+
+async function startGateway(): Promise<Program> {
+  const port = new URL(url).port;
+  const program = new Program(['gateway', 'start', '--port', port, '--host', '127.0.0.1'], {
+    env: {
+      GATEWAY_AUTH_ENABLED: 'true',
+      GATEWAY_ADMIN_PASSWORD: password,
+      GATEWAY_DATABASE_URL: `sqlite:///${join(folder, 'gateway.db')}`,
+    },
+    folder,
+  });
+  await program.url();
+  return program;
+}
+
+function program(template = 'near') {
+  const words = [binPath, 'bridge', template, '--url', url];
+  const env = { PATH: process.env.PATH ?? '', HOME: folder, STAGEDOOR_API_KEY: key };
+  return { command: process.execPath, args: words, env, stderr: 'pipe' as const };
+}
+
+test('carries a client with a session: lists, progress, questions of the server, and cancellation', async () => {
+  const client = new Client(
+    { name: 'spec', version: '1' },
+    { capabilities: { elicitation: {}, sampling: {} } },
+  );
+  client.setRequestHandler(ElicitRequestSchema, async () => ({
+    action: 'accept',
+    content: { username: 'ada' },
+  }));
+  client.setRequestHandler(CreateMessageRequestSchema, async () => ({
+    model: 'none',
+    role: 'assistant',
+    content: { type: 'text', text: 'a word' },
+  }));
+  await client.connect(new StdioClientTransport(program()));
+  try {
+    const { tools } = await client.listTools();
+    assert.ok(tools.some(({ name }) => name === 'test_simple_text'));
+    assert.match(await say(client, 'test_simple_text'), SIMPLE);
+    const progress: number[] = [];
+    const params = { name: 'test_tool_with_progress', arguments: {} };
+    await client.callTool(params, undefined, { onprogress: (step) => progress.push(step.progress) });
+    assert.ok(progress.length > 1, `progress: ${progress}`);
+    assert.match(await say(client, 'test_elicitation', { message: 'Who?' }), 'ada');
+    assert.match(await say(client, 'test_sampling', { prompt: 'Say' }), 'a word');
+    const giveUp = new AbortController();
+    client.setRequestHandler(ElicitRequestSchema, () => {
+      giveUp.abort('enough');
+      return new Promise(() => {});
+    });
+    const call = { name: 'test_elicitation', arguments: { message: 'Who?' } };
+    const error = await client.callTool(call, undefined, { signal: giveUp.signal }).catch((thrown) => thrown);
+    assert.match(String(error), 'enough');
+    assert.match(await say(client, 'test_simple_text'), SIMPLE);
+  } finally {
+    await client.close();
+  }
+});
+
+test('carries a client without a session', async () => {
+  const client = new ModernClient(
+    { name: 'spec', version: '1' },
+    { versionNegotiation: { mode: { pin: '2026-07-28' } } },
+  );
+  await client.connect(new ModernTransport(program()));
+  try {
+    const { tools } = await client.listTools();
+    assert.ok(tools.some(({ name }) => name === 'test_simple_text'));
+    const { content } = await client.callTool({ name: 'test_simple_text', arguments: {} });
+    assert.match(JSON.stringify(content), SIMPLE);
+  } finally {
+    await client.close();
+  }
+});
+
+test('goes on after the gateway was restarted', async () => {
+  const client = new Client({ name: 'spec', version: '1' });
+  const changes: string[] = [];
+  client.fallbackNotificationHandler = async ({ method }) => void changes.push(method);
+  const transport = new StdioClientTransport(program());
+  let said = '';
+  transport.stderr?.on('data', (text) => {
+    said += text;
+  });
+  await client.connect(transport);
+  try {
+    assert.match(await say(client, 'test_simple_text'), SIMPLE);
+    gateway.signal('SIGTERM');
+    await gateway.end();
+    await gateway.remove();
+    const whileAway = say(client, 'test_simple_text');
+    gateway = await startGateway();
+    assert.match(await whileAway, SIMPLE);
+    assert.match(await say(client, 'test_simple_text'), SIMPLE);
+    assert.match(said, 'the session was lost and is open again');
+    assert.ok(await eventually(async () => changes.includes('notifications/tools/list_changed'), Boolean));
+    changes.length = 0;
+    // What the server says by itself arrives again, too.
+    await say(client, 'test_trigger_tool_change');
+    assert.ok(await eventually(async () => changes.includes('notifications/tools/list_changed'), Boolean));
+    assert.not.match(said, key);
+  } finally {
+    await client.close();
+  }
+});
+
+test('answers what is piped in, and ends with its input', async () => {
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
+  const lines = [
+    { jsonrpc: '2.0', id: 1, method: 'initialize', params },
+    { jsonrpc: '2.0', method: 'notifications/initialized' },
+    { jsonrpc: '2.0', id: 'two', method: 'tools/call', params: { name: 'test_simple_text', arguments: {} } },
+  ];
+  const { code, answers } = await piped(
+    program(),
+    `${lines.map((each) => JSON.stringify(each)).join('\n')}\nno\n`,
+  );
+  assert.is(code, 0);
+  assert.equal(answers.map(({ id }) => id).sort(), [1, 'two', null].sort());
+  assert.match(JSON.stringify(answers.find(({ id }) => id === 'two')), SIMPLE);
+  assert.is(answers.find(({ id }) => id === null)?.error?.code, -32700);
+});
+
+const initialize = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } },
+};
+for (const [what, start, reason] of [
+  [
+    'a key that is not valid',
+    () => ({ ...program(), env: { ...program().env, STAGEDOOR_API_KEY: 'sd_no_no' } }),
+    /key|credential/i,
+  ],
+  ['a template that is not there', () => program('nothing'), /nothing/],
+] as const) {
+  test(`answers with the reason of the gateway: ${what}`, async () => {
+    const { code, answers, said } = await piped(start(), `${JSON.stringify(initialize)}\n`);
+    assert.is(code, 0);
+    assert.is(answers.length, 1, said);
+    assert.match(String(answers[0]?.error?.message), reason);
+  });
+}
+
+interface Answer {
+  readonly id?: unknown;
+  readonly error?: { readonly code: number; readonly message: string };
+}
+
+async function piped(
+  { command, args, env }: ReturnType<typeof program>,
+  input: string,
+): Promise<{ code: number | null; answers: Answer[]; said: string }> {
+  const child: ChildProcess = spawn(command, args, { env, stdio: 'pipe' });
+  let [out, said] = ['', ''];
+  child.stdout?.on('data', (text) => {
+    out += text;
+  });
+  child.stderr?.on('data', (text) => {
+    said += text;
+  });
+  child.stdin?.end(input);
+  const [code] = await once(child, 'close');
+  return {
+    code,
+    answers: out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+    said,
+  };
+}
+
+async function say(client: Client, name: string, args: Record<string, unknown> = {}): Promise<string> {
+  return JSON.stringify(await client.callTool({ name, arguments: args }));
+}
+
+async function post(
+  path: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<Record<string, unknown>> {
+  const isLogin = path === '/auth/login';
+  const response = await fetch(url + path, {
+    method: 'POST',
+    headers: isLogin ? headers : { 'content-type': 'application/json', ...headers },
+    body: isLogin ? new URLSearchParams(body as Record<string, string>) : JSON.stringify(body),
+  });
+  return response.json() as Promise<Record<string, unknown>>;
+}
+
+test.run();

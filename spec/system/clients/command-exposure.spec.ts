@@ -1,0 +1,215 @@
+// A command may not be handed what a gateway keeps for itself: every way by which a command comes in, and a stored one at its start.
+
+import { access, link, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { fields } from '../../../src/cli/answers.ts';
+import { importDocument } from '../../../src/cli/database/import-document.ts';
+import { loadConfig } from '../../../src/config.ts';
+import { createGateway } from '../../../src/gateway.ts';
+import { openStore } from '../../../src/persistence/open.ts';
+import { parseRegistryDocument } from '../../../src/persistence/registry-file.ts';
+import { type RunningServer, startServer } from '../../../src/server.ts';
+import { codeOf } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the exposure of a command', { timeoutMs: 60_000 });
+/** A gateway is started in it, as in the quick start. */
+let home = '';
+const cleanups: (() => unknown)[] = [];
+const URL_OF_HOME = 'sqlite:///gateway.db';
+
+test.before.each(async () => {
+  home = await realpath(await mkdtemp(join(tmpdir(), 'stagedoor-exposure-')));
+  process.chdir(home);
+  await mkdir('shared');
+  await mkdir('state');
+});
+test.after.each(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+  process.chdir(tmpdir());
+  await rm(home, { recursive: true, force: true });
+});
+
+test('is refused for what is or holds the database, the key, the state folder or the configuration', async () => {
+  await writeFile('gateway.yaml', 'state_dir: state\n');
+  const { urls } = await start();
+  await symlink(home, 'shared/way-out');
+  await symlink(join(home, 'gateway.key'), 'shared/innocent');
+  await link('gateway.key', 'shared/same-file');
+  const inShared = (word: string) => ({ command: 'node', args: [word], working_dir: join(home, 'shared') });
+  const refused = [
+    ...['.', '..', '/', home, './shared/..', 'gateway.db', 'gateway.db-wal', './gateway.key', 'state'],
+    ...['gateway.yaml', '--root=.', 'type=bind,source=..', '', 'shared/way-out', 'shared/innocent'],
+    ...['shared/same-file', 'shared/way-out/shared/..', `${'a='.repeat(3_000)}.`],
+  ].map((word) => ({ command: 'node', args: [word] }));
+  refused.push(inShared('..'), inShared('way-out'), inShared('--root=../gateway.key'));
+  for (const instance of refused) {
+    const { status, error_code, detail } = await register(urls, instance);
+    assert.equal([status, error_code], [400, 'COMMAND_NOT_ALLOWED'], instance.args.join());
+    assert.match(String(detail), /^".*" is .*\.$/);
+  }
+  for (const working_dir of ['.', home, 'shared/way-out'])
+    assert.is((await register(urls, { command: 'node', working_dir })).status, 400, working_dir);
+  const allowed = ['./shared', '-y', '--root=shared', 'server.js', 'a=b', 'shared/new', '/nowhere/at/all'];
+  for (const word of allowed)
+    assert.is((await register(urls, { command: 'node', args: [word] })).status, 201, word);
+  assert.is((await register(urls, { command: 'node' })).status, 201, 'an unset working folder');
+  assert.is((await register(urls, inShared('.'))).status, 201);
+});
+
+test('names what a program would get hold of, and what to do', async () => {
+  const { urls } = await start();
+  assert.is(
+    (await register(urls, { command: 'node', args: ['.'] })).detail,
+    `"." is a folder that holds the database of this gateway (${join(home, 'gateway.db')}): with it a program can make ` +
+      'itself an admin; name another folder, such as ./shared, or allow it with "force": true (--force).',
+  );
+});
+
+test('is accepted with force, which is stored with it', async () => {
+  const first = await start();
+  const forced = await register(first.urls, { id: 'one', ...leavesMark('first'), force: true });
+  assert.is(forced.status, 201);
+  await exists('first');
+  await first.close();
+  await rm('first');
+  await start();
+  await exists('first');
+});
+
+test('is refused on the other surface, too', async () => {
+  const { urls } = await start();
+  const config = { command: 'node', args: ['.'] };
+  assert.equal(
+    (await post(`${urls[0]}/servers`, { template_name: 'demo', config })).error_code,
+    'COMMAND_NOT_ALLOWED',
+  );
+});
+
+test('is accepted with force among the fields of the instance or beside them; what is among them counts', async () => {
+  const { urls } = await start();
+  const program = { command: 'node', args: ['.'] };
+  const ways = [
+    (inner: object, outer: object) => ['/gateway/register', { ...outer, instance: { ...program, ...inner } }],
+    (inner: object, outer: object) => ['/servers', { ...outer, config: { ...program, ...inner } }],
+  ] as const;
+  for (const way of ways) {
+    for (const [inner, outer, status, shown] of [
+      [{ force: true }, {}, 201, true],
+      [{}, { force: true }, 201, true],
+      [{ force: true }, { force: false }, 201, true],
+      [{ force: false }, { force: true }, 400, undefined],
+      [{}, { force: false }, 400, undefined],
+    ] as const) {
+      const [path, body] = way(inner, outer);
+      const answer = await post(`${urls[0]}${path}`, { template_name: 'demo', ...Object(body) });
+      const what = `${path} ${JSON.stringify(body)}`;
+      assert.equal([answer.status, answer.force], [status, shown], what);
+    }
+  }
+  const flat = { template_name: 'demo', ...program, force: true };
+  assert.is((await post(`${urls[0]}/gateway/register`, flat)).force, true);
+  assert.is((await register(urls, { command: 'node' })).force, undefined, 'not forced');
+});
+
+test('is refused in a registry file, which may force it', async () => {
+  const entries = [
+    { id: 'bad', command: 'node .' },
+    { id: 'forced', command: 'node .', force: true },
+  ];
+  await writeFile('registry.json', JSON.stringify({ templates: { demo: { instances: entries } } }));
+  const { gateway, warnings } = await start({ 'registry-file': 'registry.json' });
+  assert.equal(
+    gateway.servers().map(({ definition }) => definition.id),
+    ['forced'],
+  );
+  assert.match(warnings.join('\n'), /registry file: demo\/bad: "\." is a folder that holds the database/);
+});
+
+test('is refused by an import into the database, as far as this machine can tell', async () => {
+  const store = await openStore(URL_OF_HOME, { cwd: home, migrations: 'apply' });
+  const instances = [
+    { id: 'bad', command: 'node .' },
+    { id: 'good', command: 'node ./shared' },
+  ];
+  const contents = await parseRegistryDocument(
+    JSON.stringify({ templates: { demo: { instances } } }),
+    'mcp.json',
+  );
+  const { added, problems } = await importDocument(store, contents, {
+    ...{ nodeId: 'local', now: '2027-01-01T00:00:00.000Z', folder: home, protectedPaths: [] },
+  });
+  assert.equal(added, ['demo/good']);
+  assert.match(problems.join('\n'), /^demo\/bad: "\." is a folder that holds the database/);
+  await store.close();
+});
+
+test('is refused to a program that embeds a gateway on a file', async () => {
+  const store = await openStore(URL_OF_HOME, { cwd: home, migrations: 'apply' });
+  const gateway = await createGateway({ store });
+  assert.is(await codeOf(gateway.register('demo', { command: 'node .' })), 'COMMAND_NOT_ALLOWED');
+  await gateway.close();
+  await store.close();
+});
+
+test('keeps a stored command from starting, and says why', async () => {
+  const store = await openStore(URL_OF_HOME, { cwd: home, migrations: 'apply' });
+  await store.saveTemplate({ name: 'demo', loadBalancer: {} });
+  await store.saveInstance({
+    ...{ id: 'one', serverId: 'one', template: 'demo', transport: 'stdio', ...leavesMark('mark') },
+    ...{ env: {}, headers: {}, weight: 1, metadata: {}, source: 'api', nodeId: 'local' },
+    ...{ createdAt: '2027-01-01T00:00:00.000Z', updatedAt: '2027-01-01T00:00:00.000Z' },
+  });
+  await store.close();
+  const { gateway } = await start();
+  const reasonOf = () => gateway.instance('demo', 'one').snapshot.reason;
+  for (let tries = 0; reasonOf() === null && tries < 500; tries += 1)
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.match(
+    String(reasonOf()),
+    /^it is not started: "\." is a folder that holds the database of this gateway/,
+  );
+  assert.is(await access('mark').catch(() => 'absent'), 'absent');
+});
+
+test.run();
+
+async function start(flags: Record<string, string> = {}): Promise<RunningServer> {
+  const env = { GATEWAY_AUTH_ENABLED: 'false' };
+  const config = loadConfig({ flags: { host: '127.0.0.1', port: '0', ...flags }, env, cwd: home });
+  const server = await startServer(config, { folder: home });
+  cleanups.push(() => server.close());
+  return server;
+}
+
+/** A program that notes that it ran, and was given the folder of the gateway. */
+function leavesMark(name: string) {
+  const script = `require('node:fs').writeFileSync(${JSON.stringify(join(home, name))}, ''); setInterval(() => {}, 1e3)`;
+  return { command: process.execPath, args: ['-e', script, '.'] };
+}
+
+async function exists(name: string): Promise<void> {
+  for (let tries = 0; tries < 1_000; tries += 1) {
+    if ((await access(join(home, name)).catch(() => 'absent')) === undefined) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.unreachable(`there is no ${name}`);
+}
+
+async function register(urls: readonly string[], instance: object) {
+  return post(`${urls[0]}/gateway/register`, { template_name: 'demo', instance });
+}
+
+async function post(
+  url: string,
+  body: object,
+): Promise<Record<string, unknown> & { readonly status: number }> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  return { ...fields(await response.json()), status: response.status };
+}

@@ -1,0 +1,162 @@
+// What `stagedoor connect` prints is known to work: against a live gateway with authentication each snippet that can be run
+// here is run as it is, and `--verify` sees what is there.
+
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import * as assert from 'uvu/assert';
+import { CONNECT_KINDS } from '../../../src/cli/connect/index.ts';
+import { type GatewayUnderTest, type Outcome, startGateway } from '../../cli/commands/against-gateway.ts';
+import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
+import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: connect', { timeoutMs: 60_000 });
+const run = promisify(execFile);
+
+const TOOL = 'test_simple_text';
+let gateway: GatewayUnderTest;
+let backend: EverythingHttp;
+let folder = '';
+let key = '';
+test.before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'stagedoor-connect-'));
+  backend = await startEverything({ name: 'far' });
+  gateway = await startGateway({ withAccounts: true });
+  const { gateway: facade, auth } = gateway.server;
+  await facade.register('far', { id: 'one', endpoint: backend.url }, { waitMs: 20_000 });
+  await facade.register('near', { id: 'one', ...everythingProgram() }, { waitMs: 20_000 });
+  key = (await auth.accounts.createApiKey({ name: 'client', permissions: ['gateway:read', 'tools:call'] }))
+    .key;
+});
+test.after(async () => {
+  await gateway.close();
+  await backend.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** With the key of a client, and as little else as a client has. */
+function connect(...words: string[]): Promise<Outcome> {
+  const env = { STAGEDOOR_API_KEY: key, PATH: process.env.PATH ?? '', HOME: folder };
+  return gateway.runAt({ env, folder }, 'connect', ...words);
+}
+
+async function snippetOf(kind: string, ...words: string[]): Promise<string> {
+  const { out, err } = await connect('far', '--llm', kind, '--json', ...words);
+  assert.ok(out !== '', err);
+  return JSON.parse(out).integrations[0].snippet;
+}
+
+function environment(): NodeJS.ProcessEnv {
+  return { PATH: process.env.PATH, HOME: folder, STAGEDOOR_API_KEY: key };
+}
+
+const curl = test.needs(spawnSync('curl', ['--version'], { stdio: 'ignore' }).status === 0, 'no curl here');
+curl('the lines for a shell work as they are', async () => {
+  const { stdout } = await run('/bin/sh', ['-ec', await snippetOf('curl')], { env: environment() });
+  assert.match(stdout, `"${TOOL}"`);
+  assert.match(stdout, '"protocolVersion":"2025-11-25"');
+  const given = await snippetOf('curl', '--key', key);
+  const { stdout: again } = await run('/bin/sh', ['-ec', given], { env: { PATH: process.env.PATH } });
+  assert.match(again, `"${TOOL}"`);
+});
+
+for (const transport of ['--stdio', '--http']) {
+  for (const kind of CONNECT_KINDS.filter(({ language }) => language === 'js')) {
+    test(`the program for ${kind.name} works as it is, ${transport}`, async () => {
+      // Where its packages are found.
+      const path = join(process.cwd(), 'node_modules', `.snippet-${process.pid}.mjs`);
+      writeFileSync(path, await snippetOf(kind.name, transport));
+      try {
+        const { stdout } = await run(process.execPath, [path], { env: environment() });
+        assert.match(stdout, new RegExp(`^${TOOL}$`, 'm'));
+      } finally {
+        rmSync(path);
+      }
+    });
+  }
+}
+
+test('the requests of the Postman collection work in their order', async () => {
+  const collection: Collection = JSON.parse(await snippetOf('postman', '--key', key));
+  const variables = new Map(collection.variable.map((each) => [each.key, each.value]));
+  const filled = (text: string) =>
+    text.replace(/\{\{(\w+)\}\}/g, (_, name) => variables.get(name) ?? `no ${name}`);
+  const outcomes: [string, number, boolean][] = [];
+  for (const { name, request } of collection.item) {
+    const response = await fetch(filled(request.url), {
+      method: request.method,
+      headers: Object.fromEntries(request.header.map((each) => [each.key, filled(each.value)])),
+      ...(request.body === undefined ? {} : { body: request.body.raw.replace('NAME_OF_A_TOOL', TOOL) }),
+    });
+    const text = await response.text();
+    variables.set('sessionId', response.headers.get('mcp-session-id') ?? variables.get('sessionId') ?? '');
+    outcomes.push([name, response.status, text.includes(TOOL)]);
+  }
+  assert.equal(outcomes, [
+    ['List tools', 200, true],
+    ['Call a tool', 200, false],
+    ['MCP: initialize', 200, false],
+    ['MCP: list tools', 200, true],
+  ]);
+});
+
+interface Collection {
+  readonly variable: readonly { readonly key: string; readonly value: string }[];
+  readonly item: readonly {
+    readonly name: string;
+    readonly request: {
+      readonly method: string;
+      readonly url: string;
+      readonly header: readonly { readonly key: string; readonly value: string }[];
+      readonly body?: { readonly raw: string };
+    };
+  }[];
+}
+
+for (const [template, transport, program] of [
+  ['far', '--stdio', 'bridge'],
+  ['far', '--http', undefined],
+  ['near', '--http', undefined],
+] as const) {
+  test(`--verify sees what is there: ${template} ${transport}`, async () => {
+    const { code, out, err } = await connect(
+      template,
+      '--llm',
+      'claude-code',
+      transport,
+      '--verify',
+      '--json',
+    );
+    assert.is(code, 0, err);
+    const [integration] = JSON.parse(out).integrations;
+    assert.is(integration.program, program);
+    assert.is(integration.verified.works, true);
+    assert.is(integration.verified.protocolVersion, '2025-11-25');
+    assert.ok(integration.verified.tools.includes(TOOL));
+  });
+}
+
+test('--verify starts the registered command', async () => {
+  const { code, out } = await gateway.run('connect', 'near', '--llm', 'vscode', '--verify');
+  assert.is(code, 0);
+  assert.match(out, everythingProgram().args[0] ?? '');
+  assert.match(
+    out.split('\n').at(-1) ?? '',
+    /^vscode \(stdio\) works: everything .*, MCP .*, \d+ tools \(.*\), \d+ ms$/,
+  );
+});
+
+test('--verify says what does not work, and why', async () => {
+  await gateway.server.gateway.register('broken', { id: 'one', command: '/no/such/program' });
+  const command = await gateway.run('connect', 'broken', '--llm', 'vscode', '--verify');
+  assert.is(command.code, 1);
+  assert.match(command.err, 'vscode (stdio) does not work: /no/such/program cannot be started');
+  const wrong = await connect('far', '--llm', 'vscode', '--http', '--verify', '--key', 'sd_not_valid');
+  assert.is(wrong.code, 1);
+  assert.match(wrong.err, /vscode \(http\) does not work: .*(key|credentials)/i);
+});
+
+test.run();

@@ -1,0 +1,150 @@
+// Every example that a help text shows is typed into a shell, and succeeds. What it needs is there first: accounts, instances,
+// files. Addresses of other machines stand for servers here, folders of the system for folders here.
+
+import { spawn } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import * as assert from 'uvu/assert';
+import { COMMANDS } from '../../../src/cli/commands/index.ts';
+import { freePort } from '../../../src/cli/free-port.ts';
+import { startFakeEngine } from '../../helpers/fake-engine.ts';
+import { freshDatabase, postgresql } from '../../helpers/services.ts';
+import { type Replacements, Shell } from '../../helpers/shell.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: the examples of the help texts', { timeoutMs: 240_000 });
+const SERVER = fileURLToPath(new URL('../../../node_modules/.bin/mcp-server-everything', import.meta.url));
+const PASSWORD = 'correct horse battery staple';
+const examples = COMMANDS.flatMap((command) => command.examples ?? []);
+const isStart = (example: string) => /^gateway start(?!.*--background)/.test(example);
+const isOfDatabase = (example: string) => example.startsWith('db ');
+const SEARCH = 'stagedoor gateway register search --wait 20 --endpoint http://127.0.0.1:9000/mcp --id';
+const LOGIN = 'stagedoor gateway login admin --password - < password.txt';
+
+/** What has to be true before an example, as lines to type; those of every pattern that fits. */
+const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
+  [/^gateway start --background/, 'stagedoor gateway stop'],
+  [/--state-dir/, 'mkdir -p /var/lib/stagedoor'],
+  [
+    /^gateway stop --state-dir/,
+    'stagedoor gateway start --background --port 0 --state-dir /var/lib/stagedoor',
+  ],
+  [/^gateway logs$/, 'stagedoor gateway start --background'],
+  [/search-1/, `${SEARCH} search-1`],
+  [
+    /^gateway delete-template/,
+    `${SEARCH} search-1; for id in $(stagedoor gateway list --json | grep -o '"search-[^"]*"' | tr -d '"'); do stagedoor gateway deregister search $id; done`,
+  ],
+  [/^db status --database/, 'stagedoor db migrate --database postgresql://gateway@db.example.com/stagedoor'],
+  // A logout, and a new password of the admin, have ended its login.
+  [/^gateway (create-user ada|set-password ada|delete-user)/, LOGIN],
+  [/^gateway create-user ada/, 'stagedoor gateway delete-user ada'],
+  [/^gateway create-user ci/, 'stagedoor gateway delete-user ci'],
+  [/^gateway delete-user ada/, 'stagedoor gateway create-user ada --password - < password.txt'],
+  [/^template (validate|add)/, 'stagedoor template init search --command "node server.js" --into drafts'],
+];
+
+/** Examples that ask for a password at a terminal, and those that go on until Ctrl-C. */
+const ASKS = /^gateway (login admin|create-user ada --role admin|set-password \w+)( --url \S+)?$/;
+const GOES_ON = / (-f|--follow|--watch)( |$)/;
+
+test.needs(process.platform === 'linux', 'the examples are typed into a POSIX shell, some at a terminal')(
+  'each does what it says',
+  async () => {
+    const [gatewayPort, serverPort] = [String(await freePort()), String(await freePort())];
+    const server = spawn(process.execPath, [SERVER, 'streamableHttp'], {
+      env: { ...process.env, PORT: serverPort },
+      stdio: 'ignore',
+    });
+    const service = await postgresql();
+    const database = service.url === undefined ? undefined : await freshDatabase(service);
+    const engine = await startFakeEngine();
+    const meant: Replacements = [
+      ['--port 9000', '--port 0'],
+      ['127.0.0.1:9000', `127.0.0.1:${serverPort}`],
+      ['https://mcp.example.com', `http://127.0.0.1:${serverPort}/mcp`],
+      ['https://gateway.example.com', `http://127.0.0.1:${gatewayPort}`],
+      ['http://gateway.example:8080', `http://127.0.0.1:${gatewayPort}`],
+      ['postgresql://gateway@db.example.com/stagedoor', database?.url ?? 'sqlite:///other.db'],
+      ['postgresql://127.0.0.1/stagedoor', database?.url ?? 'sqlite:///other.db'],
+      ['/var/lib/stagedoor', '$HOME/state'],
+      ['1f2e3d4c5b6a7988', '$(stagedoor gateway create-api-key short-lived | cut -d_ -f2)'],
+    ];
+    const ended: Record<string, string> = {};
+    const typeAll = async (chosen: readonly string[], before: readonly string[] = []): Promise<void> => {
+      const env = {
+        GATEWAY_PORT: gatewayPort,
+        GATEWAY_ADMIN_PASSWORD: PASSWORD,
+        DOCKER_HOST: engine.address,
+      };
+      const shell = await Shell.open(chosen.some(isStart) ? { ...env, GATEWAY_PORT: '0' } : env, meant);
+      try {
+        await prepare(shell.folder);
+        for (const line of before) await shell.type(line);
+        for (const example of chosen) {
+          for (const [pattern, line] of BEFORE) if (pattern.test(example)) await shell.type(line);
+          const { status, text } = await shell.type(lineOf(example));
+          if (status !== 0) ended[example] = `${status}: ${text}`;
+        }
+      } finally {
+        await shell.close();
+      }
+    };
+    try {
+      await Promise.all([
+        typeAll(examples.filter(isStart)),
+        typeAll(examples.filter(isOfDatabase), ['stagedoor db migrate']),
+        typeAll(
+          examples.filter((example) => !isStart(example) && !isOfDatabase(example)),
+          [
+            'mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc ~/.config/fish/completions',
+            'stagedoor gateway start --background',
+            LOGIN,
+            `${SEARCH.replace('search', 'everything')} everything-1`,
+          ],
+        ),
+      ]);
+    } finally {
+      await database?.drop();
+      await engine.close();
+      server.kill('SIGKILL');
+    }
+    assert.equal(ended, {});
+  },
+);
+
+test.run();
+
+/** The files that the examples name. */
+async function prepare(folder: string): Promise<void> {
+  const registry = JSON.stringify({ servers: {} });
+  for (const name of ['shared', 'data', 'templates']) await mkdir(join(folder, name));
+  await writeFile(join(folder, 'password.txt'), `${PASSWORD}\n`);
+  await writeFile(join(folder, 'token.txt'), 'a-token\n', { mode: 0o600 });
+  await writeFile(join(folder, 'servers.json'), registry);
+  await writeFile(join(folder, 'mcp.json'), '{ "mcpServers": {} }');
+  await writeFile(join(folder, 'gateway.yaml'), 'grace_seconds: 5\n');
+  await writeFile(join(folder, 'arguments.json'), '{ "message": "hello" }');
+}
+
+/** What is typed for an example: one that serves is ended when it listens, one that goes on after a second. */
+function lineOf(example: string): string {
+  const line = `stagedoor ${example}`;
+  if (isStart(example)) {
+    return `: > start.log; ${line} > start.log 2>&1 & p=$!; for i in $(seq 300); do grep -q 'listening on' start.log && break; sleep 0.1; done; kill $p; wait $p || { cat start.log; false; }`;
+  }
+  if (ASKS.test(example)) {
+    const answer = (question: string) =>
+      `for i in $(seq 100); do grep -q '${question}' tty.log && break; sleep 0.1; done; printf '${PASSWORD}\\r'`;
+    const answers = [
+      answer('assword'),
+      ...(example.startsWith('gateway login') ? [] : [answer('Once more')]),
+    ];
+    return `: > tty.log; { ${answers.join('; ')}; sleep 1; } | script -qefc '${line}' tty.log`;
+  }
+  if (example.endsWith(' --watch'))
+    return `timeout --preserve-status -s INT 2 script -qefc '${line}' /dev/null`;
+  if (GOES_ON.test(example)) return `timeout --preserve-status -s INT 2 ${line}`;
+  return line;
+}

@@ -1,0 +1,161 @@
+// Standard streams that fail: a full disk, a reader that stopped reading, a terminal that is closed. None of it may hold
+// up the gateway, end it out of order or keep it from ending.
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { freePort } from '../../../src/cli/free-port.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { binPath, PLAIN } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: output', { timeoutMs: 60_000 });
+const fullDisk = '/dev/full';
+const onFullDisk = test.needs(existsSync(fullDisk), 'only Linux has /dev/full, a disk that is always full');
+const isLinux = process.platform === 'linux';
+const onTerminal = test.needs(
+  isLinux && spawnSync('python3', ['-c', 'import pty']).status === 0,
+  'needs Linux and python3, whose pty module makes a terminal that can be closed',
+);
+
+const running: ChildProcess[] = [];
+let home = '';
+test.before.each(async () => {
+  home = await mkdtemp(join(tmpdir(), 'stagedoor-output-'));
+});
+test.after.each(async () => {
+  for (const child of running.splice(0)) child.kill('SIGKILL');
+  if (isLinux) for (const pid of processesOf(home)) process.kill(pid, 'SIGKILL');
+  await rm(home, { recursive: true, force: true, maxRetries: 5 });
+});
+
+onFullDisk('serves and stops in order when its log cannot be written', async () => {
+  const full = openSync(fullDisk, 'w');
+  const { url, child } = await start(['ignore', 'pipe', full]);
+  closeSync(full);
+  await serves(url, 50);
+  child.kill('SIGTERM');
+  assert.equal(await endOf(child), [0, null]);
+});
+
+onFullDisk('serves and stops in order when its words cannot be written', async () => {
+  const full = openSync(fullDisk, 'w');
+  const { url, child } = await start(['ignore', full, 'pipe']);
+  closeSync(full);
+  const log = child.stderr === null ? '' : text(child.stderr);
+  await serves(url, 5);
+  child.kill('SIGTERM');
+  assert.equal(await endOf(child), [0, null]);
+  assert.not.match(await log, /defect|ENOSPC/);
+});
+
+onFullDisk('prints no stack when its help cannot be written', async () => {
+  const full = openSync(fullDisk, 'w');
+  const { status, stderr } = spawnSync(process.execPath, [binPath, '--help'], {
+    stdio: ['ignore', full, 'pipe'],
+    encoding: 'utf8',
+  });
+  closeSync(full);
+  assert.equal({ status, stderr }, { status: 0, stderr: '' });
+});
+
+test('serves and stops in order when nobody reads its log', async () => {
+  const { url, child } = await start(['ignore', 'pipe', 'pipe']);
+  child.stdout?.resume();
+  // Far more than a pipe and the backlog hold.
+  await serves(`${url}/${'x'.repeat(8_000)}`, 400, 404);
+  child.kill('SIGTERM');
+  assert.equal(await endOf(child), [0, null]);
+});
+
+onTerminal('stops in order when its terminal is closed', async () => {
+  const child = spawn('python3', ['-c', inTerminal, process.execPath, binPath], {
+    cwd: home,
+    env: { PATH: process.env.PATH, HOME: home, TMPDIR: home, ...PLAIN },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  running.push(child);
+  const said = text(child.stdout);
+  await once(child, 'close');
+  assert.match(await said, /^5 of 5 servers are healthy.*ended with 0 within 15 s$/s);
+  assert.equal(processesOf(home), []);
+  assert.equal(
+    readdirSync(home).filter((name) => name.startsWith('stagedoor-demo')),
+    [],
+  );
+});
+
+test.run();
+
+/** Runs the demo in a terminal of its own, closes that terminal once all servers are up, and tells how it ended. */
+const inTerminal = `
+import os, pty, re, sys, time
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:] + ['gateway', 'start', '--demo', '--port', '0'])
+seen = b''
+while b'Ctrl-C stops' not in seen:
+    seen += os.read(terminal, 65536)
+print(re.search(rb'\\d of \\d servers are healthy', seen).group().decode())
+os.close(terminal)
+for wait in range(150):
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    if ended: break
+    time.sleep(0.1)
+print('ended with', os.waitstatus_to_exitcode(status), 'within 15 s' if ended else 'not at all', end='')
+`;
+
+type Standard = 'ignore' | 'pipe' | number;
+
+/** Starts a gateway on a port chosen before, since it may have no way to say which it took. */
+async function start(stdio: [Standard, Standard, Standard]): Promise<{ url: string; child: ChildProcess }> {
+  const port = await freePort();
+  const child = spawn(process.execPath, [binPath, 'gateway', 'start', '--port', String(port)], {
+    cwd: home,
+    env: { PATH: process.env.PATH, HOME: home, TMPDIR: home, ...PLAIN },
+    stdio,
+  });
+  running.push(child);
+  const url = `http://127.0.0.1:${port}`;
+  const ask = () =>
+    fetch(`${url}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  assert.ok(await eventually(ask, Boolean), 'it answers');
+  return { url, child };
+}
+
+/** Asks often, one after the other; each answer has to come. */
+async function serves(url: string, times: number, status = 200): Promise<void> {
+  const path = status === 200 ? '/gateway/health' : '';
+  for (let count = 0; count < times; count += 1) {
+    const response = await fetch(url + path, { signal: AbortSignal.timeout(30_000) });
+    await response.arrayBuffer();
+    assert.is(response.status, status);
+  }
+}
+
+async function endOf(child: ChildProcess): Promise<unknown[]> {
+  const ended = once(child, 'exit');
+  return Promise.race([ended, delay(15_000, ['it does not end'], { ref: false })]);
+}
+
+/** Living processes that inherited this home folder. */
+function processesOf(folder: string): number[] {
+  const isTheirs = (pid: number): boolean => {
+    try {
+      return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(`HOME=${folder}`);
+    } catch {
+      return false; // gone, or somebody else's
+    }
+  };
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.map(Number).filter(isTheirs);
+}

@@ -1,0 +1,237 @@
+// The clients that people use, against a real gateway with an API key: each lists the tools of a template and calls one,
+// over an HTTP instance and over a stdio instance, and of all templates under one roof.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  Client as ModernClient,
+  StreamableHTTPClientTransport as ModernTransport,
+} from '@modelcontextprotocol/client';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import * as assert from 'uvu/assert';
+import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
+import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: real clients', { timeoutMs: 120_000 });
+
+const SIMPLE = 'This is a simple text response for testing.';
+const password = 'a-password-for-real-clients';
+/** Where each client goes, and what the tool is called there. */
+const PLACES = [
+  { path: '/mcp/far', tool: 'test_simple_text' },
+  { path: '/mcp/near/mcp', tool: 'test_simple_text' },
+  { path: '/mcp', tool: 'near__test_simple_text' },
+];
+
+let backend: EverythingHttp;
+let gateway: Program;
+let folder = '';
+let url = '';
+let key = '';
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-clients-'));
+  backend = await startEverything({ name: 'far' });
+  gateway = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
+    env: { GATEWAY_AUTH_ENABLED: 'true', GATEWAY_ADMIN_PASSWORD: password },
+  });
+  url = await gateway.url();
+  const login = await post('/auth/login', { username: 'admin', password });
+  const admin = { Authorization: `Bearer ${login.access_token}` };
+  const instances = {
+    far: { id: 'far', endpoint: backend.url },
+    near: { id: 'near', ...everythingProgram({ name: 'near' }) },
+  };
+  for (const [template_name, instance] of Object.entries(instances)) {
+    const made = await post('/gateway/register?wait=15', { template_name, instance }, admin);
+    assert.is(made.healthy, true);
+  }
+  key = String((await post('/auth/api-keys', { name: 'clients', permissions: ['tools:call'] }, admin)).key);
+});
+test.after(async () => {
+  await gateway.remove();
+  await backend.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+for (const { path, tool } of PLACES) {
+  test(`the SDK of the 1.x line at ${path}`, async () => {
+    const client = new Client({ name: 'spec', version: '1' });
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(url + path), {
+        requestInit: { headers: { 'X-API-Key': key } },
+      }),
+    );
+    await listsAndCalls(client, tool);
+  });
+
+  for (const mode of ['legacy', 'auto', { pin: '2026-07-28' }] as const) {
+    test(`the SDK of the 2.x line at ${path}, mode ${JSON.stringify(mode)}`, async () => {
+      const client = new ModernClient({ name: 'spec', version: '1' }, { versionNegotiation: { mode } });
+      await client.connect(
+        new ModernTransport(new URL(url + path), { requestInit: { headers: { 'X-API-Key': key } } }),
+      );
+      await listsAndCalls(client, tool);
+    });
+  }
+
+  for (const era of ['legacy', 'auto', 'modern']) {
+    test(`the inspector at ${path}, era ${era}`, async () => {
+      const target = [
+        '--cli',
+        url + path,
+        '--transport',
+        'http',
+        '--protocol-era',
+        era,
+        '--header',
+        `X-API-Key: ${key}`,
+      ];
+      const inspect = (...words: string[]) =>
+        run('mcp-inspector', [...target, ...words, '--format', 'json', '-q']);
+      assert.match(await inspect('--method', 'tools/list'), `"${tool}"`);
+      assert.match(await inspect('--method', 'tools/call', '--tool-name', tool), SIMPLE);
+    });
+  }
+
+  test(`mcp-remote at ${path}, as a bridge to stdio`, async () => {
+    const answers = await bridge(url + path, [
+      {
+        id: 0,
+        method: 'initialize',
+        params: {
+          protocolVersion: '2025-11-25',
+          capabilities: {},
+          clientInfo: { name: 'spec', version: '1' },
+        },
+      },
+      { method: 'notifications/initialized' },
+      { id: 1, method: 'tools/list' },
+      { id: 2, method: 'tools/call', params: { name: tool, arguments: {} } },
+    ]);
+    assert.match(answers, `"${tool}"`);
+    assert.match(answers, SIMPLE);
+  });
+
+  test(`mcporter at ${path}`, async () => {
+    const config = join(folder, 'mcporter.json');
+    const headers = { 'X-API-Key': key };
+    await writeFile(
+      config,
+      JSON.stringify({ mcpServers: { door: { url: url + path, headers, allowHttp: true } } }),
+    );
+    const port = (...words: string[]) => run('mcporter', ['--config', config, ...words]);
+    assert.match(await port('list', 'door', '--json'), `"${tool}"`);
+    assert.match(await port('call', `door.${tool}`), SIMPLE);
+  });
+}
+
+test('says plainly that a key is missing', async () => {
+  const target = [
+    '--cli',
+    `${url}/mcp/far`,
+    '--transport',
+    'http',
+    '--stored-auth-only',
+    '--method',
+    'tools/list',
+  ];
+  const refused = await runs('mcp-inspector', [...target, '--format', 'json', '-q']);
+  assert.is.not(refused.code, 0);
+  assert.match(refused.out + refused.err, 'auth_required');
+});
+
+interface Message {
+  readonly id?: number;
+  readonly method: string;
+  readonly params?: object;
+}
+
+interface AnyClient {
+  listTools(): Promise<{ readonly tools: readonly { readonly name: string }[] }>;
+  callTool(call: { name: string; arguments: Record<string, unknown> }): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+async function listsAndCalls(client: AnyClient, tool: string): Promise<void> {
+  const { tools } = await client.listTools();
+  assert.ok(tools.some(({ name }) => name === tool));
+  assert.match(JSON.stringify(await client.callTool({ name: tool, arguments: {} })), SIMPLE);
+  await client.close();
+}
+
+async function run(program: string, words: readonly string[]): Promise<string> {
+  const { code, out, err } = await runs(program, words);
+  assert.is(code, 0, `${program} ${words.join(' ')}: ${out}\n${err}`);
+  return out;
+}
+
+/** Runs a program of the development dependencies with a home of its own, for at most 30 s. */
+async function runs(program: string, words: readonly string[]) {
+  const child = start(program, words);
+  child.stdin.end();
+  const [code] = await once(child, 'close');
+  return { code, out: child.said.out, err: child.said.err };
+}
+
+function start(program: string, words: readonly string[]) {
+  const path = join(import.meta.dirname, '../../../node_modules/.bin', program);
+  const said = { out: '', err: '' };
+  const child = spawn(process.execPath, [path, ...words], {
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? '', HOME: folder, TMPDIR: folder },
+    timeout: 30_000,
+    killSignal: 'SIGKILL',
+  });
+  child.stdout.on('data', (chunk: Buffer) => {
+    said.out += chunk.toString();
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    said.err += chunk.toString();
+  });
+  return Object.assign(child, { said });
+}
+
+/** Speaks over the bridge until each request is answered; returns everything it wrote. */
+async function bridge(target: string, messages: readonly Message[]): Promise<string> {
+  const child = start('mcp-remote', [
+    target,
+    '--allow-http',
+    '--transport',
+    'http-only',
+    '--header',
+    `X-API-Key:${key}`,
+  ]);
+  const gone = once(child, 'close');
+  try {
+    for (const message of messages) {
+      child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+      const { id } = message;
+      if (id === undefined) continue;
+      const isAnswered = () => new RegExp(`"id":${id}[,}]`).test(child.said.out);
+      assert.ok(await eventually(async () => isAnswered(), Boolean, 25_000), `${id}: ${child.said.err}`);
+    }
+    return child.said.out;
+  } finally {
+    child.kill('SIGKILL');
+    await gone;
+  }
+}
+
+async function post(path: string, body: object, headers: Record<string, string> = {}) {
+  const response = await fetch(url + path, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(20_000),
+  });
+  return Object(await response.json());
+}
+
+test.run();

@@ -1,0 +1,104 @@
+// A SQLite file whose pages were overwritten: a start and the commands on it end with exit code 1 and one line that names the
+// file and says what to do; a running gateway answers 503.
+
+import { copyFile, mkdtemp, open, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { loadConfig } from '../../../src/config.ts';
+import { openStore } from '../../../src/persistence/open.ts';
+import { startServer } from '../../../src/server.ts';
+import { caller, verdictOf } from '../../helpers/caller.ts';
+import { AS_IT_COMES, runProgram } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: damaged database', { timeoutMs: 60_000 });
+const PAGE = 4096;
+let folder = '';
+let intact = '';
+let file = '';
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-damaged-'));
+  intact = join(folder, 'intact.db');
+  file = join(folder, 'gateway.db');
+  const store = await openStore(`sqlite:///${intact}`, { cwd: folder, migrations: 'apply' });
+  await store.saveTemplate({ name: 'files', loadBalancer: {} });
+  await store.close();
+});
+test.before.each(() => copyFile(intact, file));
+test.after(() => rm(folder, { recursive: true, force: true }));
+
+const advice = 'restore a backup of it and of the files beside it, or move it away';
+
+test('a start and every command on it say so in one line', async () => {
+  await damage(2);
+  for (const words of [
+    ['gateway', 'start', '--port', '0'],
+    ['db', 'export'],
+    ['db', 'migrate'],
+  ])
+    await refuses(words, `the database ${file} is damaged: ${advice}`);
+});
+
+test('so they do when it is the first page', async () => {
+  await damage(0);
+  for (const words of [
+    ['gateway', 'start', '--port', '0'],
+    ['db', 'export'],
+    ['db', 'migrate'],
+  ])
+    await refuses(words, `the database ${file} is damaged, or not a SQLite database: ${advice}`);
+});
+
+test('db status and db migrate find damage in pages that they do not need', async () => {
+  const pages = (await stat(file)).size / PAGE;
+  await damage(pages - 1);
+  const line = `the database ${file} is damaged: ${advice}`;
+  await refuses(['db', 'migrate'], line);
+  const { code, out, err } = await runProgram(['db', 'status'], { folder, env: AS_IT_COMES });
+  assert.equal([code, err], [1, '']);
+  assert.match(out, `no: ${line}\n`);
+});
+
+test('damage while the gateway runs is answered with 503', async () => {
+  const url = `sqlite:///${file}`;
+  const config = loadConfig({
+    flags: { port: '0', host: '127.0.0.1', database: url },
+    env: { GATEWAY_AUTH_ENABLED: 'false' },
+    cwd: folder,
+  });
+  const server = await startServer(config, { folder });
+  try {
+    const anybody = caller(server.urls[0] ?? '');
+    assert.is((await anybody('GET /health')).status, 200);
+    // Its pages come into the file, and into no memory of the gateway: another process changed them.
+    const other = await openStore(url, { cwd: folder, migrations: 'require' });
+    await other.saveTemplate({ name: 'more', loadBalancer: {} });
+    await other.close();
+    await damage(2);
+    const instance = { id: 'one', endpoint: 'http://127.0.0.1:9/mcp' };
+    const answer = await anybody('POST /gateway/register', { template_name: 'far', instance });
+    assert.equal(verdictOf(answer), [503, 'DATABASE_UNAVAILABLE'], JSON.stringify(answer.body));
+    assert.not.match(JSON.stringify(answer.body), folder, 'no path for callers');
+  } finally {
+    await server.close();
+  }
+});
+
+test.run();
+
+/** Overwrites all pages from this one on. */
+async function damage(firstPage: number): Promise<void> {
+  const { size } = await stat(file);
+  const handle = await open(file, 'r+');
+  await handle.write(Buffer.alloc(size - firstPage * PAGE, 0xa5), 0, null, firstPage * PAGE);
+  await handle.close();
+}
+
+/** Besides what it is doing it says this one line; nothing in the log is worse than information. */
+async function refuses(words: readonly string[], line: string): Promise<void> {
+  const { code, out, err } = await runProgram(words, { folder, env: AS_IT_COMES });
+  assert.equal([code, out], [1, ''], err);
+  const said = err.split('\n').filter((each) => each !== '' && !/^(?:migrating |\{"level":30,)/.test(each));
+  assert.equal(said, [`stagedoor: ${line}`], words.join(' '));
+}

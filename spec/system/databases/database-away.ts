@@ -1,0 +1,263 @@
+// A real gateway on a real database behind a line that can be cut and silenced, and the story of losing it. The journeys
+// that tell it, one per database, are database-away*.spec.ts.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { stdioServerPath } from '../../fixtures/drive.ts';
+import { startHttpServer } from '../../fixtures/http-server.ts';
+import {
+  type Answer,
+  type Caller,
+  caller,
+  field,
+  listed,
+  newKey,
+  tokenOf,
+  toolText,
+  verdictOf,
+} from '../../helpers/caller.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { canFindDescendants, Program } from '../../helpers/program.ts';
+import { type ServerLine, serverLine } from '../../helpers/server-line.ts';
+import { freshDatabase, type Service } from '../../helpers/services.ts';
+import type { Suite } from '../../helpers/suite.ts';
+
+/** What an answer is while the database is away, to those who cannot be served. */
+export const away = [503, 'DATABASE_UNAVAILABLE'] as const;
+
+/** What an answer says of a change that has not happened. */
+const undone = ['The database does not answer. Nothing was changed.', undefined, '5'] as const;
+
+/** Longest time in which a monitor hears of it: the gateway waits 2 s for the database, and its answer holds for 1 s. */
+const toldWithinMs = 4_000;
+/** Longest time of a call by somebody who is known: below the 5 s that the database has for an answer. */
+const callWithinMs = 4_500;
+/** After a change everybody is asked about once more; that may be under way when the database goes, and has its 5 s. */
+const beingAskedAbout = 2;
+/** Longest time of a change or a question that is refused: the 11 s of docs/guides/databases.md, and 5 s to verify its caller again. */
+const refusedWithinMs = 16_000;
+/** Longest time after which everything is as before. */
+const mendedWithinMs = 10_000;
+const graceSeconds = 3;
+/** Longest time of an orderly end on top of that: last answers, last entries of the audit log, the connections. */
+const lastWritingsMs = 12_000;
+const password = 'correct horse';
+
+/** What a test works with. */
+export interface Stage {
+  readonly gateway: Program;
+  readonly line: ServerLine;
+  readonly anybody: Caller;
+  /** With a token that was verified. */
+  readonly admin: Caller;
+  /** With a key that was verified. */
+  readonly key: Caller;
+  /** With a key that is good and was never used. */
+  readonly newcomer: Caller;
+  /** Has it undone after the test; the youngest first. */
+  readonly onEnd: (end: () => Promise<unknown>) => void;
+}
+
+/** Declares tests that get a stage of their own on this server, and whose stage is taken down after them. */
+export function onStage(
+  test: Suite,
+  service: Service,
+): (name: string, body: (stage: Stage) => Promise<void>) => void {
+  const declare = canFindDescendants
+    ? test.needs(service.url, service.skip)
+    : test.needs(false, 'descendants are found through /proc, which is Linux');
+  return (name, body) =>
+    declare(name, async () => {
+      const ends: (() => Promise<unknown>)[] = [];
+      try {
+        await body(await open(service, (end) => ends.unshift(end)));
+      } finally {
+        for (const end of ends) await end();
+      }
+    });
+}
+
+/** The whole story of one loss, which `trouble` begins: what is served, what is refused, and how it is afterwards. */
+export async function loseAndFind(stage: Stage, trouble: () => unknown): Promise<void> {
+  const { gateway, line, anybody, admin, key, newcomer } = stage;
+  const [child, ...more] = gateway.descendants();
+  assert.ok(child);
+  assert.equal(more, []);
+  const before = { instances: await listed(admin), users: (await admin('GET /auth/users')).body };
+
+  const call = { name: 'name' };
+  const traffic = keepAsking([key, admin].map((known) => () => known('POST /mcp/far/tools/call', call)));
+  await trouble();
+  await tellsThatItIsAway(stage);
+
+  // The child dies while nobody can be asked about it.
+  process.kill(child, 'SIGKILL');
+  // The queue is longer than the bound, would one wait for all those before it.
+  const queue = Array.from({ length: 8 }, (_, index) => [
+    () => admin('POST /gateway/register', far(`lost-${index}`, 'http://127.0.0.1:1')),
+    () => admin('PATCH /gateway/instances/far/one', { weight: index + 2 }),
+    () => admin('DELETE /gateway/deregister/far/one'),
+  ]).flat();
+  const others = [
+    () => admin('POST /auth/users', { username: 'ada', email: 'ada@localhost', password }),
+    () => admin('POST /auth/api-keys', { name: 'lost', permissions: ['tools:call'] }),
+    () => admin('GET /auth/api-keys'),
+    () => admin('GET /gateway/audit'),
+    () => anybody('POST /auth/login', { username: 'admin', password }),
+    () => newcomer('POST /mcp/far/tools/call', call),
+  ];
+  const refusals = await Promise.all(
+    [...queue, ...others].map(async (ask, index) => {
+      await delay(index * 50); // they come while others wait
+      return ask();
+    }),
+  );
+  assert.equal(refusals.map(verdictOf), Array(refusals.length).fill(away));
+  inTime('a refusal', refusals, refusedWithinMs);
+  // Nothing of it reached the database.
+  assert.equal(refusals.map(fateOf), Array(refusals.length).fill(undone));
+
+  const signs = await Promise.all([anybody('GET /livez'), anybody('GET /readyz')]);
+  assert.equal(
+    signs.map(({ status }) => status),
+    [200, 200],
+  );
+  inTime('/livez or /readyz', signs, callWithinMs);
+  const restarted = await eventually(
+    () => key('POST /mcp/near/tools/call', { name: 'pid' }),
+    ({ status }) => status === 200,
+  );
+  assert.is(restarted.status, 200, JSON.stringify(restarted.body));
+  assert.equal(gateway.descendants(), [Number(toolText(restarted))]);
+
+  await line.mend();
+  await tellsThatItIsBack(stage);
+  // From here on it is back for good, whatever was still waiting for the old connections.
+  const looks = keepAsking([() => admin('GET /auth/users')]);
+  const calls = (await traffic.stop()).toSorted((one, other) => other.tookMs - one.tookMs);
+  assert.equal(new Set(calls.map(({ status }) => status)), new Set([200]));
+  // How many there are depends on how fast the story went.
+  assert.ok(calls.length >= 10, `only ${calls.length} calls`);
+  inTime('a call of somebody who is asked about', calls.slice(0, beingAskedAbout), refusedWithinMs);
+  inTime('a call', calls.slice(beingAskedAbout), callWithinMs);
+
+  assert.equal(Object.keys(await listed(admin)), Object.keys(before.instances));
+  assert.equal((await admin('GET /auth/users')).body, before.users);
+  assert.is((await newcomer('POST /mcp/far/tools/call', call)).status, 200);
+  const late = await startHttpServer({ name: 'late' });
+  stage.onEnd(() => late.close());
+  assert.is((await admin('POST /gateway/register?wait=10', far('late', late.url))).status, 201);
+  const seen = await looks.stop();
+  assert.equal(new Set(seen.map(({ status }) => status)), new Set([200]));
+  const states = Object.entries(await listed(admin)).map(([name, { state }]) => `${name} is ${state}`);
+  assert.equal(states, ['far/late is healthy', 'far/one is healthy', 'near/one is healthy']);
+  assert.equal(gateway.descendants(), [Number(toolText(restarted))]);
+}
+
+/** What a refusal says has become of the change. */
+export function fateOf(answer: Answer): readonly unknown[] {
+  return [field(answer, 'detail'), field(answer, 'delivered'), answer.headers.get('retry-after')];
+}
+
+/** Both health pages say so, in time, and as their schemas want it. */
+export async function tellsThatItIsAway({ anybody }: Stage): Promise<void> {
+  const health = await eventually(
+    () => anybody('GET /health'),
+    ({ status }) => status === 503,
+    toldWithinMs,
+  );
+  const { status, database, error_code, detail, request_id } = Object(health.body);
+  assert.equal([health.status, status, database, error_code], [503, 'unhealthy', 'disconnected', away[1]]);
+  assert.equal([typeof detail, request_id], ['string', health.headers.get('x-request-id')]);
+  const gateway = await anybody('GET /gateway/health');
+  assert.equal(
+    [gateway.status, field(gateway, 'status'), field(gateway, 'database')],
+    [200, 'unhealthy', 'disconnected'],
+  );
+}
+
+/** The monitor says so by itself, and it is true: who asks the database gets an answer. */
+export async function tellsThatItIsBack({ anybody, admin }: Stage): Promise<void> {
+  const health = await eventually(
+    () => anybody('GET /health'),
+    ({ status }) => status === 200,
+    mendedWithinMs,
+  );
+  assert.equal(
+    [health.status, field(health, 'status'), field(health, 'database')],
+    [200, 'healthy', 'connected'],
+  );
+  assert.is((await admin('GET /auth/users')).status, 200);
+}
+
+/** SIGTERM ends the gateway as it should, whatever the database does, and nothing is left. */
+export async function endsInTime({ gateway }: Stage): Promise<void> {
+  gateway.signal('SIGTERM');
+  const end = await gateway.end(graceSeconds * 1_000 + lastWritingsMs);
+  assert.equal(end, { code: 0, signal: null }, gateway.err.slice(-1_000));
+  assert.equal(await gateway.survivors(), []);
+}
+
+/** A registration of an instance with an endpoint. */
+export function far(id: string, endpoint: string) {
+  return { template_name: 'far', instance: { id, endpoint } };
+}
+
+/** A gateway with an admin, two keys and two instances, on a database of its own behind a line. */
+async function open(service: Service, onEnd: Stage['onEnd']): Promise<Stage> {
+  assert.ok(service.url);
+  const database = await freshDatabase(service);
+  onEnd(() => database.drop());
+  const line = await serverLine(database.url);
+  onEnd(() => line.close());
+  const backend = await startHttpServer({ name: 'one' });
+  onEnd(() => backend.close());
+  const gateway = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
+    env: {
+      GATEWAY_AUTH_ENABLED: 'true',
+      GATEWAY_DATABASE_URL: line.url,
+      GATEWAY_SECRET_KEY: 'a secret of this journey, 32 bytes or more',
+      GATEWAY_ADMIN_PASSWORD: password,
+      GATEWAY_GRACE_SECONDS: String(graceSeconds),
+    },
+  });
+  onEnd(() => gateway.remove());
+  const url = await gateway.url();
+  const anybody = caller(url);
+  const admin = caller(url, await tokenOf(url, 'admin', password));
+  const key = caller(url, (await newKey(admin, 'known')).headers);
+  const newcomer = caller(url, (await newKey(admin, 'newcomer')).headers);
+  const near = { id: 'one', command: process.execPath, args: [stdioServerPath, '--name=one'] };
+  for (const body of [far('one', backend.url), { template_name: 'near', instance: near }]) {
+    const made = await admin('POST /gateway/register?wait=20', body);
+    assert.equal([made.status, field(made, 'healthy')], [201, true]);
+  }
+  assert.is((await key('POST /mcp/far/tools/call', { name: 'name' })).status, 200);
+  return { gateway, line, anybody, admin, key, newcomer, onEnd };
+}
+
+/** Asks each of these again and again, one after the other each, until it is told to stop. */
+function keepAsking(questions: readonly (() => Promise<Answer>)[]): { stop(): Promise<readonly Answer[]> } {
+  const answers: Answer[] = [];
+  let isOver = false;
+  const work = questions.map(async (ask) => {
+    while (!isOver) {
+      answers.push(await ask());
+      await delay(5); // leaves the machine to others
+    }
+  });
+  // A test that has failed does not ask for them any more.
+  for (const asking of work) asking.catch(() => undefined);
+  return {
+    stop: async () => {
+      isOver = true;
+      await Promise.all(work);
+      return answers;
+    },
+  };
+}
+
+function inTime(what: string, answers: readonly Answer[], withinMs: number): void {
+  const slowestMs = Math.max(...answers.map(({ tookMs }) => tookMs));
+  assert.ok(slowestMs < withinMs, `${what} took ${slowestMs} ms`);
+}

@@ -1,0 +1,132 @@
+// A gateway on a SQLite file is killed with SIGKILL in the middle of registrations, several times. What was answered 201
+// is there after the next start, and the file is sound.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as delay } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const registrations = 1_000;
+const kills = 5;
+const atOnce = 8;
+/** Nobody listens there: a registration does not wait for its instance. */
+const endpoint = 'http://127.0.0.1:1/mcp';
+
+const test = suite('journey: kill during registrations', { timeoutMs: 240_000 });
+let folder = '';
+const programs: Program[] = [];
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-kill-'));
+});
+test.after(async () => {
+  for (const program of programs) await program.remove();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test(`${registrations} registrations and ${kills} kills lose nothing that was answered 201`, async () => {
+  const waiting = Array.from({ length: registrations }, (_, index) => `i${String(index).padStart(4, '0')}`);
+  const answered = new Set<string>();
+  for (let round = 0; round <= kills; round += 1) {
+    const { program, url } = await startGateway();
+    const before = new Set(await registeredIds(url));
+    assert.equal(missingFrom(before, answered), [], `lost in round ${round}`);
+    assert.equal(integrityOf(join(folder, 'gateway.db')), [{ integrity_check: 'ok' }]);
+    // What was being written at the kill may be there without an answer; a real client would ask, and then go on.
+    for (const id of before) answered.add(id);
+    const todo = waiting.filter((id) => !answered.has(id));
+    const isLast = round === kills;
+    const killAfter = isLast ? Number.POSITIVE_INFINITY : 1 + Math.floor((Math.random() * todo.length) / 3);
+    let answers = 0;
+    const onAnswer = async (id: string): Promise<void> => {
+      answered.add(id);
+      answers += 1;
+      if (answers !== killAfter) return;
+      // Anywhere between two answers, not just behind one.
+      await delay(Math.random() * 10);
+      program.process.kill('SIGKILL');
+    };
+    await registerAll(url, todo, onAnswer);
+    if (isLast) break;
+    assert.equal(await program.end(), { code: null, signal: 'SIGKILL' });
+    assert.ok(answers >= killAfter, `killed in the middle of round ${round}`);
+  }
+  assert.is(answered.size, registrations);
+
+  await stopLast();
+  const { url } = await startGateway();
+  assert.equal((await registeredIds(url)).toSorted(), waiting);
+  assert.equal(integrityOf(join(folder, 'gateway.db')), [{ integrity_check: 'ok' }]);
+});
+
+test.run();
+
+async function startGateway(): Promise<{ program: Program; url: string }> {
+  const env = { GATEWAY_AUTH_ENABLED: 'false', GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' };
+  const program = new Program(['gateway', 'start', '--port', '0'], { env, folder });
+  programs.push(program);
+  return { program, url: await program.url() };
+}
+
+async function stopLast(): Promise<void> {
+  const program = programs.at(-1);
+  program?.signal('SIGTERM');
+  assert.equal(await program?.end(60_000), { code: 0, signal: null });
+}
+
+/** Registers until all are answered, or until the gateway is gone. */
+async function registerAll(
+  url: string,
+  ids: readonly string[],
+  onAnswer: (id: string) => Promise<void>,
+): Promise<void> {
+  const waiting = [...ids];
+  let isGone = false;
+  const worker = async (): Promise<void> => {
+    for (let id = waiting.shift(); id !== undefined && !isGone; id = waiting.shift()) {
+      try {
+        const response = await fetch(`${url}/gateway/register`, {
+          method: 'POST',
+          headers: { 'Content-Type': 'application/json' },
+          body: JSON.stringify({ template_name: 'demo', instance: { id, endpoint } }),
+        });
+        assert.is(response.status, 201, await response.text());
+      } catch (thrown) {
+        // fetch says so when there is no answer; anything else is a failure of this test.
+        if (!(thrown instanceof TypeError)) throw thrown;
+        isGone = true;
+        return;
+      }
+      await onAnswer(id);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+}
+
+async function registeredIds(url: string): Promise<string[]> {
+  const response = await fetch(`${url}/gateway/registry`);
+  assert.is(response.status, 200);
+  const { templates } = (await response.json()) as {
+    templates: Record<string, { instances: { id: string }[] }>;
+  };
+  return templates.demo?.instances.map(({ id }) => id) ?? [];
+}
+
+function missingFrom(there: ReadonlySet<string>, expected: ReadonlySet<string>): string[] {
+  return [...expected].filter((id) => !there.has(id));
+}
+
+function integrityOf(file: string): unknown[] {
+  const database = new DatabaseSync(file, { readOnly: true });
+  try {
+    return database
+      .prepare('pragma integrity_check')
+      .all()
+      .map((row) => ({ ...row }));
+  } finally {
+    database.close();
+  }
+}

@@ -1,0 +1,146 @@
+// The store on a real MariaDB server.
+
+import { MikroORM, MySqlDriver } from '@mikro-orm/mysql';
+import * as assert from 'uvu/assert';
+import { openStore } from '../../../src/persistence/open.ts';
+import { executeSql } from '../../helpers/services/sql.ts';
+import { mariadb } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+import { everyConformance } from '../../persistence/every-conformance.ts';
+import { serverBehaviour } from './server-behaviour.ts';
+import { codesOf, fatesOfChanges, freshStore, reachable, UNDONE } from './server-stores.ts';
+
+const service = await mariadb();
+const test = suite('store on MariaDB', { timeoutMs: 60_000 });
+everyConformance(Object.assign(test.needs(service.url, service.skip), test), () => freshStore(service));
+serverBehaviour(test, service, {
+  endSessions: (database) =>
+    `begin not atomic
+       declare done int default 0; declare victim bigint;
+       declare sessions cursor for select id from information_schema.processlist where db = '${database}';
+       declare continue handler for not found set done = 1;
+       declare continue handler for 1094 begin end;
+       open sessions;
+       work: loop
+         fetch sessions into victim;
+         if done then leave work; end if;
+         execute immediate concat('kill ', victim);
+       end loop;
+     end`,
+  newerMigration: `insert into stagedoor_migrations (name) values ('Migration29991231_newer')`,
+});
+
+const needed = test.needs(service.url, service.skip);
+/** A backslash before a quote: escaped by one who escapes with backslashes, and a way out where they mean nothing. */
+const hostile = String.raw`\\' union select 1; drop table templates; -- \\`;
+
+needed('where backslashes mean nothing, a value that is written with them becomes SQL', async () => {
+  // The proof of the danger: the same value, through the same library, without what the store does on each connection.
+  const orm = new MikroORM({
+    driver: MySqlDriver,
+    entities: [],
+    discovery: { warnWhenNoEntities: false },
+    clientUrl: reachable(service).url,
+    ensureDatabase: false,
+    pool: { min: 1, max: 1 },
+  });
+  const read = async () => {
+    const rows = await orm.em.getConnection().execute('select ? as text', [hostile]);
+    return rows[0]?.text;
+  };
+  try {
+    // Whatever the server was told: a run that was interrupted may have left it so.
+    await orm.em.getConnection().execute(`set session sql_mode = ''`);
+    assert.is(await read(), hostile);
+    await orm.em.getConnection().execute(`set session sql_mode = 'NO_BACKSLASH_ESCAPES'`);
+    const outcome = await read().catch((thrown: unknown) => thrown);
+    assert.is.not(outcome, hostile);
+  } finally {
+    await orm.close(true);
+  }
+});
+
+needed('the store is safe on a server that was told so, and keeps what it is given', async () => {
+  const { url } = reachable(service);
+  const mode = await globalMode(url);
+  await executeSql(url, `set global sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'`);
+  try {
+    const store = await freshStore(service);
+    await store.accounts.insertUser({
+      id: 'u',
+      username: 'ada',
+      email: hostile,
+      role: 'admin',
+      isActive: true,
+      passwordHash: hostile,
+      credentialsChangedAt: '2026-01-02T03:04:05.678Z',
+      createdAt: '2026-01-02T03:04:05.678Z',
+      updatedAt: '2026-01-02T03:04:05.678Z',
+    });
+    await store.saveTemplate({ name: 'demo', loadBalancer: {} });
+    const user = await store.accounts.findUser('u');
+    assert.equal([user?.email, user?.passwordHash], [hostile, hostile]);
+    for (const name of [hostile, `' or ''='`, `\\' or 1=1 -- `])
+      assert.is(await store.accounts.findUserByName(name), undefined);
+    assert.is((await store.listTemplates()).length, 1);
+    await store.close();
+  } finally {
+    await executeSql(url, `set global sql_mode = '${mode}'`);
+  }
+});
+
+needed('is away, and not broken, while its user is locked or has another password', async () => {
+  const store = await freshStore(service);
+  const name = new URL(store.url).pathname.slice(1);
+  const user = name.replace('stagedoor_spec', 'spec');
+  const { url } = reachable(service);
+  await executeSql(url, `create user ${user} identified by 'before'`);
+  try {
+    await executeSql(url, `grant all on ${name}.* to ${user}`);
+    const own = new URL(store.url);
+    own.username = user;
+    own.password = 'before';
+    const theirs = await openStore(own.href, { cwd: '/', migrations: 'require' });
+    const endSessions = () => executeSql(url, `kill user ${user}`);
+    for (const [shut, open] of [
+      [`alter user ${user} account lock`, `alter user ${user} account unlock`],
+      [`set password for ${user} = password('after')`, `set password for ${user} = password('before')`],
+    ] as const) {
+      await executeSql(url, shut);
+      await endSessions();
+      const codes = await codesOf(() => theirs.listTemplates(), 15);
+      assert.equal([...new Set(codes)], ['DATABASE_UNAVAILABLE'], shut);
+      assert.equal(await fatesOfChanges(theirs), UNDONE, shut);
+      await executeSql(url, open);
+      assert.equal(await theirs.listTemplates(), []);
+    }
+    // The only connection that the user may have is another's.
+    await executeSql(url, `alter user ${user} with max_user_connections 1`);
+    await endSessions();
+    const other = await openStore(own.href, { cwd: '/', migrations: 'require' });
+    assert.equal(await fatesOfChanges(theirs), UNDONE);
+    await other.close();
+    await theirs.close();
+  } finally {
+    await executeSql(url, `drop user ${user}`);
+    await store.close();
+  }
+});
+
+async function globalMode(url: string): Promise<string> {
+  const orm = new MikroORM({
+    driver: MySqlDriver,
+    entities: [],
+    discovery: { warnWhenNoEntities: false },
+    clientUrl: url,
+    ensureDatabase: false,
+  });
+  try {
+    const [row] = await orm.em.getConnection().execute('select @@global.sql_mode as mode');
+    return String(row?.mode);
+  } finally {
+    await orm.close(true);
+  }
+}
+
+test.run();

@@ -1,0 +1,147 @@
+// The store on SQL Server: everywhere through MikroORM and the real driver to a stand-in on a socket (what that proves
+// and what not: fixtures/tds/server.ts), and on a real server when TEST_MSSQL_URL names one.
+
+import * as assert from 'uvu/assert';
+import { openStore, StoreOpenError } from '../../../src/persistence/open.ts';
+import { grammarFault } from '../../fixtures/sql/grammar.ts';
+import { startTdsServer, type TdsServer } from '../../fixtures/tds/server.ts';
+import { suite } from '../../helpers/suite.ts';
+import { emptiedStore } from '../../persistence/emptied-store.ts';
+import { everyConformance, vault } from '../../persistence/every-conformance.ts';
+import { migrationStatements } from '../../persistence/migration-statements.ts';
+
+const options = { cwd: '/', vault, migrations: 'apply' } as const;
+
+const test = suite('store on a stand-in for SQL Server', { timeoutMs: 30_000 });
+let server: TdsServer;
+test.before.each(async () => {
+  server = await startTdsServer();
+});
+test.after.each(async () => {
+  await server.close();
+  // No T-SQL, or nothing the stand-in knows: somebody may have caught the error, so it is looked for here.
+  assert.equal(server.faults, []);
+});
+
+everyConformance(test, () => openStore(server.url, options));
+
+test('writes texts with N, and documents in ASCII', async () => {
+  const store = await openStore(server.url, options);
+  const at = '2026-01-02T03:04:05.678Z';
+  await store.accounts.insertApiKey({
+    id: 'k1',
+    name: `it's 漢字 \\`,
+    permissions: ['tools:call'],
+    templates: [`it's 漢字 \\`],
+    secretHash: 'f'.repeat(64),
+    createdAt: at,
+  });
+  const insert = server.statements.find((sql) => sql.startsWith('insert into [api_keys]')) ?? '';
+  assert.match(insert, `N'it''s 漢字 \\'`);
+  assert.match(insert, String.raw`'["it\u0027s \u6f22\u5b57 \\"]'`);
+  const withoutN = server.statements.map((sql) => sql.replace(/N'[^']*(?:''[^']*)*'/g, "''")).join('\n');
+  assert.not.match(withoutN, /\P{ASCII}/u);
+  await store.close();
+});
+
+test('undoes a change as a whole', async () => {
+  const store = await openStore(server.url, options);
+  const before = await store.revision();
+  assert.is(await store.deleteInstance('demo', 'never there'), false);
+  assert.is(await store.revision(), before);
+  await store.close();
+});
+
+test('recovers by itself when its connections are cut', async () => {
+  const store = await openStore(server.url, options);
+  for (let round = 0; round < 3; round += 1) {
+    server.cut();
+    let failures = 0;
+    const save = () => store.saveTemplate({ name: `round-${round}`, loadBalancer: {} });
+    for (;;) {
+      const code = await save().then(
+        () => 'done',
+        (thrown: { code?: string }) => thrown.code,
+      );
+      if (code === 'done') break;
+      assert.is(code, 'DATABASE_UNAVAILABLE');
+      failures += 1;
+      assert.ok(failures <= 10, 'one failure for every connection at most');
+    }
+  }
+  assert.is((await store.listTemplates()).length, 3);
+  await store.close();
+});
+
+test('says so at once when its connection is cut while it migrates, and finishes the next time', async () => {
+  for (const statement of [
+    /sp_getapplock/,
+    /^create table \[users\]/,
+    /^insert into \[stagedoor_migrations\]/,
+  ]) {
+    server.cutAt(statement);
+    const failure = await openStore(server.url, options).catch((thrown: unknown) => thrown);
+    assert.instance(failure, StoreOpenError, String(statement));
+  }
+  const store = await openStore(server.url, options);
+  assert.is(await store.revision(), 0);
+  await store.close();
+});
+
+test('a change whose connection is cut in the middle is made as a whole or not at all', async () => {
+  const store = await openStore(server.url, options);
+  for (const statement of [/^update \[revision\]/, /^update \[templates\]/, /^insert into \[templates\]/]) {
+    server.cutAt(statement);
+    const failure = await store
+      .saveTemplate({ name: 'demo', loadBalancer: {} })
+      .catch((thrown: unknown) => thrown);
+    assert.match(String((failure as { code?: string }).code), 'DATABASE_UNAVAILABLE');
+  }
+  assert.equal([await store.listTemplates(), await store.revision()], [[], 0]);
+  await store.saveTemplate({ name: 'demo', loadBalancer: {} });
+  assert.is((await store.listTemplates()).length, 1);
+  await store.close();
+});
+
+test('says in one line what is wrong with the password or the name of the database', async () => {
+  const wrong = new URL(server.url);
+  wrong.password = 'hunter2';
+  const password = await openStore(wrong.href, options).catch((thrown: unknown) => thrown);
+  assert.instance(password, StoreOpenError);
+  assert.not.match(String(password), /hunter2|\n/);
+  const missing = server.url.replace('/stagedoor?', '/elsewhere?');
+  const name = await openStore(missing, { ...options, migrations: 'require' }).catch(
+    (thrown: unknown) => thrown,
+  );
+  assert.instance(name, StoreOpenError);
+  assert.match(String(name), 'elsewhere');
+});
+
+test('the migrations are T-SQL, and the grammar would say so if they were not', async () => {
+  const statements = await migrationStatements('mssql', server.url, 'up');
+  assert.ok(statements.length >= 10);
+  for (const sql of statements) assert.is(grammarFault(sql, 'mssql'), undefined, sql);
+  for (const sql of statements.filter((statement) => statement.startsWith('create'))) {
+    const broken = [
+      sql.replace(/\)(?=;?$)/, ''),
+      sql.replace('create', 'crate'),
+      sql.replace('(', ''),
+      sql.replace(/\] /, ' '),
+      sql.replace(/ on | table /, ' '),
+    ];
+    for (const mistake of broken) assert.type(grammarFault(mistake, 'mssql'), 'string', mistake);
+  }
+});
+
+test.run();
+
+const url = process.env.TEST_MSSQL_URL;
+const real = suite('store on SQL Server', { timeoutMs: 60_000 });
+if (url) everyConformance(real, () => emptiedStore(url));
+else {
+  real.skip(
+    'all of the above',
+    'no SQL Server: set TEST_MSSQL_URL to a database whose stagedoor tables may be dropped',
+  );
+}
+real.run();

@@ -1,0 +1,141 @@
+// The store on a real PostgreSQL server.
+
+import { inspect } from 'node:util';
+import * as assert from 'uvu/assert';
+import { openStore, StoreOpenError } from '../../../src/persistence/open.ts';
+import { executeSql } from '../../helpers/services/sql.ts';
+import { postgresql } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+import { everyConformance } from '../../persistence/every-conformance.ts';
+import { silentProxy } from '../../persistence/silent-proxy.ts';
+import { serverBehaviour } from './server-behaviour.ts';
+import { codesOf, fatesOfChanges, freshStore, reachable, UNDONE } from './server-stores.ts';
+
+const service = await postgresql();
+const test = suite('store on PostgreSQL', { timeoutMs: 60_000 });
+everyConformance(Object.assign(test.needs(service.url, service.skip), test), () => freshStore(service));
+serverBehaviour(test, service, {
+  endSessions: (database) =>
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${database}' and pid <> pg_backend_pid()`,
+  newerMigration: `insert into stagedoor_migrations (name) values ('Migration29991231_newer')`,
+});
+
+test.needs(service.url, service.skip)(
+  'is away, and not broken, while the database takes no connections',
+  async () => {
+    const store = await freshStore(service);
+    const name = new URL(store.url).pathname.slice(1);
+    const { url } = reachable(service);
+    const end = `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`;
+    try {
+      await executeSql(url, `alter database ${name} allow_connections false`);
+      await executeSql(url, end);
+      // One for every connection of the pool, and those that have to be opened.
+      const codes = await codesOf(() => store.listTemplates(), 15);
+      assert.equal([...new Set(codes)], ['DATABASE_UNAVAILABLE']);
+      assert.equal(await fatesOfChanges(store), UNDONE);
+      await executeSql(url, `alter database ${name} allow_connections true`);
+      assert.equal(await store.listTemplates(), []);
+    } finally {
+      await store.close();
+    }
+  },
+);
+
+test.needs(service.url, service.skip)(
+  'is refused within a bounded time, at whatever moment the server falls silent while it is opened',
+  async () => {
+    const store = await freshStore(service);
+    // From before the first byte to long after the last one.
+    const moments = [0, 40, 80, 120, 160, 240, 320, 500, 5_000];
+    const outcomes = await Promise.all(
+      moments.map(async (silentInMs) => {
+        const proxy = await silentProxy(store.url, { delayMs: 15 });
+        proxy.silenceIn(silentInMs);
+        try {
+          const opened = await openStore(proxy.url, { cwd: '.', migrations: 'require' });
+          await opened.close();
+          return 'opened';
+        } catch (error) {
+          return error instanceof StoreOpenError ? 'refused' : error;
+        } finally {
+          await proxy.close();
+        }
+      }),
+    );
+    await store.close();
+    assert.equal(
+      outcomes.filter((outcome) => outcome !== 'opened' && outcome !== 'refused'),
+      [],
+    );
+    assert.equal([outcomes[0], outcomes.at(-1)], ['refused', 'opened']);
+  },
+);
+
+test.needs(service.url, service.skip)(
+  'a change has not happened when there are too many connections, or the user may not log in',
+  async () => {
+    const store = await freshStore(service);
+    const name = new URL(store.url).pathname.slice(1);
+    const role = name.replace('stagedoor_spec', 'spec');
+    const { url } = reachable(service);
+    await executeSql(url, `create role ${role} login`);
+    try {
+      await executeSql(store.url, `grant all on all tables in schema public to ${role}`);
+      const own = new URL(store.url);
+      own.username = role;
+      const theirs = await openStore(own.href, { cwd: '/', migrations: 'require' });
+      for (const [shut, open] of [
+        ['connection limit 0', 'connection limit -1'],
+        ['nologin', 'login'],
+      ] as const) {
+        await executeSql(url, `alter role ${role} ${shut}`);
+        await executeSql(
+          url,
+          `select pg_terminate_backend(pid) from pg_stat_activity where usename = '${role}'`,
+        );
+        for (let round = 0; round < 2; round += 1)
+          assert.equal(await fatesOfChanges(theirs), UNDONE, `${shut}, ${round}`);
+        await executeSql(url, `alter role ${role} ${open}`);
+        assert.equal(await fatesOfChanges(theirs), ['done']);
+      }
+      await theirs.close();
+    } finally {
+      await executeSql(store.url, `drop owned by ${role}`);
+      await executeSql(url, `drop role ${role}`);
+      await store.close();
+    }
+  },
+);
+
+test.needs(service.url, service.skip)('tells no value of a row that the database refuses', async () => {
+  const store = await freshStore(service);
+  try {
+    await executeSql(
+      store.url,
+      `alter table users add constraint planted check (email <> 'planted@localhost')`,
+    );
+    const at = '2026-01-01T00:00:00.000Z';
+    const user = {
+      id: 'u1',
+      username: 'ada',
+      email: 'planted@localhost',
+      role: 'user' as const,
+      isActive: true,
+    };
+    const rest = {
+      passwordHash: '$2b$12$planted-hash',
+      credentialsChangedAt: at,
+      createdAt: at,
+      updatedAt: at,
+    };
+    const thrown = await store.accounts.insertUser({ ...user, ...rest }).catch((error: unknown) => error);
+    assert.instance(thrown, Error);
+    assert.not.match(inspect(thrown, { depth: 9, showHidden: true }), 'planted-hash');
+    assert.match(String(thrown), /23514\), table users, constraint planted/);
+  } finally {
+    await store.close();
+  }
+});
+
+test.run();

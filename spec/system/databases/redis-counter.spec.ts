@@ -1,0 +1,167 @@
+import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
+import { Redis } from 'ioredis';
+import * as assert from 'uvu/assert';
+import type { SharedCounter } from '../../../src/auth/rate-limiter.ts';
+import { openRedisCounter } from '../../../src/auth/redis-counter.ts';
+import { stoppedClock } from '../../auth/auth-stage.ts';
+import { redisLine } from '../../auth/redis-line.ts';
+import { redis } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const { url = '', skip } = await redis();
+
+const test = suite('counting in Redis', { timeoutMs: 20_000 });
+const withRedis = test.needs(url, skip);
+
+withRedis('two gateways count together, in a window that starts with the first request', async () => {
+  const one = await opened(url);
+  const other = await opened(url);
+  const key = randomUUID();
+  const first = await one.counter.add(key, 1, 10);
+  assert.ok(first);
+  assert.is(first.count, 1);
+  assert.ok(first.endsInMs > 3_590_000 && first.endsInMs <= 3_600_000);
+  const second = await other.counter.add(key, 4, 10);
+  assert.ok(second);
+  assert.is(second.count, 5);
+  assert.ok(second.endsInMs <= first.endsInMs);
+  one.close();
+  other.close();
+  assert.equal([...one.warnings, ...other.warnings], []);
+});
+
+withRedis(
+  'what is too much uses up nothing, also of many at once, and nothing is given back later',
+  async () => {
+    const one = await opened(url);
+    const other = await opened(url);
+    const key = randomUUID();
+    const counts = async (count: number) => (await one.counter.add(key, count, 5))?.count;
+    assert.equal([await counts(6), await counts(3), await counts(3), await counts(2)], [6, 3, 6, 5]);
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => (index % 2 ? one : other).counter.add(`${key}-2`, 2, 9)),
+    );
+    assert.is(answers.filter((answer) => answer !== undefined && answer.count <= 9).length, 4);
+    // The window ends right after a refusal: the next one has all of its limit, and no more.
+    const redis = new Redis(url);
+    assert.is(await redis.del(`stagedoor:limit:${key}`), 1);
+    assert.equal([await counts(4), await counts(2), await counts(1), await counts(1)], [4, 6, 5, 6]);
+    redis.disconnect();
+    one.close();
+    other.close();
+    assert.equal([...one.warnings, ...other.warnings], []);
+  },
+);
+
+withRedis(
+  'while Redis is gone nobody waits for it, the log gets a line a minute, and it comes back by itself',
+  async () => {
+    const line = await redisLine(url);
+    const { counter, clock, warnings, close } = await opened(line.url());
+    const key = randomUUID();
+    assert.is((await counter.add(key, 1, 10))?.count, 1);
+    await line.cut();
+    assert.is(await counter.add(key, 1, 10), undefined);
+    for (let request = 0; request < 2_000; request += 1) assert.is(await counter.add(key, 1, 10), undefined);
+    assert.equal(texts(warnings), ['Redis does not answer: rate limits are counted by this process alone']);
+    clock.pass(59_999);
+    await counter.add(key, 1, 10);
+    assert.is(warnings.length, 1);
+    clock.pass(1);
+    await counter.add(key, 1, 10);
+    assert.is(warnings.length, 2);
+    await line.mend();
+    const back = await eventually(() => {
+      clock.pass(1_001);
+      return counter.add(key, 1, 10);
+    });
+    assert.is(back.count, 2, 'what was counted meanwhile stayed here');
+    close();
+    await line.close();
+  },
+);
+
+withRedis('a Redis that takes commands and answers none holds up one request, for a moment', async () => {
+  const line = await redisLine(url);
+  const { counter, clock, warnings, close } = await opened(line.url());
+  const key = randomUUID();
+  assert.is((await counter.add(key, 1, 10))?.count, 1);
+  line.block();
+  assert.is(await counter.add(key, 1, 10), undefined);
+  clock.pass(1_001);
+  for (let request = 0; request < 2_000; request += 1) assert.is(await counter.add(key, 1, 10), undefined);
+  assert.is(warnings.length, 1);
+  await line.cut();
+  await line.mend();
+  await eventually(() => {
+    clock.pass(1_001);
+    return counter.add(key, 1, 10);
+  });
+  close();
+  await line.close();
+});
+
+test('a Redis that is not there is a warning at start, not a failure', async () => {
+  const line = await redisLine('redis://127.0.0.1:1');
+  await line.cut();
+  const { counter, warnings, close } = await opened(line.url());
+  assert.is(warnings.length, 1);
+  assert.is(await counter.add('key', 1, 10), undefined);
+  close();
+  assert.is(warnings.length, 1);
+});
+
+withRedis('the password of the URL is nowhere in what is logged', async () => {
+  const { counter, warnings, clock, close } = await opened(url.replace('//', '//somebody:planted-secret@'));
+  for (let attempt = 0; attempt < 5; attempt += 1) {
+    assert.is(await counter.add('key', 1, 10), undefined);
+    clock.pass(60_001);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const told = warnings.map((warning) => `${JSON.stringify(warning)} ${String(warning)}`).join('\n');
+  assert.not.match(told, /planted-secret|somebody/);
+  close();
+});
+
+test('a URL that cannot be read is refused without being repeated', async () => {
+  for (const bad of ['http://user:planted-secret@host', 'planted-secret', 'redis://h:99999/planted-secret']) {
+    const error: unknown = await opened(bad).then(
+      ({ close }) => close(),
+      (thrown) => thrown,
+    );
+    assert.ok(error instanceof Error, bad);
+    assert.not.match(`${error.message} ${error.stack} ${String(error.cause)}`, /planted-secret/);
+  }
+});
+
+async function opened(address: string) {
+  const clock = stoppedClock();
+  const warnings: unknown[][] = [];
+  const log = { warn: (...args: unknown[]) => void warnings.push(args) };
+  const counter: SharedCounter = await openRedisCounter({ url: address, log, now: clock.now });
+  return { counter, clock, warnings, close: () => counter.close() };
+}
+
+function texts(warnings: readonly unknown[][]): unknown[] {
+  return warnings.map((args) => args.at(-1));
+}
+
+/** The first answer; the connection is made in the background. The suite's time limit ends the wait. */
+async function eventually<T>(work: () => Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    const answer = await work();
+    if (answer !== undefined) return answer;
+    await aWhile();
+  }
+}
+
+/** A turn that lets sockets work: connecting to a port takes one round through the system. */
+function aWhile(): Promise<void> {
+  return new Promise((resolve) => {
+    const socket = connect(Number(new URL(url || 'redis://127.0.0.1:1').port || 6379), '127.0.0.1');
+    socket.on('error', () => resolve()).on('connect', () => socket.end(() => resolve()));
+  });
+}
+
+test.run();

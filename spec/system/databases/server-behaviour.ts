@@ -1,0 +1,294 @@
+// What a store does on every database server besides the conformance suites: many processes, lost sessions, newer versions.
+
+import * as assert from 'uvu/assert';
+import type { ApiKey, AuditEntry } from '../../../src/domain/account.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { rowOfApiKey } from '../../../src/persistence/account-rows.ts';
+import { parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
+import { migrationStatus, openStore, StoreOpenError } from '../../../src/persistence/open.ts';
+import { connectOrm } from '../../../src/persistence/orm.ts';
+import type { Store } from '../../../src/persistence/store.ts';
+import { executeSql } from '../../helpers/services/sql.ts';
+import { freshDatabase, type Service } from '../../helpers/services.ts';
+import type { Suite } from '../../helpers/suite.ts';
+import { connectOptions } from '../../persistence/databases/connect-options.ts';
+import { openInProcesses } from '../../persistence/open-in-processes.ts';
+import { schemaDifference } from '../../persistence/schema-difference.ts';
+import { silentProxy } from '../../persistence/silent-proxy.ts';
+import { fatesOfChanges, freshStore, reachable, UNDONE } from './server-stores.ts';
+
+/** What differs between the servers. */
+export interface ServerWords {
+  /** Ends every session of the database, except the one that asks. */
+  endSessions(database: string): string;
+  /** Records a migration that this program does not know. */
+  readonly newerMigration: string;
+}
+
+const openOptions = { cwd: '/', migrations: 'apply' } as const;
+const at = '2026-01-02T03:04:05.678Z';
+const key: ApiKey = { id: '', name: 'k', permissions: ['admin'], secretHash: 'f'.repeat(64), createdAt: at };
+const entry: AuditEntry = {
+  id: '',
+  at,
+  actor: 'local',
+  actorName: 'ada',
+  action: 'POST /auth/users',
+  subject: 's',
+  status: 201,
+};
+const template = { name: 'demo', loadBalancer: { timeout: 5 } };
+
+/** Declares the tests in `test`, whose time limit should be generous. */
+export function serverBehaviour(test: Suite, service: Service, words: ServerWords): void {
+  const declare = (name: string, body: (url: string) => Promise<void>) =>
+    test.needs(service.url, service.skip)(name, async () => {
+      const { url, drop } = await freshDatabase(reachable(service));
+      try {
+        await body(url);
+      } finally {
+        await drop();
+      }
+    });
+
+  declare('eight processes that start at once end with one clean schema', async (url) => {
+    const outcomes = await openInProcesses(url, 8);
+    assert.equal(
+      outcomes,
+      Array.from({ length: 8 }, () => 'open'),
+    );
+    const status = await migrationStatus(url, { cwd: '/' });
+    assert.ok(status.applied.length > 0);
+    assert.equal(
+      [new Set(status.applied).size, status.pending, status.unknown],
+      [status.applied.length, [], []],
+    );
+    const store = await openStore(url, { ...openOptions, migrations: 'require' });
+    await store.saveTemplate(template);
+    assert.is(await store.revision(), 8 + 1);
+    await store.close();
+  });
+
+  declare('makes the database when it is not there, also when several start at once', async (url) => {
+    const missing = new URL(url);
+    missing.pathname += '_new';
+    const name = missing.pathname.slice(1);
+    try {
+      const refused = await openStore(missing.href, { cwd: '/', migrations: 'require' }).catch(
+        (e: unknown) => e,
+      );
+      assert.instance(refused, StoreOpenError);
+      assert.match(String(refused), `has no database "${name}"`);
+      const told: string[] = [];
+      const onNotice = (line: string) => void told.push(line);
+      const stores = await Promise.all(
+        [1, 2, 3].map(() => openStore(missing.href, { ...openOptions, onNotice })),
+      );
+      assert.equal(told, [`made the database "${name}"`]);
+      for (const store of stores) assert.is(await store.revision(), 0);
+      await Promise.all(stores.map((store) => store.close()));
+    } finally {
+      await executeSql(url, `drop database if exists ${name}`);
+    }
+  });
+
+  declare('refuses tables that were not made, and tables of a newer version', async (url) => {
+    const requiring = { cwd: '/', migrations: 'require' } as const;
+    assert.match(await failureOf(openStore(url, requiring)), 'has no tables yet');
+    await (await openStore(url, openOptions)).close();
+    await (await openStore(url, requiring)).close();
+    await executeSql(url, words.newerMigration);
+    for (const migrations of ['apply', 'require'] as const)
+      assert.match(
+        await failureOf(openStore(url, { cwd: '/', migrations })),
+        /newer version .*Migration29991231_newer/,
+      );
+  });
+
+  declare('has the schema that the entities say', async (url) => {
+    await (await openStore(url, openOptions)).close();
+    const parsed = parseDatabaseUrl(url, '/');
+    assert.ok(parsed);
+    const orm = await connectOrm(parsed.database, connectOptions(url));
+    try {
+      assert.is(await schemaDifference(orm), '');
+      await executeSql(url, 'alter table users drop column email');
+      assert.match(await schemaDifference(orm), 'email');
+    } finally {
+      await orm.close();
+    }
+  });
+
+  declare('gives up on a server that went silent, and recovers when it is back', async (url) => {
+    const proxy = await silentProxy(url);
+    const store = await openStore(proxy.url, { ...openOptions, statementTimeoutMs: 1_000 });
+    try {
+      await Promise.all(Array.from({ length: 12 }, () => store.listTemplates()));
+      proxy.silence();
+      for (let round = 0; round < 2; round += 1) {
+        const startedAt = performance.now();
+        const codes = await Promise.all([
+          ...Array.from({ length: 12 }, () => store.listTemplates().then(() => 'done', codeOf)),
+          settled(store),
+          settled(store),
+        ]);
+        assert.equal(new Set(codes), new Set(['DATABASE_UNAVAILABLE']));
+        assert.ok(performance.now() - startedAt < 4_000);
+      }
+      proxy.speak();
+      await withinTries(() => store.saveTemplate(template));
+      assert.equal(await store.listTemplates(), [template]);
+    } finally {
+      await store.close();
+      await proxy.close();
+    }
+  });
+
+  declare('a change has not happened when nothing listens any more', async (url) => {
+    const proxy = await silentProxy(url);
+    const store = await openStore(proxy.url, openOptions);
+    try {
+      await proxy.close();
+      for (let round = 0; round < 2; round += 1) assert.equal(await fatesOfChanges(store), UNDONE);
+    } finally {
+      await store.close();
+    }
+  });
+
+  declare('writes what has gathered also over a slow line, well within its time', async (url) => {
+    await (await openStore(url, openOptions)).close();
+    const parsed = parseDatabaseUrl(url, '/');
+    assert.ok(parsed);
+    const keys = Array.from({ length: 1_000 }, (_, index) => String(index).padStart(16, '0'));
+    const near = await connectOrm(parsed.database, connectOptions(url));
+    const rows = keys.map((id, position) => ({ ...rowOfApiKey({ ...key, id }), position }));
+    await near.orm.em.fork().insertMany(near.tables.apiKeys, rows);
+    await near.close();
+    const proxy = await silentProxy(url, { delayMs: 5 });
+    const store = await openStore(proxy.url, openOptions);
+    const { audit, accounts } = store;
+    try {
+      const pingMs = await msOf(() => store.ping());
+      assert.ok(pingMs >= 10, `a question takes ${pingMs} ms`);
+      const entries = Array.from({ length: 500 }, (_, index) => ({
+        ...entry,
+        id: String(index).padStart(6, '0'),
+      }));
+      const appendMs = await msOf(() => audit.append(entries));
+      const touchMs = await msOf(() => accounts.touchApiKeys(new Map(keys.map((id) => [id, at]))));
+      assert.ok(appendMs < 2_500 && touchMs < 2_500, `${appendMs} ms, ${touchMs} ms`);
+      assert.equal(await audit.list({ limit: 1_000 }), entries.toReversed());
+      assert.equal(
+        new Set((await accounts.listApiKeys()).map(({ lastUsedAt }) => lastUsedAt)),
+        new Set([at]),
+      );
+    } finally {
+      await store.close();
+      await proxy.close();
+    }
+  });
+
+  declare('sees at once what another gateway wrote, and its revision', async (url) => {
+    const [one, other] = await Promise.all([openStore(url, openOptions), openStore(url, openOptions)]);
+    const before = await other.revision();
+    await one.saveTemplate(template);
+    assert.equal(await other.listTemplates(), [template]);
+    assert.ok((await other.revision()) > before);
+    await Promise.all([one.close(), other.close()]);
+  });
+
+  declare('two gateways that change at once lose nothing and keep an admin', async (url) => {
+    const stores = await Promise.all([1, 2, 3].map(() => openStore(url, openOptions)));
+    const [first] = stores;
+    assert.ok(first);
+    const before = await first.revision();
+    await Promise.all(
+      stores.flatMap((store, node) =>
+        Array.from({ length: 20 }, (_, index) =>
+          store.saveTemplate({
+            name: `template-${(index + node) % 20}`,
+            loadBalancer: { timeout: node + 1 },
+          }),
+        ),
+      ),
+    );
+    assert.is((await first.listTemplates()).length, 20);
+    assert.is(await first.revision(), before + 60);
+    for (const [node, store] of stores.entries()) {
+      await store.accounts.insertUser({
+        id: `user-${node}`,
+        username: `admin-${node}`,
+        email: 'a@b',
+        role: 'admin',
+        isActive: true,
+        passwordHash: 'x',
+        credentialsChangedAt: at,
+        createdAt: at,
+        updatedAt: at,
+      });
+    }
+    const endings = await Promise.all(
+      stores.map((store, node) =>
+        store.accounts.changeUser(`user-${node}`, { role: 'user', updatedAt: at }).then(
+          () => 'done',
+          (thrown: unknown) => codeOf(thrown),
+        ),
+      ),
+    );
+    assert.equal(endings.toSorted(), ['LAST_ADMIN', 'done', 'done']);
+    await Promise.all(stores.map((store) => store.close()));
+  });
+
+  test.needs(service.url, service.skip)('recovers by itself when its sessions are ended', async () => {
+    const store = await freshStore(service);
+    const name = new URL(store.url).pathname.slice(1);
+    for (let round = 0; round < 3; round += 1) {
+      // Several connections, so that some of them are idle and some at work when they end.
+      const work = Array.from({ length: 20 }, () => settled(store));
+      await executeSql(reachable(service).url, words.endSessions(name));
+      const codes = (await Promise.all(work)).filter((code) => code !== 'done');
+      assert.equal(
+        codes.filter((code) => code !== 'DATABASE_UNAVAILABLE'),
+        [],
+      );
+      await withinTries(() => store.saveTemplate({ name: `round-${round}`, loadBalancer: {} }));
+    }
+    assert.is((await store.listTemplates()).filter(({ name }) => name.startsWith('round-')).length, 3);
+    await store.close();
+  });
+}
+
+async function msOf(work: () => Promise<void>): Promise<number> {
+  const startedAt = performance.now();
+  await work();
+  return performance.now() - startedAt;
+}
+
+async function settled(store: Store): Promise<string> {
+  return store.saveTemplate(template).then(() => 'done', codeOf);
+}
+
+function codeOf(thrown: unknown): string {
+  return thrown instanceof GatewayError ? thrown.code : String(thrown);
+}
+
+async function failureOf(opening: Promise<Store>): Promise<string> {
+  const failure = await opening.then(
+    () => new Error('it was opened'),
+    (thrown: unknown) => thrown,
+  );
+  assert.instance(failure, StoreOpenError);
+  return failure instanceof Error ? failure.message : '';
+}
+
+/** A pool may notice ended sessions one by one: at most as many failures as it has connections. */
+async function withinTries(work: () => Promise<unknown>): Promise<void> {
+  for (let left = 10; ; left -= 1) {
+    try {
+      await work();
+      return;
+    } catch (thrown) {
+      if (left === 0 || codeOf(thrown) !== 'DATABASE_UNAVAILABLE') throw thrown;
+    }
+  }
+}

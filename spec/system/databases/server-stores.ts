@@ -1,0 +1,68 @@
+// Stores in databases of their own on a real server, for the specs of single servers.
+
+import { GatewayError } from '../../../src/domain/errors.ts';
+import { type OpenStoreOptions, openStore } from '../../../src/persistence/open.ts';
+import type { Store } from '../../../src/persistence/store.ts';
+import { freshDatabase, type Service } from '../../helpers/services.ts';
+import { vault } from '../../persistence/every-conformance.ts';
+
+/** Opens a store in an empty database that is deleted when the store is closed. */
+export async function freshStore(
+  service: Service,
+  options: Partial<OpenStoreOptions> = {},
+): Promise<Store & { readonly url: string }> {
+  const { url, drop } = await freshDatabase(reachable(service));
+  const store = await openStore(url, { cwd: '/', vault, migrations: 'apply', ...options });
+  const close = store.close.bind(store);
+  return Object.assign(store, {
+    url,
+    close: async () => {
+      await close();
+      await drop();
+    },
+  });
+}
+
+/** The URL of a service for which `test.needs` has shown that there is one. */
+export function reachable({ url, skip }: Service): { readonly url: string } {
+  if (url === undefined) throw new Error(skip);
+  return { url };
+}
+
+/** What becomes of the same work `times` times, one after the other: codes of errors, `done` without one. */
+export async function codesOf(work: () => Promise<unknown>, times: number): Promise<string[]> {
+  const codes: string[] = [];
+  for (let left = times; left > 0; left -= 1)
+    codes.push(
+      await work().then(
+        () => 'done',
+        (thrown: unknown) => (thrown instanceof GatewayError ? thrown.code : String(thrown)),
+      ),
+    );
+  return codes;
+}
+
+/** What `fatesOfChanges` answers when no change was sent to the database. */
+export const UNDONE = ['DATABASE_UNAVAILABLE no'];
+
+/** What is said of changes of every kind, the same only once; `done` without an error. */
+export async function fatesOfChanges(store: Store): Promise<string[]> {
+  const changes = [
+    () => store.deleteTombstone('demo', 'a'),
+    () => store.saveTombstone({ template: 'demo', id: 'a', fingerprint: 'f' }),
+    () => store.saveTemplate({ name: 'demo', loadBalancer: {} }),
+    () => store.deleteInstance('demo', 'a'),
+    () => store.settings.exchange('name', undefined, 'value'),
+    () => store.accounts.deleteApiKey('a'),
+  ];
+  const fates = await Promise.all(
+    changes.map((change) =>
+      change().then(
+        () => 'done',
+        (thrown: unknown) =>
+          thrown instanceof GatewayError ? `${thrown.code} ${thrown.delivered}` : String(thrown),
+      ),
+    ),
+  );
+  return [...new Set(fates)];
+}

@@ -1,0 +1,334 @@
+// The front door and the launcher of the scripts: which file they load, that the exit code is the program's, and how they
+// get from a Node that is too old to the one that npm brought. The program behind is a stub in a temporary folder.
+// "Too old" is simulated by a preloaded version number, and tried with a real old Node where the machine has one.
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import * as assert from 'uvu/assert';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('bin/stagedoor.mjs', { timeoutMs: 20_000 });
+const bin = fileURLToPath(new URL('../../../bin/', import.meta.url));
+const binFiles = ['stagedoor.mjs', 'with-node.mjs', 'node-version.mjs', 'compile-cache.mjs'];
+const isWindows = process.platform === 'win32';
+const oldNode = findOldNode();
+let folder = '';
+
+const sayArguments = `export async function main(argv) { console.log(WHERE, process.version, ...argv); return 7; }`;
+const waitForSignal = `export async function main() {
+  const heard = await new Promise((resolve) => {
+    for (const name of ['SIGTERM', 'SIGHUP', 'SIGINT']) process.on(name, resolve);
+    const stayAlive = setInterval(() => {}, 1000);
+    process.stdout.write('ready\\n');
+  });
+  process.stdout.write('heard ' + heard + '\\n');
+  process.exit(5);
+}`;
+const waitToBeKilled = `export async function main() {
+  setInterval(() => {}, 1000);
+  process.kill(process.pid, 'SIGKILL');
+}`;
+
+const sayAndWait = `export async function main() {
+  process.on('SIGTERM', () => { process.stdout.write('SIGTERM\\n'); process.exit(0); });
+  setInterval(() => {}, 1000);
+  process.stdout.write('ready\\n');
+}`;
+const sayMarks = `export async function main() { console.log(Object.keys(process.env).filter((name) => name.startsWith('STAGEDOOR')).sort().join()); }`;
+
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-bin-'));
+  await writeFile(
+    join(folder, 'old.cjs'),
+    `for (const [name, value] of [['version', 'v20.20.2'], ['versions', { ...process.versions, node: '20.20.2' }]])
+       Object.defineProperty(process, name, { value });`,
+  );
+});
+test.after(() => rm(folder, { recursive: true, force: true }));
+
+test('runs the sources in a clone, with the arguments, and ends with the exit code of main', async () => {
+  const root = await plant({ 'src/cli/main.ts': sayArguments, 'dist/cli/main.js': sayArguments });
+  const { code, out } = await run([process.execPath], root, ['a', '--b=c d']);
+  assert.equal({ code, out }, { code: 7, out: `src ${process.version} a --b=c d\n` });
+});
+
+test('runs dist when there are no sources', async () => {
+  const root = await plant({ 'dist/cli/main.js': sayArguments });
+  const { code, out } = await run([process.execPath], root, ['a']);
+  assert.equal({ code, out }, { code: 7, out: `dist ${process.version} a\n` });
+});
+
+test('runs dist when it is installed under node_modules', async () => {
+  const files = { 'src/cli/main.ts': sayArguments, 'dist/cli/main.js': sayArguments };
+  const root = await plant(files, 'node_modules/stagedoor');
+  const { code, out } = await run([process.execPath], root, []);
+  assert.equal({ code, out }, { code: 7, out: `dist ${process.version}\n` });
+});
+
+test('says in one line that it is not built', async () => {
+  const { code, err } = await run([process.execPath], await plant({}), []);
+  assert.equal({ code, err }, { code: 2, err: 'stagedoor is not built here: run npm run build\n' });
+});
+
+test('says in one line that dependencies are missing', async () => {
+  const root = await plant({ 'src/cli/main.ts': `import 'a-missing-package'; ${sayArguments}` });
+  const { code, err } = await run([process.execPath], root, []);
+  assert.is(code, 2);
+  assert.is(err, `stagedoor lacks its dependencies (Cannot find package 'a-missing-package'): run npm ci\n`);
+});
+
+test('uses nothing that Node 12 cannot parse or load', async () => {
+  for (const file of binFiles) {
+    const source = await readFile(join(bin, file), 'utf8');
+    assert.not.match(source, /\?\.|\?\?|'node:|^await |\.at\(|#[a-z]\w* ?[=(]/m, file);
+  }
+});
+
+test('the launcher runs a script as if it had been started itself', async () => {
+  const root = await plant({
+    'tool.mjs': `console.log(process.argv.slice(1).join()); process.exitCode = 3;`,
+  });
+  const { code, out } = await run([process.execPath], root, [join(root, 'tool.mjs'), 'a'], {
+    entry: 'with-node.mjs',
+  });
+  assert.equal({ code, out }, { code: 3, out: `${join(root, 'tool.mjs')},a\n` });
+});
+
+test('the launcher says in one line how it is used', async () => {
+  const { code, err } = await run([process.execPath], await plant({}), [], { entry: 'with-node.mjs' });
+  assert.equal({ code, err }, { code: 2, err: 'usage: node bin/with-node.mjs <script> [argument ...]\n' });
+});
+
+test('no script of package.json trusts the node on the path to be recent', async () => {
+  const { scripts } = JSON.parse(await readFile(new URL('../../../package.json', import.meta.url), 'utf8'));
+  const direct = Object.entries<string>(scripts).filter(([, line]) => /\bnode (?!bin\/|-e )/.test(line));
+  assert.equal(direct, []);
+});
+
+test('says in one line what is needed when only an old Node is there', async () => {
+  const { code, err } = await run(simulatedOldNode(), await plant({ 'dist/cli/main.js': sayArguments }), []);
+  assert.is(code, 2);
+  assert.match(err, /^stagedoor needs Node 22\.18 or later \(this is v20\.20\.2\); [^\n]+\n$/);
+});
+
+test('says in one line to run npm ci when only an old Node is there and nothing was installed', async () => {
+  const { code, err } = await run(simulatedOldNode(), await plant({ 'src/cli/main.ts': sayArguments }), []);
+  assert.is(code, 2);
+  assert.match(err, /^stagedoor lacks its dependencies: run npm ci \(Node 22\.18 or later [^\n]+\n$/);
+});
+
+test.needs(!isWindows, 'symbolic links need a privilege on Windows')(
+  'does not start the Node that is running already',
+  async () => {
+    const root = await plant({ 'dist/cli/main.js': sayArguments });
+    await bring(root, (file) => symlink(process.execPath, file));
+    const { code } = await run(simulatedOldNode(), root, []);
+    assert.is(code, 2);
+  },
+);
+
+const oldNodes: readonly (readonly [string, (() => string[]) | undefined])[] = [
+  ['a simulated old Node', isWindows ? undefined : simulatedOldNode],
+  ['a real old Node', isWindows || oldNode === undefined ? undefined : () => [oldNode]],
+];
+for (const killed of ['npm', 'its shell'] as const) {
+  test.needs(!isWindows, 'there is no shell between npm and a program')(
+    `ends the program when ${killed} is gone`,
+    async () => {
+      const root = await plant({ 'dist/cli/main.js': sayAndWait });
+      assert.is(await runBelowNpm([process.execPath], root, killed), 'ready\nSIGTERM\n');
+    },
+  );
+}
+
+test.needs(!isWindows, 'there is no shell between npm and a program')(
+  'a program in the background outlives npm',
+  async () => {
+    const root = await plant({
+      'dist/cli/main.js': `export async function main() {
+        process.stdout.write('ready\\n');
+        setTimeout(() => process.stdout.write('still here\\n'), 1500);
+      }`,
+    });
+    const out = await runBelowNpm([process.execPath], root, 'npm', { STAGEDOOR_BACKGROUND: '1' });
+    assert.is(out, 'ready\nstill here\n');
+  },
+);
+
+for (const [kind, command] of oldNodes) {
+  const needs = test.needs(
+    command,
+    isWindows ? 'a script cannot stand in for node.exe' : 'no Node before 22.18 on PATH',
+  );
+  const start = () => command?.() ?? [];
+
+  needs(`${kind} hands over to the Node that npm brought`, async () => {
+    const root = await plant({ 'src/cli/main.ts': sayArguments });
+    await bring(root, writeStandIn);
+    const { code, out } = await run(start(), root, ['a', 'b c']);
+    assert.equal({ code, out }, { code: 7, out: `src ${process.version} a b c\n` });
+  });
+
+  needs(`${kind} hands a script over as well`, async () => {
+    const root = await plant({ 'tool.mjs': `console.log(process.version, process.argv[2]);` });
+    await bring(root, writeStandIn);
+    const { code, out } = await run(start(), root, [join(root, 'tool.mjs'), 'a b'], {
+      entry: 'with-node.mjs',
+    });
+    assert.equal({ code, out }, { code: 0, out: `${process.version} a b\n` });
+  });
+
+  needs(`${kind} takes the program along when it is killed`, async () => {
+    const root = await plant({ 'dist/cli/main.js': sayAndWait });
+    await bring(root, writeStandIn);
+    const { out } = await run(start(), root, [], { onReady: (child) => child.kill('SIGKILL') });
+    assert.is(out, 'ready\nSIGTERM\n');
+  });
+
+  needs(`${kind} leaves no mark in the environment`, async () => {
+    const root = await plant({ 'dist/cli/main.js': sayMarks });
+    await bring(root, writeStandIn);
+    // The runner of the specs has variables of its own; there are no others.
+    const before = Object.keys(process.env).filter((name) => name.startsWith('STAGEDOOR'));
+    assert.is((await run(start(), root, [])).out, `${before.sort().join()}\n`);
+  });
+
+  needs(`${kind} finds a Node that npm has put further up`, async () => {
+    const root = await plant({ 'dist/cli/main.js': sayArguments }, 'node_modules/stagedoor');
+    await bring(dirname(dirname(root)), writeStandIn);
+    const { code, out } = await run(start(), root, []);
+    assert.equal({ code, out }, { code: 7, out: `dist ${process.version}\n` });
+  });
+
+  for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT'] as const) {
+    needs(`${kind} passes ${signal} on and waits for the end`, async () => {
+      const root = await plant({ 'dist/cli/main.js': waitForSignal });
+      await bring(root, writeStandIn);
+      const { code, out } = await run(start(), root, [], { onReady: (child) => child.kill(signal) });
+      assert.equal({ code, out }, { code: 5, out: `ready\nheard ${signal}\n` });
+    });
+  }
+
+  needs(`${kind} ends by the signal that ended the program`, async () => {
+    const root = await plant({ 'dist/cli/main.js': waitToBeKilled });
+    await bring(root, writeStandIn);
+    const { code, signal } = await run(start(), root, []);
+    assert.equal({ code, signal }, { code: null, signal: 'SIGKILL' });
+  });
+
+  for (const killed of ['npm', 'its shell'] as const) {
+    needs(`${kind} ends the program when ${killed} is gone`, async () => {
+      const root = await plant({ 'dist/cli/main.js': sayAndWait });
+      await bring(root, writeStandIn);
+      assert.is(await runBelowNpm(start(), root, killed), 'ready\nSIGTERM\n');
+    });
+  }
+
+  needs(`${kind} says in one line when the brought Node does not start`, async () => {
+    const root = await plant({ 'dist/cli/main.js': sayArguments });
+    await bring(root, (file) => writeFile(file, 'not a program'));
+    const { code, err } = await run(start(), root, []);
+    assert.is(code, 2);
+    assert.match(err, /^stagedoor could not start [^\n]+\n$/);
+  });
+}
+
+test.run();
+
+/** Writes a tree with copies of the front door and of the launcher, and the given program files, each knowing where it stands. */
+async function plant(files: Readonly<Record<string, string>>, below = '.'): Promise<string> {
+  const root = resolve(folder, randomUUID(), below);
+  await mkdir(join(root, 'bin'), { recursive: true });
+  for (const file of binFiles) await copyFile(join(bin, file), join(root, 'bin', file));
+  await writeFile(join(root, 'package.json'), '{ "type": "module" }');
+  for (const [name, body] of Object.entries(files)) {
+    await mkdir(dirname(join(root, name)), { recursive: true });
+    await writeFile(join(root, name), body.replace('WHERE', JSON.stringify(name.split('/')[0])));
+  }
+  return root;
+}
+
+/** Puts something where npm puts the Node it brings. */
+async function bring(root: string, put: (file: string) => Promise<void>): Promise<void> {
+  const name = `node-${isWindows ? 'win' : process.platform}-${process.arch}`;
+  const place = join(root, 'node_modules', name, 'bin');
+  await mkdir(place, { recursive: true });
+  await put(join(place, isWindows ? 'node.exe' : 'node'));
+}
+
+/** A script that is the present Node under another path. */
+async function writeStandIn(file: string): Promise<void> {
+  await writeFile(file, `#!/bin/sh\nexec '${process.execPath}' "$@"\n`);
+  await chmod(file, 0o755);
+}
+
+function simulatedOldNode(): string[] {
+  return [process.execPath, '--require', join(folder, 'old.cjs')];
+}
+
+interface Outcome {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs the front door, or another `entry` of bin. With `onReady`, calls it at the first output of the program. */
+async function run(
+  [node = '', ...flags]: readonly string[],
+  root: string,
+  args: readonly string[],
+  { entry = 'stagedoor.mjs', onReady }: { entry?: string; onReady?: (child: ChildProcess) => void } = {},
+): Promise<Outcome> {
+  const child = spawn(node, [...flags, join(root, 'bin', entry), ...args]);
+  if (onReady) child.stdout.once('data', () => onReady(child));
+  const [[code, signal], out, err] = await Promise.all([
+    once(child, 'close'),
+    text(child.stdout),
+    text(child.stderr),
+  ]);
+  return { code, signal, out, err };
+}
+
+/**
+ * Runs a stand-in for npm, which starts the front door through a shell, and kills the stand-in or that shell when the program is
+ * ready. Resolves to what the program printed, once nothing holds its output any more.
+ */
+async function runBelowNpm(
+  command: readonly string[],
+  root: string,
+  killed: 'npm' | 'its shell',
+  env: NodeJS.ProcessEnv = {},
+): Promise<string> {
+  const line = [...command, join(root, 'bin/stagedoor.mjs')].map((word) => `'${word}'`).join(' ');
+  // The second command keeps every shell from replacing itself by the first.
+  const script = `require('child_process').spawn('sh', ['-c', ${JSON.stringify(`${line}; exit $?`)}], { stdio: 'inherit' })
+    .on('spawn', function () { console.error(this.pid); });`;
+  const npm = spawn(process.execPath, ['-e', script], {
+    env: { ...process.env, npm_execpath: 'npm-cli.js', ...env },
+  });
+  const shell = once(npm.stderr, 'data').then(([pid]) => Number(pid));
+  npm.stdout.once('data', async () =>
+    process.kill(killed === 'npm' ? (npm.pid ?? 0) : await shell, 'SIGKILL'),
+  );
+  return await text(npm.stdout);
+}
+
+/** A Node before 22.18 on PATH that did not come with this repository. */
+function findOldNode(): string | undefined {
+  const candidates = (process.env.PATH ?? '')
+    .split(delimiter)
+    .filter((entry) => entry && !entry.includes('node_modules'))
+    .map((entry) => join(entry, isWindows ? 'node.exe' : 'node'));
+  return candidates.find((candidate) => {
+    const { stdout } = spawnSync(candidate, ['--version'], { encoding: 'utf8' });
+    const [major = 0, minor = 0] = (stdout ?? '').replace('v', '').split('.').map(Number);
+    return major > 0 && (major < 22 || (major === 22 && minor < 18));
+  });
+}

@@ -1,0 +1,97 @@
+// Every template of the catalogue, run as its file says: started by the gateway, listed, and called once. Packages that are
+// not installed beside stagedoor are downloaded by npx.
+
+import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { loadConfig } from '../../../src/config.ts';
+import { startServer } from '../../../src/server.ts';
+import { readCatalogue } from '../../../src/templates/catalogue.ts';
+import { instanceInputOf } from '../../../src/templates/instance-input.ts';
+import { suite } from '../../helpers/suite.ts';
+
+/** Longest download and start of one server. */
+const WAIT_SECONDS = 150;
+
+const test = suite('the catalogue', { timeoutMs: (WAIT_SECONDS + 60) * 1000 });
+
+/** What is called, and what the answer has to hold. `folder` is the instance's own. */
+type Call = (folder: string) => readonly [tool: string, args: object, answer: RegExp];
+
+const CALLS: Readonly<Record<string, Call>> = {
+  calculator: () => ['mul', { a: 6, b: 7 }, /42/],
+  eslint: (folder) => ['lint-files', { filePaths: [join(folder, 'sample.js')] }, /no-debugger/],
+  everything: () => ['echo', { message: 'hello' }, /Echo: hello/],
+  filesystem: (folder) => ['read_text_file', { path: join(folder, 'sample.js') }, /debugger/],
+  git: (folder) => ['git_init', { path: join(folder, 'repository') }, /repository/],
+  map: () => ['show-map', {}, /text/],
+  memory: () => ['read_graph', {}, /entities/],
+  pdf: () => ['list_pdfs', {}, /text/],
+  repomix: (folder) => ['pack_codebase', { directory: folder }, /outputId/],
+  'sequential-thinking': () => [
+    'sequentialthinking',
+    { thought: 'one', nextThoughtNeeded: false, thoughtNumber: 1, totalThoughts: 1 },
+    /thoughtHistoryLength/,
+  ],
+  threejs: () => ['learn_threejs', {}, /three/i],
+  time: () => [
+    'convert_time',
+    { sourceTimezone: 'UTC', targetTimezone: 'Asia/Tokyo', time: '2026-01-01 12:00:00' },
+    /2026-01-01 21:00:00/,
+  ],
+};
+
+const root = await realpath(await mkdtemp(join(tmpdir(), 'stagedoor-catalogue-')));
+const flags = { port: '0', host: '127.0.0.1', 'grace-seconds': '1', database: 'memory://', auth: false };
+const server = await startServer(loadConfig({ flags, env: {}, cwd: root, readFile: () => undefined }));
+const { templates } = await readCatalogue();
+test.after(async () => {
+  await server.close();
+  await rm(root, { recursive: true, maxRetries: 3 });
+});
+
+async function ask(method: string, path: string, body?: object): Promise<string> {
+  const response = await fetch(`${server.urls[0]}${path}`, {
+    method,
+    headers: { 'Content-Type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  assert.ok(response.ok, `${method} ${path}: ${text}`);
+  return text;
+}
+
+test('has a call for each template', () => {
+  assert.equal(
+    templates.map(({ id }) => id),
+    Object.keys(CALLS).sort(),
+  );
+});
+
+for (const template of templates) {
+  test(`runs ${template.id}`, async () => {
+    const folder = join(root, template.id);
+    await mkdir(folder);
+    await writeFile(join(folder, 'sample.js'), 'debugger;\n');
+    await writeFile(
+      join(folder, 'eslint.config.mjs'),
+      "export default [{ rules: { 'no-debugger': 'error' } }];\n",
+    );
+    const instance = instanceInputOf(template, { SCRATCH: folder });
+    const registered = await ask('POST', `/gateway/register?wait=${WAIT_SECONDS}`, {
+      template_name: template.id,
+      instance: { ...instance, id: 'one', working_dir: folder },
+    });
+    const { state, reason, stderr } = JSON.parse(registered);
+    assert.is(state, 'healthy', `${reason} ${stderr}`);
+    const [tool, args, answer] = CALLS[template.id]?.(folder) ?? ['', {}, /$^/];
+    assert.match(await ask('GET', `/mcp/${template.id}/tools/list`), `"name":"${tool}"`);
+    const result = await ask('POST', `/mcp/${template.id}/tools/call`, { name: tool, arguments: args });
+    assert.match(result, answer);
+    assert.not.match(result, /"isError":true/);
+    await ask('DELETE', `/gateway/deregister/${template.id}/one`);
+  });
+}
+
+test.run();

@@ -1,0 +1,295 @@
+// deploy/Dockerfile and deploy/compose.yaml in a real engine. The image is built as the file says, on a base made of this
+// machine; it runs without rights on a read-only file system, and with the settings of the composition. The other services of
+// the composition are servers of this machine. Where no engine can run, or npm fetches nothing, the tests are skipped.
+
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { createGzip } from 'node:zlib';
+import * as assert from 'uvu/assert';
+import { parse } from 'yaml';
+import { freePort } from '../../../src/cli/free-port.ts';
+import { caller, field, tokenOf, toolText } from '../../helpers/caller.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { importNodeImage } from '../../helpers/node-image.ts';
+import { type Podman, startPodman } from '../../helpers/podman.ts';
+import { freshDatabase, postgresql, redis } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const run = promisify(execFile);
+const repository = fileURLToPath(new URL('../../..', import.meta.url));
+const IMAGE = 'localhost/stagedoor:spec';
+/** Longest build; on a slower machine the tests are skipped. */
+const BUILD_MS = 160_000;
+const MOST_COMPRESSED_BYTES = 250e6;
+
+const { engine, skip } = await open();
+const [database, counters] = [await postgresql(), await redis()];
+const test = suite('the image', { timeoutMs: 100_000 });
+const withImage = test.needs(engine, skip);
+const withServices = test.needs(
+  engine && database.url && counters.url,
+  skip || database.skip || counters.skip,
+);
+test.after(() => engine?.close());
+
+withImage('is below 250 MB when compressed, and has one Node', async () => {
+  const podman = engine as Podman;
+  const bytes = Number(await podman.podman('image', 'inspect', '--format', '{{.Size}}', IMAGE));
+  const archive = podman.open('save', IMAGE);
+  archive.stderr?.resume();
+  let compressed = 0;
+  for await (const part of archive.stdout?.pipe(createGzip({ level: 1 })) ?? []) compressed += part.length;
+  process.stdout.write(`image ${mb(bytes)}, compressed ${mb(compressed)}\n`);
+  assert.ok(compressed > 20e6 && compressed < MOST_COMPRESSED_BYTES, mb(compressed));
+  const list =
+    "require('node:fs').readdirSync('/app/node_modules').filter((name) => /^node-(linux|win)|^typescript$/.test(name))";
+  const words = ['run', '--rm', '--network=none', '--entrypoint=node', IMAGE, '-p', list];
+  assert.is(await podman.podman(...words), '[]');
+});
+
+withImage('serves from a read-only file system, without rights, and ends in order', async () => {
+  const podman = engine as Podman;
+  const place = ['--network=none', '--read-only', '--tmpfs=/tmp', '--cap-drop=ALL', '-v', 'state:/data'];
+  const options = ['--security-opt=no-new-privileges', '--init=false', ...place];
+  for (const round of ['first', 'second']) {
+    const id = await podman.podman('run', '-d', ...options, IMAGE);
+    assert.is(await healthy(podman, id), 'healthy', await logs(podman, id));
+    const ask = "fetch('http://127.0.0.1:8080/health').then((answer) => answer.json()).then(console.log)";
+    assert.match(await podman.podman('exec', id, 'node', '-e', ask), "database: 'connected'");
+    assert.is(await podman.podman('exec', id, 'node', '-p', 'process.getuid()'), '1000');
+    await podman.podman('stop', '-t', '40', id);
+    assert.is(await podman.podman('inspect', '--format', '{{.State.ExitCode}}', id), '0');
+    const said = await logs(podman, id);
+    assert.ok(said.includes('"msg":"stopped"'), said);
+    // What was made at the first start is in the volume.
+    assert.is(/initial-admin-password/.test(said), round === 'first', said);
+    await podman.podman('rm', id);
+  }
+});
+
+/** The composition, as far as it is read here. */
+interface Service {
+  readonly [key: string]: unknown;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly command?: string;
+}
+const compose: {
+  readonly services: Readonly<Record<string, Service>>;
+  readonly secrets: Readonly<Record<string, { readonly file: string }>>;
+  readonly configs: Readonly<Record<string, { readonly file: string }>>;
+  readonly volumes: Readonly<Record<string, unknown>>;
+} = parse(await readFile(join(repository, 'deploy/compose.yaml'), 'utf8'));
+
+withServices('runs as the composition says, and calls its HTTP server', async () => {
+  const podman = engine as Podman;
+  const secrets = join(podman.folder, 'secrets');
+  await mkdir(secrets);
+  const own = await freshDatabase({ url: database.url ?? '' });
+  const [port, backendPort] = [await freePort(), await freePort()];
+  const values: Readonly<Record<string, string>> = {
+    database_url: own.url,
+    signing_key: 'a signing key that is long enough, 32 bytes',
+    admin_password: 'correct horse battery',
+    postgres_password: 'unused',
+  };
+  for (const [name, { file }] of Object.entries(compose.secrets)) {
+    assert.is(file, `./secrets/${name}`);
+    await writeFile(join(secrets, name), `${values[name]}\n`, { mode: 0o444 });
+  }
+  const servers = join(podman.folder, 'servers.json');
+  const listed = await readFile(join(repository, 'deploy', compose.configs.servers?.file ?? ''), 'utf8');
+  assert.match(listed, 'http://everything:3001/mcp');
+  await writeFile(servers, listed.replace('3001', String(backendPort)));
+  await chmod(servers, 0o444);
+
+  const everything = createRequire(import.meta.url).resolve(
+    '@modelcontextprotocol/server-everything/package.json',
+  );
+  assert.match(
+    String(compose.services.everything?.command),
+    `@${JSON.parse(await readFile(everything, 'utf8')).version} `,
+  );
+  const backend = spawn(process.execPath, [join(everything, '../dist/index.js'), 'streamableHttp'], {
+    env: { PATH: process.env.PATH, PORT: String(backendPort) },
+    stdio: 'ignore',
+  });
+  const ended = once(backend, 'close');
+  let id = '';
+  try {
+    const flags = flagsOf(compose.services.gateway as Service, { secrets, servers });
+    const here = { GATEWAY_PORT: port, GATEWAY_REDIS_URL: counters.url };
+    const changed = Object.entries(here).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
+    const hosts = ['--network=host', '--add-host=everything:127.0.0.1'];
+    id = await podman.podman('run', '-d', ...flags, ...changed, ...hosts, IMAGE);
+    assert.is(await healthy(podman, id), 'healthy', await logs(podman, id));
+
+    const url = `http://127.0.0.1:${port}`;
+    assert.is((await caller(url)('GET /gateway/registry')).status, 401);
+    const admin = caller(url, await tokenOf(url, 'admin', values.admin_password ?? ''));
+    const seen = await eventually(
+      () => admin('GET /mcp/everything/health'),
+      (answer) => field(answer, 'healthy_instances') === 1,
+    );
+    assert.is(field(seen, 'healthy_instances'), 1, JSON.stringify(seen.body));
+    const call = { name: 'echo', arguments: { message: 'composed' } };
+    const answer = await admin('POST /mcp/everything/tools/call', call);
+    assert.match(toolText(answer), /composed/);
+    const said = await logs(podman, id);
+    assert.not.match(said, /a signing key|correct horse/);
+    await podman.podman('stop', '-t', '40', id);
+    assert.is(await podman.podman('inspect', '--format', '{{.State.ExitCode}}', id), '0');
+  } finally {
+    if (id !== '') await podman.podman('rm', '-f', '-t', '0', id);
+    backend.kill('SIGKILL');
+    await ended;
+    await own.drop();
+  }
+});
+
+test('the composition names only what it declares', () => {
+  const services = Object.values(compose.services);
+  const named = (key: string): unknown[] => services.flatMap((service) => (service[key] as unknown[]) ?? []);
+  assert.equal([...new Set(named('secrets'))].sort(), Object.keys(compose.secrets).sort());
+  assert.equal(
+    named('configs').map((config) => Object(config).source),
+    Object.keys(compose.configs),
+  );
+  const volumes = named('volumes').map((volume) => String(volume).split(':')[0]);
+  assert.equal(volumes.sort(), Object.keys(compose.volumes).sort());
+  const awaited = services.flatMap(({ depends_on }) => Object.keys(depends_on ?? {}));
+  assert.ok(awaited.every((name) => compose.services[name]?.healthcheck !== undefined));
+});
+
+const docker = await run('docker', ['compose', 'version']).then(
+  () => true,
+  () => false,
+);
+test.needs(docker, 'docker compose is not installed')('docker compose takes the composition', async () => {
+  await run('docker', ['compose', '-f', join(repository, 'deploy/compose.yaml'), 'config', '--quiet']);
+});
+
+test.run();
+
+/** An engine that has built the image, or why there is none. */
+async function open(): Promise<{ readonly engine: Podman | undefined; readonly skip: string }> {
+  let found = await startPodman('overlay');
+  if (found.engine === undefined) found = await startPodman();
+  if (found.engine === undefined) return found;
+  try {
+    const base = await importNodeImage(found.engine);
+    if (await build(found.engine, base)) return found;
+    await found.engine.close();
+    return { engine: undefined, skip: 'the image was not built in time' };
+  } catch (thrown) {
+    await found.engine.close();
+    const said = `${Object(thrown).stdout ?? ''}${Object(thrown).stderr ?? thrown}`;
+    const [, code] =
+      /npm error code (ENOTCACHED|ENOTFOUND|EAI_AGAIN|ECONN\w+|ETIMEDOUT|E4\d\d|E5\d\d|\w*CERT\w*)/.exec(
+        said,
+      ) ?? [];
+    if (code) return { engine: undefined, skip: `npm could not fetch packages inside of a build (${code})` };
+    throw new Error(`the image was not built:\n${said.slice(-3_000)}`);
+  }
+}
+
+/** Builds with the settings and the cache of the npm of this machine; false when that takes too long. */
+async function build(podman: Podman, base: string): Promise<boolean> {
+  const setting = async (name: string) => {
+    const { stdout } = await run('npm', ['config', 'get', name], { cwd: repository });
+    return ['null', 'undefined', ''].includes(stdout.trim()) ? undefined : stdout.trim();
+  };
+  const lines = [
+    'cache=/npm/cache',
+    'prefer-offline=true',
+    'audit=false',
+    'fund=false',
+    'update-notifier=false',
+  ];
+  for (const name of ['registry', 'proxy', 'https-proxy', 'noproxy']) {
+    const value = await setting(name);
+    if (value !== undefined) lines.push(`${name}=${value}`);
+  }
+  const authority = (await setting('cafile')) ?? process.env.NODE_EXTRA_CA_CERTS;
+  const mounts = [];
+  if (authority !== undefined && existsSync(authority)) {
+    lines.push('cafile=/npm/authority.crt');
+    mounts.push('-v', `${authority}:/npm/authority.crt:ro`);
+  }
+  const settings = join(podman.folder, 'npmrc');
+  await writeFile(settings, `${lines.join('\n')}\n`, { mode: 0o600 });
+  const cache = (await setting('cache')) ?? join(podman.folder, 'npm-cache');
+  await mkdir(cache, { recursive: true });
+  mounts.push('-v', `${cache}:/npm/cache`, '-v', `${settings}:/root/.npmrc:ro`);
+  // `docker`: the other format has no HEALTHCHECK.
+  const words = ['--layers=false', '--format=docker', '--network=host', ...mounts, '--tag', IMAGE];
+  const file = ['--build-arg', `NODE_IMAGE=${base}`, '-f', join(repository, 'deploy/Dockerfile'), repository];
+  return podman.build(BUILD_MS, ...words, ...file);
+}
+
+/** What `podman run` is given for a service. Throws for a key that is not known here. */
+function flagsOf(service: Service, files: { readonly secrets: string; readonly servers: string }): string[] {
+  return Object.entries(service).flatMap(([key, value]) => {
+    const list = (Array.isArray(value) ? value : []) as readonly unknown[];
+    switch (key) {
+      case 'read_only':
+        return ['--read-only'];
+      case 'tmpfs':
+        return list.map((path) => `--tmpfs=${path}`);
+      case 'cap_drop':
+        return list.map((name) => `--cap-drop=${name}`);
+      case 'security_opt':
+        return list.map((text) => `--security-opt=${String(text).replace(':true', '')}`);
+      case 'environment':
+        return Object.entries(Object(value)).flatMap(([name, text]) => ['-e', `${name}=${text}`]);
+      case 'secrets':
+        return list.flatMap((name) => ['-v', `${files.secrets}/${name}:/run/secrets/${name}:ro`]);
+      case 'configs':
+        return list.flatMap((config) => ['-v', `${files.servers}:${Object(config).target}:ro`]);
+      case 'volumes':
+        return list.flatMap((volume) => ['-v', `composed-${volume}`]);
+      // Not there in every engine (init), or for more than one container.
+      case 'build':
+      case 'image':
+      case 'init':
+      case 'ports':
+      case 'depends_on':
+      case 'restart':
+      case 'stop_grace_period':
+        return [];
+      default:
+        throw new Error(`this spec does not know what podman is given for ${key}`);
+    }
+  });
+}
+
+/** Runs the health check of the image until it passes; podman leaves the repetition to systemd. */
+function healthy(podman: Podman, id: string): Promise<string> {
+  const check = () =>
+    podman.podman('healthcheck', 'run', id).then(
+      () => 'healthy',
+      (error) => String(Object(error).stderr ?? error),
+    );
+  return eventually(check, (state) => state === 'healthy', 60_000);
+}
+
+async function logs(podman: Podman, id: string): Promise<string> {
+  const command = podman.open('logs', id);
+  let said = '';
+  for (const channel of [command.stdout, command.stderr]) {
+    channel?.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
+  }
+  await once(command, 'close');
+  return said;
+}
+
+function mb(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(0)} MB`;
+}

@@ -1,0 +1,134 @@
+// The package as `npm pack` makes it, unpacked below node_modules beside the packages that it declares, as after
+// `npm install stagedoor`: it runs, needs nothing else, and carries no Node. Its size is printed.
+
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import * as assert from 'uvu/assert';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: the installed package', { timeoutMs: 180_000 });
+const run = promisify(execFile);
+const repository = fileURLToPath(new URL('../../..', import.meta.url));
+const isWindows = process.platform === 'win32';
+let folder = '';
+let program = '';
+
+test.before(async () => {
+  if (isWindows) return;
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-installed-'));
+  const packed = await npm('pack', '--json', '--pack-destination', folder);
+  const [{ filename, size, unpackedSize }] = JSON.parse(packed.slice(packed.indexOf('[')));
+  const modules = join(folder, 'node_modules');
+  await mkdir(join(modules, 'stagedoor'), { recursive: true });
+  await run('tar', [
+    '-xzf',
+    join(folder, filename),
+    '-C',
+    join(modules, 'stagedoor'),
+    '--strip-components=1',
+  ]);
+  const { dependencies } = JSON.parse(await npm('pkg', 'get', 'name', 'dependencies'));
+  for (const name of Object.keys(dependencies)) {
+    await mkdir(dirname(join(modules, name)), { recursive: true });
+    await symlink(join(repository, 'node_modules', name), join(modules, name));
+  }
+  program = join(modules, 'stagedoor/bin/stagedoor.mjs');
+  const { packages } = JSON.parse(await readFile(join(repository, 'package-lock.json'), 'utf8'));
+  const needed = Object.entries<{ dev?: boolean }>(packages).filter(
+    ([path, { dev }]) =>
+      path.startsWith('node_modules/') &&
+      !dev &&
+      !/\/node-(linux|win)-|^node_modules\/@stagedoor\//.test(path),
+  );
+  // Those of other systems are not there.
+  const sizes = await Promise.all(needed.map(([path]) => ownSize(join(repository, path)).catch(() => 0)));
+  const installed = unpackedSize + sizes.reduce((sum, bytes) => sum + bytes, 0);
+  const mb = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+  process.stdout.write(
+    `package ${mb(size)}, unpacked ${mb(unpackedSize)}, with its dependencies ${mb(installed)}\n`,
+  );
+});
+test.after(() => rm(folder, { recursive: true, force: true }));
+
+const installed = test.needs(!isWindows, 'links need a privilege on Windows');
+
+installed('says its version in a recent Node', async () => {
+  const { version } = JSON.parse(await npm('pkg', 'get', 'name', 'version'));
+  assert.is((await run(process.execPath, [program, '--version'])).stdout, `${version}\n`);
+});
+
+installed('serves its own demo to a call', async () => {
+  const child = execFile(process.execPath, [program, 'gateway', 'start', '--demo', '--port', '0'], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, HOME: folder },
+  });
+  const ended = once(child, 'close');
+  try {
+    let out = '';
+    for await (const text of child.stdout ?? []) {
+      out += text;
+      if (/listening on/.test(out)) break;
+    }
+    const [, url = ''] = /listening on .*?(http[^\s)]+)/.exec(out) ?? [];
+    assert.is((await fetch(`${url}/livez`)).status, 200);
+    assert.match(await (await fetch(`${url}/openapi.json`)).text(), '"openapi":');
+  } finally {
+    child.kill('SIGTERM');
+  }
+  assert.equal(await ended, [0, null]);
+});
+
+installed('names the Node that it needs in an old one', async () => {
+  const old = join(folder, 'old.cjs');
+  await writeFile(
+    old,
+    `for (const [name, value] of [['version', 'v20.20.2'], ['versions', { ...process.versions, node: '20.20.2' }]])
+       Object.defineProperty(process, name, { value });`,
+  );
+  const { code, stderr } = await run(process.execPath, ['--require', old, program, '--version']).catch(
+    (error) => error,
+  );
+  assert.equal([code, stderr], [2, 'stagedoor needs Node 22.18 or later (this is v20.20.2); install it\n']);
+});
+
+// npm puts the Node of the clone into the PATH.
+const PATH = process.env.PATH?.split(':')
+  .filter((folder) => !folder.includes('node_modules'))
+  .join(':');
+const systemNode = await run('node', ['-p', 'process.versions.node'], { env: { PATH } }).then(
+  ({ stdout }) => stdout.trim(),
+  () => 'none',
+);
+const [major = 99, minor = 0] = systemNode.split('.').map(Number);
+test.needs(
+  !isWindows && (major < 22 || (major === 22 && minor < 18)),
+  `the Node of this machine is recent, or there is none (${systemNode})`,
+)('is refused in one line by the older Node of this machine', async () => {
+  const started = await run('node', [program, '--version'], { env: { PATH } }).catch((error) => error);
+  const line = `stagedoor needs Node 22.18 or later (this is v${systemNode}); install it\n`;
+  assert.equal([started.code, started.stdout, started.stderr], [2, '', line]);
+});
+
+test.run();
+
+async function npm(...words: string[]): Promise<string> {
+  const { stdout } = await run('npm', words, { cwd: repository, maxBuffer: 16 * 1024 * 1024 });
+  return stdout;
+}
+
+/** Bytes of the files of a package, without those of the packages below it. */
+async function ownSize(path: string): Promise<number> {
+  const entries = await readdir(path, { withFileTypes: true });
+  const sizes = entries
+    .filter((entry) => entry.name !== 'node_modules')
+    .map((entry) => {
+      const file = join(path, entry.name);
+      return entry.isDirectory() ? ownSize(file) : stat(file).then(({ size }) => size);
+    });
+  return (await Promise.all(sizes)).reduce((sum, bytes) => sum + bytes, 0);
+}

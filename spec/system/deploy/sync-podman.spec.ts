@@ -1,0 +1,184 @@
+// Sync with a real engine: containers become instances, are called, killed and removed. Where no engine can run, the tests
+// are skipped with the reason.
+
+import * as assert from 'uvu/assert';
+import { freePort } from '../../../src/cli/free-port.ts';
+import { callTool, eventually, get, textOf } from '../../helpers/gateway-client.ts';
+import { Podman, startPodman } from '../../helpers/podman.ts';
+import { Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const { engine, skip } = await startPodman();
+const test = suite('sync with podman', { timeoutMs: 120_000 });
+const withEngine = test.needs(engine, skip);
+test.after(() => engine?.close());
+
+/** A gateway that sees the engine, and no other. */
+function open(podman: Podman, ...words: string[]): Program {
+  const { address } = podman;
+  const env = { DOCKER_HOST: address, CONTAINER_HOST: address };
+  return new Program(['gateway', 'start', '--port', '0', ...words], { env });
+}
+
+/** An HTTP server in a container of the host's network, and the id of the container. */
+async function startHttp(podman: Podman, name: string): Promise<string> {
+  const port = await freePort();
+  const words = Podman.node('spec/fixtures/http-server.ts', `--port=${port}`, `--name=${name}`);
+  return podman.start({ 'stagedoor.template': 'web', 'stagedoor.port': String(port) }, words);
+}
+
+async function instancesOf(url: string, template: string): Promise<Record<string, { healthy: boolean }>> {
+  const { status, body } = await get(url, `/mcp/${template}/health`);
+  return status === 404 ? {} : Object(body.instances);
+}
+
+const healthy = (instances: Record<string, { healthy: boolean }>) =>
+  Object.entries(instances)
+    .filter(([, one]) => one.healthy)
+    .map(([id]) => id)
+    .sort();
+
+withEngine('an HTTP container is registered once, called, and removed when it is gone', async () => {
+  const podman = engine as Podman;
+  const gateway = open(podman);
+  try {
+    const url = await gateway.url();
+    const id = await startHttp(podman, 'one');
+    const instance = `web-${id.slice(0, 8)}`;
+    const dry = await gateway.run('gateway', 'sync', '--dry-run', '--json');
+    assert.is(dry.code, 0, dry.err);
+    assert.equal(JSON.parse(dry.out).added[0].instance_id, instance);
+    assert.equal(await instancesOf(url, 'web'), {});
+
+    const first = await gateway.run('gateway', 'sync');
+    assert.is(first.code, 0, first.err);
+    assert.match(first.out, new RegExp(`added\\s+web\\s+${instance}`));
+    const found = await eventually(
+      () => instancesOf(url, 'web'),
+      (all) => healthy(all).length === 1,
+    );
+    assert.equal(healthy(found), [instance]);
+    assert.match(textOf(await callTool(url, 'web', 'echo', { text: 'hi' })), 'hi');
+    const again = await gateway.run('gateway', 'sync');
+    assert.is(again.out.trim(), '0 added, 0 changed, 0 removed, 0 skipped, 1 unchanged');
+
+    await podman.podman('rm', '-f', '-t', '0', id);
+    const last = await gateway.run('gateway', 'sync', '--json');
+    assert.equal(JSON.parse(last.out).removed, [{ template_name: 'web', instance_id: instance }]);
+    assert.equal(await instancesOf(url, 'web'), {});
+  } finally {
+    await gateway.remove();
+    await podman.podman('rm', '-f', '-a', '-t', '0');
+  }
+});
+
+const STDIO = Podman.node('spec/fixtures/stdio-server.ts').join(' ');
+
+/** A container with a program that speaks MCP on its standard input and output, and the id of the container. */
+function startStdio(podman: Podman, ...flags: string[]): Promise<string> {
+  return podman.start({ 'stagedoor.template': 'lines', 'stagedoor.command': [STDIO, ...flags].join(' ') });
+}
+
+withEngine('a killed container leaves the pool at once, and no call fails', async () => {
+  const podman = engine as Podman;
+  const ids = [await startHttp(podman, 'one'), await startHttp(podman, 'two'), await startStdio(podman)];
+  const [one = '', two = ''] = ids;
+  const gateway = open(podman, '--sync');
+  try {
+    const url = await gateway.url();
+    const both = await eventually(
+      () => instancesOf(url, 'web'),
+      (all) => healthy(all).length === 2,
+    );
+    assert.equal(healthy(both), [one, two].map((id) => `web-${id.slice(0, 8)}`).sort());
+    await eventually(
+      () => instancesOf(url, 'lines'),
+      (all) => healthy(all).length === 1,
+    );
+    assert.is(textOf(await callTool(url, 'lines', 'echo', { text: 'hi' })), 'hi');
+
+    const killed = podman.podman('kill', one);
+    let isDead = false;
+    void killed.then(() => {
+      isDead = true;
+    });
+    for (let after = 0; after < 20; after += isDead ? 1 : 0) {
+      const { status, body } = await callTool(url, 'web', 'echo', { text: 'on' });
+      assert.is(status, 200, JSON.stringify(body));
+    }
+    await killed;
+    const left = await eventually(
+      () => instancesOf(url, 'web'),
+      (all) => Object.keys(all).length === 1,
+      5_000,
+    );
+    assert.equal(Object.keys(left), [`web-${two.slice(0, 8)}`]);
+
+    // What is started is added, and what was removed is gone, without a word from anybody.
+    await podman.podman('start', one);
+    const back = await eventually(
+      () => instancesOf(url, 'web'),
+      (all) => healthy(all).length === 2,
+    );
+    assert.is(healthy(back).length, 2);
+    await podman.podman('rm', '-f', '-t', '0', one);
+    const last = await eventually(
+      () => instancesOf(url, 'web'),
+      (all) => Object.keys(all).length === 1,
+      5_000,
+    );
+    assert.equal(Object.keys(last), [`web-${two.slice(0, 8)}`]);
+  } finally {
+    await gateway.remove();
+    await podman.podman('rm', '-f', '-a', '-t', '0');
+  }
+});
+
+withEngine('a program in a container ends with its gateway, also with one that was killed', async () => {
+  const podman = engine as Podman;
+  const ids = [await startStdio(podman), await startStdio(podman, '--ignore-stdin-end')];
+  const running = async () => {
+    const tables = await Promise.all(ids.map((id) => podman.podman('top', id, 'pid', 'args')));
+    return tables.flatMap((table) => table.split('\n').filter((line) => line.includes('stdio-server')));
+  };
+  try {
+    for (const end of ['SIGTERM', 'SIGKILL'] as const) {
+      const gateway = open(podman, '--sync');
+      try {
+        const url = await gateway.url();
+        const all = await eventually(
+          () => instancesOf(url, 'lines'),
+          (found) => healthy(found).length === 2,
+        );
+        assert.is(healthy(all).length, 2, gateway.err);
+        assert.is((await running()).length, 2);
+        gateway.signal(end);
+        await gateway.end();
+        assert.equal(await eventually(running, (left) => left.length === 0, 20_000), [], end);
+      } finally {
+        await gateway.remove();
+      }
+    }
+  } finally {
+    await podman.podman('rm', '-f', '-a', '-t', '0');
+  }
+});
+
+test('without an engine the command says where it looked, and exits with 1', async () => {
+  const nowhere = 'unix:///nowhere/engine.sock';
+  const gateway = new Program(['gateway', 'start', '--port', '0', '--sync'], {
+    env: { DOCKER_HOST: nowhere, CONTAINER_HOST: nowhere },
+  });
+  try {
+    const { code, out, err } = await gateway.run('gateway', 'sync');
+    assert.equal([code, out.trim()], [1, '0 added, 0 changed, 0 removed, 0 skipped, 0 unchanged']);
+    assert.is(err.trim(), `warning: ${nowhere}: no engine runs there (ENOENT)`);
+    const both = await gateway.run('gateway', 'sync', '--all-namespaces', '--namespace', 'tools');
+    assert.equal([both.code, both.out], [2, '']);
+    await gateway.complains(/sync: unix:\/\/\/nowhere\/engine\.sock: no engine runs there/);
+  } finally {
+    await gateway.remove();
+  }
+});
+
+test.run();

@@ -1,0 +1,390 @@
+// What a new user does with accounts: start in an empty folder, find the first password, log in, make a user and a key,
+// call with the key, restart, revoke. And the same on the database when no gateway runs.
+
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { freePort } from '../../../src/cli/free-port.ts';
+import { stdioServerPath } from '../../fixtures/drive.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { AS_IT_COMES, binPath, canFindDescendants, Program, runProgram } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: accounts', { timeoutMs: 120_000 });
+const onTerminal = test.needs(
+  process.platform === 'linux' && spawnSync('python3', ['-c', 'import pty']).status === 0,
+  'needs Linux and python3, whose pty module makes a terminal',
+);
+const needsProcesses = test.needs(canFindDescendants, 'command lines are read through /proc, which is Linux');
+
+/** Where the gateway is started: its database and its state are here. */
+let folder = '';
+/** Where the person who types has their settings. */
+let settings = '';
+let port = 0;
+let url = '';
+let gateway: Program | undefined;
+test.before.each(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-accounts-'));
+  settings = await mkdtemp(join(tmpdir(), 'stagedoor-person-'));
+  port = await freePort();
+  url = `http://127.0.0.1:${port}`;
+});
+test.after.each(async () => {
+  await gateway?.remove();
+  gateway = undefined;
+  await Promise.all([folder, settings].map((each) => rm(each, { recursive: true, force: true })));
+});
+
+test('from an empty folder to a revoked key, over a restart', async () => {
+  await start();
+  const password = firstPassword();
+  assert.not.match(`${gateway?.out}${gateway?.err}`, password);
+
+  const early = await cli(['gateway', 'list']);
+  assert.equal([early.code, early.out], [1, '']);
+  assert.is(
+    early.err,
+    `stagedoor: not logged in at ${url}; run "npx stagedoor gateway login <name>", or set STAGEDOOR_API_KEY\n`,
+  );
+
+  const wrong = await cli(['gateway', 'login', 'admin', '--password', '-'], 'not the password\n');
+  assert.is(wrong.code, 1);
+  assert.match(
+    wrong.err,
+    /^stagedoor: .*\(INVALID_CREDENTIALS\)\nA lost password is replaced, .*set-password admin"\.\n$/,
+  );
+  const right = await cli(['gateway', 'login', 'admin', '--password', '-'], `${password}\n`);
+  assert.equal([right.code, right.err], [0, '']);
+  assert.match(right.out, new RegExp(`^admin is logged in at ${url} for 1 h 0 min; `));
+  const kept = join(settings, 'stagedoor', 'credentials.json');
+  assert.equal([statSync(kept).mode & 0o777, statSync(join(kept, '..')).mode & 0o777], [0o600, 0o700]);
+  const token: string = JSON.parse(readFileSync(kept, 'utf8')).tokens[url].access_token;
+
+  await succeeds(['gateway', 'create-user', 'ada', '--password', '-'], 'correct horse\n');
+  const again = await cli(['gateway', 'create-user', 'Ada', '--password', '-'], 'correct horse\n');
+  assert.is(again.code, 1);
+  assert.match(again.err, /\(DUPLICATE_USERNAME\)\n$/);
+  const users: Record<string, unknown>[] = JSON.parse((await succeeds(['gateway', 'users', '--json'])).out);
+  assert.equal(
+    users.map(({ username, role }) => [username, role]),
+    [
+      ['admin', 'admin'],
+      ['ada', 'user'],
+    ],
+  );
+
+  const made = await succeeds([
+    'gateway',
+    'create-api-key',
+    'ci',
+    '--permissions',
+    'tools:call',
+    '--expires',
+    '30d',
+  ]);
+  assert.match(made.out, /^sd_[0-9a-f]{16}_[A-Za-z0-9_-]{43}\n$/);
+  const key = made.out.trim();
+  const command = `'${process.execPath}' '${stdioServerPath}' --name=one`;
+  await succeeds(['gateway', 'register', 'demo', '--id', 'one', '--wait', '20', '--command', command]);
+
+  const first = await call(key);
+  assert.equal([first.status, first.text], [200, 'one']);
+  assert.equal([first.limit, first.remaining], ['5000', '4999']);
+  assert.ok(Math.abs(Number(first.reset) - Date.now() / 1000 - 3600) < 60, first.reset);
+
+  await stop();
+  await start();
+  const second = await eventually(
+    () => call(key),
+    ({ status }) => status === 200,
+  );
+  assert.equal([second.status, second.text], [200, 'one']);
+  const listed = await succeeds(['gateway', 'api-keys']);
+  assert.match(listed.out, /^[0-9a-f]{16} +ci +tools:call +all +active +\d{4}/m);
+  assert.not.match(listed.out, key.slice(-43));
+
+  assert.match(
+    (await succeeds(['gateway', 'revoke', 'ci'])).out,
+    /^the key "ci" \([0-9a-f]{16}\) is revoked\n$/,
+  );
+  const refused = await call(key);
+  assert.equal([refused.status, refused.code], [401, 'INVALID_CREDENTIALS']);
+
+  await succeeds(['gateway', 'logout']);
+  assert.is((await cli(['gateway', 'users'])).code, 1);
+  for (const secret of [password, token, key, 'correct horse'])
+    assert.not.match(`${gateway?.out}${gateway?.err}`, secret);
+});
+
+test('lets a user do what users may, and a key of the environment go before the login', async () => {
+  await start({ GATEWAY_ADMIN_PASSWORD: 'correct horse' });
+  await succeeds(['gateway', 'login', 'admin', '--password', '-'], 'correct horse');
+  await succeeds(
+    ['gateway', 'create-user', 'ada', '--password', '-', '--email', 'ada@example.com'],
+    'battery staple',
+  );
+  const key = (
+    await succeeds(['gateway', 'create-api-key', 'reader', '--permissions', 'gateway:read'])
+  ).out.trim();
+
+  await succeeds(['gateway', 'login', 'ada', '--password', '-'], 'battery staple');
+  assert.is((await cli(['gateway', 'list'])).code, 0);
+  const forbidden = await cli(['gateway', 'create-api-key', 'mine']);
+  assert.is(forbidden.code, 1);
+  assert.match(forbidden.err, /\(INSUFFICIENT_PERMISSIONS\)\n$/);
+
+  const read = await cli(['gateway', 'status'], undefined, { STAGEDOOR_API_KEY: key });
+  assert.is(read.code, 0, read.err);
+  const wrong = await cli(['gateway', 'list'], undefined, { STAGEDOOR_API_KEY: `${key.slice(0, -1)}_` });
+  assert.is(wrong.code, 1);
+  assert.match(wrong.err, / does not accept what STAGEDOOR_API_KEY holds: /);
+  assert.not.match(wrong.err, key.slice(0, -1));
+});
+
+test('works on the database when no gateway runs, and a lost password is replaced', async () => {
+  await start();
+  await stop();
+  assert.ok(existsSync(join(folder, 'initial-admin-password')));
+  const created = await local(
+    ['gateway', 'create-user', 'ada', '--role', 'admin', '--password', '-'],
+    'correct horse',
+  );
+  assert.equal([created.code, created.out], [0, 'ada is an admin now\n'], created.err);
+  assert.match(created.err, /^on the database .*gateway\.db\n$/);
+  const key = (await local(['gateway', 'create-api-key', 'ci', '--role', 'admin'])).out.trim();
+  assert.match(key, /^sd_/);
+  const replaced = await local(['gateway', 'set-password', 'admin', '--password', '-'], 'battery staple');
+  const done = 'admin has a new password; tokens of before are void, on running gateways within 10 s\n';
+  assert.equal([replaced.code, replaced.out], [0, done], replaced.err);
+
+  await start();
+  assert.is(existsSync(join(folder, 'initial-admin-password')), false, 'it is no password any more');
+  await succeeds(['gateway', 'login', 'admin', '--password', '-'], 'battery staple');
+  const { status, body } = await ask('/gateway/audit', { 'X-API-Key': key });
+  assert.is(status, 200);
+  const entries: { actor: string; action: string }[] = Object(body).entries ?? body;
+  const recorded = entries.filter(({ actor }) => actor === 'local').map(({ action }) => action);
+  assert.equal(recorded.sort(), ['PATCH /auth/users/:user_id', 'POST /auth/api-keys', 'POST /auth/users']);
+
+  // The gateway runs: it hears of what is done behind its back.
+  assert.is((await local(['gateway', 'delete-user', 'ada'])).code, 0);
+  assert.is((await local(['gateway', 'revoke', 'ci'])).code, 0);
+  const after = await eventually(
+    () => ask('/gateway/audit', { 'X-API-Key': key }),
+    (reply) => reply.status === 401,
+  );
+  assert.is(after.status, 401);
+  const last = await local(['gateway', 'delete-user', 'admin']);
+  assert.is(last.code, 1);
+  assert.match(last.err, /\(LAST_ADMIN\)\n$/);
+});
+
+test('makes no database unless it is told to', async () => {
+  for (const words of [
+    ['gateway', 'users'],
+    ['gateway', 'create-api-key', 'ci'],
+    ['db', 'export'],
+    ['db', 'status'],
+  ]) {
+    const { code, err } = await local(words);
+    assert.is(code, 1, words.join(' '));
+    assert.match(err, words[1] === 'status' ? '' : /^stagedoor: [^\n]+\n$/);
+  }
+  assert.equal(readdirSync(folder), []);
+
+  const migrated = await local(['db', 'migrate']);
+  assert.is(migrated.code, 0, migrated.err);
+  assert.match(migrated.out, /^applied /);
+  assert.is((await local(['db', 'status'])).code, 0);
+  assert.equal(JSON.parse((await local(['gateway', 'users', '--json'])).out), []);
+});
+
+test('carries a registry from one database to another', async () => {
+  await local(['db', 'migrate']);
+  const document = {
+    templates: { demo: { instances: [{ id: 'one', endpoint: 'http://127.0.0.1:9', weight: 3 }] } },
+  };
+  const path = join(settings, 'registry.json');
+  await writeFile(path, JSON.stringify(document));
+  const taken = await local(['db', 'import', path]);
+  assert.equal([taken.code, taken.out.split('\n')[0]], [0, 'added demo/one'], taken.err);
+  const copy = join(settings, 'copy.yaml');
+  assert.is((await local(['db', 'export', '--file', copy])).code, 0);
+  assert.is(statSync(copy).mode & 0o777, 0o600);
+
+  const other = ['--database', 'sqlite:///other.db'];
+  assert.is((await local(['db', 'migrate', ...other])).code, 0);
+  assert.is((await local(['db', 'import', copy, ...other])).code, 0);
+  const [one, two] = await Promise.all([local(['db', 'export']), local(['db', 'export', ...other])]);
+  assert.equal(JSON.parse(one.out), JSON.parse(two.out));
+});
+
+needsProcesses('shows no secret in the list of processes', async () => {
+  await start({ GATEWAY_SECRET_KEY: 'planted-signing-secret-'.repeat(2) });
+  const password = firstPassword();
+  const waiting = new Program(['gateway', 'login', 'admin'], {
+    env: { XDG_CONFIG_HOME: settings, STAGEDOOR_URL: url },
+  });
+  await waiting.end();
+  await waiting.remove();
+  await succeeds(['gateway', 'login', 'admin', '--password', '-'], password);
+  const lines = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        return [readFileSync(`/proc/${pid}/cmdline`, 'utf8')];
+      } catch {
+        return []; // ended between the two looks
+      }
+    });
+  for (const secret of ['planted-signing-secret', password])
+    assert.equal(
+      lines.filter((line) => line.includes(secret)),
+      [],
+    );
+  const refused = await local([
+    'db',
+    'status',
+    '--database',
+    'postgresql://me:planted-password@127.0.0.1/db',
+  ]);
+  assert.is(refused.code, 2);
+  assert.match(refused.err, /^stagedoor: --database: .*GATEWAY_DATABASE_URL\n$/);
+  assert.not.match(refused.err, 'planted');
+});
+
+onTerminal('asks for a password that is not seen, and leaves the terminal as it was', async () => {
+  await start({ GATEWAY_ADMIN_PASSWORD: 'correct horse' });
+  const typed = await inTerminal(['gateway', 'login', 'admin'], 'correct horse\r');
+  assert.match(typed.said, `Password of admin at ${url}: `);
+  assert.match(typed.said, 'admin is logged in at ');
+  assert.not.match(typed.said, 'correct horse');
+  assert.equal([typed.status, typed.echoes], [0, true]);
+
+  const cancelled = await inTerminal(['gateway', 'login', 'admin'], 'corr\u0003');
+  assert.match(cancelled.said, /stagedoor: cancelled\s*$/);
+  assert.equal([cancelled.status, cancelled.echoes], [130, true]);
+
+  const shown = await inTerminal(['gateway', 'create-api-key', 'ci'], '');
+  assert.match(
+    shown.said,
+    'The key "ci" (gateway:read, tools:call; all templates; until it is revoked), shown',
+  );
+  assert.match(shown.said, / {2}sd_[0-9a-f]{16}_[A-Za-z0-9_-]{43}\r\n/);
+});
+
+test.run();
+
+async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
+  gateway = new Program(['gateway', 'start', '--port', String(port)], {
+    folder,
+    env: { ...AS_IT_COMES, ...env },
+  });
+  await gateway.url();
+}
+
+async function stop(): Promise<void> {
+  gateway?.signal('SIGTERM');
+  assert.equal(await gateway?.end(), { code: 0, signal: null });
+  await gateway?.remove();
+}
+
+/** The password that a first start without a terminal leaves in a file. */
+function firstPassword(): string {
+  const path = join(folder, 'initial-admin-password');
+  assert.is(statSync(path).mode & 0o777, 0o600);
+  return readFileSync(path, 'utf8').trim();
+}
+
+/** A command of the person at their machine, against the gateway. */
+function cli(words: readonly string[], input?: string, env: Readonly<Record<string, string>> = {}) {
+  return runProgram(words, {
+    env: { ...AS_IT_COMES, XDG_CONFIG_HOME: settings, STAGEDOOR_URL: url, ...env },
+    ...(input === undefined ? {} : { input }),
+  });
+}
+
+async function succeeds(words: readonly string[], input?: string) {
+  const outcome = await cli(words, input);
+  assert.is(outcome.code, 0, `${words.join(' ')}: ${outcome.err}`);
+  return outcome;
+}
+
+/** A command of the operator, in the folder of the gateway, on its database. */
+function local(words: readonly string[], input?: string) {
+  const [group] = words;
+  return runProgram([...words, ...(group === 'db' ? [] : ['--local'])], {
+    folder,
+    env: { ...AS_IT_COMES, XDG_CONFIG_HOME: settings, USER: 'operator' },
+    ...(input === undefined ? {} : { input }),
+  });
+}
+
+interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: unknown;
+}
+
+async function ask(path: string, headers: Record<string, string>, body?: object): Promise<Reply> {
+  const response = await fetch(url + path, {
+    signal: AbortSignal.timeout(30_000),
+    headers: { ...headers, 'Content-Type': 'application/json' },
+    ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+  });
+  return { status: response.status, headers: response.headers, body: await response.json() };
+}
+
+async function call(key: string) {
+  const { status, headers, body } = await ask('/mcp/demo/tools/call', { 'X-API-Key': key }, { name: 'name' });
+  return {
+    status,
+    text: Object(body).content?.[0]?.text,
+    code: Object(body).error_code,
+    limit: headers.get('x-ratelimit-limit'),
+    remaining: headers.get('x-ratelimit-remaining'),
+    reset: headers.get('x-ratelimit-reset') ?? '',
+  };
+}
+
+/** Runs a command line in a terminal of its own, types once something was asked, and looks at the terminal afterwards. */
+async function inTerminal(words: readonly string[], keys: string) {
+  const { stdout, stderr, status } = spawnSync(
+    'python3',
+    ['-c', typist, keys, process.execPath, binPath, ...words],
+    {
+      encoding: 'utf8',
+      timeout: 30_000,
+      env: { PATH: process.env.PATH, HOME: settings, XDG_CONFIG_HOME: settings, STAGEDOOR_URL: url },
+    },
+  );
+  assert.is(status, 0, stderr);
+  const seen: { said: string; status: number; echoes: boolean } = JSON.parse(stdout);
+  return seen;
+}
+
+const typist = `
+import json, os, pty, sys, termios
+keys = sys.argv[1]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+said, typed = b'', keys == ''
+while True:
+    try:
+        part = os.read(terminal, 65536)
+    except OSError:
+        break
+    if not part: break
+    said += part
+    if not typed and b': ' in said and not termios.tcgetattr(terminal)[3] & termios.ECHO:
+        typed = True
+        os.write(terminal, keys.encode())
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+echoes = bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
+print(json.dumps({ 'said': said.decode(), 'status': status, 'echoes': echoes }))
+`;

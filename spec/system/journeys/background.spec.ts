@@ -1,0 +1,166 @@
+// A gateway in the background, as its operator sees it: started, found, followed, restarted and stopped with commands, and
+// killed. Each in a folder of its own, whose database and state it uses.
+
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { isRunning } from '../../helpers/is-running.ts';
+import { Program, runProgram } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('a gateway in the background');
+const START = ['gateway', 'start', '--background', '--port', '0'];
+
+/** A folder in which commands are typed; whatever runs in the background there is ended in the end. */
+class Desk {
+  readonly folder = mkdtempSync(join(tmpdir(), 'stagedoor-background-'));
+  /** The home is not that of the program that starts it, which kills whatever has its home when it ends. */
+  readonly #env = { HOME: this.folder, GATEWAY_DATABASE_URL: '' };
+  readonly #pids = new Set<number>();
+
+  run(...words: string[]) {
+    return runProgram(words, { env: this.#env, folder: this.folder });
+  }
+
+  open(...words: string[]): Program {
+    return new Program(words, { env: this.#env, folder: this.folder });
+  }
+
+  /** Starts one and gives its process and where it listens. */
+  async start(...words: string[]): Promise<{ pid: number; url: string }> {
+    const { code, err, out } = await this.run(...START, ...words);
+    assert.is(code, 0, `${out}\n${err}`);
+    return this.running();
+  }
+
+  /** What the file of the process says. */
+  running(): { pid: number; url: string } {
+    const [pid, url = ''] = readFileSync(join(this.folder, 'gateway.pid'), 'utf8').split('\n');
+    this.#pids.add(Number(pid));
+    return { pid: Number(pid), url };
+  }
+
+  has(name: string): boolean {
+    return existsSync(join(this.folder, name));
+  }
+
+  async leave(): Promise<void> {
+    for (const pid of this.#pids) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
+  }
+}
+
+async function atDesk(work: (desk: Desk) => Promise<void>): Promise<void> {
+  const desk = new Desk();
+  try {
+    await work(desk);
+  } finally {
+    await desk.leave();
+  }
+}
+
+test('starts ready, is found in its folder, logs, and stops', () =>
+  atDesk(async (desk) => {
+    const { code, out, err } = await desk.run(...START);
+    assert.equal([code, err], [0, '']);
+    const { pid, url } = desk.running();
+    assert.match(out, `listening on ${url}`);
+    assert.match(out, `running in the background: process ${pid}, log ${join(desk.folder, 'gateway.log')}`);
+    assert.is((await fetch(`${url}/readyz`)).status, 200);
+
+    const status = await desk.run('gateway', 'status', '--json');
+    assert.is(JSON.parse(status.out).url, url);
+
+    const logs = await desk.run('gateway', 'logs', '--lines', '1');
+    assert.is(JSON.parse(logs.out).path, '/gateway/registry');
+
+    const stopped = await desk.run('gateway', 'stop');
+    assert.equal([stopped.code, stopped.err], [0, '']);
+    assert.match(stopped.out, `stopped: process ${pid}, ${url}`);
+    assert.is(isRunning(pid), false);
+    assert.is(desk.has('gateway.pid'), false);
+    assert.match(readFileSync(join(desk.folder, 'gateway.log'), 'utf8'), /stopping after SIGTERM/);
+  }));
+
+test('is started once in a state folder, whatever its port and database', () =>
+  atDesk(async (desk) => {
+    const { pid, url } = await desk.start();
+    const second = await desk.run(...START, '--database', 'sqlite:///other.db');
+    assert.is(second.code, 1);
+    assert.match(second.err, `a gateway runs in the background already: ${url}, process ${pid}`);
+    assert.is(desk.has('other.db'), false);
+    assert.is(desk.running().pid, pid);
+    const elsewhere = await desk.run(...START, '--database', 'sqlite:///other.db', '--state-dir', 'other');
+    assert.is(elsewhere.code, 0, elsewhere.err);
+    assert.is((await desk.run('gateway', 'stop', '--state-dir', 'other')).code, 0);
+    assert.is(isRunning(pid), true);
+  }));
+
+test('a killed one is no obstacle, and its files name no other process', () =>
+  atDesk(async (desk) => {
+    const { pid } = await desk.start();
+    process.kill(pid, 'SIGKILL');
+    while (isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
+    const stopped = await desk.run('gateway', 'stop');
+    assert.is(stopped.code, 1);
+    assert.match(stopped.err, `no gateway runs in the background with the state folder ${desk.folder}`);
+    assert.is.not((await desk.start()).pid, pid);
+  }));
+
+test('restarts with the words it was started with', () =>
+  atDesk(async (desk) => {
+    const before = await desk.start('--log-level', 'debug');
+    const restarted = await desk.run('gateway', 'restart');
+    assert.is(restarted.code, 0, restarted.err);
+    const after = desk.running();
+    assert.is.not(after.pid, before.pid);
+    assert.is(isRunning(before.pid), false);
+    assert.match(readFileSync(join(desk.folder, 'gateway.pid'), 'utf8'), '"--log-level","debug"');
+    const half = await desk.run('gateway', 'restart', 'search');
+    assert.equal([half.code, half.out], [2, '']);
+    assert.match(half.err, 'name the template and the id');
+  }));
+
+test('one that cannot start says why, and leaves no process', () =>
+  atDesk(async (desk) => {
+    const occupant = createServer().listen(0, '127.0.0.1');
+    await once(occupant, 'listening');
+    const { port } = Object(occupant.address());
+    const taken = await desk.run('gateway', 'start', '--background', '--port', String(port));
+    occupant.close();
+    assert.is(taken.code, 2);
+    assert.match(taken.err, `port ${port} on 127.0.0.1 is taken`);
+    assert.is(desk.has('gateway.pid'), false);
+    const nowhere = await desk.run(...START, '--database', 'sqlite:///no/such/folder/gateway.db');
+    assert.is(nowhere.code, 2);
+    assert.is(desk.has('no'), false);
+    const demo = await desk.run(...START, '--demo');
+    assert.is(demo.code, 2);
+    assert.match(demo.err, '--background');
+  }));
+
+test('the log is followed', () =>
+  atDesk(async (desk) => {
+    const { url } = await desk.start();
+    const logs = desk.open('gateway', 'logs', '-f', '-n', '0');
+    try {
+      for (let seen = false; !seen; ) {
+        await fetch(`${url}/livez?look`);
+        await fetch(`${url}/gateway/health`);
+        seen = await logs.sees(/"path":"\/gateway\/health"/, 500).then(
+          () => true,
+          () => false,
+        );
+      }
+      logs.signal('SIGINT');
+      assert.equal(await logs.end(), { code: 0, signal: null });
+    } finally {
+      await logs.remove();
+    }
+  }));
+
+test.run();

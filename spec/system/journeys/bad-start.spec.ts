@@ -1,0 +1,173 @@
+// What cannot start says so in one line on standard error and ends with exit code 2.
+
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { Program, runProgram } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: bad start', { timeoutMs: 30_000 });
+const cleanups: (() => unknown)[] = [];
+let folder = '';
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-bad-start-'));
+});
+test.after(() => rm(folder, { recursive: true, force: true }));
+test.after.each(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+});
+
+const refusals: readonly (readonly [string, readonly string[], Record<string, string>, RegExp])[] = [
+  [
+    'a configuration that is not there',
+    ['--config', 'none.yaml'],
+    {},
+    /^--config: there is no file "none.yaml"/,
+  ],
+  [
+    'a configuration that is a folder',
+    ['--config', '.'],
+    {},
+    /^--config: "\." is a folder; name the file in it$/,
+  ],
+  ['a key that nobody knows', ['--config', 'key.yaml'], {}, /^key\.yaml.*"?prot"?.*port/],
+  ['text that is no YAML', ['--config', 'broken.yaml'], {}, /^broken\.yaml/],
+  ['an unknown option', ['--prot', '1'], {}, /has no option --prot; did you mean --port\?$/],
+  [
+    'a port that is none',
+    ['--port', '70000'],
+    {},
+    /^--port: expected a port from 0 to 65535; found "70000"$/,
+  ],
+  [
+    'a signing secret that is too short',
+    [],
+    { GATEWAY_SECRET_KEY: 'planted' },
+    /^GATEWAY_SECRET_KEY: expected a text of 32 to 4096 bytes; found 7 bytes$/,
+  ],
+  [
+    'a first password that is too short',
+    [],
+    { GATEWAY_ADMIN_PASSWORD: 'planted' },
+    /^GATEWAY_ADMIN_PASSWORD: expected a text of 8 to 72 bytes; found 7 bytes$/,
+  ],
+  [
+    'a password on the command line',
+    ['--database', 'postgresql://me:planted@127.0.0.1/db'],
+    {},
+    /^--database: .*GATEWAY_DATABASE_URL$/,
+  ],
+  [
+    'a database that does not answer',
+    [],
+    { GATEWAY_DATABASE_URL: 'postgresql://me:planted@127.0.0.1:1/db' },
+    /127\.0\.0\.1:1/,
+  ],
+  ['a database that nobody knows', ['--database', 'mongodb://127.0.0.1/db'], {}, /mongodb/],
+  [
+    'a database in a folder that is not there',
+    ['--database', 'sqlite:///none/gateway.db'],
+    {},
+    /^the folder of the database .*none.gateway\.db does not exist: create it first$/,
+  ],
+  ['a registry that is not there', ['--registry', 'none.json'], {}, /none\.json: there is no such file$/],
+  ['a registry that is broken', ['--registry', 'broken.json'], {}, /broken\.json: not JSON/],
+  [
+    'an address of another machine',
+    ['--port', '0', '--host', '192.0.2.1'],
+    {},
+    /"192.0.2.1" is no address of this/,
+  ],
+];
+for (const [what, words, env, message] of refusals) {
+  test(`refuses ${what}`, async () => {
+    await writeFile(join(folder, 'key.yaml'), 'prot: 9000\n');
+    await writeFile(join(folder, 'broken.yaml'), 'port: [1\n');
+    await writeFile(join(folder, 'broken.json'), '{"templates": ');
+    await refuses(words, env, message);
+  });
+}
+
+test('refuses a port that is taken and says how to choose another', async () => {
+  const port = await take(0);
+  const advice = 'choose another with --port <port>, or --port 0 for a free one';
+  await refuses(
+    ['--port', String(port)],
+    {},
+    new RegExp(`^port ${port} on .* is taken by another program; ${advice}$`),
+  );
+});
+
+test('names the place where a port that is taken was written, a line for each', async () => {
+  const [first, second] = [await take(0), await take(0)];
+  const line = (port: number, place: string) =>
+    `port ${port} on 127.0.0.1 is taken by another program; choose another in ${place}, ` +
+    'or with --port <port>, or --port 0 for a free one';
+  const env = { MCP_GATEWAY_PORT: String(first), GATEWAY_PORT: String(second) };
+  const both = await runProgram(['gateway', 'start'], { env, folder });
+  const lines = [line(first, 'MCP_GATEWAY_PORT'), line(second, 'GATEWAY_PORT')];
+  assert.equal([both.code, both.err], [2, `stagedoor: ${lines.join('\n')}\n`]);
+  await writeFile(join(folder, 'taken.yaml'), `port: ${first}\n`);
+  const yaml = await runProgram(['gateway', 'start', '--config', 'taken.yaml'], { folder });
+  assert.equal([yaml.code, yaml.err], [2, `stagedoor: ${line(first, 'taken.yaml:1, port')}\n`]);
+});
+
+test('refuses when both default ports are taken', async () => {
+  await takeOrFindTaken(8080);
+  await takeOrFindTaken(8000);
+  await refuses(
+    [],
+    {},
+    /^ports 8080 and 8000 on .* are taken by another program; choose another with --port/,
+  );
+});
+
+test('does without one default port that is taken', async () => {
+  await takeOrFindTaken(8080);
+  const program = new Program(['gateway', 'start']);
+  cleanups.push(() => program.remove());
+  // Somebody else may have port 8000 just now; then this is the story above.
+  const first = await Promise.race([program.url(), program.end().then(() => 'ended')]);
+  if (first === 'ended') {
+    assert.match(program.err, /^stagedoor: ports 8080 and 8000/);
+    return;
+  }
+  assert.match(first, /:8000$/);
+  await program.complains(/"msg":"port 8080 is taken by another program; this gateway does without it"/);
+  program.signal('SIGTERM');
+  assert.equal(await program.end(), { code: 0, signal: null });
+});
+
+test.run();
+
+async function refuses(
+  words: readonly string[],
+  env: Record<string, string>,
+  message: RegExp,
+): Promise<void> {
+  const { code, out, err } = await runProgram(['gateway', 'start', ...words], { env, folder });
+  assert.equal({ code, out }, { code: 2, out: '' }, err);
+  const [line = '', ...rest] = err.split('\n');
+  assert.equal(rest, [''], 'exactly one line');
+  assert.match(line.replace(/^stagedoor: /, ''), message);
+  assert.not.match(err, 'planted');
+}
+
+/** Occupies a port until the test ends. */
+async function take(port: number): Promise<number> {
+  // Whoever asks what it is hears nothing, and keeps no connection open.
+  const server: Server = createServer((socket) => socket.destroy()).listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  cleanups.push(() => once(server.close(), 'close'));
+  return (server.address() as AddressInfo).port;
+}
+
+/** A default port may be in use on the machine that runs this; that is as good. */
+async function takeOrFindTaken(port: number): Promise<void> {
+  await take(port).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EADDRINUSE') throw error;
+  });
+}

@@ -1,0 +1,87 @@
+// What a newcomer does: start the demo, paste what it prints, press Ctrl-C.
+
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import * as assert from 'uvu/assert';
+import { AS_IT_COMES, canFindDescendants, Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: demo', { timeoutMs: 60_000 });
+let demo: Program;
+test.before.each(() => {
+  demo = new Program(['gateway', 'start', '--demo', '--port', '0'], { env: AS_IT_COMES });
+});
+test.after.each(() => demo.remove());
+
+test('starts real servers, shows calls that work when they are pasted, and ends without a trace', async () => {
+  await demo.sees(/5 of 5 servers are healthy/, 30_000);
+  for (const id of ['everything-1', 'everything-2', 'filesystem-1', 'memory-1']) {
+    assert.match(demo.out, new RegExp(`^${id} +healthy after \\d+\\.\\d s \\(stdio\\)$`, 'm'));
+  }
+  assert.match(demo.out, /^everything-3 +healthy after \d+\.\d s \(Streamable HTTP\)$/m);
+  await demo.sees(/Ctrl-C stops/);
+
+  const lines = demo.out.split('\n').filter((line) => line.startsWith('curl'));
+  assert.is(lines.length, 3);
+  const [listed = '', called = '', followed = ''] = lines.map(paste);
+  const tools: { name: string }[] = JSON.parse(listed).tools;
+  assert.ok(tools.some(({ name }) => name === 'echo'));
+  assert.is(JSON.parse(called).content[0].text, 'Echo: hello');
+  assert.match(followed, 'notifications/progress');
+  assert.match(followed, 'Long running operation completed');
+
+  // Three calls in turn reach all three instances, over both transports.
+  const served = [1, 2, 3].map(() => paste(`${lines[1]} -o /dev/null -D -`));
+  const instances = served.map((headers) => /^x-instance-id: (.*)$/im.exec(headers)?.[1]?.trim());
+  assert.equal(instances.sort(), ['everything-1', 'everything-2', 'everything-3']);
+
+  // The key is what lets them in; others need one of their own, and of this the log says nothing.
+  const [, key = ''] = / -H 'X-API-Key: (sd_[^']+)'/.exec(lines[0] ?? '') ?? [];
+  assert.match(demo.out, `\nexport STAGEDOOR_API_KEY=${key}\n`);
+  const refused = JSON.parse(paste(String(lines[0]).replace(key, 'sd_0123456789abcdef_wrong')));
+  assert.is(refused.error_code, 'INVALID_CREDENTIALS');
+  assert.match(demo.out, /^database memory:\/\/: forgotten at the end$/m);
+  assert.not.match(demo.err, key);
+
+  assert.is(scratchFolders().length, 1);
+  if (canFindDescendants) assert.is(demo.descendants().length, 5);
+
+  demo.signal('SIGINT');
+  assert.equal(await demo.end(), { code: 0, signal: null });
+  assert.match(demo.out, /stopping after SIGINT/);
+  if (canFindDescendants) assert.equal(await demo.survivors(), []);
+  assert.equal(scratchFolders(), []);
+  const url = /listening on (\S+)/.exec(demo.out)?.[1];
+  assert.is(spawnSync('curl', ['-s', `${url}/livez`]).status, 7, 'nothing listens any more');
+});
+
+test('shows calls without a key when nobody has to log in', async () => {
+  await demo.remove();
+  demo = new Program(['gateway', 'start', '--demo', '--no-auth', '--port', '0'], { env: AS_IT_COMES });
+  await demo.sees(/Ctrl-C stops/, 30_000);
+  const lines = demo.out.split('\n').filter((line) => line.startsWith('curl'));
+  assert.not.match(demo.out, 'API');
+  assert.ok(JSON.parse(paste(lines[0] ?? '')).count > 0);
+});
+
+test('can be stopped while it starts, and leaves nothing behind', async () => {
+  await demo.sees(/starting…/);
+  demo.signal('SIGINT');
+  assert.equal(await demo.end(), { code: 0, signal: null });
+  assert.not.match(demo.out, 'servers are healthy');
+  if (canFindDescendants) assert.equal(await demo.survivors(), []);
+  assert.equal(scratchFolders(), []);
+});
+
+test.run();
+
+/** Runs a line as it is in a shell and gives back what it prints. */
+function paste(line: string): string {
+  const { status, stdout, stderr } = spawnSync(line, { shell: true, encoding: 'utf8', timeout: 20_000 });
+  assert.is(status, 0, stderr);
+  return stdout;
+}
+
+function scratchFolders(): string[] {
+  return readdirSync(demo.home).filter((name) => name.startsWith('stagedoor-demo-'));
+}

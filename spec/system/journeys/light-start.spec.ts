@@ -1,0 +1,64 @@
+// What a gateway that nobody has called yet has in memory: none of the packages that few gateways need, or that are
+// needed once in a while. Each of them is 1 to 20 MB, and one import at the wrong place brings it back.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { AS_IT_COMES, Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('a start without instances', { timeoutMs: 60_000 });
+
+/** Needed for: instances that are reached by HTTP, pages, forms, a login, Redis, YAML files, the tables of the command line, other databases. */
+const LATER = [
+  ...[
+    'koa2-swagger-ui',
+    'swagger-ui-dist',
+    'redoc',
+    'undici',
+    'koa-body',
+    'rate-limiter-flexible',
+    'ioredis',
+    'yaml',
+  ],
+  ...['cli-table3', '@mikro-orm/postgresql', '@mikro-orm/mysql', '@mikro-orm/mssql', '@mikro-orm/oracledb'],
+];
+
+/** Runs in the program, before anything else: writes down the addresses of all modules when it ends. */
+const listModules = (file: string): string => `
+  import { writeFileSync } from 'node:fs';
+  import { registerHooks } from 'node:module';
+  const loaded = [];
+  registerHooks({ load: (url, context, next) => { loaded.push(url); return next(url, context); } });
+  process.on('exit', () => writeFileSync(${JSON.stringify(file)}, loaded.join('\\n')));`;
+
+test('loads no package that is needed later or never', async () => {
+  const program = new Program(['gateway', 'start', '--port', '0'], {
+    env: {
+      ...AS_IT_COMES,
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(listModules('modules.txt'))}`,
+    },
+  });
+  try {
+    const url = await program.url();
+    assert.is((await fetch(`${url}/readyz`)).status, 200);
+    program.signal('SIGTERM');
+    assert.equal(await program.end(), { code: 0, signal: null });
+
+    const loaded = readFileSync(join(program.home, 'modules.txt'), 'utf8').split('\n');
+    const packages = new Set(
+      loaded.map((address) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(address)?.[1]),
+    );
+    // Or nothing was written down.
+    assert.ok(packages.has('koa') && packages.has('@mikro-orm/sqlite'), `${packages.size} packages`);
+    assert.equal(
+      LATER.filter((name) => packages.has(name)),
+      [],
+    );
+    assert.not.ok(loaded.some((address) => address.includes('/typebox/build/value/')));
+  } finally {
+    await program.remove();
+  }
+});
+
+test.run();

@@ -1,0 +1,232 @@
+// Plants a secret in every place that takes one, does with a real gateway what goes well and what goes wrong, and looks for
+// the secrets in everything that leaves it: output, log, answers, events, process lists, environments of children.
+
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { stdioServerPath } from '../../fixtures/drive.ts';
+import { startHttpServer } from '../../fixtures/http-server.ts';
+import { canFindDescendants, Program, runProgram } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: secrets', { timeoutMs: 60_000 });
+const needsProcesses = test.needs(
+  canFindDescendants,
+  'what processes show is read from /proc, which is Linux',
+);
+
+/** Unlike anything that could stand anywhere by accident. */
+const planted = {
+  secretKey: 'planted-secret-key-'.repeat(3),
+  adminPassword: 'planted-admin-password',
+  encryptionKey: 'planted-encryption-key-'.repeat(2),
+  redisPassword: 'planted-redis-password',
+  userPassword: 'planted-user-password',
+  wrongPassword: 'planted-wrong-password',
+  variable: 'planted-variable-of-a-child',
+  header: 'planted-header-of-a-backend',
+  query: 'planted-query-of-a-caller',
+  bearer: 'planted.bearer.token',
+  apiKey: 'sd_0123456789abcdef_plantedApiKeyOfAStrangerPlantedApiKeyOfA00',
+};
+let gateway: Program;
+test.after.each(() => gateway.remove());
+
+needsProcesses('keeps every secret to itself', async () => {
+  const backend = await startHttpServer({ name: 'far' });
+  gateway = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1', '--log-level', 'trace'], {
+    env: {
+      GATEWAY_AUTH_ENABLED: 'true',
+      GATEWAY_DATABASE_URL: 'sqlite:///gateway.db',
+      GATEWAY_SECRET_KEY: planted.secretKey,
+      GATEWAY_ADMIN_PASSWORD: planted.adminPassword,
+      GATEWAY_ENCRYPTION_KEY: planted.encryptionKey,
+      // Nobody listens there: limits are counted in memory, with a warning.
+      GATEWAY_REDIS_URL: `redis://me:${planted.redisPassword}@127.0.0.1:1`,
+    },
+  });
+  const url = await gateway.url();
+  const answers: string[] = [];
+  const ask = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const response = await fetch(url + path, {
+      method,
+      headers: { 'Content-Type': 'application/json', ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(30_000),
+    });
+    const text = await response.text();
+    answers.push([...response.headers].join('\n'), text);
+    return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
+  };
+
+  const login = await ask('POST', '/auth/login', { username: 'admin', password: planted.adminPassword });
+  assert.is(login.status, 200);
+  const admin = { Authorization: `Bearer ${login.body.access_token}` };
+  await ask('POST', '/auth/login', { username: 'admin', password: planted.wrongPassword });
+  await ask('POST', '/auth/login', { username: planted.userPassword, password: [planted.wrongPassword] });
+  const user = { username: 'ada', email: 'ada@localhost', password: planted.userPassword };
+  assert.is((await ask('POST', '/auth/users', user, admin)).status, 201);
+  assert.is((await ask('POST', '/auth/users', user, admin)).status, 400);
+  await ask(
+    'POST',
+    '/auth/users',
+    { ...user, username: 'bo', password: `${planted.userPassword}`.repeat(9) },
+    admin,
+  );
+  const key = await ask('POST', '/auth/api-keys', { name: 'ci', permissions: ['tools:call'] }, admin);
+  assert.is(key.status, 201);
+  for (const path of ['/auth/users', '/auth/api-keys', '/auth/me']) await ask('GET', path, undefined, admin);
+
+  const near = {
+    id: 'near',
+    command: process.execPath,
+    args: [stdioServerPath],
+    env_vars: { CHILD_SECRET: planted.variable },
+  };
+  const far = { id: 'far', endpoint: backend.url, headers: { 'X-Backend-Key': planted.header } };
+  for (const instance of [near, far]) {
+    const made = await ask('POST', '/gateway/register?wait=10', { template_name: 'mixed', instance }, admin);
+    assert.equal([made.status, made.body.healthy], [201, true]);
+  }
+  const broken = { ...near, id: 'broken', args: ['-e', 'process.exit(7)'] };
+  await ask('POST', '/gateway/register?wait=1', { template_name: 'broken', instance: broken }, admin);
+  await ask(
+    'POST',
+    '/gateway/register',
+    { template_name: 'mixed', instance: { ...near, weight: -1 } },
+    admin,
+  );
+  for (const path of [
+    '/gateway/registry',
+    '/servers?include_health=true',
+    '/gateway/stats',
+    '/gateway/audit',
+  ])
+    assert.is((await ask('GET', path, undefined, admin)).status, 200, path);
+
+  const call = { name: 'echo', arguments: { text: 'hello' } };
+  for (let turn = 0; turn < 4; turn += 1) {
+    const called = await ask('POST', '/mcp/mixed/tools/call', call, { 'X-API-Key': key.body.key });
+    assert.is(called.status, 200);
+  }
+  const strangers: Record<string, string>[] = [
+    { Authorization: `Bearer ${planted.bearer}` },
+    { Authorization: `Basic ${planted.bearer}` },
+    { 'X-API-Key': planted.apiKey },
+    { Cookie: `session=${planted.bearer}` },
+  ];
+  for (const stranger of strangers) {
+    const refused = await ask('POST', `/mcp/mixed/tools/call?token=${planted.query}`, call, stranger);
+    assert.is(refused.status, 401);
+  }
+  await ask('GET', `/gateway/nothing?token=${planted.query}`, undefined, admin);
+
+  const config = await runProgram(['config'], {
+    env: {
+      GATEWAY_SECRET_KEY: planted.secretKey,
+      GATEWAY_ADMIN_PASSWORD: planted.adminPassword,
+      GATEWAY_ENCRYPTION_KEY: planted.encryptionKey,
+      GATEWAY_REDIS_URL: `redis://me:${planted.redisPassword}@127.0.0.1:1`,
+      GATEWAY_DATABASE_URL: `postgresql://me:${planted.redisPassword}@127.0.0.1:1/db`,
+    },
+  });
+  assert.is(config.code, 0);
+
+  const processes = whatProcessesShow(gateway);
+  gateway.signal('SIGTERM');
+  await gateway.end();
+  await backend.close();
+
+  // The only answers that hold a secret are those that hand it to its owner.
+  const handedOut = [login.body.access_token, key.body.key];
+  const shown = answers.join('\n').replaceAll(handedOut[0], '').replaceAll(handedOut[1], '');
+  const secrets = { ...planted, token: handedOut[0], key: handedOut[1] };
+  const places = {
+    shown,
+    log: gateway.out + gateway.err,
+    config: config.out + config.err,
+    lists: processes.lists,
+  };
+  assert.match(places.log, 'request'); // it was a log that says something
+  for (const [place, text] of Object.entries(places)) {
+    for (const [name, secret] of Object.entries(secrets))
+      assert.not.match(text, secret, `${name} in ${place}`);
+  }
+  // A child has its own variable and nothing of the gateway's.
+  assert.match(processes.environments, planted.variable);
+  for (const [name, secret] of Object.entries(secrets)) {
+    if (name !== 'variable') assert.not.match(processes.environments, secret, `${name} in a child`);
+  }
+});
+
+test('stores no password, no key and no header as it is, and closes its files to others', async () => {
+  const home = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
+    env: {
+      GATEWAY_AUTH_ENABLED: 'true',
+      GATEWAY_DATABASE_URL: 'sqlite:///state/gateway.db',
+      GATEWAY_ADMIN_PASSWORD: planted.adminPassword,
+    },
+  });
+  gateway = home;
+  // Made before the gateway needs it: it takes a second to start.
+  mkdirSync(join(home.home, 'state'), { recursive: true });
+  const url = await home.url();
+  const post = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
+    const response = await fetch(url + path, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+    return JSON.parse(await response.text());
+  };
+  const { access_token: token } = await post('/auth/login', {
+    username: 'admin',
+    password: planted.adminPassword,
+  });
+  const admin = { Authorization: `Bearer ${token}` };
+  const { key } = await post('/auth/api-keys', { name: 'ci', permissions: ['tools:call'] }, admin);
+  const instance = {
+    id: 'far',
+    endpoint: 'http://127.0.0.1:1',
+    headers: { 'X-Backend-Key': planted.header },
+  };
+  await post('/gateway/register', { template_name: 'far', instance }, admin);
+  home.signal('SIGTERM');
+  await home.end();
+
+  const files = filesUnder(home.home).map((path) => ({ path, bytes: readFileSync(path).toString('latin1') }));
+  assert.ok(files.some(({ path }) => path.endsWith('gateway.db')));
+  const stored = {
+    password: planted.adminPassword,
+    header: planted.header,
+    // Not what follows the last underscore: the secret may hold some itself.
+    secret: key.slice(-43),
+    token,
+  };
+  for (const { path, bytes } of files)
+    for (const [name, secret] of Object.entries(stored))
+      assert.not.match(bytes, secret, `${name} in ${path}`);
+  const keyFile = files.find(({ path }) => path.endsWith('gateway.key'));
+  assert.ok(keyFile, 'the signing secret is beside the database');
+  if (process.platform !== 'win32') assert.is(statSync(keyFile.path).mode & 0o077, 0);
+});
+
+/** Command lines of the program and of everything it started, and the environments of the latter. */
+function whatProcessesShow(program: Program): { lists: string; environments: string } {
+  const children = program.descendants();
+  const read = (pid: number | undefined, file: string): string =>
+    readFileSync(`/proc/${pid}/${file}`, 'latin1');
+  return {
+    lists: [program.process.pid, ...children].map((pid) => read(pid, 'cmdline')).join('\n'),
+    environments: children.map((pid) => read(pid, 'environ')).join('\n'),
+  };
+}
+
+function filesUnder(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? filesUnder(path) : [path];
+  });
+}
+
+test.run();

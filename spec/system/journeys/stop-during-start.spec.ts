@@ -1,0 +1,93 @@
+// A gateway that is told to stop while it starts: it ends in order, leaves no process behind, and makes nothing that it does
+// not need any more. What holds up the start is a registry file that is a pipe, which the spec ends when it wants to.
+
+import { spawnSync } from 'node:child_process';
+import { constants } from 'node:fs';
+import { access, type FileHandle, mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { stdioServerPath } from '../../fixtures/drive.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { canFindDescendants, Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: stop during the start', { timeoutMs: 60_000 });
+const needsProcesses = test.needs(canFindDescendants, 'descendants are found through /proc, which is Linux');
+const args = [stdioServerPath, '--ignore-stdin-end', '--ignore-sigterm', '--spawn-grandchild'];
+const registry = JSON.stringify({ mcpServers: { stubborn: { command: process.execPath, args } } });
+
+let folder = '';
+let gateway: Program | undefined;
+let pipe: FileHandle | undefined;
+test.before.each(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-starting-'));
+});
+test.after.each(async () => {
+  await gateway?.remove();
+  await pipe?.close();
+  [gateway, pipe] = [undefined, undefined];
+  await rm(folder, { recursive: true, force: true });
+});
+
+needsProcesses('a signal ends it after the step under way, and nothing is made or started', async () => {
+  const program = await startAtPipe();
+  program.signal('SIGTERM');
+  await program.sees(/^stopping after SIGTERM, during the start; a second signal stops at once$/m);
+  await pipe?.writeFile(registry);
+  await closePipe();
+  assert.equal(await program.end(), { code: 0, signal: null });
+  assert.equal([program.err, program.descendants()], ['', []]);
+  assert.not.match(program.out, 'listening');
+  const wasMade = access(join(folder, 'gateway.db')).then(() => true);
+  assert.is(await wasMade.catch(() => false), false, 'no database was made');
+});
+
+needsProcesses('a second signal ends it at once, though the start still waits', async () => {
+  const program = await startAtPipe();
+  program.signal('SIGTERM');
+  await program.sees(/stopping after/);
+  await delay(600); // later than one Ctrl-C that arrives twice
+  program.signal('SIGTERM');
+  assert.equal(await program.end(), { code: null, signal: 'SIGTERM' });
+  assert.equal(program.descendants(), []);
+});
+
+needsProcesses('a signal while its programs start leaves none of them', async () => {
+  await writeFile(join(folder, 'registry.json'), registry);
+  gateway = begin('registry.json');
+  const program = gateway;
+  const running = await eventually(
+    async () => program.descendants(),
+    ({ length }) => length > 0,
+  );
+  assert.ok(running.length > 0, program.err);
+  program.signal('SIGTERM');
+  assert.equal(await program.end(), { code: 0, signal: null });
+  assert.equal(await program.survivors(), []);
+});
+
+test.run();
+
+function begin(file: string): Program {
+  const words = ['--port', '0', '--host', '127.0.0.1', '--database', 'sqlite:///gateway.db'];
+  return new Program(['gateway', 'start', ...words, '--registry', file], { folder });
+}
+
+/** A gateway that reads its registry from the pipe, and has begun to. */
+async function startAtPipe(): Promise<Program> {
+  const path = join(folder, 'pipe.json');
+  assert.is(spawnSync('mkfifo', [path]).status, 0);
+  gateway = begin('pipe.json');
+  // As long as nobody reads, opening fails.
+  const tryToOpen = () => open(path, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => undefined);
+  pipe = await eventually(tryToOpen, (opened) => opened !== undefined);
+  assert.ok(pipe, gateway.err);
+  return gateway;
+}
+
+async function closePipe(): Promise<void> {
+  await pipe?.close();
+  pipe = undefined;
+}

@@ -1,0 +1,254 @@
+// Two hundred sessions over four instances: one instance is killed under load, one is drained, one more with sessions that
+// may not move, and then the gateway is started again. Every session goes on, or is told 404, as `session_failover` says;
+// none hangs, and none reads the answer of another.
+
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { type FixtureProcess, startFixture } from '../../conformance-suite/children.ts';
+import { everythingProgram } from '../../fixtures/everything-server.ts';
+import { objectOr } from '../../fixtures/wire.ts';
+import { eventually, get } from '../../helpers/gateway-client.ts';
+import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
+import { change, type InstanceBody, type McpStage, register, startStage } from '../../helpers/mcp-program.ts';
+import { Wire } from '../../helpers/mcp-wire.ts';
+import { canFindDescendants } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+import {
+  type Manner,
+  openTalkers,
+  type Said,
+  share,
+  split,
+  summary,
+  type Talker,
+  talk,
+  tally,
+} from './mcp-talkers.ts';
+
+const names = ['one', 'two', 'three', 'four'] as const;
+const template = 'crowd';
+const path = `/mcp/${template}`;
+/** Of load before, and after, something happens. */
+const beforeMs = 250;
+const afterMs = 700;
+
+interface Plan {
+  readonly title: string;
+  readonly transport: 'http' | 'stdio';
+  readonly sessions: number;
+  readonly manners: readonly Manner[];
+  /** How the gateway ends before it is started again. */
+  readonly signal: 'SIGTERM' | 'SIGKILL';
+}
+
+const PLANS: readonly Plan[] = [
+  {
+    title: '200 sessions over HTTP',
+    transport: 'http',
+    sessions: 200,
+    manners: ['reads', 'acts', 'reads', 'reads', 'acts'],
+    signal: 'SIGTERM',
+  },
+  {
+    title: '200 sessions on shared processes',
+    transport: 'stdio',
+    sessions: 200,
+    manners: ['reads', 'acts', 'reads', 'reads', 'acts'],
+    signal: 'SIGKILL',
+  },
+  {
+    title: '8 sessions with a process each',
+    transport: 'stdio',
+    sessions: 8,
+    manners: ['asks'],
+    signal: 'SIGTERM',
+  },
+];
+
+const test = suite('journey: kill and drain', { timeoutMs: 90_000 });
+const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
+
+for (const plan of PLANS) {
+  needsProcesses(plan.title, async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'stagedoor-crowd-'));
+    const options = { folder, env: { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' } };
+    const fixtures = plan.transport === 'http' ? await startFixtures() : [];
+    let stage = await startStage(options);
+    try {
+      const instances = names.map((id, index) => instanceOf(id, fixtures[index]));
+      await register(stage.admin, template, instances, { strategy: 'round_robin' });
+      const talkers = await openTalkers(stage.wire, path, plan.manners, plan.sessions);
+      await allSay(talkers);
+      const fair = plan.sessions / names.length;
+      assert.equal(share(talkers), { one: fair, two: fair, three: fair, four: fair });
+
+      await killed(stage, talkers, fixtures[0]);
+      await drained(stage, talkers, plan);
+      stage = await startedAgain(stage, talkers, plan, () => startStage(options));
+    } finally {
+      await stage.remove();
+      for (const fixture of fixtures) await fixture.end();
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+}
+
+test.run();
+
+/** `auto`: who only read goes on elsewhere; everybody else there has to initialize again; the others notice nothing. */
+async function killed(stage: McpStage, talkers: readonly Talker[], fixture?: FixtureProcess): Promise<void> {
+  await change(stage.admin, template, { session_failover: 'auto' });
+  const pids = fixture === undefined ? pidsNamed(stage, 'one') : [await pidOf(fixture)];
+  assert.ok(pids.length > 0);
+  const { there, elsewhere } = split(talkers, 'one');
+  await during(talkers, () => {
+    for (const pid of pids) process.kill(pid, 'SIGKILL');
+  });
+  assert.equal(summary(elsewhere), { ok: elsewhere.length });
+  const readers = there.filter(({ manner }) => manner === 'reads');
+  const actors = there.filter(({ manner }) => manner !== 'reads');
+  assert.equal(summary(readers), readers.length === 0 ? {} : { ok: readers.length });
+  const fates = Object.keys(summary(actors));
+  assert.equal(
+    fates.filter((fate) => !/^(ok, then )?(broken, then )?lost$/.test(fate)),
+    [],
+  );
+  // One call at a time was under way.
+  for (const { trouble } of talkers) assert.ok(trouble.length <= 1, trouble.join('\n'));
+  await goOn(stage, talkers);
+}
+
+/** `always`: everybody goes on under the same id. `never`: everybody there has to initialize again. */
+async function drained(stage: McpStage, talkers: readonly Talker[], { transport }: Plan): Promise<void> {
+  if (transport === 'stdio') await healthyAgain(stage, names.length);
+  for (const [id, failover, outcome] of [
+    ['two', 'always', 'ok'],
+    ['three', 'never', 'lost'],
+  ] as const) {
+    await change(stage.admin, template, { session_failover: failover });
+    const { there, elsewhere } = split(talkers, id);
+    assert.ok(there.length > 0, `nobody is at ${id}`);
+    await during(talkers, () => command(stage, id, 'drain'));
+    assert.equal(summary(elsewhere), { ok: elsewhere.length });
+    // Calls that were under way end well in both cases: draining lets them.
+    assert.equal(summary(there), outcome === 'ok' ? { ok: there.length } : { 'ok, then lost': there.length });
+    await goOn(stage, talkers);
+    assert.is(share(talkers)[id], undefined, 'nobody is left there');
+    await command(stage, id, 'resume');
+  }
+}
+
+/** Nothing of a session outlives the gateway: every id gets 404, and every client can initialize again. */
+async function startedAgain(
+  stage: McpStage,
+  talkers: readonly Talker[],
+  { signal }: Plan,
+  start: () => Promise<McpStage>,
+): Promise<McpStage> {
+  for (const talker of talkers) talker.said = [];
+  const quiet = talk(talkers);
+  await delay(beforeMs);
+  stage.program.signal(signal);
+  const end = await stage.program.end(20_000);
+  await quiet();
+  assert.equal(end, signal === 'SIGTERM' ? { code: 0, signal: null } : { code: null, signal });
+  assert.equal(await stage.program.survivors(), []);
+  const isWrong = (said: Said): boolean => /^not its own|^progress of somebody|no answer within/.test(said);
+  assert.equal(
+    talkers.flatMap(({ said }) => said.filter(isWrong)),
+    [],
+  );
+  await stage.remove();
+
+  const next = await start();
+  try {
+    await healthyAgain(next, names.length - 1);
+    const old = await Promise.all(
+      talkers.map(({ client }) => next.wire.exchange(path, { headers: client.headers, body: ping })),
+    );
+    assert.equal(tally(old.map(({ status, messages }) => `${status} ${messages[0]?.error?.code}`)), {
+      '404 -32001': talkers.length,
+    });
+    for (const talker of talkers) await talker.open(next.wire);
+    await allSay(talkers);
+    assert.is(new Set(talkers.map(({ client }) => client.sessionId)).size, talkers.length);
+  } catch (error) {
+    await next.remove();
+    throw error;
+  }
+  return next;
+}
+
+const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' });
+
+/** Something happens under load. */
+async function during(talkers: readonly Talker[], act: () => unknown): Promise<void> {
+  for (const talker of talkers) talker.said = [];
+  const quiet = talk(talkers);
+  await delay(beforeMs);
+  await act();
+  await delay(afterMs);
+  await quiet();
+  // On a busy machine not everybody has spoken since.
+  await Promise.all(talkers.map((talker) => talker.said.at(-1) === 'lost' || talker.say()));
+}
+
+/** Those who lost their session open another one; all are well then, and those who did not have their old id. */
+async function goOn({ wire }: McpStage, talkers: readonly Talker[]): Promise<void> {
+  const ids = talkers.map(({ client }) => client.sessionId);
+  const lost = talkers.filter(({ said }) => said.at(-1) === 'lost');
+  await Promise.all(lost.map((talker) => talker.open(wire)));
+  await allSay(talkers);
+  for (const [index, talker] of talkers.entries()) {
+    assert.is(talker.client.sessionId !== ids[index], lost.includes(talker));
+  }
+}
+
+/** Everybody says something at once, and hears it back. */
+async function allSay(talkers: readonly Talker[]): Promise<void> {
+  assert.equal(tally(await Promise.all(talkers.map((talker) => talker.say()))), { ok: talkers.length });
+}
+
+function instanceOf(id: string, fixture: FixtureProcess | undefined): InstanceBody {
+  if (fixture !== undefined) return { id, endpoint: fixture.url };
+  return { id, ...everythingProgram({ name: id, era: 'legacy' }) };
+}
+
+function startFixtures(): Promise<FixtureProcess[]> {
+  return Promise.all(names.map((name) => startFixture({ name, era: 'legacy' })));
+}
+
+async function command({ admin }: McpStage, id: string, verb: 'drain' | 'resume'): Promise<void> {
+  assert.is((await admin(`POST /gateway/instances/${template}/${id}/${verb}`, {})).status, 200);
+}
+
+async function healthyAgain({ url }: McpStage, count: number): Promise<void> {
+  const isWell = ({ body }: { body: object }) => Number(objectOr(body).healthy_instances) >= count;
+  const { body } = await eventually(() => get(url, `${path}/health`), isWell, 20_000);
+  assert.ok(isWell({ body }), JSON.stringify(body));
+}
+
+/** Every process of an instance, those of single clients included. */
+function pidsNamed({ program }: McpStage, name: string): number[] {
+  return program.descendants().filter((pid) => {
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+      return words[words.indexOf('--name') + 1] === name;
+    } catch {
+      return false; // it has ended since it was found
+    }
+  });
+}
+
+/** Asks the fixture itself. */
+async function pidOf({ url }: FixtureProcess): Promise<number> {
+  const wire = new Wire(url);
+  const client = await LegacyClient.open(wire, '/mcp');
+  const { pid } = JSON.parse(textOf(await client.call('test_instance')));
+  wire.close();
+  return pid;
+}

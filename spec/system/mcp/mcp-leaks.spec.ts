@@ -1,0 +1,128 @@
+// Two thousand sessions that are opened and abandoned, in several ways: after they expired the gateway holds what it held
+// before. What it holds after its first sessions is the measure, since much is made once. Clients that listened are missing
+// here: they may come back for two minutes, which is longer than anybody wants to wait.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { type FixtureProcess, startFixture } from '../../conformance-suite/children.ts';
+import { everythingProgram } from '../../fixtures/everything-server.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { LegacyClient, requestText } from '../../helpers/mcp-client.ts';
+import { type McpStage, register, startStage } from '../../helpers/mcp-program.ts';
+import { Wire } from '../../helpers/mcp-wire.ts';
+import { canFindDescendants } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+import { INSPECTED, Inspector, isBack } from './mcp-footprint.ts';
+
+const idleSeconds = 4;
+const warmUp = 800;
+const abandoned = 2_000;
+/** One session in so many has a process of its own. */
+const isolatedEvery = 100;
+const atOnce = 16;
+/** How much more may be there. */
+const part = 0.05;
+/** Longest time after the last session is due. */
+const settleMs = 20_000;
+
+const test = suite('journey: abandoned sessions', { timeoutMs: 120_000 });
+const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
+
+let stage: McpStage;
+let far: FixtureProcess;
+let mostProcesses = 0;
+test.before(async () => {
+  far = await startFixture({ name: 'far', era: 'legacy' });
+  const env = { GATEWAY_SESSION_IDLE_SECONDS: String(idleSeconds), NODE_OPTIONS: INSPECTED };
+  stage = await startStage({ env });
+  await register(stage.admin, 'far', [{ id: 'far', endpoint: far.url }]);
+  await register(stage.admin, 'near', [{ id: 'near', ...everythingProgram({ era: 'legacy' }) }]);
+});
+test.after(async () => {
+  await stage.remove();
+  await far.end();
+});
+
+needsProcesses(`${abandoned} sessions leave nothing behind`, async () => {
+  const inspector = await Inspector.open(stage.program);
+  await abandon(warmUp);
+  await delay(idleSeconds * 1_000 + 4_000);
+  const before = await inspector.footprint();
+
+  const ids = await abandon(abandoned);
+  const during = await inspector.footprint();
+  assert.ok(during.heapBytes > before.heapBytes, 'there was something to let go of');
+  assert.ok(mostProcesses > before.processes);
+  await delay(idleSeconds * 1_000);
+  const after = await eventually(
+    // Not all the time: looking makes garbage, too.
+    () => delay(1_000).then(() => inspector.footprint()),
+    (now) => isBack(now, before, part),
+    settleMs,
+  );
+  assert.ok(isBack(after, before, part), `before ${JSON.stringify(before)}, after ${JSON.stringify(after)}`);
+  inspector.close();
+  assert.equal(await stillThere(ids), []);
+});
+
+test.run();
+
+/** Opens that many sessions and leaves them; their ids, by path. */
+async function abandon(count: number): Promise<[path: string, id: string][]> {
+  // Without its sockets, which are none of the gateway's doing.
+  const wire = new Wire(stage.url);
+  const sessions: [string, string][] = [];
+  let opened = 0;
+  const openMany = async (): Promise<void> => {
+    for (let index = opened++; index < count; index = opened++) {
+      const path = index % 2 === 0 ? '/mcp/near' : '/mcp/far';
+      const isIsolated = index % isolatedEvery === 0;
+      const client = await openOne(wire, path, isIsolated);
+      sessions.push([path, client.sessionId]);
+      if (isIsolated) mostProcesses = Math.max(mostProcesses, stage.program.descendants().length);
+      else await use(client, index);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, openMany));
+  wire.close();
+  return sessions;
+}
+
+function openOne(wire: Wire, path: string, isIsolated: boolean): Promise<LegacyClient> {
+  return LegacyClient.open(wire, path, isIsolated ? { capabilities: { elicitation: {} } } : {});
+}
+
+/** What a client may have done before it went away. */
+async function use(client: LegacyClient, index: number): Promise<void> {
+  const manner = index % 6;
+  if (manner === 1) await client.call('test_simple_text');
+  if (manner === 2) await client.ask('tools/list');
+  if (manner === 3) await client.ask('resources/subscribe', { uri: 'test://watched-resource' });
+  if (manner === 4) await leaveInTheMiddle(client);
+  // Its stream is kept for a while after it was taken.
+  if (manner === 5) await client.call('test_tool_with_progress', {}, { meta: { progressToken: 1 } });
+}
+
+/** Sends a call and breaks off before it is answered; in the legacy era that is no cancel. */
+async function leaveInTheMiddle({ wire, path, headers }: LegacyClient): Promise<void> {
+  const params = { name: 'test_tool_with_progress', arguments: {}, _meta: { progressToken: 1 } };
+  const call = await wire.stream(path, { headers, body: requestText(1, 'tools/call', params) });
+  call.close();
+}
+
+/** Those that are answered anything but 404. */
+async function stillThere(sessions: readonly (readonly [string, string])[]): Promise<string[]> {
+  const wire = new Wire(stage.url);
+  const found: string[] = [];
+  const left = [...sessions];
+  const askMany = async (): Promise<void> => {
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      const [path, id] = next;
+      const { status } = await wire.exchange(path, { method: 'DELETE', headers: { 'Mcp-Session-Id': id } });
+      if (status !== 404) found.push(`${status} ${path}`);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, askMany));
+  wire.close();
+  return found;
+}

@@ -1,0 +1,158 @@
+// Clients of HTTP+SSE that do not read: their stream is cut after the bound, with its session and its calls, and what it held
+// is given back. Other clients notice nothing.
+
+import { type AddressInfo, createServer, connect as dial, type Socket } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import * as assert from 'uvu/assert';
+import type { InProcessHandler } from '../../../src/transports/transport.ts';
+import { until } from '../../conformance/transport.ts';
+import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { untilClosed } from '../../helpers/http-raw.ts';
+import { call, inFlight, initialized, message, sessions } from '../../helpers/http-sse.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: clients of HTTP+SSE that do not read');
+const MB = 1024 * 1024;
+/** Far more than the system takes for a socket that is not read. */
+const LARGE = 16 * MB;
+const TOOLS = ['name', 'large', 'endless'].map((name) => ({ name, inputSchema: { type: 'object' } }));
+const LARGE_TEXT = 'x'.repeat(LARGE);
+
+/** Calls of `large` that wait to be let go. */
+let held: (() => void)[] = [];
+let cancelled = 0;
+const handler: InProcessHandler = ({ method, params }, { signal }) => {
+  if (method === 'tools/list') return { tools: TOOLS };
+  if (method !== 'tools/call') return {};
+  const result = (text: string) => ({ content: [{ type: 'text', text }] });
+  if (params?.name === 'name') return result('one');
+  signal.addEventListener('abort', () => {
+    cancelled += 1;
+  });
+  return new Promise((resolve) => {
+    if (params?.name === 'large') held.push(() => resolve(result(LARGE_TEXT)));
+  });
+};
+
+let app: AccountsFixture;
+test.before.each(async () => {
+  held = [];
+  cancelled = 0;
+  app = await startWithAccounts({
+    unreadMs: 800,
+    unreadBounds: { totalBytes: 128 * MB, ownerBytes: 20 * MB },
+  });
+  await app.serve('demo', 'one', handler);
+});
+test.after.each(() => app.close());
+
+/** Lets the answers to `large` come, so many of them. */
+async function answerLarge(calls: number): Promise<void> {
+  await until(() => held.length === calls, 'the calls are at the instance');
+  for (const answer of held.splice(0)) answer();
+}
+
+test('are cut, and lose their session, their calls and what waits for them', async () => {
+  const [slow, other] = [await initialized(app), await initialized(app, '/mcp/demo/sse', app.admin)];
+  await slow.post(call(1, 'endless'));
+  await slow.post(call(2, 'large'));
+  slow.socket.pause();
+  const before = bufferBytes();
+  await answerLarge(1);
+  await until(async () => (await slow.post(call(3, 'name'))).status === 503, 'too much of it waits');
+  assert.ok(bufferBytes() - before > LARGE / 2, 'it waits in memory');
+  await other.post(call(1, 'name'));
+  assert.ok((await other.answer(1)).result);
+  await until(() => sessions(app) === 1, 'its session has ended');
+  assert.equal([inFlight(app), cancelled], [0, 1]);
+  assert.is((await slow.post(message(4, 'ping'))).status, 404);
+  await until(() => bufferBytes() - before < LARGE / 4, 'the memory is given back');
+  const again = await initialized(app);
+  assert.is((await again.post(call(1, 'name'))).status, 202);
+  assert.ok((await again.answer(1)).result);
+  await other.post(call(2, 'name'));
+  assert.ok((await other.answer(2)).result);
+  slow.socket.resume();
+  await untilClosed(slow.socket);
+  for (const { socket } of [again, other]) socket.destroy();
+});
+
+test('are cut at once when their caller has no room left; a stream of somebody else stays', async () => {
+  const [slow, other] = [await initialized(app), await initialized(app, '/mcp/demo/sse', app.admin)];
+  for (const id of [1, 2, 3]) await slow.post(call(id, 'large'));
+  await other.post(call(1, 'large'));
+  slow.socket.pause();
+  await answerLarge(4);
+  await until(() => sessions(app) === 1, 'its session has ended');
+  assert.ok((await other.answer(1)).result);
+  await other.post(message(2, 'ping'));
+  assert.ok((await other.answer(2)).result);
+  slow.socket.destroy();
+  other.socket.destroy();
+});
+
+test('are cut when their line goes dead with an answer under way', async () => {
+  const line = await deadLine(app.port);
+  const behind = await initialized({ ...app, port: line.port });
+  await behind.post(call(1, 'endless'));
+  await behind.post(call(2, 'large'));
+  line.die();
+  await answerLarge(1);
+  await until(() => sessions(app) === 0 && inFlight(app) === 0, 'the session and its call have ended');
+  assert.is(cancelled, 1);
+  assert.is((await behind.post(message(3, 'ping'))).status, 404);
+  behind.socket.destroy();
+  line.close();
+});
+
+test('read on slowly and are not cut', async () => {
+  const stream = await initialized(app);
+  await stream.post(call(1, 'large'));
+  // A part now and then, for longer than nothing may be taken.
+  const startMs = performance.now();
+  stream.socket.on('data', () => {
+    if (performance.now() - startMs > 1_300) return;
+    stream.socket.pause();
+    setTimeout(() => stream.socket.resume(), 40);
+  });
+  await answerLarge(1);
+  assert.ok((await stream.answer(1)).result);
+  stream.socket.destroy();
+});
+
+test.run();
+
+/** Memory outside of the heap that something still refers to. */
+function bufferBytes(): number {
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
+  return process.memoryUsage().arrayBuffers;
+}
+
+/** A relay to the port. Once it is dead, nobody reads what comes, and no end of a connection is passed on. */
+async function deadLine(port: number) {
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const upstream = dial(port, '127.0.0.1');
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(from);
+      from.on('error', () => from.destroy()).pipe(to);
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    die: () => {
+      for (const socket of sockets) socket.unpipe().pause();
+    },
+    close: () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}

@@ -1,0 +1,229 @@
+// Clients of HTTP+SSE at a gateway with accounts and real programs behind it: a program is killed under their sessions, and
+// the gateway stops, is killed and is started again. The client is the official SDK's.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import * as assert from 'uvu/assert';
+import { type Caller, caller, field, newKey, tokenOf } from '../../helpers/caller.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { change, type McpStage, register, startStage } from '../../helpers/mcp-program.ts';
+import { canFindDescendants } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+import { fixture } from '../../transports/stdio/open-stdio.ts';
+
+const test = suite('journey: HTTP+SSE', { timeoutMs: 90_000 });
+const needsProcesses = test.needs(canFindDescendants, 'processes are found through /proc, which is Linux');
+const password = 'correct horse';
+
+/** A gateway that knows who is calling. */
+interface Stage extends McpStage {
+  readonly key: Readonly<Record<string, string>>;
+}
+
+let folder = '';
+const stages: Stage[] = [];
+const clients: SseClient[] = [];
+test.before.each(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-sse-'));
+});
+test.after.each(async () => {
+  await Promise.all(clients.splice(0).map(({ client }) => client.close()));
+  for (const stage of stages.splice(0)) await stage.remove();
+  await rm(folder, { recursive: true, force: true });
+});
+
+needsProcesses('a program is killed: sessions go on with another one, or end and say so', async () => {
+  const stage = await start();
+  await registerPair(stage.admin);
+
+  const reader = await connect(stage);
+  assert.ok((await reader.client.listTools()).tools.some(({ name }) => name === 'echo'));
+  const first = await reader.call('name');
+  const slow = reader.call('sleep', { ms: 700 });
+  await inFlight(stage.admin, 1);
+  await reader.killProgram();
+  assert.is(await slow, 'slept 700');
+  const second = await reader.call('name');
+  assert.equal([first, second].sort(), ['one', 'two']);
+  await healthyAgain(stage.admin);
+
+  const actor = await connect(stage);
+  const acting = actor.failureOf('count', { ms: 60_000 });
+  await inFlight(stage.admin, 1);
+  await actor.killProgram();
+  assert.match(await acting, 'The backend is unavailable.');
+  await actor.streamEnds();
+  assert.match(await actor.failureOf('name'), /HTTP 4(04.*Session not found|00.*not initialized)/);
+  assert.is((await actor.postAgain()).status, 404);
+  assert.match(await (await connect(stage)).call('name'), /^(one|two)$/);
+  await healthyAgain(stage.admin);
+
+  await change(stage.admin, 'pair', { session_failover: 'always' });
+  const stayer = await connect(stage);
+  // The client drops the last report when the answer comes in the same packet.
+  assert.ok((await stayer.reportsOf('progress', { steps: 4, ms: 100 })) >= 2);
+  const broken = stayer.failureOf('count', { ms: 60_000 });
+  await inFlight(stage.admin, 1);
+  await stayer.killProgram();
+  assert.match(await broken, 'The backend is unavailable.');
+  assert.match(await stayer.call('name'), /^(one|two)$/);
+  assert.is(stayer.isOver, false);
+  assert.match(await reader.call('name'), /^(one|two)$/);
+  assert.is(reader.isOver, false, 'a session that only read went on through all of it');
+});
+
+needsProcesses('the gateway stops in order, and what comes after it knows no stream of before', async () => {
+  const stage = await start();
+  await registerPair(stage.admin);
+  const [busy, idle] = [await connect(stage), await connect(stage, '/mcp/sse')];
+  const seen: string[] = [];
+  const answered = busy.call('sleep', { ms: 700 }).then((text) => seen.push(text));
+  void busy.streamEnds().then(() => seen.push('the stream ended'));
+  await inFlight(stage.admin, 1);
+  stage.program.signal('SIGTERM');
+  await Promise.all([answered, busy.streamEnds(), idle.streamEnds()]);
+  assert.equal(seen, ['slept 700', 'the stream ended']);
+  assert.equal(await stage.program.end(), { code: 0, signal: null });
+  assert.equal(await stage.program.survivors(), []);
+
+  const next = await start();
+  for (const client of [busy, idle]) {
+    const { status, text } = await client.postAgain(next.url);
+    assert.equal([status, Object(JSON.parse(text).error).code], [404, -32001], text);
+  }
+  const again = await connect(next);
+  assert.match(await again.call('name'), /^(one|two)$/);
+  next.program.signal('SIGKILL');
+  await again.streamEnds();
+  assert.match(await again.failureOf('name'), /fetch failed|other side closed/);
+  assert.equal(await next.program.survivors(), []);
+});
+
+test.run();
+
+async function start(): Promise<Stage> {
+  const env = {
+    GATEWAY_AUTH_ENABLED: 'true',
+    GATEWAY_ADMIN_PASSWORD: password,
+    GATEWAY_DATABASE_URL: `sqlite:///${folder}/gateway.db`,
+  };
+  const stage = await startStage({ env });
+  const admin = caller(stage.url, await tokenOf(stage.url, 'admin', password));
+  const started = { ...stage, admin, key: (await newKey(admin, `key-${stages.length}`)).headers };
+  stages.push(started);
+  return started;
+}
+
+function registerPair(admin: Caller): Promise<void> {
+  const instances = ['one', 'two'].map((id) => {
+    const { command, args } = fixture(`--name=${id}`, '--era=legacy');
+    return { id, command, args: [...args] };
+  });
+  return register(admin, 'pair', instances, { strategy: 'round_robin' });
+}
+
+async function inFlight(admin: Caller, wanted: number): Promise<void> {
+  const ask = async () => field(await admin('GET /gateway/stats'), 'active_connections');
+  assert.is(await eventually(ask, (calls) => calls === wanted), wanted);
+}
+
+async function healthyAgain(admin: Caller): Promise<void> {
+  const ask = async () => field(await admin('GET /mcp/pair/health'), 'healthy_instances');
+  assert.is(await eventually(ask, (healthy) => healthy === 2), 2);
+}
+
+/** The SDK's client, and what is seen of its transport. */
+interface SseClient {
+  readonly client: Client;
+  /** Whether its stream has ended. */
+  readonly isOver: boolean;
+  /** The text that a tool answers. */
+  call(name: string, args?: object): Promise<string>;
+  /** The message of the error of a call that has to fail. */
+  failureOf(name: string, args?: object): Promise<string>;
+  /** How many progress reports came with a call. */
+  reportsOf(name: string, args: object): Promise<number>;
+  /** Kills the program that its session is at. */
+  killProgram(): Promise<void>;
+  streamEnds(): Promise<void>;
+  /** Posts to the messages path of its first stream. Default: at the gateway that it belongs to. */
+  postAgain(url?: string): Promise<{ readonly status: number; readonly text: string }>;
+}
+
+async function connect(stage: Stage, path = '/mcp/pair/sse'): Promise<SseClient> {
+  const posted: URL[] = [];
+  const ended = Promise.withResolvers<void>();
+  const transport = new SSEClientTransport(new URL(path, stage.url), {
+    requestInit: { headers: stage.key },
+    fetch: (url, init) => {
+      if (init?.method === 'POST') posted.push(new URL(url));
+      return fetch(url, init);
+    },
+  });
+  const client = new Client({ name: 'old', version: '1' });
+  await client.connect(transport);
+  const known = client.onerror;
+  let isOver = false;
+  client.onerror = (error) => {
+    known?.(error);
+    if (error.name !== 'SseError' && error.constructor.name !== 'SseError') return;
+    isOver = true;
+    ended.resolve();
+  };
+  const ask = (name: string, args: object = {}, onprogress?: () => void) =>
+    client.callTool(
+      { name, arguments: { ...args } },
+      undefined,
+      onprogress === undefined ? {} : { onprogress },
+    );
+  const call = async (name: string, args?: object): Promise<string> => {
+    const { content } = await ask(name, args);
+    return Array.isArray(content) ? String(content[0]?.text) : '';
+  };
+  const made: SseClient = {
+    client,
+    get isOver() {
+      return isOver;
+    },
+    call,
+    failureOf: async (name, args) => {
+      const outcome = await call(name, args).then(
+        (text) => `answered: ${text}`,
+        (error: unknown) => (error instanceof Error ? error : new Error(String(error))),
+      );
+      assert.instance(outcome, Error, String(outcome));
+      return String(Object(outcome).message) + String(Object(Object(outcome).cause).message ?? '');
+    },
+    reportsOf: async (name, args) => {
+      let reports = 0;
+      await ask(name, args, () => {
+        reports += 1;
+      });
+      return reports;
+    },
+    killProgram: async () => void process.kill(Number(await call('pid')), 'SIGKILL'),
+    streamEnds: async () => {
+      await Promise.race([ended.promise, delay(30_000, undefined, { ref: false }).then(giveUp)]);
+    },
+    postAgain: async (url = stage.url) => {
+      const [first] = posted;
+      assert.ok(first);
+      const response = await fetch(new URL(first.pathname + first.search, url), {
+        method: 'POST',
+        headers: { ...stage.key, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 99, method: 'ping' }),
+      });
+      return { status: response.status, text: await response.text() };
+    },
+  };
+  clients.push(made);
+  return made;
+}
+
+function giveUp(): never {
+  throw new Error('the stream did not end');
+}

@@ -1,0 +1,199 @@
+// What two nodes of one deployment do not share, and what becomes of MCP clients then: a program runs on one of them, a key
+// is revoked on the other one, a node is killed while it has calls, sessions and streams. What they share is
+// mcp-two-nodes.spec.ts.
+
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import * as assert from 'uvu/assert';
+import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
+import { field, listed, newKey } from '../../helpers/caller.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { LegacyClient, ModernClient, textOf } from '../../helpers/mcp-client.ts';
+import { register } from '../../helpers/mcp-program.ts';
+import type { OpenStream } from '../../helpers/mcp-wire.ts';
+import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+import { startBalancer } from './mcp-balancer.ts';
+import {
+  askOnce,
+  heardWithinMs,
+  isServed,
+  type McpNode,
+  refusalOf,
+  retryOf,
+  startNode,
+} from './mcp-nodes.ts';
+
+const server = await postgresql();
+const test = suite('journey: MCP nodes apart', { timeoutMs: 120_000 });
+const onPostgresql = test.needs(server.url, server.skip);
+
+/** Streams of who was revoked end after this at the latest. Source: docs/guides/sessions.md, "When access is revoked". */
+const barredWithinMs = 15_000;
+const capabilities = { elicitation: {} };
+const accepted = { action: 'accept', content: { username: 'ada', email: 'ada@example.com', ok: true } };
+const SIMPLE = { name: 'test_simple_text', arguments: {} };
+/** A call that a legacy backend holds while it asks, and one whose modern backend seals its state. */
+const ASKED = { name: 'test_elicitation', arguments: { message: 'Who?' } };
+const SEALED = { name: 'test_input_required_result_request_state', arguments: {} };
+
+let database: FreshDatabase;
+let a: McpNode;
+let b: McpNode;
+let options: { capabilities: typeof capabilities; headers: Readonly<Record<string, string>> };
+/** Last opened, first closed. */
+const opened: (() => Promise<unknown>)[] = [];
+
+test.before(async () => {
+  if (server.url === undefined) return;
+  database = await freshDatabase(server);
+  opened.unshift(database.drop);
+  a = await node();
+  b = await node();
+  options = { capabilities, headers: (await newKey(a.admin, 'clients')).headers };
+  for (const era of ['modern', 'legacy'] as const) {
+    const backend = await startEverything({ era });
+    opened.push(() => backend.close());
+    await register(a.admin, era, [{ id: `far-${era}`, endpoint: backend.url }]);
+    await isServed(b, `/mcp/${era}`, options);
+  }
+});
+test.after(async () => {
+  for (const close of opened) await close();
+});
+
+onPostgresql('a program is offered by the node that it was registered on, and by no other', async () => {
+  const path = '/mcp/near';
+  const programOf = (name: string) => ({ id: name, ...everythingProgram({ name, era: 'modern' }) });
+  await register(a.admin, 'near', [programOf('of-a')]);
+  const seen = await eventually(
+    () => listed(b.admin),
+    (all) => 'near/of-a' in all,
+    heardWithinMs,
+  );
+  assert.equal([seen['near/of-a']?.state, b.program.descendants()], ['stopped', []]);
+  const nobody = [503, 503, 'NO_HEALTHY_INSTANCE'];
+  for (const [method, params] of Object.entries({
+    'server/discover': {},
+    'tools/list': {},
+    'tools/call': SIMPLE,
+  })) {
+    const refused = await askOnce(b, path, options, method, params);
+    assert.equal([method, ...refusalOf(refused)], [method, ...nobody]);
+  }
+  const session = await LegacyClient.open(b.wire, path, options).catch(String);
+  assert.match(String(session), /503 .*NO_HEALTHY_INSTANCE/);
+
+  // Each with a program of its own: then a client may come to either.
+  await register(b.admin, 'near', [programOf('of-b')]);
+  const answers = await Promise.all(
+    [a, b].map((node) =>
+      askOnce(node, path, options, 'tools/call', { name: 'test_instance', arguments: {} }),
+    ),
+  );
+  assert.equal(
+    answers.map(({ instanceId }) => instanceId),
+    ['of-a', 'of-b'],
+  );
+  // Except when a call goes on that one of them began.
+  const first = await askOnce(a, path, options, 'tools/call', SEALED);
+  const retry = retryOf(SEALED, first, accepted);
+  const elsewhere = await askOnce(b, path, options, 'tools/call', retry);
+  assert.equal(refusalOf(elsewhere), nobody);
+  assert.is(elsewhere.error?.message, '"of-a" cannot be used here.');
+  const back = await askOnce(a, path, options, 'tools/call', retry);
+  assert.equal([back.instanceId, textOf(back)], ['of-a', 'state-ok']);
+});
+
+onPostgresql('who is revoked on one node has nothing open at the other soon after', async () => {
+  const openAtB = async () => Object(field(await b.admin('GET /gateway/stats'), 'sessions')).open;
+  const before: unknown = await openAtB();
+  const { id, headers } = await newKey(a.admin, 'revoked');
+  const revoked = { capabilities, headers };
+  const session = await LegacyClient.open(b.wire, '/mcp/legacy', revoked);
+  const streams = [
+    await session.listen(),
+    await new ModernClient(b.wire, '/mcp/modern', revoked).listen({ toolsListChanged: true }),
+  ];
+  const parked = await askOnce(b, '/mcp/legacy', revoked, 'tools/call', ASKED);
+  assert.equal(
+    streams.map(({ status, hasEnded }) => [status, hasEnded]),
+    [
+      [200, false],
+      [200, false],
+    ],
+  );
+
+  assert.is((await a.admin(`DELETE /auth/api-keys/${id}`)).status, 204);
+  const ended = await eventually(
+    async () => streams.every(({ hasEnded }) => hasEnded),
+    Boolean,
+    barredWithinMs,
+  );
+  assert.ok(ended, `streams are open ${barredWithinMs} ms later`);
+  const open = await eventually(openAtB, (count) => count === before, heardWithinMs);
+  assert.is(open, before, 'a session rests where nobody may use it');
+  const late = [
+    await session.send(JSON.stringify({ jsonrpc: '2.0', id: 9, method: 'tools/list' })),
+    await b.wire.exchange('/mcp/legacy', { method: 'DELETE', headers: session.headers }),
+    await askOnce(b, '/mcp/legacy', revoked, 'tools/call', retryOf(ASKED, parked, accepted)),
+  ];
+  assert.equal(
+    late.map(({ status }) => status),
+    [401, 401, 401],
+  );
+});
+
+onPostgresql('a node that is killed costs what it had open, and clients go on at the other', async () => {
+  const doomed = await startNode(database);
+  const balancer = await startBalancer([doomed.url, b.url], { stickTo: ['Mcp-Session-Id'] });
+  const connect = async () => {
+    const client = new Client({ name: 'spec', version: '1' });
+    const url = new URL(`${balancer.url}/mcp/legacy`);
+    await client.connect(
+      new StreamableHTTPClientTransport(url, { requestInit: { headers: options.headers } }),
+    );
+    return client;
+  };
+  try {
+    await isServed(doomed, '/mcp/legacy', options);
+    await isServed(doomed, '/mcp/modern', options);
+    const session = await connect();
+    assert.equal(balancer.taken.at(0), 0);
+    const sealed = await askOnce(doomed, '/mcp/modern', options, 'tools/call', SEALED);
+    const parked = await askOnce(doomed, '/mcp/legacy', options, 'tools/call', ASKED);
+    const stream: OpenStream = await new ModernClient(doomed.wire, '/mcp/modern', options).listen({
+      toolsListChanged: true,
+    });
+
+    doomed.program.signal('SIGKILL');
+    assert.equal(await doomed.program.end(), { code: null, signal: 'SIGKILL' });
+    assert.ok(await eventually(async () => stream.hasEnded, Boolean, 5_000));
+    // What only the client carries goes on; what waited there is gone, and is asked for again.
+    const goesOn = await askOnce(b, '/mcp/modern', options, 'tools/call', retryOf(SEALED, sealed, accepted));
+    assert.is(textOf(goesOn), 'state-ok');
+    const lost = await askOnce(b, '/mcp/legacy', options, 'tools/call', retryOf(ASKED, parked, accepted));
+    assert.equal(refusalOf(lost), [200, -32602, 'call_not_here']);
+    const again = await askOnce(b, '/mcp/legacy', options, 'tools/call', ASKED);
+    const done = await askOnce(b, '/mcp/legacy', options, 'tools/call', retryOf(ASKED, again, accepted));
+    assert.match(textOf(done), 'ada');
+    // The session is unknown at the node that is left: its client initializes again.
+    const failure: unknown = await session.callTool(SIMPLE).catch((error: unknown) => error);
+    assert.equal(Object(failure).code, 404);
+    await session.close();
+    const next = await connect();
+    assert.match(JSON.stringify(await next.callTool(SIMPLE)), 'simple');
+    await next.close();
+  } finally {
+    await balancer.close();
+    await doomed.remove();
+  }
+});
+
+test.run();
+
+async function node(): Promise<McpNode> {
+  const started = await startNode(database);
+  opened.unshift(started.remove);
+  return started;
+}

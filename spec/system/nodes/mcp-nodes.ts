@@ -1,0 +1,128 @@
+// Several nodes of one deployment, as the journeys of MCP clients need them: real gateways on one PostgreSQL, with an
+// administrator, and an API key that clients use.
+
+import * as assert from 'uvu/assert';
+import { freePort } from '../../../src/cli/free-port.ts';
+import { type Json, objectOr } from '../../fixtures/wire.ts';
+import { type Caller, caller, tokenOf } from '../../helpers/caller.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { type AskOptions, type ClientOptions, ModernClient } from '../../helpers/mcp-client.ts';
+import { type Message, Wire } from '../../helpers/mcp-wire.ts';
+import { Program } from '../../helpers/program.ts';
+import type { FreshDatabase } from '../../helpers/services.ts';
+
+/** What one node does is in force on the others after this at the latest, in ms. Source: decisions, "Nodes on one database". */
+export const heardWithinMs = 10_000;
+
+/** Several of them start on few cores. */
+const startsWithinMs = 45_000;
+export const password = 'correct horse';
+const secret = 'a secret of these nodes, 32 bytes or more';
+
+/** One gateway process. */
+export interface McpNode {
+  readonly program: Program;
+  readonly url: string;
+  readonly wire: Wire;
+  readonly admin: Caller;
+  /** Closes the sockets of its clients, then ends it, however it is. */
+  remove(): Promise<void>;
+}
+
+export interface NodeOptions {
+  /** Default: the same for all. */
+  readonly secret?: string;
+  /** Its name; nodes on one file need one each. Default: made from its port. */
+  readonly id?: string;
+}
+
+/** Starts a node on a port of its own, which is a part of its name. */
+export async function startNode(
+  database: Pick<FreshDatabase, 'url'>,
+  options: NodeOptions = {},
+): Promise<McpNode> {
+  const port = await freePort();
+  const program = new Program(['gateway', 'start', '--port', String(port), '--host', '127.0.0.1'], {
+    env: {
+      GATEWAY_AUTH_ENABLED: 'true',
+      GATEWAY_DATABASE_URL: database.url,
+      GATEWAY_SECRET_KEY: options.secret ?? secret,
+      GATEWAY_ADMIN_PASSWORD: password,
+      GATEWAY_NODE_ID: options.id ?? '',
+    },
+  });
+  try {
+    const [, url = ''] = await program.sees(/listening on .*?(http[^\s)]+)/, startsWithinMs);
+    const wire = new Wire(url);
+    return {
+      program,
+      url,
+      wire,
+      admin: caller(url, await tokenOf(url, 'admin', password)),
+      remove: async () => {
+        wire.close();
+        await program.remove();
+      },
+    };
+  } catch (error) {
+    await program.remove();
+    throw error;
+  }
+}
+
+/** What came of one request of a modern client; `input_required` is a result like any other. */
+export interface Round {
+  readonly status: number;
+  readonly instanceId: string | undefined;
+  readonly result: Json;
+  readonly error: Message['error'];
+}
+
+/** One request at one node, and nothing after it. */
+export async function askOnce(
+  { wire }: Pick<McpNode, 'wire'>,
+  path: string,
+  options: ClientOptions,
+  method: string,
+  params: Json = {},
+  asked: AskOptions = {},
+): Promise<Round> {
+  const { id: _, ...sent } = new ModernClient(wire, path, options).request(method, params, asked);
+  const { status, headers, messages } = await wire.exchange(path, sent);
+  const answer = messages.at(-1);
+  const instanceId = headers['x-instance-id'];
+  return {
+    status,
+    instanceId: typeof instanceId === 'string' ? instanceId : undefined,
+    result: objectOr(answer?.result),
+    error: answer?.error,
+  };
+}
+
+/** Calls that came to a node so far, as its statistics tell. */
+export async function requestsAt({ admin }: McpNode): Promise<number> {
+  const { body } = await admin('GET /gateway/stats');
+  return Number(objectOr(body).total_requests);
+}
+
+/** The params that go on with a call, with the same answer to all that was asked. */
+export function retryOf(params: Json, { result }: Round, answer: Json): Json {
+  const { requestState, inputRequests } = result;
+  const keys = Object.keys(objectOr(inputRequests));
+  assert.ok(keys.length > 0, `nothing was asked: ${JSON.stringify(result)}`);
+  const inputResponses = Object.fromEntries(keys.map((key) => [key, answer]));
+  return { ...params, requestState, inputResponses };
+}
+
+/** Status, code, and what the data names: a refusal as a whole. */
+export function refusalOf({ status, error }: Round): readonly unknown[] {
+  const { reason, error_code } = objectOr(error?.data);
+  return [status, error?.code, reason ?? error_code];
+}
+
+/** Waits until a node offers a template to these clients; fails when it takes longer than it may. */
+export async function isServed(node: McpNode, path: string, options: ClientOptions): Promise<void> {
+  const discover = () => askOnce(node, path, options, 'server/discover');
+  const { status } = await eventually(discover, (answer) => answer.status === 200, heardWithinMs);
+  assert.is(status, 200, `${path} is not served within ${heardWithinMs} ms`);
+}

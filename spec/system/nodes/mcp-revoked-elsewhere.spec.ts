@@ -1,0 +1,168 @@
+// Two nodes on one SQLite file: who loses a key, an account or a part of it on one of them has nothing open at the other soon
+// after, processes of their own included. So has a key that comes to its end, of which nobody tells. Others keep what they have.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
+import { field, newKey, tokenOf } from '../../helpers/caller.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { LegacyClient, ModernClient } from '../../helpers/mcp-client.ts';
+import { register } from '../../helpers/mcp-program.ts';
+import type { OpenStream } from '../../helpers/mcp-wire.ts';
+import { suite } from '../../helpers/suite.ts';
+import { askOnce, isServed, type McpNode, password, startNode } from './mcp-nodes.ts';
+
+const test = suite('journey: MCP clients revoked elsewhere', { timeoutMs: 120_000 });
+
+/** From the change on one node to the end of everything at the other. Source: docs/guides/sessions.md, "When access is revoked". */
+const endedWithinMs = 10_000;
+/** A server may ask these clients something, hence each has a process of its own at a program that several use. */
+const capabilities = { elicitation: {} };
+const ASKED = { name: 'test_elicitation', arguments: { message: 'Who?' } };
+
+type Headers = Readonly<Record<string, string>>;
+
+let a: McpNode;
+let b: McpNode;
+/** Last opened, first closed. */
+const opened: (() => unknown)[] = [];
+
+test.before(async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-nodes-'));
+  opened.unshift(() => rmSync(folder, { recursive: true, force: true }));
+  const database = { url: `sqlite:///${join(folder, 'gateway.db')}` };
+  const start = async (id: string) => {
+    const node = await startNode(database, { id });
+    opened.unshift(node.remove);
+    return node;
+  };
+  a = await start('a');
+  b = await start('b');
+  const backend = await startEverything({ era: 'legacy' });
+  opened.push(() => backend.close());
+  await register(b.admin, 'far', [{ id: 'far', endpoint: backend.url }]);
+  await register(b.admin, 'near', [{ id: 'near', ...everythingProgram({ era: 'legacy' }) }]);
+  const { headers } = await newKey(a.admin, 'first');
+  await isServed(b, '/mcp/far', { headers });
+});
+test.after(async () => {
+  for (const close of opened) await close();
+});
+
+test('a key that is revoked: sessions, processes, streams and calls that wait, and nobody else', async () => {
+  const stays = await newKey(a.admin, 'stays');
+  const bystander = await LegacyClient.open(b.wire, '/mcp/near', { capabilities, headers: stays.headers });
+  const before = await held();
+  assert.equal(before, { sessions: 1, processes: 1 });
+
+  const { id, headers } = await newKey(a.admin, 'revoked');
+  const client = { capabilities, headers };
+  const near = await LegacyClient.open(b.wire, '/mcp/near', client);
+  await LegacyClient.open(b.wire, '/mcp/far', client); // rests, and nobody listens
+  const joined = await LegacyClient.open(b.wire, '/mcp', client);
+  await joined.call('far__test_simple_text');
+  const streams = [
+    await near.listen(),
+    await joined.listen(),
+    await new ModernClient(b.wire, '/mcp/far', client).listen({ toolsListChanged: true }),
+  ];
+  const parked = await askOnce(b, '/mcp/near', client, 'tools/call', ASKED);
+  assert.is(parked.result.resultType, 'input_required');
+  assert.equal(await held(), { sessions: 4, processes: 3 });
+
+  assert.is((await a.admin(`DELETE /auth/api-keys/${id}`)).status, 204);
+  assert.equal(await heldSoon(before), before);
+  await allEnd(streams);
+  assert.is((await bystander.ask('tools/list')).status, 200);
+  assert.is(await bystander.close(), 200);
+});
+
+test('a key that expires, although nothing changes', async () => {
+  const expiresInMs = 8_000;
+  const expiresAtMs = Date.now() + expiresInMs;
+  const made = await a.admin('POST /auth/api-keys', {
+    name: 'short',
+    permissions: ['tools:call'],
+    expires_at: new Date(expiresAtMs).toISOString(),
+  });
+  const headers = { 'X-API-Key': String(field(made, 'key')) };
+  const onBoth = await Promise.all([a, b].map((node) => sessionAt(node, headers)));
+  const streams = await Promise.all(onBoth.map((session) => session.listen()));
+  assert.ok(Date.now() < expiresAtMs, 'too slow a machine');
+  assert.is((await held()).sessions, 1);
+  assert.equal(await heldSoon({ sessions: 0, processes: 0 }, expiresInMs), { sessions: 0, processes: 0 });
+  assert.ok(Date.now() >= expiresAtMs);
+  await allEnd(streams);
+  await eventually(
+    () => held(a),
+    ({ sessions }) => sessions === 0,
+    endedWithinMs,
+  );
+  assert.is((await held(a)).sessions, 0);
+});
+
+test('a user who is deleted, disabled or given another password, but not who has another address', async () => {
+  const changes: Readonly<Record<string, object | undefined>> = {
+    deleted: undefined,
+    disabled: { is_active: false },
+    renewed: { password: 'battery staple' },
+    harmless: { email: 'harmless@example.org' },
+  };
+  const ids = new Map<string, unknown>();
+  for (const username of Object.keys(changes)) {
+    const user = { username, email: `${username}@localhost`, password, role: 'user' };
+    const made = await a.admin('POST /auth/users', user);
+    assert.is(made.status, 201, JSON.stringify(made.body));
+    ids.set(username, field(made, 'id'));
+    await sessionAt(b, await tokenOf(b.url, username, password));
+  }
+  const count = Object.keys(changes).length;
+  assert.is((await held()).sessions, count);
+  for (const [username, change] of Object.entries(changes)) {
+    const path = `/auth/users/${ids.get(username)}`;
+    const { status } = await (change === undefined
+      ? a.admin(`DELETE ${path}`)
+      : a.admin(`PATCH ${path}`, change));
+    assert.ok(status < 300, `${username}: ${status}`);
+  }
+  assert.equal(await heldSoon({ sessions: 1, processes: 0 }), { sessions: 1, processes: 0 });
+});
+
+test.run();
+
+function sessionAt({ wire }: McpNode, headers: Headers): Promise<LegacyClient> {
+  return LegacyClient.open(wire, '/mcp/far', { capabilities, headers });
+}
+
+interface Held {
+  readonly sessions: number;
+  readonly processes: number;
+}
+
+/** What clients have at a node. */
+async function held({ admin }: McpNode = b): Promise<Held> {
+  const stats = await admin('GET /gateway/stats');
+  const { open } = Object(field(stats, 'sessions'));
+  const { running } = Object(field(stats, 'own_processes'));
+  return { sessions: open, processes: running };
+}
+
+function heldSoon(wanted: Held, laterMs = 0): Promise<Held> {
+  const isWanted = ({ sessions, processes }: Held) =>
+    sessions === wanted.sessions && processes === wanted.processes;
+  return eventually(() => held(), isWanted, laterMs + endedWithinMs);
+}
+
+async function allEnd(streams: readonly OpenStream[]): Promise<void> {
+  const ended = await eventually(
+    async () => streams.map(({ hasEnded }) => hasEnded),
+    (all) => all.every(Boolean),
+    endedWithinMs,
+  );
+  assert.equal(
+    ended,
+    streams.map(() => true),
+  );
+}

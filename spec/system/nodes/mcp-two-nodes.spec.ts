@@ -1,0 +1,294 @@
+// MCP clients whose requests reach different nodes of one deployment: two real gateways on one real PostgreSQL, with a
+// plain load balancer in front. What one node knows the other does, or says plainly that it does not. Programs, revoked
+// keys and nodes that die are in mcp-nodes-apart.spec.ts.
+
+import {
+  Client as ModernSdkClient,
+  StreamableHTTPClientTransport as ModernTransport,
+} from '@modelcontextprotocol/client';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import * as assert from 'uvu/assert';
+import { startEverything } from '../../fixtures/everything-server.ts';
+import { startHttpServer } from '../../fixtures/http-server.ts';
+import { startTaskServer } from '../../fixtures/task-server.ts';
+import { newKey } from '../../helpers/caller.ts';
+import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
+import { register } from '../../helpers/mcp-program.ts';
+import { Wire } from '../../helpers/mcp-wire.ts';
+import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+import { type Balancer, startBalancer } from './mcp-balancer.ts';
+import {
+  askOnce,
+  heardWithinMs,
+  isServed,
+  type McpNode,
+  type Round,
+  refusalOf,
+  requestsAt,
+  retryOf,
+  startNode,
+} from './mcp-nodes.ts';
+
+const server = await postgresql();
+const test = suite('journey: MCP on two nodes', { timeoutMs: 120_000 });
+const onPostgresql = test.needs(server.url, server.skip);
+
+const capabilities = { elicitation: {} };
+const accepted = { action: 'accept', content: { username: 'ada', email: 'ada@example.com', name: 'ada' } };
+const replies = { 'elicitation/create': () => accepted };
+const SIMPLE = { name: 'test_simple_text', arguments: {} };
+/** A call that a legacy backend holds while it asks, and one whose modern backend seals its state. */
+const ASKED = { name: 'test_elicitation', arguments: { message: 'Who?' } };
+const SEALED = { name: 'test_input_required_result_request_state', arguments: {} };
+
+let database: FreshDatabase;
+let a: McpNode;
+let b: McpNode;
+let inTurn: Balancer;
+let options: {
+  capabilities: typeof capabilities;
+  headers: Readonly<Record<string, string>>;
+  replies: typeof replies;
+};
+/** Last opened, first closed. */
+const opened: (() => Promise<unknown>)[] = [];
+
+test.before(async () => {
+  if (server.url === undefined) return;
+  database = await freshDatabase(server);
+  opened.unshift(database.drop);
+  a = await node();
+  b = await node();
+  inTurn = await balancer([a, b]);
+  options = { capabilities, headers: (await newKey(a.admin, 'clients')).headers, replies };
+  for (const name of ['one', 'two']) {
+    await offer('modern', name, startEverything({ name, era: 'modern' }));
+    await offer('pages', name, startHttpServer({ name, era: 'modern', pages: 3 }));
+    await offer('tasks', name, startTaskServer());
+  }
+  await offer('legacy', 'one', startEverything({ era: 'legacy' }));
+  for (const template of ['modern', 'pages', 'tasks', 'legacy'])
+    await isServed(b, `/mcp/${template}`, options);
+});
+test.after(async () => {
+  for (const close of opened) await close();
+});
+
+onPostgresql('plain calls of a modern client are served by either node', async () => {
+  const client = new ModernSdkClient(
+    { name: 'spec', version: '1' },
+    { versionNegotiation: { mode: { pin: '2026-07-28' } } },
+  );
+  const before = inTurn.taken.length;
+  await client.connect(transportTo(ModernTransport, inTurn, '/mcp/modern'));
+  for (let calls = 4; calls > 0; calls -= 1) {
+    const { tools } = await client.listTools();
+    assert.ok(tools.some(({ name }) => name === SIMPLE.name));
+    assert.match(JSON.stringify(await client.callTool(SIMPLE)), 'simple');
+  }
+  await client.close();
+  assert.equal([...new Set(inTurn.taken.slice(before))].sort(), [0, 1]);
+});
+
+for (const [path, prefix] of [
+  ['/mcp/modern', ''],
+  ['/mcp', 'modern__'],
+] as const) {
+  onPostgresql(
+    `rounds of a call at ${path} go on at another node, with the instance that asked`,
+    async () => {
+      const client = new ModernClient(wireTo(inTurn), path, options);
+      for (let calls = 4; calls > 0; calls -= 1) {
+        const before = inTurn.taken.length;
+        // Its states are sealed with the key of the instance's process.
+        const outcome = await client.call(`${prefix}test_input_required_result_multi_round`);
+        assert.equal(outcome.asked, ['elicitation/create', 'elicitation/create']);
+        assert.match(textOf(outcome), 'ada');
+        const [first, second, third] = inTurn.taken.slice(before);
+        assert.equal([first !== second, first === third], [true, true]);
+      }
+    },
+  );
+}
+
+onPostgresql('a node with another secret opens nothing that these two sealed, and says so', async () => {
+  const other = await startNode(database, { secret: 'another secret, which has 32 bytes or more' });
+  try {
+    await isServed(other, '/mcp/modern', options);
+    const sealed = await askOnce(a, '/mcp/modern', options, 'tools/call', SEALED);
+    const retry = retryOf(SEALED, sealed, accepted);
+    const refused = await askOnce(other, '/mcp/modern', options, 'tools/call', retry);
+    assert.equal(refusalOf(refused), [200, -32602, 'invalid_request_state']);
+    const { nextCursor: cursor } = (await askOnce(a, '/mcp/pages', options, 'tools/list')).result;
+    const unread = await askOnce(other, '/mcp/pages', options, 'tools/list', { cursor });
+    assert.equal(refusalOf(unread), [200, -32602, 'invalid_cursor']);
+  } finally {
+    await other.remove();
+  }
+});
+
+onPostgresql('a call that waits for its client at one node is not at the other, which says so', async () => {
+  const parked = await askOnce(a, '/mcp/legacy', options, 'tools/call', ASKED);
+  const retry = retryOf(ASKED, parked, accepted);
+  const refused = await askOnce(b, '/mcp/legacy', options, 'tools/call', retry);
+  assert.equal(refusalOf(refused), [200, -32602, 'call_not_here']);
+  assert.match(String(refused.error?.message), 'another node');
+  const goesOn = await askOnce(a, '/mcp/legacy', options, 'tools/call', retry);
+  assert.match(textOf(goesOn), 'ada', 'nothing is lost where it waits');
+});
+
+onPostgresql('behind a balancer that sticks to the key of the caller, such a call goes on', async () => {
+  const byKey = await balancer([a, b], ['X-API-Key']);
+  const client = new ModernClient(wireTo(byKey), '/mcp/legacy', options);
+  for (let calls = 3; calls > 0; calls -= 1)
+    assert.match(textOf(await client.call(ASKED.name, ASKED.arguments)), 'ada');
+  const session = await LegacyClient.open(wireTo(byKey), '/mcp/legacy', options);
+  assert.match(textOf(await session.call(ASKED.name, ASKED.arguments)), 'ada');
+  assert.is(await session.close(), 200);
+});
+
+onPostgresql('pages of a list are of one instance, whichever node is asked for the next', async () => {
+  const pages: Round[] = [];
+  for (const asked of [a, b, a]) {
+    const cursor = pages.at(-1)?.result.nextCursor;
+    const params = cursor === undefined ? {} : { cursor };
+    pages.push(await askOnce(asked, '/mcp/pages', options, 'tools/list', params));
+  }
+  assert.is(pages.at(-1)?.result.nextCursor, undefined);
+  const tools = pages.flatMap(({ result }) => (Array.isArray(result.tools) ? result.tools : []));
+  assert.is(new Set(tools.map(({ name }) => name)).size, tools.length);
+  assert.is(new Set(pages.map(({ instanceId }) => instanceId)).size, 1);
+});
+
+for (const [path, name] of [
+  ['/mcp/tasks', 'begin'],
+  ['/mcp', 'tasks__begin'],
+] as const) {
+  onPostgresql(
+    `a task is found from either node at ${path}, and traffic is only what clients ask`,
+    async () => {
+      for (const [here, there] of [
+        [a, b],
+        [b, a],
+      ] as const) {
+        const begun = await askOnce(here, path, options, 'tools/call', { name, arguments: {} });
+        const { taskId } = begun.result;
+        const named = { headers: { 'Mcp-Name': String(taskId) } };
+        const before = await requestsAt(there);
+        for (const asked of [here, there, here, there, there]) {
+          const got = await askOnce(asked, path, options, 'tasks/get', { taskId }, named);
+          assert.equal([got.result.status, got.instanceId], ['working', begun.instanceId]);
+        }
+        const session = await LegacyClient.open(there.wire, path, options);
+        assert.is((await session.ask('tasks/get', { taskId })).result?.status, 'working');
+        assert.is(await session.close(), 200);
+        assert.is((await requestsAt(there)) - before, 4);
+      }
+    },
+  );
+}
+
+onPostgresql('who listens at one node hears of a registration at the other', async () => {
+  const wanted = { toolsListChanged: true };
+  const streams = await Promise.all(
+    ['/mcp/modern', '/mcp'].map((path) => new ModernClient(b.wire, path, options).listen(wanted)),
+  );
+  for (const stream of streams)
+    await stream.sees(({ method }) => method === 'notifications/subscriptions/acknowledged');
+  await offer('modern', 'three', startEverything({ name: 'three', era: 'modern' }));
+  for (const stream of streams) {
+    await stream.sees(({ method }) => method === 'notifications/tools/list_changed', heardWithinMs);
+    stream.close();
+  }
+  const joined = await new ModernClient(b.wire, '/mcp', options).listen(wanted);
+  await offer('late', 'one', startEverything({ name: 'late', era: 'modern' }));
+  await joined.sees(({ method }) => method === 'notifications/tools/list_changed', heardWithinMs);
+  joined.close();
+  await isServed(b, '/mcp/late', options);
+});
+
+onPostgresql('a session of one node is unknown at the other, and lives on', async () => {
+  const path = '/mcp/legacy';
+  const session = await LegacyClient.open(a.wire, path, options);
+  for (const method of ['POST', 'GET', 'DELETE'] as const) {
+    const body = method === 'POST' ? requestText(5, 'tools/list') : undefined;
+    const refused = await b.wire.exchange(path, { method, headers: session.headers, body });
+    assert.equal([method, refused.status, refused.messages[0]?.error?.code], [method, 404, -32001]);
+  }
+  assert.match(textOf(await session.call(SIMPLE.name)), 'simple');
+  assert.is(await session.close(), 200);
+});
+
+onPostgresql(
+  'SDK clients with a session need a balancer that sticks to Mcp-Session-Id, and no more',
+  async () => {
+    const sticky = await balancer([a, b], ['Mcp-Session-Id']);
+    const clients = await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        const client = new Client({ name: 'spec', version: '1' }, { capabilities });
+        client.setRequestHandler(ElicitRequestSchema, () => ({ ...accepted, action: 'accept' as const }));
+        await client.connect(transportTo(StreamableHTTPClientTransport, sticky, '/mcp/legacy'));
+        return client;
+      }),
+    );
+    for (let calls = 3; calls > 0; calls -= 1) {
+      for (const client of clients) {
+        assert.match(JSON.stringify(await client.callTool(SIMPLE)), 'simple');
+        assert.match(JSON.stringify(await client.callTool(ASKED)), 'ada');
+      }
+    }
+    for (const client of clients) await client.close();
+    assert.equal([...new Set(sticky.taken)].sort(), [0, 1]);
+    // Where requests come to the nodes in turn, the handshake itself falls apart.
+    const lost = new Client({ name: 'spec', version: '1' });
+    const connecting = lost.connect(transportTo(StreamableHTTPClientTransport, inTurn, '/mcp/legacy'));
+    const refusal: unknown = await connecting.catch((error: unknown) => error);
+    assert.is(Object(refusal).code, 404, String(refusal));
+    await lost.close();
+  },
+);
+
+test.run();
+
+async function node(): Promise<McpNode> {
+  const started = await startNode(database);
+  opened.unshift(started.remove);
+  return started;
+}
+
+async function balancer(nodes: readonly McpNode[], stickTo: readonly string[] = []): Promise<Balancer> {
+  const started = await startBalancer(
+    nodes.map(({ url }) => url),
+    { stickTo },
+  );
+  opened.unshift(started.close);
+  return started;
+}
+
+function wireTo({ url }: Balancer): Wire {
+  const wire = new Wire(url);
+  opened.unshift(async () => wire.close());
+  return wire;
+}
+
+/** Registers a backend at A; B hears of it. */
+async function offer(
+  template: string,
+  name: string,
+  starting: Promise<{ readonly url: string; close(): Promise<void> }>,
+): Promise<void> {
+  const backend = await starting;
+  opened.push(() => backend.close());
+  await register(a.admin, template, [{ id: `${template}-${name}`, endpoint: backend.url }]);
+}
+
+function transportTo<T>(
+  Transport: new (url: URL, init: { requestInit: { headers: Readonly<Record<string, string>> } }) => T,
+  { url }: Balancer,
+  path: string,
+): T {
+  return new Transport(new URL(url + path), { requestInit: { headers: options.headers } });
+}

@@ -1,0 +1,172 @@
+// Two real gateways count the requests of a key together in a real Redis. When Redis is gone, or says nothing, requests are
+// served all the same; when it is back they are counted together again.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { type Answer, type Caller, caller, newKey, tokenOf, verdictOf } from '../../helpers/caller.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { Program } from '../../helpers/program.ts';
+import { serverLine } from '../../helpers/server-line.ts';
+import { redis } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const server = await redis();
+const test = suite('journey: shared limits', { timeoutMs: 90_000 });
+const withRedis = test.needs(server.url, server.skip);
+
+const keyLimit = 60;
+/** Redis takes any password of a user that needs none; this one must not be seen anywhere. */
+const plantedPassword = 'planted-redis-password';
+const adminPassword = 'correct horse';
+/** Longest time of a request while Redis says nothing: the gateway waits 250 ms for it, once. */
+const servedWithinMs = 3_000;
+/** Longest time after which requests are counted together again; also on a machine so busy that Redis seems away. */
+const togetherWithinMs = 15_000;
+/** The log says at most once in this time that Redis is away. */
+const warningMs = 60_000;
+
+let folder = '';
+const programs: Program[] = [];
+const undo: (() => Promise<unknown>)[] = [];
+test.before.each(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-limits-'));
+});
+test.after.each(async () => {
+  for (const program of programs.splice(0)) await program.remove();
+  for (const end of undo.splice(0)) await end();
+  await rm(folder, { recursive: true, force: true });
+});
+
+withRedis('two gateways count the requests of a key together, while Redis is there', async () => {
+  const startMs = performance.now();
+  const line = await serverLine(server.url ?? '');
+  undo.push(line.close);
+  const address = new URL(line.url);
+  address.username ||= 'default';
+  address.password ||= plantedPassword;
+  const redisUrl = address.href;
+  // One after the other: the first makes the secret and the admin.
+  const one = await start('one', redisUrl);
+  const other = await start('other', redisUrl);
+  const admin = caller(one, await tokenOf(one, 'admin', adminPassword));
+
+  /** Each gateway goes on counting where the other stopped, for a key that is new. */
+  const countedTogether = async () => {
+    const round = await eventually(
+      async () => {
+        const both = await keyOnBoth(admin, [one, other]);
+        const answers: number[] = [];
+        for (const onIt of [...both, ...both]) answers.push(remainingOf(await onIt(request)));
+        return answers;
+      },
+      (remaining) => remaining.every((count, turn) => count === keyLimit - 1 - turn),
+      togetherWithinMs,
+    );
+    assert.equal(round, [keyLimit - 1, keyLimit - 2, keyLimit - 3, keyLimit - 4]);
+  };
+
+  // All at once, on both, and a third more than there may be: the limit of both together is the limit of one.
+  const attempts = (keyLimit * 4) / 3;
+  const statuses = await eventually(
+    async () => {
+      const both = await keyOnBoth(admin, [one, other]);
+      const asked = Array.from({ length: attempts }, (_, turn) => both[turn % 2]?.(request));
+      const answers = (await Promise.all(asked)).filter((answer) => answer !== undefined);
+      for (const refused of answers.filter(({ status }) => status !== 200)) {
+        assert.equal(verdictOf(refused), [429, 'RATE_LIMIT_EXCEEDED']);
+        assert.ok(Number(refused.headers.get('retry-after')) > 3_500);
+      }
+      return answers.map(({ status }) => status).toSorted();
+    },
+    (seen) => seen.filter((status) => status === 200).length === keyLimit,
+    togetherWithinMs,
+  );
+  assert.equal(
+    statuses,
+    Array.from({ length: attempts }, (_, turn) => (turn < keyLimit ? 200 : 429)),
+  );
+  await countedTogether();
+
+  // Gone: each counts for itself, and nobody waits.
+  await line.cut();
+  for (const onIt of await keyOnBoth(admin, [one, other])) {
+    const served = await inTurn(onIt, 30);
+    assert.equal(
+      served.map((answer) => [answer.status, remainingOf(answer)]),
+      Array.from({ length: 30 }, (_, turn) => [200, keyLimit - 1 - turn]),
+    );
+    inTime(served);
+  }
+  await Promise.all(programs.map((program) => program.complains(/Redis does not answer/)));
+
+  await line.mend();
+  await countedTogether();
+
+  // Silent: the requests that are under way wait, and not for long. That connection is dead; it takes a new one.
+  line.silence();
+  for (const onIt of await keyOnBoth(admin, [one, other])) {
+    const served = await inTurn(onIt, 30);
+    assert.equal(new Set(served.map(({ status }) => status)), new Set([200]));
+    inTime(served);
+  }
+  await line.mend();
+  await countedTogether();
+
+  // One line a minute, however many requests there were, and nothing of the URL. The log is complete at the end.
+  for (const program of programs) program.signal('SIGTERM');
+  for (const program of programs) assert.equal(await program.end(), { code: 0, signal: null });
+  const mostLines = 1 + Math.floor((performance.now() - startMs) / warningMs);
+  for (const { err } of programs) {
+    const lines = err.split('Redis does not answer').length - 1;
+    assert.ok(lines >= 1 && lines <= mostLines, `${lines} lines`);
+  }
+  for (const { out, err } of programs) {
+    assert.not.match(out + err, address.password);
+    assert.not.match(out + err, /rediss?:/);
+    assert.not.match(out + err, `:${address.port}`);
+  }
+});
+
+test.run();
+
+const request = 'GET /gateway/templates';
+
+/** A gateway on the file that both share; answers its URL. */
+async function start(nodeId: string, redisUrl: string): Promise<string> {
+  const program = new Program(['gateway', 'start', '--port', '0', '--host', '127.0.0.1'], {
+    folder,
+    env: {
+      GATEWAY_AUTH_ENABLED: 'true',
+      GATEWAY_DATABASE_URL: 'sqlite:///gateway.db',
+      GATEWAY_NODE_ID: nodeId,
+      GATEWAY_ADMIN_PASSWORD: adminPassword,
+      GATEWAY_API_KEY_LIMIT: String(keyLimit),
+      GATEWAY_REDIS_URL: redisUrl,
+    },
+  });
+  programs.push(program);
+  return program.url();
+}
+
+/** A new key, whose requests nobody has counted yet, as a caller of each gateway. */
+async function keyOnBoth(admin: Caller, urls: readonly string[]): Promise<readonly Caller[]> {
+  const { headers } = await newKey(admin, 'counted');
+  return urls.map((url) => caller(url, headers));
+}
+
+async function inTurn(onIt: Caller, times: number): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (let turn = 0; turn < times; turn += 1) answers.push(await onIt(request));
+  return answers;
+}
+
+function remainingOf({ headers }: Answer): number {
+  return Number(headers.get('x-ratelimit-remaining') ?? Number.NaN);
+}
+
+function inTime(answers: readonly Answer[]): void {
+  const slowestMs = Math.max(...answers.map(({ tookMs }) => tookMs));
+  assert.ok(slowestMs < servedWithinMs, `a request took ${slowestMs} ms`);
+}

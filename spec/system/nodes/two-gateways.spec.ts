@@ -1,0 +1,331 @@
+// Several real gateways on one real PostgreSQL: what happens on one is true on the others within ten seconds, a program
+// belongs to the gateway that registered it, and one that is killed takes nothing with it but that.
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { freePort } from '../../../src/cli/free-port.ts';
+import { stdioServerPath } from '../../fixtures/drive.ts';
+import { startHttpServer } from '../../fixtures/http-server.ts';
+import {
+  type Caller,
+  caller,
+  field,
+  type Listed,
+  listed,
+  newKey,
+  tokenOf,
+  toolText,
+  verdictOf,
+} from '../../helpers/caller.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { isRunning } from '../../helpers/is-running.ts';
+import { Program } from '../../helpers/program.ts';
+import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const server = await postgresql();
+const test = suite('journey: two gateways', { timeoutMs: 90_000 });
+const onPostgresql = test.needs(server.url, server.skip);
+
+/** What one gateway does is in force on the others after this at the latest. Source: decisions, "Nodes on one database". */
+const heardWithinMs = 10_000;
+const password = 'correct horse';
+/** More than two cores like; each has a port and a home of its own. */
+const crowd = 8;
+const crowdStartsWithinMs = 60_000;
+
+let database: FreshDatabase;
+const programs: Program[] = [];
+const backends: { close(): Promise<void> }[] = [];
+test.before.each(async () => {
+  if (server.url !== undefined) database = await freshDatabase(server);
+});
+test.after.each(async () => {
+  for (const program of programs.splice(0)) await program.remove();
+  for (const backend of backends.splice(0)) await backend.close();
+  if (server.url !== undefined) await database.drop();
+});
+
+onPostgresql(
+  'a registration and a change on one are in force on the other; a program stays where it is',
+  async () => {
+    const [a, b] = await twoGateways();
+    const endpoint = await backend('shared');
+    const shared = { template_name: 'far', instance: { id: 'one', endpoint } };
+    assert.is((await a.admin('POST /gateway/register?wait=10', shared)).status, 201);
+    const child = await registerProgram(a);
+
+    const called = await soon(
+      () => b.admin('POST /mcp/far/tools/call', { name: 'name' }),
+      ({ status }) => status === 200,
+    );
+    assert.equal([called.status, toolText(called)], [200, 'shared']);
+    const foreign = await soonListed(b, 'near/program', (instance) => instance !== undefined);
+    const { state, healthy, node_id, reason } = Object(foreign);
+    const owner = `${hostname()}:${a.port}`;
+    assert.equal(
+      { state, healthy, node_id, reason },
+      { state: 'stopped', healthy: false, node_id: owner, reason: `it runs on the node "${owner}"` },
+    );
+    assert.equal(b.program.descendants(), []);
+    const pinned = await b.admin('POST /tools/call', { server_id: 'program', tool_name: 'pid' });
+    assert.equal(verdictOf(pinned), [503, 'NO_HEALTHY_INSTANCE']);
+    assert.match(String(field(pinned, 'detail')), `it runs on the node "${owner}"`);
+
+    // Both ways, and both at once.
+    await Promise.all([
+      succeeds(b.admin('PATCH /gateway/templates/far', { strategy: 'random', timeout: 7 })),
+      succeeds(a.admin('PATCH /gateway/instances/far/one', { weight: 5 })),
+      succeeds(b.admin('PATCH /gateway/instances/near/program', { weight: 3 })),
+    ]);
+    assert.is((await soonListed(b, 'far/one', (one) => one?.weight === 5))?.weight, 5);
+    assert.is((await soonListed(a, 'near/program', (one) => one?.weight === 3))?.weight, 3);
+    const settings = await soon(
+      () => loadBalancer(a, 'far'),
+      ({ strategy }) => strategy === 'random',
+    );
+    assert.equal([settings.strategy, settings.timeout], ['random', 7]);
+    assert.ok(isRunning(child), 'a changed weight restarts no program');
+
+    // Taken out by the one, stopped by the other.
+    assert.is((await b.admin('DELETE /gateway/deregister/near/program')).status, 204);
+    await soon(
+      async () => isRunning(child),
+      (runs) => !runs,
+    );
+    assert.is(isRunning(child), false);
+    assert.equal(a.program.descendants(), []);
+    for (const { admin } of [a, b]) assert.equal(Object.keys(await listed(admin)), ['far/one']);
+  },
+);
+
+onPostgresql('a key works on both at once, and one that is revoked on either is void on both', async () => {
+  const [a, b] = await twoGateways();
+  await a.admin('POST /gateway/register?wait=10', {
+    template_name: 'far',
+    instance: { id: 'one', endpoint: await backend('shared') },
+  });
+  const made = await newKey(a.admin, 'ci');
+  const onA = caller(a.url, made.headers);
+  const onB = caller(b.url, made.headers);
+  // The very first request: B looks it up.
+  assert.is((await onB('GET /gateway/registry')).status, 200);
+  assert.is((await onA('GET /gateway/registry')).status, 200);
+  assert.is((await a.admin(`DELETE /auth/api-keys/${made.id}`)).status, 204);
+  assert.equal(verdictOf(await onA('GET /gateway/registry')), [401, 'INVALID_CREDENTIALS']);
+  const refused = await soon(
+    () => onB('GET /gateway/registry'),
+    ({ status }) => status !== 200,
+  );
+  assert.equal(verdictOf(refused), [401, 'INVALID_CREDENTIALS']);
+});
+
+onPostgresql(
+  'who is demoted, disabled, renewed or deleted on one is refused by the other with the old token',
+  async () => {
+    const [a, b] = await twoGateways();
+    const changes: Readonly<Record<string, object | undefined>> = {
+      demoted: { role: 'user' },
+      disabled: { is_active: false },
+      renewed: { password: 'battery staple' },
+      deleted: undefined,
+    };
+    const outcomes = await Promise.all(
+      Object.entries(changes).map(async ([username, change]) => {
+        const user = { username, email: `${username}@localhost`, password, role: 'admin' };
+        const made = await a.admin('POST /auth/users', user);
+        assert.is(made.status, 201);
+        const onB = caller(b.url, await tokenOf(b.url, username, password));
+        assert.is((await onB('GET /auth/users')).status, 200);
+        const path = `/auth/users/${field(made, 'id')}`;
+        const changed = change === undefined ? a.admin(`DELETE ${path}`) : a.admin(`PATCH ${path}`, change);
+        await succeeds(changed);
+        const refused = await soon(
+          () => onB('GET /auth/users'),
+          ({ status }) => status !== 200,
+        );
+        return [username, ...verdictOf(refused)];
+      }),
+    );
+    assert.equal(
+      outcomes,
+      Object.keys(changes).map((username) => [username, 401, 'INVALID_CREDENTIALS']),
+    );
+    // Logging in again on B finds what A did.
+    const again = caller(b.url, await tokenOf(b.url, 'demoted', password));
+    assert.equal(verdictOf(await again('GET /auth/users')), [403, 'INSUFFICIENT_PERMISSIONS']);
+    const logins = await Promise.all(
+      [
+        ['disabled', password],
+        ['renewed', password],
+        ['renewed', 'battery staple'],
+        ['deleted', password],
+      ].map(([username, word]) => caller(b.url)('POST /auth/login', { username, password: word })),
+    );
+    assert.equal(
+      logins.map(({ status }) => status),
+      [401, 401, 200, 401],
+    );
+  },
+);
+
+onPostgresql(
+  'one that is killed leaves the other at work, and has its programs back after a restart',
+  async () => {
+    const [a, b] = await twoGateways();
+    await succeeds(
+      a.admin('POST /gateway/register?wait=10', {
+        template_name: 'far',
+        instance: { id: 'one', endpoint: await backend('shared') },
+      }),
+    );
+    const child = await registerProgram(a);
+    await soon(
+      () => b.admin('POST /mcp/far/tools/call', { name: 'name' }),
+      ({ status }) => status === 200,
+    );
+
+    a.program.signal('SIGKILL');
+    assert.equal(await a.program.end(), { code: null, signal: 'SIGKILL' });
+    for (let calls = 20; calls > 0; calls -= 1)
+      assert.is(toolText(await b.admin('POST /mcp/far/tools/call', { name: 'name' })), 'shared');
+    assert.is((await b.admin('GET /health')).status, 200);
+    await soon(
+      async () => isRunning(child),
+      (runs) => !runs,
+    );
+    assert.is(isRunning(child), false, 'its input ended with its gateway');
+
+    const again = await gatewayOn(a.port);
+    const back = await soonListed(again, 'near/program', (instance) => instance?.healthy === true);
+    assert.equal([back?.state, back?.node_id], ['healthy', `${hostname()}:${a.port}`]);
+    const pid = Number(
+      toolText(await again.admin('POST /tools/call', { server_id: 'program', tool_name: 'pid' })),
+    );
+    assert.equal([again.program.descendants(), pid === child], [[pid], false]);
+    assert.is((await listed(b.admin))['near/program']?.state, 'stopped');
+  },
+);
+
+onPostgresql(
+  `${crowd} that start at once on an empty database make one admin, whose password works on all`,
+  async () => {
+    const ports = await Promise.all(Array.from({ length: crowd }, freePort));
+    // Without a secret of the operator they also have to agree on one.
+    const crowded = ports.map((port) => start(port, { GATEWAY_SECRET_KEY: '', GATEWAY_ADMIN_PASSWORD: '' }));
+    await Promise.all(crowded.map((program) => program.sees(/listening on/, crowdStartsWithinMs)));
+
+    const files = crowded.flatMap(({ home }) => {
+      const folder = join(home, '.local', 'state', 'stagedoor');
+      return existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
+    });
+    const told = crowded.flatMap(({ err }) => /its password is in ([^"]+)/.exec(err)?.[1] ?? []);
+    assert.equal([files.length, told], [1, files]);
+    const first = readFileSync(files[0] ?? '', 'utf8').trim();
+    const urls = ports.map((port) => `http://127.0.0.1:${port}`);
+    const tokens = await Promise.all(urls.map((url) => tokenOf(url, 'admin', first)));
+    for (const [index, url] of urls.entries()) {
+      assert.is((await caller(url)('GET /health')).status, 200);
+      // A token of one is good for the next.
+      const users = await caller(url, tokens[(index + 1) % crowd])('GET /auth/users');
+      const names: unknown = Array.isArray(users.body) && users.body.map(({ username }) => username);
+      assert.equal([users.status, names], [200, ['admin']]);
+    }
+    for (const { out, err } of crowded) assert.not.match(out + err, first);
+  },
+);
+
+onPostgresql(
+  'a second gateway of the same node is refused, and free to start once the first has stopped',
+  async () => {
+    const env = { GATEWAY_NODE_ID: 'twin' };
+    const first = start(await freePort(), env);
+    await first.url();
+    const second = start(await freePort(), env);
+    assert.equal(await second.end(), { code: 2, signal: null });
+    assert.match(
+      second.err,
+      /^stagedoor: process \d+ on \S+ runs as the node "twin" on this database already: stop it, .* --node-id/m,
+    );
+    assert.match(second.err, `process ${first.process.pid} on ${hostname()} runs`);
+    first.signal('SIGTERM');
+    assert.equal(await first.end(), { code: 0, signal: null });
+    const third = start(await freePort(), env);
+    await third.url();
+    assert.not.match(third.err, 'sign of life');
+  },
+);
+
+test.run();
+
+interface Gateway {
+  readonly program: Program;
+  readonly port: number;
+  readonly url: string;
+  readonly admin: Caller;
+}
+
+function start(port: number, env: Readonly<Record<string, string>> = {}): Program {
+  const program = new Program(['gateway', 'start', '--port', String(port), '--host', '127.0.0.1'], {
+    env: {
+      GATEWAY_AUTH_ENABLED: 'true',
+      GATEWAY_DATABASE_URL: database.url,
+      GATEWAY_SECRET_KEY: 'a secret of this journey, 32 bytes or more',
+      GATEWAY_ADMIN_PASSWORD: password,
+      ...env,
+    },
+  });
+  programs.push(program);
+  return program;
+}
+
+async function gatewayOn(port: number): Promise<Gateway> {
+  const program = start(port);
+  const url = await program.url();
+  return { program, port, url, admin: caller(url, await tokenOf(url, 'admin', password)) };
+}
+
+/** They start at once: whichever is first makes the tables and the admin. */
+async function twoGateways(): Promise<[Gateway, Gateway]> {
+  const [one, other] = await Promise.all([freePort(), freePort()]);
+  return Promise.all([gatewayOn(one), gatewayOn(other)]);
+}
+
+/** Registers the stdio fixture as `near/program` and answers its process id. */
+async function registerProgram({ admin, program }: Gateway): Promise<number> {
+  const instance = { id: 'program', command: process.execPath, args: [stdioServerPath] };
+  const made = await admin('POST /gateway/register?wait=20', { template_name: 'near', instance });
+  assert.equal([made.status, field(made, 'healthy')], [201, true]);
+  const pid = Number(toolText(await admin('POST /tools/call', { server_id: 'program', tool_name: 'pid' })));
+  assert.equal(program.descendants(), [pid]);
+  return pid;
+}
+
+async function backend(name: string): Promise<string> {
+  const started = await startHttpServer({ name });
+  backends.push(started);
+  return started.url;
+}
+
+function soon<T>(ask: () => Promise<T>, isWanted: (answer: T) => boolean): Promise<T> {
+  return eventually(ask, isWanted, heardWithinMs);
+}
+
+function soonListed(
+  { admin }: Gateway,
+  name: string,
+  isWanted: (instance: Listed | undefined) => boolean,
+): Promise<Listed | undefined> {
+  return soon(async () => (await listed(admin))[name], isWanted);
+}
+
+async function loadBalancer({ admin }: Gateway, template: string): Promise<Record<string, unknown>> {
+  return Object(field(await admin('GET /gateway/registry'), 'templates'))[template].load_balancer;
+}
+
+async function succeeds(asked: ReturnType<Caller>): Promise<void> {
+  const { status, body } = await asked;
+  assert.ok(status >= 200 && status < 300, JSON.stringify(body));
+}

@@ -1,0 +1,96 @@
+// What the watch over all answers is worth: answers that are planted wrong must fail the file, and those of other
+// servers must not. The right ones are everywhere else in this suite.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { suite } from '../../helpers/suite.ts';
+import { runFile } from '../../runner/run-file.ts';
+
+const test = suite('the watch over all answers', { timeoutMs: 60_000 });
+const here = (name: string): string => JSON.stringify(new URL(name, import.meta.url).href);
+let folder = '';
+test.before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-watch-'));
+  await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
+});
+test.after(() => rm(folder, { recursive: true, force: true }));
+
+/** Runs a spec of one test around an app, and gives what it failed of. */
+async function failuresOf(body: string): Promise<readonly string[]> {
+  const file = join(folder, 'sample.spec.ts');
+  await writeFile(
+    file,
+    `import { createServer } from 'node:http';
+     import { suite } from ${here('../../helpers/suite.ts')};
+     import { startApp } from ${here('../../helpers/http-app.ts')};
+     const test = suite('sample');
+     test('asks', async () => { const app = await startApp(); ${body}; await app.close(); });
+     test.run();`,
+  );
+  return (await runFile(file, { timeoutMs: 30_000, graceMs: 2_000 })).failures;
+}
+
+test('passes what is as described', async () => {
+  const failures =
+    await failuresOf(`for (const path of ['/health', '/nope', '/stats']) await app.ask('GET', path);
+    await app.ask('DELETE', '/stats'); await app.ask('OPTIONS', '/stats'); await app.ask('HEAD', '/stats')`);
+  assert.equal(failures, []);
+});
+
+test('fails a file for a field that is not what the schema says, although no test looked', async () => {
+  const failures = await failuresOf(
+    `Object.defineProperty(app.gateway, 'databaseStatus', { value: async () => 'on holiday' });
+     await app.ask('GET', '/gateway/health')`,
+  );
+  assert.is(failures.length, 1);
+  assert.match(
+    failures[0] ?? '',
+    /^not as the API description says: GET \/gateway\/health 200: \/database must /,
+  );
+});
+
+test('fails a file for an error that the route does not document', async () => {
+  const failures = await failuresOf(
+    `const { queueFull } = await import(${here('../../../src/domain/backend-errors.ts')});
+     Object.defineProperty(app.gateway, 'stats', { value: () => { throw queueFull('demo'); } });
+     await app.ask('GET', '/stats')`,
+  );
+  assert.equal(failures.length, 1);
+  assert.match(failures[0] ?? '', /GET \/stats 429/);
+});
+
+test('does not look at servers that are not ours', async () => {
+  const failures = await failuresOf(
+    `const other = createServer((request, response) => response.writeHead(200).end('{"status":"strange"}')).listen(0, '127.0.0.1');
+     await new Promise((resolve) => other.once('listening', resolve));
+     await fetch('http://127.0.0.1:' + other.address().port + '/livez').then((answer) => answer.text());
+     other.close()`,
+  );
+  assert.equal(failures, []);
+});
+
+test('writes down what programs answer, for the spec that started them', async () => {
+  const file = join(folder, 'strange answers');
+  const program = join(folder, 'program.ts');
+  await writeFile(
+    program,
+    `import { startApp } from ${here('../../helpers/http-app.ts')};
+     const app = await startApp();
+     Object.defineProperty(app.gateway, 'databaseStatus', { value: async () => 'on holiday' });
+     await app.ask('GET', '/gateway/health');
+     await app.ask('GET', '/livez');
+     await app.close();`,
+  );
+  const watch = `${new URL('../../helpers/watch-program.ts', import.meta.url).href}?${encodeURIComponent(file)}`;
+  const child = spawn(process.execPath, ['--import', watch, program], { stdio: 'inherit' });
+  assert.equal(await once(child, 'exit'), [0, null]);
+  const lines = (await readFile(file, 'utf8')).trim().split('\n');
+  assert.is(lines.length, 1);
+  assert.match(lines[0] ?? '', /^GET \/gateway\/health 200: \/database must /);
+});
+
+test.run();
