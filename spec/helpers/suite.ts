@@ -3,7 +3,7 @@
 // It does not find files, start processes or print results: spec/run.ts does.
 
 import { suite as uvuSuite } from 'uvu';
-import { ledger } from '../runner/ledger.ts';
+import { registry } from '../runner/registry.ts';
 
 /** A test or hook body. What it returns is awaited; what it throws fails the test. */
 export type Body = () => unknown;
@@ -50,19 +50,19 @@ const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
 export function suite(name: string, options: SuiteOptions = {}): Suite {
   const timeoutMs = options.timeoutMs ?? defaultTimeoutMs;
   const inner = uvuSuite(name);
-  const record = ledger.open(name);
+  const record = registry.open(name);
 
   const declare =
     (register: (name: string, body: () => Promise<void>) => void) => (test: string, body: Body) => {
       record.declared += 1;
       record.pending += 1;
       register(test, async () => {
-        ledger.onProgress?.({ state: 'started', suite: name, name: test });
+        registry.onProgress?.({ state: 'started', suite: name, name: test });
         try {
           await withinTime(body, timeoutMs, 'the test');
-          ledger.onProgress?.({ state: 'passed', suite: name, name: test });
+          registry.onProgress?.({ state: 'passed', suite: name, name: test });
         } catch (thrown) {
-          ledger.onProgress?.({ state: 'failed', suite: name, name: test });
+          registry.onProgress?.({ state: 'failed', suite: name, name: test });
           throw asError(thrown);
         }
       });
@@ -73,16 +73,20 @@ export function suite(name: string, options: SuiteOptions = {}): Suite {
         await withinTime(body, timeoutMs, kind);
       } catch (thrown) {
         const error = asError(thrown);
-        if (kind !== 'before.each') ledger.hookFailures.push({ suite: name, hook: kind, error });
+        if (kind !== 'before.each') registry.hookFailures.push({ suite: name, hook: kind, error });
         // uvu handles only a throwing before.each well: it fails the test. A throwing `before` makes it skip the tests
-        // without a word, which the ledger mends; a throwing `after` makes it lose the results, so that one stays here.
+        // without a word, which the registry mends; a throwing `after` makes it lose the results, so that one stays here.
         if (kind.startsWith('before')) throw error;
       }
     });
   const hooks = (kind: 'before' | 'after'): Hook =>
     Object.assign(hook(kind, inner[kind]), { each: hook(`${kind}.each`, inner[kind].each) });
   const skip = (test: string, reason: string | Body): void => {
-    ledger.skipped.push({ suite: name, name: test, reason: typeof reason === 'string' ? reason : undefined });
+    registry.skipped.push({
+      suite: name,
+      name: test,
+      reason: typeof reason === 'string' ? reason : undefined,
+    });
     inner.skip(test);
   };
   const test = declare(inner);
@@ -120,10 +124,10 @@ function asError(thrown: unknown): Error {
 }
 
 // A spec file started by hand (`node spec/x.spec.ts`) has no runner above it: uvu then sets the exit code, and would
-// set it to 0 in exactly the cases the ledger knows about.
+// set it to 0 in exactly the cases the registry knows about.
 process.on('exit', () => {
-  if (ledger.adopted) return;
-  const problems = ledger.problems();
+  if (registry.adopted) return;
+  const problems = registry.problems();
   if (problems.length === 0) return;
   process.exitCode = 1;
   process.stderr.write(`${problems.map((problem) => `  ${problem}`).join('\n')}\n`);

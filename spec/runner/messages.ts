@@ -1,14 +1,22 @@
-// The words a spec process (runner/child.ts) says to the runner (runner/run-file.ts) over the IPC channel.
-// Types only: silence is a word too, and a child that ends without `finished` has failed.
+// What the runner (spec-process.ts) and a process of specs (worker.ts) say to each other over the IPC channel.
+// Types only. A process that ends without `finished` has failed.
 
-import type { Progress, SkippedTest } from './ledger.ts';
+import type { Progress, SkippedTest } from './registry.ts';
 
-/** A test has started or ended; kept so that a file that hangs can be told where. */
+/** To the process: the next file. */
+export interface RunRequest {
+  /** Absolute path. */
+  readonly file: string;
+  /** Longest that something may stay open after the last test, in ms. */
+  readonly graceMs: number;
+}
+
+/** A test has started or ended; kept so that the report of a file that hangs names the test. */
 export interface ProgressMessage extends Progress {
   readonly kind: 'progress';
 }
 
-/** All suites have ended. Said once, and only after the last test. */
+/** All suites of the file have ended. Sent once per file. */
 export interface FinishedMessage {
   readonly kind: 'finished';
   readonly passed: number;
@@ -18,17 +26,24 @@ export interface FinishedMessage {
   readonly failures: readonly string[];
 }
 
-/** An error that reached nobody: an uncaught exception or an unhandled rejection, at whatever moment. */
+/** An error that nothing caught: an uncaught exception or an unhandled rejection, at any time. */
 export interface StrayMessage {
   readonly kind: 'stray';
   readonly text: string;
 }
 
-/** The process is still alive some time after its suites ended. */
+/** Something is still open some time after the suites ended. */
 export interface LingeringMessage {
   readonly kind: 'lingering';
   /** What Node counts as still open: `TCPServerWrap`, `Timeout`, `ProcessWrap`, ... */
   readonly resources: readonly string[];
 }
 
-export type ChildMessage = ProgressMessage | FinishedMessage | StrayMessage | LingeringMessage;
+/** The file is done with, and the process could run another one. */
+export interface IdleMessage {
+  readonly kind: 'idle';
+  /** False when processes that the file started still live. */
+  readonly isReusable: boolean;
+}
+
+export type WorkerMessage = ProgressMessage | FinishedMessage | StrayMessage | LingeringMessage | IdleMessage;

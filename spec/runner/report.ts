@@ -29,10 +29,10 @@ export function printDetails(names: readonly string[], results: ReadonlyMap<stri
   }
 }
 
-/** What failed at first and passed when it was run again, in full: it is no failure, and somebody has to look at it. */
-export function printUnsteady(firstResults: ReadonlyMap<string, FileResult>): void {
+/** What failed at first and passed when it was run again, in full: it is no failure, but needs a look. */
+export function printFlaky(firstResults: ReadonlyMap<string, FileResult>): void {
   if (firstResults.size === 0) return;
-  write('\nunsteady:');
+  write('\nflaky:');
   for (const [name, result] of firstResults) printFailures(name, result);
 }
 

@@ -1,6 +1,6 @@
 // The shapes that travel between the parts of the runner: the limits of a file, what became of it, and the totals.
 
-import type { SkippedTest } from './ledger.ts';
+import type { SkippedTest } from './registry.ts';
 
 /** Time limits of one file. */
 export interface FileLimits {

@@ -1,57 +1,77 @@
 // Runs many spec files, some at a time, prints one line for each, then every failure in full and every skip with its
-// reason. It returns the totals and leaves the closing line and the exit code to whoever asked (spec/run.ts, spec/check.ts).
+// reason. It returns the totals and leaves the closing line and the exit code to the caller (spec/run.ts, spec/check.ts).
 
-import type { ChildProcess } from 'node:child_process';
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import type { RunOptions } from './options.ts';
-import { killGroup } from './processes.ts';
-import { printDetails, printLine, printUnsteady } from './report.ts';
+import { printDetails, printFlaky, printLine } from './report.ts';
 import type { FileResult, Totals } from './result.ts';
-import { runFile } from './run-file.ts';
+import { retryFlaky } from './retry.ts';
 import { closeRunFolder, currentRunFolder } from './run-folder.ts';
-import { giveSecondChance } from './second-chance.ts';
+import { SpecProcess } from './spec-process.ts';
 
 const defaultTimeoutMs = 120_000;
-const longTimeoutMs = 300_000;
+const systemTimeoutMs = 300_000;
+/** In the head comment of a spec file that cannot share its process with others; the reason follows. */
+const ownProcessMark = '@own-process';
 
 /** Runs every chosen file and prints. Zero passed and zero failed means that nothing was run, which is no success. */
 export async function runSpecs(options: RunOptions): Promise<Totals> {
   const names = await findSpecs(options);
   const runFolder = currentRunFolder(process.env);
   const results = new Map<string, FileResult>();
-  const running = new Set<ChildProcess>();
-  const stopWatching = onInterrupt(running);
+  const processes = new Set<SpecProcess>();
+  const stopWatching = onInterrupt(processes);
   const waiting = [...names];
 
-  const runOne = async (name: string, note = ''): Promise<FileResult> => {
-    const timeoutMs = options.timeoutMs ?? (isSystem(name) ? longTimeoutMs : defaultTimeoutMs);
-    const limits = { timeoutMs, graceMs: options.graceMs };
-    let child: ChildProcess | undefined;
-    const result = await runFile(join(options.root, name), limits, (started) => {
-      child = started;
-      running.add(started);
-    });
-    if (child) running.delete(child);
+  const runOne = async (name: string, specProcess: SpecProcess, note = ''): Promise<FileResult> => {
+    const timeoutMs = options.timeoutMs ?? (isSystem(name) ? systemTimeoutMs : defaultTimeoutMs);
+    const result = await specProcess.run(join(options.root, name), { timeoutMs, graceMs: options.graceMs });
     printLine(name, result, note);
     return result;
   };
-  const worker = async (): Promise<void> => {
-    for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
-      results.set(name, await runOne(name));
-    }
+  const opened = (): SpecProcess => {
+    const specProcess = new SpecProcess();
+    processes.add(specProcess);
+    return specProcess;
   };
-  let unsteady: ReadonlyMap<string, FileResult>;
+  const closed = async (specProcess: SpecProcess | undefined): Promise<undefined> => {
+    await specProcess?.close();
+    if (specProcess) processes.delete(specProcess);
+    return undefined;
+  };
+  const runAlone = async (name: string, note?: string): Promise<FileResult> => {
+    const specProcess = opened();
+    const result = await runOne(name, specProcess, note);
+    await closed(specProcess);
+    return result;
+  };
+  const worker = async (): Promise<void> => {
+    let shared: SpecProcess | undefined;
+    for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+      if (await needsOwnProcess(options.root, name)) {
+        results.set(name, await runAlone(name));
+        continue;
+      }
+      shared ??= opened();
+      results.set(name, await runOne(name, shared));
+      if (!shared.isUsable) shared = await closed(shared);
+    }
+    await closed(shared);
+  };
+  let flaky: ReadonlyMap<string, FileResult>;
   try {
     await Promise.all(Array.from({ length: options.jobs }, worker));
-    unsteady = await giveSecondChance(names, results, (name) => runOne(name, 'at its second attempt'));
+    flaky = await retryFlaky(names.filter(isSystem), results, (name) =>
+      runAlone(name, 'at its second attempt'),
+    );
   } finally {
     stopWatching();
     // A runner that a spec started shares the folder of the runner above it.
     if (runFolder.ownerPid === process.pid) await closeRunFolder(runFolder);
   }
   printDetails(names, results);
-  printUnsteady(unsteady);
+  printFlaky(flaky);
   return total([...results.values()]);
 }
 
@@ -84,11 +104,17 @@ function isSystem(name: string): boolean {
   return name.startsWith('system/');
 }
 
+async function needsOwnProcess(root: string, name: string): Promise<boolean> {
+  if (isSystem(name)) return true;
+  const head = (await readFile(join(root, name), 'utf8')).slice(0, 2_000);
+  return head.includes(ownProcessMark);
+}
+
 /** The spec processes lead groups of their own and do not hear Ctrl-C: an interrupted run ends them itself. */
-function onInterrupt(running: ReadonlySet<ChildProcess>): () => void {
+function onInterrupt(processes: ReadonlySet<SpecProcess>): () => void {
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
   const stop = (signal: NodeJS.Signals): void => {
-    for (const child of running) killGroup(child);
+    for (const specProcess of processes) specProcess.kill();
     process.stderr.write(`\ninterrupted by ${signal}\n`);
     process.exit(130);
   };

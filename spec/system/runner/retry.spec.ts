@@ -1,5 +1,5 @@
-// With CI=true a spec file that failed is run once more, alone, when all others have ended. That this hides nothing is
-// what these tests are about. Source: docs/adr/0037-retry-of-spec-files.md.
+// With CI=true a flaky spec file of the system tier is run once more, alone, when all others have ended; these tests show that
+// this hides nothing, and that no other file is repeated. Source: docs/adr/0071-retries-of-the-system-tier.md.
 
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import { runSamples, type SamplesRun } from '../../helpers/runner-samples.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('the second chance of a spec file', { timeoutMs: 60_000 });
+const test = suite('the retry of a flaky spec file', { timeoutMs: 60_000 });
 const passes = `test('a', () => {}); test.run();`;
 const fails = `test('fine', () => {}); test('a', () => { throw new Error('no such luck'); }); test.run();`;
 /** Fails unless it has been run before; keeps a diary of its beginnings and ends. */
@@ -34,76 +34,87 @@ test.before.each(async () => {
 });
 test.after.each(() => rm(root, { recursive: true, force: true }));
 
-test('a file that fails and then passes is a success, and is told loudly', async () => {
-  const { code, lines } = await run({ 'a.spec.ts': failsOnce, 'b.spec.ts': passes });
+test('a file that fails and then passes is a success, and is shown as flaky', async () => {
+  const { code, lines } = await run({ 'system/a.spec.ts': failsOnce, 'system/b.spec.ts': passes });
   assert.is(code, 0);
   assert.is(lines.at(-1), '4 passed, 0 failed, 0 skipped');
-  const [first = '', second = '', ...more] = lines.filter((line) => line.includes(' a.spec.ts  '));
-  assert.match(first, /^FAIL a\.spec\.ts {2}2 passed, 1 failed {2}\d+ ms$/);
-  assert.match(second, /^ok {3}a\.spec\.ts {2}3 passed, at its second attempt {2}\d+ ms$/);
+  const [first = '', second = '', ...more] = lines.filter((line) => line.includes(' system/a.spec.ts  '));
+  assert.match(first, /^FAIL system\/a\.spec\.ts {2}2 passed, 1 failed {2}\d+ ms$/);
+  assert.match(second, /^ok {3}system\/a\.spec\.ts {2}3 passed, at its second attempt {2}\d+ ms$/);
   assert.equal(more, []);
-  const unsteady = lines.slice(lines.indexOf('unsteady:'));
-  assert.ok(unsteady.includes('---- a.spec.ts'));
-  assert.match(unsteady.join('\n'), /"a".*an accident.*output of the file:.*a hint/s);
-  assert.is(lines.indexOf('---- a.spec.ts'), lines.lastIndexOf('---- a.spec.ts'), 'shown once');
+  const flaky = lines.slice(lines.indexOf('flaky:'));
+  assert.ok(flaky.includes('---- system/a.spec.ts'));
+  assert.match(flaky.join('\n'), /"a".*an accident.*output of the file:.*a hint/s);
+  assert.is(lines.indexOf('---- system/a.spec.ts'), lines.lastIndexOf('---- system/a.spec.ts'), 'shown once');
 });
 
 test('a file that fails twice is a failure, shown as ever', async () => {
-  const { code, lines } = await run({ 'a.spec.ts': fails, 'b.spec.ts': passes });
+  const { code, lines } = await run({ 'system/a.spec.ts': fails, 'system/b.spec.ts': passes });
   assert.is(code, 1);
   assert.is(lines.at(-1), '2 passed, 1 failed, 0 skipped');
-  assert.match(lines.join('\n'), /FAIL a\.spec\.ts {2}1 passed, 1 failed, at its second attempt {2}/);
-  assert.ok(lines.includes('---- a.spec.ts'));
+  assert.match(lines.join('\n'), /FAIL system\/a\.spec\.ts {2}1 passed, 1 failed, at its second attempt {2}/);
+  assert.ok(lines.includes('---- system/a.spec.ts'));
   assert.match(lines.join('\n'), 'no such luck');
-  assert.not.ok(lines.includes('unsteady:'));
+  assert.not.ok(lines.includes('flaky:'));
 });
 
 test('one that recovers does not hide one that does not', async () => {
-  const { code, lines } = await run({ 'a.spec.ts': failsOnce, 'b.spec.ts': fails });
+  const { code, lines } = await run({ 'system/a.spec.ts': failsOnce, 'system/b.spec.ts': fails });
   assert.is(code, 1);
   assert.is(lines.at(-1), '4 passed, 1 failed, 0 skipped');
-  assert.ok(lines.indexOf('---- b.spec.ts') < lines.indexOf('unsteady:'));
-  assert.ok(lines.indexOf('unsteady:') < lines.indexOf('---- a.spec.ts'));
+  assert.ok(lines.indexOf('---- system/b.spec.ts') < lines.indexOf('flaky:'));
+  assert.ok(lines.indexOf('flaky:') < lines.indexOf('---- system/a.spec.ts'));
 });
 
 test('three are repeated, one at a time, after all others', async () => {
-  const files = { 'a.spec.ts': failsOnce, 'b.spec.ts': failsOnce, 'c.spec.ts': failsOnce };
+  const files = {
+    'system/a.spec.ts': failsOnce,
+    'system/b.spec.ts': failsOnce,
+    'system/c.spec.ts': failsOnce,
+  };
   const last = `
 import { appendFileSync } from 'node:fs';
 test('a', () => appendFileSync(new URL('diary', import.meta.url), 'end of the last\\n')); test.run();`;
-  const { code, lines } = await run({ ...files, 'd.spec.ts': last }, ['--jobs', '3']);
+  const { code, lines } = await run({ ...files, 'system/d.spec.ts': last }, ['--jobs', '3']);
   assert.is(code, 0);
   assert.is(lines.at(-1), '10 passed, 0 failed, 0 skipped');
-  const diary = (await readFile(join(root, 'diary'), 'utf8')).trimEnd().split('\n');
+  const diary = (await readFile(join(root, 'system/diary'), 'utf8')).trimEnd().split('\n');
   assert.equal(
     diary.slice(-6),
-    Object.keys(files).flatMap((name) => [`begin ${name}`, `end ${name}`]),
+    Object.keys(files).flatMap((name) => [`begin ${name.slice(7)}`, `end ${name.slice(7)}`]),
   );
   assert.ok(diary.slice(0, -6).includes('end of the last'));
 });
 
 test('four are no accident: nothing is repeated', async () => {
-  const names = ['a', 'b', 'c', 'd'].map((name) => `${name}.spec.ts`);
+  const names = ['a', 'b', 'c', 'd'].map((name) => `system/${name}.spec.ts`);
   const { code, lines } = await run(Object.fromEntries(names.map((name) => [name, failsOnce])));
   assert.is(code, 1);
   assert.is(lines.at(-1), '8 passed, 4 failed, 0 skipped');
   assert.not.match(lines.join('\n'), 'attempt');
-  assert.not.ok(lines.includes('unsteady:'));
+  assert.not.ok(lines.includes('flaky:'));
 });
 
 test('without CI=true nothing is repeated', async () => {
-  const { code, lines } = await run({ 'a.spec.ts': failsOnce }, [], { CI: '' });
+  const { code, lines } = await run({ 'system/a.spec.ts': failsOnce }, [], { CI: '' });
   assert.is(code, 1);
   assert.is(lines.at(-1), '2 passed, 1 failed, 0 skipped');
   assert.not.match(lines.join('\n'), 'attempt');
 });
 
-test('a file that is killed and then passes has had its chance, too', async () => {
+test('outside the system tier nothing is repeated', async () => {
+  const { code, lines } = await run({ 'a.spec.ts': failsOnce, 'system/b.spec.ts': passes });
+  assert.is(code, 1);
+  assert.is(lines.at(-1), '3 passed, 1 failed, 0 skipped');
+  assert.not.match(lines.join('\n'), 'attempt');
+});
+
+test('a file that is killed and then passes is a success, too', async () => {
   const body = failsOnce.replace(`throw new Error('an accident')`, 'process.exit(0)');
-  const { code, lines } = await run({ 'a.spec.ts': body });
+  const { code, lines } = await run({ 'system/a.spec.ts': body });
   assert.is(code, 0);
   assert.is(lines.at(-1), '3 passed, 0 failed, 0 skipped');
-  assert.match(lines.slice(lines.indexOf('unsteady:')).join('\n'), 'before its tests had finished');
+  assert.match(lines.slice(lines.indexOf('flaky:')).join('\n'), 'before its tests had finished');
 });
 
 test.run();
@@ -113,5 +124,5 @@ function run(
   args: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
 ): Promise<SamplesRun> {
-  return runSamples(root, files, args, { CI: 'true', ...env });
+  return runSamples(root, files, ['.spec', ...args], { CI: 'true', ...env });
 }

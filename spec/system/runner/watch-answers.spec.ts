@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { runFile } from '../../runner/run-file.ts';
+import { runFile } from '../../runner/spec-process.ts';
 
 const test = suite('the watch over all answers', { timeoutMs: 60_000 });
 const here = (name: string): string => JSON.stringify(new URL(name, import.meta.url).href);

@@ -1,5 +1,5 @@
-// Runs spec files that failed once more, alone, under continuous integration. What is repeated and why it is bounded:
-// docs/adr/0037-retry-of-spec-files.md. It does not run files itself or print.
+// Runs flaky spec files of the system tier once more, alone, under continuous integration. What is repeated and why it is
+// bounded: docs/adr/0071-retries-of-the-system-tier.md. It does not run files itself or print.
 
 import type { FileResult } from './result.ts';
 
@@ -7,22 +7,22 @@ import type { FileResult } from './result.ts';
 const mostFiles = 3;
 
 /**
- * Repeats the failed files with `run`, one at a time, in the order of `names`; their results become those of the second
+ * Repeats the failed files of `names` with `run`, one at a time, in that order; their results become those of the second
  * attempt. Returns the first results of those that then passed. Does nothing without CI=true.
  */
-export async function giveSecondChance(
+export async function retryFlaky(
   names: readonly string[],
   results: Map<string, FileResult>,
   run: (name: string) => Promise<FileResult>,
 ): Promise<Map<string, FileResult>> {
-  const unsteady = new Map<string, FileResult>();
+  const flaky = new Map<string, FileResult>();
   const failed = names.filter((name) => (results.get(name)?.failed ?? 0) > 0);
-  if (process.env.CI !== 'true' || failed.length > mostFiles) return unsteady;
+  if (process.env.CI !== 'true' || failed.length > mostFiles) return flaky;
   for (const name of failed) {
     const first = results.get(name);
     const second = await run(name);
     results.set(name, second);
-    if (first !== undefined && second.failed === 0) unsteady.set(name, first);
+    if (first !== undefined && second.failed === 0) flaky.set(name, first);
   }
-  return unsteady;
+  return flaky;
 }

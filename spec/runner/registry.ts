@@ -1,5 +1,5 @@
 // Keeps what the suites of one spec file declared and what became of it: started, passed, failed, skipped, never run.
-// It is written by helpers/suite.ts and read by runner/child.ts (under the runner) or by the exit guard of suite.ts
+// It is written by helpers/suite.ts and read by runner/worker.ts (under the runner) or by the exit guard of suite.ts
 // (when a spec file is started by hand). It runs nothing and prints nothing.
 
 /** A test that was set aside on purpose, with the reason its author gave. */
@@ -21,19 +21,26 @@ export interface SuiteRecord {
   readonly name: string;
   /** Tests declared so far, without the skipped ones. */
   declared: number;
-  /** Tests declared since the last `.run()`; more than zero at the end means that somebody forgot `.run()`. */
+  /** Tests declared since the last `.run()`; more than zero at the end means that `.run()` was forgotten. */
   pending: number;
 }
 
-/** Everything the suites of this process have declared and done. One spec file = one process = one ledger. */
-export class Ledger {
+/** Everything the suites of this process have declared and done. `reset` starts the next spec file. */
+export class Registry {
   readonly suites: SuiteRecord[] = [];
   readonly skipped: SkippedTest[] = [];
   readonly hookFailures: HookFailure[] = [];
-  /** True once the runner reads this ledger itself; the exit guard of suite.ts then stays quiet. */
+  /** True once the runner reads this registry itself; the exit guard of suite.ts then stays quiet. */
   adopted = false;
   /** Called when a test starts or ends, so that a file that hangs can be told where it hangs. */
   onProgress: ((progress: Progress) => void) | undefined;
+
+  /** Forgets the file before. */
+  reset(): void {
+    this.suites.length = 0;
+    this.skipped.length = 0;
+    this.hookFailures.length = 0;
+  }
 
   /** Adds a suite and returns its record, to be counted up by the caller. */
   open(name: string): SuiteRecord {
@@ -67,5 +74,5 @@ export interface Progress {
   readonly name: string;
 }
 
-/** The ledger of this process. */
-export const ledger = new Ledger();
+/** The registry of this process. */
+export const registry = new Registry();

@@ -1,0 +1,155 @@
+// One process of specs (worker.ts) as the runner sees it: runs a file in it, enforces the time limits, and judges how it
+// ended. A process that ends before it said `finished` has failed, whatever its exit code. It does not choose files or print.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { FinishedMessage, RunRequest, WorkerMessage } from './messages.ts';
+import { killGroup, startsOwnGroup } from './processes.ts';
+import type { FileLimits, FileResult } from './result.ts';
+
+const workerModule = fileURLToPath(new URL('worker.ts', import.meta.url));
+const outputCharacters = 64 * 1024;
+/** How much later than the alarm of the process the runner looks, in case the process is too busy to speak. */
+const busyMs = 2_000;
+/** How long to wait for the last output once the process is gone: a grandchild may hold the pipe open. */
+const drainMs = 3_000;
+
+export class SpecProcess {
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<string | undefined>;
+  readonly #closed: Promise<void>;
+  #output = '';
+  #isUsable = true;
+  /** What went wrong in the file that runs, or after the last one. */
+  #faults: string[] = [];
+  #onMessage: (message: WorkerMessage) => void = () => {};
+
+  constructor() {
+    this.#child = spawn(process.execPath, [...process.execArgv, workerModule], {
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      detached: startsOwnGroup,
+      windowsHide: true,
+    });
+    this.#child.on('message', (message) => this.#onMessage(message as WorkerMessage));
+    this.#ended = new Promise((resolve) => {
+      this.#child.on('error', (error) => {
+        if (this.#child.pid === undefined) resolve(`could not be started: ${error.message}`);
+      });
+      this.#child.on('exit', (code, signal) => resolve(describeEnd(code, signal)));
+    });
+    this.#closed = new Promise((resolve) => this.#child.once('close', () => resolve()));
+    const keep = (chunk: string): void => {
+      this.#output = (this.#output + chunk).slice(-outputCharacters);
+    };
+    this.#child.stdout?.setEncoding('utf8').on('data', keep);
+    this.#child.stderr?.setEncoding('utf8').on('data', keep);
+  }
+
+  /** Whether another file may run in it: nothing failed, nothing was left behind. */
+  get isUsable(): boolean {
+    return this.#isUsable;
+  }
+
+  /** Runs one file. Never rejects: a process that cannot be started is a failed file. */
+  async run(file: string, { timeoutMs, graceMs }: FileLimits): Promise<FileResult> {
+    const startedAt = performance.now();
+    this.#output = '';
+    let finished: FinishedMessage | undefined;
+    let current: string | undefined;
+    let passedSoFar = 0;
+    let busy: NodeJS.Timeout | undefined;
+    const faults = this.#faults;
+
+    const kill = (fault: string): void => {
+      faults.push(fault);
+      killGroup(this.#child);
+    };
+    const timeout = setTimeout(() => {
+      const during = current ? `in "${current}"` : 'before its first test';
+      kill(`timed out after ${timeoutMs / 1000} s ${finished ? 'after its last test' : during}`);
+    }, timeoutMs);
+
+    const isIdle = new Promise<boolean>((resolve) => {
+      this.#onMessage = (message) => {
+        switch (message.kind) {
+          case 'progress':
+            current = message.state === 'started' ? `${message.suite} > ${message.name}` : undefined;
+            if (message.state === 'passed') passedSoFar += 1;
+            return;
+          case 'stray':
+            this.#faults.push(message.text);
+            return;
+          case 'finished':
+            finished = message;
+            busy = setTimeout(() => kill(leftOpen(['a loop that never yields'])), graceMs + busyMs);
+            return;
+          case 'lingering':
+            kill(leftOpen(message.resources));
+            return;
+          case 'idle':
+            resolve(message.isReusable);
+        }
+      };
+    });
+    const request: RunRequest = { file, graceMs };
+    // A process that is gone says so by its end.
+    this.#child.send(request, () => {});
+    const end = await Promise.race([isIdle, this.#ended.then((badEnd) => ({ badEnd }))]);
+    clearTimeout(timeout);
+    clearTimeout(busy);
+    const hasEnded = typeof end === 'object';
+    if (hasEnded && faults.length === 0) {
+      // A fault already explains the end: mostly it is why the process was killed.
+      const when = finished ? 'although its tests had finished' : 'before its tests had finished';
+      faults.push(`${end.badEnd ?? 'exited with 0'} ${when}${current ? `, in "${current}"` : ''}`);
+    }
+    const failed = (finished?.failed ?? 0) + faults.length;
+    this.#faults = [];
+    this.#isUsable = end === true && failed === 0;
+    if (!this.#isUsable) await this.close();
+    return {
+      passed: finished?.passed ?? passedSoFar,
+      failed,
+      skipped: finished?.skipped ?? [],
+      failures: [...(finished?.failures ?? []), ...faults],
+      output: this.#output,
+      durationMs: performance.now() - startedAt,
+    };
+  }
+
+  /** Ends the process and whatever its files started, at once. */
+  kill(): void {
+    this.#isUsable = false;
+    killGroup(this.#child);
+  }
+
+  /** The same, and waits for its last output. */
+  async close(): Promise<void> {
+    this.kill();
+    let timer: NodeJS.Timeout | undefined;
+    const limit = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, drainMs);
+    });
+    await Promise.race([this.#closed, limit]);
+    clearTimeout(timer);
+    this.#child.stdout?.destroy();
+    this.#child.stderr?.destroy();
+  }
+}
+
+/** Runs one file in a process of its own. */
+export async function runFile(file: string, limits: FileLimits): Promise<FileResult> {
+  const specProcess = new SpecProcess();
+  const result = await specProcess.run(file, limits);
+  await specProcess.close();
+  return result;
+}
+
+function describeEnd(code: number | null, signal: NodeJS.Signals | null): string | undefined {
+  if (signal) return `was ended by ${signal}`;
+  return code ? `exited with ${code}` : undefined;
+}
+
+function leftOpen(resources: readonly string[]): string {
+  return `left something open: ${resources.join(', ')}`;
+}

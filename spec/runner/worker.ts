@@ -1,0 +1,170 @@
+// The process in which spec files run: takes one at a time over IPC, runs what it hands to uvu, reports, and says whether
+// the process is as clean as before, so that the next file may run in it. It decides nothing about time limits or printing.
+// uvu's own `exec` is not used: it forgets hook errors and answers with totals in coloured text.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import type { RunRequest, WorkerMessage } from './messages.ts';
+import { registry, type SkippedTest } from './registry.ts';
+
+/** What uvu queues for each `.run()`: drawn errors (or true), passed, skipped, total. */
+type QueuedSuite = () => Promise<[string | true, number, number, number]>;
+
+// Most of the time of a short file is that of loading what it imports.
+const { keepCompiledCode } = await import(new URL('../../bin/compile-cache.mjs', import.meta.url).href);
+keepCompiledCode();
+const { watchAnswers } = await import('../helpers/watch-answers.ts');
+
+// Taken before a spec can replace them with simulated ones.
+const { setTimeout: startTimer, setImmediate: startImmediate } = globalThis;
+/** Signals and errors for which a file may not leave a listener behind. */
+const watchedEvents = ['SIGINT', 'SIGTERM', 'SIGHUP', 'uncaughtException', 'unhandledRejection'] as const;
+const lookAgainMs = 5;
+
+// The protocol of uvu's own command line: with UVU_DEFER set, `.run()` only fills the queue.
+Object.assign(globalThis, { UVU_DEFER: true, UVU_INDEX: 0 });
+registry.adopted = true;
+registry.onProgress = (progress) => say({ kind: 'progress', ...progress });
+process.on('uncaughtException', (error) =>
+  say({ kind: 'stray', text: `uncaught exception: ${describe(error)}` }),
+);
+process.on('unhandledRejection', (reason) =>
+  say({ kind: 'stray', text: `unhandled rejection: ${describe(reason)}` }),
+);
+const undocumented = new Set<string>();
+const answersAreChecked = watchAnswers((finding) => undocumented.add(finding));
+
+let passed = 0;
+let failed = 0;
+let skipped = 0;
+let failures: string[] = [];
+const before = processState();
+
+process.on('message', (request: RunRequest) => {
+  // While a file runs, nothing but the file keeps the process alive: a wait for nothing ends it, and is seen.
+  process.channel?.unref();
+  void runFile(request).then((isReusable) => {
+    process.channel?.ref();
+    say({ kind: 'idle', isReusable });
+  });
+});
+
+/** Runs one file to the end of its last test and waits until the process is quiet. Says whether another one may run in it. */
+async function runFile({ file, graceMs }: RunRequest): Promise<boolean> {
+  passed = failed = skipped = 0;
+  failures = [];
+  registry.reset();
+  const queue: QueuedSuite[] = [];
+  Object.assign(globalThis, { UVU_QUEUE: [queue] });
+  try {
+    await import(pathToFileURL(file).href);
+  } catch (error) {
+    fail(`the file could not be loaded: ${describe(error)}`);
+  }
+  for (const run of queue) await runSuite(run);
+  // Rejections of the last test surface one turn later.
+  await new Promise<void>((resolve) => startImmediate(resolve));
+  for (const problem of registry.problems()) fail(problem);
+  await answersAreChecked();
+  for (const finding of [...undocumented].slice(0, 20)) fail(`not as the API description says: ${finding}`);
+  undocumented.clear();
+  if (passed + failed + skipped === 0) fail('no test was run');
+  if (process.env.CI === 'true') {
+    for (const skip of registry.skipped.filter(({ reason }) => !reason)) {
+      fail(`"${skip.suite} > ${skip.name}" is skipped without a reason, which CI=true does not allow`);
+    }
+  }
+  for (const trace of restoreProcess()) {
+    // A test that failed explains it, and its process runs no other file.
+    if (failed === 0) fail(trace);
+  }
+  say({ kind: 'finished', passed, failed, skipped: skippedTests(file), failures });
+  if (!(await isQuiet(graceMs))) say({ kind: 'lingering', resources: leftOpen() });
+  return !hasChildren();
+}
+
+async function runSuite(run: QueuedSuite): Promise<void> {
+  try {
+    const [errors, ran, set, total] = await run();
+    passed += ran;
+    // uvu counts a test that never got its turn (a throwing hook) as neither passed nor failed.
+    failed += total - ran;
+    skipped += set;
+    if (errors !== true) failures.push(errors);
+  } catch (error) {
+    fail(`a suite broke off: ${describe(error)}`);
+  }
+}
+
+function fail(text: string): void {
+  failed += 1;
+  failures.push(text);
+}
+
+/** The skips with their reasons; what `test.only` set aside has no name and is filled up to the count. */
+function skippedTests(file: string): SkippedTest[] {
+  const nameless = Math.max(0, skipped - registry.skipped.length);
+  const filler = { suite: file, name: 'a test', reason: 'set aside by test.only or by uvu itself' };
+  return [...registry.skipped, ...Array.from({ length: nameless }, () => filler)];
+}
+
+/** What a file can change for the files after it, apart from what is open. */
+function processState() {
+  return {
+    environment: { ...process.env },
+    folder: process.cwd(),
+    listeners: watchedEvents.map((name) => process.listenerCount(name)),
+  };
+}
+
+/** Puts back environment, working folder and exit code; returns what cannot be put back, or hides something, a clause each. */
+function restoreProcess(): string[] {
+  const found: string[] = [];
+  if (process.exitCode !== undefined) found.push(`set the exit code to ${process.exitCode}`);
+  process.exitCode = undefined;
+  process.chdir(before.folder);
+  for (const name of Object.keys(process.env)) {
+    if (before.environment[name] === undefined) delete process.env[name];
+  }
+  Object.assign(process.env, before.environment);
+  if (globalThis.setTimeout !== startTimer) found.push('left the clock simulated');
+  watchedEvents.forEach((name, index) => {
+    if (process.listenerCount(name) > (before.listeners[index] ?? 0))
+      found.push(`left a listener for ${name}`);
+  });
+  return found;
+}
+
+/** Waits until nothing is open that was not open before the first file. */
+async function isQuiet(graceMs: number): Promise<boolean> {
+  const giveUpAtMs = performance.now() + graceMs;
+  while (leftOpen().length > 0) {
+    if (performance.now() > giveUpAtMs) return false;
+    await new Promise<void>((resolve) => startTimer(resolve, lookAgainMs));
+  }
+  return true;
+}
+
+/** What Node counts as keeping the process alive; the pipes are standard output, standard error and the IPC channel. */
+function leftOpen(): string[] {
+  return process.getActiveResourcesInfo().filter((resource) => resource !== 'PipeWrap');
+}
+
+/** Whether a process lives that a file started. Elsewhere than on Linux this cannot be seen. */
+function hasChildren(): boolean {
+  try {
+    return readdirSync('/proc/self/task').some(
+      (thread) => readFileSync(`/proc/self/task/${thread}/children`, 'utf8') !== '',
+    );
+  } catch {
+    return false; // no such folder here, or a thread that has just ended
+  }
+}
+
+function describe(thrown: unknown): string {
+  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+}
+
+function say(message: WorkerMessage): void {
+  process.send?.(message);
+}
