@@ -18,6 +18,7 @@ const NOTHING: ImportReport = {
   removed: [],
   unchanged: [],
   keptAway: [],
+  settings: [],
   problems: [],
 };
 let stage = new Stage();
@@ -193,6 +194,43 @@ test('does not stumble over what the API takes away while it runs', async () => 
   assert.equal(problems, []);
   assert.ok(removed.includes('r/a') && !removed.includes('r/c'), removed.join());
   assert.equal(facts(), [['c', 'api', undefined, 5]]);
+});
+
+test('says what it would do in a dry run, and does nothing', async () => {
+  await importAll([entry('a', 'f1'), entry('b', 'f1'), entry('c', 'f1')]);
+  await registry.deregister('r', 'c');
+  const before = facts();
+  const contents = {
+    templates: [{ name: 'r', loadBalancer: { max_retries: 1 } }],
+    entries: [entry('a', 'f2'), entry('c', 'f1'), entry('d', 'f1')],
+  };
+  const report = {
+    ...NOTHING,
+    ...{ added: ['r/d'], changed: ['r/a'], removed: ['r/b'], keptAway: ['r/c'], settings: ['r'] },
+  };
+  assert.equal(await importContents(registry, contents, { isDryRun: true }), report);
+  assert.equal(facts(), before);
+  assert.equal(registry.settings('r').loadBalancer, {});
+  assert.equal(await importContents(registry, contents), report);
+});
+
+test('leaves alone the templates that the caller may not use', async () => {
+  await importAll([entry('a', 'f1')]);
+  const other = { ...entry('b', 'f1'), template: 'other' };
+  const templates = ['r', 'other'].map((name) => ({ name, loadBalancer: { max_retries: 1 } }));
+  const mayUse = (template: string) => template === 'other';
+  assert.equal(await importContents(registry, { templates, entries: [other] }, { mayUse }), {
+    ...NOTHING,
+    ...{ added: ['other/b'], settings: ['other'] },
+  });
+  assert.equal(registry.settings('r').loadBalancer, {});
+});
+
+test('removes nothing while some entries cannot be read: an instance may be one of theirs', async () => {
+  await importAll([entry('a', 'f1')]);
+  const rest = { templates: [], entries: [entry('b', 'f1')] };
+  assert.equal((await importContents(registry, { ...rest, isPartial: true })).removed, []);
+  assert.equal((await importContents(registry, rest)).removed, ['r/a']);
 });
 
 test('can run twice at the same time', async () => {

@@ -58,7 +58,7 @@ export interface GatewayOptions {
   /** Hears of errors of the gateway's own that end a request of an MCP client: what the client is told is only that there
    *  was one. What it throws is dropped. Default: nobody hears. */
   readonly onFault?: (error: unknown) => void;
-  /** Where containers and pods are looked for; see `Gateway.sync`. Default: nowhere. */
+  /** Where containers, pods and entries of a file are looked for; see `Gateway.sync`. Default: nowhere. */
   readonly discovery?: DiscoveryOptions;
   /** Randomness in [0, 1). Default Math.random. */
   readonly random?: () => number;
@@ -69,6 +69,8 @@ export interface DiscoveryOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Kubernetes namespace; `*` for all. Default `mcp-servers`. */
   readonly namespace?: string | undefined;
+  /** Path of the registry file that `sync` reads again. Reading it at the start is the caller's. Default: none. */
+  readonly registryFile?: string | undefined;
   /** Hears of sources that are lost, and found again, while they are followed: one line each. */
   readonly onNotice?: (line: string) => void;
 }

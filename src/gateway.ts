@@ -129,14 +129,14 @@ export class Gateway {
   }
 
   /**
-   * Brings the instances of source `sync` in step with the containers and pods that run; others are not touched. Sources
-   * that do not answer are warnings.
+   * Brings the instances of source `sync` in step with the containers and pods that run, and those of source `file` with the
+   * registry file; others are not touched. What does not answer or cannot be read is a warning.
    */
   sync(options?: SyncOptions): Promise<SyncOutcome> {
     return this.#parts.sync.run(options);
   }
 
-  /** `sync` now and again with every change, until the gateway closes. Called once. Resolves after the first. */
+  /** Syncs containers and pods now and again with every change, until the gateway closes. Called once. Resolves after the first. */
   followDeployments(): Promise<SyncOutcome> {
     return this.#parts.sync.follow();
   }

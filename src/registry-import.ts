@@ -2,6 +2,7 @@
 // registered through the API is not the file's to change. Reading the file is persistence/registry-file.ts.
 
 import Type from 'typebox';
+import type { SyncRules } from './domain/deployment.ts';
 import { asGatewayError } from './domain/errors.ts';
 import type { InstanceInput } from './domain/instance.ts';
 import { validationFailed } from './domain/request-errors.ts';
@@ -21,6 +22,9 @@ export interface FileEntry {
 export interface FileContents {
   readonly templates: readonly { readonly name: string; readonly loadBalancer: LoadBalancerSettings }[];
   readonly entries: readonly FileEntry[];
+  /** True when the file has entries that could not be read: an instance without an entry may be one of theirs, and stays.
+   *  Default false. */
+  readonly isPartial?: boolean;
 }
 
 /** What an import did: instance ids, as `template/id`. */
@@ -28,9 +32,12 @@ export interface ImportReport {
   readonly added: readonly string[];
   readonly changed: readonly string[];
   readonly removed: readonly string[];
+  /** Among them those that are registered by other means under the same id. */
   readonly unchanged: readonly string[];
   /** Deleted through the API before, and not changed in the file since. */
   readonly keptAway: readonly string[];
+  /** Templates that got other settings. */
+  readonly settings: readonly string[];
   /** One line each: entries that could not be used. */
   readonly problems: readonly string[];
 }
@@ -39,6 +46,7 @@ export interface ImportReport {
 const contentsShape = compileShape(
   Type.Object({
     templates: Type.Array(Type.Object({ name: TemplateId, loadBalancer: Type.Object({}) })),
+    isPartial: Type.Optional(Type.Boolean()),
     entries: Type.Array(
       Type.Object({
         template: TemplateId,
@@ -50,15 +58,25 @@ const contentsShape = compileShape(
   'body',
 );
 
-/** Adds what is new, replaces what changed, removes what is gone. A bad entry is a problem, not a failure.
+/** Adds what is new, replaces what changed, removes what is gone, as far as `rules` allow. A bad entry is a problem, not a failure.
  *  VALIDATION_ERROR for contents that no file can have. */
-export async function importContents(registry: Registry, contents: FileContents): Promise<ImportReport> {
+export async function importContents(
+  registry: Registry,
+  contents: FileContents,
+  { isDryRun = false, mayUse = () => true }: SyncRules = {},
+): Promise<ImportReport> {
   if (!contentsShape.accepts(contents))
     throw validationFailed(contentsShape.findings(contents), 'What is to be imported');
   const report = emptyReport();
-  for (const { name, loadBalancer } of contents.templates) await registry.settle(name, loadBalancer);
+  for (const { name, loadBalancer } of contents.templates) {
+    if (!mayUse(name)) continue;
+    const isOther = !registry.hasSettings(name, loadBalancer);
+    if (!isDryRun) await registry.settle(name, loadBalancer);
+    if (isOther && Object.keys(loadBalancer).length > 0) report.settings.push(name);
+  }
   const present = new Set<string>();
   for (const entry of contents.entries) {
+    if (!mayUse(entry.template)) continue;
     const id = entry.input.id ?? `${entry.template}-${entry.fingerprint.slice(0, 8)}`;
     const name = `${entry.template}/${id}`;
     if (present.has(name)) {
@@ -67,15 +85,18 @@ export async function importContents(registry: Registry, contents: FileContents)
     }
     present.add(name);
     try {
-      report[await importEntry(registry, { ...entry, input: { ...entry.input, id } })].push(name);
+      report[await importEntry(registry, { ...entry, input: { ...entry.input, id } }, isDryRun)].push(name);
     } catch (thrown) {
       report.problems.push(`${name}: ${asGatewayError(thrown).message}`);
     }
   }
-  for (const { template, id, source } of registry.definitions()) {
+  if (contents.isPartial === true) return report;
+  for (const definition of registry.definitions()) {
+    const { template, id, source } = definition;
     const name = `${template}/${id}`;
-    if (source !== 'file' || present.has(name)) continue;
-    if (await registry.withdraw(template, id)) report.removed.push(name);
+    if (source !== 'file' || present.has(name) || !mayUse(template)) continue;
+    if (!registry.runsHere(definition)) continue;
+    if (isDryRun || (await registry.withdraw(template, id))) report.removed.push(name);
   }
   return report;
 }
@@ -85,16 +106,17 @@ type Outcome = 'added' | 'changed' | 'unchanged' | 'keptAway';
 async function importEntry(
   registry: Registry,
   { template, input, fingerprint }: FileEntry & { readonly input: { readonly id: string } },
+  isDryRun: boolean,
 ): Promise<Outcome> {
   const existing = registry.find(template, input.id);
   if (existing !== undefined && existing.source !== 'file') return 'unchanged';
   // One that is locked is registered anew: the file has the secrets that the database does not give back.
   if (existing?.fingerprint === fingerprint && existing.locked === undefined) return 'unchanged';
   if (await registry.isKeptAway(template, input.id, fingerprint)) return 'keptAway';
-  await registry.register(template, input, { source: 'file', fingerprint });
+  if (!isDryRun) await registry.register(template, input, { source: 'file', fingerprint });
   return existing === undefined ? 'added' : 'changed';
 }
 
-function emptyReport(): Record<Outcome | 'removed' | 'problems', string[]> {
-  return { added: [], changed: [], removed: [], unchanged: [], keptAway: [], problems: [] };
+function emptyReport(): Record<Outcome | 'removed' | 'settings' | 'problems', string[]> {
+  return { added: [], changed: [], removed: [], unchanged: [], keptAway: [], settings: [], problems: [] };
 }

@@ -8,17 +8,11 @@ import type {
   SkippedDeployment,
   SyncedInstance,
   SyncReport,
+  SyncRules,
 } from './domain/deployment.ts';
 import { asGatewayError } from './domain/errors.ts';
 import type { InstanceDefinition } from './domain/instance.ts';
 import type { Registry } from './registry.ts';
-
-export interface SyncRules {
-  /** Nothing is changed; the report says what would be. Default false. */
-  readonly isDryRun?: boolean;
-  /** Whether the caller may change instances of a template; others are as if they were not there. Default: all. */
-  readonly mayUse?: (template: string) => boolean;
-}
 
 /** Adds what is new, replaces what changed, removes what is gone. What cannot be registered is skipped with the reason. */
 export async function syncListing(

@@ -150,6 +150,11 @@ export class Registry {
     );
   }
 
+  /** True when the template is known and has these settings. */
+  hasSettings(template: string, settings: LoadBalancerSettings): boolean {
+    return this.#inventory.hasSettings(template, settings);
+  }
+
   /** Makes sure a template exists, with these settings laid over those it has. VALIDATION_ERROR. */
   async settle(template: string, settings: LoadBalancerSettings): Promise<void> {
     await this.#change(() => this.#settle(template, settings));

@@ -126,6 +126,7 @@ async function start(
     discovery: {
       env: options.env ?? process.env,
       namespace: config.sync.namespace,
+      registryFile: config.registryFile,
       onNotice: (line) => log.warn(line),
     },
     changedCallers$: auth.changed$,

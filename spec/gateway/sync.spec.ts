@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-types.ts';
@@ -185,4 +188,69 @@ test('looks nowhere in a gateway that is not told where', async () => {
   assert.equal([reached, warnings.length], [[], 1]);
 });
 
+test('reads the registry file again, and needs no engine for that', async () => {
+  const { path, write, gateway } = await gatewayWithFile();
+  const at = (port: number) => ({ endpoint: `http://127.0.0.1:${port}/mcp` });
+  await gateway.register('web', { id: 'mine', ...at(1) });
+  await write({ web: { instances: { one: at(1), two: at(2), mine: at(3) } } });
+  const first = await gateway.sync();
+  const [one, two] = ['one', 'two'].map((id) => ({ template: 'web', id }));
+  const reason = 'registered by other means (api); its entry in the registry file has no effect';
+  assert.equal(first, {
+    ...{ added: [one, two], changed: [], removed: [], unchanged: [] },
+    ...{ skipped: [{ template: 'web', name: 'mine', reason }], settings: [], reached: [path], warnings: [] },
+  });
+
+  await write({ web: { load_balancer: { max_retries: 1 }, instances: { one: at(4), colour: 7 } } });
+  for (const isDryRun of [true, false]) {
+    const { changed, removed, settings, warnings } = await gateway.sync({ isDryRun });
+    assert.equal([changed, removed, settings], [[one], [], ['web']]);
+    assert.equal(warnings, ['registry file: templates.web.instances.colour: must be an object']);
+    assert.is(gateway.instance('web', 'one').definition.endpoint, at(isDryRun ? 1 : 4).endpoint);
+  }
+  await write({ web: { instances: { one: at(4) } } });
+  assert.equal((await gateway.sync()).removed, [two]);
+  await gateway.deregister('web', 'one');
+  const { added, skipped } = await gateway.sync();
+  assert.equal([added, skipped.map(({ name }) => name)], [[], ['one']]);
+});
+
+test('changes nothing for a registry file that became invalid, or is gone', async () => {
+  const { path, write, gateway } = await gatewayWithFile();
+  await write({ web: { instances: { one: { endpoint: 'http://127.0.0.1:1/mcp' } } } });
+  await gateway.sync();
+  const outcomes = [];
+  for (const spoil of [() => writeFile(path, '{"templates": {'), () => rm(path)]) {
+    await spoil();
+    outcomes.push(await gateway.sync());
+  }
+  const nothing = { ...{ added: [], changed: [], removed: [], unchanged: [], skipped: [] }, settings: [] };
+  assert.match(String(outcomes[0]?.warnings[0]), /: not JSON: .*; its instances stay as they are$/);
+  assert.equal(outcomes[1], {
+    ...nothing,
+    reached: [],
+    warnings: [`registry file ${path}: there is no such file; its instances stay as they are`],
+  });
+  assert.is(gateway.servers().length, 1);
+});
+
+test('a caller of some templates hears nothing of others in the registry file', async () => {
+  const { write, gateway } = await gatewayWithFile();
+  const instances = { one: { endpoint: 'http://127.0.0.1:1/mcp' }, two: 2 };
+  await write({ web: { instances }, secret: { instances } });
+  const { added, warnings } = await gateway.sync({ mayUse: (template) => template === 'web' });
+  assert.equal(added, [{ template: 'web', id: 'one' }]);
+  assert.equal(warnings, ['registry file: some of it cannot be used']);
+});
+
 test.run();
+
+async function gatewayWithFile() {
+  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-sync-'));
+  open.push({ close: () => rm(folder, { recursive: true }) });
+  const registryFile = join(folder, 'registry.json');
+  const discovery = { env: { DOCKER_HOST: '', CONTAINER_HOST: '', HOME: folder }, registryFile };
+  const gateway = await gatewayAt([], { discovery });
+  const write = (templates: unknown) => writeFile(registryFile, JSON.stringify({ templates }));
+  return { path: registryFile, write, gateway };
+}

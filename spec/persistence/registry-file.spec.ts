@@ -204,6 +204,21 @@ test('reports what cannot be used with its path and uses the rest', async () => 
   });
 });
 
+test('says whether entries were lost', async () => {
+  const table: readonly (readonly [document: unknown, isPartial: boolean])[] = [
+    [{ servers: { a: { url: 'http://h', colour: 'red' } }, zap: 1 }, false],
+    [{ templates: { a: { load_balancer: { pool: 1 }, instances: [] } } }, false],
+    [{ servers: { a: { url: 5 } } }, true],
+    [{ servers: 'none' }, true],
+    [{ templates: [] }, true],
+    [{ mcpServers: { '***': { command: 'run' } } }, true],
+  ];
+  for (const [document, isPartial] of table) {
+    const text = JSON.stringify(document);
+    assert.is((await parseRegistryDocument(text, 'registry')).isPartial, isPartial, text);
+  }
+});
+
 test('takes an empty document for one without instances', async () => {
   const nothing = { templates: [], entries: [], problems: [] };
   for (const text of ['', '{}', '# later\n', '{"servers": null}', '\uFEFF{"templates": {}}']) {

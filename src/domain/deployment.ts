@@ -1,4 +1,5 @@
-// What sync finds outside of the gateway: containers and pods that serve a template, and what became of them here.
+// What sync finds outside of the gateway: containers and pods that serve a template, entries of the registry file; and what
+// became of them here.
 
 import type { InstanceInput } from './instance.ts';
 
@@ -42,11 +43,18 @@ export interface Listing {
   readonly skipped: readonly SkippedDeployment[];
 }
 
+export interface SyncRules {
+  /** Nothing is changed; the report says what would be. Default false. */
+  readonly isDryRun?: boolean;
+  /** Whether the caller may change instances of a template; others are as if they were not there. Default: all. */
+  readonly mayUse?: (template: string) => boolean;
+}
+
 /** One instance in a report. */
 export interface SyncedInstance {
   readonly template: string;
   readonly id: string;
-  /** Of its container or pod; absent when it is gone. */
+  /** Of its container or pod; absent when it is gone, and for entries of the registry file. */
   readonly name?: string;
 }
 
@@ -59,10 +67,12 @@ export interface SyncReport {
   readonly skipped: readonly SkippedDeployment[];
 }
 
-/** A report about all sources. */
+/** A report about all sources and the registry file. */
 export interface SyncOutcome extends SyncReport {
-  /** Addresses of sources that answered. */
+  /** Templates whose settings follow the registry file and were others before. */
+  readonly settings: readonly string[];
+  /** Addresses of sources that answered; the path of the registry file when it could be read. */
   readonly reached: readonly string[];
-  /** One line each: sources that did not answer. Nothing of theirs was removed. */
+  /** One line each: what did not answer or could not be read, nothing of which was changed; and what could not be used. */
   readonly warnings: readonly string[];
 }

@@ -1,12 +1,15 @@
-// When deployments are looked for, and in which engines: once for `gateway sync`, and from event to event while the gateway runs
-// with --sync. How sources are asked is src/discovery/, what a listing changes is registry-sync.ts. Source: ADR 59.
+// When deployments are looked for, and in which engines: once for `gateway sync`, which also reads the registry file again, and
+// from event to event while the gateway runs with --sync. How sources are asked is src/discovery/, what a listing changes is
+// registry-sync.ts, what the file changes registry-import.ts. Source: ADRs 59 and 65.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { PROVIDERS } from '../discovery/index.ts';
 import { type Change, type Source, SourceError, type TemplateHints } from '../discovery/provider.ts';
-import type { SyncOutcome, SyncReport } from '../domain/deployment.ts';
+import type { SyncedInstance, SyncOutcome, SyncReport, SyncRules } from '../domain/deployment.ts';
+import { RegistryFileError, readRegistryFile } from '../persistence/registry-file.ts';
 import type { Registry } from '../registry.ts';
-import { cameFrom, type SyncRules, syncListing } from '../registry-sync.ts';
+import { type ImportReport, importContents } from '../registry-import.ts';
+import { cameFrom, syncListing } from '../registry-sync.ts';
 
 export interface SyncOptions extends SyncRules {
   /** Kubernetes namespace, `*` for all. Default: that of the gateway's settings. */
@@ -19,6 +22,8 @@ export interface SyncParts {
   /** Environment that says where engines and clusters are. Absent: nothing is looked for. */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
   readonly namespace?: string | undefined;
+  /** Path of the registry file that a sync reads again. Absent: none. */
+  readonly registryFile?: string | undefined;
   /** Hears of sources that are lost and found again while they are followed, one line each. */
   readonly onNotice?: ((line: string) => void) | undefined;
 }
@@ -32,6 +37,16 @@ const LONGEST_WAIT_MS = 30_000;
 const LIST_AGAIN_MS = 5_000;
 /** How often engines are looked for that were started meanwhile, in ms. */
 const LOOK_AGAIN_MS = 30_000;
+const NOTHING_FOUND = 'no container engine and no Kubernetes cluster is configured or found on this machine';
+const SOME_UNUSABLE = 'some of it cannot be used';
+
+/** What a sync did so far. */
+interface Tally {
+  readonly reports: SyncReport[];
+  readonly settings: string[];
+  readonly reached: string[];
+  readonly warnings: string[];
+}
 
 export class Sync {
   readonly #parts: SyncParts;
@@ -44,38 +59,27 @@ export class Sync {
     this.#parts = parts;
   }
 
-  /** Asks every source once. A source that does not answer is a warning, and nothing of it is removed. */
+  /** Reads the registry file again and asks every source once. What does not answer is a warning, and nothing of it is
+   *  changed. */
   async run({ namespace, ...rules }: SyncOptions = {}): Promise<SyncOutcome> {
-    const { sources, warnings } = await this.#sources(namespace);
-    if (sources.length === 0 && warnings.length === 0)
-      warnings.push('no container engine and no Kubernetes cluster is configured or found on this machine');
-    const reports: SyncReport[] = [];
-    const reached: string[] = [];
-    await Promise.all(
-      sources.map(async (source) => {
-        try {
-          reports.push(await this.#take(source, rules));
-          reached.push(source.address);
-        } catch (thrown) {
-          if (!(thrown instanceof SourceError)) throw thrown;
-          warnings.push(thrown.message);
-        }
-      }),
-    );
-    const all = <K extends keyof SyncReport>(field: K) => reports.flatMap((report) => [...report[field]]);
-    return {
-      ...{ added: all('added'), changed: all('changed'), removed: all('removed') },
-      ...{ unchanged: all('unchanged'), skipped: all('skipped') },
-      ...{ reached: reached.toSorted(), warnings },
-    };
+    const tally: Tally = { reports: [], settings: [], reached: [], warnings: [] };
+    const { registryFile } = this.#parts;
+    if (registryFile !== undefined) await this.#takeFile(registryFile, rules, tally);
+    await this.#takeAll(namespace, rules, tally);
+    if (registryFile === undefined && tally.reached.length + tally.warnings.length === 0)
+      tally.warnings.push(NOTHING_FOUND);
+    return outcomeOf(tally);
   }
 
-  /** Syncs now and from then on with each change of a source, until `close`. Resolves with what the first sync did. */
+  /** Syncs with every source now and from then on with each change of one, until `close`; the registry file was read by then.
+   *  Resolves with what the first sync did. */
   async follow(): Promise<SyncOutcome> {
-    const outcome = await this.run();
+    const tally: Tally = { reports: [], settings: [], reached: [], warnings: [] };
+    await this.#takeAll(undefined, {}, tally);
+    if (tally.reached.length + tally.warnings.length === 0) tally.warnings.push(NOTHING_FOUND);
     await this.#followAll();
     void this.#lookAgain();
-    return outcome;
+    return outcomeOf(tally);
   }
 
   async close(): Promise<void> {
@@ -101,14 +105,54 @@ export class Sync {
     return { sources: [...sources.values()], warnings };
   }
 
+  async #takeAll(namespace: string | undefined, rules: SyncRules, tally: Tally): Promise<void> {
+    const { sources, warnings } = await this.#sources(namespace);
+    tally.warnings.push(...warnings);
+    await Promise.all(
+      sources.map(async (source) => {
+        try {
+          tally.reports.push(await this.#take(source, rules));
+          tally.reached.push(source.address);
+        } catch (thrown) {
+          if (!(thrown instanceof SourceError)) throw thrown;
+          tally.warnings.push(thrown.message);
+        }
+      }),
+    );
+  }
+
+  async #takeFile(path: string, rules: SyncRules, tally: Tally): Promise<void> {
+    const { reports, settings, reached, warnings } = tally;
+    const { registry } = this.#parts;
+    try {
+      const { contents, done } = await this.#inTurn(path, async () => {
+        const contents = await readRegistryFile(path);
+        return { contents, done: await importContents(registry, contents, rules) };
+      });
+      reports.push(rowsOf(registry, done));
+      settings.push(...done.settings);
+      reached.push(path);
+      // A line about the document may name templates that the caller may not see.
+      const isLimited = rules.mayUse !== undefined && contents.problems.length > 0;
+      const lines = isLimited ? [SOME_UNUSABLE] : contents.problems;
+      warnings.push(...[...lines, ...done.problems].map((line) => `registry file: ${line}`));
+    } catch (thrown) {
+      if (!(thrown instanceof RegistryFileError)) throw thrown;
+      warnings.push(`${thrown.message}; its instances stay as they are`);
+    }
+  }
+
   #take(source: Source, rules?: SyncRules, onTurn = () => {}): Promise<SyncReport> {
-    const before = this.#turns.get(source.origin) ?? Promise.resolve();
-    const done = before.then(async () => {
+    return this.#inTurn(source.origin, async () => {
       onTurn();
       return syncListing(this.#parts.registry, await source.list(this.#closing.signal), rules);
     });
+  }
+
+  #inTurn<T>(origin: string, work: () => Promise<T>): Promise<T> {
+    const done = (this.#turns.get(origin) ?? Promise.resolve()).then(work);
     this.#turns.set(
-      source.origin,
+      origin,
       done.catch(() => undefined), // the caller gets the failure
     );
     return done;
@@ -175,6 +219,41 @@ export class Sync {
     };
     return takeChange;
   }
+}
+
+function outcomeOf({ reports, settings, reached, warnings }: Tally): SyncOutcome {
+  const all = <K extends keyof SyncReport>(field: K) => reports.flatMap((report) => [...report[field]]);
+  return {
+    ...{ added: all('added'), changed: all('changed'), removed: all('removed') },
+    ...{ unchanged: all('unchanged'), skipped: all('skipped') },
+    ...{ settings, reached: reached.toSorted(), warnings },
+  };
+}
+
+/** What an import did, in the rows of a sync. */
+function rowsOf(
+  registry: Registry,
+  { added, changed, removed, unchanged, keptAway }: ImportReport,
+): SyncReport {
+  const rows = (names: readonly string[]): SyncedInstance[] =>
+    names.map((name) => {
+      const [template = '', id = ''] = name.split('/');
+      return { template, id };
+    });
+  const skipped = rows(keptAway).map(({ template, id }) => ({
+    ...{ template, name: id },
+    reason: 'it was deregistered; it is added again when its entry in the registry file changes',
+  }));
+  const same = Map.groupBy(
+    rows(unchanged),
+    ({ template, id }) => registry.find(template, id)?.source ?? 'file',
+  );
+  const { file = [], ...others } = Object.fromEntries(same);
+  for (const [source, instances] of Object.entries(others)) {
+    const reason = `registered by other means (${source}); its entry in the registry file has no effect`;
+    skipped.push(...instances.map(({ template, id }) => ({ template, name: id, reason })));
+  }
+  return { added: rows(added), changed: rows(changed), removed: rows(removed), unchanged: file, skipped };
 }
 
 /** False when it was called off. */

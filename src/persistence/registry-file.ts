@@ -15,6 +15,8 @@ export interface RegistryContents {
   readonly entries: readonly RegistryEntry[];
   /** One line each, with the path in the document: what could not be used, and fields that nobody knows. */
   readonly problems: readonly string[];
+  /** True when some of the problems are entries, or places of entries, that could not be used. */
+  readonly isPartial: boolean;
 }
 
 /** A file that cannot be read, or text that is no registry document at all. `message` is one line. */
@@ -59,7 +61,7 @@ export async function parseRegistryDocument(text: string, name: string): Promise
       `registry file ${name}: it has neither "templates" nor "servers" nor "mcpServers"`,
     );
   }
-  const contents: Contents = { templates: [], entries: [], problems: [] };
+  const contents: Contents = { templates: [], entries: [], problems: [], isPartial: false };
   readTemplates(document.templates, contents);
   readServers(document.servers, contents);
   readClientServers(document.mcpServers, contents);
@@ -76,18 +78,25 @@ interface Contents {
   readonly templates: TemplateSettings[];
   readonly entries: (RegistryEntry & { readonly path: string })[];
   readonly problems: string[];
+  isPartial: boolean;
+}
+
+/** A problem that takes entries with it. */
+function refuse(contents: Contents, problem: string): void {
+  contents.problems.push(problem);
+  contents.isPartial = true;
 }
 
 function readTemplates(section: unknown, contents: Contents): void {
   if (section === undefined || section === null) return;
   if (!isJsonObject(section)) {
-    contents.problems.push('templates: must be an object with one section per template');
+    refuse(contents, 'templates: must be an object with one section per template');
     return;
   }
   for (const [name, template] of Object.entries(section)) {
     const path = pathTo('templates', name);
-    if (!isTemplateName(name)) contents.problems.push(`${path}: "${name}" is no name for a template`);
-    else if (!isJsonObject(template)) contents.problems.push(`${path}: must be an object with "instances"`);
+    if (!isTemplateName(name)) refuse(contents, `${path}: "${name}" is no name for a template`);
+    else if (!isJsonObject(template)) refuse(contents, `${path}: must be an object with "instances"`);
     else readTemplate(name, template, path, contents);
   }
 }
@@ -113,9 +122,9 @@ function readTemplate(name: string, template: JsonObject, path: string, contents
 function readServers(section: unknown, contents: Contents): void {
   for (const { key, value, path } of itemsOf(section, 'servers', contents)) {
     const written = isJsonObject(value) ? (value.template_name ?? value.template ?? key) : key;
-    if (typeof written !== 'string') contents.problems.push(`${path}: "template_name" is missing`);
+    if (typeof written !== 'string') refuse(contents, `${path}: "template_name" is missing`);
     else if (!isTemplateName(written)) {
-      contents.problems.push(`${path}: "${written}" is no name for a template; give a "template_name"`);
+      refuse(contents, `${path}: "${written}" is no name for a template; give a "template_name"`);
     } else addEntry({ key, value, path, template: written }, contents);
   }
 }
@@ -124,14 +133,14 @@ function readServers(section: unknown, contents: Contents): void {
 function readClientServers(section: unknown, contents: Contents): void {
   if (section === undefined || section === null) return;
   if (!isJsonObject(section)) {
-    contents.problems.push('mcpServers: must be an object by name');
+    refuse(contents, 'mcpServers: must be an object by name');
     return;
   }
   for (const [name, value] of Object.entries(section)) {
     const path = pathTo('mcpServers', name);
     const template = isTemplateName(name) ? name : slugOf(name);
     if (!isTemplateName(template)) {
-      contents.problems.push(`${path}: "${name}" is no name for a template`);
+      refuse(contents, `${path}: "${name}" is no name for a template`);
       continue;
     }
     if (template !== name) {
@@ -157,7 +166,8 @@ function slugOf(name: string): string {
 function addEntry(source: EntrySource, contents: Contents): void {
   const { entry, problems } = readEntry(source);
   contents.problems.push(...problems);
-  if (entry !== undefined) contents.entries.push({ ...entry, path: source.path });
+  if (entry === undefined) contents.isPartial = true;
+  else contents.entries.push({ ...entry, path: source.path });
 }
 
 interface Item {
@@ -167,14 +177,14 @@ interface Item {
 }
 
 /** The members of a list, or of an object whose keys are ids. */
-function itemsOf(section: unknown, path: string, { problems }: Contents): Item[] {
+function itemsOf(section: unknown, path: string, contents: Contents): Item[] {
   if (section === undefined || section === null) return [];
   if (Array.isArray(section))
     return section.map((value, index) => ({ key: undefined, value, path: pathTo(path, index) }));
   if (isJsonObject(section)) {
     return Object.entries(section).map(([key, value]) => ({ key, value, path: pathTo(path, key) }));
   }
-  problems.push(`${path}: must be a list, or an object by id`);
+  refuse(contents, `${path}: must be a list, or an object by id`);
   return [];
 }
 

@@ -26,8 +26,8 @@ export interface GatewayUnderTest {
 /** Password of `admin` where there are accounts. */
 export const ADMIN_PASSWORD = 'correct horse';
 
-/** Starts a gateway on a free port, in memory. `withAccounts`: callers must say who they are. */
-export async function startGateway({ withAccounts = false } = {}): Promise<GatewayUnderTest> {
+/** Starts a gateway on a free port, in memory. `withAccounts`: callers must say who they are; `more`: further flags. */
+export async function startGateway({ withAccounts = false, more = {} } = {}): Promise<GatewayUnderTest> {
   const folder = tmpdir();
   const flags = {
     port: '0',
@@ -35,6 +35,7 @@ export async function startGateway({ withAccounts = false } = {}): Promise<Gatew
     'grace-seconds': '1',
     database: 'memory://',
     auth: withAccounts,
+    ...more,
   };
   const env = { GATEWAY_ADMIN_PASSWORD: ADMIN_PASSWORD };
   const server = await startServer(loadConfig({ flags, env, cwd: folder, readFile: () => undefined }));

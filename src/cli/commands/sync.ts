@@ -1,4 +1,5 @@
-// `stagedoor gateway sync`: has a running gateway look for containers and pods that serve its templates.
+// `stagedoor gateway sync`: has a running gateway look for containers and pods that serve its templates, and read its registry
+// file again.
 // The gateway asks the engines, because it is the one that reaches the instances: ADR 59.
 
 import { fields } from '../answers.ts';
@@ -15,7 +16,7 @@ export const sync: CommandDefinition = {
   name: 'gateway sync',
   positionals: '',
   summary:
-    'Register what runs in Docker, Podman and Kubernetes, and remove what is gone; exit code 1 when none of them answers',
+    "Register what runs in Docker, Podman and Kubernetes, and what the gateway's registry file lists now, and remove what is gone; exit code 1 when none of them answers",
   options: [
     { flags: '--dry-run', description: 'Show what would be done, and change nothing' },
     {
@@ -53,6 +54,8 @@ async function summary(terminal: Terminal, done: ReturnType<typeof fields>): Pro
       return [what, template, id, name, reason].map((cell) => String(cell ?? ''));
     }),
   );
+  for (const template of listOf(done.settings))
+    rows.push(['changed', String(template), '', '', 'settings of the template']);
   const unchanged = listOf(done.unchanged).length;
   const counts = [...ROWS.map((what) => `${listOf(done[what]).length} ${what}`), `${unchanged} unchanged`];
   const last = `${counts.join(', ')}${done.dry_run === true ? '; nothing was changed (--dry-run)' : ''}`;

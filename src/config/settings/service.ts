@@ -47,7 +47,7 @@ export const SERVICE_SETTINGS = {
     variable: 'REGISTRY_FILE',
     kind: path,
     default: undefined,
-    doc: 'Registry document (JSON or YAML) read at the start, and only then. See docs/guides/registry-file.md.',
+    doc: 'Registry document (JSON or YAML) read at the start, and again by `gateway sync`. See docs/guides/registry-file.md.',
   }),
   sync: setting({
     key: 'sync.enabled',

@@ -1,4 +1,5 @@
-// Sync: instances for the containers and pods that run where this gateway can see them. Source: ADR 59.
+// Sync: instances for the containers and pods that run where this gateway can see them, and for the entries of its registry
+// file. Source: ADRs 59 and 65.
 
 import Type from 'typebox';
 import { mayUse } from '../../domain/account.ts';
@@ -14,7 +15,7 @@ const Synced = Type.Array(
   Type.Object({
     template_name: Type.String(),
     instance_id: Type.String(),
-    /** Name of the container or pod; absent when it is gone. */
+    /** Name of the container or pod; absent when it is gone, and for entries of the registry file. */
     name: Type.Optional(Type.String()),
   }),
 );
@@ -28,9 +29,11 @@ const SyncBody = Type.Object({
   skipped: Type.Array(
     Type.Object({ template_name: Type.String(), name: Type.String(), reason: Type.String() }),
   ),
-  /** Engines and clusters that answered. */
+  /** Templates whose settings follow the registry file and were others before. */
+  settings: Type.Array(Type.String()),
+  /** Engines and clusters that answered, and the registry file when it could be read. */
   reached: Type.Array(Type.String()),
-  /** Those that did not, and why. */
+  /** Those that did not, and why; and what in the registry file could not be used. */
   warnings: Type.Array(Type.String()),
 });
 
@@ -38,7 +41,8 @@ export const syncRoutes: readonly Route[] = [
   defineRoute({
     method: 'POST',
     path: '/gateway/sync',
-    summary: 'Add, change and remove instances to match the containers and pods that run',
+    summary:
+      'Add, change and remove instances to match the containers and pods that run, and the registry file',
     scope: 'gateway:write',
     request: {
       body: Type.Object(
@@ -56,7 +60,9 @@ export const syncRoutes: readonly Route[] = [
       const done = await gateway.sync({
         isDryRun,
         namespace,
-        mayUse: (template) => mayUse(principal, template),
+        ...(principal.templates === undefined
+          ? {}
+          : { mayUse: (template: string) => mayUse(principal, template) }),
       });
       return json(200, {
         dry_run: isDryRun,
@@ -69,6 +75,7 @@ export const syncRoutes: readonly Route[] = [
           name,
           reason,
         })),
+        settings: done.settings,
         reached: done.reached,
         warnings: done.warnings,
       });

@@ -1,0 +1,57 @@
+// `gateway sync` with a registry file: what it prints and its exit code. Containers and pods: spec/gateway, spec/system.
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { suite } from '../../helpers/suite.ts';
+import { type GatewayUnderTest, startGateway } from './against-gateway.ts';
+
+const test = suite('gateway sync');
+let folder = '';
+let file = '';
+let gateway: GatewayUnderTest;
+test.before.each(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stagedoor-sync-'));
+  file = join(folder, 'registry.yaml');
+  await writeFile(file, 'servers: { web: { url: "http://127.0.0.1:1" } }');
+  gateway = await startGateway({ more: { 'registry-file': file } });
+});
+test.after.each(async () => {
+  await gateway.close();
+  await rm(folder, { recursive: true });
+});
+
+test('takes in what changed in the registry file, after a dry run that changes nothing', async () => {
+  await writeFile(file, 'servers: { other: { url: "http://127.0.0.1:2", colour: red } }');
+  const ids = () => gateway.server.gateway.servers().map(({ definition }) => definition.id);
+  const dry = await gateway.run('gateway', 'sync', '--dry-run');
+  assert.match(dry.out, /added +other +other\nremoved +web +web/);
+  assert.match(
+    dry.out,
+    '1 added, 0 changed, 1 removed, 0 skipped, 0 unchanged; nothing was changed (--dry-run)',
+  );
+  assert.match(dry.err, 'warning: registry file: servers.other.colour: unknown field');
+  assert.equal(ids(), ['web']);
+
+  const { code, out } = await gateway.run('gateway', 'sync', '--json');
+  assert.is(code, 0);
+  const { added, removed, settings, reached } = JSON.parse(out);
+  assert.equal(
+    [added, removed, settings],
+    [[{ template_name: 'other', instance_id: 'other' }], [{ template_name: 'web', instance_id: 'web' }], []],
+  );
+  assert.ok(reached.includes(file));
+  assert.equal(ids(), ['other']);
+});
+
+test('shows settings that changed, and a file that became invalid as one line', async () => {
+  await writeFile(file, 'templates: { web: { load_balancer: { max_retries: 1 }, instances: [] } }');
+  assert.match((await gateway.run('gateway', 'sync')).out, /changed +web +settings of the template/);
+  await writeFile(file, 'servers: [');
+  const { err } = await gateway.run('gateway', 'sync');
+  assert.match(err, `warning: registry file ${file}: not YAML: `);
+  assert.match(err, 'its instances stay as they are');
+});
+
+test.run();
