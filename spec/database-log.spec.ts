@@ -3,13 +3,13 @@
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { logDatabase } from '../src/database-log.ts';
-import type { RevisionNews } from '../src/persistence/revision-watch.ts';
+import type { RevisionChange } from '../src/persistence/revision-watch.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('the log of the database');
 
 test('tells every going and every coming once, with the reason', () => {
-  const news$ = new Subject<RevisionNews>();
+  const news$ = new Subject<RevisionChange>();
   const lines: unknown[] = [];
   const listening = logDatabase(news$, {
     error: (...line: unknown[]) => lines.push(line),

@@ -3,11 +3,11 @@
 
 import type { Logger } from 'pino';
 import { distinctUntilChanged, type Observable, pairwise, type Subscription, startWith } from 'rxjs';
-import type { RevisionNews } from './persistence/revision-watch.ts';
+import type { RevisionChange } from './persistence/revision-watch.ts';
 
 /** Listens until it is unsubscribed. */
 export function logDatabase(
-  news$: Observable<RevisionNews>,
+  news$: Observable<RevisionChange>,
   log: Pick<Logger, 'info' | 'error'>,
 ): Subscription {
   return news$
@@ -23,8 +23,8 @@ export function logDatabase(
     });
 }
 
-const HERE: RevisionNews = { kind: 'answered' };
+const HERE: RevisionChange = { kind: 'answered' };
 
-function isAway({ kind }: RevisionNews): boolean {
+function isAway({ kind }: RevisionChange): boolean {
   return kind === 'away';
 }

@@ -7,7 +7,7 @@ import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts'
 import type { OwnBounds } from './domain/limits.ts';
 import type { BalancerPolicy } from './domain/policy.ts';
 import type { TemplateSettings } from './domain/template.ts';
-import type { RevisionNews } from './persistence/revision-watch.ts';
+import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Store } from './persistence/store.ts';
 import type { ProtectedPath } from './templates/command-exposure.ts';
 import type { TemplateRules } from './templates/definition.ts';
@@ -25,7 +25,7 @@ export interface GatewayOptions {
   readonly nodeId?: string | undefined;
   /** News of a store that others write, too; see watchRevision. `changed`: anybody changed it, this gateway included;
    *  `away`, `answered`: whether it can be reached. Default: nobody else writes it. */
-  readonly news$?: Observable<RevisionNews> | undefined;
+  readonly news$?: Observable<RevisionChange> | undefined;
   /** Defaults for templates without settings of their own. */
   readonly policy?: Partial<BalancerPolicy>;
   /** Templates that are known although nothing may be registered under them: those that have a definition. */

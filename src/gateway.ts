@@ -25,7 +25,7 @@ import {
   refusalOfList,
   refusalOfRequest,
 } from './gateway/checked-requests.ts';
-import { type GatewayParts, partsOf } from './gateway/parts.ts';
+import { type GatewayDeps, composeGateway } from './gateway/compose.ts';
 import type { SyncOptions } from './gateway/sync.ts';
 import type {
   CallResult,
@@ -63,14 +63,14 @@ export class Gateway {
   readonly policy: BalancerPolicy;
   /** For MCP clients of either era, at every template and at all of them together. */
   readonly mcp: McpEndpoint;
-  readonly #parts: GatewayParts;
+  readonly #parts: GatewayDeps;
   readonly #requests = new Requests((...asked) => this.#parts.dispatcher.exchange(...asked));
   readonly #graceMs: number;
   #phase: GatewayPhase = 'starting';
   #closed: Promise<void> | undefined;
 
   constructor(store: Store, options: GatewayOptions) {
-    this.#parts = partsOf(store, options, this.#events, () => this.accepting);
+    this.#parts = composeGateway(store, options, this.#events, () => this.accepting);
     this.policy = this.#parts.policy;
     this.mcp = this.#parts.mcp.endpoint;
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;

@@ -9,7 +9,7 @@ export type { ClientCounts, InstanceClients } from './actors/client-metrics.ts';
 export type { InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
 export type { TemplateHealth } from './actors/template-health.ts';
 export type { ErrorCode } from './domain/error-codes.ts';
-export { type Delivered, type ErrorFacts, GatewayError } from './domain/errors.ts';
+export { type Delivered, type ErrorDetails, GatewayError } from './domain/errors.ts';
 export type { EventName, ExchangeOutcome, GatewayEvent, GatewayEvents } from './domain/events.ts';
 export type { Answer, ExchangeEvent, ExchangeRequest } from './domain/exchange.ts';
 export type {
@@ -40,9 +40,9 @@ export type {
   TemplateView,
 } from './gateway-types.ts';
 export { type OpenStoreOptions, openStore, StoreOpenError } from './persistence/open.ts';
-export { type RevisionNews, watchRevision } from './persistence/revision-watch.ts';
+export { type RevisionChange, watchRevision } from './persistence/revision-watch.ts';
 export type { Store, Tombstone } from './persistence/store.ts';
-export { createVault, type Vault } from './persistence/vault.ts';
+export { createCipher, type Cipher } from './persistence/cipher.ts';
 export type { RegisterOptions, Registration } from './registry.ts';
 export type { FileContents, FileEntry, ImportReport } from './registry-import.ts';
 export type { InProcessHandler } from './transports/transport.ts';

@@ -12,7 +12,7 @@ import { type Socket, Server as TcpServer } from 'node:net';
 import type { Listener as WantedListener } from './config/listeners.ts';
 import type { Config } from './config.ts';
 import { LIMITS } from './domain/limits.ts';
-import { Pace } from './domain/pace.ts';
+import { TaskScheduler } from './domain/task-scheduler.ts';
 
 /** Ports or addresses that cannot be had. `message` has a line for each, which says how to choose another; exit code 2. */
 export class ListenError extends Error {
@@ -108,8 +108,8 @@ export async function openListeners(
 
 /** When requests begin, for all listeners together. */
 class Begins {
-  readonly #ofMany = new Pace({ perTurn: REQUESTS_PER_TURN });
-  readonly #ofFew = new Pace({ perTurn: REQUESTS_PER_TURN_OF_FEW });
+  readonly #ofMany = new TaskScheduler({ perTurn: REQUESTS_PER_TURN });
+  readonly #ofFew = new TaskScheduler({ perTurn: REQUESTS_PER_TURN_OF_FEW });
   #connections = 0;
 
   count(connection: Socket): void {

@@ -6,7 +6,7 @@ import { hostname } from 'node:os';
 import { ConfigError } from './config/config-error.ts';
 import { reasonOf } from './domain/failures.ts';
 import { lockFile } from './persistence/file-lock.ts';
-import { inTime } from './persistence/in-time.ts';
+import { withTimeout } from './persistence/with-timeout.ts';
 import type { SettingStore } from './persistence/store.ts';
 
 /** A node of a database, held. */
@@ -91,7 +91,7 @@ export async function claimNodeOfServer(
   const release = (): Promise<void> => {
     isReleased = true;
     clearTimeout(timer);
-    return inTime(forget(), RELEASE_MS).catch(() => {
+    return withTimeout(forget(), RELEASE_MS).catch(() => {
       // The database is away: the row expires.
     });
   };

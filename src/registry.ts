@@ -21,9 +21,9 @@ import {
   checkTemplate,
 } from './registry/checked-input.ts';
 import { Follower } from './registry/follower.ts';
-import { Inventory, type StoredRegistry } from './registry/inventory.ts';
-import type { RegisterOptions, Registration, RegistryParts } from './registry/registry-types.ts';
-import { Turns } from './registry/turns.ts';
+import { ActiveRegistry, type StoredRegistry } from './registry/active-registry.ts';
+import type { RegisterOptions, Registration, RegistryDeps } from './registry/registry-types.ts';
+import { ChangeQueue } from './registry/change-queue.ts';
 import { untilHealthy } from './registry/until-healthy.ts';
 import { exposureOf } from './templates/command-exposure.ts';
 import { deniedAddress } from './transports/network-guard.ts';
@@ -34,19 +34,19 @@ export type { RegisterOptions, Registration } from './registry/registry-types.ts
 const SERVER_ID_ATTEMPTS = 3;
 
 export class Registry {
-  readonly #parts: RegistryParts;
+  readonly #parts: RegistryDeps;
   readonly #store: Store;
-  readonly #inventory: Inventory;
-  readonly #turns = new Turns();
+  readonly #inventory: ActiveRegistry;
+  readonly #turns = new ChangeQueue();
   readonly #follower: Follower;
   /** Of the store, asked right before it was read last. */
   #revision: number | undefined;
   #isClosed = false;
 
-  constructor(parts: RegistryParts) {
+  constructor(parts: RegistryDeps) {
     this.#parts = parts;
     this.#store = parts.store;
-    this.#inventory = new Inventory(parts);
+    this.#inventory = new ActiveRegistry(parts);
     const reload = () => this.#turns.take(() => this.#reload(), true);
     this.#follower = new Follower({ reload, emit: parts.emit });
   }

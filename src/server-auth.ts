@@ -9,7 +9,7 @@ import { Passwords } from './auth/passwords.ts';
 import { secretWarning } from './auth/signing-secret.ts';
 import type { Config } from './config.ts';
 import { ownCommand } from './domain/own-command.ts';
-import type { RevisionNews } from './persistence/revision-watch.ts';
+import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
 
 /** What a start has to say about accounts. */
@@ -31,7 +31,7 @@ export interface ServerAuth {
 export async function openServerAuth(
   config: Config,
   { store, initialPasswordFile: passwordFile, signingSecret }: Storage,
-  options: { readonly news$: Observable<RevisionNews>; readonly log: Logger; readonly isTerminal: boolean },
+  options: { readonly news$: Observable<RevisionChange>; readonly log: Logger; readonly isTerminal: boolean },
 ): Promise<ServerAuth> {
   const { news$, log, isTerminal } = options;
   const passwords = new Passwords();

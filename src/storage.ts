@@ -11,7 +11,7 @@ import type { Config } from './config.ts';
 import type { DatabaseDescription } from './persistence/database-url.ts';
 import { describeDatabase, openStore } from './persistence/open.ts';
 import type { Store } from './persistence/store.ts';
-import { createVault } from './persistence/vault.ts';
+import { createCipher } from './persistence/cipher.ts';
 import type { ProtectedPath } from './templates/command-exposure.ts';
 
 /** An open database with what belongs to it. */
@@ -54,7 +54,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
     cwd: folder,
     migrations,
     ...(onNotice === undefined ? {} : { onNotice }),
-    ...(keys.length === 0 ? {} : { vault: createVault(keys) }),
+    ...(keys.length === 0 ? {} : { vault: createCipher(keys) }),
   });
   const stateFolder = stateFolderOf(config, folder, env);
   const initialPasswordFile = join(stateFolder, passwordFileName(description));

@@ -3,19 +3,19 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { Departures } from '../../src/actors/departures.ts';
+import { DrainingInstances } from '../../src/actors/draining-instances.ts';
 import { definition, Stage, settled, silent } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('departures');
 const MANAGED = { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' };
 let stage = new Stage();
-let departures = new Departures();
+let departures = new DrainingInstances();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
   stage = new Stage();
-  departures = new Departures();
+  departures = new DrainingInstances();
 });
 test.after.each(() => {
   mock.timers.reset();

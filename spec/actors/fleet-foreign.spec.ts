@@ -1,7 +1,7 @@
 // Instances of other nodes in the fleet: listed among the others, never started, never picked, refused with the reason.
 
 import * as assert from 'uvu/assert';
-import { nobodyHealthy } from '../../src/actors/calls/why-nobody.ts';
+import { noneHealthy } from '../../src/actors/calls/no-instance-error.ts';
 import { viewsOf } from '../../src/actors/member-views.ts';
 import { healthOf } from '../../src/actors/template-health.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
@@ -50,7 +50,7 @@ test('is never picked, and refuses a call that is meant for it with the reason',
   const nobody = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no' };
   assert.equal(told(await stage.call('write').end), { ...nobody, retryAfterSeconds: 2 });
   assert.equal(told(await stage.call('write', { instanceId: 'b' }).end), nobody);
-  assert.match(nobodyHealthy('t', stage.fleet.members('t')).message, 'b: it runs on the node "there"');
+  assert.match(noneHealthy('t', stage.fleet.members('t')).message, 'b: it runs on the node "there"');
   assert.equal(
     stage.told('exchange.refused').map(({ code }) => code),
     ['NO_HEALTHY_INSTANCE', 'NO_HEALTHY_INSTANCE'],

@@ -1,7 +1,7 @@
 // What the calls of a template share: which instances stand in the pool, and that the line learns of every change.
 
 import * as assert from 'uvu/assert';
-import type { QueuedCall } from '../../src/actors/calls/waiting-line.ts';
+import type { QueuedCall } from '../../src/actors/calls/wait-queue.ts';
 import { Group } from '../../src/actors/group.ts';
 import type { InstanceState } from '../../src/domain/instance.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';

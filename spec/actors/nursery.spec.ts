@@ -3,7 +3,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { filter, firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { Nursery } from '../../src/actors/nursery.ts';
+import { InstanceSupervisor } from '../../src/actors/instance-supervisor.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { ScriptedOpener } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
@@ -49,7 +49,7 @@ test.run();
 
 function open() {
   const crashes: unknown[] = [];
-  const nursery = new Nursery(({ ref }, error) => {
+  const nursery = new InstanceSupervisor(({ ref }, error) => {
     crashes.push([ref, error instanceof Error ? error.message : error]);
   });
   const start = (template: string, before?: Promise<unknown>, isBroken = false) => {

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { Offers } from '../../src/actors/offers.ts';
+import { CapabilityChanges } from '../../src/actors/capability-changes.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
@@ -44,7 +44,7 @@ test.before.each(() => {
     return transport;
   };
   const { fleet } = stage;
-  new Offers({ fleet, events$ }).changes$.subscribe({
+  new CapabilityChanges({ fleet, events$ }).changes$.subscribe({
     next: ({ template, list }) => heard.push(`${template} ${list}`),
     complete: () => {
       isOver = true;

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { ForeignInstance } from '../../src/actors/foreign-instance.ts';
-import { Roster } from '../../src/actors/roster.ts';
+import { InstanceIndex } from '../../src/actors/instance-index.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { definition } from '../helpers/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
@@ -12,8 +12,8 @@ const test = suite('roster');
 const member = (id: string, fields: Partial<InstanceDefinition> = {}) =>
   new ForeignInstance(definition(id, fields));
 
-function opened(): Roster {
-  const roster = new Roster();
+function opened(): InstanceIndex {
+  const roster = new InstanceIndex();
   roster.open('t');
   roster.open('s');
   return roster;

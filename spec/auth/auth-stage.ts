@@ -2,7 +2,7 @@
 
 import { Subject } from 'rxjs';
 import { assembleAuth } from '../../src/auth/create-auth.ts';
-import type { StoreNews } from '../../src/auth/freshness.ts';
+import type { StoreChange } from '../../src/auth/credential-cache.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { createTokens } from '../../src/auth/tokens.ts';
 import type { Role, User } from '../../src/domain/account.ts';
@@ -70,7 +70,7 @@ export function authStage({ enabled = true, hasAnswered = true } = {}) {
   const store = new MemoryStore();
   const watch = watchedAccounts(store.accounts);
   const passwords = new CountedPasswords();
-  const news$ = new Subject<{ readonly kind: StoreNews }>();
+  const news$ = new Subject<{ readonly kind: StoreChange }>();
   const warnings: unknown[] = [];
   const adminChanges: number[] = [];
   const tokens = createTokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, now: clock.now });
@@ -107,7 +107,7 @@ export function authStage({ enabled = true, hasAnswered = true } = {}) {
     createUser,
     /** The header of a fresh token. */
     bearer: async (user: User) => ({ authorization: `Bearer ${(await tokens.issue(user)).accessToken}` }),
-    hear: (kind: StoreNews) => news$.next({ kind }),
+    hear: (kind: StoreChange) => news$.next({ kind }),
   };
 }
 

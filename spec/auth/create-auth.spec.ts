@@ -1,7 +1,7 @@
 import { NEVER, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { createAuth } from '../../src/auth/create-auth.ts';
-import type { StoreNews } from '../../src/auth/freshness.ts';
+import type { StoreChange } from '../../src/auth/credential-cache.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
 import { ANONYMOUS } from '../../src/domain/account.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
@@ -189,7 +189,7 @@ async function made(options: Partial<Parameters<typeof createAuth>[0]> & { store
     secret: SECRET,
     tokenLifetimeMs: LIFETIME_MS,
     limits: LIMITS,
-    news$: new Subject<{ readonly kind: StoreNews }>(),
+    news$: new Subject<{ readonly kind: StoreChange }>(),
     log: { warn: (...args: unknown[]) => void warnings.push(args) },
     now: () => clock.nowMs,
     passwords: new CountedPasswords(),

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { Freshness, type StoreNews, type Verified } from '../../src/auth/freshness.ts';
+import { CredentialCache, type StoreChange, type Verified } from '../../src/auth/credential-cache.ts';
 import { suite } from '../helpers/suite.ts';
 
 const minuteMs = 60_000;
@@ -13,15 +13,15 @@ const verifiedAt = (verifiedAtMs: number): Verified => ({
 const test = suite('how long what was verified is believed');
 
 test('for 10 s of silence, then the store is asked', () => {
-  const freshness = new Freshness(0);
+  const freshness = new CredentialCache(0);
   const verified = verifiedAt(5_000);
   assert.is(freshness.judge(verified, 15_000), 'believe');
   assert.is(freshness.judge(verified, 15_001), 'verify');
 });
 
 test('nothing any longer when something changed, or when the first answer comes', () => {
-  const said = (...news: StoreNews[]) => {
-    const freshness = new Freshness(0);
+  const said = (...news: StoreChange[]) => {
+    const freshness = new CredentialCache(0);
     return news.map((kind) => freshness.isChange(kind));
   };
   assert.equal(said('answered', 'answered', 'changed', 'answered'), [true, false, true, false]);
@@ -30,7 +30,7 @@ test('nothing any longer when something changed, or when the first answer comes'
 });
 
 test('as long as the store says that nothing changed', () => {
-  const freshness = new Freshness(0);
+  const freshness = new CredentialCache(0);
   const verified = verifiedAt(0);
   for (let nowMs = 0; nowMs <= 60 * minuteMs; nowMs += 9_000) {
     freshness.hear('answered', nowMs);
@@ -39,7 +39,7 @@ test('as long as the store says that nothing changed', () => {
 });
 
 test('not at all after a change', () => {
-  const freshness = new Freshness(0);
+  const freshness = new CredentialCache(0);
   const verified = verifiedAt(0);
   change(freshness, verified, 1_000);
   assert.is(freshness.judge(verified, 1_000), 'verify');
@@ -48,7 +48,7 @@ test('not at all after a change', () => {
 });
 
 test('while the store is away, for 15 min since it last answered', () => {
-  const freshness = new Freshness(0);
+  const freshness = new CredentialCache(0);
   const verified = verifiedAt(0);
   freshness.hear('answered', 1_000);
   freshness.hear('away', 4_000);
@@ -60,7 +60,7 @@ test('while the store is away, for 15 min since it last answered', () => {
 });
 
 test('when a change was heard of before the store went away: 15 min since it last agreed', () => {
-  const freshness = new Freshness(0);
+  const freshness = new CredentialCache(0);
   const verified = verifiedAt(0);
   freshness.hear('answered', 1_000);
   change(freshness, verified, 3_000);
@@ -71,7 +71,7 @@ test('when a change was heard of before the store went away: 15 min since it las
 });
 
 test('a store that answers about changes but not about accounts is no way around the bound', () => {
-  const freshness = new Freshness(0);
+  const freshness = new CredentialCache(0);
   const verified = verifiedAt(0);
   change(freshness, verified, 1_000);
   for (let nowMs = 2_000; nowMs < 15 * minuteMs; nowMs += 2_000) {
@@ -84,17 +84,17 @@ test('a store that answers about changes but not about accounts is no way around
 });
 
 test('a clock that is set back makes nothing younger', () => {
-  const freshness = new Freshness(60 * minuteMs);
+  const freshness = new CredentialCache(60 * minuteMs);
   assert.is(freshness.judge(verifiedAt(60 * minuteMs), 30 * minuteMs), 'verify');
 });
 
 test('whatever is heard and in whichever order, the two bounds hold', () => {
-  const news = fc.constantFrom<StoreNews>('changed', 'answered', 'away');
+  const news = fc.constantFrom<StoreChange>('changed', 'answered', 'away');
   fc.assert(
     fc.property(
       fc.array(fc.tuple(news, fc.integer({ min: 0, max: 4 * minuteMs })), { maxLength: 40 }),
       (story) => {
-        const freshness = new Freshness(0);
+        const freshness = new CredentialCache(0);
         const verified = verifiedAt(0);
         let nowMs = 0;
         let agreedAtMs = 0;
@@ -119,7 +119,7 @@ test('whatever is heard and in whichever order, the two bounds hold', () => {
   );
 });
 
-function change(freshness: Freshness, verified: Verified, nowMs: number): void {
+function change(freshness: CredentialCache, verified: Verified, nowMs: number): void {
   freshness.markStale(verified);
   freshness.hear('changed', nowMs);
 }

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { Passwords, passwordFindings } from '../../src/auth/passwords.ts';
+import { Passwords, passwordIssues } from '../../src/auth/passwords.ts';
 import { suite } from '../helpers/suite.ts';
 import { CountedPasswords, codeOf } from './auth-stage.ts';
 
@@ -42,7 +42,7 @@ test('a new one that breaks the rule is one finding, which does not repeat it', 
     ['1234\u00005678', 'string_unicode'],
     ['12345678', undefined],
   ] as const) {
-    const findings = passwordFindings(password);
+    const findings = passwordIssues(password);
     assert.equal(
       findings.map((finding) => [finding.loc, finding.type]),
       type === undefined ? [] : [[['body', 'password'], type]],

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { isActive, keyEndsAtMs, keyStanding, userStanding } from '../../src/auth/standing.ts';
+import { isActive, keyEndsAtMs, keyStatus, userStatus } from '../../src/auth/account-status.ts';
 import type { ApiKey, User } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -20,7 +20,7 @@ const ada: User = {
 const key: ApiKey = { id: 'k', name: 'k', permissions: ['admin'], secretHash: 'x', createdAt: at };
 
 test('is another one after a change of credentials or templates, and after no other', () => {
-  const stampOf = (change: Partial<User>) => userStanding({ ...ada, ...change }).stamp;
+  const stampOf = (change: Partial<User>) => userStatus({ ...ada, ...change }).stamp;
   const stamps = [
     stampOf({}),
     stampOf({ credentialsChangedAt: '2026-01-02T03:04:05.679Z' }),
@@ -33,14 +33,14 @@ test('is another one after a change of credentials or templates, and after no ot
 });
 
 test('is that of the owner for a key, until it ends', () => {
-  const { stamp } = userStanding(ada);
-  assert.equal(userStanding(ada), { userId: 'ada', stamp, endsAtMs: Number.POSITIVE_INFINITY });
-  assert.equal(keyStanding({ ...key, ownerId: 'ada', expiresAt: at }, ada), {
+  const { stamp } = userStatus(ada);
+  assert.equal(userStatus(ada), { userId: 'ada', stamp, endsAtMs: Number.POSITIVE_INFINITY });
+  assert.equal(keyStatus({ ...key, ownerId: 'ada', expiresAt: at }, ada), {
     userId: 'ada',
     stamp,
     endsAtMs: Date.parse(at),
   });
-  assert.equal(keyStanding(key, undefined), { stamp: '', endsAtMs: Number.POSITIVE_INFINITY });
+  assert.equal(keyStatus(key, undefined), { stamp: '', endsAtMs: Number.POSITIVE_INFINITY });
 });
 
 test('nobody is not active', () => {

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { keyStanding, userStanding } from '../../src/auth/standing.ts';
+import { keyStatus, userStatus } from '../../src/auth/account-status.ts';
 import { isKey, Verifier } from '../../src/auth/verifier.ts';
 import { suite } from '../helpers/suite.ts';
 import { authStage, codeOf, LIMITS, START_MS } from './auth-stage.ts';
@@ -24,9 +24,9 @@ test('a token is its user until it ends, a key itself until it expires', async (
   const { principal, ...rest } = await verifier.verify(key);
   assert.is(principal.id, `key:${apiKey.apiKey.id}`);
   const expiresAtMs = Date.parse('2030-12-31T23:00:00Z');
-  const standing = keyStanding({ ...apiKey.apiKey, expiresAt: '2030-12-31T23:00:00Z' }, user);
+  const standing = keyStatus({ ...apiKey.apiKey, expiresAt: '2030-12-31T23:00:00Z' }, user);
   assert.equal(rest, { expiresAtMs, keyId: apiKey.apiKey.id, standing });
-  assert.equal(identity.standing, userStanding(user));
+  assert.equal(identity.standing, userStatus(user));
 });
 
 test('unknown, revoked and wrong keys get one answer in the same words', async () => {

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { findingText } from '../../src/cli/finding-text.ts';
+import { issueText } from '../../src/cli/issue-text.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('finding text');
@@ -15,7 +15,7 @@ test('names the option that was typed, not the field that it became', () => {
     [['query', 'wait'], '--wait: no good'],
     [['body', 'templates', 1], '--templates 1: no good'],
   ];
-  for (const [loc, line] of cases) assert.is(findingText({ loc, msg: 'no good', type: 'x' }), line);
+  for (const [loc, line] of cases) assert.is(issueText({ loc, msg: 'no good', type: 'x' }), line);
 });
 
 test('leaves what no option makes as it is', () => {
@@ -25,15 +25,15 @@ test('leaves what no option makes as it is', () => {
     ['body', 'load_balancer', 'timeout'],
     ['body', 'constructor'],
   ];
-  for (const loc of paths) assert.is(findingText({ loc, msg: 'odd', type: 'x' }), `${loc.join('.')}: odd`);
-  assert.is(findingText({ msg: 'odd' }), 'request: odd');
+  for (const loc of paths) assert.is(issueText({ loc, msg: 'odd', type: 'x' }), `${loc.join('.')}: odd`);
+  assert.is(issueText({ msg: 'odd' }), 'request: odd');
 });
 
 test('tells rules of names in words', () => {
   const pattern = { msg: 'must match ^[a-z]', type: 'string_pattern_mismatch' };
-  assert.match(findingText({ ...pattern, loc: ['body', 'template_name'] }), /^a template name is lower-case/);
-  assert.match(findingText({ ...pattern, loc: ['body', 'instance', 'id'] }), /^an instance id is letters/);
-  assert.is(findingText({ ...pattern, loc: ['body', 'email'] }), '--email: must match ^[a-z]');
+  assert.match(issueText({ ...pattern, loc: ['body', 'template_name'] }), /^a template name is lower-case/);
+  assert.match(issueText({ ...pattern, loc: ['body', 'instance', 'id'] }), /^an instance id is letters/);
+  assert.is(issueText({ ...pattern, loc: ['body', 'email'] }), '--email: must match ^[a-z]');
 });
 
 test.run();

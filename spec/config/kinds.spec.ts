@@ -9,7 +9,7 @@ import {
   hostHeader,
   hostName,
   integer,
-  type Kind,
+  type SettingType,
   list,
   network,
   nodeName,
@@ -19,7 +19,7 @@ import {
   seconds,
   secretText,
   url,
-} from '../../src/config/kinds.ts';
+} from '../../src/config/setting-types.ts';
 import { cwd, load, refusal } from '../helpers/config.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -51,7 +51,7 @@ test('reads lists from text and from YAML, and `none` as empty', () => {
 });
 
 test('reads what is of its kind and nothing else', () => {
-  const cases: [Kind<unknown>, [unknown, unknown][], unknown[]][] = [
+  const cases: [SettingType<unknown>, [unknown, unknown][], unknown[]][] = [
     [
       secretText(3, 5),
       [
@@ -181,7 +181,7 @@ test('reads what is of its kind and nothing else', () => {
 });
 
 test('shows values the way it reads them', () => {
-  const values: [Kind<unknown>, unknown][] = [
+  const values: [SettingType<unknown>, unknown][] = [
     [seconds(0, 600), 2_500],
     [boolean, false],
     [list(network), ['10.0.0.0/8', '::1/128']],
@@ -195,7 +195,7 @@ test('shows values the way it reads them', () => {
 test('says what is wrong with a secret, and nothing of it', () => {
   const one = secretText(3, 5);
   const several = list(one);
-  const cases: [Kind<unknown>, unknown, string][] = [
+  const cases: [SettingType<unknown>, unknown, string][] = [
     [one, 'ab', '2 bytes'],
     [one, 'x', '1 byte'],
     [one, '', '0 bytes'],

@@ -1,7 +1,7 @@
 // A row of the table is kept as it was written.
 
 import * as assert from 'uvu/assert';
-import { boolean } from '../../src/config/kinds.ts';
+import { boolean } from '../../src/config/setting-types.ts';
 import { setting } from '../../src/config/setting.ts';
 import { suite } from '../helpers/suite.ts';
 

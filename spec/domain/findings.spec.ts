@@ -3,7 +3,7 @@
 import Type from 'typebox';
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
-import { findingsOf, pathTo } from '../../src/domain/findings.ts';
+import { issuesOf, pathTo } from '../../src/domain/validation-issues.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('findings');
@@ -29,7 +29,7 @@ test('names each fault once, with its path and never its value', () => {
     list: [1, 's3cret'],
     more: 1,
   });
-  const lines = findingsOf(failures, (field) => `here.${field}`);
+  const lines = issuesOf(failures, (field) => `here.${field}`);
   assert.equal(lines.toSorted(), [
     'here.kind: must be one of a, b',
     'here.list[1]: must be integer',
@@ -41,11 +41,11 @@ test('names each fault once, with its path and never its value', () => {
 
 test('names what is missing, at the top and below', () => {
   const schema = Type.Object({ a: Type.Object({ b: Type.String() }), c: Type.String() });
-  assert.equal(findingsOf(Compile(schema).Errors({ a: {} })).toSorted(), [
+  assert.equal(issuesOf(Compile(schema).Errors({ a: {} })).toSorted(), [
     'a.b: is missing',
     'c: is missing',
   ]);
-  assert.equal(findingsOf(Compile(schema).Errors(7)), ['must be object']);
+  assert.equal(issuesOf(Compile(schema).Errors(7)), ['must be object']);
 });
 
 test.run();

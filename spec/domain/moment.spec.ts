@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { momentOf } from '../../src/domain/moment.ts';
+import { timestampOf } from '../../src/domain/timestamp.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('moments');
@@ -13,7 +13,7 @@ test('are read with Z or an offset, to the minute or finer', () => {
     ['2028-02-29T00:00:00Z', '2028-02-29T00:00:00.000Z'],
     ['2030-01-31T12:00:00.123456789Z', '2030-01-31T12:00:00.123Z'],
   ];
-  for (const [text, at] of table) assert.is(new Date(momentOf(text)).toISOString(), at, text);
+  for (const [text, at] of table) assert.is(new Date(timestampOf(text)).toISOString(), at, text);
 });
 
 test('are not what leaves the place or the time open, nor days and times that do not exist', () => {
@@ -22,7 +22,7 @@ test('are not what leaves the place or the time open, nor days and times that do
     ...['2027-02-30T00:00:00Z', '2027-02-29T00:00:00Z', '2027-13-01T00:00:00Z', '2027-00-10T00:00:00Z'],
     ...['2027-01-31T25:00:00Z', '2027-01-31T12:60:00Z', '2027-01-31T12:00:00+99:00', ' 2027-01-31T12:00:00Z'],
   ])
-    assert.ok(Number.isNaN(momentOf(text)), text);
+    assert.ok(Number.isNaN(timestampOf(text)), text);
 });
 
 test.run();

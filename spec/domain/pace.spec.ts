@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { setImmediate as immediate } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { Pace } from '../../src/domain/pace.ts';
+import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('pace');
@@ -119,7 +119,7 @@ test('ends a walk with what a visit throws, whether at once or later, and goes o
 test('takes its turns in real time, whatever timers were simulated when it was made, and do not run any more', async () => {
   mock.timers.enable({ apis: ['setImmediate'] });
   const done: number[] = [];
-  const pace = new Pace({ perTurn: 1 });
+  const pace = new TaskScheduler({ perTurn: 1 });
   pace.run(() => done.push(1));
   pace.run(() => done.push(2));
   mock.timers.reset();
@@ -154,7 +154,7 @@ function staged({ perTurn, turnMs = 1_000 }: { readonly perTurn: number; readonl
   const clock = { nowMs: 0 };
   const done: number[] = [];
   let next: (() => void)[] = [];
-  const pace = new Pace({ perTurn, turnMs, nextTurn: (run) => next.push(run), now: () => clock.nowMs });
+  const pace = new TaskScheduler({ perTurn, turnMs, nextTurn: (run) => next.push(run), now: () => clock.nowMs });
   /** Everything that was arranged for it, each with what follows from it as a promise. */
   const turn = async (): Promise<void> => {
     const runs = next;

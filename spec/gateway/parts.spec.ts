@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { EventStream } from '../../src/actors/event-stream.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
-import { partsOf } from '../../src/gateway/parts.ts';
+import { composeGateway } from '../../src/gateway/compose.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { serving, text } from '../helpers/function-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
@@ -17,7 +17,7 @@ test('know each other', async () => {
   events.events$.subscribe(({ type }) => facts.push(type));
   let isAccepting = true;
   const options = { policy: { maxRetries: 1 }, deniedNetworks: ['10.0.0.0/8'] };
-  const parts = partsOf(new MemoryStore(), options, events, () => isAccepting);
+  const parts = composeGateway(new MemoryStore(), options, events, () => isAccepting);
   const { policy, registry, fleet, status, mcp, database } = parts;
   assert.equal(policy, { ...DEFAULT_POLICY, maxRetries: 1 });
 

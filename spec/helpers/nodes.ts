@@ -7,7 +7,7 @@ import type { EventName } from '../../src/domain/events.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import type { MemoryStore } from '../../src/persistence/memory-store.ts';
-import type { RevisionNews } from '../../src/persistence/revision-watch.ts';
+import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
 import { Registry } from '../../src/registry.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { Stage } from './failing-backend.ts';
@@ -17,7 +17,7 @@ export class Node {
   readonly id: string;
   readonly stage = new Stage();
   readonly store: FailingStore;
-  readonly news$ = new Subject<RevisionNews>();
+  readonly news$ = new Subject<RevisionChange>();
   readonly handlers = new Map<string, InProcessHandler>();
   readonly registry: Registry;
 
@@ -30,7 +30,7 @@ export class Node {
   }
 
   /** Hears that something changed. With timers that are real the reload is over when this resolves. */
-  async hear(kind: RevisionNews['kind'] = 'changed'): Promise<void> {
+  async hear(kind: RevisionChange['kind'] = 'changed'): Promise<void> {
     this.news$.next({ kind });
     for (let left = 20; left > 0; left -= 1) await turn();
   }

@@ -2,11 +2,11 @@
 
 import { setImmediate as immediate } from 'node:timers/promises';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { Pace } from '../../src/domain/pace.ts';
+import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
 
 /** By number alone: how fast the machine is makes no difference. */
-export function steadyPace(perTurn: number = LIMITS.paceTasks): Pace {
-  return new Pace({ perTurn, turnMs: Number.POSITIVE_INFINITY });
+export function steadyPace(perTurn: number = LIMITS.paceTasks): TaskScheduler {
+  return new TaskScheduler({ perTurn, turnMs: Number.POSITIVE_INFINITY });
 }
 
 /** Counts what is noted, in all and in the fullest turn. */

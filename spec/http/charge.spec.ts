@@ -2,7 +2,7 @@ import * as assert from 'uvu/assert';
 import { createRateLimiter } from '../../src/auth/rate-limiter.ts';
 import type { Principal } from '../../src/domain/account.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
-import { charge } from '../../src/http/charge.ts';
+import { consumeRateLimit } from '../../src/http/rate-limit.ts';
 import type { RequestState } from '../../src/http/context.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -17,10 +17,10 @@ const stateOf = (principal?: Principal): RequestState => ({
 test('counts several at once, without a promise, and leaves the window for the headers', () => {
   const limiter = createRateLimiter({ now: () => nowMs });
   const state = stateOf(ada);
-  assert.is(charge(state, limiter, 3), undefined);
+  assert.is(consumeRateLimit(state, limiter, 3), undefined);
   assert.is(state.rateLimit?.remaining, 2);
   assert.throws(
-    () => charge(state, limiter, 3),
+    () => consumeRateLimit(state, limiter, 3),
     (thrown: unknown) => thrown instanceof GatewayError && thrown.code === 'RATE_LIMIT_EXCEEDED',
   );
   assert.equal([state.rateLimit?.remaining, state.rateLimit?.retryAfterSeconds], [2, 3_600]);
@@ -33,9 +33,9 @@ test('waits where others count', async () => {
   };
   const limiter = createRateLimiter({ shared, now: () => nowMs });
   const state = stateOf(ada);
-  await charge(state, limiter, 1);
+  await consumeRateLimit(state, limiter, 1);
   assert.is(state.rateLimit?.remaining, 0);
-  const refused = await Promise.resolve(charge(state, limiter, 2)).then(
+  const refused = await Promise.resolve(consumeRateLimit(state, limiter, 2)).then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
@@ -55,7 +55,7 @@ test('counts nothing for nothing, for those without a limit, and for nobody', ()
     [undefined, 1],
   ] as const) {
     const state = stateOf(principal);
-    assert.is(charge(state, limiter, count), undefined);
+    assert.is(consumeRateLimit(state, limiter, count), undefined);
     assert.not('rateLimit' in state);
   }
 });

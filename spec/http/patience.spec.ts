@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
-import { limitPatience, limitReader } from '../../src/http/patience.ts';
+import { limitWriteTime, limitReader } from '../../src/http/write-timeout.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw, readUntil, untilClosed } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
@@ -15,7 +15,7 @@ test('is limited for what waits in memory, whether an answer or a stream, and fo
   const app = await startMiddlewares((context) => {
     context.respond = false;
     context.res.end(Buffer.alloc(context.path === '/large' ? 20_000_000 : 10, 0x20));
-    limitPatience(context.res);
+    limitWriteTime(context.res);
     looks.push(context.req.socket.timeout);
   });
   await app.ask('GET', '/small');
@@ -30,7 +30,7 @@ test('ends soon after its time with a reader that took the first part, not after
   const cut = Promise.withResolvers<number>();
   const app = await startMiddlewares(({ res: response }) => {
     response.end(Buffer.alloc(50_000_000));
-    limitPatience(response, unreadMs);
+    limitWriteTime(response, unreadMs);
     const startMs = performance.now();
     response.once('close', () => cut.resolve(performance.now() - startMs));
   });

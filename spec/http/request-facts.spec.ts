@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import { createProxies } from '../../src/http/proxies.ts';
 import { json } from '../../src/http/reply.ts';
-import { RequestFacts } from '../../src/http/request-facts.ts';
+import { RequestState } from '../../src/http/request-state.ts';
 import { respond } from '../../src/http/respond.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw } from '../helpers/http-raw.ts';
@@ -15,10 +15,10 @@ const proxies = createProxies([]);
 /** Serves one request, looks at its facts and answers with what was seen. */
 async function look(
   headers: Record<string, string>,
-  see: (facts: RequestFacts) => unknown,
+  see: (facts: RequestState) => unknown,
 ): Promise<unknown> {
   const app = await startMiddlewares((context) =>
-    respond(context, json(200, { seen: see(new RequestFacts(context, proxies)) })),
+    respond(context, json(200, { seen: see(new RequestState(context, proxies)) })),
   );
   const { body } = await app.ask('GET', '/', { headers });
   app.close();
@@ -55,7 +55,7 @@ for (const [accept, wants] of [
 test('make a signal only once and abort it when the client leaves', async () => {
   const signal = Promise.withResolvers<AbortSignal>();
   const app = await startMiddlewares(async (context) => {
-    const facts = new RequestFacts(context, proxies);
+    const facts = new RequestState(context, proxies);
     assert.is(facts.signal, facts.signal);
     signal.resolve(facts.signal);
     await once(facts.signal, 'abort');
@@ -82,7 +82,7 @@ test('tell the headers, and count for the caller', async () => {
   };
   const app = await startMiddlewares((context) => {
     context.state.principal = { ...ANONYMOUS, hourlyLimit: 9 };
-    new RequestFacts(context, proxies).charge(limiter, 4);
+    new RequestState(context, proxies).charge(limiter, 4);
     respond(context, json(200, {}));
   });
   assert.is((await app.ask('GET', '/')).headers.get('x-ratelimit-remaining'), '5');
@@ -94,7 +94,7 @@ test('say nothing of leaving when the answer is complete', async () => {
   let isGone = false;
   const closed = Promise.withResolvers<void>();
   const app = await startMiddlewares((context) => {
-    new RequestFacts(context, proxies).onGone(() => {
+    new RequestState(context, proxies).onGone(() => {
       isGone = true;
     });
     context.res.once('close', closed.resolve);
@@ -112,7 +112,7 @@ test('tell at once of a client that has left already', async () => {
   const app = await startMiddlewares(async (context) => {
     arrived.resolve();
     await once(context.res, 'close');
-    new RequestFacts(context, proxies).onGone(told.resolve);
+    new RequestState(context, proxies).onGone(told.resolve);
   });
   const socket = await openRaw(app.port);
   socket.write(head('GET /'));

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { inTime } from '../../src/persistence/in-time.ts';
+import { withTimeout } from '../../src/persistence/with-timeout.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('in time');
@@ -12,14 +12,14 @@ test.after.each(() => mock.timers.reset());
 
 test('comes to what the work comes to', async () => {
   const failure = new Error('its own');
-  assert.is(await inTime(Promise.resolve(7), 1_000), 7);
-  assert.is(await inTime(Promise.reject(failure), 1_000).catch((error: unknown) => error), failure);
+  assert.is(await withTimeout(Promise.resolve(7), 1_000), 7);
+  assert.is(await withTimeout(Promise.reject(failure), 1_000).catch((error: unknown) => error), failure);
 });
 
 test('ends when the time is over, and hands on what comes later', async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const late: string[] = [];
-  const ended = inTime(promise, 5, (value) => late.push(value)).catch((thrown: unknown) => thrown);
+  const ended = withTimeout(promise, 5, (value) => late.push(value)).catch((thrown: unknown) => thrown);
   mock.timers.tick(5);
   const error = await ended;
   assert.instance(error, Error);
@@ -31,7 +31,7 @@ test('ends when the time is over, and hands on what comes later', async () => {
 
 test('hands on nothing that was in time', async () => {
   const late: number[] = [];
-  await inTime(Promise.resolve(1), 5, (value) => late.push(value));
+  await withTimeout(Promise.resolve(1), 5, (value) => late.push(value));
   mock.timers.tick(10);
   await turn();
   assert.equal(late, []);

@@ -2,8 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
-import { instanceOf, rowOfInstance, type Seals } from '../../src/persistence/instance-rows.ts';
-import { VaultError } from '../../src/persistence/vault.ts';
+import { instanceOf, rowOfInstance, type Encryption } from '../../src/persistence/instance-rows.ts';
+import { CipherError } from '../../src/persistence/cipher.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('instance rows');
@@ -29,7 +29,7 @@ const definition: InstanceDefinition = {
 };
 const { endpoint: _e, command: _c, workingDir: _w, nodeId: _n, fingerprint: _f, ...least } = definition;
 /** Reversible, and bound to its field, as a vault is. */
-const seals: Seals = {
+const seals: Encryption = {
   seal: (text, field) => `${field}.${Buffer.from(text).toString('base64url')}`,
   open: (sealed, field) => {
     const [owner, text = ''] = sealed.split('.');
@@ -37,7 +37,7 @@ const seals: Seals = {
     return Buffer.from(text, 'base64url').toString();
   },
 };
-const noSeals: Seals = {
+const noSeals: Encryption = {
   seal: () => {
     throw new Error('there was nothing to seal');
   },
@@ -68,8 +68,8 @@ test('hides the values of variables and headers, and seals nothing that is empty
 test('is readable but for its secrets when one of them cannot be opened', () => {
   const row = { ...rowOfInstance(definition, seals), template: 't', id: 'i', position: 1 };
   for (const unreadable of ['env', 'headers']) {
-    const open: Seals['open'] = (sealed, field) => {
-      if (field === unreadable) throw new VaultError(`"${field}" cannot be read`);
+    const open: Encryption['open'] = (sealed, field) => {
+      if (field === unreadable) throw new CipherError(`"${field}" cannot be read`);
       return seals.open(sealed, field);
     };
     assert.equal(instanceOf(row, { ...seals, open }), {
@@ -80,7 +80,7 @@ test('is readable but for its secrets when one of them cannot be opened', () => 
     });
   }
   const broken = new Error('a mistake of ours');
-  const open: Seals['open'] = () => {
+  const open: Encryption['open'] = () => {
     throw broken;
   };
   assert.throws(

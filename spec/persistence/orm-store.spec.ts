@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
-import { createVault } from '../../src/persistence/vault.ts';
+import { createCipher } from '../../src/persistence/cipher.ts';
 import { storeConformance } from '../conformance/store.ts';
 import { suite } from '../helpers/suite.ts';
 import { everyConformance, vault } from './every-conformance.ts';
@@ -104,7 +104,7 @@ inFile('one unreadable secret locks its instance, and no other', () =>
     const first = await openStore(url, { cwd, vault, migrations: 'apply' });
     for (const each of [open, plain]) await first.saveInstance(each);
     await first.close();
-    const otherVault = createVault([new Uint8Array(32).fill(8)]);
+    const otherVault = createCipher([new Uint8Array(32).fill(8)]);
     const second = await openStore(url, { cwd, vault: otherVault, migrations: 'require' });
     await second.saveInstance(sealedOtherwise);
     const { locked, ...rest } = (await second.listInstances())[0] ?? {};

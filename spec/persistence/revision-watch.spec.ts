@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
-import { type RevisionNews, watchRevision } from '../../src/persistence/revision-watch.ts';
+import { type RevisionChange, watchRevision } from '../../src/persistence/revision-watch.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('revision watch');
@@ -90,7 +90,7 @@ function watch(outcomes: readonly Outcome[]) {
     news,
     asked: () => questions,
     release: (value: number) => release(value),
-    again: (listener: (news: RevisionNews) => void) => watched.subscribe(listener),
+    again: (listener: (news: RevisionChange) => void) => watched.subscribe(listener),
     step: async (ms: number) => {
       mock.timers.tick(ms);
       for (let turns = 10; turns > 0; turns -= 1) await Promise.resolve();

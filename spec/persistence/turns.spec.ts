@@ -1,13 +1,13 @@
 // The line for one.
 
 import * as assert from 'uvu/assert';
-import { Turns } from '../../src/persistence/turns.ts';
+import { SerialQueue } from '../../src/persistence/serial-queue.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('turns');
 
 test('runs one after the other in the order of asking, also after failures', async () => {
-  const turns = new Turns();
+  const turns = new SerialQueue();
   const log: string[] = [];
   const work =
     (name: string, fails = false) =>

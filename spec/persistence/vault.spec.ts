@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { createVault, encryptionKeyFrom, VaultError } from '../../src/persistence/vault.ts';
+import { createCipher, encryptionKeyFrom, CipherError } from '../../src/persistence/cipher.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('vault');
@@ -17,7 +17,7 @@ const knownSealed = `v1.${oneId}.BwcHBwcHBwcHBwcHz5aL1mrckWK9WbLzGiZETrV6q7Xqj_M
 const knownKey = '9959e0dc99bd7b82884fe3b0b83a73a4e3f9ec615918dc3b6ce63c3552188b5a';
 
 test('opens any text that it sealed', () => {
-  const vault = createVault([one]);
+  const vault = createCipher([one]);
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (text, why) => {
       assert.is(vault.open(vault.seal(text, why), why), text);
@@ -28,7 +28,7 @@ test('opens any text that it sealed', () => {
 });
 
 test('a sealed text names its version and key, and nothing of the text is in it', () => {
-  const sealed = createVault([one, other]).seal('hunter2'.repeat(20), purpose);
+  const sealed = createCipher([one, other]).seal('hunter2'.repeat(20), purpose);
   const [version, keyId, body = '', ...rest] = sealed.split('.');
   assert.equal([version, keyId, rest], ['v1', oneId, []]);
   assert.match(body, /^[A-Za-z0-9_-]+$/);
@@ -36,32 +36,32 @@ test('a sealed text names its version and key, and nothing of the text is in it'
 });
 
 test('never seals the same text alike', () => {
-  const vault = createVault([one]);
+  const vault = createCipher([one]);
   const sealed = new Set(Array.from({ length: 100 }, () => vault.seal('same', purpose)));
   assert.is(sealed.size, 100);
 });
 
 test('opens a text that was sealed elsewhere', () => {
-  assert.is(createVault([one]).open(knownSealed, purpose), 'Bearer äöü');
+  assert.is(createCipher([one]).open(knownSealed, purpose), 'Bearer äöü');
 });
 
 test('after a rotation the new key seals and both open', () => {
-  const before = createVault([one]).seal('old', purpose);
-  const rotated = createVault([other, one]);
+  const before = createCipher([one]).seal('old', purpose);
+  const rotated = createCipher([other, one]);
   const after = rotated.seal('new', purpose);
   assert.ok(after.startsWith(`v1.${otherId}.`));
   assert.equal([rotated.open(before, purpose), rotated.open(after, purpose)], ['old', 'new']);
-  assert.is(createVault([other]).open(after, purpose), 'new');
+  assert.is(createCipher([other]).open(after, purpose), 'new');
 });
 
 test('without its key a text stays closed, and the error names the key', () => {
-  const sealed = createVault([one]).seal('hunter2', purpose);
-  const { message } = refusal(() => createVault([other]).open(sealed, purpose));
+  const sealed = createCipher([one]).seal('hunter2', purpose);
+  const { message } = refusal(() => createCipher([other]).open(sealed, purpose));
   assert.is(message, `sealed with the key ${oneId}, which is not among the encryption keys`);
 });
 
 test('what was sealed for one purpose is not opened for another', () => {
-  const vault = createVault([one]);
+  const vault = createCipher([one]);
   const sealed = vault.seal('hunter2', purpose);
   for (const wrong of ['', 'demo/files-2/env', `${purpose} `]) {
     const { message } = refusal(() => vault.open(sealed, wrong));
@@ -70,7 +70,7 @@ test('what was sealed for one purpose is not opened for another', () => {
 });
 
 test('notices a change of any single bit', () => {
-  const vault = createVault([one]);
+  const vault = createCipher([one]);
   const [, , body = ''] = vault.seal('hunter2', purpose).split('.');
   const bytes = Buffer.from(body, 'base64url');
   for (let bit = 0; bit < bytes.length * 8; bit += 1) {
@@ -81,7 +81,7 @@ test('notices a change of any single bit', () => {
 });
 
 test('refuses what is no sealed text, without repeating it', () => {
-  const vault = createVault([one]);
+  const vault = createCipher([one]);
   const sealed = vault.seal('', purpose);
   const short = Buffer.alloc(27).toString('base64url');
   const inputs = [
@@ -95,21 +95,21 @@ test('refuses what is no sealed text, without repeating it', () => {
 });
 
 test('refuses to seal what would not come back the same', () => {
-  const { message } = refusal(() => createVault([one]).seal('hunter2 \ud800', purpose));
+  const { message } = refusal(() => createCipher([one]).seal('hunter2 \ud800', purpose));
   assert.is(message, 'the text to be sealed is not well-formed Unicode');
 });
 
 test('does not notice when the caller overwrites the key it gave', () => {
   const given = Uint8Array.from(one);
-  const vault = createVault([given]);
+  const vault = createCipher([given]);
   given.fill(0);
-  assert.is(createVault([one]).open(vault.seal('text', purpose), purpose), 'text');
+  assert.is(createCipher([one]).open(vault.seal('text', purpose), purpose), 'text');
 });
 
 test('takes keys of 32 bytes only, and at least one', () => {
-  assert.throws(() => createVault([]), /a vault needs a key/);
+  assert.throws(() => createCipher([]), /a vault needs a key/);
   for (const length of [0, 16, 31, 33]) {
-    assert.throws(() => createVault([one, randomBytes(length)]), `a key has 32 bytes, not ${length}`);
+    assert.throws(() => createCipher([one, randomBytes(length)]), `a key has 32 bytes, not ${length}`);
   }
 });
 
@@ -128,11 +128,11 @@ test('derives a key by HKDF-SHA256: the same for the same secret and label only'
 
 test.run();
 
-function refusal(act: () => unknown): VaultError {
+function refusal(act: () => unknown): CipherError {
   try {
     act();
   } catch (thrown) {
-    if (!(thrown instanceof VaultError)) throw thrown;
+    if (!(thrown instanceof CipherError)) throw thrown;
     assert.is(thrown.name, 'VaultError');
     assert.not.match(thrown.message, /hunter2/);
     return thrown;

@@ -1,19 +1,19 @@
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/account.ts';
-import { FairMap } from '../../src/protocol/fair-map.ts';
+import { QuotaLruMap } from '../../src/protocol/quota-lru-map.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('fair map');
 
-function put(map: FairMap<string>, ownerId: string, ...keys: readonly string[]): void {
+function put(map: QuotaLruMap<string>, ownerId: string, ...keys: readonly string[]): void {
   for (const key of keys) map.set(ownerId, key, `${ownerId} ${key}`);
 }
 
-const keysOf = (map: FairMap<string>, ownerId: string, keys: string) =>
+const keysOf = (map: QuotaLruMap<string>, ownerId: string, keys: string) =>
   [...keys].filter((key) => map.get(ownerId, key) !== undefined).join('');
 
 test('keeps entries of owners apart', () => {
-  const map = new FairMap<string>(8);
+  const map = new QuotaLruMap<string>(8);
   put(map, 'ann', 'a');
   put(map, 'eve', 'a');
   assert.equal(
@@ -26,7 +26,7 @@ test('keeps entries of owners apart', () => {
 
 test('who has more than his quarter makes room himself: what he has not used for longest', () => {
   const forgotten: string[] = [];
-  const map = new FairMap<string>(12, (value) => forgotten.push(value));
+  const map = new QuotaLruMap<string>(12, (value) => forgotten.push(value));
   put(map, 'ann', 'a');
   put(map, 'eve', 'a', 'b', 'c');
   map.get('eve', 'a');
@@ -36,7 +36,7 @@ test('who has more than his quarter makes room himself: what he has not used for
 });
 
 test('when it is full who has most makes room', () => {
-  const map = new FairMap<string>(8);
+  const map = new QuotaLruMap<string>(8);
   put(map, 'dan', 'a');
   for (const owner of ['ann', 'bob', 'cat']) put(map, owner, 'a', 'b');
   put(map, 'eve', 'a', 'b');
@@ -46,7 +46,7 @@ test('when it is full who has most makes room', () => {
 });
 
 test('callers who are all one owner have no share', () => {
-  const map = new FairMap<string>(8);
+  const map = new QuotaLruMap<string>(8);
   put(map, ANONYMOUS.id, ...'abcdefghij');
   assert.equal([map.size, keysOf(map, ANONYMOUS.id, 'abcdefghij')], [8, 'cdefghij']);
 });

@@ -1,11 +1,11 @@
 import * as assert from 'uvu/assert';
-import { RecentMap } from '../../src/protocol/recent-map.ts';
+import { LruMap } from '../../src/protocol/lru-map.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('recent map');
 
-function filled(most: number, ...keys: readonly string[]): RecentMap<string> {
-  const map = new RecentMap<string>(most);
+function filled(most: number, ...keys: readonly string[]): LruMap<string> {
+  const map = new LruMap<string>(most);
   for (const key of keys) map.set(key, key);
   return map;
 }
@@ -17,8 +17,8 @@ test('forgets what was put in first', () => {
 
 test('keeps what is read or put in again', () => {
   for (const use of [
-    (map: RecentMap<string>) => map.get('a'),
-    (map: RecentMap<string>) => map.set('a', 'a'),
+    (map: LruMap<string>) => map.get('a'),
+    (map: LruMap<string>) => map.set('a', 'a'),
   ]) {
     const map = filled(2, 'a', 'b');
     use(map);
@@ -29,7 +29,7 @@ test('keeps what is read or put in again', () => {
 
 test('forgets the oldest when it is told to, and says so', () => {
   const forgotten: string[] = [];
-  const map = new RecentMap<string>(3, (value) => forgotten.push(value));
+  const map = new LruMap<string>(3, (value) => forgotten.push(value));
   for (const key of ['a', 'b']) map.set(key, key);
   for (let time = 0; time < 3; time += 1) map.forgetOldest();
   assert.equal([map.size, forgotten], [0, ['a', 'b']]);
@@ -52,7 +52,7 @@ test('replaces and removes', () => {
 
 test('tells what it forgot, not what was removed or replaced', () => {
   const forgotten: string[] = [];
-  const map = new RecentMap<string>(1, (value) => forgotten.push(value));
+  const map = new LruMap<string>(1, (value) => forgotten.push(value));
   map.set('a', 'a');
   map.set('a', 'x');
   map.set('b', 'b');

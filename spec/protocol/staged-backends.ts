@@ -8,7 +8,7 @@ import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/ex
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
 import type { Peer, Tool } from '../../src/domain/mcp.ts';
-import type { Backends, Owner, Session, Stay } from '../../src/protocol/ports.ts';
+import type { Backends, Owner, Session, Reservation } from '../../src/protocol/ports.ts';
 
 export const PEER: Peer = {
   era: 'legacy',
@@ -140,7 +140,7 @@ export class StagedSession implements Session {
   /** What keeping a place does besides. */
   onStay: () => void = () => {};
 
-  stay({ instanceId }: Answer, lost: (error: GatewayError) => void): Stay {
+  stay({ instanceId }: Answer, lost: (error: GatewayError) => void): Reservation {
     this.stays.push(instanceId);
     this.lose = lost;
     this.onStay();

@@ -6,12 +6,12 @@ import { Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
-import type { RevisionNews } from '../../src/persistence/revision-watch.ts';
+import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
 import { Follower } from '../../src/registry/follower.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry: follower');
-let news$ = new Subject<RevisionNews>();
+let news$ = new Subject<RevisionChange>();
 let told: GatewayEvent['type'][] = [];
 let reloads = 0;
 let reload: () => Promise<void> = async () => {};
@@ -133,7 +133,7 @@ test('reads when somebody doubts, and tries until it succeeds', async () => {
 
 test('listens again when the news break off with an error', async () => {
   let subscriptions = 0;
-  const broken$ = new Observable<RevisionNews>((subscriber) => {
+  const broken$ = new Observable<RevisionChange>((subscriber) => {
     subscriptions += 1;
     if (subscriptions === 1) subscriber.error(new Error('a bug'));
     else subscriber.next({ kind: 'changed' });

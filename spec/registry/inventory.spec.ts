@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
-import { Inventory } from '../../src/registry/inventory.ts';
+import { ActiveRegistry } from '../../src/registry/active-registry.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { definition, Stage } from '../helpers/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
@@ -89,7 +89,7 @@ test('becomes what is stored, tells of it, and finds nothing to do the second ti
 test('deletes a template that has nothing, and takes from one that has a definition only its settings', () => {
   const defined = new Set(['d']);
   const { fleet, emit } = stage;
-  inventory = new Inventory({ fleet, policy: DEFAULT_POLICY, handlers, emit, defined });
+  inventory = new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit, defined });
   for (const template of ['d', 'r']) inventory.govern(template, { timeout: 5 });
   inventory.start(http);
   assert.throws(() => inventory.refuseHeld('r'), /1 instance is registered: deregister it first/);
@@ -162,7 +162,7 @@ test('runs what belongs to nobody or to this node, and everything without a name
     [true, true, false],
   );
   const { fleet, emit } = stage;
-  const alone = new Inventory({ fleet, policy: DEFAULT_POLICY, handlers, emit });
+  const alone = new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit });
   assert.equal(
     nodes.map((one) => alone.runsHere(one)),
     [true, true, true],
@@ -181,7 +181,7 @@ test('says what it does not know', async () => {
 
 test.run();
 
-function make(): Inventory {
+function make(): ActiveRegistry {
   const { fleet, emit } = stage;
-  return new Inventory({ fleet, policy: DEFAULT_POLICY, handlers, emit, nodeId: 'here' });
+  return new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit, nodeId: 'here' });
 }

@@ -5,17 +5,17 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { firstValueFrom, timer } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable, GatewayError } from '../../src/domain/errors.ts';
-import { Turns } from '../../src/registry/turns.ts';
+import { ChangeQueue } from '../../src/registry/change-queue.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry: turns');
 const NEVER = new Promise<never>(() => {});
-let turns = new Turns();
+let turns = new ChangeQueue();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
-  turns = new Turns(() => Date.now());
+  turns = new ChangeQueue(() => Date.now());
 });
 test.after.each(() => mock.timers.reset());
 

@@ -1,7 +1,7 @@
 // What a request wears in each era: `_meta` inside, headers outside.
 
 import * as assert from 'uvu/assert';
-import { dress, eraHeaders } from '../../src/transports/era.ts';
+import { withEraMetadata, eraHeaders } from '../../src/transports/era.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('era');
@@ -18,11 +18,11 @@ const ours = {
 
 test('gives a modern request its revision, its client and no capabilities', () => {
   const request = { method: 'tools/call', params: { name: 'echo' } };
-  assert.equal(dress(request, modern, client), {
+  assert.equal(withEraMetadata(request, modern, client), {
     method: 'tools/call',
     params: { name: 'echo', _meta: ours },
   });
-  assert.equal(dress({ method: 'tools/list' }, modern, client), {
+  assert.equal(withEraMetadata({ method: 'tools/list' }, modern, client), {
     method: 'tools/list',
     params: { _meta: ours },
   });
@@ -35,7 +35,7 @@ test('keeps what the caller put into _meta, except the revision', () => {
     'io.modelcontextprotocol/clientCapabilities': { sampling: {} },
     'io.modelcontextprotocol/protocolVersion': '1999-01-01',
   };
-  const dressed = dress({ method: 'tools/list', params: { _meta } }, modern, client);
+  const dressed = withEraMetadata({ method: 'tools/list', params: { _meta } }, modern, client);
   assert.equal(dressed.params?._meta, {
     ...ours,
     traceparent: '00-1-2-03',
@@ -46,13 +46,13 @@ test('keeps what the caller put into _meta, except the revision', () => {
 
 test('returns legacy and bare requests as they are', () => {
   const request = { method: 'tools/list', params: {} };
-  assert.is(dress(request, legacy, client), request);
-  assert.is(dress(request, bare, client), request);
+  assert.is(withEraMetadata(request, legacy, client), request);
+  assert.is(withEraMetadata(request, bare, client), request);
 });
 
 test('does not touch the request it was given', () => {
   const request = { method: 'tools/list', params: { _meta: { a: 1 } } };
-  dress(request, modern, client);
+  withEraMetadata(request, modern, client);
   assert.equal(request, { method: 'tools/list', params: { _meta: { a: 1 } } });
 });
 
@@ -78,7 +78,7 @@ test('adds the mirrored parameters of the caller in the modern era, and no other
     'mcp-name': 'z',
   };
   const request = { method: 'tools/call', params: { name: 'echo' }, headers };
-  assert.equal(eraHeaders(dress(request, modern, client), modern), {
+  assert.equal(eraHeaders(withEraMetadata(request, modern, client), modern), {
     'mcp-protocol-version': '2026-07-28',
     'mcp-method': 'tools/call',
     'mcp-name': 'echo',

@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { backendUnavailable, queueFull } from '../../src/domain/backend-errors.ts';
 import { shuttingDown } from '../../src/domain/errors.ts';
-import { FirstAsker } from '../../src/transports/first-asker.ts';
+import { SingleFlight } from '../../src/transports/single-flight.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { steadyPace, Turns } from '../helpers/turns.ts';
@@ -78,7 +78,7 @@ test('ends the wait of who leaves', async () => {
 
 test('lets those who waited go on a few in a turn, whether it is known or has failed', async () => {
   for (const isFound of [true, false]) {
-    const asker = new FirstAsker(false, steadyPace(PER_TURN));
+    const asker = new SingleFlight(false, steadyPace(PER_TURN));
     const turns = new Turns();
     const first = Promise.withResolvers<void>();
     const { signal } = new AbortController();
@@ -98,7 +98,7 @@ test('lets those who waited go on a few in a turn, whether it is known or has fa
 test.run();
 
 function make(isKnown = false) {
-  const asker = new FirstAsker(isKnown, steadyPace(PER_TURN));
+  const asker = new SingleFlight(isKnown, steadyPace(PER_TURN));
   const asking = new Map<string, PromiseWithResolvers<string>>();
   const come = (name: string, signal = new AbortController().signal): Promise<string> =>
     asker.run({ signal, calledOff: shuttingDown }, () => {

@@ -29,17 +29,17 @@ import { LIMITS } from '../domain/limits.ts';
 import type { ListField, Peer } from '../domain/mcp.ts';
 import { announcesUpdates, changedList, LIST_NOTICES } from '../domain/notices.ts';
 import type { Fleet } from './fleet.ts';
-import type { Guest, GuestPool } from './guests/guest-pool.ts';
-import { isNetworked } from './guests/guest-way.ts';
+import type { StatelessClient, StatelessPool } from './stateless/stateless-pool.ts';
+import { isNetworked } from './stateless/stateless-routing.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
-import { backOffMs } from './instances/vitals.ts';
+import { backOffMs } from './instances/instance-statistics.ts';
 import { resourceUpdates } from './sharing/resource-updates.ts';
 import type { SharedListening } from './sharing/shared-listening.ts';
 import type { SharedSubscriptions } from './sharing/shared-subscriptions.ts';
 
-export interface ChangeFeedParts {
+export interface ChangeFeedDeps {
   readonly fleet: Pick<Fleet, 'has' | 'refs'>;
-  readonly pool: GuestPool;
+  readonly pool: StatelessPool;
   readonly subscriptions: SharedSubscriptions;
   readonly listening: SharedListening;
   /** The facts of the gateway, hot: an instance that is healthy may be a new one. */
@@ -58,7 +58,7 @@ export interface Wanted {
 }
 
 /** One client, and what it wants. */
-interface Listener extends Guest {
+interface Listener extends StatelessClient {
   readonly lists: ReadonlySet<ListField>;
   readonly uris: ReadonlySet<string>;
 }
@@ -66,11 +66,11 @@ interface Listener extends Guest {
 const NOTHING: ReadonlySet<string> = new Set();
 
 export class ChangeFeed {
-  readonly #parts: ChangeFeedParts;
+  readonly #parts: ChangeFeedDeps;
   /** Names of templates that may have a new instance. Shared: every call is a fact, too, and there may be many listeners. */
   readonly #arrivals$: Observable<string>;
 
-  constructor(parts: ChangeFeedParts) {
+  constructor(parts: ChangeFeedDeps) {
     this.#parts = parts;
     this.#arrivals$ = parts.events$.pipe(
       filter((event) => event.type === 'instance.healthy'),

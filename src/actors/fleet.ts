@@ -11,15 +11,15 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListField } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
-import { Departures } from './departures.ts';
+import { DrainingInstances } from './draining-instances.ts';
 import { ForeignInstance } from './foreign-instance.ts';
 import type { Group } from './group.ts';
 import { Groups } from './groups.ts';
-import { emissionFact, factOf, stateFact } from './instances/instance-facts.ts';
+import { emissionEvent, eventOf, stateEvent } from './instances/instance-events.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
-import { Nursery, type Running } from './nursery.ts';
-import { type Member, Roster } from './roster.ts';
+import { InstanceSupervisor, type Running } from './instance-supervisor.ts';
+import { type Member, InstanceIndex } from './instance-index.ts';
 
 /** What the fleet gets from outside: how to open a transport, time, randomness, and who hears its facts. */
 export interface FleetOptions extends Clock, Pick<InstanceActorInput, 'open' | 'random'> {
@@ -37,11 +37,11 @@ export interface ListChange {
 
 export class Fleet {
   readonly #options: FleetOptions;
-  readonly #nursery = new Nursery((running, error) => this.#afterCrash(running, error));
+  readonly #nursery = new InstanceSupervisor((running, error) => this.#afterCrash(running, error));
   /** Which templates there are. */
   readonly groups: Groups;
-  readonly #roster = new Roster();
-  readonly #departures = new Departures();
+  readonly #roster = new InstanceIndex();
+  readonly #departures = new DrainingInstances();
   /** What calls off each start that is due after a crash. */
   readonly #respawns = new Set<() => void>();
   readonly #listChanges = new Subject<ListChange>();
@@ -94,7 +94,7 @@ export class Fleet {
     ref.upstreamFacts$.subscribe(emit); // those of one with a successor, too: what was opened is to end
     ref.state$.subscribe((state) => {
       group.observe(ref, state);
-      if (!this.#hasSuccessor(ref)) emit(stateFact(ref, state));
+      if (!this.#hasSuccessor(ref)) emit(stateEvent(ref, state));
     });
     return ref;
   }
@@ -107,7 +107,7 @@ export class Fleet {
     this.#dismissHolder(template, id);
     const foreign = new ForeignInstance(definition);
     this.#roster.put(foreign);
-    if (ranHere) this.#options.emit({ type: 'instance.stopped', ...factOf(foreign) });
+    if (ranHere) this.#options.emit({ type: 'instance.stopped', ...eventOf(foreign) });
     return foreign;
   }
 
@@ -191,7 +191,7 @@ export class Fleet {
 
   #tell(ref: InstanceRef, emission: InstanceEmission): void {
     if (this.#hasSuccessor(ref)) return;
-    const fact = emissionFact(ref, emission);
+    const fact = emissionEvent(ref, emission);
     if (fact !== undefined) this.#options.emit(fact);
     if (emission.type === 'listChanged') {
       this.#listChanges.next({ template: ref.template, list: emission.list });
@@ -211,7 +211,7 @@ export class Fleet {
   /** An actor broke through a fault of ours: the instance starts anew, unless it was replaced meanwhile. */
   #afterCrash({ ref, openings }: Running, error: unknown): void {
     const { template, id } = ref;
-    this.#options.emit({ type: 'instance.crashed', ...factOf(ref), reason: reasonOf(error) });
+    this.#options.emit({ type: 'instance.crashed', ...eventOf(ref), reason: reasonOf(error) });
     this.#departures.broke(ref, Promise.all([openings.close(), ref.endOwn()]));
     const callOff = this.#options.alarm(LIMITS.restartFirstMs, () => {
       this.#respawns.delete(callOff);

@@ -10,12 +10,12 @@ import type { GatewayEvent } from '../domain/events.ts';
 import type { InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
-import { WaitingLine } from './calls/waiting-line.ts';
-import { factOf } from './instances/instance-facts.ts';
+import { WaitQueue } from './calls/wait-queue.ts';
+import { eventOf } from './instances/instance-events.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
 
 /** What groups get from outside. */
-export interface GroupParts extends Clock {
+export interface GroupDeps extends Clock {
   /** Numbers in [0, 1). */
   readonly random: () => number;
   readonly emit: (event: GatewayEvent) => void;
@@ -24,23 +24,23 @@ export interface GroupParts extends Clock {
 export class Group {
   readonly template: string;
   readonly pool: Pool<InstanceRef>;
-  readonly line = new WaitingLine();
+  readonly line = new WaitQueue();
   readonly #changes = new Subject<Change<InstanceRef>>();
   readonly #random: () => number;
   /** Which instance stands in the pool under an id: one that leaves must not take its successor out. */
   readonly #up = new Map<string, InstanceRef>();
   #policy: BalancerPolicy;
 
-  constructor(template: string, policy: BalancerPolicy, { random, emit, now, alarm }: GroupParts) {
+  constructor(template: string, policy: BalancerPolicy, { random, emit, now, alarm }: GroupDeps) {
     this.template = template;
     this.#policy = policy;
     this.#random = random;
     this.pool = new Pool<InstanceRef>(this.#changes, this.#strategyOf(policy), {
       now,
       alarm,
-      ejected: (ref, { reason }, forMs) => emit({ type: 'instance.ejected', ...factOf(ref), reason, forMs }),
+      ejected: (ref, { reason }, forMs) => emit({ type: 'instance.ejected', ...eventOf(ref), reason, forMs }),
       readmitted: (ref) => {
-        emit({ type: 'instance.readmitted', ...factOf(ref) });
+        emit({ type: 'instance.readmitted', ...eventOf(ref) });
         this.#offerPlaces(ref);
       },
       silent: (ref) => ref.suspect(),

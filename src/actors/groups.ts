@@ -4,14 +4,14 @@
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import { templateNotFound } from '../domain/registry-errors.ts';
-import { Group, type GroupParts } from './group.ts';
+import { Group, type GroupDeps } from './group.ts';
 
 export class Groups {
-  readonly #parts: GroupParts;
+  readonly #parts: GroupDeps;
   readonly #byTemplate = new Map<string, Group>();
   readonly #deleted = new Set<string>();
 
-  constructor(parts: GroupParts) {
+  constructor(parts: GroupDeps) {
     this.#parts = parts;
   }
 

@@ -7,7 +7,7 @@ import { RPC } from '../domain/jsonrpc.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListField, Peer } from '../domain/mcp.ts';
 import { announcesChanges, changedList, NOTICED_LISTS } from '../domain/notices.ts';
-import { backOffMs } from './instances/vitals.ts';
+import { backOffMs } from './instances/instance-statistics.ts';
 
 export interface ListChangesOptions {
   /** Opens the subscription; its events are those of an exchange. */

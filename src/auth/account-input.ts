@@ -4,11 +4,11 @@
 import { Check } from 'typebox/schema';
 import { Email, KeyName, SCOPES, type Scope, TemplateList, Username } from '../domain/account.ts';
 import type { ValidationItem } from '../domain/errors.ts';
-import { momentOf } from '../domain/moment.ts';
+import { timestampOf } from '../domain/timestamp.ts';
 import { validationFailed } from '../domain/request-errors.ts';
 import { hasUnseen, isCleanText } from '../domain/text.ts';
 import type { NewApiKey, NewUser, UserUpdate } from './auth.ts';
-import { passwordFindings } from './passwords.ts';
+import { passwordIssues } from './passwords.ts';
 
 const USERNAME_RULE =
   'String should be up to 64 letters, digits, dots, hyphens, underscores and @, and start with a letter or a digit';
@@ -25,7 +25,7 @@ export function checkUserUpdate(change: UserUpdate): void {
 
 /** VALIDATION_ERROR with all findings; gives back the moment of expiry in UTC. `nowMs`: since 1970. */
 export function checkNewApiKey(input: NewApiKey, nowMs: number): string | undefined {
-  const expiresAtMs = input.expiresAt === undefined ? undefined : momentOf(input.expiresAt);
+  const expiresAtMs = input.expiresAt === undefined ? undefined : timestampOf(input.expiresAt);
   refuse([
     ...(Check(KeyName, input.name) && isCleanText(input.name)
       ? []
@@ -43,7 +43,7 @@ function fieldFindings({ email, password, templates }: UserUpdate): ValidationIt
   const isEmail = email === undefined || (Check(Email, email) && isCleanText(email) && !hasUnseen(email));
   return [
     ...(isEmail ? [] : [item('email', 'value_error', 'Value error, this is no e-mail address')]),
-    ...(password === undefined ? [] : passwordFindings(password)),
+    ...(password === undefined ? [] : passwordIssues(password)),
     ...templateFindings(templates),
   ];
 }

@@ -8,7 +8,7 @@ const ID_BYTES = 8;
 const SECRET_BYTES = 32;
 
 /** A key in its parts. */
-export interface KeyParts {
+export interface ParsedKey {
   /** 16 lower-case hexadecimal digits. */
   readonly id: string;
   /** 43 url-safe characters. */
@@ -23,7 +23,7 @@ export function newKey(): { readonly key: string; readonly id: string; readonly 
 }
 
 /** The parts of a key; undefined when the text has another form. */
-export function parseKey(key: string): KeyParts | undefined {
+export function parseKey(key: string): ParsedKey | undefined {
   const [, id, secret] = PATTERN.exec(key) ?? [];
   return id === undefined || secret === undefined ? undefined : { id, secret };
 }

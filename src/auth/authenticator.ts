@@ -7,7 +7,7 @@ import { authenticationRequired, invalidCredentials, tokenExpired } from '../dom
 import { databaseUnavailable, hasCode } from '../domain/errors.ts';
 import type { AccountChange } from './accounts.ts';
 import type { Credentials } from './auth.ts';
-import { Freshness, type StoreNews, type Verified } from './freshness.ts';
+import { CredentialCache, type StoreChange, type Verified } from './credential-cache.ts';
 import { recentlyUsed } from './recently-used.ts';
 import { type Identity, isKey, keyExpired, type Verifier } from './verifier.ts';
 
@@ -31,7 +31,7 @@ export interface AuthenticatorOptions {
 
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
-  readonly #freshness: Freshness;
+  readonly #freshness: CredentialCache;
   readonly #remembered = recentlyUsed<Remembered>(REMEMBERED_PRINCIPALS);
   /** One question to the store per credential, however many requests wait for it. */
   readonly #underWay = new Map<string, Promise<Principal>>();
@@ -40,7 +40,7 @@ export class Authenticator {
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
-    this.#freshness = new Freshness(options.now());
+    this.#freshness = new CredentialCache(options.now());
   }
 
   /** Throws or rejects as Auth.authenticate says. */
@@ -64,7 +64,7 @@ export class Authenticator {
   }
 
   /** What is heard of the store. */
-  hear(news: StoreNews): void {
+  hear(news: StoreChange): void {
     if (this.#freshness.isChange(news)) {
       this.#moveOn();
       for (const remembered of this.#remembered.values()) this.#freshness.markStale(remembered);

@@ -3,7 +3,7 @@
 import type { Logger } from 'pino';
 import { type Observable, Subject } from 'rxjs';
 import { ANONYMOUS } from '../domain/account.ts';
-import type { RevisionNews } from '../persistence/revision-watch.ts';
+import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { ManagedAccounts } from './accounts.ts';
 import { AuditLog } from './audit.ts';
@@ -15,7 +15,7 @@ import { LoginThrottle } from './login-throttle.ts';
 import { Passwords } from './passwords.ts';
 import type { HourlyLimits } from './permissions.ts';
 import { createRateLimiter, type SharedCounter } from './rate-limiter.ts';
-import { Standings } from './standings.ts';
+import { SessionRevalidator } from './session-revalidator.ts';
 import { createTokens } from './tokens.ts';
 import { Verifier } from './verifier.ts';
 
@@ -30,7 +30,7 @@ export interface AuthOptions {
   /** Counts requests together with other gateways; absent = each for itself. */
   readonly redisUrl?: string | undefined;
   /** What is heard of the store. Cold or hot; subscribed to once, until close(). Silence costs a look every 10 s. */
-  readonly news$: Observable<RevisionNews>;
+  readonly news$: Observable<RevisionChange>;
   readonly log: Pick<Logger, 'warn'>;
   /** Milliseconds since 1970. Default Date.now. */
   readonly now?: () => number;
@@ -58,7 +58,7 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
   const throttle = new LoginThrottle();
   const changed$ = new Subject<string>();
   const onChange = (principalId: string) => changed$.next(principalId);
-  const standings = new Standings({ accounts: store.accounts, now, onChange, log });
+  const standings = new SessionRevalidator({ accounts: store.accounts, now, onChange, log });
   const authenticator = new Authenticator({
     verifier,
     now,

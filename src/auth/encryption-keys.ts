@@ -1,7 +1,7 @@
 // Derives the keys that encrypt stored secrets from what the operator gave or from the signing secret.
 // A key is never derived from something that lies in the same database: that would be a lock with its key in it.
 
-import { encryptionKeyFrom } from '../persistence/vault.ts';
+import { encryptionKeyFrom } from '../persistence/cipher.ts';
 import type { SigningSecret } from './signing-secret.ts';
 
 /** Keeps this use of a secret apart from every other, as from signing. */

@@ -10,7 +10,7 @@ import { hasCode } from '../domain/errors.ts';
 import { passwordFault } from '../domain/password-rule.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { FIRST_ADMIN, newUser } from './accounts.ts';
-import { type Passwords, passwordFindings } from './passwords.ts';
+import { type Passwords, passwordIssues } from './passwords.ts';
 import { ensureSecretFile, readSecretFile } from './secret-file.ts';
 
 /** 18 random bytes are 24 url-safe characters. */
@@ -47,7 +47,7 @@ export type FirstAdmin =
  */
 export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<FirstAdmin> {
   const [finding] =
-    options.configuredPassword === undefined ? [] : passwordFindings(options.configuredPassword);
+    options.configuredPassword === undefined ? [] : passwordIssues(options.configuredPassword);
   if (finding !== undefined) throw new ConfigError(`GATEWAY_ADMIN_PASSWORD: ${finding.msg}`);
   const users = await options.accounts.listUsers();
   const created = users.some((user) => isActiveAdmin(user) || isNamedSo(user))

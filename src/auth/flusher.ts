@@ -1,7 +1,7 @@
 // Writes behind the back of those who have something to write: soon, one writing at a time, again after a failure.
 // What is written and what a failure means is the business of its owner (audit.ts, key-use.ts).
 
-import { inTime } from '../persistence/in-time.ts';
+import { withTimeout } from '../persistence/with-timeout.ts';
 
 /** Longest wait of close() for a writing that is under way, in ms. */
 const CLOSE_MS = 2_000;
@@ -50,7 +50,7 @@ export class Flusher {
   }
 
   #nowWithin(ms: number): Promise<void> {
-    return inTime(this.now(), ms).catch(() => undefined); // it goes on without anybody waiting for it
+    return withTimeout(this.now(), ms).catch(() => undefined); // it goes on without anybody waiting for it
   }
 
   #begin(): Promise<void> {

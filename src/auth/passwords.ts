@@ -57,7 +57,7 @@ export class Passwords {
 }
 
 /** What is wrong with a new password, at most one item; empty when nothing is. The password is never repeated. */
-export function passwordFindings(password: string): ValidationItem[] {
+export function passwordIssues(password: string): ValidationItem[] {
   const fault = passwordFault(password);
   return fault === undefined ? [] : [{ loc: ['body', 'password'], ...FINDINGS[fault] }];
 }

@@ -13,7 +13,7 @@ const ALGORITHM = 'HS256';
 const ISSUER = 'stagedoor';
 
 /** What a token says that we rely on. */
-export interface TokenFacts {
+export interface TokenClaims {
   readonly userId: string;
   /**
    * Claim `credentials_at`: the moment, in ms since 1970, of the user's last change of credentials when the token was
@@ -27,7 +27,7 @@ export interface TokenFacts {
 export interface Tokens {
   issue(user: User): Promise<{ readonly accessToken: string; readonly expiresInSeconds: number }>;
   /** TOKEN_EXPIRED for a token of ours that is over, INVALID_CREDENTIALS for everything else. */
-  read(token: string): Promise<TokenFacts>;
+  read(token: string): Promise<TokenClaims>;
 }
 
 export interface TokenOptions {

@@ -5,7 +5,7 @@ import { invalidCredentials } from '../domain/account-errors.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { isSecretOf, parseKey } from './api-keys.ts';
 import { type HourlyLimits, keyPrincipal, userPrincipal } from './permissions.ts';
-import { isActive, keyEndsAtMs, keyStanding, type Standing, userStanding } from './standing.ts';
+import { isActive, keyEndsAtMs, keyStatus, type AccountStatus, userStatus } from './account-status.ts';
 import type { Tokens } from './tokens.ts';
 
 /** Who it is, and until when these credentials are good for it. */
@@ -15,7 +15,7 @@ export interface Identity {
   readonly expiresAtMs: number;
   /** Of the key, when it is one. */
   readonly keyId?: string;
-  readonly standing: Standing;
+  readonly standing: AccountStatus;
 }
 
 export interface VerifierOptions {
@@ -46,7 +46,7 @@ export class Verifier {
     const user = await this.#options.accounts.findUser(userId);
     if (!isActive(user) || Date.parse(user.credentialsChangedAt) !== credentialsAtMs)
       throw invalidCredentials('The token is no longer valid; log in again');
-    const standing = userStanding(user);
+    const standing = userStatus(user);
     return { principal: userPrincipal(user, this.#options.limits), expiresAtMs, standing };
   }
 
@@ -59,7 +59,7 @@ export class Verifier {
     if (expiresAtMs <= this.#options.now()) throw keyExpired();
     const owner = key.ownerId === undefined ? undefined : await this.#options.accounts.findUser(key.ownerId);
     if (key.ownerId !== undefined && !isActive(owner)) throw invalidCredentials(WRONG_KEY);
-    const standing = keyStanding(key, owner);
+    const standing = keyStatus(key, owner);
     return {
       principal: keyPrincipal(key, owner, this.#options.limits),
       expiresAtMs,

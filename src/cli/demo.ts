@@ -15,7 +15,7 @@ import { printable } from './output.ts';
 import type { Terminal } from './terminal.ts';
 
 /** What the demo talks to. */
-export interface DemoStage {
+export interface DemoSetup {
   readonly gateway: Pick<Gateway, 'register' | 'events$' | 'instance'>;
   readonly auth: Pick<Auth, 'isEnabled' | 'accounts'>;
   readonly urls: readonly string[];
@@ -33,7 +33,7 @@ export interface Demo {
 }
 
 /** Prepares the demo: makes its scratch folder. `templates` is the folder of definitions. */
-export function openDemo(stage: DemoStage, terminal: Terminal, templates?: string): Demo {
+export function openDemo(stage: DemoSetup, terminal: Terminal, templates?: string): Demo {
   // Real path: servers compare it with what they resolve themselves, and temporary folders are often links.
   const scratch = mkdtempSync(join(realpathSync(tmpdir()), 'stagedoor-demo-'));
   return {
@@ -79,7 +79,7 @@ export function openDemo(stage: DemoStage, terminal: Terminal, templates?: strin
 const CLIENTS = `The URL for MCP clients; /mcp/<template> is one of the servers alone, and "${ownCommand('connect <template>')}" shows how.`;
 const WITH_KEY = 'They send the key in the header X-API-Key.';
 
-async function mintKey({ auth }: DemoStage): Promise<string> {
+async function mintKey({ auth }: DemoSetup): Promise<string> {
   const expiresAt = new Date(Date.now() + KEY_LIFETIME_MS).toISOString();
   const { key } = await auth.accounts.createApiKey({ name: 'demo', permissions: KEY_PERMISSIONS, expiresAt });
   return key;
@@ -92,7 +92,7 @@ interface Outcome {
 
 /** One that fails is told like one that works: the others go on. */
 async function start(
-  gateway: DemoStage['gateway'],
+  gateway: DemoSetup['gateway'],
   { template, id, input }: DemoServer,
   signal: AbortSignal,
 ): Promise<Outcome> {
@@ -122,7 +122,7 @@ async function start(
 }
 
 /** The reason, and the last line the program wrote. */
-function failed(gateway: DemoStage['gateway'], template: string, id: string, reason: string): string {
+function failed(gateway: DemoSetup['gateway'], template: string, id: string, reason: string): string {
   const lastLine = gateway.instance(template, id).snapshot.stderr.at(-1);
   const said = lastLine === undefined ? '' : `; it said last: "${lastLine}"`;
   return printable(`failed: ${reason}${said}`);

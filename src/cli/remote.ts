@@ -5,7 +5,7 @@ import { ownCommand } from '../domain/own-command.ts';
 import { type RequestCredentials, requestCredentials } from './accounts/request-credentials.ts';
 import { fields } from './answers.ts';
 import { CommandFailure, NotLoggedIn, Refused, UsageError } from './failures.ts';
-import { findingText } from './finding-text.ts';
+import { issueText } from './issue-text.ts';
 import { type RemoteEvent, readEvents } from './remote-events.ts';
 
 /** Where a gateway listens when nobody said otherwise: first the port of surface A, then that of surface B. */
@@ -266,7 +266,7 @@ function refusedInStream(data: string): Refused {
 function reasonsOf(answer: object): string {
   const { detail } = fields(answer);
   const reason = Array.isArray(detail)
-    ? detail.map(findingText).join('; ')
+    ? detail.map(issueText).join('; ')
     : String(detail ?? 'no reason given');
   return reason.replace(/\.$/, '');
 }

@@ -12,7 +12,7 @@ import { ownCommand } from '../domain/own-command.ts';
 import { ListenError } from '../listeners.ts';
 import { DamagedFileError, describeDatabase, StoreOpenError } from '../persistence/open.ts';
 import { RegistryFileError } from '../persistence/registry-file.ts';
-import { VaultError } from '../persistence/vault.ts';
+import { CipherError } from '../persistence/cipher.ts';
 import { type RunningServer, startServer } from '../server.ts';
 import { databaseFailure } from './database/open-database.ts';
 import type { Demo } from './demo.ts';
@@ -111,7 +111,7 @@ function logLevel({ logLevel, rows }: Config, isDemo: boolean): string {
 }
 
 /** What can only be put right by whoever starts it. */
-const REFUSALS = [ListenError, RegistryFileError, StoreOpenError, VaultError, ConfigError];
+const REFUSALS = [ListenError, RegistryFileError, StoreOpenError, CipherError, ConfigError];
 
 async function start(
   config: Config,

@@ -1,6 +1,6 @@
 // Makes of the table of settings the options that the command line declares.
 
-import { boolean } from './kinds.ts';
+import { boolean } from './setting-types.ts';
 import type { Setting } from './setting.ts';
 import { SETTINGS } from './settings.ts';
 

@@ -1,6 +1,6 @@
 // What a setting is: a row of the table in settings.ts.
 
-import type { Kind } from './kinds.ts';
+import type { SettingType } from './setting-types.ts';
 
 /** How one setting is written. */
 export interface SettingNames {
@@ -16,7 +16,7 @@ export interface SettingNames {
 }
 
 export interface Setting<T> extends SettingNames {
-  readonly kind: Kind<T>;
+  readonly kind: SettingType<T>;
   readonly default: T;
   /** How documents write the default, when its own text would not tell. */
   readonly defaultText?: string;

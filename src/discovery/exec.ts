@@ -46,7 +46,7 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
   return program;
 };
 
-interface ExecParts {
+interface ExecDeps {
   readonly mark: string;
   readonly output: ProgramOutput;
 }
@@ -59,7 +59,7 @@ class Exec implements ContainerProgram {
   readonly #mark: string;
   #pid: number | undefined;
 
-  constructor(container: Docker.Container, exec: Docker.Exec, stream: Duplex, { mark, output }: ExecParts) {
+  constructor(container: Docker.Container, exec: Docker.Exec, stream: Duplex, { mark, output }: ExecDeps) {
     this.#container = container;
     this.#exec = exec;
     this.#stream = stream;

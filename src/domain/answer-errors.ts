@@ -1,7 +1,7 @@
 // What a JSON-RPC error of a backend means for the caller of a REST route or of the facade: whose fault it was.
 // An MCP client gets the JSON-RPC error as it is; this table is for everybody else.
 
-import { type ErrorFacts, GatewayError } from './errors.ts';
+import { type ErrorDetails, GatewayError } from './errors.ts';
 import type { ExchangeRequest } from './exchange.ts';
 import { fieldValue, isJsonObject, type JsonObject } from './json.ts';
 import { type JsonRpcError, RPC } from './jsonrpc.ts';
@@ -101,6 +101,6 @@ function promptArgumentsRefused(backendError: JsonRpcError): GatewayError {
   return validationFailed([item], undefined, { delivered: 'yes', backendError });
 }
 
-function withBackendError(backendError: JsonRpcError | undefined): ErrorFacts {
+function withBackendError(backendError: JsonRpcError | undefined): ErrorDetails {
   return backendError ? { delivered: 'yes', backendError } : {};
 }

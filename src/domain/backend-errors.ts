@@ -1,7 +1,7 @@
 // Errors of a call that no backend answered: nobody could take it, or the one that did broke off. What is wrong where a
 // backend did answer is answer-errors.ts.
 
-import { type Delivered, type ErrorFacts, GatewayError } from './errors.ts';
+import { type Delivered, type ErrorDetails, GatewayError } from './errors.ts';
 
 /** `why` says it of single instances, as clauses; '' when there is nothing to say. */
 export function noHealthyInstance(template: string, why = ''): GatewayError {
@@ -32,7 +32,7 @@ export function queueFull(template: string): GatewayError {
 /** A backend could not be reached or broke off. `reason` names the fact: "connection refused", "exited with code 7". */
 export function backendUnavailable(
   reason: string,
-  facts: Pick<ErrorFacts, 'cause' | 'stderr' | 'suspicious' | 'unreachable'> & { delivered: Delivered },
+  facts: Pick<ErrorDetails, 'cause' | 'stderr' | 'suspicious' | 'unreachable'> & { delivered: Delivered },
 ): GatewayError {
   return new GatewayError('BACKEND_UNAVAILABLE', `The backend is unavailable: ${reason}.`, {
     ...facts,

@@ -16,7 +16,7 @@ export interface ValidationItem {
   readonly type: string;
 }
 
-export interface ErrorFacts {
+export interface ErrorDetails {
   readonly cause?: unknown;
   /** When it is not that of the code: one of OTHER_STATUS. */
   readonly status?: number;
@@ -54,9 +54,9 @@ export interface ErrorFacts {
 export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
-  readonly facts: ErrorFacts;
+  readonly facts: ErrorDetails;
 
-  constructor(code: ErrorCode, message: string, facts: ErrorFacts = {}) {
+  constructor(code: ErrorCode, message: string, facts: ErrorDetails = {}) {
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
     this.name = 'GatewayError';
     this.code = code;

@@ -1,7 +1,7 @@
 // Errors about a request as it was sent: there is no such route, or it cannot be read. What it asked for is the matter of
 // registry-errors.ts and backend-errors.ts.
 
-import { type ErrorFacts, GatewayError, type ValidationItem } from './errors.ts';
+import { type ErrorDetails, GatewayError, type ValidationItem } from './errors.ts';
 
 export function routeNotFound(method: string, path: string): GatewayError {
   return new GatewayError(
@@ -43,7 +43,7 @@ export function unsupportedMediaType(contentType: string, accepted = 'applicatio
 export function validationFailed(
   items: readonly ValidationItem[],
   what = 'The request',
-  facts: Omit<ErrorFacts, 'items'> = {},
+  facts: Omit<ErrorDetails, 'items'> = {},
 ): GatewayError {
   const [first, ...more] = items;
   const finding = [first?.loc.slice(1).join('.'), first?.msg].filter(Boolean).join(': ');

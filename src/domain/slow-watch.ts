@@ -1,7 +1,7 @@
 // Tells what lasts longer than a second, once. Calls are many and nearly all shorter, so that one timer serves all of them
 // and a short one costs an entry in a map. What is done about a slow one is its own business.
 
-import { Pace } from './pace.ts';
+import { TaskScheduler } from './task-scheduler.ts';
 
 /** It is told after TICKS ticks: after LASTS_MS at the earliest, and one tick later at the latest. */
 export const LASTS_MS = 1_000;
@@ -15,14 +15,14 @@ export interface Slow {
 }
 
 export class SlowWatch {
-  readonly #pace: Pace;
+  readonly #pace: TaskScheduler;
   /** Oldest first, each with the tick at which it began. */
   readonly #began = new Map<Slow, number>();
   #tick = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /** `pace`: at which many are told that became slow together. */
-  constructor(pace = new Pace()) {
+  constructor(pace = new TaskScheduler()) {
     this.#pace = pace;
   }
 

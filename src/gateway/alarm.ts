@@ -1,7 +1,7 @@
 // One timer for one call. Every call sets one, so it is spared the cost of an Observable.
 
 import type { Clock } from '../domain/clock.ts';
-import type { Pace } from '../domain/pace.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 
 export type Alarm = Clock['alarm'];
 
@@ -9,7 +9,7 @@ export type Alarm = Clock['alarm'];
  * Alarms of which not all ring in one turn of the event loop when thousands are set to the same moment. `ring` is a function
  * of that alarm alone.
  */
-export function alarmOf(pace: Pace): Alarm {
+export function alarmOf(pace: TaskScheduler): Alarm {
   return (waitMs, ring) => {
     const timer = setTimeout(pace.run, waitMs, ring);
     return () => {

@@ -9,40 +9,40 @@ import { ChangeFeed } from '../actors/change-feed.ts';
 import { ClientMetrics, type InstanceClients } from '../actors/client-metrics.ts';
 import { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
-import { GuestPool } from '../actors/guests/guest-pool.ts';
-import { Guests } from '../actors/guests/guests.ts';
+import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
+import { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import { OwnerShares } from '../actors/instances/owner-shares.ts';
-import { Offers } from '../actors/offers.ts';
+import { CapabilityChanges } from '../actors/capability-changes.ts';
 import { ParkedCalls } from '../actors/parked-calls/parked-calls.ts';
 import { SharedListening } from '../actors/sharing/shared-listening.ts';
 import { SharedSubscriptions } from '../actors/sharing/shared-subscriptions.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { LIMITS, type OwnBounds, ownBounds } from '../domain/limits.ts';
-import type { Pace } from '../domain/pace.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { templateNotFound } from '../domain/registry-errors.ts';
 import type { ClientStats } from '../gateway-types.ts';
 import { createEndpoint, type EndpointOptions } from '../protocol/endpoint.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import { type FaultListener, guarded } from '../protocol/fault-listener.ts';
-import { JoinedBackends } from '../protocol/joined/joined-backends.ts';
+import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { CachedBackends } from '../protocol/lists/cached-backends.ts';
 import { ListMemory } from '../protocol/lists/list-memory.ts';
 import type { Backends } from '../protocol/ports.ts';
 import { clockOf } from './alarm.ts';
-import { type BackendParts, listChangesOf, TemplateBackends } from './template-backends.ts';
+import { type BackendDeps, listChangesOf, TemplateBackends } from './template-backends.ts';
 
 /** How often a gateway that closes looks whether calls are under way. */
 const CALM_LOOK_MS = 50;
 
 /** What the endpoint and its actors are made from. */
-export interface McpParts extends Clock {
+export interface McpDeps extends Clock {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
   readonly budget: RetryBudget;
   readonly emit: (event: GatewayEvent) => void;
   /** For what comes due in thousands. */
-  readonly pace: Pace;
+  readonly pace: TaskScheduler;
   readonly isAccepting: () => boolean;
   /** The facts of the gateway. Hot. */
   readonly events$: Observable<GatewayEvent>;
@@ -65,19 +65,19 @@ export interface McpParts extends Clock {
 /** The endpoint, with everything that clients have open through it. Whoever makes it closes it. */
 export class Mcp {
   readonly endpoint: McpEndpoint;
-  readonly #parts: McpParts;
-  readonly #actors: BackendParts;
+  readonly #parts: McpDeps;
+  readonly #actors: BackendDeps;
   readonly #parked: ParkedCalls;
   readonly #metrics: ClientMetrics;
-  readonly #pool: GuestPool;
+  readonly #pool: StatelessPool;
   readonly #memory = new ListMemory();
-  readonly #joined: JoinedBackends;
+  readonly #joined: AggregateBackends;
   readonly #backends = new Map<string, CachedBackends>();
   /** Of sessions with one template, and of those with all of them. */
   readonly #shares: readonly OwnerShares[];
   readonly #changes: Subscription;
 
-  constructor(parts: McpParts) {
+  constructor(parts: McpDeps) {
     const { fleet, events$, serverInfo, now, alarm, pace, changedCallers$ = NEVER } = parts;
     const { sessions = {}, random = Math.random, sealKey = randomBytes(32) } = parts;
     const onFault = guarded(parts.onFault);
@@ -91,21 +91,21 @@ export class Mcp {
     this.#parts = parts;
     this.#parked = new ParkedCalls(pace);
     this.#metrics = new ClientMetrics(events$);
-    const pool = new GuestPool(parts, own, pace);
+    const pool = new StatelessPool(parts, own, pace);
     this.#pool = pool;
     const subscriptions = new SharedSubscriptions();
     const listening = new SharedListening();
-    const { changes$: listChanges$ } = new Offers({ fleet, events$ });
+    const { changes$: listChanges$ } = new CapabilityChanges({ fleet, events$ });
     const listChanges = (template: string) => listChangesOf(listChanges$, template);
     this.#actors = {
       fleet,
       sessions: new ClientSessions({ ...parts, ...limits, clock, shares, subscriptions }),
-      guests: new Guests({ ...parts, pool }),
+      guests: new StatelessClients({ ...parts, pool }),
       feed: new ChangeFeed({ fleet, pool, subscriptions, listening, events$, listChanges, random }),
       listChanges$,
       now,
     };
-    this.#joined = new JoinedBackends({
+    this.#joined = new AggregateBackends({
       ...limits,
       shares: joinedShares,
       templates: () => fleet.templates,

@@ -5,7 +5,7 @@ import { guarded } from '../actors/event-stream.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import { type MemberView, viewOf, viewsOf } from '../actors/member-views.ts';
 import { Metrics } from '../actors/metrics.ts';
-import type { Member } from '../actors/roster.ts';
+import type { Member } from '../actors/instance-index.ts';
 import { changesHealthOf, healthOf, type TemplateHealth } from '../actors/template-health.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { GatewayStats, Server } from '../gateway-types.ts';
@@ -14,7 +14,7 @@ import { uncheckedRequirements } from '../templates/requirements.ts';
 import type { Mcp } from './mcp.ts';
 
 /** What it looks at. */
-export interface StatusParts {
+export interface StatusDeps {
   readonly fleet: Pick<Fleet, 'group' | 'inFlight' | 'members' | 'templates'>;
   readonly mcp: Pick<Mcp, 'clientsAt' | 'stats'>;
   /** What is said of templates, by their ids. Default: nothing. */
@@ -25,10 +25,10 @@ export interface StatusParts {
 
 /** Counts from its making to `close`. */
 export class Status {
-  readonly #parts: StatusParts;
+  readonly #parts: StatusDeps;
   readonly #metrics: Metrics;
 
-  constructor(parts: StatusParts) {
+  constructor(parts: StatusDeps) {
     this.#parts = parts;
     this.#metrics = new Metrics(parts.events$);
   }

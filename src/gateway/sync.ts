@@ -16,7 +16,7 @@ export interface SyncOptions extends SyncRules {
   readonly namespace?: string | undefined;
 }
 
-export interface SyncParts {
+export interface SyncDeps {
   readonly registry: Registry;
   readonly definitions: ReadonlyMap<string, TemplateHints>;
   /** Environment that says where engines and clusters are. Absent: nothing is looked for. */
@@ -49,13 +49,13 @@ interface Tally {
 }
 
 export class Sync {
-  readonly #parts: SyncParts;
+  readonly #parts: SyncDeps;
   readonly #closing = new AbortController();
   readonly #followed = new Map<string, Promise<void>>();
   /** Of each source, one listing is made and taken in after the other: an old one never comes after a newer one. */
   readonly #turns = new Map<string, Promise<unknown>>();
 
-  constructor(parts: SyncParts) {
+  constructor(parts: SyncDeps) {
     this.#parts = parts;
   }
 

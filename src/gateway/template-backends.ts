@@ -5,7 +5,7 @@ import { filter, map, type Observable, throwError } from 'rxjs';
 import type { ChangeFeed } from '../actors/change-feed.ts';
 import type { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet, ListChange } from '../actors/fleet.ts';
-import type { Guests } from '../actors/guests/guests.ts';
+import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import { ToolRenewal } from '../actors/tool-renewal.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
@@ -22,10 +22,10 @@ import type {
 } from '../protocol/ports.ts';
 
 /** The actors behind the endpoint; those of all templates together. */
-export interface BackendParts {
+export interface BackendDeps {
   readonly fleet: Fleet;
   readonly sessions: ClientSessions;
-  readonly guests: Guests;
+  readonly guests: StatelessClients;
   readonly feed: ChangeFeed;
   /** Hot: what changed of the lists of any template. */
   readonly listChanges$: Observable<ListChange>;
@@ -37,10 +37,10 @@ export interface BackendParts {
 export class TemplateBackends implements Backends {
   readonly listChanged$: Observable<ListField>;
   readonly #template: string;
-  readonly #parts: BackendParts;
+  readonly #parts: BackendDeps;
   readonly #renewal: ToolRenewal;
 
-  constructor(template: string, parts: BackendParts) {
+  constructor(template: string, parts: BackendDeps) {
     this.#template = template;
     this.#parts = parts;
     this.#renewal = new ToolRenewal(() => this.#healthy, parts.now);

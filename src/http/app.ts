@@ -22,11 +22,11 @@ import { createDocuments } from './docs/documents.ts';
 import { EventStreams } from './event-stream.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { accessLog } from './middleware/access-log.ts';
-import { admit } from './middleware/admit.ts';
+import { authorize } from './middleware/authorize.ts';
 import { auditTrail } from './middleware/audit-trail.ts';
 import { body } from './middleware/body.ts';
 import { errors, refuse } from './middleware/errors.ts';
-import { guard } from './middleware/guard.ts';
+import { hostOriginCheck } from './middleware/host-origin-check.ts';
 import { handle } from './middleware/handle.ts';
 import { knownPath } from './middleware/known-path.ts';
 import { localAccounts } from './middleware/local-accounts.ts';
@@ -121,7 +121,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const stepsOf = (route: Route): RouteMiddleware[] => [
     ...trail(route),
     ...localAccounts(route, auth.isEnabled, proxies),
-    admit(route, auth, gateway),
+    authorize(route, auth, gateway),
     ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
     ...(route.scope === 'tools:call' ? [streams.unread.room] : []),
     ...(route.request.body === undefined ? [] : [readers[readerOf(route)]]),
@@ -144,7 +144,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   app.use(requestId());
   app.use(accessLog(log));
   app.use(errors(log));
-  app.use(guard({ ...options, proxies }));
+  app.use(hostOriginCheck({ ...options, proxies }));
   for (const router of routers) app.use(router.routes());
   app.use(unmatched(routers));
   // Only broken connections end up here: everything else is answered by `errors`.

@@ -1,7 +1,7 @@
 // Asks again and again whether the callers of open event streams may still have them: a stream of somebody whose key was
 // revoked would go on for ever. One timer for all, a few of them at a time.
 
-import { Pace } from '../domain/pace.ts';
+import { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { Refusal } from './caller-check.ts';
 
 /** The checks of one round are spread over so many moments. */
@@ -17,7 +17,7 @@ export interface Watched {
 
 export class CallerWatch {
   readonly #roundMs: number;
-  readonly #pace: Pace;
+  readonly #pace: TaskScheduler;
   /** Longest unchecked first. */
   readonly #queue = new Set<Watched>();
   readonly #asking = new Set<Watched>();
@@ -26,7 +26,7 @@ export class CallerWatch {
   #timer: NodeJS.Timeout | undefined;
 
   /** Everybody is asked about once in so many ms. `pace`: at which the streams of somebody who has thousands are ended. */
-  constructor(roundMs: number, pace = new Pace()) {
+  constructor(roundMs: number, pace = new TaskScheduler()) {
     this.#roundMs = roundMs;
     this.#pace = pace;
   }

@@ -7,16 +7,16 @@ import { commandRefusal } from '../domain/command-policy.ts';
 import { splitCommand } from '../domain/command-words.ts';
 import type { InstanceInput } from '../domain/instance.ts';
 import { commandNotAllowed } from '../domain/registry-errors.ts';
-import type { RequestFacts } from './request-facts.ts';
+import type { RequestState } from './request-state.ts';
 import type { Services } from './route.ts';
 import { declaredVariables } from './server-config.ts';
 
 /** Who wants to register what, and for which template. */
-export interface CommandOrder {
+export interface CommandRequest {
   readonly template: string;
   readonly instance: InstanceInput;
   readonly principal: Principal;
-  readonly request: Pick<RequestFacts, 'isLocal' | 'origin'>;
+  readonly request: Pick<RequestState, 'isLocal' | 'origin'>;
 }
 
 /**
@@ -24,7 +24,7 @@ export interface CommandOrder {
  * checked. Throws COMMAND_NOT_ALLOWED, and INSUFFICIENT_PERMISSIONS for a command that somebody else forces. Without a command there is nothing to check.
  */
 export function checkedCommand(
-  { template, instance, principal, request }: CommandOrder,
+  { template, instance, principal, request }: CommandRequest,
   { auth, allowedCommands, definitions }: Pick<Services, 'auth' | 'allowedCommands' | 'definitions'>,
 ): InstanceInput {
   if (instance.command === undefined) return instance;

@@ -14,7 +14,7 @@ import { ClientGone } from './client-gone.ts';
 import { commonHeaders } from './common-headers.ts';
 import type { HttpContext } from './context.ts';
 import { HTTP_LIMITS } from './limits.ts';
-import { limitPatience, limitReader } from './patience.ts';
+import { limitWriteTime, limitReader } from './write-timeout.ts';
 import { commentText, EVENT_STREAM_HEADERS, inLines } from './server-sent-events.ts';
 import { UnreadAnswers } from './unread-answers.ts';
 import { errorBody } from './views/error-body.ts';
@@ -58,7 +58,7 @@ export interface EventStreamOptions {
 }
 
 /** An event stream that is open: it is kept alive, and ended with the app, or when its caller may not have it any more. */
-export interface KeptStream {
+export interface TrackedStream {
   /** Writes what nobody reads. */
   comment(text: string): void;
   /** Ends it: the app stops. */
@@ -73,7 +73,7 @@ export class EventStreams {
   readonly unreadMs: number;
   /** What waits for clients to read it. */
   readonly unread: UnreadAnswers;
-  readonly #open = new Set<KeptStream>();
+  readonly #open = new Set<TrackedStream>();
   readonly #callers: CallerWatch;
   readonly #slow = new SlowWatch();
   readonly #keepAliveMs: number;
@@ -90,7 +90,7 @@ export class EventStreams {
   }
 
   /** Keeps the stream of a request alive and ends it in time, until the returned function is called. */
-  keep(stream: KeptStream, context: HttpContext): () => void {
+  keep(stream: TrackedStream, context: HttpContext): () => void {
     const keepAlive = setInterval(() => stream.comment('still here'), this.#keepAliveMs);
     this.#open.add(stream);
     const unwatch = this.#watch(stream, context);
@@ -132,7 +132,7 @@ export class EventStreams {
     for (const stream of this.#open) stream.shutDown();
   }
 
-  #watch(stream: KeptStream, context: HttpContext): () => void {
+  #watch(stream: TrackedStream, context: HttpContext): () => void {
     const { check } = context.state;
     if (check === undefined) return () => {};
     return this.#callers.watch({
@@ -143,7 +143,7 @@ export class EventStreams {
 }
 
 /** One response that is, or will be, an event stream. */
-class OpenStream implements KeptStream, Slow, StreamReader {
+class OpenStream implements TrackedStream, Slow, StreamReader {
   readonly #context: HttpContext;
   readonly #response: ServerResponse;
   readonly #bufferBytes: number;
@@ -226,7 +226,7 @@ class OpenStream implements KeptStream, Slow, StreamReader {
 
   #end(): void {
     this.#response.end();
-    limitPatience(this.#response, this.#streams.unreadMs);
+    limitWriteTime(this.#response, this.#streams.unreadMs);
     this.#settle();
   }
 

@@ -16,7 +16,7 @@ import type { Gateway } from '../gateway.ts';
 import { ClientGone } from './client-gone.ts';
 import type { StreamEvent } from './event-stream.ts';
 import { bytes, eventStream, type Reply } from './reply.ts';
-import type { RequestFacts } from './request-facts.ts';
+import type { RequestState } from './request-state.ts';
 
 /** Media types of the answer, for the API description; `Accept` selects. */
 export const RESULT_TYPES = ['application/json', 'text/event-stream'] as const;
@@ -33,7 +33,7 @@ export function exchangeReply(
   gateway: Exchanger,
   template: string,
   request: ExchangeRequest,
-  facts: RequestFacts,
+  facts: RequestState,
 ): Reply | Promise<Reply> {
   const { callerId } = facts;
   const asked = callerId === undefined ? request : { ...request, caller: callerId };
@@ -55,7 +55,7 @@ export function exchangeReply(
 }
 
 /** Whom to ask: an instance of the template, or this one. */
-export interface Asked {
+export interface RequestedExchange {
   readonly gateway: Exchanger;
   readonly template: string;
   readonly instanceId?: string;
@@ -63,9 +63,9 @@ export interface Asked {
 
 /** The same as one answer, which `replyOf` makes of the result; what it throws is the error that is answered. */
 export function resultReply(
-  { gateway, template, ...options }: Asked,
+  { gateway, template, ...options }: RequestedExchange,
   request: ExchangeRequest,
-  facts: RequestFacts,
+  facts: RequestState,
   replyOf: (result: JsonText, instanceId: string) => Reply,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {

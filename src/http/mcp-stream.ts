@@ -5,8 +5,8 @@ import { LIMITS } from '../domain/limits.ts';
 import type { McpEvent, McpStream } from '../protocol/endpoint-types.ts';
 import { latin1Of, SMALL_BYTES } from './bytes-as-text.ts';
 import type { HttpContext } from './context.ts';
-import type { EventStreams, KeptStream } from './event-stream.ts';
-import { limitPatience, limitReader } from './patience.ts';
+import type { EventStreams, TrackedStream } from './event-stream.ts';
+import { limitWriteTime, limitReader } from './write-timeout.ts';
 import { commentText, inLines } from './server-sent-events.ts';
 
 const END = '\n\n';
@@ -17,7 +17,7 @@ const ASCII = /^[\x20-\x7e]*$/;
  * A stream whose head was written already. It ends with the app, with the patience for its reader, or when its caller may
  * not have it any more.
  */
-export class HttpMcpStream implements McpStream, KeptStream {
+export class HttpMcpStream implements McpStream, TrackedStream {
   readonly #context: HttpContext;
   readonly #response: ServerResponse;
   readonly #streams: EventStreams;
@@ -73,7 +73,7 @@ export class HttpMcpStream implements McpStream, KeptStream {
     if (!this.#isOpen) return;
     this.#leave();
     this.#response.end();
-    limitPatience(this.#response, this.#streams.unreadMs);
+    limitWriteTime(this.#response, this.#streams.unreadMs);
   }
 
   /** Keeps the connection alive; who has something to read already needs no comment. */

@@ -6,7 +6,7 @@ import type { Trail } from './context.ts';
 import type { EventSource } from './event-stream.ts';
 
 /** Facts that every kind of reply may carry. */
-export interface ReplyFacts {
+export interface ReplyEvents {
   /** Who answered; becomes `X-Instance-ID`. */
   readonly instanceId?: string;
   /** For the audit log. */
@@ -15,7 +15,7 @@ export interface ReplyFacts {
   readonly headers?: readonly string[];
 }
 
-export interface BytesReply extends ReplyFacts {
+export interface BytesReply extends ReplyEvents {
   readonly kind: 'bytes';
   readonly status: number;
   /** JSON text, unless `type` says otherwise. */
@@ -24,7 +24,7 @@ export interface BytesReply extends ReplyFacts {
   readonly type?: string;
 }
 
-export interface EmptyReply extends ReplyFacts {
+export interface EmptyReply extends ReplyEvents {
   readonly kind: 'empty';
   readonly status: number;
 }
@@ -45,17 +45,17 @@ export interface ConversationReply {
 export type Reply = BytesReply | EmptyReply | StreamReply | ConversationReply;
 
 /** Answers with a value as JSON. */
-export function json(status: number, value: unknown, facts: ReplyFacts = {}): BytesReply {
+export function json(status: number, value: unknown, facts: ReplyEvents = {}): BytesReply {
   return bytes(status, JSON.stringify(value), facts);
 }
 
 /** Answers with JSON text that is at hand already; it is not read. */
-export function bytes(status: number, text: Uint8Array | string, facts: ReplyFacts = {}): BytesReply {
+export function bytes(status: number, text: Uint8Array | string, facts: ReplyEvents = {}): BytesReply {
   return { kind: 'bytes', status, bytes: text, ...facts };
 }
 
 /** Answers 204 without a body. */
-export function noContent(facts: ReplyFacts = {}): EmptyReply {
+export function noContent(facts: ReplyEvents = {}): EmptyReply {
   return { kind: 'empty', status: 204, ...facts };
 }
 

@@ -5,7 +5,7 @@
 import { latin1Of, SMALL_BYTES } from './bytes-as-text.ts';
 import { commonHeaders } from './common-headers.ts';
 import type { HttpContext } from './context.ts';
-import { limitPatience } from './patience.ts';
+import { limitWriteTime } from './write-timeout.ts';
 import type { BytesReply, EmptyReply } from './reply.ts';
 
 /** Answers. Does nothing when the answer has begun or the connection is gone. */
@@ -31,7 +31,7 @@ export function respond(context: HttpContext, reply: BytesReply | EmptyReply): v
   response.writeHead(reply.status, headers);
   if (typeof bytes === 'string' || length > SMALL_BYTES) response.end(bytes);
   else response.end(latin1Of(bytes), 'latin1');
-  limitPatience(response);
+  limitWriteTime(response);
 }
 
 /** Statuses without a body in any case. */

@@ -18,7 +18,7 @@ import { pathRefused } from './path-params.ts';
 import { queryReader } from './query.ts';
 import type { RecentEvents } from './recent-events.ts';
 import type { Reply } from './reply.ts';
-import type { RequestFacts } from './request-facts.ts';
+import type { RequestState } from './request-state.ts';
 import { EVERY_ROUTE, WHILE_STARTING, WITH_BODY, WITH_CREDENTIALS } from './route-errors.ts';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -59,7 +59,7 @@ export interface AnswerDoc {
 }
 
 /** The part of a route that is data. */
-export interface RouteFacts {
+export interface RouteAccess {
   readonly method: Method;
   /** Parameters are written `:name`. */
   readonly path: string;
@@ -99,12 +99,12 @@ export interface RouteInput<P, Q, B> {
    * Empty for what is no object, and for MCP.
    */
   readonly fields: JsonFields;
-  readonly request: RequestFacts;
+  readonly request: RequestState;
   /** Who asks; the anonymous admin while authentication is off. On open routes nobody, who may do nothing. */
   readonly principal: Principal;
 }
 
-export interface RouteDefinition<P extends TSchema, Q extends TSchema, B extends TSchema> extends RouteFacts {
+export interface RouteDefinition<P extends TSchema, Q extends TSchema, B extends TSchema> extends RouteAccess {
   readonly request?: { readonly params?: P; readonly query?: Q; readonly body?: B };
   readonly handler: (
     input: RouteInput<StaticEncode<P>, StaticEncode<Q>, StaticEncode<B>>,
@@ -119,12 +119,12 @@ export interface RawInput {
   readonly query: string;
   readonly body: unknown;
   readonly bodyFields?: JsonFields | undefined;
-  readonly request: RequestFacts;
+  readonly request: RequestState;
   readonly principal: Principal;
 }
 
 /** A finished row: schemas to describe it, `run` to answer a request. */
-export interface Route extends RouteFacts {
+export interface Route extends RouteAccess {
   readonly request: { readonly params?: TSchema; readonly query?: TSchema; readonly body?: TSchema };
   /** Throws for names of the path that cannot be: 404, or 422 for what is no text. `run` does it, too. */
   checkPath(params: RawInput['params']): void;

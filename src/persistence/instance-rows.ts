@@ -4,10 +4,10 @@ import type { InferEntity } from '@mikro-orm/core';
 import type { InstanceDefinition, InstanceSource, TransportKind } from '../domain/instance.ts';
 import { fromDocument, toDocument } from './documents.ts';
 import type { instanceTable } from './entities/registry-tables.ts';
-import { VaultError } from './vault.ts';
+import { CipherError } from './cipher.ts';
 
 /** Seals and opens one field of one instance. */
-export interface Seals {
+export interface Encryption {
   seal(text: string, field: 'env' | 'headers'): string;
   /** Throws VaultError. */
   open(sealed: string, field: 'env' | 'headers'): string;
@@ -25,7 +25,7 @@ type Target = Pick<
 type Texts = Readonly<Record<string, string>>;
 
 /** Throws what `seal` throws; nothing is sealed when there is nothing to hide. */
-export function rowOfInstance(definition: InstanceDefinition, { seal }: Seals) {
+export function rowOfInstance(definition: InstanceDefinition, { seal }: Encryption) {
   const { endpoint, command, args, workingDir, force, container, env, headers } = definition;
   const target: Target = {
     ...(endpoint === undefined ? {} : { endpoint }),
@@ -54,7 +54,7 @@ export function rowOfInstance(definition: InstanceDefinition, { seal }: Seals) {
 }
 
 /** What cannot be opened locks the instance and leaves the rest of it readable. The casts are what `rowOfInstance` wrote. */
-export function instanceOf(row: InstanceRow, seals: Seals): InstanceDefinition {
+export function instanceOf(row: InstanceRow, seals: Encryption): InstanceDefinition {
   return {
     id: row.id,
     serverId: row.serverId,
@@ -74,14 +74,14 @@ export function instanceOf(row: InstanceRow, seals: Seals): InstanceDefinition {
 
 function secretsOf(
   { env, headers }: InstanceRow,
-  { open }: Seals,
+  { open }: Encryption,
 ): Pick<InstanceDefinition, 'env' | 'headers' | 'locked'> {
   const opened = (sealed: string | null | undefined, field: 'env' | 'headers') =>
     sealed === null || sealed === undefined ? {} : (JSON.parse(open(sealed, field)) as Texts);
   try {
     return { env: opened(env, 'env'), headers: opened(headers, 'headers') };
   } catch (thrown) {
-    if (!(thrown instanceof VaultError)) throw thrown;
+    if (!(thrown instanceof CipherError)) throw thrown;
     return { env: {}, headers: {}, locked: thrown.message };
   }
 }

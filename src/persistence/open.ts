@@ -8,14 +8,14 @@ import { ownCommand } from '../domain/own-command.ts';
 import type { ConnectOptions, Database } from './database.ts';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { driverErrorOf } from './driver-error.ts';
-import { inTime } from './in-time.ts';
+import { withTimeout } from './with-timeout.ts';
 import { MemoryStore } from './memory-store.ts';
 import type { MigrationStatus } from './migrate.ts';
 import { explain } from './open-failures.ts';
 import type { Orm } from './orm.ts';
 import type { Store } from './store.ts';
 import { StoreOpenError } from './store-errors.ts';
-import type { Vault } from './vault.ts';
+import type { Cipher } from './cipher.ts';
 
 export { describeDatabase, sqliteFile } from './database-url.ts';
 export { DamagedFileError, StoreOpenError } from './store-errors.ts';
@@ -24,7 +24,7 @@ export interface OpenStoreOptions {
   /** Where the relative path of a SQLite file starts. */
   readonly cwd: string;
   /** Without one a store refuses instances with secrets. */
-  readonly vault?: Vault | undefined;
+  readonly vault?: Cipher | undefined;
   /** `apply` creates the database and brings its tables up to date; `require` refuses when that has not been done. */
   readonly migrations: 'apply' | 'require';
   /** Longest time of one operation, in ms. Default 5 000. Over it: DATABASE_UNAVAILABLE. */
@@ -81,7 +81,7 @@ export async function migrationStatus(
   const orm = await connected(parsed, connectOptions(parsed, CONNECT_MS), { mayCreate: false });
   try {
     const { readMigrationStatus } = await import('./migrate.ts');
-    const status = await inTime(readMigrationStatus(parsed.database, orm), ANSWER_MS);
+    const status = await withTimeout(readMigrationStatus(parsed.database, orm), ANSWER_MS);
     await parsed.database.check?.((sql) => orm.connection.execute(sql));
     return status;
   } catch (thrown) {
@@ -104,7 +104,7 @@ export async function databaseClock(
   if (parsed === undefined || sql === undefined) return undefined;
   const orm = await connected(parsed, connectOptions(parsed, CONNECT_MS), { mayCreate: false });
   try {
-    const [row]: { readonly seconds?: unknown }[] = await inTime(orm.connection.execute(sql), ANSWER_MS);
+    const [row]: { readonly seconds?: unknown }[] = await withTimeout(orm.connection.execute(sql), ANSWER_MS);
     return Number(row?.seconds) * 1000;
   } catch (thrown) {
     throw explain(parsed, thrown);
@@ -149,7 +149,7 @@ async function connected(parsed: ParsedDatabaseUrl, options: Connect, creation: 
 
 async function connect({ database }: ParsedDatabaseUrl, options: Connect): Promise<Orm> {
   const { connectOrm } = await import('./orm.ts');
-  return inTime(connectOrm(database, options), ANSWER_MS, (orm) => orm.destroy());
+  return withTimeout(connectOrm(database, options), ANSWER_MS, (orm) => orm.destroy());
 }
 
 /** SQLite would create the file readable for everybody, and say little when it cannot. */
@@ -211,10 +211,10 @@ async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation)
   const { mayCreate } = creation;
   const { readMigrationStatus } = await import('./migrate.ts');
   const { database, description } = parsed;
-  const status = await patiently(database, () => inTime(readMigrationStatus(database, orm), ANSWER_MS)).catch(
+  const status = await patiently(database, () => withTimeout(readMigrationStatus(database, orm), ANSWER_MS)).catch(
     async (thrown: unknown) => {
       if (!mayCreate || !(await created(parsed, thrown, creation))) throw thrown;
-      return inTime(readMigrationStatus(database, orm), ANSWER_MS);
+      return withTimeout(readMigrationStatus(database, orm), ANSWER_MS);
     },
   );
   refuseNewer(description.printable, status);
@@ -248,7 +248,7 @@ async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationS
     statementTimeoutMs: MIGRATION_STATEMENT_MS,
   });
   try {
-    return await inTime(migrate(database, patient, MIGRATION_WAIT_MS), MIGRATION_MS);
+    return await withTimeout(migrate(database, patient, MIGRATION_WAIT_MS), MIGRATION_MS);
   } finally {
     // Not in order: all is committed or lost by now, and a pool that lost a connection may wait for it for ever.
     patient.destroy();

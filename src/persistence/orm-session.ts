@@ -11,7 +11,7 @@ import type { Tables } from './entities/index.ts';
 import { fileIdentity } from './file-identity.ts';
 import type { Orm } from './orm.ts';
 import { DamagedFileError } from './store-errors.ts';
-import { Turns } from './turns.ts';
+import { SerialQueue } from './serial-queue.ts';
 
 /** The one row of the table `revision`. */
 export const REVISION = 'registry';
@@ -26,7 +26,7 @@ const LONGEST_PAUSE_MS = 50;
 /** Longest wait of close() for what was asked for before, in ms: a program that ends does not wait for a silent server. */
 const CLOSE_MS = 2_000;
 
-export interface SessionParts {
+export interface OrmSessionDeps {
   readonly database: Database;
   readonly orm: Orm;
   /** Opens another one like `orm`. Absent for a database in memory, which would be an empty one afterwards. */
@@ -49,13 +49,13 @@ interface Operation {
 }
 
 export class OrmSession {
-  readonly #parts: SessionParts;
+  readonly #parts: OrmSessionDeps;
   /** Of a file: whether it is still where it was opened. */
   readonly #isInPlace: (() => boolean) | undefined;
   /** Writers of one process wait here instead of at the row of the revision, where they would hold connections. */
-  readonly #writers = new Turns();
+  readonly #writers = new SerialQueue();
   /** SQLite has one connection, and a transaction is the connection's: nobody else may speak meanwhile. */
-  readonly #everybody: Turns | undefined;
+  readonly #everybody: SerialQueue | undefined;
   #orm: Orm | undefined;
   #connecting: Promise<Orm> | undefined;
   /** A transaction whose connection was lost never gives it back, and a pool that closes in order waits for all of them. */
@@ -64,7 +64,7 @@ export class OrmSession {
   #refusesChanges = false;
   #isClosed = false;
 
-  constructor(parts: SessionParts) {
+  constructor(parts: OrmSessionDeps) {
     this.#parts = parts;
     this.#isInPlace = parts.file === undefined ? undefined : fileIdentity(parts.file);
     this.#orm = parts.orm;
@@ -177,7 +177,7 @@ export class OrmSession {
     }
   }
 
-  async #within<T>(turns: Turns | undefined, work: OperationWork<T>): Promise<T> {
+  async #within<T>(turns: SerialQueue | undefined, work: OperationWork<T>): Promise<T> {
     const { timeoutMs } = this.#parts;
     const timer = new AbortController();
     const operation: Operation = { startedAt: undefined, hasEnded: false, delivered: 'no' };

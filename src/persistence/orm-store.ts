@@ -5,13 +5,13 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import { configIncomplete, duplicateServer } from '../domain/registry-errors.ts';
 import type { LoadBalancerSettings, TemplateSettings } from '../domain/template.ts';
 import { fromDocument, toDocument } from './documents.ts';
-import { instanceOf, rowOfInstance, type Seals } from './instance-rows.ts';
+import { instanceOf, rowOfInstance, type Encryption } from './instance-rows.ts';
 import { OrmAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
 import { OrmSettings } from './orm-settings.ts';
 import type { AccountStore, AuditStore, SettingStore, Store, Tombstone } from './store.ts';
-import { type Vault, VaultError } from './vault.ts';
+import { type Cipher, CipherError } from './cipher.ts';
 
 /** A Store on any database. Lists are in the order of the first saving. */
 export class OrmStore implements Store {
@@ -21,10 +21,10 @@ export class OrmStore implements Store {
   readonly settings: SettingStore;
   readonly audit: AuditStore;
   readonly #session: OrmSession;
-  readonly #vault: Vault | undefined;
+  readonly #vault: Cipher | undefined;
 
   /** `kind` and `file` are what `Store` says of them. Without a vault it takes no instance that holds secrets. */
-  constructor(kind: string, session: OrmSession, vault: Vault | undefined, file?: string) {
+  constructor(kind: string, session: OrmSession, vault: Cipher | undefined, file?: string) {
     this.kind = kind;
     this.file = file;
     this.#session = session;
@@ -127,7 +127,7 @@ export class OrmStore implements Store {
     return this.#session.close();
   }
 
-  #seals({ template, id }: { readonly template: string; readonly id: string }): Seals {
+  #seals({ template, id }: { readonly template: string; readonly id: string }): Encryption {
     const purpose = (field: string) => `instance:${template}/${id}:${field}`;
     return {
       seal: (text, field) => {
@@ -136,11 +136,11 @@ export class OrmStore implements Store {
       },
       open: (sealed, field) => {
         try {
-          if (this.#vault === undefined) throw new VaultError('there is no encryption key');
+          if (this.#vault === undefined) throw new CipherError('there is no encryption key');
           return this.#vault.open(sealed, purpose(field));
         } catch (error) {
-          const reason = error instanceof VaultError ? error.message : 'unknown reason';
-          throw new VaultError(
+          const reason = error instanceof CipherError ? error.message : 'unknown reason';
+          throw new CipherError(
             `"${field}" of the instance ${template}/${id} cannot be read: ${reason}; ${HOW_TO_READ}`,
             error,
           );

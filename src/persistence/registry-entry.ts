@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { Compile } from 'typebox/schema';
 import { GatewayError } from '../domain/errors.ts';
-import { findingsOf, pathTo } from '../domain/findings.ts';
+import { issuesOf, pathTo } from '../domain/validation-issues.ts';
 import { InstanceInput } from '../domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { defineInstance } from '../domain/registration.ts';
@@ -100,7 +100,7 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
   const input: unknown = translate(fields);
   const refusals = instanceInput.Check(input)
     ? refusalsOf(template, input, path, locate)
-    : findingsOf(instanceInput.Errors(input)[1], locate);
+    : issuesOf(instanceInput.Errors(input)[1], locate);
   if (refusals.length > 0 || !instanceInput.Check(input)) return { problems: [...problems, ...refusals] };
 
   const fingerprint = createHash('sha256').update(canonical({ template, input })).digest('hex');

@@ -3,7 +3,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { Compile } from 'typebox/schema';
-import { findingsOf, pathTo } from '../domain/findings.ts';
+import { issuesOf, pathTo } from '../domain/validation-issues.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { LoadBalancerSettings, TEMPLATE_ID_PATTERN, type TemplateSettings } from '../domain/template.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
@@ -197,7 +197,7 @@ function readLoadBalancer(section: unknown, path: string, problems: string[]): L
   }
   const usable = Object.entries(section).filter(([field, value]) => {
     const findings =
-      value === null ? [] : findingsOf(loadBalancer.Errors({ [field]: value })[1], () => pathTo(path, field));
+      value === null ? [] : issuesOf(loadBalancer.Errors({ [field]: value })[1], () => pathTo(path, field));
     problems.push(...findings);
     return value !== null && findings.length === 0;
   });

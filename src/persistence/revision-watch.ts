@@ -6,7 +6,7 @@ import { GatewayError } from '../domain/errors.ts';
 import { reasonOf } from '../domain/failures.ts';
 import type { Store } from './store.ts';
 
-export type RevisionNews =
+export type RevisionChange =
   /** The revision is another one than the last seen. */
   | { readonly kind: 'changed' }
   /** It is the same, or the first one seen. */
@@ -27,7 +27,7 @@ export interface RevisionWatchOptions {
 export function watchRevision(
   store: Pick<Store, 'revision'>,
   { everyMs = 2_000 }: RevisionWatchOptions = {},
-): Observable<RevisionNews> {
+): Observable<RevisionChange> {
   return timer(0, everyMs).pipe(
     exhaustMap(() => answerOf(store)),
     scan(withNews, NOTHING_SEEN),
@@ -40,7 +40,7 @@ type Answer = number | { readonly reason: string };
 
 interface Seen {
   readonly revision: number | undefined;
-  readonly news: RevisionNews;
+  readonly news: RevisionChange;
 }
 
 const NOTHING_SEEN: Seen = { revision: undefined, news: { kind: 'away' } };

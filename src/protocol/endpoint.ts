@@ -1,6 +1,6 @@
 // The MCP endpoint of one gateway: reads what a POST holds, decides which era it is of, and hands it to that one's half.
 
-import { Pace } from '../domain/pace.ts';
+import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { classify, namesModern } from './classify.ts';
 import type { McpEndpoint, McpReply, McpRequest } from './endpoint-types.ts';
 import { type FaultListener, guarded } from './fault-listener.ts';
@@ -29,7 +29,7 @@ export interface EndpointOptions {
    */
   readonly onFault?: FaultListener;
   /** At which many streams end together. Default: one of its own. */
-  readonly pace?: Pace;
+  readonly pace?: TaskScheduler;
   /** Most bytes that are kept for clients that may come back. Default: 256 MiB. */
   readonly keptBytes?: number | undefined;
 }
@@ -45,7 +45,7 @@ class Endpoint implements McpEndpoint {
   readonly #sse: LegacySse;
   readonly #modern: ModernEndpoint;
 
-  constructor({ backends, pace = new Pace(), ...options }: EndpointOptions) {
+  constructor({ backends, pace = new TaskScheduler(), ...options }: EndpointOptions) {
     this.#backends = backends;
     const onFault = guarded(options.onFault);
     const tasks = new TaskFinder();

@@ -122,7 +122,7 @@ export interface Session {
    * anywhere, and the place is given up. BACKEND_UNAVAILABLE, SESSION_NOT_FOUND, SHUTTING_DOWN; QUEUE_FULL where too many
    * calls wait for their client.
    */
-  stay(answer: Answer, lost: (error: GatewayError) => void): Stay;
+  stay(answer: Answer, lost: (error: GatewayError) => void): Reservation;
   /** A notification of the client to its backend. */
   notify(method: string, params: JsonObject): void;
   /**
@@ -151,7 +151,7 @@ export interface Session {
 }
 
 /** A place that is kept for a call of several exchanges. */
-export interface Stay {
+export interface Reservation {
   /** Like Session.exchange, at the instance where the call is for as long as that lasts, drained or not. */
   exchange(request: ExchangeRequest): Observable<Answer>;
   /** The call is over. Further times nothing happens. */
@@ -165,7 +165,7 @@ export interface ParkedCalls {
    * subscriber gets one `Asked` and the end, the exchange goes on without it. Unsubscribing before that cancels the
    * exchange. Errors: those of the exchange; QUEUE_FULL when too many are parked.
    */
-  follow(owner: Owner, call: string, answers$: Observable<Answer>): Observable<Answer | Asked>;
+  follow(owner: Owner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion>;
   /**
    * Goes on with a parked call: hands in what the client answered, and emits what follows. Undefined when there is no such
    * call, it is another's (`owner`, `call`), or it is resumed already.
@@ -175,11 +175,11 @@ export interface ParkedCalls {
     owner: Owner,
     call: string,
     replies: ReadonlyMap<string, ClientReply>,
-  ): Observable<Answer | Asked> | undefined;
+  ): Observable<Answer | ClientQuestion> | undefined;
 }
 
 /** A backend waits for its client. */
-export interface Asked {
+export interface ClientQuestion {
   readonly kind: 'asked';
   /** Names the parked call. */
   readonly id: string;

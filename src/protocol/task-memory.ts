@@ -5,8 +5,8 @@ import { type MonoTypeOperatorFunction, tap } from 'rxjs';
 import type { Answer } from '../domain/exchange.ts';
 import { isJsonObject, type JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { FairMap } from './fair-map.ts';
-import { joinedInstance, type OwnInstance, splitInstance } from './joined/joined-names.ts';
+import { QuotaLruMap } from './quota-lru-map.ts';
+import { aggregateInstance, type OwnInstance, splitInstance } from './aggregate/aggregate-names.ts';
 
 /** Tasks remembered, of all clients together; see FairMap for whose is forgotten first. */
 const MOST_TASKS = 10_000;
@@ -35,7 +35,7 @@ interface Known {
 
 /** The tasks that were heard of. Ids that cannot be remembered (`isTaskId`) are nobody's. */
 export class TaskMemory {
-  readonly #known = new FairMap<Known>(MOST_TASKS, ({ taskId, places }) => {
+  readonly #known = new QuotaLruMap<Known>(MOST_TASKS, ({ taskId, places }) => {
     for (const place of places) this.#leave(place, taskId);
   });
   /** By template and task: how many owners began it at which instance. */
@@ -57,7 +57,7 @@ export class TaskMemory {
     return (places ?? [])
       .filter((one) => (template ?? one.template) === one.template)
       .filter((one) => one.isBegun || !this.#isBegun(one, taskId))
-      .map((one) => (template === undefined ? joinedInstance(one) : one.instanceId));
+      .map((one) => (template === undefined ? aggregateInstance(one) : one.instanceId));
   }
 
   /** True when a task of that id was begun by somebody: whoever does not find it is not he. */

@@ -24,8 +24,8 @@ import {
 import { ANONYMOUS } from '../domain/account.ts';
 import type { ExchangeEvent } from '../domain/exchange.ts';
 import { tooManySearches } from '../domain/session-errors.ts';
-import { splitInstance } from './joined/joined-names.ts';
-import { RecentMap } from './recent-map.ts';
+import { splitInstance } from './aggregate/aggregate-names.ts';
+import { LruMap } from './lru-map.ts';
 import type { TaskAsker } from './task-memory.ts';
 
 /** Instances that are asked, all at once. */
@@ -59,7 +59,7 @@ export class TaskSearches {
   readonly #underWay = new Map<string, Observable<Sought>>();
   /** How many each owner has under way. */
   readonly #owners = new Map<string, number>();
-  readonly #misses = new RecentMap<Miss>(MOST_MISSES);
+  readonly #misses = new LruMap<Miss>(MOST_MISSES);
 
   /** `now`: monotonic clock in ms. */
   constructor(now: () => number = () => performance.now()) {

@@ -2,7 +2,7 @@
 // embedding program gives was not.
 
 import { Compile } from 'typebox/schema';
-import { findingsOf } from '../domain/findings.ts';
+import { issuesOf } from '../domain/validation-issues.ts';
 import { validationFailed } from '../domain/request-errors.ts';
 import { LoadBalancerSettings } from '../domain/template.ts';
 
@@ -11,6 +11,6 @@ const validator = Compile(LoadBalancerSettings);
 /** VALIDATION_ERROR for settings that no template can follow. */
 export function checkSettings(settings: LoadBalancerSettings): void {
   if (validator.Check(settings)) return;
-  const found = findingsOf(validator.Errors(settings)[1]);
+  const found = issuesOf(validator.Errors(settings)[1]);
   throw validationFailed(found.map((msg) => ({ loc: ['body', 'load_balancer'], msg, type: 'value_error' })));
 }

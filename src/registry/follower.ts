@@ -4,9 +4,9 @@
 import { firstValueFrom, type Observable, ReplaySubject, race, retry, Subject, takeUntil, timer } from 'rxjs';
 import { asGatewayError } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
-import type { RevisionNews } from '../persistence/revision-watch.ts';
+import type { RevisionChange } from '../persistence/revision-watch.ts';
 
-export interface FollowerParts {
+export interface FollowerDeps {
   /** Brings this node in step with the store. */
   readonly reload: () => Promise<void>;
   readonly emit: (event: GatewayEvent) => void;
@@ -18,7 +18,7 @@ const GAP_MS = 500;
 const RETRY_MS = 5_000;
 
 export class Follower {
-  readonly #parts: FollowerParts;
+  readonly #parts: FollowerDeps;
   readonly #closed$ = new ReplaySubject<void>(1);
   readonly #wake$ = new Subject<void>();
   /** There is something to be read. */
@@ -29,12 +29,12 @@ export class Follower {
   #isClosed = false;
   #hasFailed = false;
 
-  constructor(parts: FollowerParts) {
+  constructor(parts: FollowerDeps) {
     this.#parts = parts;
   }
 
   /** Listens until `close`, and anew when it fails. Hot or cold; the first news but `away` are a reason to look. */
-  follow(news$: Observable<RevisionNews>): void {
+  follow(news$: Observable<RevisionChange>): void {
     news$
       .pipe(retry({ delay: RETRY_MS }), takeUntil(this.#closed$))
       .subscribe(({ kind }) => this.#hear(kind));
@@ -51,7 +51,7 @@ export class Follower {
     this.#closed$.next();
   }
 
-  #hear(kind: RevisionNews['kind']): void {
+  #hear(kind: RevisionChange['kind']): void {
     if (kind === 'away') {
       this.#mayHaveMissed = true;
       return;

@@ -4,12 +4,12 @@ import type { Observable } from 'rxjs';
 import type { ContainerRef } from '../domain/deployment.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceSource } from '../domain/instance.ts';
 import type { LoadBalancerSettings } from '../domain/template.ts';
-import type { RevisionNews } from '../persistence/revision-watch.ts';
+import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import type { ProtectedPath } from '../templates/command-exposure.ts';
 import type { AddressCheck } from '../transports/network-guard.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
-import type { InventoryParts } from './inventory.ts';
+import type { ActiveRegistryDeps } from './active-registry.ts';
 
 export interface RegisterOptions {
   /** Who registers. Default `api`. */
@@ -36,12 +36,12 @@ export interface Registration extends Pick<InstanceSnapshot, 'state' | 'healthy'
   readonly replaced: boolean;
 }
 
-export interface RegistryParts extends InventoryParts {
+export interface RegistryDeps extends ActiveRegistryDeps {
   readonly store: Store;
   /** Which addresses no endpoint may name. Default: none. */
   readonly isDenied?: AddressCheck;
   /** What no command may be handed. Default: nothing. */
   readonly protectedPaths?: readonly ProtectedPath[];
   /** News of a store that others write, too. Default: nobody else does. */
-  readonly news$?: Observable<RevisionNews> | undefined;
+  readonly news$?: Observable<RevisionChange> | undefined;
 }

@@ -2,7 +2,7 @@
 
 import { filter, firstValueFrom, race, timer } from 'rxjs';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
-import type { Member } from '../actors/roster.ts';
+import type { Member } from '../actors/instance-index.ts';
 
 /** Resolves when the instance is healthy or has stopped, at the latest after so many ms. At once for another node's. */
 export async function untilHealthy(member: Member, waitMs: number): Promise<void> {

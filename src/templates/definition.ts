@@ -5,7 +5,7 @@ import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import { splitCommand } from '../domain/command-words.ts';
-import { findingsOf, pathTo } from '../domain/findings.ts';
+import { issuesOf, pathTo } from '../domain/validation-issues.ts';
 import { TemplateId } from '../domain/template.ts';
 import { unknownPlaceholders } from './placeholders.ts';
 import { tolerated } from './tolerant.ts';
@@ -78,7 +78,7 @@ export function readTemplate(text: string, folder?: string): TemplateDefinition 
   const { value } = tolerated(parseTemplate(text), folder);
   // TypeBox stops at 8 faults. That is a setting of the library, so it is only ever raised.
   if (Settings.Get().maxErrors < MOST_FINDINGS) Settings.Set({ maxErrors: MOST_FINDINGS });
-  if (!templateFile.Check(value)) throw new TemplateError(findingsOf(templateFile.Errors(value)[1]));
+  if (!templateFile.Check(value)) throw new TemplateError(issuesOf(templateFile.Errors(value)[1]));
   const findings = faultsOfCommand(value);
   if (findings.length > 0) throw new TemplateError(findings);
   const known = Object.fromEntries(Object.entries(value).filter(([field]) => fields.includes(field)));

@@ -19,7 +19,7 @@ type Spoken = Pick<Peer, 'era' | 'protocolVersion'>;
  * capabilities and client that the caller named himself stand, because a modern backend may only ask for what the
  * end of the chain can do. Legacy and bare: the request as it is. Source: MCP 2026-07-28 basic/index#meta.
  */
-export function dress(request: ExchangeRequest, peer: Spoken, client: ClientInfo): ExchangeRequest {
+export function withEraMetadata(request: ExchangeRequest, peer: Spoken, client: ClientInfo): ExchangeRequest {
   if (peer.era !== 'modern') return request;
   const own = request.params?._meta;
   const meta = {

@@ -8,7 +8,7 @@ import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
 import { isJsonObject, type JsonObject, type JsonText } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 import { type Era, LEGACY_VERSIONS, META, MODERN_VERSIONS, type Peer } from '../domain/mcp.ts';
-import { type ClientInfo, dress } from './era.ts';
+import { type ClientInfo, withEraMetadata } from './era.ts';
 
 /** What the handshake needs of a transport that has not shaken hands yet. */
 export interface HandshakeChannel {
@@ -166,7 +166,7 @@ const ATTEMPTS: Readonly<Record<HandshakeOptions['first'], readonly Attempt[]>> 
 };
 
 function askDiscover(channel: HandshakeChannel, client: ClientInfo, protocolVersion: string) {
-  const request = dress({ method: 'server/discover' }, { era: 'modern', protocolVersion }, client);
+  const request = withEraMetadata({ method: 'server/discover' }, { era: 'modern', protocolVersion }, client);
   return channel.request(request, 'modern');
 }
 

@@ -17,7 +17,7 @@ import type {
   Closed,
   InProcessHandler,
   Transport,
-  TransportFacts,
+  TransportEvents,
   TransportType,
   Upstream,
 } from './transport.ts';
@@ -75,7 +75,7 @@ class InProcessTransport implements Transport {
     return new Observable((subscriber) => this.#start(request, subscriber));
   }
 
-  facts(): TransportFacts {
+  facts(): TransportEvents {
     return { pid: null, stderr: [], strayMessages: this.#strayMessages };
   }
 

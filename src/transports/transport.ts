@@ -9,7 +9,7 @@ import type { OwnHeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition, TransportKind } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer } from '../domain/mcp.ts';
-import type { Pace } from '../domain/pace.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { Reaper } from './stdio/reaper.ts';
 
 /** Why a transport ended. `reason` is a clause: "exited with code 7", "closed by the gateway". */
@@ -20,7 +20,7 @@ export interface Closed {
 }
 
 /** Facts for the instance's snapshot. */
-export interface TransportFacts {
+export interface TransportEvents {
   readonly pid: number | null;
   readonly stderr: readonly string[];
   readonly strayMessages: number;
@@ -86,7 +86,7 @@ export interface Transport extends Upstream {
    * else hears of it: it is in doubt. Absent where whatever breaks fails its exchange.
    */
   readonly doubts$?: Observable<void> | undefined;
-  facts(): TransportFacts;
+  facts(): TransportEvents;
   /**
    * Opens a conversation of its own for one client, with its capabilities, revision and name: over HTTP a session of
    * its own, over stdio a process of its own. Undefined when the backend keeps none for a single client, because it tells
@@ -98,7 +98,7 @@ export interface Transport extends Upstream {
 }
 
 /** Hears of a program as soon as it was started; `facts` shows what it has said by then, as long as it is being opened. */
-export type OnStarted = (facts: () => TransportFacts) => void;
+export type OnStarted = (facts: () => TransportEvents) => void;
 
 /** What opening needs besides the definition. */
 export interface OpenOptions {
@@ -117,7 +117,7 @@ export interface OpenOptions {
   /** Where answers of the instance that are not complete are counted. Default: nowhere. */
   readonly answers?: OwnHeldBytes | undefined;
   /** Of the gateway, for what comes due in thousands. Default: one of its own. */
-  readonly pace?: Pace | undefined;
+  readonly pace?: TaskScheduler | undefined;
   /** Default: nobody hears. */
   readonly onStarted?: OnStarted | undefined;
   /** Ends the programs of a gateway that died. Default: nobody does. */

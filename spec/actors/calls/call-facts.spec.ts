@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { finishedFact, refusedFact, retriedFact, startedFact } from '../../../src/actors/calls/call-facts.ts';
+import { finishedEvent, refusedEvent, retriedEvent, startedEvent } from '../../../src/actors/calls/call-events.ts';
 import { queueFull } from '../../../src/domain/backend-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -10,20 +10,20 @@ const PING = { method: 'ping', caller: 'user:1' };
 const AT = { template: 't', instanceId: 'a', serverId: 'a-1' };
 
 test('are about a template until an instance is asked', () => {
-  assert.equal([startedFact('t', PING), refusedFact('t', PING, 'QUEUE_FULL')].map(timeless), [
+  assert.equal([startedEvent('t', PING), refusedEvent('t', PING, 'QUEUE_FULL')].map(timeless), [
     { type: 'exchange.started', template: 't', method: 'ping', principal: 'user:1' },
     { type: 'exchange.refused', template: 't', method: 'ping', principal: 'user:1', code: 'QUEUE_FULL' },
   ]);
 });
 
 test('are about nobody where nobody said who calls', () => {
-  assert.equal(timeless(startedFact('t', { method: 'ping' })), {
+  assert.equal(timeless(startedEvent('t', { method: 'ping' })), {
     ...{ type: 'exchange.started', template: 't', method: 'ping', principal: 'anonymous' },
   });
 });
 
 test('name the instance that failed a call which goes on', () => {
-  assert.equal(timeless(retriedFact(INSTANCE, PING, 'BACKEND_TIMEOUT')), {
+  assert.equal(timeless(retriedEvent(INSTANCE, PING, 'BACKEND_TIMEOUT')), {
     type: 'exchange.retried',
     ...AT,
     method: 'ping',
@@ -35,9 +35,9 @@ test('name the instance that failed a call which goes on', () => {
 test('tell the end at an instance, with a code only when it failed', () => {
   const answered = { outcome: 'result', durationMs: 3, error: undefined } as const;
   const finished = { type: 'exchange.finished', ...AT, method: 'ping', principal: 'user:1', durationMs: 3 };
-  assert.equal(timeless(finishedFact(INSTANCE, PING, answered)), { ...finished, outcome: 'result' });
+  assert.equal(timeless(finishedEvent(INSTANCE, PING, answered)), { ...finished, outcome: 'result' });
   const failed = { outcome: 'failed', durationMs: 3, error: queueFull('t') } as const;
-  assert.equal(timeless(finishedFact(INSTANCE, PING, failed)), {
+  assert.equal(timeless(finishedEvent(INSTANCE, PING, failed)), {
     ...finished,
     outcome: 'failed',
     code: 'QUEUE_FULL',

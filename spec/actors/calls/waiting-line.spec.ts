@@ -4,15 +4,15 @@
 import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { type QueuedCall, type QueuedPlace, WaitingLine } from '../../../src/actors/calls/waiting-line.ts';
-import { Places } from '../../../src/actors/instances/places.ts';
+import { type QueuedCall, type QueuedPlace, WaitQueue } from '../../../src/actors/calls/wait-queue.ts';
+import { InFlightSlots } from '../../../src/actors/instances/in-flight-slots.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('waiting line');
 /** Has a place for everybody, and owes none. */
 const PLACE: QueuedPlace = { hasPlaceFor: () => true, isBelowShare: () => false };
-let line = new WaitingLine();
+let line = new WaitQueue();
 let heard: string[] = [];
 
 /** One that says what happens to it. By default it takes the place and leaves the queue, as calls do when they are sent. */
@@ -46,7 +46,7 @@ class Queued implements QueuedCall {
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
-  line = new WaitingLine();
+  line = new WaitQueue();
   heard = [];
 });
 test.after.each(() => mock.timers.reset());
@@ -248,7 +248,7 @@ test.run();
 
 /** One instance and its queue: calls come and end. It checks what each service means for the owners that go on waiting. */
 class Model {
-  readonly places = new Places();
+  readonly places = new InFlightSlots();
   readonly running: string[] = [];
   /** Owners that wait, each with how often every other one was served although it could have been. */
   readonly #passed = new Map<string, Map<string, number>>();

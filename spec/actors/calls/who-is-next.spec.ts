@@ -7,8 +7,8 @@ import {
   certainlyLacksTool,
   isOnlyFull,
   mayLackTool,
-  whoIsNext,
-} from '../../../src/actors/calls/who-is-next.ts';
+  nextInstance,
+} from '../../../src/actors/calls/next-instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { answers, Stage, settled, silent, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -26,16 +26,16 @@ test.after.each(async () => {
 
 test('is any that was not tried, and then nobody', async () => {
   for (const id of ['a', 'b']) await stage.add(id, answers());
-  assert.is(whoIsNext(order(), new Set(['a']))?.id, 'b');
-  assert.is(whoIsNext(order(), new Set(['a', 'b'])), undefined);
+  assert.is(nextInstance(order(), new Set(['a']))?.id, 'b');
+  assert.is(nextInstance(order(), new Set(['a', 'b'])), undefined);
   assert.is(isOnlyFull(order(), new Set(['a', 'b'])), false);
 });
 
 test('is the pinned one, unless it was tried', async () => {
   for (const id of ['a', 'b']) await stage.add(id, answers());
   const pinned = order({ pinned: stage.ref('b') });
-  assert.is(whoIsNext(pinned, undefined)?.id, 'b');
-  assert.is(whoIsNext(pinned, new Set(['b'])), undefined);
+  assert.is(nextInstance(pinned, undefined)?.id, 'b');
+  assert.is(nextInstance(pinned, new Set(['b'])), undefined);
   assert.is(isOnlyFull(pinned, new Set(['b'])), false);
 });
 
@@ -43,15 +43,15 @@ test('is a pinned one that drains only for what goes on there', async () => {
   await stage.add('a', answers());
   stage.ref('a').drain();
   await settled();
-  assert.is(whoIsNext(order({ pinned: stage.ref('a') }), undefined), undefined);
-  assert.is(whoIsNext(order({ pinned: stage.ref('a'), goesOn: true }), undefined)?.id, 'a');
+  assert.is(nextInstance(order({ pinned: stage.ref('a') }), undefined), undefined);
+  assert.is(nextInstance(order({ pinned: stage.ref('a'), goesOn: true }), undefined)?.id, 'a');
 });
 
 test('is nobody while all are full, for which a call may wait', async () => {
   const ref = await stage.add('a', silent);
   for (let place = 0; place < LIMITS.inFlightPerInstance; place += 1) stage.call('write');
   for (const pinned of [undefined, ref]) {
-    assert.is(whoIsNext(order({ pinned }), undefined), undefined);
+    assert.is(nextInstance(order({ pinned }), undefined), undefined);
     assert.is(isOnlyFull(order({ pinned }), undefined), true);
   }
 });

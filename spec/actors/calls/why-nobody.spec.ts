@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { nobodyHealthy, type Search, whyNobody } from '../../../src/actors/calls/why-nobody.ts';
+import { noneHealthy, type Search, noInstanceError } from '../../../src/actors/calls/no-instance-error.ts';
 import type { InstanceState } from '../../../src/domain/instance.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -8,7 +8,7 @@ const test = suite('why nobody');
 const NOBODY = 'No instance of "t" is healthy right now';
 const SEARCH: Search = { template: 't', pinned: undefined, lackedTool: undefined, tried: undefined };
 const instance = (id: string, state: InstanceState, reason: string | null = null) => ({ id, state, reason });
-const clauses = (instances: Parameters<typeof nobodyHealthy>[1]) => nobodyHealthy('t', instances).message;
+const clauses = (instances: Parameters<typeof noneHealthy>[1]) => noneHealthy('t', instances).message;
 
 test('gives the reason of an unhealthy or stopped instance, and the state of the others', () => {
   const instances = [
@@ -34,7 +34,7 @@ test('says that there are none, and nothing of healthy ones', () => {
 test('says that a tool is not there unless somebody is away who comes back and was not asked', () => {
   const states: readonly InstanceState[] = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'];
   const search = { ...SEARCH, lackedTool: 'add' };
-  const codes = states.map((state) => whyNobody(search, [instance('a', state)]).code);
+  const codes = states.map((state) => noInstanceError(search, [instance('a', state)]).code);
   assert.equal(codes, [
     'NO_HEALTHY_INSTANCE',
     'TOOL_NOT_FOUND',
@@ -43,18 +43,18 @@ test('says that a tool is not there unless somebody is away who comes back and w
     'TOOL_NOT_FOUND',
   ]);
   const asked = { ...search, tried: new Set(['a']) };
-  assert.is(whyNobody(asked, [instance('a', 'unhealthy')]).code, 'TOOL_NOT_FOUND');
+  assert.is(noInstanceError(asked, [instance('a', 'unhealthy')]).code, 'TOOL_NOT_FOUND');
 });
 
 test('speaks of one instance when only that may answer', () => {
   const pinned = instance('a', 'draining');
-  const { code, delivered, message } = whyNobody({ ...SEARCH, pinned }, [pinned, instance('b', 'starting')]);
+  const { code, delivered, message } = noInstanceError({ ...SEARCH, pinned }, [pinned, instance('b', 'starting')]);
   assert.equal(
     [code, delivered, message],
     ['BACKEND_UNAVAILABLE', 'no', 'The backend is unavailable: "a" is draining.'],
   );
   const lacking = { ...SEARCH, pinned, lackedTool: 'add' };
-  assert.is(whyNobody(lacking, [instance('b', 'starting')]).code, 'TOOL_NOT_FOUND');
+  assert.is(noInstanceError(lacking, [instance('b', 'starting')]).code, 'TOOL_NOT_FOUND');
 });
 
 test.run();

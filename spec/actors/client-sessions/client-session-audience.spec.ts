@@ -1,8 +1,8 @@
 // Listeners of a session: they stay while it moves.
 
 import * as assert from 'uvu/assert';
-import { Audience } from '../../../src/actors/client-sessions/client-session-audience.ts';
-import { OwnPin } from '../../../src/actors/client-sessions/client-session-own.ts';
+import { Subscribers } from '../../../src/actors/client-sessions/client-session-subscribers.ts';
+import { DedicatedBinding } from '../../../src/actors/client-sessions/dedicated-binding.ts';
 import { alarmOf } from '../../../src/gateway/alarm.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -82,8 +82,8 @@ test('ends its listeners', () => {
 
 test.run();
 
-function newAudience(): Audience {
-  return new Audience({
+function newAudience(): Subscribers {
+  return new Subscribers({
     uris: () => new Set<string>(),
     changed: (isListening) => told.push(String(isListening)),
     lost: () => told.push('lost'),
@@ -94,6 +94,6 @@ function listen() {
   return audience.messages$.subscribe(({ method }) => heard.push(method));
 }
 
-function pinOf(backend: ScriptedTransport): OwnPin {
-  return new OwnPin(stage.ref('a'), backend, { keeps: false, alarm });
+function pinOf(backend: ScriptedTransport): DedicatedBinding {
+  return new DedicatedBinding(stage.ref('a'), backend, { keeps: false, alarm });
 }

@@ -4,7 +4,7 @@ import { firstValueFrom, map, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { type CallsOwner, SessionCalls } from '../../../src/actors/client-sessions/client-session-calls.ts';
-import type { Stay } from '../../../src/actors/client-sessions/client-session-parts.ts';
+import type { SessionReservation } from '../../../src/actors/client-sessions/client-session-types.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../../src/domain/errors.ts';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -174,9 +174,9 @@ test.run();
 function keep(
   calls: SessionCalls,
   lost: (error: GatewayError) => void = () => undefined,
-  before: Pick<Stay, 'exchange'> = calls,
-): Stay {
-  const stays: Stay[] = [];
+  before: Pick<SessionReservation, 'exchange'> = calls,
+): SessionReservation {
+  const stays: SessionReservation[] = [];
   before.exchange(toolCall('write')).subscribe((answer) => stays.push(calls.stay(answer, lost)));
   stage.transport('a').last.result();
   const [stay] = stays;
@@ -190,6 +190,6 @@ function byTool(exchange: ScriptedExchange): void {
 }
 
 /** Keeps a place with each answer. */
-function stayAfter(session: ClientSession, answers$: Observable<Answer>): Observable<Stay> {
+function stayAfter(session: ClientSession, answers$: Observable<Answer>): Observable<SessionReservation> {
   return answers$.pipe(map((answer) => session.stay(answer, () => undefined)));
 }

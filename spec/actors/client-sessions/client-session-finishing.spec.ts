@@ -4,7 +4,7 @@
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
-import type { Stay } from '../../../src/actors/client-sessions/client-session-parts.ts';
+import type { SessionReservation } from '../../../src/actors/client-sessions/client-session-types.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import type { SessionFailover } from '../../../src/domain/policy.ts';
 import { listen, toolCall } from '../../helpers/failing-backend.ts';
@@ -118,7 +118,7 @@ test('asks elsewhere when the conversation is over in which a call was to go on'
 test.run();
 
 /** Keeps a place when an answer comes, as a call does that is to go on. */
-function betweenRounds(session: ClientSession): Promise<Stay> {
+function betweenRounds(session: ClientSession): Promise<SessionReservation> {
   const place$ = session
     .exchange(toolCall('write'))
     .pipe(map((answer) => session.stay(answer, () => undefined)));

@@ -1,7 +1,7 @@
 // The actor of a session that comes and goes, while the phase stays.
 
 import * as assert from 'uvu/assert';
-import type { SessionDuties } from '../../../src/actors/client-sessions/client-session.machine.ts';
+import type { ClientSessionDeps } from '../../../src/actors/client-sessions/client-session.machine.ts';
 import { Life } from '../../../src/actors/client-sessions/client-session-life.ts';
 import { alarmOf, clockOf } from '../../../src/gateway/alarm.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -10,9 +10,9 @@ import { steadyPace } from '../../helpers/turns.ts';
 const test = suite('client session: life');
 
 /** A session with a pin, which writes down where it comes to stand. */
-function begin(fields: Partial<SessionDuties> = {}) {
+function begin(fields: Partial<ClientSessionDeps> = {}) {
   const seen: string[] = [];
-  const duties: SessionDuties & { mayFinish: boolean } = {
+  const duties: ClientSessionDeps & { mayFinish: boolean } = {
     settle: () => new Promise(() => {}),
     settleMs: () => 1_000,
     isPinned: () => true,

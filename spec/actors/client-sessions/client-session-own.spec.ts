@@ -1,8 +1,8 @@
 // A conversation that is a session's own: what is kept of it, and when it is closed.
 
 import * as assert from 'uvu/assert';
-import { OwnPin } from '../../../src/actors/client-sessions/client-session-own.ts';
-import type { Listener } from '../../../src/actors/client-sessions/client-session-parts.ts';
+import { DedicatedBinding } from '../../../src/actors/client-sessions/dedicated-binding.ts';
+import type { Listener } from '../../../src/actors/client-sessions/client-session-types.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { alarmOf } from '../../../src/gateway/alarm.ts';
@@ -153,8 +153,8 @@ test('tells who listens to a modern process that it is lost, and asks it no more
 
 test.run();
 
-function pinOf(keeps: boolean): OwnPin {
-  return new OwnPin(stage.ref('a'), upstream, { keeps, alarm });
+function pinOf(keeps: boolean): DedicatedBinding {
+  return new DedicatedBinding(stage.ref('a'), upstream, { keeps, alarm });
 }
 
 class Ear implements Listener {

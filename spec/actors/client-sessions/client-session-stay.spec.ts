@@ -2,8 +2,8 @@
 // when there is nothing left to keep. What clients see of it is in spec/gateway/mcp-rounds.spec.ts.
 
 import * as assert from 'uvu/assert';
-import type { Pin } from '../../../src/actors/client-sessions/client-session-parts.ts';
-import { KeptPlace } from '../../../src/actors/client-sessions/client-session-stay.ts';
+import type { Binding } from '../../../src/actors/client-sessions/client-session-types.ts';
+import { HeldReservation } from '../../../src/actors/client-sessions/held-reservation.ts';
 import { shuttingDown } from '../../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -21,7 +21,7 @@ simulateTime(
 );
 
 /** A pin at `a`: a part in its conversation, or one of a client's own. */
-async function pinAt(whose: 'shared' | 'own', fields: Partial<InstanceDefinition> = {}): Promise<Pin> {
+async function pinAt(whose: 'shared' | 'own', fields: Partial<InstanceDefinition> = {}): Promise<Binding> {
   await stage.add('a', { peer: MODERN, fields });
   const profile = whose === 'own' ? ASKABLE : PLAIN;
   const wish = { template: 't', ownerId: 'ann', profile, asksForLog: false };
@@ -31,9 +31,9 @@ async function pinAt(whose: 'shared' | 'own', fields: Partial<InstanceDefinition
 }
 
 /** Keeps a place there; `heard` is what it says to its call. */
-function keep(pin: Pin | undefined, isBound = true, { goesOn = false } = {}) {
+function keep(pin: Binding | undefined, isBound = true, { goesOn = false } = {}) {
   const heard: string[] = [];
-  const kept: KeptPlace = new KeptPlace({
+  const kept: HeldReservation = new HeldReservation({
     pin,
     ownerId: 'ann',
     goesOn,

@@ -1,7 +1,7 @@
 // Those who wait for a pin: each is answered once.
 
 import * as assert from 'uvu/assert';
-import type { Waiter } from '../../../src/actors/client-sessions/client-session-parts.ts';
+import type { Waiter } from '../../../src/actors/client-sessions/client-session-types.ts';
 import { Waiting } from '../../../src/actors/client-sessions/client-session-waiting.ts';
 import { noHealthyInstance, queueFull } from '../../../src/domain/backend-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';

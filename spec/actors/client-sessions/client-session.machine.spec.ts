@@ -5,13 +5,13 @@ import * as assert from 'uvu/assert';
 import { createActor, SimulatedClock } from 'xstate';
 import {
   clientSessionMachine,
-  type SessionDuties,
+  type ClientSessionDeps,
 } from '../../../src/actors/client-sessions/client-session.machine.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('client session: machine');
 
-class Duties implements SessionDuties {
+class Duties implements ClientSessionDeps {
   readonly seen: string[] = [];
   settling = Promise.withResolvers<void>();
   signal: AbortSignal | undefined;

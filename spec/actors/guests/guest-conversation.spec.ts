@@ -2,8 +2,8 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { GuestConversation } from '../../../src/actors/guests/guest-conversation.ts';
-import { NOBODY_THERE } from '../../../src/actors/guests/guest-upstream.ts';
+import { StatelessConversation } from '../../../src/actors/stateless/stateless-conversation.ts';
+import { NO_SUBSCRIBER } from '../../../src/actors/stateless/stateless-upstream.ts';
 import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -129,7 +129,7 @@ test('refuses what the backend asks in the middle of a request of the gateway it
   const answer = conversation.ask({ method: 'resources/subscribe' }, 1_000);
   await settled();
   upstream.last.ask('roots/list');
-  assert.equal(upstream.last.replies, [NOBODY_THERE]);
+  assert.equal(upstream.last.replies, [NO_SUBSCRIBER]);
   mock.timers.tick(1_000);
   const failure = await answer.catch((thrown: unknown) => thrown);
   assert.is(hasCode(failure, 'BACKEND_TIMEOUT'), true);
@@ -142,7 +142,7 @@ function start(isExclusive = false) {
   const signals: AbortSignal[] = [];
   const told: string[] = [];
   const clock = { now: () => Date.now(), alarm };
-  const conversation = new GuestConversation(clock, {
+  const conversation = new StatelessConversation(clock, {
     key: 'k',
     ownerId: 'ann',
     isExclusive,

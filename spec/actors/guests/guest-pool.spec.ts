@@ -2,9 +2,9 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { GuestConversation } from '../../../src/actors/guests/guest-conversation.ts';
-import { type GuestHost, GuestPool } from '../../../src/actors/guests/guest-pool.ts';
-import { GuestUpstream } from '../../../src/actors/guests/guest-upstream.ts';
+import type { StatelessConversation } from '../../../src/actors/stateless/stateless-conversation.ts';
+import { type StatelessHost, StatelessPool } from '../../../src/actors/stateless/stateless-pool.ts';
+import { StatelessUpstream } from '../../../src/actors/stateless/stateless-upstream.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
@@ -15,11 +15,11 @@ import { ASKABLE, alarm, profile, settled } from './guest-stage.ts';
 const test = suite('the pool of guests');
 const MOST = LIMITS.isolatedProcesses;
 
-let pool = new GuestPool({ now: () => Date.now(), alarm });
+let pool = new StatelessPool({ now: () => Date.now(), alarm });
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'Date'] });
-  pool = new GuestPool({ now: () => Date.now(), alarm });
+  pool = new StatelessPool({ now: () => Date.now(), alarm });
 });
 test.after.each(async () => {
   await pool.close();
@@ -112,7 +112,7 @@ test('hears what is said beside the calls of a process, and over HTTP where some
     ].map(({ conversation }) => conversation.opened),
   );
   assert.equal(
-    opened.map((upstream) => upstream instanceof GuestUpstream),
+    opened.map((upstream) => upstream instanceof StatelessUpstream),
     [true, false, true],
   );
 });
@@ -132,7 +132,7 @@ test('tells of the conversations of one owner with one instance, present and fut
   const [one, other] = [host('stdio'), host('stdio')];
   const { conversation } = pool.lease(one, guest('ann'));
   await settled();
-  const heard: GuestConversation[] = [];
+  const heard: StatelessConversation[] = [];
   const subscription = pool.ofOwner(one, { id: 'ann' }).subscribe((known) => heard.push(known));
   const next = pool.lease(one, guest('ann'));
   pool.lease(one, guest('bob'));
@@ -160,7 +160,7 @@ test('ends the conversations of one owner, and no other', async () => {
 test('opens on behalf of its owner', async () => {
   const owners: (string | undefined)[] = [];
   const { openUpstream, ...rest } = host('stdio');
-  const one: GuestHost = {
+  const one: StatelessHost = {
     ...rest,
     openUpstream: (declared, signal, ownerId) => {
       owners.push(ownerId);
@@ -189,7 +189,7 @@ function guest(id: string) {
   return { owner: { id }, profile: profile() };
 }
 
-function host(transport: 'http' | 'sse' | 'stdio'): GuestHost & { readonly transport: ScriptedTransport } {
+function host(transport: 'http' | 'sse' | 'stdio'): StatelessHost & { readonly transport: ScriptedTransport } {
   const backend = new ScriptedTransport();
   return {
     template: 't',
@@ -200,7 +200,7 @@ function host(transport: 'http' | 'sse' | 'stdio'): GuestHost & { readonly trans
 }
 
 /** True when there is no room for one more, which is given back at once. */
-function refused(one: GuestHost): boolean {
+function refused(one: StatelessHost): boolean {
   try {
     pool.lease(one, guest('one more')).release(true);
     return false;

@@ -1,15 +1,15 @@
 // Which conversation is found, and what is counted. How it looks from the outside is in guest-pool.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { GuestConversation } from '../../../src/actors/guests/guest-conversation.ts';
-import { GuestRoom } from '../../../src/actors/guests/guest-room.ts';
+import { StatelessConversation } from '../../../src/actors/stateless/stateless-conversation.ts';
+import { StatelessRoom } from '../../../src/actors/stateless/stateless-room.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the room of guests');
 
 test('finds a free one of the same key, and no other', () => {
-  const room = new GuestRoom(false);
+  const room = new StatelessRoom(false);
   const [used, free] = [conversation('k'), conversation('k')];
   for (const one of [used, free, conversation('other')]) room.add(one);
   used.take();
@@ -19,7 +19,7 @@ test('finds a free one of the same key, and no other', () => {
 });
 
 test('counts one that is retired until it is forgotten, however often it is told so', () => {
-  const room = new GuestRoom(false);
+  const room = new StatelessRoom(false);
   const one = conversation('k');
   room.add(one);
   room.retire(one);
@@ -30,13 +30,13 @@ test('counts one that is retired until it is forgotten, however often it is told
 });
 
 test('has no room when all are in use', () => {
-  const room = new GuestRoom(false);
+  const room = new StatelessRoom(false);
   for (let n = 0; n < 64; n += 1) occupy(room, `owner ${n}`);
   assert.throws(() => room.makeRoom('ann', 't'), /Every instance of "t" is busy/);
 });
 
 test('has no room for an owner whose share is in use, until he leaves one of them idle', () => {
-  const room = new GuestRoom(false);
+  const room = new StatelessRoom(false);
   const [first] = Array.from({ length: 16 }, (_, n) => occupy(room, 'ann', `k${n}`));
   assert.throws(() => room.makeRoom('ann', 't'), /You use 16 conversations/);
   occupy(room, 'bob').giveBack();
@@ -47,7 +47,7 @@ test('has no room for an owner whose share is in use, until he leaves one of the
 });
 
 test('has as many on a pipe as its instance may run processes', () => {
-  const room = new GuestRoom(false, { processes: 3, share: 1 });
+  const room = new StatelessRoom(false, { processes: 3, share: 1 });
   for (let n = 0; n < 3; n += 1) occupy(room, 'ann', `k${n}`);
   assert.throws(() => room.makeRoom('ann', 't'), /You use 3 conversations/);
   assert.throws(() => room.makeRoom('bob', 't'), /Every instance of "t" is busy/);
@@ -55,7 +55,7 @@ test('has as many on a pipe as its instance may run processes', () => {
 
 test.run();
 
-function occupy(room: GuestRoom, ownerId: string, key = `k of ${ownerId}`): GuestConversation {
+function occupy(room: StatelessRoom, ownerId: string, key = `k of ${ownerId}`): StatelessConversation {
   room.makeRoom(ownerId, 't');
   const one = conversation(key, ownerId);
   one.take();
@@ -63,9 +63,9 @@ function occupy(room: GuestRoom, ownerId: string, key = `k of ${ownerId}`): Gues
   return one;
 }
 
-function conversation(key: string, ownerId = 'ann'): GuestConversation {
+function conversation(key: string, ownerId = 'ann'): StatelessConversation {
   const clock = { now: () => 0, alarm: () => () => undefined };
-  return new GuestConversation(clock, {
+  return new StatelessConversation(clock, {
     key,
     ownerId,
     isExclusive: true,

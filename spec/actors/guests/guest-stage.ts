@@ -3,8 +3,8 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { RetryBudget } from '../../../src/actors/calls/retry-budget.ts';
-import { GuestPool } from '../../../src/actors/guests/guest-pool.ts';
-import { Guests } from '../../../src/actors/guests/guests.ts';
+import { StatelessPool } from '../../../src/actors/stateless/stateless-pool.ts';
+import { StatelessClients } from '../../../src/actors/stateless/stateless-clients.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
@@ -48,8 +48,8 @@ export interface Calling {
 
 export class GuestStage {
   readonly inner: Stage;
-  readonly pool: GuestPool;
-  readonly guests: Guests;
+  readonly pool: StatelessPool;
+  readonly guests: StatelessClients;
   readonly #peers = new Map<string, Partial<Peer>>();
   readonly #scripts = new Map<string, Script>();
 
@@ -57,10 +57,10 @@ export class GuestStage {
     this.inner = new Stage(policy);
     this.inner.open = async ({ id }) => this.#open(id);
     const now = () => Date.now();
-    this.pool = new GuestPool({ now, alarm });
+    this.pool = new StatelessPool({ now, alarm });
     const { fleet, dispatcher, emit } = this.inner;
     const budget = new RetryBudget(now);
-    this.guests = new Guests({ fleet, dispatcher, pool: this.pool, budget, emit, now, alarm });
+    this.guests = new StatelessClients({ fleet, dispatcher, pool: this.pool, budget, emit, now, alarm });
   }
 
   /** Starts an instance; what its backend answers to, in every conversation, is the script. */

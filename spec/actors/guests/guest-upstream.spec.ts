@@ -2,18 +2,18 @@
 
 import type { Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { GuestUpstream, NOBODY_THERE } from '../../../src/actors/guests/guest-upstream.ts';
+import { StatelessUpstream, NO_SUBSCRIBER } from '../../../src/actors/stateless/stateless-upstream.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('a conversation of guests over HTTP');
 const YES = { result: { action: 'accept' } };
 let inner = new ScriptedTransport();
-let upstream = new GuestUpstream(inner);
+let upstream = new StatelessUpstream(inner);
 
 test.before.each(() => {
   inner = new ScriptedTransport();
-  upstream = new GuestUpstream(inner);
+  upstream = new StatelessUpstream(inner);
 });
 
 test('hands a question to the call that came last, and the answer back', () => {
@@ -35,7 +35,7 @@ test('refuses a question while no call is under way', () => {
   inner.last.result();
   subscription.unsubscribe();
   inner.ask('roots/list');
-  assert.equal(inner.replies, [NOBODY_THERE]);
+  assert.equal(inner.replies, [NO_SUBSCRIBER]);
 });
 
 test('hands a log line to the only call, and to none of several', () => {

@@ -2,8 +2,8 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { GuestConversation } from '../../../src/actors/guests/guest-conversation.ts';
-import { leftMs, opened } from '../../../src/actors/guests/guest-wait.ts';
+import { StatelessConversation } from '../../../src/actors/stateless/stateless-conversation.ts';
+import { leftMs, opened } from '../../../src/actors/stateless/stateless-wait.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -62,7 +62,7 @@ test.run();
 
 function wait(isSpare: boolean) {
   const opening = Promise.withResolvers<Upstream>();
-  const conversation = new GuestConversation(clock, {
+  const conversation = new StatelessConversation(clock, {
     key: 'k',
     ownerId: 'ann',
     isExclusive: false,

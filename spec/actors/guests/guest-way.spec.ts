@@ -1,7 +1,7 @@
 // The table of ways, and what follows when candidates differ.
 
 import * as assert from 'uvu/assert';
-import { commonWay, type Way, wayTo } from '../../../src/actors/guests/guest-way.ts';
+import { commonRouting, type Routing, routingTo } from '../../../src/actors/stateless/stateless-routing.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
 import type { Era } from '../../../src/domain/mcp.ts';
 import type { SessionSharing } from '../../../src/domain/policy.ts';
@@ -14,7 +14,7 @@ const test = suite('the way to an instance');
 
 type Client = 'quiet' | 'askable' | 'logging' | 'listing' | 'tools' | 'same tools' | 'task';
 
-const rows: readonly [Era | 'nobody', TransportKind, SessionSharing, Client, Way][] = [
+const rows: readonly [Era | 'nobody', TransportKind, SessionSharing, Client, Routing][] = [
   ['modern', 'http', 'isolated', 'askable', 'plain'],
   ['modern', 'stdio', 'auto', 'logging', 'plain'],
   ['nobody', 'http', 'auto', 'askable', 'plain'],
@@ -61,7 +61,7 @@ for (const [era, transport, sharing, client, way] of rows) {
       logLevel: client === 'logging' || client === 'listing' ? 'info' : undefined,
       listsAlike: client === 'same tools',
     };
-    assert.is(wayTo({ peer, lastPeer: undefined, definition: definition({ transport }) }, facts), way);
+    assert.is(routingTo({ peer, lastPeer: undefined, definition: definition({ transport }) }, facts), way);
   });
 }
 
@@ -74,11 +74,11 @@ test('is that of who was there last while nobody is: a process of the guest may 
     logLevel: undefined,
     listsAlike: false,
   } as const;
-  assert.is(wayTo(gone, facts), 'guest');
+  assert.is(routingTo(gone, facts), 'guest');
 });
 
 test('is common where all agree and nobody needs a conversation', () => {
-  const common = (...ways: Way[]) => commonWay(ways, (way) => way);
+  const common = (...ways: Routing[]) => commonRouting(ways, (way) => way);
   assert.equal(
     [
       common(),

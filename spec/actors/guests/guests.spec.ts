@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { NOBODY_THERE } from '../../../src/actors/guests/guest-upstream.ts';
+import { NO_SUBSCRIBER } from '../../../src/actors/stateless/stateless-upstream.ts';
 import { queueFull } from '../../../src/domain/backend-errors.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -86,7 +86,7 @@ test('lists the tools of a program that it offers to a client with these capabil
   const asking = { elicitation: {}, roots: {} };
   assert.equal([await listed(), await listed(asking), await listed(asking, 'bob')], [13, 17, 17]);
   const [own] = stage.upstreams('a');
-  assert.equal(own?.exchanges[0]?.replies, [NOBODY_THERE]);
+  assert.equal(own?.exchanges[0]?.replies, [NO_SUBSCRIBER]);
   assert.equal([stage.upstreams('a').length, stage.backend('a').profiles[0]?.capabilities], [2, asking]);
 });
 

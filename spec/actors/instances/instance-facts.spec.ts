@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { emissionFact, factOf, stateFact } from '../../../src/actors/instances/instance-facts.ts';
+import { emissionEvent, eventOf, stateEvent } from '../../../src/actors/instances/instance-events.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import { suite } from '../../helpers/suite.ts';
 import { onStage, settled } from './instance-stage.ts';
@@ -10,7 +10,7 @@ const WHO = { template: 't', instanceId: 'a', serverId: 'a' };
 
 check('says whom it is about, and when', async (stage) => {
   const before = Date.now();
-  const { atMs, ...who } = factOf(stage.ref);
+  const { atMs, ...who } = eventOf(stage.ref);
   assert.equal(who, WHO);
   assert.ok(atMs >= before && atMs <= Date.now());
 });
@@ -19,17 +19,17 @@ check(
   'tells the era of a healthy one, the reason of an unhealthy one, and nothing of others',
   async (stage) => {
     const transport = await stage.healthy();
-    assert.equal(timeless(stateFact(stage.ref, 'healthy')), {
+    assert.equal(timeless(stateEvent(stage.ref, 'healthy')), {
       type: 'instance.healthy',
       ...WHO,
       era: 'legacy',
     });
-    assert.equal(timeless(stateFact(stage.ref, 'draining')), { type: 'instance.draining', ...WHO });
+    assert.equal(timeless(stateEvent(stage.ref, 'draining')), { type: 'instance.draining', ...WHO });
     transport.lose('exited with code 7');
     await settled();
     const reason = 'exited with code 7';
     const fact = { type: 'instance.unhealthy', ...WHO, reason, isPlanned: false };
-    assert.equal(timeless(stateFact(stage.ref, 'unhealthy')), fact);
+    assert.equal(timeless(stateEvent(stage.ref, 'unhealthy')), fact);
   },
 );
 
@@ -37,7 +37,7 @@ check('tells of an unhealthy one that it is to be: it was told to restart', asyn
   await stage.healthy();
   stage.ref.restart();
   const fact = { type: 'instance.unhealthy', ...WHO, reason: 'it is restarted', isPlanned: true };
-  assert.equal(timeless(stateFact(stage.ref, stage.ref.state)), fact);
+  assert.equal(timeless(stateEvent(stage.ref, stage.ref.state)), fact);
 });
 
 check('tells what it says under the names of the gateway', async ({ ref }) => {
@@ -45,10 +45,10 @@ check('tells what it says under the names of the gateway', async ({ ref }) => {
   const restarting = { reason: 'exited', delayMs: 500, isPlanned: false };
   assert.equal(
     [
-      emissionFact(ref, { type: 'probed', ...probed }),
-      emissionFact(ref, { type: 'restarting', ...restarting }),
-      emissionFact(ref, { type: 'listChanged', list: 'tools' }),
-      emissionFact(ref, { type: 'toolOmitted', tool: 'x', reason: 'it is bad' }),
+      emissionEvent(ref, { type: 'probed', ...probed }),
+      emissionEvent(ref, { type: 'restarting', ...restarting }),
+      emissionEvent(ref, { type: 'listChanged', list: 'tools' }),
+      emissionEvent(ref, { type: 'toolOmitted', tool: 'x', reason: 'it is bad' }),
     ].map((fact) => fact && timeless(fact)),
     [
       { type: 'probe.finished', ...WHO, ...probed },
@@ -57,7 +57,7 @@ check('tells what it says under the names of the gateway', async ({ ref }) => {
       { type: 'tool.omitted', ...WHO, tool: 'x', reason: 'it is bad' },
     ],
   );
-  assert.is(emissionFact(ref, { type: 'listChanged', list: 'prompts' }), undefined);
+  assert.is(emissionEvent(ref, { type: 'listChanged', list: 'prompts' }), undefined);
 });
 
 test.run();

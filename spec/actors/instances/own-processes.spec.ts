@@ -4,7 +4,7 @@
 import { setImmediate as settled } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { OwnProcesses } from '../../../src/actors/instances/own-processes.ts';
+import { OwnProcesses } from '../../../src/actors/instances/dedicated-processes.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import { codeOf } from '../../helpers/outcome.ts';

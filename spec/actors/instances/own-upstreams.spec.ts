@@ -2,7 +2,7 @@
 
 import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { OwnUpstreams } from '../../../src/actors/instances/own-upstreams.ts';
+import { OwnUpstreams } from '../../../src/actors/instances/dedicated-upstreams.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';

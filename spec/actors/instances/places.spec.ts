@@ -1,14 +1,14 @@
 // What counts as a call under way, and what fills a place.
 
 import * as assert from 'uvu/assert';
-import { Places } from '../../../src/actors/instances/places.ts';
+import { InFlightSlots } from '../../../src/actors/instances/in-flight-slots.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('places');
 
 test('are free while their call waits for its client, and taken again when it goes on', () => {
-  const places = new Places();
+  const places = new InFlightSlots();
   places.take('ann');
   places.take('ann');
   assert.equal([places.rest('ann'), places.carried, places.working], [true, 2, 1]);
@@ -18,7 +18,7 @@ test('are free while their call waits for its client, and taken again when it go
 });
 
 test('are kept when too many wait, of one owner or of all', () => {
-  const places = new Places();
+  const places = new InFlightSlots();
   for (let call = 0; call <= LIMITS.parkedCalls; call += 1) places.take('ann');
   for (const owner of ['ann', 'bob', 'cyd', 'dan'])
     for (let call = 0; call < LIMITS.parkedCalls / 4; call += 1) assert.ok(places.rest(owner));
@@ -28,7 +28,7 @@ test('are kept when too many wait, of one owner or of all', () => {
 });
 
 test('has places above the bound only for owners below an equal part, while others are above it', () => {
-  const places = new Places();
+  const places = new InFlightSlots();
   const take = (owner: string, calls: number) => {
     for (let call = 0; call < calls; call += 1) places.take(owner);
   };

@@ -6,7 +6,7 @@ import { type Actor, createActor, setup } from 'xstate';
 import { Reply } from '../../../src/actors/calls/reply.ts';
 import {
   type SessionCommand,
-  type SessionFact,
+  type SessionChange,
   type SessionLink,
   session,
 } from '../../../src/actors/instances/session.ts';
@@ -21,8 +21,8 @@ export const WITH_TOOLS = { capabilities: { tools: {} } };
 
 const parentMachine = setup({
   types: {
-    context: {} as { facts: SessionFact[]; opener: ScriptedOpener; now: () => number },
-    events: {} as SessionFact,
+    context: {} as { facts: SessionChange[]; opener: ScriptedOpener; now: () => number },
+    events: {} as SessionChange,
   },
   actors: { session },
 });
@@ -44,7 +44,7 @@ class OwnUnderTest {
 
 /** A session, what it told, and the caller's side of it. */
 export class SessionStage {
-  readonly facts: SessionFact[] = [];
+  readonly facts: SessionChange[] = [];
   readonly opener = new ScriptedOpener();
   readonly clock = { nowMs: 0 };
   /** What single clients have there, until the spec calls `gone`. */

@@ -12,9 +12,9 @@ import {
   afterRelease,
   afterRequest,
   backOffMs,
-  NEWBORN,
-  type Vitals,
-} from '../../../src/actors/instances/vitals.ts';
+  INITIAL_STATISTICS,
+  type InstanceStatistics,
+} from '../../../src/actors/instances/instance-statistics.ts';
 import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -25,17 +25,17 @@ const ending = (outcome: ExchangeEnding['outcome'], durationMs = 10): ExchangeEn
   durationMs,
   error: outcome === 'failed' ? backendUnavailable('it broke', { delivered: 'unknown' }) : undefined,
 });
-const vitals = (fields: Partial<Vitals>): Vitals => ({ ...NEWBORN, ...fields });
+const vitals = (fields: Partial<InstanceStatistics>): InstanceStatistics => ({ ...INITIAL_STATISTICS, ...fields });
 
 test('counts a request up, and down when it ends', () => {
-  const busy = afterRequest(afterRequest(NEWBORN));
+  const busy = afterRequest(afterRequest(INITIAL_STATISTICS));
   assert.equal(busy, vitals({ inFlight: 2, requests: 2 }));
   assert.is(afterRelease(busy, ending('result')).inFlight, 1);
 });
 
 test('never counts below zero', () => {
   for (const outcome of ['result', 'error', 'failed', 'cancelled'] as const) {
-    assert.is(afterRelease(NEWBORN, ending(outcome)).inFlight, 0);
+    assert.is(afterRelease(INITIAL_STATISTICS, ending(outcome)).inFlight, 0);
   }
 });
 
@@ -58,7 +58,7 @@ test('lowers the success rate by a failure, whose duration says nothing', () => 
 });
 
 test('starts the latency with the first answer', () => {
-  assert.is(afterRelease(afterRequest(NEWBORN), ending('result', 42)).latencyMs, 42);
+  assert.is(afterRelease(afterRequest(INITIAL_STATISTICS), ending('result', 42)).latencyMs, 42);
 });
 
 test('does not touch what it is given', () => {
@@ -77,7 +77,7 @@ test('does not touch what it is given', () => {
 });
 
 test('counts every session after the first as a restart', () => {
-  const first = afterOpening(NEWBORN, 100);
+  const first = afterOpening(INITIAL_STATISTICS, 100);
   assert.equal(first, vitals({ checkedAtMs: 100, openedAtMs: 100, sessions: 1 }));
   const second = afterOpening(afterClosing(first, 200), 300);
   assert.equal(second, vitals({ checkedAtMs: 300, openedAtMs: 300, sessions: 2, attempts: 1 }));
@@ -94,7 +94,7 @@ test('takes a finished handshake for a passed probe, which restores trust step b
 });
 
 test('counts failed probes in a row', () => {
-  const twice = afterFailedProbe(afterFailedProbe(NEWBORN, 10), 20);
+  const twice = afterFailedProbe(afterFailedProbe(INITIAL_STATISTICS, 10), 20);
   assert.equal(twice, vitals({ failures: 2, recoveries: 2, checkedAtMs: 20, successRate: 0.64 }));
   assert.is(afterPassedProbe(twice, 5, 30).failures, 0);
 });
@@ -106,7 +106,7 @@ test('measures the latency of a probe that was answered', () => {
 });
 
 test('counts openings in a row that led to nothing', () => {
-  const twice = afterClosing(afterClosing(NEWBORN, 10), 20);
+  const twice = afterClosing(afterClosing(INITIAL_STATISTICS, 10), 20);
   assert.is(twice.attempts, 2);
 });
 

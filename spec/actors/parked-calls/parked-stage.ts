@@ -2,7 +2,7 @@
 // down their replies, and clients that write down what they hear.
 
 import { Observable, type Subscriber, type Subscription } from 'rxjs';
-import type { Asked } from '../../../src/actors/parked-calls/parked-call.ts';
+import type { ParkedRequest } from '../../../src/actors/parked-calls/parked-call.ts';
 import type { ClientReply } from '../../../src/domain/client.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import type { Answer, ExchangeEvent } from '../../../src/domain/exchange.ts';
@@ -49,10 +49,10 @@ export class Exchange {
 /** What one client heard of one stretch: progress as its number, results as their value, questions as their keys. */
 export class Client {
   readonly heard: unknown[] = [];
-  asked: Asked | undefined;
+  asked: ParkedRequest | undefined;
   readonly subscription: Subscription;
 
-  constructor(answers$: Observable<Answer | Asked> | undefined) {
+  constructor(answers$: Observable<Answer | ParkedRequest> | undefined) {
     if (answers$ === undefined) throw new Error('there is no such call');
     this.subscription = answers$.subscribe({
       next: (answer) => this.#hear(answer),
@@ -70,7 +70,7 @@ export class Client {
     return found?.[0] ?? 'never asked';
   }
 
-  #hear(answer: Answer | Asked): void {
+  #hear(answer: Answer | ParkedRequest): void {
     if ('kind' in answer) {
       this.asked = answer;
       this.heard.push([...answer.requests.values()].map(({ method }) => method).join());

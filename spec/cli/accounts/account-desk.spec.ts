@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import {
-  type AccountDesk,
-  type DeskChoice,
+  type AccountClient,
+  type ClientChoice,
   findApiKey,
   findUser,
-  withDesk,
-} from '../../../src/cli/accounts/account-desk.ts';
+  withAccountClient,
+} from '../../../src/cli/accounts/account-client.ts';
 import { CommandInput, type OptionValue } from '../../../src/cli/command-input.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { namedGateway } from '../../../src/cli/remote.ts';
@@ -64,7 +64,7 @@ test('is never both', async () => {
 
 test('is closed also when the work fails', async () => {
   const input = new CommandInput([], new Map([['local', true]]));
-  const work = withDesk(input, recordingTerminal({ folder }), () => Promise.reject(new Error('on purpose')));
+  const work = withAccountClient(input, recordingTerminal({ folder }), () => Promise.reject(new Error('on purpose')));
   assert.match(String(await work.catch((reason: unknown) => reason)), 'on purpose');
 });
 
@@ -91,15 +91,15 @@ test.run();
 async function opened(
   options: Record<string, OptionValue>,
   env: Record<string, string> = {},
-  choice: DeskChoice = {},
+  choice: ClientChoice = {},
 ): Promise<readonly string[]> {
   const terminal = recordingTerminal({ folder, env });
   const input = new CommandInput([], new Map(Object.entries(options)));
-  await withDesk(input, terminal, async () => undefined, choice);
+  await withAccountClient(input, terminal, async () => undefined, choice);
   return terminal.complaints;
 }
 
-function stub(users: Record<string, unknown>[], keys: Record<string, unknown>[]): AccountDesk {
+function stub(users: Record<string, unknown>[], keys: Record<string, unknown>[]): AccountClient {
   const refuse = () => Promise.reject(new Error('not asked for'));
   return {
     users: async () => users,

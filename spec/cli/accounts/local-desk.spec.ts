@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { openLocalDesk } from '../../../src/cli/accounts/local-desk.ts';
+import { openLocalClient } from '../../../src/cli/accounts/local-client.ts';
 import { CommandInput } from '../../../src/cli/command-input.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
 import { openStore } from '../../../src/persistence/open.ts';
@@ -141,7 +141,7 @@ test.run();
 
 function open() {
   const terminal = recordingTerminal({ folder, env: { USER: 'grace' } });
-  return openLocalDesk(new CommandInput([], new Map([['database', url]])), terminal);
+  return openLocalClient(new CommandInput([], new Map([['database', url]])), terminal);
 }
 
 async function fails(work: Promise<unknown>, message: RegExp): Promise<void> {

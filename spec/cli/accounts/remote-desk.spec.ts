@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
-import type { AccountDesk } from '../../../src/cli/accounts/account-desk.ts';
-import { remoteDesk } from '../../../src/cli/accounts/remote-desk.ts';
+import type { AccountClient } from '../../../src/cli/accounts/account-client.ts';
+import { remoteClient } from '../../../src/cli/accounts/remote-client.ts';
 import { namedGateway } from '../../../src/cli/remote.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -63,7 +63,7 @@ test.run();
 interface Listening {
   /** Method, path, body and key of each request. */
   readonly seen: string[][];
-  readonly desk: AccountDesk;
+  readonly desk: AccountClient;
   close(): void;
 }
 
@@ -82,5 +82,5 @@ async function listen(answer: string): Promise<Listening> {
     server.close();
     server.closeAllConnections();
   };
-  return { seen, desk: remoteDesk(gateway), close };
+  return { seen, desk: remoteClient(gateway), close };
 }

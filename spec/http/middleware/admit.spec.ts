@@ -4,7 +4,7 @@ import { createRateLimiter } from '../../../src/auth/rate-limiter.ts';
 import type { Principal, Scope } from '../../../src/domain/account.ts';
 import { authenticationRequired } from '../../../src/domain/account-errors.ts';
 import type { GatewayPhase } from '../../../src/gateway-types.ts';
-import { admit } from '../../../src/http/middleware/admit.ts';
+import { authorize } from '../../../src/http/middleware/authorize.ts';
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';
 import { anonymousAuth } from '../../helpers/anonymous-auth.ts';
@@ -59,7 +59,7 @@ function serve(
   auth: Auth,
   gateway: { readonly phase: GatewayPhase } = RUNNING,
 ) {
-  return startRoute('/:template', admit({ scope }, auth, gateway), (context) =>
+  return startRoute('/:template', authorize({ scope }, auth, gateway), (context) =>
     respond(context, json(200, { who: context.state.principal?.name })),
   );
 }
@@ -129,7 +129,7 @@ test('goes on before it returns, when the caller is known and this process count
   const app = await startRoute(
     '/:template',
     (context, next) => {
-      const entered = admit({ scope: 'tools:call' }, { ...auth, limiter }, RUNNING)(context, next);
+      const entered = authorize({ scope: 'tools:call' }, { ...auth, limiter }, RUNNING)(context, next);
       assert.ok(isInside, 'nothing was waited for');
       return entered;
     },
@@ -149,7 +149,7 @@ test('leaves behind how to ask again whether they still may', async () => {
   const said: unknown[] = [];
   const app = await startRoute(
     '/:template',
-    admit({ scope: 'tools:call' }, { ...auth, authenticate: () => now }, RUNNING),
+    authorize({ scope: 'tools:call' }, { ...auth, authenticate: () => now }, RUNNING),
     (context) => {
       context.state.template = context.params.template;
       said.push(context.state.check?.(context));
@@ -166,7 +166,7 @@ test('leaves behind how to ask again whether they still may', async () => {
 test('only looks at the window where the handler counts', async () => {
   const { auth, taken } = authOf(ADA);
   const route = { scope: 'tools:call', speaks: 'json-rpc' } as const;
-  const app = await startRoute('/:template', admit(route, auth, RUNNING), (context) =>
+  const app = await startRoute('/:template', authorize(route, auth, RUNNING), (context) =>
     respond(context, json(200, {})),
   );
   for (let time = 0; time < 3; time += 1) {

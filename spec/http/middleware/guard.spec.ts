@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { guard } from '../../../src/http/middleware/guard.ts';
+import { hostOriginCheck } from '../../../src/http/middleware/host-origin-check.ts';
 import { createProxies } from '../../../src/http/proxies.ts';
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';
@@ -9,7 +9,7 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the guard');
 const started = startMiddlewares(
-  guard({
+  hostOriginCheck({
     allowedHosts: ['Gateway.example', 'other.example:8080'],
     allowedOrigins: ['https://console.example', '*', 'null'],
     isPublic: false,
@@ -19,7 +19,7 @@ const started = startMiddlewares(
   (context) => respond(context, json(200, {})),
 );
 const startedBehindProxy = startMiddlewares(
-  guard({
+  hostOriginCheck({
     ...{ allowedHosts: ['public.example'], allowedOrigins: [], isPublic: false, corsOrigins: [] },
     proxies: createProxies(['127.0.0.1']),
   }),
@@ -174,7 +174,7 @@ test('takes host and scheme from a trusted proxy', async () => {
 
 const publicApp = (corsOrigins: readonly string[], allowedOrigins: readonly string[] = []) =>
   startMiddlewares(
-    guard({
+    hostOriginCheck({
       ...{ allowedHosts: [], allowedOrigins, isPublic: true, corsOrigins },
       proxies: createProxies([]),
     }),

@@ -2,14 +2,14 @@ import Type from 'typebox';
 import * as assert from 'uvu/assert';
 import { answersOf, type SharedAnswers } from '../../../src/http/openapi/answers.ts';
 import { schemaWriter } from '../../../src/http/openapi/schema.ts';
-import type { RouteFacts } from '../../../src/http/route.ts';
+import type { RouteAccess } from '../../../src/http/route.ts';
 import { ErrorBody } from '../../../src/http/views/error-body.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the answers of an operation');
 const start = (): SharedAnswers => ({ errors: {}, describe: schemaWriter({ ErrorBody }).describe });
 
-const facts: RouteFacts = {
+const facts: RouteAccess = {
   method: 'GET',
   path: '/x',
   summary: 'A route of the spec',

@@ -4,13 +4,13 @@ import type { SharedAnswers } from '../../../src/http/openapi/answers.ts';
 import { operationOf, pathTemplate } from '../../../src/http/openapi/operation.ts';
 import { schemaWriter } from '../../../src/http/openapi/schema.ts';
 import { noContent } from '../../../src/http/reply.ts';
-import { defineRoute, type RouteFacts } from '../../../src/http/route.ts';
+import { defineRoute, type RouteAccess } from '../../../src/http/route.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('an operation of the API description');
 const shared = (): SharedAnswers => ({ errors: {}, describe: schemaWriter({}).describe });
 
-const facts: RouteFacts = {
+const facts: RouteAccess = {
   method: 'POST',
   path: '/servers/:server_id',
   summary: 'A route of the spec',

@@ -6,8 +6,8 @@ import * as assert from 'uvu/assert';
 import type { ServerNotification } from '../../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { ListField } from '../../../src/domain/mcp.ts';
-import { JoinedBackends } from '../../../src/protocol/joined/joined-backends.ts';
-import type { TemplateListChange } from '../../../src/protocol/joined/joined-lists.ts';
+import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
+import type { TemplateListChange } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import type { Owner, WantedChanges } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
@@ -37,7 +37,7 @@ function staged() {
   b.peer = { ...b.peer, capabilities: { tools: {}, prompts: {} } };
   const listChanges$ = new Subject<TemplateListChange>();
   const templates = ['a', 'b'];
-  const joined = new JoinedBackends({
+  const joined = new AggregateBackends({
     templates: () => templates,
     of: (template) => (template === 'a' ? a : b),
     callTimeoutMs: () => 30_000,

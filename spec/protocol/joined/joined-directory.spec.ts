@@ -1,9 +1,9 @@
 // Who owns what among all templates: names, cut names, resources and what fits a URI template.
 
 import * as assert from 'uvu/assert';
-import { JoinedDirectory } from '../../../src/protocol/joined/joined-directory.ts';
-import { JoinedLists } from '../../../src/protocol/joined/joined-lists.ts';
-import { joinedName } from '../../../src/protocol/joined/joined-names.ts';
+import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
+import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { aggregateName } from '../../../src/protocol/aggregate/aggregate-names.ts';
 import { suite } from '../../helpers/suite.ts';
 import { CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
 
@@ -31,7 +31,7 @@ function staged(visible = ['a', 'b']) {
     ],
   ]);
   const of = (template: string) => all.get(template) ?? new ListingBackends({});
-  const directory = new JoinedDirectory({ lists: new JoinedLists(of), templates: () => visible });
+  const directory = new AggregateDirectory({ lists: new AggregateLists(of), templates: () => visible });
   const named = (joined: string) => directory.ownerOfName(joined, 'tools', CLIENT);
   const resource = (uri: string) => directory.ownerOfResource(uri, CLIENT);
   return { directory, named, resource, all };
@@ -41,7 +41,7 @@ test('lists everything under joined names', async () => {
   const { directory } = staged();
   assert.equal(await directory.list('tools', CLIENT), [
     { ...shownTool('a__read'), title: 'A' },
-    shownTool(joinedName({ template: 'a', name: LONG })),
+    shownTool(aggregateName({ template: 'a', name: LONG })),
     shownTool('b__read'),
   ]);
   assert.equal(await directory.list('prompts', CLIENT), [{ name: 'a__ask' }]);
@@ -60,7 +60,7 @@ test('finds the owner of a name without a look at the lists', async () => {
 
 test('looks up a name that may be a cut one', async () => {
   const { named } = staged();
-  assert.equal(await named(joinedName({ template: 'a', name: LONG })), { template: 'a', name: LONG });
+  assert.equal(await named(aggregateName({ template: 'a', name: LONG })), { template: 'a', name: LONG });
   const whole = `b__${'t'.repeat(40)}_0123abcd`;
   assert.equal(await named(whole), { template: 'b', name: whole.slice(3) });
 });
@@ -81,7 +81,7 @@ test('lists a name once, and means the first who has it', async () => {
   const { directory, named, all } = staged();
   const a = all.get('a');
   assert.ok(a);
-  const cut = joinedName({ template: 'a', name: LONG });
+  const cut = aggregateName({ template: 'a', name: LONG });
   a.lists = {
     tools: [
       { name: LONG, title: '1' },
@@ -113,7 +113,7 @@ test('gives no resource to a template where nobody is any more', async () => {
 test('knows nothing of templates that the caller may not use', async () => {
   const { named, resource } = staged(['b']);
   assert.is(await named('a__read'), undefined);
-  assert.is(await named(joinedName({ template: 'a', name: LONG })), undefined);
+  assert.is(await named(aggregateName({ template: 'a', name: LONG })), undefined);
   assert.is(await named('read'), undefined);
   assert.is(await resource('file:///both'), 'b');
 });

@@ -2,15 +2,15 @@
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { JoinedGrant } from '../../../src/protocol/joined/joined-grant.ts';
-import type { TemplateListChange } from '../../../src/protocol/joined/joined-lists.ts';
+import { AggregateGrant } from '../../../src/protocol/aggregate/aggregate-grant.ts';
+import type { TemplateListChange } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('joined grant');
 
 const mayUse = (...templates: string[]) => ({ id: 'key:1', templates: new Set(templates) });
 
-function staged(grant: JoinedGrant) {
+function staged(grant: AggregateGrant) {
   const changes$ = new Subject<TemplateListChange>();
   const heard: string[] = [];
   const subscription = grant.changesIn(changes$).subscribe((list) => heard.push(list));
@@ -18,7 +18,7 @@ function staged(grant: JoinedGrant) {
 }
 
 test('passes on what changes on templates that its owner may use, as he is by then', () => {
-  const grant = new JoinedGrant(mayUse('a'));
+  const grant = new AggregateGrant(mayUse('a'));
   const { changes$, heard } = staged(grant);
   changes$.next({ template: 'a', list: 'tools' });
   changes$.next({ template: 'b', list: 'prompts' });
@@ -30,7 +30,7 @@ test('passes on what changes on templates that its owner may use, as he is by th
 });
 
 test('tells apart what he may use, not how often he was read', () => {
-  const grant = new JoinedGrant(mayUse('a', 'b'));
+  const grant = new AggregateGrant(mayUse('a', 'b'));
   assert.is(grant.take(mayUse('b', 'a')), false);
   assert.is(grant.take(mayUse('a', 'c')), true);
   assert.is(grant.take({ id: 'key:1' }), true);
@@ -50,7 +50,7 @@ test('looks at no more templates than it takes to tell', () => {
       return undefined;
     }
   }
-  const grant = new JoinedGrant(mayUse('a', 'b', 'c'));
+  const grant = new AggregateGrant(mayUse('a', 'b', 'c'));
   assert.is(grant.take({ id: 'key:1', templates: new Counted(['d', 'a', 'b']) }), true);
   assert.is(looks, 1);
   assert.is(grant.take({ id: 'key:1', templates: new Counted(['d', 'a']) }), true);
@@ -58,7 +58,7 @@ test('looks at no more templates than it takes to tell', () => {
 });
 
 test('says once, now or later, that all lists are others', () => {
-  const grant = new JoinedGrant(mayUse('a'));
+  const grant = new AggregateGrant(mayUse('a'));
   grant.take(mayUse('b'));
   const { heard, subscription } = staged(grant);
   assert.equal(heard.splice(0), ['tools', 'prompts', 'resources']);

@@ -1,8 +1,8 @@
 // Items of one template in the list of all: their names, and that no client refuses the list for one of them.
 
 import * as assert from 'uvu/assert';
-import { JoinedItems } from '../../../src/protocol/joined/joined-items.ts';
-import { joinedName } from '../../../src/protocol/joined/joined-names.ts';
+import { AggregateItems } from '../../../src/protocol/aggregate/aggregate-items.ts';
+import { aggregateName } from '../../../src/protocol/aggregate/aggregate-names.ts';
 import { suite } from '../../helpers/suite.ts';
 import { shownTool } from '../listing-backends.ts';
 
@@ -11,7 +11,7 @@ const test = suite('joined items');
 const LONG = 'l'.repeat(70);
 
 test('shows tools and prompts by their joined names, and remembers whose it is where the name does not say', () => {
-  const items = new JoinedItems();
+  const items = new AggregateItems();
   const tool = { name: 'x', title: 'X', inputSchema: { type: 'object', required: ['a'] } };
   assert.equal(items.of('tools', 't', tool), {
     template: 't',
@@ -19,7 +19,7 @@ test('shows tools and prompts by their joined names, and remembers whose it is w
     shown: { ...tool, name: 't__x' },
     own: undefined,
   });
-  const key = joinedName({ template: 't', name: LONG });
+  const key = aggregateName({ template: 't', name: LONG });
   const own = { template: 't', name: LONG };
   assert.equal(items.of('prompts', 't', { name: LONG }), { template: 't', key, shown: { name: key }, own });
   const looksCut = `${'t'.repeat(40)}_0123abcd`;
@@ -27,7 +27,7 @@ test('shows tools and prompts by their joined names, and remembers whose it is w
 });
 
 test('makes each once, for one template at a time', () => {
-  const items = new JoinedItems();
+  const items = new AggregateItems();
   const tool = { name: 'x' };
   const made = items.of('tools', 'a', tool);
   assert.is(items.of('tools', 'a', tool), made);
@@ -35,7 +35,7 @@ test('makes each once, for one template at a time', () => {
 });
 
 test('adds what clients insist on', () => {
-  const items = new JoinedItems();
+  const items = new AggregateItems();
   const schemas = [undefined, 'none', null, { type: 'string' }].map((inputSchema) =>
     items.of('tools', 't', { name: 'x', ...(inputSchema === undefined ? {} : { inputSchema }) }),
   );
@@ -47,7 +47,7 @@ test('adds what clients insist on', () => {
 });
 
 test('leaves out what nobody could ask for', () => {
-  const items = new JoinedItems();
+  const items = new AggregateItems();
   for (const name of [undefined, 7, '', 'x'.repeat(100_000)])
     assert.is(items.of('tools', 't', name === undefined ? {} : { name }), undefined);
   for (const uri of [7, '']) assert.is(items.of('resources', 't', { uri, name: 'x' }), undefined);

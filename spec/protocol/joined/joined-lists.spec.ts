@@ -5,7 +5,7 @@ import { NEVER, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import type { ListField } from '../../../src/domain/mcp.ts';
-import { JoinedLists, type TemplateListChange } from '../../../src/protocol/joined/joined-lists.ts';
+import { AggregateLists, type TemplateListChange } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { settled } from '../../actors/instances/instance-stage.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answered, CLIENT, ListingBackends } from '../listing-backends.ts';
@@ -20,7 +20,7 @@ function staged() {
     fast: new ListingBackends({ tools: [{ name: 'f' }] }),
     slow: new ListingBackends({ tools: [{ name: 's' }] }),
   };
-  const lists = new JoinedLists((template) => (template === 'fast' ? all.fast : all.slow));
+  const lists = new AggregateLists((template) => (template === 'fast' ? all.fast : all.slow));
   const late: TemplateListChange[] = [];
   lists.late$.subscribe((change) => late.push(change));
   const gather = () => lists.gather('tools', ['fast', 'slow'], CLIENT);

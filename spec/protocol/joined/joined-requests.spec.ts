@@ -2,17 +2,17 @@
 
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
-import { JoinedDirectory } from '../../../src/protocol/joined/joined-directory.ts';
-import { JoinedLists } from '../../../src/protocol/joined/joined-lists.ts';
-import { destinationOf } from '../../../src/protocol/joined/joined-requests.ts';
+import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
+import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { destinationOf } from '../../../src/protocol/aggregate/aggregate-requests.ts';
 import { suite } from '../../helpers/suite.ts';
 import { CLIENT, ListingBackends } from '../listing-backends.ts';
 
 const test = suite('joined requests');
 
 const backends = new ListingBackends({ resources: [{ uri: 'a:1' }] });
-const directory = new JoinedDirectory({
-  lists: new JoinedLists(() => backends),
+const directory = new AggregateDirectory({
+  lists: new AggregateLists(() => backends),
   templates: () => ['a', 'b'],
 });
 const find = (request: ExchangeRequest) => destinationOf(request, directory, CLIENT);

@@ -6,9 +6,9 @@ import * as assert from 'uvu/assert';
 import { mayUse } from '../../../src/domain/account.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
-import { JoinedDirectory } from '../../../src/protocol/joined/joined-directory.ts';
-import { JoinedLists, type TemplateListChange } from '../../../src/protocol/joined/joined-lists.ts';
-import { JoinedSession } from '../../../src/protocol/joined/joined-session.ts';
+import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
+import { AggregateLists, type TemplateListChange } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { alarm } from '../../actors/guests/guest-stage.ts';
 import { settled } from '../../actors/instances/instance-stage.ts';
@@ -26,11 +26,11 @@ function staged(owner: Owner = ADA) {
   b.peer = { ...PEER, capabilities: { tools: {}, logging: {} } };
   const of = (template: string) => (template === 'a' ? a : b);
   const listChanges$ = new Subject<TemplateListChange>();
-  const directory = new JoinedDirectory({
-    lists: new JoinedLists(of),
+  const directory = new AggregateDirectory({
+    lists: new AggregateLists(of),
     templates: (owner) => ['a', 'b'].filter((template) => mayUse(owner, template)),
   });
-  const session = new JoinedSession({
+  const session = new AggregateSession({
     owner,
     profile: PROFILE,
     peer: PEER,

@@ -2,7 +2,7 @@
 
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { SessionShelf, type Shares, type Shelved } from '../../../src/protocol/joined/session-shelf.ts';
+import { SessionTable, type Shares, type TableSession } from '../../../src/protocol/aggregate/session-table.ts';
 import { settled } from '../../actors/instances/instance-stage.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace, Turns } from '../../helpers/turns.ts';
@@ -12,7 +12,7 @@ const test = suite('session shelf');
 /** What is ended in one turn of the event loop. */
 const PER_TURN = 5;
 
-class Held extends ListingSession implements Shelved {
+class Held extends ListingSession implements TableSession {
   isHeld = false;
   readonly #drained = Promise.withResolvers<void>();
   #calls = 0;
@@ -34,7 +34,7 @@ class Held extends ListingSession implements Shelved {
 function staged(shares?: Shares, maxSessions = 2) {
   const backends = new ListingBackends({});
   const clock = { nowMs: 0, ring: () => {}, armed: 0 };
-  const shelf = new SessionShelf<Held>({
+  const shelf = new SessionTable<Held>({
     maxSessions,
     idleMs: 1_000,
     shares,
@@ -93,7 +93,7 @@ test('ends idle ones by one timer, but nobody who is held', async () => {
   assert.equal([shelf.take(first.id), shelf.take(second.id)], [undefined, second]);
 });
 
-const isThere = (shelf: SessionShelf<Held>, { id }: Held) => shelf.take(id) !== undefined;
+const isThere = (shelf: SessionTable<Held>, { id }: Held) => shelf.take(id) !== undefined;
 
 test('when it is closed refuses new ones, and ends all: who has a call under way, after that', async () => {
   const { clock, shelf, put } = staged();

@@ -3,7 +3,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { Goodbyes } from '../../../src/transports/http/goodbyes.ts';
+import { SessionDeletes } from '../../../src/transports/http/session-deletes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace, Turns } from '../../helpers/turns.ts';
 
@@ -13,7 +13,7 @@ function stage(perTurn?: number) {
   let nowMs = 0;
   const told: number[] = [];
   const open: (() => void)[] = [];
-  const goodbyes = new Goodbyes(steadyPace(perTurn), () => nowMs);
+  const goodbyes = new SessionDeletes(steadyPace(perTurn), () => nowMs);
   const say = (number: number): Promise<void> =>
     goodbyes.say({
       end: () => {

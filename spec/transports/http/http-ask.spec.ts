@@ -1,7 +1,7 @@
 // One request, one promise: what it resolves with, and that it always does.
 
 import * as assert from 'uvu/assert';
-import { type Asked, ask } from '../../../src/transports/http/http-ask.ts';
+import { type SentRequest, ask } from '../../../src/transports/http/http-ask.ts';
 import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answerJson, withRawServer } from '../raw-server.ts';
@@ -11,7 +11,7 @@ const test = suite('http ask');
 const request = { id: 1, method: 'initialize' };
 const never = new AbortController().signal;
 
-async function asking(url: string, signal: AbortSignal = never): Promise<Asked> {
+async function asking(url: string, signal: AbortSignal = never): Promise<SentRequest> {
   const connection = new HttpConnection({ endpoint: url, headers: {}, deniedNetworks: [] });
   try {
     return await ask((answer) => connection.post('{}', {}, answer), request, signal);

@@ -5,7 +5,7 @@ import { setImmediate as immediate } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { queueFull } from '../../../src/domain/backend-errors.ts';
-import { StartLine, type StartLineOptions } from '../../../src/transports/stdio/start-line.ts';
+import { StartQueue, type StartQueueOptions } from '../../../src/transports/stdio/start-queue.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace, Turns } from '../../helpers/turns.ts';
@@ -16,7 +16,7 @@ const PATIENCE_MS = 30_000;
 /** Who may begin, or give up, in one turn of the event loop. */
 const PER_TURN = 3;
 const HELD_MS = 5_000;
-const TWO: StartLineOptions = {
+const TWO: StartQueueOptions = {
   atOnce: 2,
   atOncePerOwner: 2,
   waitingPerOwner: 8,
@@ -212,8 +212,8 @@ async function turn(): Promise<void> {
   for (let count = 0; count < 2; count += 1) await immediate();
 }
 
-function make(options: StartLineOptions = TWO) {
-  const line = new StartLine({ pace: steadyPace(), ...options });
+function make(options: StartQueueOptions = TWO) {
+  const line = new StartQueue({ pace: steadyPace(), ...options });
   const started = new Map<string, PromiseWithResolvers<string>>();
   /** Comes to the line; what it starts is settled through `started`. The first word is the owner, if there are two. */
   const come = (name: string, signal = new AbortController().signal, begun = () => {}): Promise<string> => {

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
-import { dress } from '../../../src/transports/era.ts';
+import { withEraMetadata } from '../../../src/transports/era.ts';
 import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
 import { StdioPipe } from '../../../src/transports/stdio/stdio-pipe.ts';
 import { cancelledOn, see, until } from '../../conformance/transport.ts';
@@ -14,7 +14,7 @@ const test = suite('stdio pipe', { timeoutMs: 20_000 });
 
 const CLIENT = { name: 'spec', version: '0' };
 const PROBE = { method: 'server/discover' };
-const MODERN_PROBE = dress(PROBE, { era: 'modern', protocolVersion: MODERN_VERSIONS[0] }, CLIENT);
+const MODERN_PROBE = withEraMetadata(PROBE, { era: 'modern', protocolVersion: MODERN_VERSIONS[0] }, CLIENT);
 const SILENCE = { kind: 'none', lack: 'it did not answer server/discover' };
 
 test('gives the answer to the probe, and leaves later requests all the time they need', () =>

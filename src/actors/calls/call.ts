@@ -14,17 +14,17 @@ import type { Answer, ExchangeEvent } from '../../domain/exchange.ts';
 import { atInstance } from '../../domain/failures.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { finishedFact, refusedFact, retriedFact } from './call-facts.ts';
+import { finishedEvent, refusedEvent, retriedEvent } from './call-events.ts';
 import { asSent, type CallOrder } from './call-order.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
 import { affords, isRepeatable, mayGoOn } from './failover.ts';
 import { callEndOf, type ExchangeEnding } from './reply.ts';
 import type { RetryBudget } from './retry-budget.ts';
-import type { QueuedCall, QueuedPlace } from './waiting-line.ts';
-import { certainlyLacksTool, isOnlyFull, mayLackTool, whoIsNext } from './who-is-next.ts';
-import { whyNobody } from './why-nobody.ts';
+import type { QueuedCall, QueuedPlace } from './wait-queue.ts';
+import { certainlyLacksTool, isOnlyFull, mayLackTool, nextInstance } from './next-instance.ts';
+import { noInstanceError } from './no-instance-error.ts';
 
-export interface CallParts extends Clock {
+export interface CallDeps extends Clock {
   readonly budget: RetryBudget;
   readonly fleet: Pick<Fleet, 'members'>;
   readonly emit: (event: GatewayEvent) => void;
@@ -49,7 +49,7 @@ interface Failure {
 
 /** From the first choice to the end; the subscriber hears of it once. */
 export class Call implements QueuedCall {
-  readonly #parts: CallParts;
+  readonly #parts: CallDeps;
   readonly #order: CallOrder;
   readonly #subscriber: Subscriber<Answer>;
   readonly #deadline: Deadline;
@@ -67,7 +67,7 @@ export class Call implements QueuedCall {
   #slowAttempt: Attempt | undefined;
   #isQueued = false;
 
-  constructor(parts: CallParts, order: CallOrder, subscriber: Subscriber<Answer>) {
+  constructor(parts: CallDeps, order: CallOrder, subscriber: Subscriber<Answer>) {
     this.#parts = parts;
     this.#order = order;
     this.#subscriber = subscriber;
@@ -121,10 +121,10 @@ export class Call implements QueuedCall {
   }
 
   #next(): InstanceRef | undefined {
-    let ref = whoIsNext(this.#order, this.#tried);
+    let ref = nextInstance(this.#order, this.#tried);
     while (ref !== undefined && certainlyLacksTool(this.#order, ref)) {
       this.#passOver(ref);
-      ref = whoIsNext(this.#order, this.#tried);
+      ref = nextInstance(this.#order, this.#tried);
     }
     return ref;
   }
@@ -268,7 +268,7 @@ export class Call implements QueuedCall {
 
   #tellRetry({ ref, error }: Failure): void {
     this.#retries += 1;
-    this.#parts.emit(retriedFact(ref, this.#order.request, error.code));
+    this.#parts.emit(retriedEvent(ref, this.#order.request, error.code));
   }
 
   /** Joins the line, or keeps its place there, while somebody who may serve it is only full. */
@@ -296,20 +296,20 @@ export class Call implements QueuedCall {
     const { pinned, group } = this.#order;
     const { template } = group;
     const search = { template, pinned, lackedTool: this.#lackedTool, tried: this.#tried };
-    return whyNobody(search, this.#parts.fleet.members(template));
+    return noInstanceError(search, this.#parts.fleet.members(template));
   }
 
   /** The last word. A call that never reached an instance is told as refused; one that did was told by its end there. */
   #giveUp(error: GatewayError = this.#failure() ?? this.#whyNobody()): void {
     const { group, request } = this.#order;
     this.#stepOutOfLine(); // first: what the caller does in its error handler may move the line
-    if (this.#asked === undefined) this.#parts.emit(refusedFact(group.template, request, error.code));
+    if (this.#asked === undefined) this.#parts.emit(refusedEvent(group.template, request, error.code));
     this.#subscriber.error(error);
   }
 
   #finished({ ref, sent }: Attempt, ending: ExchangeEnding): void {
     const { group, request } = this.#order;
-    this.#parts.emit(finishedFact(ref, request, ending));
+    this.#parts.emit(finishedEvent(ref, request, ending));
     group.pool.ended(sent, callEndOf(ending));
     group.line.advance(ref);
   }

@@ -7,8 +7,8 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { Call, type CallParts } from './call.ts';
-import { refusedFact, startedFact } from './call-facts.ts';
+import { Call, type CallDeps } from './call.ts';
+import { refusedEvent, startedEvent } from './call-events.ts';
 import { type CallOrder, toolOf } from './call-order.ts';
 
 export interface ExchangeOptions {
@@ -27,14 +27,14 @@ export interface WithinOptions extends Pick<ExchangeOptions, 'timeoutMs' | 'goes
   readonly slow?: (() => void) | undefined;
 }
 
-export interface DispatcherParts extends CallParts {
+export interface DispatcherDeps extends CallDeps {
   readonly fleet: Fleet;
 }
 
 export class Dispatcher {
-  readonly #parts: DispatcherParts;
+  readonly #parts: DispatcherDeps;
 
-  constructor(parts: DispatcherParts) {
+  constructor(parts: DispatcherDeps) {
     this.#parts = parts;
   }
 
@@ -83,14 +83,14 @@ export class Dispatcher {
   #carry(template: string, request: ExchangeRequest, orderOf: () => CallOrder): Observable<Answer> {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting } = this.#parts;
-      emit(startedFact(template, request));
+      emit(startedEvent(template, request));
       let order: CallOrder;
       try {
         if (!isAccepting()) throw shuttingDown();
         order = orderOf();
       } catch (thrown) {
         const error = asGatewayError(thrown);
-        emit(refusedFact(template, request, error.code));
+        emit(refusedEvent(template, request, error.code));
         subscriber.error(error);
         return;
       }

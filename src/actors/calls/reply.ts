@@ -9,7 +9,7 @@ import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import type { ExchangeOutcome } from '../../domain/events.ts';
 import { type ExchangeEvent, isFinal } from '../../domain/exchange.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import type { Places } from '../instances/places.ts';
+import type { InFlightSlots } from '../instances/in-flight-slots.ts';
 
 /** How an exchange ended, for the instance's statistics. */
 export interface ExchangeEnding {
@@ -30,7 +30,7 @@ export function callEndOf({ outcome, error }: Pick<ExchangeEnding, 'outcome' | '
 
 /** What a call does while its backend waits for its client. */
 export interface Resting {
-  readonly places: Places;
+  readonly places: InFlightSlots;
   readonly ownerId: string;
   /** Told that it gave its place back. */
   readonly rested?: (() => void) | undefined;

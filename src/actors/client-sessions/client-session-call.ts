@@ -10,13 +10,13 @@ import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { perhapsDelivered } from '../../domain/failures.ts';
 import { placeYielded } from '../../domain/session-errors.ts';
-import { retriedFact } from '../calls/call-facts.ts';
+import { retriedEvent } from '../calls/call-events.ts';
 import { affords, mayGoOn } from '../calls/failover.ts';
-import type { YieldingCall } from '../calls/waiting-line.ts';
+import type { YieldingCall } from '../calls/wait-queue.ts';
 import { isAboutTask, NO_TASKS } from '../task-requests.ts';
 import { isSafe } from './client-session-failover.ts';
-import type { Pin, SessionInstance, SessionParts, Waiter } from './client-session-parts.ts';
-import { asksForLog } from './client-session-told.ts';
+import type { Binding, SessionInstance, SessionDeps, Waiter } from './client-session-types.ts';
+import { asksForLog } from './client-state.ts';
 
 /**
  * Wait before a call that broke off is made again, in ms, each time that much longer, and how often: by then it is known
@@ -28,9 +28,9 @@ const MOST_REPEATS = 3;
 
 /** What a call needs of its session. */
 export interface CallHost {
-  readonly parts: Pick<SessionParts, 'alarm' | 'budget' | 'emit' | 'now'>;
+  readonly parts: Pick<SessionDeps, 'alarm' | 'budget' | 'emit' | 'now'>;
   /** The pin, if it may be used now. */
-  readonly usablePin: Pin | undefined;
+  readonly usablePin: Binding | undefined;
   /** The session may go on with another instance. */
   readonly mayMove: boolean;
   /** False when the template wants clients to share a conversation, whatever that cannot do. */
@@ -42,14 +42,14 @@ export interface CallHost {
   /** `isStaying`: it goes on with a call, wherever that is. `slow`: see WithinOptions. */
   answers(
     request: ExchangeRequest,
-    pin: Pin,
+    pin: Binding,
     isStaying: boolean,
     slow: (() => void) | undefined,
   ): Observable<Answer>;
   /** True when the pool gives the instance no calls because of how others ended there. */
-  isEjected(pin: Pin): boolean;
+  isEjected(pin: Binding): boolean;
   /** The pin is not used any more: the session moves. False, and nothing changes, when it may not, or there is no other instance. */
-  leave(pin: Pin): boolean;
+  leave(pin: Binding): boolean;
   /** Calls that are not safe to repeat have been sent, or were certainly not delivered. */
   countUnsafe(difference: 1 | -1): void;
 }
@@ -58,7 +58,7 @@ export class ClientCall implements Waiter, YieldingCall {
   readonly #host: CallHost;
   readonly #request: ExchangeRequest;
   readonly #subscriber: Subscriber<Answer>;
-  readonly #stay: Pin | undefined;
+  readonly #stay: Binding | undefined;
   readonly #cameAtMs: number;
   #hasWaited = false;
   #needsOwn = false;
@@ -66,7 +66,7 @@ export class ClientCall implements Waiter, YieldingCall {
   /** What the client was asked and has not answered. */
   #unanswered = 0;
   #isSafe = true;
-  #pin: Pin | undefined;
+  #pin: Binding | undefined;
   /** The last instance it was sent to. */
   #asked: SessionInstance | undefined;
   #attempt: Subscription | undefined;
@@ -81,7 +81,7 @@ export class ClientCall implements Waiter, YieldingCall {
   #failedAt: SessionInstance | undefined;
 
   /** `stay`: where it belongs, for as long as that lasts, even if nothing new is taken there. */
-  constructor(host: CallHost, request: ExchangeRequest, subscriber: Subscriber<Answer>, stay?: Pin) {
+  constructor(host: CallHost, request: ExchangeRequest, subscriber: Subscriber<Answer>, stay?: Binding) {
     this.#stay = stay;
     this.#host = host;
     this.#request = request;
@@ -94,7 +94,7 @@ export class ClientCall implements Waiter, YieldingCall {
   }
 
   /** Where it is made; undefined while it waits for a place, and once it has ended. */
-  get pin(): Pin | undefined {
+  get pin(): Binding | undefined {
     return this.#pin;
   }
 
@@ -126,7 +126,7 @@ export class ClientCall implements Waiter, YieldingCall {
     this.#release();
   }
 
-  pinned(pin: Pin): void {
+  pinned(pin: Binding): void {
     if (this.#subscriber.closed) return;
     this.#stopWaiting();
     const isMixedTask = isAboutTask(this.#request) && isMixed(pin);
@@ -203,7 +203,7 @@ export class ClientCall implements Waiter, YieldingCall {
     this.refused(backendTimeout(passedMs, 'no'));
   }
 
-  #send(pin: Pin): void {
+  #send(pin: Binding): void {
     this.#isSafe = isSafe(this.#request, pin.ref); // before: afterwards nobody may know the tool
     if (!this.#isSafe) this.#host.countUnsafe(1);
     if (this.#failure !== undefined && this.#asked !== undefined)
@@ -219,7 +219,7 @@ export class ClientCall implements Waiter, YieldingCall {
   }
 
   /** A silent call is only given up where others are not answered either. */
-  #slow(pin: Pin): void {
+  #slow(pin: Binding): void {
     if (this.#pin !== pin || this.#heard !== undefined || !this.#host.isEjected(pin)) return;
     const passedMs = Math.round(this.#host.parts.now() - this.#cameAtMs);
     const error = backendTimeout(passedMs);
@@ -254,14 +254,14 @@ export class ClientCall implements Waiter, YieldingCall {
   }
 
   /** Its instance failed it twice: the session goes elsewhere. */
-  #movesOn({ code, delivered }: GatewayError, pin: Pin | undefined): boolean {
+  #movesOn({ code, delivered }: GatewayError, pin: Binding | undefined): boolean {
     if (pin === undefined || this.#heard !== undefined || code !== 'BACKEND_UNAVAILABLE') return false;
     if (!this.#isUncertain || pin.ref !== this.#failedAt) return false;
     return mayGoOn(delivered, this.#isSafe) && this.#movesFrom(pin);
   }
 
   /** Once: a call that fails everywhere does not drive its session around. */
-  #movesFrom(pin: Pin): boolean {
+  #movesFrom(pin: Binding): boolean {
     if (this.#hasMoved || pin === this.#stay || !affords(this.#host.parts.budget, 'unknown')) return false;
     this.#hasMoved = this.#host.leave(pin);
     return this.#hasMoved;
@@ -280,11 +280,11 @@ export class ClientCall implements Waiter, YieldingCall {
 
   /** Tells of the instance that failed it. */
   #tellRepeat(ref: SessionInstance, { code }: GatewayError): void {
-    this.#host.parts.emit(retriedFact(ref, this.#request, code));
+    this.#host.parts.emit(retriedEvent(ref, this.#request, code));
   }
 }
 
 /** True where the backend takes all clients for one. */
-function isMixed({ upstream, peer }: Pin): boolean {
+function isMixed({ upstream, peer }: Binding): boolean {
   return upstream === undefined && peer.era === 'legacy';
 }

@@ -7,12 +7,12 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { perhapsDelivered } from '../../domain/failures.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
 import { type CallHost, ClientCall } from './client-session-call.ts';
-import type { Pin, SessionGroup, Stay } from './client-session-parts.ts';
-import { KeptPlace } from './client-session-stay.ts';
+import type { Binding, SessionGroup, SessionReservation } from './client-session-types.ts';
+import { HeldReservation } from './held-reservation.ts';
 
 /** Where calls are made. */
 export interface CallsPlace extends CallHost {
-  readonly pin: Pin | undefined;
+  readonly pin: Binding | undefined;
   /** The queue of its template, where calls of a client that is away offer their places. */
   readonly line: SessionGroup['line'];
 }
@@ -33,8 +33,8 @@ export class SessionCalls {
   readonly #owner: CallsOwner;
   // A session that rests has none: what only calls need is made when they come.
   /** Each with the place that was kept for it, if it goes on there. */
-  #calls: Map<ClientCall, Pin | undefined> | undefined;
-  #stays: Set<KeptPlace> | undefined;
+  #calls: Map<ClientCall, Binding | undefined> | undefined;
+  #stays: Set<HeldReservation> | undefined;
   #isAway = false;
 
   constructor(place: CallsPlace, owner: CallsOwner) {
@@ -53,13 +53,13 @@ export class SessionCalls {
   }
 
   /** True when there is one call, which is under way at that place. */
-  soleAt(pin: Pin): boolean {
+  soleAt(pin: Binding): boolean {
     const [only, ...others] = this.#calls?.keys() ?? [];
     return only?.pin === pin && others.length === 0;
   }
 
   /** See ClientSession.exchange. `stay`: where it belongs, for as long as that lasts. */
-  exchange(request: ExchangeRequest, stay?: Pin): Observable<Answer> {
+  exchange(request: ExchangeRequest, stay?: Binding): Observable<Answer> {
     return new Observable((subscriber) => {
       const { endedFor } = this.#owner;
       if (endedFor !== undefined) {
@@ -81,12 +81,12 @@ export class SessionCalls {
   }
 
   /** See Session.stay of protocol/ports.ts. */
-  stay(answer: Answer, lost: (error: GatewayError) => void): Stay {
+  stay(answer: Answer, lost: (error: GatewayError) => void): SessionReservation {
     const place = this.#place;
     // Not by the id of the instance: its successor may have the same.
     const [call, before] = [...(this.#calls ?? [])].find(([{ heard }]) => heard === answer) ?? [];
     const pin = call?.pin;
-    const kept = new KeptPlace({
+    const kept = new HeldReservation({
       pin,
       ownerId: this.#owner.ownerId,
       goesOn: before !== undefined && before === pin,

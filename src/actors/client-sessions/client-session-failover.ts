@@ -4,8 +4,8 @@
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import { isRepeatable } from '../calls/failover.ts';
-import type { SessionGroup, SessionInstance } from './client-session-parts.ts';
-import { isTelling } from './client-session-told.ts';
+import type { SessionGroup, SessionInstance } from './client-session-types.ts';
+import { isTelling } from './client-state.ts';
 
 /** True when a session may go on with another instance, after so many calls that are not safe. */
 export function mayMove({ sessionFailover }: BalancerPolicy, unsafeCalls: number): boolean {

@@ -5,7 +5,7 @@ import { type ActorOptions, createActor } from 'xstate';
 import {
   type ClientSessionActor,
   clientSessionMachine,
-  type SessionDuties,
+  type ClientSessionDeps,
   type SessionPhase,
 } from './client-session.machine.ts';
 
@@ -13,13 +13,13 @@ import {
 export type LifeClock = NonNullable<ActorOptions<typeof clientSessionMachine>['clock']>;
 
 export class Life {
-  readonly #duties: SessionDuties;
+  readonly #duties: ClientSessionDeps;
   readonly #clock: LifeClock;
   #actor: ClientSessionActor | undefined;
   #phase: SessionPhase = 'opening';
 
   /** `duties.enter` is to report each phase with `entered`. */
-  constructor(duties: SessionDuties, clock: LifeClock) {
+  constructor(duties: ClientSessionDeps, clock: LifeClock) {
     this.#duties = duties;
     this.#clock = clock;
   }

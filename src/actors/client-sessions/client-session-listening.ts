@@ -9,7 +9,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { META, type Peer } from '../../domain/mcp.ts';
 import { withoutMeta } from '../../domain/meta.ts';
 import { announcesChanges, NOTICED_LISTS } from '../../domain/notices.ts';
-import type { SessionInstance, SessionParts, Uris } from './client-session-parts.ts';
+import type { SessionInstance, SessionDeps, Uris } from './client-session-types.ts';
 
 /** Wait before a backend is asked again that ended what it was asked for, in ms: doubled each time until it agrees. */
 const FIRST_RETRY_MS = 1_000;
@@ -20,7 +20,7 @@ const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 export interface ListeningOptions {
   readonly ref: Pick<SessionInstance, 'listen'>;
   readonly peer: Pick<Peer, 'capabilities'>;
-  readonly alarm: SessionParts['alarm'];
+  readonly alarm: SessionDeps['alarm'];
   /** Read whenever it asks. */
   readonly uris: Pick<Uris, 'keys'>;
   readonly deliver: (message: ServerMessage) => void;

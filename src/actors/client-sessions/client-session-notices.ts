@@ -3,7 +3,7 @@
 import type { JsonObject } from '../../domain/json.ts';
 import { isCustomNotice } from '../../domain/notices.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import type { Pin } from './client-session-parts.ts';
+import type { Binding } from './client-session-types.ts';
 
 /** What a backend of the modern era needs no word of. */
 const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
@@ -26,7 +26,7 @@ export function passOn(upstream: Upstream, method: string, params: JsonObject): 
  * Tells a program that its clients share: what the protocol does not know, while the one call of that client is the only one
  * there, so that it cannot be taken for another client's. The same holds of what the program says (correlator.ts).
  */
-export function passOnShared({ ref }: Pin, method: string, params: JsonObject): void {
+export function passOnShared({ ref }: Binding, method: string, params: JsonObject): void {
   if (isCustomNotice(method) && ref.definition.transport === 'stdio' && ref.inFlight === 1)
     ref.notify(method, params);
 }

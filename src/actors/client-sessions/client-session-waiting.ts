@@ -3,7 +3,7 @@
 
 import type { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Pin, Waiter } from './client-session-parts.ts';
+import type { Binding, Waiter } from './client-session-types.ts';
 
 export class Waiting {
   #waiters: Set<Waiter> | undefined;
@@ -33,7 +33,7 @@ export class Waiting {
   }
 
   /** When an attempt to have a conversation of its own failed, those are refused who need one. */
-  tell(pin: Pin): void {
+  tell(pin: Binding): void {
     const failure = this.#takeFailure();
     for (const waiter of this.#take()) {
       if (failure !== undefined && waiter.needsOwn) waiter.refused(failure);

@@ -26,7 +26,7 @@ export type ClientSessionEvent =
   | { readonly type: 'end' };
 
 /** What the machine has done by the session whose life it is. All but `settle` are synchronous and do not throw. */
-export interface SessionDuties {
+export interface ClientSessionDeps {
   /** Finds an instance, opens what is needed there and takes it. Rejects with why not; aborting calls it off. */
   settle(signal: AbortSignal): Promise<void>;
   /** Longest time for that, in ms. */
@@ -58,12 +58,12 @@ export type ClientSessionActor = Actor<typeof clientSessionMachine>;
 
 export const clientSessionMachine = setup({
   types: {
-    context: {} as { readonly duties: SessionDuties },
-    input: {} as SessionDuties,
+    context: {} as { readonly duties: ClientSessionDeps },
+    input: {} as ClientSessionDeps,
     events: {} as ClientSessionEvent,
   },
   actors: {
-    settling: fromPromise<void, SessionDuties>(({ input, signal }) => input.settle(signal)),
+    settling: fromPromise<void, ClientSessionDeps>(({ input, signal }) => input.settle(signal)),
   },
   delays: {
     longest: ({ context }) => context.duties.settleMs(),

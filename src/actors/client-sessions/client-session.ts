@@ -11,18 +11,18 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
-import { Audience } from './client-session-audience.ts';
+import { Subscribers } from './client-session-subscribers.ts';
 import { type CallsOwner, SessionCalls } from './client-session-calls.ts';
 import { ClientSessionEnd } from './client-session-end.ts';
 import { passOn, passOnShared } from './client-session-notices.ts';
-import type { Pin, PlaceOwner, SessionInstance, SessionParts, Stay } from './client-session-parts.ts';
-import type { Pinning } from './client-session-pin.ts';
-import { Place } from './client-session-place.ts';
+import type { Binding, PlaceOwner, SessionInstance, SessionDeps, SessionReservation } from './client-session-types.ts';
+import type { Binder } from './binder.ts';
+import { SessionBinding } from './session-binding.ts';
 
 /** Who keeps the session. */
-export interface SessionKeeper {
-  readonly parts: SessionParts;
-  readonly pinning: Pinning;
+export interface SessionSupervisor {
+  readonly parts: SessionDeps;
+  readonly pinning: Binder;
   /** A message came, or what kept the session busy has ended. */
   used(session: ClientSession): void;
   /** It has a pin, the first or another one. */
@@ -50,21 +50,21 @@ export class ClientSession implements PlaceOwner, CallsOwner {
   isParked = false;
   /** For its keeper: where it was said to be; undefined before it was told of. */
   toldAt: SessionInstance | undefined;
-  readonly #keeper: SessionKeeper;
-  readonly #place: Place;
+  readonly #keeper: SessionSupervisor;
+  readonly #place: SessionBinding;
   readonly #calls: SessionCalls;
-  #audience: Audience | undefined;
+  #audience: Subscribers | undefined;
   #holds = 0;
   readonly #end = new ClientSessionEnd();
   #isClosing = false;
 
-  constructor(keeper: SessionKeeper, { template, ownerId, profile }: SessionFields) {
+  constructor(keeper: SessionSupervisor, { template, ownerId, profile }: SessionFields) {
     const { parts, pinning } = keeper;
     this.#keeper = keeper;
     this.template = template;
     this.ownerId = ownerId;
     this.profile = profile;
-    this.#place = new Place({ parts, pinning, template, ownerId, profile }, this);
+    this.#place = new SessionBinding({ parts, pinning, template, ownerId, profile }, this);
     this.#calls = new SessionCalls(this.#place, this);
   }
 
@@ -106,7 +106,7 @@ export class ClientSession implements PlaceOwner, CallsOwner {
   }
 
   /** Keeps a place at the instance that gave an answer, for a call that goes on. See Session of protocol/ports.ts. */
-  stay(answer: Answer, lost: (error: GatewayError) => void): Stay {
+  stay(answer: Answer, lost: (error: GatewayError) => void): SessionReservation {
     return this.#calls.stay(answer, lost);
   }
 
@@ -228,7 +228,7 @@ export class ClientSession implements PlaceOwner, CallsOwner {
     if (this.endedFor === undefined) this.#keeper.used(this);
   }
 
-  moved(pin: Pin): void {
+  moved(pin: Binding): void {
     if (this.isListened) this.#audience?.attach(pin);
     this.#keeper.pinned(this);
   }
@@ -247,11 +247,11 @@ export class ClientSession implements PlaceOwner, CallsOwner {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  #newAudience(): Audience {
+  #newAudience(): Subscribers {
     const look = (): void => {
       if (this.isListened) this.#place.life.look(false);
     };
-    return new Audience({
+    return new Subscribers({
       uris: () => this.#place.uris,
       changed: (isListening) => this.#listen(isListening),
       lost: () => this.#keeper.parts.pace.run(look), // all who listen at an instance lose it in the same moment

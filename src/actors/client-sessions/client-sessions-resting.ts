@@ -2,7 +2,7 @@
 // used them for long. One timer for all; how a session ends is client-sessions.ts's.
 
 import { LIMITS } from '../../domain/limits.ts';
-import type { SessionParts } from './client-session-parts.ts';
+import type { SessionDeps } from './client-session-types.ts';
 
 /** A session as far as it rests; `usedAtMs` and `isParked` are written here. */
 export interface Resting {
@@ -15,7 +15,7 @@ export interface Resting {
   park(): boolean;
 }
 
-export interface RestingOptions<S extends Resting> extends Pick<SessionParts, 'now' | 'alarm'> {
+export interface RestingOptions<S extends Resting> extends Pick<SessionDeps, 'now' | 'alarm'> {
   /** A session that nobody used for so long is ended. */
   readonly idleMs: number;
   /** Ends one, which deletes it here at once. */

@@ -8,14 +8,14 @@ import type { Ending } from '../../domain/events.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionLimit, sessionLost, sessionShareLimit } from '../../domain/session-errors.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
-import { ClientSession, type SessionKeeper } from './client-session.ts';
-import { endedFact, movedFact, openedFact } from './client-session-facts.ts';
-import type { SessionParts } from './client-session-parts.ts';
-import { Pinning } from './client-session-pin.ts';
+import { ClientSession, type SessionSupervisor } from './client-session.ts';
+import { endedEvent, movedEvent, openedEvent } from './client-session-events.ts';
+import type { SessionDeps } from './client-session-types.ts';
+import { Binder } from './binder.ts';
 import { ClientProfiles } from './client-session-profiles.ts';
 import { RestingSessions } from './client-sessions-resting.ts';
 
-export interface ClientSessionsOptions extends SessionParts {
+export interface ClientSessionsOptions extends SessionDeps {
   /** Default LIMITS.sessions. */
   readonly maxSessions?: number;
   /** Default LIMITS.sessionIdleMs. */
@@ -24,9 +24,9 @@ export interface ClientSessionsOptions extends SessionParts {
   readonly shares?: OwnerShares;
 }
 
-export class ClientSessions implements SessionKeeper {
-  readonly parts: SessionParts;
-  readonly pinning: Pinning;
+export class ClientSessions implements SessionSupervisor {
+  readonly parts: SessionDeps;
+  readonly pinning: Binder;
   readonly #maxSessions: number;
   readonly #shares: OwnerShares;
   readonly #profiles = new ClientProfiles();
@@ -44,7 +44,7 @@ export class ClientSessions implements SessionKeeper {
     ...parts
   }: ClientSessionsOptions) {
     this.parts = parts;
-    this.pinning = new Pinning(parts);
+    this.pinning = new Binder(parts);
     this.#maxSessions = maxSessions;
     this.#shares = shares;
     const { now, alarm } = parts;
@@ -104,7 +104,7 @@ export class ClientSessions implements SessionKeeper {
     if (!this.#opening.delete(session)) throw this.#isClosing ? shuttingDown() : sessionLost(CALLED_OFF);
     this.#resting.add(session);
     session.toldAt = session.instance;
-    if (session.toldAt !== undefined) this.parts.emit(openedFact(session, session.toldAt));
+    if (session.toldAt !== undefined) this.parts.emit(openedEvent(session, session.toldAt));
     return session;
   }
 
@@ -154,7 +154,7 @@ export class ClientSessions implements SessionKeeper {
     const { toldAt, instance } = session;
     if (toldAt === undefined || instance === undefined || instance === toldAt) return;
     session.toldAt = instance;
-    this.parts.emit(movedFact(session, toldAt, instance));
+    this.parts.emit(movedEvent(session, toldAt, instance));
   }
 
   ended(session: ClientSession, ending?: Ending): void {
@@ -164,7 +164,7 @@ export class ClientSessions implements SessionKeeper {
     this.#opening.delete(session);
     this.#resting.delete(session);
     if (toldAt !== undefined && ending !== undefined) {
-      this.parts.emit(endedFact(session, toldAt, ending));
+      this.parts.emit(endedEvent(session, toldAt, ending));
     }
     if (this.size === 0) this.#emptied?.();
   }

@@ -12,7 +12,7 @@ import type { Upstream } from '../../transports/transport.ts';
 import { type ExchangeEnding, Reply } from '../calls/reply.ts';
 import type { InstanceActor } from './instance.machine.ts';
 import { stateOf } from './instance-view.ts';
-import type { Places } from './places.ts';
+import type { InFlightSlots } from './in-flight-slots.ts';
 
 /** What an exchange needs besides its request. */
 export interface ExchangeHooks {
@@ -30,10 +30,10 @@ export interface ExchangeHooks {
 }
 
 /** What they need of their instance. */
-export interface ExchangeParts {
+export interface ExchangeDeps {
   readonly actor: InstanceActor;
   /** Counted here, too: the actor counts a moment later when it is called from within one of its own transitions. */
-  readonly places: Places;
+  readonly places: InFlightSlots;
   /** Ends when the instance does. */
   readonly state$: Observable<InstanceState>;
   readonly now: () => number;
@@ -43,9 +43,9 @@ export class InstanceExchanges {
   readonly #actor: InstanceActor;
   readonly #state$: Observable<InstanceState>;
   readonly #now: () => number;
-  readonly #places: Places;
+  readonly #places: InFlightSlots;
 
-  constructor({ actor, places, state$, now }: ExchangeParts) {
+  constructor({ actor, places, state$, now }: ExchangeDeps) {
     this.#actor = actor;
     this.#places = places;
     this.#state$ = state$;

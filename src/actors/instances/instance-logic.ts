@@ -5,7 +5,7 @@
 import type { InstanceMachineSnapshot } from './instance.machine.ts';
 import { instanceMachine } from './instance.machine.ts';
 import type { InstanceEvent } from './instance-setup.ts';
-import { afterRelease, afterRequest, type Vitals } from './vitals.ts';
+import { afterRelease, afterRequest, type InstanceStatistics } from './instance-statistics.ts';
 
 type Transition = typeof instanceMachine.transition;
 
@@ -34,6 +34,6 @@ function transition(
 }
 
 /** The same state with other numbers. */
-function counted(snapshot: InstanceMachineSnapshot, vitals: Vitals): InstanceMachineSnapshot {
+function counted(snapshot: InstanceMachineSnapshot, vitals: InstanceStatistics): InstanceMachineSnapshot {
   return { ...snapshot, context: { ...snapshot.context, vitals } };
 }

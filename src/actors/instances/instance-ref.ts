@@ -19,11 +19,11 @@ import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceActor } from './instance.machine.ts';
 import { type ExchangeHooks, InstanceExchanges } from './instance-exchanges.ts';
 import type { InstanceEmission } from './instance-setup.ts';
-import { InstanceStays } from './instance-stay.ts';
+import { InstanceReservations } from './instance-reservations.ts';
 import { streamsOf } from './instance-streams.ts';
 import { isReopening, snapshotOf, stateOf, takesNew, whyNot } from './instance-view.ts';
-import type { OwnUpstreams } from './own-upstreams.ts';
-import { Places } from './places.ts';
+import type { OwnUpstreams } from './dedicated-upstreams.ts';
+import { InFlightSlots } from './in-flight-slots.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
 
@@ -37,9 +37,9 @@ export class InstanceRef implements Candidate {
   /** Hot, no replay: what its present session hears besides answers, after a restart that of the next. Completes with it. */
   readonly messages$: Observable<ServerMessage>;
   readonly #actor: InstanceActor;
-  readonly #places = new Places();
+  readonly #places = new InFlightSlots();
   readonly #exchanges: InstanceExchanges;
-  readonly #stays: InstanceStays;
+  readonly #stays: InstanceReservations;
 
   constructor(actor: InstanceActor, now: () => number) {
     const { definition } = actor.getSnapshot().context;
@@ -51,7 +51,7 @@ export class InstanceRef implements Candidate {
     this.state$ = state$;
     this.messages$ = messages$;
     this.#exchanges = new InstanceExchanges({ actor, places: this.#places, state$, now });
-    this.#stays = new InstanceStays(actor, links$);
+    this.#stays = new InstanceReservations(actor, links$);
   }
 
   get definition(): InstanceDefinition {

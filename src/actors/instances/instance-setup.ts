@@ -8,11 +8,11 @@ import { LIMITS, type OwnBounds } from '../../domain/limits.ts';
 import type { ListField, Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Open } from '../../transports/opening.ts';
-import type { OmittedTool, TransportFacts } from '../../transports/transport.ts';
+import type { OmittedTool, TransportEvents } from '../../transports/transport.ts';
 import type { ExchangeEnding } from '../calls/reply.ts';
-import type { OwnUpstreams } from './own-upstreams.ts';
+import type { OwnUpstreams } from './dedicated-upstreams.ts';
 import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
-import { type RequestCommand, type SessionFact, type SessionLink, session } from './session.ts';
+import { type RequestCommand, type SessionChange, type SessionLink, session } from './session.ts';
 import {
   afterClosing,
   afterFailedProbe,
@@ -21,8 +21,8 @@ import {
   afterRelease,
   afterRequest,
   backOffMs,
-  type Vitals,
-} from './vitals.ts';
+  type InstanceStatistics,
+} from './instance-statistics.ts';
 
 /** What an instance needs from outside: how to open its transport, a monotonic clock in ms, randomness in [0, 1). */
 export interface InstanceActorInput {
@@ -40,10 +40,10 @@ export interface InstanceContext extends Omit<InstanceActorInput, 'ownBounds'> {
   readonly own: OwnUpstreams;
   readonly link: SessionLink | undefined;
   /** What the program says that is being opened; undefined while none is. */
-  readonly starting: (() => TransportFacts) | undefined;
+  readonly starting: (() => TransportEvents) | undefined;
   /** Who was there last; undefined before the first session. */
   readonly lastPeer: Peer | undefined;
-  readonly vitals: Vitals;
+  readonly vitals: InstanceStatistics;
   /** Calls that are between two rounds and go on here. */
   readonly stays: number;
   /** Why it is not healthy; null while it is. */
@@ -71,7 +71,7 @@ export type InstanceEvent =
   | { readonly type: 'leave'; readonly withinMs: number }
   | { readonly type: 'disconnect' }
   | { readonly type: 'end' }
-  | SessionFact;
+  | SessionChange;
 
 /** Facts that are no state: everything else is read from the snapshot. */
 export type InstanceEmission =

@@ -4,7 +4,7 @@
 import type { Ejection } from '../../balancing/outliers.ts';
 import { strayLines } from '../../domain/failures.ts';
 import type { InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
-import type { TransportFacts } from '../../transports/transport.ts';
+import type { TransportEvents } from '../../transports/transport.ts';
 import type { InstanceMachineSnapshot } from './instance.machine.ts';
 
 export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
@@ -77,12 +77,12 @@ export function snapshotOf(
 }
 
 /** What a program has done by now instead of answering; null when it keeps silent. */
-function whyNotYet({ strayMessages = 0 }: Partial<TransportFacts> = {}): string | null {
+function whyNotYet({ strayMessages = 0 }: Partial<TransportEvents> = {}): string | null {
   return strayMessages > 0 ? `it is still starting, and wrote ${strayLines(strayMessages)}` : null;
 }
 
 /** Transports promise facts; one that breaks the promise must not make the instance invisible. */
-function factsOf(facts: (() => TransportFacts) | undefined): TransportFacts | undefined {
+function factsOf(facts: (() => TransportEvents) | undefined): TransportEvents | undefined {
   try {
     return facts?.();
   } catch {

@@ -24,11 +24,11 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { ListField, Peer, Tool } from '../../domain/mcp.ts';
 import { changedList } from '../../domain/notices.ts';
 import type { Open } from '../../transports/opening.ts';
-import type { OmittedTool, Transport, TransportFacts, Upstream } from '../../transports/transport.ts';
+import type { OmittedTool, Transport, TransportEvents, Upstream } from '../../transports/transport.ts';
 import { gatherPages } from '../calls/list-pages.ts';
 import type { Reply } from '../calls/reply.ts';
 import { listChanges } from '../list-changes.ts';
-import type { OwnUpstreams } from './own-upstreams.ts';
+import type { OwnUpstreams } from './dedicated-upstreams.ts';
 import { ToolCache } from './tool-cache.ts';
 
 /** An open session as its instance sees it. */
@@ -39,7 +39,7 @@ export interface SessionLink {
   readonly tools: ToolCache;
   /** As in Transport. */
   readonly messages$: Observable<ServerMessage>;
-  facts(): TransportFacts;
+  facts(): TransportEvents;
   /** Sends a request of the gateway's own (a probe, a list) and resolves with its answer, at the latest after
    *  `timeoutMs`: then it rejects with BACKEND_TIMEOUT. */
   ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent>;
@@ -84,8 +84,8 @@ export interface SessionEnd {
  * `suspected`: something broke that failed no call, as in Transport.doubts$.
  * `openingMs` is how long opening took; of a closed session only when it could not be opened.
  */
-export type SessionFact =
-  | { readonly type: 'session.starting'; readonly facts: () => TransportFacts }
+export type SessionChange =
+  | { readonly type: 'session.starting'; readonly facts: () => TransportEvents }
   | { readonly type: 'session.opened'; readonly link: SessionLink; readonly openingMs: number }
   | ({ readonly type: 'session.lost' } & SessionEnd)
   | ({ readonly type: 'session.closed'; readonly openingMs?: number } & SessionEnd)

@@ -13,7 +13,7 @@ import { KeptMessages } from '../kept-messages.ts';
 import { type ParkedCallActor, parkedCallMachine } from './parked-call.machine.ts';
 
 /** A backend waits for its client. The same shape as in the ports of the endpoint. */
-export interface Asked {
+export interface ParkedRequest {
   readonly kind: 'asked';
   /** Names the parked call. */
   readonly id: string;
@@ -28,7 +28,7 @@ export interface Claim {
   readonly call: string;
 }
 
-export type Listener = Subscriber<Answer | Asked>;
+export type Listener = Subscriber<Answer | ParkedRequest>;
 
 /** What nobody answered: the backend may go on without. */
 export const NO_REPLY: ClientReply = {

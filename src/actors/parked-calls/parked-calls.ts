@@ -8,10 +8,10 @@ import type { ClientReply, ServerRequest } from '../../domain/client.ts';
 import { type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { Pace } from '../../domain/pace.ts';
+import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { parkedCallsFull, parkedShareLimit } from '../../domain/session-errors.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
-import { type Asked, type Listener, NO_REPLY, ParkedCall } from './parked-call.ts';
+import { type ParkedRequest, type Listener, NO_REPLY, ParkedCall } from './parked-call.ts';
 
 /** 144 bits: whoever knows an id and is the same owner may answer for the call. */
 const ID_BYTES = 18;
@@ -22,12 +22,12 @@ export interface CallOwner {
 }
 
 export class ParkedCalls {
-  readonly #pace: Pace;
+  readonly #pace: TaskScheduler;
   readonly #calls = new Map<string, ParkedCall>();
   readonly #shares = new OwnerShares(LIMITS.parkedCalls);
 
   /** `pace`: at which many end together. */
-  constructor(pace = new Pace()) {
+  constructor(pace = new TaskScheduler()) {
     this.#pace = pace;
   }
 
@@ -47,7 +47,7 @@ export class ParkedCalls {
    * before that cancels the exchange. `call` names what was asked for: only a call of that name is gone on with. Cold.
    * Errors: those of the exchange; QUEUE_FULL when LIMITS.parkedCalls are parked, or the owner's share of them.
    */
-  follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | Asked> {
+  follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | ParkedRequest> {
     return new Observable((listener) => {
       const source = new Subscription();
       let parked: ParkedCall | undefined;
@@ -79,7 +79,7 @@ export class ParkedCalls {
     owner: CallOwner,
     call: string,
     replies: ReadonlyMap<string, ClientReply>,
-  ): Observable<Answer | Asked> | undefined {
+  ): Observable<Answer | ParkedRequest> | undefined {
     const parked = this.#calls.get(id);
     if (parked?.claim({ ownerId: owner.id, call }) !== true) return undefined;
     return new Observable((listener) => {

@@ -10,7 +10,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { META } from '../../domain/mcp.ts';
 import { withoutMeta } from '../../domain/meta.ts';
 import { isAboutOneOf } from '../../domain/resource-uris.ts';
-import { backOffMs } from '../instances/vitals.ts';
+import { backOffMs } from '../instances/instance-statistics.ts';
 
 /** What it needs of an instance. */
 export interface ListeningHost {

@@ -1,6 +1,6 @@
 // When an API key expires: `--expires`, as a time or as a span from now.
 
-import { momentOf } from '../../domain/moment.ts';
+import { timestampOf } from '../../domain/timestamp.ts';
 import { UsageError } from '../failures.ts';
 
 const HOUR_MS = 3_600_000;
@@ -25,5 +25,5 @@ export function readExpiry(written: string, nowMs: number = Date.now()): string 
 
 /** NaN for what is no time. */
 function timeOf(written: string): number {
-  return momentOf(ISO_DAY.test(written) ? `${written}T00:00Z` : written);
+  return timestampOf(ISO_DAY.test(written) ? `${written}T00:00Z` : written);
 }

@@ -3,11 +3,11 @@
 import { nearMiss } from '../../config/nearest.ts';
 import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
-import type { AccountDesk } from './account-desk.ts';
+import type { AccountClient } from './account-client.ts';
 
 /** Warns of names that are no template now. It may come later, so it is no failure; nor is it when nobody can be asked. */
 export async function warnOfUnknownTemplates(
-  desk: Pick<AccountDesk, 'templates'>,
+  desk: Pick<AccountClient, 'templates'>,
   wanted: readonly string[] | undefined,
   terminal: Pick<Terminal, 'note'>,
 ): Promise<void> {
@@ -22,7 +22,7 @@ export async function warnOfUnknownTemplates(
 }
 
 /** Undefined when it is not told: what was asked for is done, and this is only advice about it. */
-async function knownTo(desk: Pick<AccountDesk, 'templates'>): Promise<readonly string[] | undefined> {
+async function knownTo(desk: Pick<AccountClient, 'templates'>): Promise<readonly string[] | undefined> {
   try {
     return await desk.templates();
   } catch (error) {

@@ -1,6 +1,6 @@
 // `stagedoor gateway api-keys`: every API key, without its secret.
 
-import { type AccountDesk, DESK_OPTIONS, withDesk } from '../accounts/account-desk.ts';
+import { type AccountClient, ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/account-client.ts';
 import { API_KEY_HEADINGS, apiKeyRow, hasExpired } from '../accounts/records.ts';
 import type { Fields } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
@@ -10,11 +10,11 @@ export const apiKeys: CommandDefinition = {
   name: 'gateway api-keys',
   positionals: '',
   summary: 'List the API keys',
-  options: DESK_OPTIONS,
+  options: ACCOUNT_CLIENT_OPTIONS,
   examples: ['gateway api-keys'],
   run: async (input, terminal) => {
     const nowMs = Date.now();
-    const { found, disabled } = await withDesk(input, terminal, async (desk) => {
+    const { found, disabled } = await withAccountClient(input, terminal, async (desk) => {
       const keys = await desk.apiKeys();
       return { found: keys, disabled: await disabledOwners(desk, keys, nowMs) };
     });
@@ -35,7 +35,7 @@ export const apiKeys: CommandDefinition = {
 
 /** Users are asked for only when a key is not valid for another reason than its time. */
 async function disabledOwners(
-  desk: AccountDesk,
+  desk: AccountClient,
   keys: readonly Fields[],
   nowMs: number,
 ): Promise<ReadonlySet<string>> {

@@ -1,6 +1,6 @@
 // `stagedoor gateway create-api-key`: a new API key. The key itself is shown this once and stored nowhere.
 
-import { DESK_OPTIONS, withDesk } from '../accounts/account-desk.ts';
+import { ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/account-client.ts';
 import { readExpiry } from '../accounts/expiry.ts';
 import { list, minute } from '../accounts/records.ts';
 import { warnOfUnknownTemplates } from '../accounts/unknown-templates.ts';
@@ -24,7 +24,7 @@ export const createApiKey: CommandDefinition = {
         '2027-01-31T00:00:00Z; 2027-01-31, when that day begins in UTC; or 12h, 30d, 8w from now; default never',
     },
     { flags: '--templates <list>', description: 'Templates the key may be used for; default all' },
-    ...DESK_OPTIONS,
+    ...ACCOUNT_CLIENT_OPTIONS,
   ],
   examples: [
     'gateway create-api-key ci --expires 30d',
@@ -39,7 +39,7 @@ export const createApiKey: CommandDefinition = {
       templates: templatesOf(input),
       expiresAt: expires === undefined ? undefined : readExpiry(expires),
     };
-    const record = await withDesk(input, terminal, async (desk) => {
+    const record = await withAccountClient(input, terminal, async (desk) => {
       const made = await desk.createApiKey(fields);
       await warnOfUnknownTemplates(desk, fields.templates, terminal);
       return made;

@@ -1,6 +1,6 @@
 // `stagedoor gateway create-user`: a new user, at a running gateway or in its database.
 
-import { DESK_OPTIONS, withDesk } from '../accounts/account-desk.ts';
+import { ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/account-client.ts';
 import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import { warnOfUnknownTemplates } from '../accounts/unknown-templates.ts';
 import type { CommandDefinition } from '../command.ts';
@@ -15,7 +15,7 @@ export const createUser: CommandDefinition = {
     { flags: '--role <word>', description: 'admin or user; default user' },
     { flags: '--email <address>', description: 'Default <username>@localhost' },
     { flags: '--templates <list>', description: 'Templates the user may use; default all' },
-    ...DESK_OPTIONS,
+    ...ACCOUNT_CLIENT_OPTIONS,
   ],
   examples: [
     'gateway create-user ada --role admin',
@@ -30,7 +30,7 @@ export const createUser: CommandDefinition = {
       role: roleOf(input) ?? 'user',
       templates: templatesOf(input),
     };
-    return withDesk(input, terminal, async (desk) => {
+    return withAccountClient(input, terminal, async (desk) => {
       const password = await readPassword(input, terminal, {
         question: `Password of ${username}`,
         isNew: true,

@@ -1,6 +1,6 @@
 // `stagedoor gateway delete-user`: removes a user; tokens and API keys of that user are void.
 
-import { DESK_OPTIONS, findUser, withDesk } from '../accounts/account-desk.ts';
+import { ACCOUNT_CLIENT_OPTIONS, findUser, withAccountClient } from '../accounts/account-client.ts';
 import type { CommandDefinition } from '../command.ts';
 
 /** Row of the command table. */
@@ -8,12 +8,12 @@ export const deleteUser: CommandDefinition = {
   name: 'gateway delete-user',
   positionals: '<username>',
   summary: 'Delete a user together with the API keys they made',
-  options: DESK_OPTIONS,
+  options: ACCOUNT_CLIENT_OPTIONS,
   examples: ['gateway delete-user ada'],
   run: async (input, terminal) => {
     const { usernameOf } = await import('../accounts/account-options.ts');
     const username = usernameOf(input);
-    const user = await withDesk(input, terminal, async (desk) => {
+    const user = await withAccountClient(input, terminal, async (desk) => {
       const found = await findUser(desk, username);
       await desk.deleteUser(found.id);
       return found;

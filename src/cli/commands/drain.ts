@@ -1,9 +1,9 @@
 // `stagedoor gateway drain`: takes an instance out of balancing and leaves it running.
 
-import { instanceOrder, leftThere } from '../instance-order.ts';
+import { instanceCommand, leftThere } from '../instance-command.ts';
 
 /** Row of the command table. */
-export const drain = instanceOrder({
+export const drain = instanceCommand({
   word: 'drain',
   summary:
     'Send an instance nothing new until it is resumed, or the gateway starts again; it goes on running',

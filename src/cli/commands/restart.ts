@@ -4,10 +4,10 @@
 import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
 import type { CommandDefinition } from '../command.ts';
 import { UsageError } from '../failures.ts';
-import { instanceOrder, leftThere } from '../instance-order.ts';
+import { instanceCommand, leftThere } from '../instance-command.ts';
 import { readSettings } from '../setting-options.ts';
 
-const ofInstance = instanceOrder({
+const ofInstance = instanceCommand({
   word: 'restart',
   summary: 'Restart the gateway in the background, or one instance when its calls have ended',
   done: (record) => {

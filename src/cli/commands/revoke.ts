@@ -1,6 +1,6 @@
 // `stagedoor gateway revoke`: ends an API key, at once on the gateway that is asked.
 
-import { DESK_OPTIONS, findApiKey, withDesk } from '../accounts/account-desk.ts';
+import { ACCOUNT_CLIENT_OPTIONS, findApiKey, withAccountClient } from '../accounts/account-client.ts';
 import type { CommandDefinition } from '../command.ts';
 
 /** Row of the command table. */
@@ -8,10 +8,10 @@ export const revoke: CommandDefinition = {
   name: 'gateway revoke',
   positionals: '<key>',
   summary: 'Revoke an API key, by its id or its name',
-  options: DESK_OPTIONS,
+  options: ACCOUNT_CLIENT_OPTIONS,
   examples: ['gateway revoke 1f2e3d4c5b6a7988'],
   run: async (input, terminal) => {
-    const key = await withDesk(input, terminal, async (desk) => {
+    const key = await withAccountClient(input, terminal, async (desk) => {
       const found = await findApiKey(desk, idOf(input.positional(0)));
       await desk.revokeApiKey(found.id);
       return found;

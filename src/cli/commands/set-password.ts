@@ -1,7 +1,7 @@
 // `stagedoor gateway set-password`: a new password for a user. Made for a lost one, so it works on the database, where
 // nobody needs to be logged in, unless `--url` names a gateway. STAGEDOOR_URL, which may be set for good, does not.
 
-import { DATABASE_DESK_OPTIONS, findUser, withDesk } from '../accounts/account-desk.ts';
+import { DATABASE_CLIENT_OPTIONS, findUser, withAccountClient } from '../accounts/account-client.ts';
 import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import type { CommandDefinition } from '../command.ts';
 
@@ -11,12 +11,12 @@ export const setPassword: CommandDefinition = {
   positionals: '<username>',
   summary:
     'Give a user a new password, in the database, where nobody has to be logged in; --url asks a gateway instead',
-  options: [PASSWORD_OPTION, ...DATABASE_DESK_OPTIONS],
+  options: [PASSWORD_OPTION, ...DATABASE_CLIENT_OPTIONS],
   examples: ['gateway set-password admin', 'gateway set-password ada --url https://gateway.example.com'],
   run: async (input, terminal) => {
     const { usernameOf } = await import('../accounts/account-options.ts');
     const username = usernameOf(input);
-    const work = withDesk(
+    const work = withAccountClient(
       input,
       terminal,
       async (desk) => {

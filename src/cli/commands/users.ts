@@ -1,6 +1,6 @@
 // `stagedoor gateway users`: every user.
 
-import { DESK_OPTIONS, withDesk } from '../accounts/account-desk.ts';
+import { ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/account-client.ts';
 import { USER_HEADINGS, userRow } from '../accounts/records.ts';
 import type { CommandDefinition } from '../command.ts';
 
@@ -9,10 +9,10 @@ export const users: CommandDefinition = {
   name: 'gateway users',
   positionals: '',
   summary: 'List the users',
-  options: DESK_OPTIONS,
+  options: ACCOUNT_CLIENT_OPTIONS,
   examples: ['gateway users'],
   run: async (input, terminal) => {
-    const found = await withDesk(input, terminal, (desk) => desk.users());
+    const found = await withAccountClient(input, terminal, (desk) => desk.users());
     const { json, table } = await import('../output.ts');
     if (input.switch('json')) terminal.print(json(found));
     else if (found.length === 0)

@@ -8,7 +8,7 @@ import { reasonOf } from '../../domain/failures.ts';
 import type { DatabaseDescription } from '../../persistence/database-url.ts';
 import { describeDatabase, StoreOpenError } from '../../persistence/open.ts';
 import type { Store } from '../../persistence/store.ts';
-import { VaultError } from '../../persistence/vault.ts';
+import { CipherError } from '../../persistence/cipher.ts';
 import { openStorage, type Storage } from '../../storage.ts';
 import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
@@ -70,7 +70,7 @@ export function describeStored({ databaseUrl }: Config, folder: string): Databas
 
 /** What a database or its secrets refuse, as the failure of a command; a defect of ours as it is. */
 export function databaseFailure(error: unknown): unknown {
-  if (error instanceof StoreOpenError || error instanceof ConfigError || error instanceof VaultError) {
+  if (error instanceof StoreOpenError || error instanceof ConfigError || error instanceof CipherError) {
     return new CommandFailure(error.message, { cause: error });
   }
   const { code, message, facts } = asGatewayError(error);

@@ -1,7 +1,7 @@
 // Rows of the table of settings (../settings.ts): accounts, tokens, and how much each caller may ask for.
 
 import { LIMITS } from '../../domain/limits.ts';
-import { boolean, integer, secretText, url } from '../kinds.ts';
+import { boolean, integer, secretText, url } from '../setting-types.ts';
 import { setting } from '../setting.ts';
 
 /** What a limit can be raised to. */

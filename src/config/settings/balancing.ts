@@ -10,7 +10,7 @@ import {
   STRATEGY_NAMES,
   type StrategyName,
 } from '../../domain/policy.ts';
-import { choice, integer, seconds } from '../kinds.ts';
+import { choice, integer, seconds } from '../setting-types.ts';
 import { setting } from '../setting.ts';
 
 export const BALANCING_SETTINGS = {

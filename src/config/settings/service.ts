@@ -1,6 +1,6 @@
 // Rows of the table of settings (../settings.ts): where the process listens, what it logs, what it reads at its start.
 
-import { boolean, choice, hostName, integer, namespace, path } from '../kinds.ts';
+import { boolean, choice, hostName, integer, namespace, path } from '../setting-types.ts';
 import { setting } from '../setting.ts';
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;

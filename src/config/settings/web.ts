@@ -2,7 +2,7 @@
 
 import { DENIED_NETWORKS } from '../../domain/denied-networks.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { hostHeader, integer, list, network, origin, originOrAll } from '../kinds.ts';
+import { hostHeader, integer, list, network, origin, originOrAll } from '../setting-types.ts';
 import { setting } from '../setting.ts';
 
 export const WEB_SETTINGS = {

@@ -8,9 +8,9 @@ import { CLIENT_CLOSED_REQUEST, ClientGone } from '../client-gone.ts';
 import type { HttpContext, RouteMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
-import type { RouteFacts } from '../route.ts';
+import type { RouteAccess } from '../route.ts';
 
-type Recorded = Pick<RouteFacts, 'method' | 'path' | 'scope'>;
+type Recorded = Pick<RouteAccess, 'method' | 'path' | 'scope'>;
 
 /** The steps that record the requests of a route: one, or none. They stand first, so that refusals are recorded, too. */
 export type AuditTrail = (route: Recorded) => RouteMiddleware[];

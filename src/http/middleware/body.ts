@@ -11,7 +11,7 @@ import type { HeldBodies } from '../body/held-bodies.ts';
 import { parseFormBody } from '../body/parse-form.ts';
 import { parseJsonBody } from '../body/parse-json.ts';
 import type { ReadBody } from '../body/read-direct.ts';
-import { chargeUpTo, requestsIn } from '../charge.ts';
+import { consumeRateLimitUpTo, requestsIn } from '../rate-limit.ts';
 import { ClientGone } from '../client-gone.ts';
 import type { HttpContext, HttpMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -70,7 +70,7 @@ async function readCounted(
   let uploaded: (() => void) | undefined;
   try {
     if (length > HTTP_LIMITS.chargedBodyBytes) {
-      await chargeUpTo(state, limiter, requestsIn(length));
+      await consumeRateLimitUpTo(state, limiter, requestsIn(length));
       requireClient(response);
       uploaded = held.upload(principal);
     }
@@ -86,7 +86,7 @@ async function readCounted(
       requireRequestLeft(limiter.look(principal));
       uploaded = held.upload(principal);
     });
-    if (uploaded !== undefined) await chargeUpTo(state, limiter, requestsIn(bytes.length));
+    if (uploaded !== undefined) await consumeRateLimitUpTo(state, limiter, requestsIn(bytes.length));
     return bytes;
   } finally {
     uploaded?.();

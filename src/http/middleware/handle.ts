@@ -6,7 +6,7 @@ import type { EventStreams } from '../event-stream.ts';
 import { HttpMcpReply } from '../mcp-reply.ts';
 import type { Proxies } from '../proxies.ts';
 import type { Reply } from '../reply.ts';
-import { RequestFacts } from '../request-facts.ts';
+import { RequestState } from '../request-state.ts';
 import { respond } from '../respond.ts';
 import type { RawInput, Route, Services } from '../route.ts';
 
@@ -30,7 +30,7 @@ function inputOf(context: RouteContext, proxies: Proxies): RawInput {
   const { body, bodyFields, principal = NOBODY } = state;
   state.body = undefined;
   state.bodyFields = undefined;
-  return { params, query, body, bodyFields, request: new RequestFacts(context, proxies), principal };
+  return { params, query, body, bodyFields, request: new RequestState(context, proxies), principal };
 }
 
 function write(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {

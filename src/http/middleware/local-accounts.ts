@@ -4,11 +4,11 @@
 import { accountsFromHereOnly } from '../../domain/account-errors.ts';
 import type { RouteMiddleware } from '../context.ts';
 import type { Proxies } from '../proxies.ts';
-import type { RouteFacts } from '../route.ts';
+import type { RouteAccess } from '../route.ts';
 
 /** One step for the routes that change accounts while authentication is off; none otherwise. */
 export function localAccounts(
-  { method, scope }: Pick<RouteFacts, 'method' | 'scope'>,
+  { method, scope }: Pick<RouteAccess, 'method' | 'scope'>,
   isAuthEnabled: boolean,
   proxies: Pick<Proxies, 'isLocal'>,
 ): RouteMiddleware[] {

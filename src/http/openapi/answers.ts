@@ -2,7 +2,7 @@
 
 import type { TSchema } from 'typebox';
 import { type ErrorCode, statusesOf } from '../../domain/error-codes.ts';
-import type { AnswerDoc, RouteFacts } from '../route.ts';
+import type { AnswerDoc, RouteAccess } from '../route.ts';
 import { ErrorBody, errorBody } from '../views/error-body.ts';
 import { HEADERS, type HeaderName } from './components.ts';
 import { ERROR_SAMPLES, OTHER_SAMPLES } from './error-samples.ts';
@@ -20,7 +20,7 @@ export interface SharedAnswers {
 }
 
 /** Every answer of a route, by status. */
-export function answersOf(route: RouteFacts, shared: SharedAnswers): Record<string, AnswerObject> {
+export function answersOf(route: RouteAccess, shared: SharedAnswers): Record<string, AnswerObject> {
   const codesByStatus = new Map<number, ErrorCode[]>();
   for (const code of route.errors)
     for (const status of statusesOf(code))
@@ -171,7 +171,7 @@ const ERROR_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
 };
 
 /** Headers of every answer of a route. */
-function headersOf({ scope, errors, speaks }: RouteFacts): HeaderObjects {
+function headersOf({ scope, errors, speaks }: RouteAccess): HeaderObjects {
   const isAnswered = errors.includes('NO_HEALTHY_INSTANCE') || speaks === 'json-rpc';
   return pointers([
     'X-Request-ID',

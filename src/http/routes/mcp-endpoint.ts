@@ -10,7 +10,7 @@ import {
   defineRoute,
   type Method,
   type Route,
-  type RouteFacts,
+  type RouteAccess,
   type RouteInput,
   type Services,
 } from '../route.ts';
@@ -93,14 +93,14 @@ function refusals(...statuses: readonly number[]): Record<number, AnswerDoc> {
 /** The id that the path of the `endpoint` event carries. */
 const SseQuery = Type.Object({ sessionId: Type.Optional(Type.String()) });
 
-const COMMON = { scope: 'tools:call', speaks: 'json-rpc' } as const satisfies Partial<RouteFacts>;
+const COMMON = { scope: 'tools:call', speaks: 'json-rpc' } as const satisfies Partial<RouteAccess>;
 
 const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what]) => {
   const common = {
     ...COMMON,
     path,
     errors: path === '/mcp' ? [] : ['TEMPLATE_NOT_FOUND'],
-  } as const satisfies Partial<RouteFacts>;
+  } as const satisfies Partial<RouteAccess>;
   // The messages of HTTP+SSE for all templates come here: `/mcp/messages` may be a template.
   const ofAll = path === '/mcp' ? { query: SseQuery } : {};
   return [
@@ -169,7 +169,7 @@ const SSE_STREAM = {
     },
     ...refusals(406, 500, 503),
   },
-} as const satisfies Partial<RouteFacts>;
+} as const satisfies Partial<RouteAccess>;
 
 /** HTTP+SSE: a stream for each path that is not `/mcp/{template}/mcp`. */
 const sseRoutes: readonly Route[] = [

@@ -8,7 +8,7 @@ import { internalError } from '../../domain/errors.ts';
 import type { Answer, ExchangeEvent } from '../../domain/exchange.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { errorMessage, notificationMessage, resultMessage } from '../envelope.ts';
-import { sentToName } from '../joined/joined-names.ts';
+import { sentToName } from '../aggregate/aggregate-names.ts';
 import { failureOf, faultOf } from '../rpc-failure.ts';
 import type { LegacyPost } from './legacy-post.ts';
 

@@ -1,7 +1,7 @@
 // The conversations of one endpoint, by session: made when there is something to remember, forgotten when nothing is left.
 // One timer for all. What a conversation remembers is its own business.
 
-import type { Pace } from '../../domain/pace.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { SlowWatch } from '../../domain/slow-watch.ts';
 import type { FaultListener } from '../fault-listener.ts';
 import type { Session } from '../ports.ts';
@@ -15,11 +15,11 @@ const SWEEP_MS = 10_000;
 export class LegacyConversations {
   readonly #bySession = new Map<string, LegacyConversation>();
   readonly #host: ConversationHost;
-  readonly #pace: Pace;
+  readonly #pace: TaskScheduler;
   #lastNumber = 0;
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor(onFault: FaultListener, pace: Pace, keptBytes?: number) {
+  constructor(onFault: FaultListener, pace: TaskScheduler, keptBytes?: number) {
     this.#pace = pace;
     this.#host = {
       budget: EventBudget.ofAll(keptBytes),

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { shuttingDown } from '../../domain/errors.ts';
 import { JsonText } from '../../domain/json.ts';
 import { RPC, readId } from '../../domain/jsonrpc.ts';
-import type { Pace } from '../../domain/pace.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { sessionNotFound } from '../../domain/session-errors.ts';
 import { tooLongIn } from '../client-bounds.ts';
 import {
@@ -44,7 +44,7 @@ export interface LegacyOptions {
   /** See EndpointOptions; it never throws. */
   readonly onFault: FaultListener;
   /** See EndpointOptions. */
-  readonly pace: Pace;
+  readonly pace: TaskScheduler;
   /** Hears of those that are begun here, and knows whose they are. Default: nobody does. */
   readonly tasks?: TaskFinder;
   /** See EndpointOptions. */

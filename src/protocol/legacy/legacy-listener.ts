@@ -4,7 +4,7 @@
 
 import type { McpReply } from '../endpoint-types.ts';
 import { refused } from '../rpc-failure.ts';
-import { type EventPosition, LegacyStream, type StreamFacts } from './legacy-stream.ts';
+import { type EventPosition, LegacyStream, type StreamEvents } from './legacy-stream.ts';
 import { type Undelivered, UndeliveredMessages } from './legacy-undelivered.ts';
 
 /** Tells the keys of its streams from those of calls. */
@@ -16,7 +16,7 @@ export function isListenersKey(key: string): boolean {
 }
 
 /** What it needs to know of its session. */
-export interface ListenerFacts extends Omit<StreamFacts, 'key' | 'onLost'> {
+export interface ListenerEvents extends Omit<StreamEvents, 'key' | 'onLost'> {
   /** The client understands events without data: revision 2025-11-25 and later. */
   readonly canPoll: boolean;
   /** Keys of its streams; none comes twice in the process. */
@@ -29,12 +29,12 @@ export interface ListenerFacts extends Omit<StreamFacts, 'key' | 'onLost'> {
 
 /** The one stream of this kind of a session, and the messages that found none. */
 export class LegacyListener {
-  readonly #facts: ListenerFacts;
+  readonly #facts: ListenerEvents;
   #stream: LegacyStream | undefined;
   #letGo: (() => void) | undefined;
   readonly #waiting: UndeliveredMessages;
 
-  constructor(facts: ListenerFacts) {
+  constructor(facts: ListenerEvents) {
     this.#facts = facts;
     this.#waiting = new UndeliveredMessages(facts.budget);
   }

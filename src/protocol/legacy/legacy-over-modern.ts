@@ -13,7 +13,7 @@ import { META } from '../../domain/mcp.ts';
 import { hasRounds, type InputRequired, readInputRequired } from '../input-requests.ts';
 import { resultTypeOf } from '../modern/modern-over-legacy.ts';
 import { missingCapabilities } from '../needed-capabilities.ts';
-import type { Session, Stay } from '../ports.ts';
+import type { Session, Reservation } from '../ports.ts';
 
 /** Times that a backend may ask in one call. */
 const MOST_ROUNDS = 8;
@@ -25,7 +25,7 @@ const PAUSE_MS = 250;
 /** One request in a session. Cold; unsubscribing cancels it, in whatever round it is. Errors: those of Session.exchange. */
 export function asLegacy(session: Session, request: ExchangeRequest): Observable<Answer> {
   if (session.peer.era !== 'modern') return session.exchange(request);
-  const dressed = dress(request, session);
+  const dressed = withEraMetadata(request, session);
   if (!hasRounds(request.method)) return session.exchange(dressed);
   return new Observable((subscriber) => {
     const rounds = new Rounds(session, dressed, subscriber);
@@ -46,7 +46,7 @@ export function metaOf({ params }: ExchangeRequest, { profile, logLevel }: Sessi
 }
 
 /** The request as a modern backend is to hear it. */
-export function dress(request: ExchangeRequest, session: Session): ExchangeRequest {
+export function withEraMetadata(request: ExchangeRequest, session: Session): ExchangeRequest {
   return { ...request, params: { ...request.params, _meta: metaOf(request, session) } };
 }
 
@@ -56,7 +56,7 @@ class Rounds {
   readonly #request: ExchangeRequest;
   readonly #subscriber: Subscriber<Answer>;
   /** Where it goes on; from the first question to the end, that of the latest. */
-  #stay: Stay | undefined;
+  #stay: Reservation | undefined;
   #exchange: Subscription | undefined;
   #timer: NodeJS.Timeout | undefined;
   #round = 0;

@@ -9,7 +9,7 @@ import { shuttingDown } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Pace } from '../../domain/pace.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { sessionLimit, sessionShareLimit } from '../../domain/session-errors.ts';
 import type { McpReply, McpRequest, McpStream, SseOpening } from '../endpoint-types.ts';
 import type { FaultListener } from '../fault-listener.ts';
@@ -44,7 +44,7 @@ export interface LegacySseOptions {
   /** Hears of errors of our own that no answer tells. It never throws. */
   readonly onFault: FaultListener;
   /** At which many connections end together. */
-  readonly pace: Pace;
+  readonly pace: TaskScheduler;
 }
 
 /** The connections of one endpoint, by id. Its owner closes it. */

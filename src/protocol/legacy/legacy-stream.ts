@@ -24,7 +24,7 @@ const TAKEN_MS = 15_000;
 type Stage = 'open' | 'leaving' | 'taken' | 'missed' | 'forgotten';
 
 /** What a stream needs to know, and who hears of it. */
-export interface StreamFacts {
+export interface StreamEvents {
   /** Unique in the process: event ids begin with it. */
   readonly key: string;
   readonly budget: EventBudget;
@@ -44,7 +44,7 @@ export interface EventPosition {
 
 /** One stream. It holds events of its budget until it is discarded, which its budget may do once they are spare. */
 export class LegacyStream implements Spare {
-  readonly #facts: StreamFacts;
+  readonly #facts: StreamEvents;
   readonly #log: EventLog;
   #stage: Stage = 'open';
   #socket: McpStream | undefined;
@@ -58,7 +58,7 @@ export class LegacyStream implements Spare {
   /** When a connection carried it last, or was found to have taken all of it. */
   #leftAtMs = 0;
 
-  constructor(facts: StreamFacts) {
+  constructor(facts: StreamEvents) {
     this.#facts = facts;
     this.#log = new EventLog(facts.budget);
   }

@@ -2,22 +2,22 @@
 // as their client may come back for something.
 
 import type { McpReply } from '../endpoint-types.ts';
-import { type EventPosition, LegacyStream, type StreamFacts } from './legacy-stream.ts';
+import { type EventPosition, LegacyStream, type StreamEvents } from './legacy-stream.ts';
 
 /** What all of them need to know. */
-export interface StreamsFacts extends Omit<StreamFacts, 'key' | 'onForgotten'> {
+export interface StreamsEvents extends Omit<StreamEvents, 'key' | 'onForgotten'> {
   /** Keys of streams; none comes twice in the process. */
   readonly nextKey: () => string;
 }
 
 /** The streams of one session. */
 export class LegacyStreams {
-  readonly #facts: StreamsFacts & Pick<StreamFacts, 'onForgotten'>;
+  readonly #facts: StreamsEvents & Pick<StreamEvents, 'onForgotten'>;
   readonly #streams = new Map<string, LegacyStream>();
   /** Those of which it is not known yet whether they were taken: a call only looks at these. */
   readonly #unsettled = new Set<LegacyStream>();
 
-  constructor(facts: StreamsFacts) {
+  constructor(facts: StreamsEvents) {
     const onForgotten = (stream: LegacyStream) => {
       this.#streams.delete(stream.key);
       this.#unsettled.delete(stream);

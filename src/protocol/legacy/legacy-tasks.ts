@@ -18,13 +18,13 @@ import type { Answer, ExchangeRequest, FinalEvent } from '../../domain/exchange.
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { TASKS_EXTENSION } from '../../domain/mcp.ts';
-import { seenFrom, splitInstance } from '../joined/joined-names.ts';
-import { answerHere } from '../joined/joined-requests.ts';
+import { seenFrom, splitInstance } from '../aggregate/aggregate-names.ts';
+import { answerHere } from '../aggregate/aggregate-requests.ts';
 import type { Backends, Owner, Session } from '../ports.ts';
 import { TaskFinder } from '../task-finder.ts';
 import { isTaskId, isTaskMethod } from '../task-memory.ts';
 import { NOBODY } from '../task-search.ts';
-import { asLegacy, dress, metaOf } from './legacy-over-modern.ts';
+import { asLegacy, withEraMetadata, metaOf } from './legacy-over-modern.ts';
 
 /** The path that a session's request came by. */
 export interface SessionPath {
@@ -122,7 +122,7 @@ export class LegacyTasks {
     const { request, session, owner, backends } = asked;
     const { profile } = session;
     let isAnswering = false;
-    return backends.exchange(dress(request, session), { owner, profile, instanceId }).pipe(
+    return backends.exchange(withEraMetadata(request, session), { owner, profile, instanceId }).pipe(
       tap(() => {
         isAnswering = true;
       }),

@@ -16,7 +16,7 @@ import type {
   Owner,
   Session,
   SessionlessOptions,
-  Stay,
+  Reservation,
   WantedChanges,
 } from '../ports.ts';
 import { ListCache, type ListCacheOptions, type ListKey } from './list-cache.ts';
@@ -175,7 +175,7 @@ class CachedSession implements Session {
     return key === undefined ? load() : this.#host.cache.serve(key, load);
   }
 
-  stay(...kept: Parameters<Session['stay']>): Stay {
+  stay(...kept: Parameters<Session['stay']>): Reservation {
     return this.#inner.stay(...kept);
   }
 

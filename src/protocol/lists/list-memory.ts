@@ -1,7 +1,7 @@
 // The room that kept lists have together, whichever template or caller they are of: when there is none left, the list that
 // was used least recently goes. What is kept under which key is the business of the caches (list-cache.ts, joined-lists.ts).
 
-import { RecentMap } from '../recent-map.ts';
+import { LruMap } from '../lru-map.ts';
 
 /** Bytes of JSON of all kept lists of one gateway. Values that were made of them come on top. */
 const MOST_BYTES = 64 * 1024 * 1024;
@@ -57,11 +57,11 @@ export class ListMemory {
 /** One cache in that memory: at most `most` lists. Reading one is using it. */
 export class KeptLists<V> {
   readonly #memory: ListMemory;
-  readonly #kept: RecentMap<Entry & { readonly value: V }>;
+  readonly #kept: LruMap<Entry & { readonly value: V }>;
 
   constructor(most: number, memory: ListMemory) {
     this.#memory = memory;
-    this.#kept = new RecentMap(most, (entry) => memory.release(entry));
+    this.#kept = new LruMap(most, (entry) => memory.release(entry));
   }
 
   get(key: string): V | undefined {

@@ -9,7 +9,7 @@ import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { idValue } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { META } from '../../domain/mcp.ts';
-import type { Pace } from '../../domain/pace.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { listenLimit } from '../../domain/session-errors.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { notificationMessage, resultMessage } from '../envelope.ts';
@@ -22,7 +22,7 @@ const MOST_OF_ALL = 10_000;
 const MOST_OF_OWNER = MOST_OF_ALL * LIMITS.ownerShare;
 
 /** What this server can tell of, and who it is. */
-export interface ListenFacts {
+export interface ListenEvents {
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject;
 }
@@ -30,13 +30,13 @@ export interface ListenFacts {
 /** The streams of all clients of one endpoint. */
 export class Listens {
   readonly #onFault: FaultListener;
-  readonly #pace: Pace;
+  readonly #pace: TaskScheduler;
   readonly #open = new Set<Listen>();
   /** How many each owner has. */
   readonly #ofOwner = new Map<string, number>();
 
   /** `onFault` hears of a message that could not be written, and was left out. */
-  constructor(onFault: FaultListener, pace: Pace) {
+  constructor(onFault: FaultListener, pace: TaskScheduler) {
     this.#onFault = onFault;
     this.#pace = pace;
   }
@@ -50,7 +50,7 @@ export class Listens {
    * Answers `subscriptions/listen`: acknowledges what will be told, then tells it. Nothing that can be told: it ends at
    * once. Throws RpcFailure: -32602 for a filter that is none; QUEUE_FULL when too many are open.
    */
-  open(call: ModernCall, reply: McpReply, facts: ListenFacts): void {
+  open(call: ModernCall, reply: McpReply, facts: ListenEvents): void {
     const granted = grant(call.params, facts.capabilities);
     const { id } = call.owner;
     this.#checkRoom(id);

@@ -8,7 +8,7 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
-import type { Pace } from '../../domain/pace.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { SlowWatch } from '../../domain/slow-watch.ts';
 import { tooLongIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
@@ -20,7 +20,7 @@ import { hasRounds } from '../input-requests.ts';
 import { withBody } from '../kept-body.ts';
 import { checkMirroredHeaders, checkSentHeaders } from '../mirrored-headers.ts';
 import { paramHeadersIn } from '../param-headers.ts';
-import type { Asked, Backends, ParkedCalls } from '../ports.ts';
+import type { ClientQuestion, Backends, ParkedCalls } from '../ports.ts';
 import { failureOf, RpcFailure } from '../rpc-failure.ts';
 import type { TaskFinder } from '../task-finder.ts';
 import { ListedHeaders } from './listed-headers.ts';
@@ -44,7 +44,7 @@ export interface ModernOptions {
   /** See EndpointOptions; it never throws. */
   readonly onFault: FaultListener;
   /** See EndpointOptions. */
-  readonly pace: Pace;
+  readonly pace: TaskScheduler;
   readonly tasks: TaskFinder;
 }
 
@@ -179,7 +179,7 @@ export class ModernEndpoint {
   }
 
   /** Goes on with a call that waits here, goes to the instance that the request is about, or to any. */
-  #answers(call: ModernCall, from: McpRequest): Observable<Answer | Asked> {
+  #answers(call: ModernCall, from: McpRequest): Observable<Answer | ClientQuestion> {
     const headers = paramHeadersIn(from.headers);
     const { method, owner, backends } = call;
     const { profile } = call.envelope;
@@ -204,7 +204,7 @@ export class ModernEndpoint {
   }
 
   /** Its questions are answered with an error first, so that nothing is left to wait for; then it is cancelled. */
-  #abandon({ owner, method }: ModernCall, { id, requests }: Asked): void {
+  #abandon({ owner, method }: ModernCall, { id, requests }: ClientQuestion): void {
     const refusal: ClientReply = {
       error: {
         code: RPC.missingCapability,

@@ -16,9 +16,9 @@ import type { SlowWatch } from '../../domain/slow-watch.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { errorMessage, notificationMessage, resultMessage } from '../envelope.ts';
 import { hasRounds } from '../input-requests.ts';
-import { sentToName } from '../joined/joined-names.ts';
+import { sentToName } from '../aggregate/aggregate-names.ts';
 import { missingCapabilities, missingCapabilityError, type Question } from '../needed-capabilities.ts';
-import type { Asked } from '../ports.ts';
+import type { ClientQuestion } from '../ports.ts';
 import { failureOf, faultOf, RpcFailure } from '../rpc-failure.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
 import type { ModernCursors } from './modern-cursors.ts';
@@ -37,7 +37,7 @@ export interface ExchangeHost {
   /** A request failed by a fault of ours, which its answer does not tell. */
   onFault(error: unknown): void;
   /** Ends a parked call that its client cannot go on with. */
-  abandon(call: ModernCall, asked: Asked): void;
+  abandon(call: ModernCall, asked: ClientQuestion): void;
 }
 
 /** Observes one exchange, and answers once. */
@@ -56,7 +56,7 @@ export class ModernExchange {
     this.#host = host;
   }
 
-  start(answers$: Observable<Answer | Asked>): void {
+  start(answers$: Observable<Answer | ClientQuestion>): void {
     this.#subscription = answers$.subscribe(this);
     if (this.#isOver) {
       this.#subscription.unsubscribe();
@@ -75,7 +75,7 @@ export class ModernExchange {
   }
 
   /** As an observer of the exchange. */
-  next(answer: Answer | Asked): void {
+  next(answer: Answer | ClientQuestion): void {
     if (this.#isOver) return;
     try {
       if ('kind' in answer) this.#ask(answer);
@@ -121,7 +121,7 @@ export class ModernExchange {
   }
 
   /** The call is parked; its client is to come back with what the server wants to know. */
-  #ask(asked: Asked): void {
+  #ask(asked: ClientQuestion): void {
     const call = this.#call;
     const { rounds, serverInfo, abandon } = this.#host;
     this.#name(asked.instanceId);

@@ -9,7 +9,7 @@ import { META } from '../../domain/mcp.ts';
 import { withoutMeta } from '../../domain/meta.ts';
 import { hasRounds } from '../input-requests.ts';
 import type { Question } from '../needed-capabilities.ts';
-import type { Asked } from '../ports.ts';
+import type { ClientQuestion } from '../ports.ts';
 import { RpcFailure } from '../rpc-failure.ts';
 import { callKey, invalidParams, type ModernCall, type Routed } from './modern-call.ts';
 import type { Sealer } from './sealed-state.ts';
@@ -59,7 +59,7 @@ export class ModernRounds {
   }
 
   /** The result for a call whose backend, of the legacy era, wants to know something: the call waits here. */
-  askParked(call: ModernCall, { id, requests }: Asked, serverInfo: JsonObject): JsonText {
+  askParked(call: ModernCall, { id, requests }: ClientQuestion, serverInfo: JsonObject): JsonText {
     const questions = [...requests].map(([key, { method, params }]) => [
       key,
       { method, params: asked(params) },

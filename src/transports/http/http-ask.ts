@@ -10,7 +10,7 @@ import { connectionClosed } from './http-failures.ts';
 export type RpcAnswer = Extract<BackendMessage, { kind: 'result' | 'error' }>;
 
 /** The answer to the id that was asked, or how the HTTP answer ended without it. */
-export type Asked = (Ending | { readonly kind: 'answered'; readonly answer: RpcAnswer }) & {
+export type SentRequest = (Ending | { readonly kind: 'answered'; readonly answer: RpcAnswer }) & {
   readonly sessionId: string | undefined;
 };
 
@@ -23,7 +23,7 @@ export function ask(
   send: (answer: HttpAnswer) => void,
   request: { readonly id: number; readonly method: string } | undefined,
   signal: AbortSignal,
-): Promise<Asked> {
+): Promise<SentRequest> {
   return new Promise((resolve) => {
     const settle = (outcome: Ending | { kind: 'answered'; answer: RpcAnswer }): void => {
       signal.removeEventListener('abort', withdraw);

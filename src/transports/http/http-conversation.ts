@@ -8,10 +8,10 @@ import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { type ClientInfo, dress } from '../era.ts';
+import { type ClientInfo, withEraMetadata } from '../era.ts';
 import { outcomeOf } from '../server-question.ts';
 import type { Closed, Upstream } from '../transport.ts';
-import type { Goodbyes } from './goodbyes.ts';
+import type { SessionDeletes } from './session-deletes.ts';
 import { CANCELLED, FORGOTTEN, HttpCall, LOG, PROGRESS } from './http-call.ts';
 import type { CallHost, Notification, Question } from './http-call-host.ts';
 import type { HttpConnection } from './http-connection.ts';
@@ -29,7 +29,7 @@ export interface HttpBackend {
   readonly connection: HttpConnection;
   /** What the gateway calls itself. */
   readonly client: ClientInfo;
-  readonly goodbyes: Goodbyes;
+  readonly goodbyes: SessionDeletes;
   /** What its tools want repeated in headers. */
   readonly toolHeaders: ToolHeaders;
   readonly toolListing$: Observable<never>;
@@ -124,7 +124,7 @@ export class HttpConversation implements Upstream, CallHost {
         subscriber.error(connectionClosed(this.#ending.reason, false));
         return undefined;
       }
-      const call = new HttpCall(this, dress(request, this.peer, this.#backend.client), subscriber);
+      const call = new HttpCall(this, withEraMetadata(request, this.peer, this.#backend.client), subscriber);
       this.#lone?.note(request.caller);
       // What the backend says on its stream because of this call must find the stream open.
       const wait = this.#profile === undefined ? undefined : this.#listener;

@@ -6,11 +6,11 @@ import type { ClientProfile } from '../../domain/client.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import type { Pace } from '../../domain/pace.ts';
-import { FirstAsker } from '../first-asker.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { SingleFlight } from '../single-flight.ts';
 import { isRefusal } from '../handshake.ts';
 import { PeerMemory } from '../peer-memory.ts';
-import { StartLine } from '../stdio/start-line.ts';
+import { StartQueue } from '../stdio/start-queue.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { connectionClosed, openingCalledOff } from './http-failures.ts';
 import { HttpSession, type SessionOptions } from './http-session.ts';
@@ -21,7 +21,7 @@ export interface HttpOpeningsOptions extends Pick<SessionOptions, 'client' | 'ha
   /** Longest wait for the answer to the first `initialize`. Default LEGACY_PATIENCE_MS. */
   readonly legacyPatienceMs?: number;
   /** At which many that come due together begin and end. */
-  readonly pace: Pace;
+  readonly pace: TaskScheduler;
 }
 
 /** For whom a session is opened. */
@@ -39,8 +39,8 @@ export const OPENINGS_PER_OWNER = LIMITS.openingsPerInstance * LIMITS.ownerShare
 export const LEGACY_PATIENCE_MS = 3_000;
 
 /** The line in front of openings over HTTP. Each takes a connection until it has ended, so none gives its place up before. */
-export function httpStartLine(patienceMs: number, pace: Pace): StartLine {
-  return new StartLine({
+export function httpStartQueue(patienceMs: number, pace: TaskScheduler): StartQueue {
+  return new StartQueue({
     atOnce: LIMITS.openingsPerInstance,
     atOncePerOwner: OPENINGS_PER_OWNER,
     waitingPerOwner: LIMITS.sessions * LIMITS.ownerShare,
@@ -53,12 +53,12 @@ export function httpStartLine(patienceMs: number, pace: Pace): StartLine {
 export class HttpOpenings {
   readonly #connection: HttpConnection;
   readonly #options: HttpOpeningsOptions;
-  readonly #line: StartLine;
+  readonly #line: StartQueue;
   readonly #peers = new PeerMemory();
   /** Sessions whose handshake is under way. */
   readonly #sessions = new Set<HttpSession>();
   /** Whether a modern backend speaks the legacy era, too. */
-  readonly #legacyHalf: FirstAsker;
+  readonly #legacyHalf: SingleFlight;
   #keepsNone: boolean;
   #count = 0;
   #isClosed = false;
@@ -66,9 +66,9 @@ export class HttpOpenings {
   constructor(connection: HttpConnection, options: HttpOpeningsOptions) {
     this.#connection = connection;
     this.#options = options;
-    this.#line = httpStartLine(options.handshakeTimeoutMs, options.pace);
+    this.#line = httpStartQueue(options.handshakeTimeoutMs, options.pace);
     this.#keepsNone = options.era === 'bare';
-    this.#legacyHalf = new FirstAsker(options.era !== 'modern', options.pace);
+    this.#legacyHalf = new SingleFlight(options.era !== 'modern', options.pace);
   }
 
   /** How many are under way, or wait. */
@@ -125,7 +125,7 @@ export async function openSession(
   session: HttpSession,
   signal: AbortSignal,
   timeoutMs: number,
-  pace: Pace,
+  pace: TaskScheduler,
 ): Promise<void> {
   let isLate = false;
   const giveUp = (): void => {

@@ -11,11 +11,11 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { Pace } from '../../domain/pace.ts';
+import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { ClientInfo } from '../era.ts';
 import { isRefusal } from '../handshake.ts';
-import type { Closed, OmittedTool, OpenOptions, Transport, TransportFacts, Upstream } from '../transport.ts';
-import { Goodbyes } from './goodbyes.ts';
+import type { Closed, OmittedTool, OpenOptions, Transport, TransportEvents, Upstream } from '../transport.ts';
+import { SessionDeletes } from './session-deletes.ts';
 import { HttpConnection } from './http-connection.ts';
 import { type HttpBackend, HttpConversation } from './http-conversation.ts';
 import { connectionClosed, openingCalledOff } from './http-failures.ts';
@@ -26,7 +26,7 @@ import { ToolHeaders } from './tool-headers.ts';
 import { toolListing } from './tool-listing.ts';
 
 interface Options extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'memory'> {
-  readonly pace: Pace;
+  readonly pace: TaskScheduler;
 }
 
 interface Refusable {
@@ -43,7 +43,7 @@ export async function openHttp(
   options: OpenOptions,
   { patienceMs, onRefused }: Pick<SessionOptions, 'patienceMs'> & Refusable = {},
 ): Promise<HttpTransport> {
-  const { client, deniedNetworks, handshakeTimeoutMs, memory, pace = new Pace() } = options;
+  const { client, deniedNetworks, handshakeTimeoutMs, memory, pace = new TaskScheduler() } = options;
   const { endpoint = '', headers } = definition;
   let connection: HttpConnection | undefined;
   let session: HttpSession | undefined;
@@ -65,14 +65,14 @@ export class HttpTransport implements Transport, HttpBackend {
   readonly kind = 'http';
   readonly connection: HttpConnection;
   readonly client: ClientInfo;
-  readonly goodbyes: Goodbyes;
+  readonly goodbyes: SessionDeletes;
   readonly toolHeaders: ToolHeaders;
   readonly toolListing$ = toolListing((request) => this.exchange(request));
   readonly omitted$: Observable<OmittedTool>;
   readonly #own: HttpConversation;
   readonly #upstreams = new Set<HttpConversation>();
   readonly #openings: HttpOpenings;
-  readonly #pace: Pace;
+  readonly #pace: TaskScheduler;
   readonly #doubts = new Subject<void>();
   #strayMessages = 0;
   #closing: Promise<void> | undefined;
@@ -84,7 +84,7 @@ export class HttpTransport implements Transport, HttpBackend {
     this.connection = connection;
     this.client = client;
     this.#pace = pace;
-    this.goodbyes = new Goodbyes(pace);
+    this.goodbyes = new SessionDeletes(pace);
     this.toolHeaders = new ToolHeaders(omitted);
     this.omitted$ = omitted.news$;
     this.#own = new HttpConversation(this, session, undefined);
@@ -134,7 +134,7 @@ export class HttpTransport implements Transport, HttpBackend {
     return upstream;
   }
 
-  facts(): TransportFacts {
+  facts(): TransportEvents {
     return { pid: null, stderr: [], strayMessages: this.#strayMessages };
   }
 

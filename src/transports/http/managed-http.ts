@@ -13,7 +13,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { Child, type KillLadder, type Program } from '../stdio/child-process.ts';
-import type { Closed, OmittedTool, OpenOptions, Transport, TransportFacts, Upstream } from '../transport.ts';
+import type { Closed, OmittedTool, OpenOptions, Transport, TransportEvents, Upstream } from '../transport.ts';
 import { noteExit } from './discover-memory.ts';
 import { mayBeStarting, openingCalledOff } from './http-failures.ts';
 
@@ -114,7 +114,7 @@ class ManagedHttp implements Transport {
     return this.#inner.openUpstream(profile, signal, ownerId);
   }
 
-  facts(): TransportFacts {
+  facts(): TransportEvents {
     return { ...this.#inner.facts(), pid: this.#child.pid, stderr: this.#child.lastLines };
   }
 

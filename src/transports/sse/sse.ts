@@ -11,19 +11,19 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { Pace } from '../../domain/pace.ts';
-import { type ClientInfo, dress } from '../era.ts';
+import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { type ClientInfo, withEraMetadata } from '../era.ts';
 import { type HandshakeChannel, shakeHands } from '../handshake.ts';
 import { HttpConnection } from '../http/http-connection.ts';
 import { connectionClosed, openingCalledOff } from '../http/http-failures.ts';
-import { httpStartLine, undelivered } from '../http/http-openings.ts';
+import { httpStartQueue, undelivered } from '../http/http-openings.ts';
 import { type EndpointTransport, openManaged } from '../http/managed-http.ts';
-import type { StartLine } from '../stdio/start-line.ts';
+import type { StartQueue } from '../stdio/start-queue.ts';
 import type {
   Closed,
   OpenOptions,
   Transport,
-  TransportFacts,
+  TransportEvents,
   TransportType,
   Upstream,
 } from '../transport.ts';
@@ -52,7 +52,7 @@ export async function openSse(
   try {
     const { deniedNetworks, answers } = options;
     connection = new HttpConnection({ endpoint, headers, deniedNetworks, answers });
-    const paced = { ...options, pace: options.pace ?? new Pace() };
+    const paced = { ...options, pace: options.pace ?? new TaskScheduler() };
     const own = await openConversation(connection, paced, undefined, options.signal, locatedMs);
     return new SseTransport(connection, own, paced);
   } catch (thrown) {
@@ -63,7 +63,7 @@ export async function openSse(
 }
 
 interface PacedOptions extends OpenOptions {
-  readonly pace: Pace;
+  readonly pace: TaskScheduler;
 }
 
 class SseTransport implements Transport {
@@ -75,7 +75,7 @@ class SseTransport implements Transport {
   readonly #upstreams = new Set<SseConversation>();
   /** Ends handshakes of upstreams. */
   readonly #over = new AbortController();
-  readonly #line: StartLine;
+  readonly #line: StartQueue;
   #openings = 0;
 
   constructor(connection: HttpConnection, own: SseConversation, options: PacedOptions) {
@@ -83,7 +83,7 @@ class SseTransport implements Transport {
     this.#connection = connection;
     this.#own = own;
     this.#options = options;
-    this.#line = httpStartLine(options.handshakeTimeoutMs, options.pace);
+    this.#line = httpStartQueue(options.handshakeTimeoutMs, options.pace);
     own.closed$.subscribe((closed) => void this.end(closed));
   }
 
@@ -127,7 +127,7 @@ class SseTransport implements Transport {
     }
   }
 
-  facts(): TransportFacts {
+  facts(): TransportEvents {
     return { pid: null, stderr: [], strayMessages: this.#own.strayMessages };
   }
 
@@ -171,7 +171,7 @@ class SseConversation implements Upstream {
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
     return new Observable((subscriber) =>
-      this.#channel.send(dress(request, this.peer, this.#client), subscriber),
+      this.#channel.send(withEraMetadata(request, this.peer, this.#client), subscriber),
     );
   }
 

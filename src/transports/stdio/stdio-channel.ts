@@ -13,7 +13,7 @@ import { type BackendMessage, idValue, RPC, readMessage, requestText } from '../
 import { LIMITS } from '../../domain/limits.ts';
 import { notWritable } from '../../domain/request-errors.ts';
 import { idsOfBrokenAnswer, looksLikeJson, ownerOfOversize } from '../broken-answer.ts';
-import type { Closed, TransportFacts } from '../transport.ts';
+import type { Closed, TransportEvents } from '../transport.ts';
 import { Child, type ChildOptions, type Program } from './child-process.ts';
 import { ContainerChild } from './container-child.ts';
 import { Correlator, type ExchangeObserver, type PendingExchange } from './correlator.ts';
@@ -124,7 +124,7 @@ export class StdioChannel {
     if (line.line.length <= MOST_NOTICE_CHARACTERS) this.#outbox.add(line);
   }
 
-  facts(): TransportFacts {
+  facts(): TransportEvents {
     return {
       pid: this.#child.pid,
       stderr: this.#child.lastLines,

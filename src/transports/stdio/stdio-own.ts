@@ -3,7 +3,7 @@
 
 import type { ClientProfile } from '../../domain/client.ts';
 import type { Era, Peer } from '../../domain/mcp.ts';
-import { FirstAsker } from '../first-asker.ts';
+import { SingleFlight } from '../single-flight.ts';
 import type { HandshakeOptions } from '../handshake.ts';
 import type { OpeningMemory, OpenOptions } from '../transport.ts';
 import type { StdioChannel } from './stdio-channel.ts';
@@ -40,13 +40,13 @@ export class OwnPrograms {
   readonly #options: OwnProgramsOptions;
   readonly #processes: WarmProcesses<StdioChannel>;
   /** In which era they speak: in the legacy one where they can, which one whose shared program is legacy does. */
-  readonly #era: FirstAsker;
+  readonly #era: SingleFlight;
 
   constructor(start: () => StdioChannel, options: OwnProgramsOptions) {
     this.#options = options;
     const { handshakeTimeoutMs: patienceMs, room, pace } = options;
     this.#processes = new WarmProcesses(start, { patienceMs, room, pace });
-    this.#era = new FirstAsker(options.era === 'legacy' || options.memory.ownEra !== undefined, pace);
+    this.#era = new SingleFlight(options.era === 'legacy' || options.memory.ownEra !== undefined, pace);
   }
 
   /**

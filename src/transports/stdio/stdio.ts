@@ -10,12 +10,12 @@ import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { type ClientInfo, dress } from '../era.ts';
+import { type ClientInfo, withEraMetadata } from '../era.ts';
 import type {
   Closed,
   OpenOptions,
   Transport,
-  TransportFacts,
+  TransportEvents,
   TransportType,
   Upstream,
 } from '../transport.ts';
@@ -95,7 +95,7 @@ class StdioConversation implements Upstream {
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
     return new Observable((subscriber) =>
-      this.#channel.send(dress(request, this.peer, this.#client), subscriber),
+      this.#channel.send(withEraMetadata(request, this.peer, this.#client), subscriber),
     );
   }
 
@@ -149,7 +149,7 @@ class StdioTransport implements Transport {
     return this.#shared.closed$;
   }
 
-  facts(): TransportFacts {
+  facts(): TransportEvents {
     return this.#channel.facts();
   }
 

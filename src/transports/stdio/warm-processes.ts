@@ -6,9 +6,9 @@ import type { Observable } from 'rxjs';
 import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Pace } from '../../domain/pace.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Closed } from '../transport.ts';
-import { StartLine } from './start-line.ts';
+import { StartQueue } from './start-queue.ts';
 
 /** A program that was started, as far as this file looks at it. */
 export interface OwnProcess {
@@ -45,13 +45,13 @@ export interface WarmOptions {
   /** How many there may be now beside those that were opened and are not gone. Default: any. */
   readonly room?: (() => number) | undefined;
   /** See StartLineOptions. */
-  readonly pace?: Pace | undefined;
+  readonly pace?: TaskScheduler | undefined;
 }
 
 /** Those of one instance. Nothing is started before the first is opened: most instances never need one. */
 export class WarmProcesses<P extends OwnProcess> {
   readonly #start: () => P;
-  readonly #line: StartLine;
+  readonly #line: StartQueue;
   readonly #room: () => number;
   /** Started and not taken, each with the end of its wait. */
   readonly #warm = new Map<P, NodeJS.Timeout>();
@@ -62,7 +62,7 @@ export class WarmProcesses<P extends OwnProcess> {
   constructor(start: () => P, { patienceMs, pace, room = () => Number.POSITIVE_INFINITY }: WarmOptions) {
     this.#start = start;
     this.#room = room;
-    this.#line = new StartLine({
+    this.#line = new StartQueue({
       atOnce: STARTS_AT_ONCE,
       atOncePerOwner: STARTS_PER_OWNER,
       heldMs: START_HELD_MS,

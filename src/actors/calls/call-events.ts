@@ -1,0 +1,55 @@
+// What is told of a call, from its start to its end at each instance. When it is told is decided by who carries it.
+
+import { ANONYMOUS } from '../../domain/account.ts';
+import type { ErrorCode } from '../../domain/error-codes.ts';
+import type { GatewayEvent } from '../../domain/events.ts';
+import type { ExchangeRequest } from '../../domain/exchange.ts';
+import { eventOf } from '../instances/instance-events.ts';
+import type { ExchangeEnding } from './reply.ts';
+
+/** The instance that it is told of. */
+type Asked = Parameters<typeof eventOf>[0];
+
+/** What an event says of the request itself: no argument. */
+type Told = Pick<ExchangeRequest, 'method' | 'caller'>;
+
+/** That it came in. */
+export function startedEvent(template: string, { method, caller = ANONYMOUS.id }: Told): GatewayEvent {
+  return { type: 'exchange.started', atMs: Date.now(), template, method, principal: caller };
+}
+
+/** That it never reached an instance. */
+export function refusedEvent(
+  template: string,
+  { method, caller = ANONYMOUS.id }: Told,
+  code: ErrorCode,
+): GatewayEvent {
+  return { type: 'exchange.refused', atMs: Date.now(), template, method, principal: caller, code };
+}
+
+/** That it goes on after this one failed it. */
+export function retriedEvent(
+  failed: Asked,
+  { method, caller = ANONYMOUS.id }: Told,
+  code: ErrorCode,
+): GatewayEvent {
+  return { type: 'exchange.retried', ...eventOf(failed), method, principal: caller, code };
+}
+
+/** How it ended there. */
+export function finishedEvent(
+  asked: Asked,
+  { method, caller = ANONYMOUS.id }: Told,
+  { outcome, durationMs, error }: ExchangeEnding,
+): GatewayEvent {
+  const failure = error === undefined ? {} : { code: error.code };
+  return {
+    type: 'exchange.finished',
+    ...eventOf(asked),
+    method,
+    principal: caller,
+    outcome,
+    durationMs,
+    ...failure,
+  };
+}

@@ -1,0 +1,59 @@
+// Why none of the instances of a template takes a call, as the error that its caller is told.
+
+import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../domain/backend-errors.ts';
+import type { GatewayError } from '../../domain/errors.ts';
+import type { InstanceState } from '../../domain/instance.ts';
+import type { Tried } from './next-instance.ts';
+
+/** What is told of an instance. */
+interface Absent {
+  readonly id: string;
+  readonly state: InstanceState;
+  readonly reason: string | null;
+}
+
+/** Instances that are named. */
+const MOST_NAMED = 3;
+
+/** What a call was looking for when it found nobody who takes it. */
+export interface Search {
+  readonly template: string;
+  /** The only one that may answer. */
+  readonly pinned: Absent | undefined;
+  /** The tool that one at least of those who were asked does not have. */
+  readonly lackedTool: string | undefined;
+  readonly tried: Tried;
+}
+
+/** Of all `members` of the template. TOOL_NOT_FOUND only while nobody is away who may have it. */
+export function noInstanceError(
+  { template, pinned, lackedTool, tried }: Search,
+  members: readonly Absent[],
+): GatewayError {
+  const mayBeThere = pinned === undefined && members.some((one) => !tried?.has(one.id) && mayComeBack(one));
+  if (lackedTool !== undefined && !mayBeThere) return toolNotFound(lackedTool, template);
+  if (pinned === undefined) return noneHealthy(template, members);
+  return backendUnavailable(`"${pinned.id}" is ${pinned.state}`, { delivered: 'no' });
+}
+
+/**
+ * NO_HEALTHY_INSTANCE: `a is starting; b: connection refused`, at most three of them and how many there are more. Reasons
+ * hold no secrets.
+ */
+export function noneHealthy(template: string, instances: readonly Absent[]): GatewayError {
+  if (instances.length === 0) return noHealthyInstance(template, 'none is registered');
+  const absent = instances.filter(({ state }) => state !== 'healthy');
+  const named = absent.slice(0, MOST_NAMED).map(clauseOf);
+  const more = absent.length - named.length;
+  return noHealthyInstance(template, [...named, ...(more === 0 ? [] : [`and ${more} more`])].join('; '));
+}
+
+/** It is not there and may come back to this node: what it can do is not known. */
+function mayComeBack({ state }: Absent): boolean {
+  return state === 'starting' || state === 'unhealthy';
+}
+
+function clauseOf({ id, state, reason }: Absent): string {
+  const isTelling = state === 'unhealthy' || state === 'stopped';
+  return isTelling && reason !== null ? `${id}: ${reason}` : `${id} is ${state}`;
+}

@@ -1,0 +1,241 @@
+// Finds a place for a session: an instance that the strategy chooses, and there a conversation of the session's own or a
+// part in the instance's. When that fails it goes on to the next instance. What a session does there is its own business.
+
+import { backendTimeout, notConnected } from '../../domain/backend-errors.ts';
+import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
+import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
+import { atInstance } from '../../domain/failures.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import type { BalancerPolicy } from '../../domain/policy.ts';
+import { SingleFlight } from '../../transports/single-flight.ts';
+import type { Upstream } from '../../transports/transport.ts';
+import { noneHealthy } from '../calls/no-instance-error.ts';
+import { DedicatedBinding } from './dedicated-binding.ts';
+import type { Binding, SessionGroup, SessionInstance, SessionDeps } from './client-session-types.ts';
+import { SharedBindings } from './shared-binding.ts';
+
+/** What a session wants. */
+export interface Wish {
+  readonly template: string;
+  readonly ownerId: string;
+  readonly profile: ClientProfile;
+  /** It has set a log level, or is about to: log lines name no client. */
+  readonly asksForLog: boolean;
+  /** Tells a conversation of its own what it has to know, before it is used. */
+  readonly introduce?: (upstream: Upstream, signal: AbortSignal) => Promise<void>;
+}
+
+/** Which instances come first. */
+export interface Order {
+  /** Tried before all others. */
+  readonly first?: SessionInstance | undefined;
+  /** No other is tried. */
+  readonly only?: SessionInstance | undefined;
+  /** Tried when there is nobody else. */
+  readonly last?: SessionInstance | undefined;
+  readonly signal: AbortSignal;
+  /** How long it may take in all, in ms; who says so aborts it then. Default: nobody does. */
+  readonly withinMs?: number;
+}
+
+export class Binder {
+  readonly #parts: SessionDeps;
+  readonly shared: SharedBindings;
+  /** What those instances are at present that were asked for a conversation, and keep none for a single client. */
+  readonly #withoutOwn = new WeakSet<Peer>();
+  /** Programs of the modern era: the first session that may be asked something finds out whether they speak the legacy one. */
+  readonly #askers = new WeakMap<Peer, SingleFlight>();
+  /** Those of them that do not. */
+  readonly #modernOnly = new WeakSet<Peer>();
+
+  constructor(parts: SessionDeps) {
+    this.#parts = parts;
+    this.shared = new SharedBindings(parts.alarm);
+  }
+
+  /** Chooses an instance for a new session. TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE. */
+  choose(template: string): SessionInstance {
+    const ref = pick(this.#parts.fleet.group(template), NOBODY);
+    if (ref === undefined) throw this.#nobody(template);
+    return ref;
+  }
+
+  /** The place at this instance when nothing has to be opened for it. */
+  at(ref: SessionInstance, wish: Wish): Binding | undefined {
+    const { peer } = ref;
+    const { policy } = this.#parts.fleet.group(wish.template);
+    if (!isPeer(peer)) return undefined;
+    if (this.#needsOwn(ref, peer, policy, wish)) return undefined;
+    return this.shared.join(ref, peer);
+  }
+
+  #needsOwn(ref: SessionInstance, peer: Peer, policy: BalancerPolicy, wish: Wish): boolean {
+    if (this.#withoutOwn.has(peer) || !needsOwn(ref, peer, policy, wish)) return false;
+    return !(this.#modernOnly.has(peer) && isForLegacy(ref, peer, policy));
+  }
+
+  /**
+   * Opens a place at one instance after the other, at most `maxRetries` after the first one. Rejects with the last
+   * failure, or NO_HEALTHY_INSTANCE. Nothing is left open after a rejection. An HTTP instance has half of the time that is
+   * left while there is another one to try.
+   */
+  async settle(wish: Wish, { first, only, last, signal, withinMs }: Order): Promise<Binding> {
+    const { fleet, now } = this.#parts;
+    const group = fleet.group(wish.template);
+    const endsAtMs = withinMs === undefined ? undefined : now() + withinMs;
+    const tried = new Set<string>();
+    let failure: GatewayError | undefined;
+    while (tried.size <= group.policy.maxRetries) {
+      const isFirst = tried.size === 0 && (only ?? first) !== undefined;
+      const ref = isFirst ? (only ?? first) : pickWithLast(group, tried, last);
+      if (ref === undefined) break;
+      tried.add(ref.id);
+      const hasNext = only === undefined && tried.size <= group.policy.maxRetries && hasUntried(group, tried);
+      const isSpare = hasNext && !isPipe(ref) && endsAtMs !== undefined;
+      try {
+        if (isSpare) return await this.#openWithin((endsAtMs - now()) / 2, ref, wish, signal);
+        return await this.#open(ref, wish, signal);
+      } catch (thrown) {
+        failure = atInstance(asGatewayError(thrown), ref.id);
+        if (signal.aborted || only !== undefined) break;
+      }
+    }
+    throw failure ?? this.#nobody(wish.template);
+  }
+
+  /** Calls it off when it takes longer: over a network, unlike a program that starts, one that is well opens in no time. */
+  async #openWithin(ms: number, ref: SessionInstance, wish: Wish, signal: AbortSignal): Promise<Binding> {
+    const late = new AbortController();
+    const disarm = this.#parts.alarm(Math.max(0, Math.ceil(ms)), () => late.abort());
+    try {
+      return await this.#open(ref, wish, AbortSignal.any([signal, late.signal]));
+    } catch (thrown) {
+      throw late.signal.aborted ? backendTimeout(Math.round(ms), 'no') : thrown;
+    } finally {
+      disarm();
+    }
+  }
+
+  async #open(ref: SessionInstance, wish: Wish, signal: AbortSignal): Promise<Binding> {
+    const present = this.at(ref, wish);
+    if (present !== undefined) return present;
+    const { peer } = ref;
+    if (!isPeer(peer)) throw notConnected();
+    const upstream = await this.#openOwn(ref, peer, wish, signal);
+    if (upstream === undefined) return this.at(ref, wish) ?? raise(notConnected()); // it may have become another meanwhile
+    const pin = new DedicatedBinding(ref, upstream, { keeps: isPipe(ref), alarm: this.#parts.alarm });
+    try {
+      await wish.introduce?.(upstream, signal);
+      signal.throwIfAborted();
+    } catch (thrown) {
+      await pin.close();
+      throw thrown;
+    }
+    return pin;
+  }
+
+  /** Undefined where a part in the instance's conversation is all there is, which is remembered. */
+  async #openOwn(
+    ref: SessionInstance,
+    peer: Peer,
+    wish: Wish,
+    signal: AbortSignal,
+  ): Promise<Upstream | undefined> {
+    const { policy } = this.#parts.fleet.group(wish.template);
+    if (isForLegacy(ref, peer, policy)) return this.#openLegacy(ref, peer, wish, signal);
+    const upstream = await ref.openUpstream(wish.profile, signal, wish.ownerId);
+    if (upstream === undefined) this.#withoutOwn.add(peer);
+    return upstream;
+  }
+
+  /**
+   * A process of its own is worth its price only in the legacy era: there the program can ask its client by requests.
+   * One session finds out whether the program speaks that era; the others wait, and do not take places for nothing.
+   */
+  async #openLegacy(
+    ref: SessionInstance,
+    peer: Peer,
+    wish: Wish,
+    signal: AbortSignal,
+  ): Promise<Upstream | undefined> {
+    const asker = this.#askers.get(peer) ?? new SingleFlight(false, this.#parts.pace);
+    this.#askers.set(peer, asker);
+    const calledOff = (): GatewayError => asGatewayError(signal.reason);
+    const opened = await asker.run({ signal, calledOff }, async () => {
+      if (this.#modernOnly.has(peer)) return undefined;
+      try {
+        const upstream = await ref.openUpstream(wish.profile, signal, wish.ownerId);
+        if (upstream === undefined || upstream.peer.era === 'legacy') return upstream;
+        this.#modernOnly.add(peer); // before the others go on
+        void upstream.close(); // it never rejects
+        return undefined;
+      } catch (thrown) {
+        if (signal.aborted) throw thrown;
+        return { thrown }; // the others try for themselves: what refused this one may concern its owner alone
+      }
+    });
+    if (opened !== undefined && 'thrown' in opened) throw opened.thrown;
+    return opened;
+  }
+
+  #nobody(template: string): GatewayError {
+    if (!this.#parts.isAccepting()) return shuttingDown();
+    return noneHealthy(template, this.#parts.fleet.members(template));
+  }
+}
+
+const NOBODY: ReadonlySet<string> = new Set();
+
+/**
+ * Whether a session needs a conversation of its own. Over HTTP: always, because there legacy backends have sessions, too,
+ * and a modern one may speak both eras. Over a pipe: when the template wants it so, or when a backend may say or ask
+ * something in the legacy era that cannot be attributed there; a modern program may speak both eras, too, and ask only in
+ * the legacy one. Bare ones know no clients. Source: ADR 24, ADR 48.
+ */
+function needsOwn(ref: SessionInstance, { era }: Peer, { session }: BalancerPolicy, wish: Wish): boolean {
+  if (era === 'bare') return false;
+  if (!isPipe(ref) || session === 'isolated') return true;
+  if (session !== 'auto') return false;
+  return mayBeAsked(wish.profile) || (era === 'legacy' && wish.asksForLog);
+}
+
+/** Whether a process of a session's own at a modern program would be opened only to speak the legacy era with it. */
+function isForLegacy(ref: SessionInstance, { era }: Peer, { session }: BalancerPolicy): boolean {
+  return era === 'modern' && isPipe(ref) && session !== 'isolated';
+}
+
+function raise(error: GatewayError): never {
+  throw error;
+}
+
+/** A session weighs nothing until it calls: where all are full it goes to the least burdened. */
+function pick({ pool }: SessionGroup, excluding: ReadonlySet<string>): SessionInstance | undefined {
+  const picked = pool.pick(excluding);
+  if (picked !== undefined) return picked;
+  const left = pool.candidates
+    .filter(({ id }) => !excluding.has(id))
+    .toSorted((one, other) => one.inFlight - other.inFlight);
+  return left.find((ref) => pool.ejectionOf(ref) === undefined) ?? left[0];
+}
+
+function hasUntried({ pool }: SessionGroup, tried: ReadonlySet<string>): boolean {
+  return pool.candidates.some(({ id }) => !tried.has(id));
+}
+
+function pickWithLast(
+  group: SessionGroup,
+  tried: ReadonlySet<string>,
+  last: SessionInstance | undefined,
+): SessionInstance | undefined {
+  if (last === undefined || tried.has(last.id)) return pick(group, tried);
+  return pick(group, new Set([...tried, last.id])) ?? pick(group, tried);
+}
+
+/** Over HTTP backends have sessions of their own making; what is at the end of a pipe knows one client. */
+function isPipe({ definition: { transport } }: SessionInstance): boolean {
+  return transport === 'stdio' || transport === 'in-process';
+}
+
+function isPeer(peer: Peer | null | undefined): peer is Peer {
+  return peer !== null && peer !== undefined;
+}

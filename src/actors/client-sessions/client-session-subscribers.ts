@@ -1,0 +1,88 @@
+// Those who listen to a session: the event streams that its client holds open. They stay while the session moves from one
+// instance to another; it is told when the place that they listen at is lost.
+
+import { Observable, Subject, Subscription } from 'rxjs';
+import type { ServerMessage } from '../../domain/client.ts';
+import type { Listener, Binding, Uris } from './client-session-types.ts';
+
+export interface SubscribersOptions {
+  readonly uris: () => Uris;
+  /** The first has come, or the last has gone. */
+  readonly changed: (isListening: boolean) => void;
+  /** The pin it is attached to may not be used any more. */
+  readonly lost: () => void;
+}
+
+export class Subscribers implements Listener {
+  /** Hot; subscribing is listening. */
+  readonly messages$: Observable<ServerMessage>;
+  readonly #options: SubscribersOptions;
+  readonly #subject = new Subject<ServerMessage>();
+  #attached: { readonly pin: Binding; readonly subscription: Subscription } | undefined;
+
+  constructor(options: SubscribersOptions) {
+    this.#options = options;
+    this.messages$ = new Observable((subscriber) => {
+      const isFirst = !this.isListening;
+      const subscription = this.#subject.subscribe(subscriber);
+      if (isFirst && this.isListening) options.changed(true);
+      return () => {
+        subscription.unsubscribe();
+        if (!this.isListening) options.changed(false);
+      };
+    });
+  }
+
+  get isListening(): boolean {
+    return this.#subject.observed;
+  }
+
+  /** Resolves when what it is attached to is open at the backend, or will not be; undefined: nothing is waited for. */
+  get opening(): Promise<void> | undefined {
+    return this.#attached?.pin.opening;
+  }
+
+  get uris(): Uris {
+    return this.#options.uris();
+  }
+
+  deliver(message: ServerMessage): void {
+    this.#subject.next(message);
+  }
+
+  lost(): void {
+    this.#options.lost();
+  }
+
+  /** Listens at this pin from now on, and at no other. */
+  attach(pin: Binding): void {
+    this.detach();
+    const subscription = new Subscription();
+    this.#attached = { pin, subscription };
+    subscription.add(pin.listen(this));
+    // An instance that is unhealthy may come back, and its conversation with it.
+    const look = () => isGone(pin) && this.#attached?.pin === pin && this.lost();
+    subscription.add(pin.ref.state$.subscribe({ next: look, complete: look, error: look }));
+  }
+
+  detach(): void {
+    const attached = this.#attached;
+    this.#attached = undefined;
+    attached?.subscription.unsubscribe();
+  }
+
+  /** The session subscribed to a resource, or no longer does. */
+  wants(uri: string, isWanted: boolean): Promise<void> | undefined {
+    return this.#attached?.pin.wants(uri, isWanted);
+  }
+
+  /** The session is over. */
+  end(): void {
+    this.detach();
+    this.#subject.complete();
+  }
+}
+
+function isGone({ isIntact, ref: { state } }: Binding): boolean {
+  return !isIntact || state === 'draining' || state === 'stopped';
+}

@@ -1,0 +1,157 @@
+// What the sessions of legacy MCP clients need of the rest of the gateway, and what their own parts know of each other.
+// Types only. Who owns what: a table owns the sessions (client-sessions.ts), a session owns its pin, a pin that has a
+// conversation of its own owns that, and with it a session or a process of the backend.
+
+import type { Observable } from 'rxjs';
+import type { Candidate } from '../../balancing/strategy.ts';
+import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { GatewayError } from '../../domain/errors.ts';
+import type { GatewayEvent } from '../../domain/events.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { InstanceDefinition, InstanceState } from '../../domain/instance.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import type { BalancerPolicy } from '../../domain/policy.ts';
+import type { Upstream } from '../../transports/transport.ts';
+import type { RetryBudget } from '../calls/retry-budget.ts';
+import type { QueuedPlace, WaitQueue } from '../calls/wait-queue.ts';
+import type { ToolCache } from '../instances/tool-cache.ts';
+import type { SharedSubscriptions } from '../sharing/shared-subscriptions.ts';
+import type { LifeClock } from './client-session-life.ts';
+
+/** An instance as sessions see it; InstanceRef is one. */
+export interface SessionInstance extends Candidate, QueuedPlace {
+  readonly serverId: string;
+  readonly template: string;
+  readonly definition: Pick<InstanceDefinition, 'transport'>;
+  readonly state: InstanceState;
+  /** True when it takes what is new in this conversation; undefined: its own. */
+  takes(upstream: Upstream | undefined): boolean;
+  /** Replays; ends with `stopped`. */
+  readonly state$: Observable<InstanceState>;
+  /** What its backend said of itself: another object after each restart, nothing while it has no conversation. */
+  readonly peer: Peer | null | undefined;
+  readonly tools: Pick<ToolCache, 'isRepeatable'> | undefined;
+  /** What it says in its own conversation, outside of exchanges. Hot; goes on after a restart. */
+  readonly messages$: Observable<ServerMessage>;
+  /** Undefined when its backend keeps nothing for a single client. */
+  openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId: string): Promise<Upstream | undefined>;
+  /** One exchange in its own conversation, counted, without a deadline. */
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
+  /** Exchanges under way there, in whichever conversation. */
+  readonly inFlight: number;
+  /** In its own conversation. */
+  notify(method: string, params: JsonObject): void;
+  /** What stays open there without being a call; nobody counts it. */
+  listen(request: ExchangeRequest): Observable<ExchangeEvent>;
+  /** While somebody subscribes a call is between two rounds there; see InstanceRef.stay. QUEUE_FULL. */
+  stay(ownerId: string, goesOn: boolean, upstream: Upstream | undefined): Observable<never>;
+}
+
+/** The instances of one template; Group is one. */
+export interface SessionGroup {
+  readonly policy: BalancerPolicy;
+  readonly pool: {
+    readonly candidates: readonly SessionInstance[];
+    pick(excluding?: ReadonlySet<string>): SessionInstance | undefined;
+    /** Set while it gets no calls, although it is healthy. */
+    ejectionOf(candidate: SessionInstance): object | undefined;
+  };
+  readonly line: Pick<WaitQueue, 'offer' | 'withdraw'>;
+}
+
+/** What sessions get from outside. */
+export interface SessionDeps extends Clock {
+  readonly fleet: {
+    /** TEMPLATE_NOT_FOUND. */
+    group(template: string): SessionGroup;
+    members(
+      template: string,
+    ): readonly { readonly id: string; readonly state: InstanceState; readonly reason: string | null }[];
+  };
+  readonly dispatcher: {
+    /** One call at one instance, in the given conversation or in the instance's own. See Dispatcher.exchange. */
+    within(
+      ref: SessionInstance,
+      upstream: Upstream | undefined,
+      request: ExchangeRequest,
+      options?: { readonly goesOn?: boolean; readonly slow?: (() => void) | undefined },
+    ): Observable<Answer>;
+  };
+  readonly subscriptions: Pick<SharedSubscriptions, 'subscribe'>;
+  readonly budget: Pick<RetryBudget, 'take'>;
+  /** The clock, for actors. */
+  readonly clock: LifeClock;
+  /** For what comes due in thousands. */
+  readonly pace: TaskScheduler;
+  readonly emit: (event: GatewayEvent) => void;
+  /** False while the gateway closes: no session is opened, and no call of one begins. */
+  readonly isAccepting: () => boolean;
+}
+
+/** URIs of resources. */
+export interface Uris {
+  has(uri: string): boolean;
+  keys(): Iterable<string>;
+}
+
+/** Who hears what a backend says outside of exchanges: one session whose client listens. */
+export interface Listener {
+  /** What it subscribed to. */
+  readonly uris: Uris;
+  deliver(message: ServerMessage): void;
+  /** The conversation is over. */
+  lost(): void;
+}
+
+/** What a session has at its instance: a conversation of its own, or a part in the instance's. */
+export interface Binding {
+  readonly ref: SessionInstance;
+  readonly peer: Peer;
+  /** Its own conversation; undefined while it has a part in the instance's. */
+  readonly upstream: Upstream | undefined;
+  /** False once the conversation is over: whatever its backend knew of the session is gone. */
+  readonly isIntact: boolean;
+  /** Delivers until the returned function is called. */
+  listen(listener: Listener): () => void;
+  /** Resolves when what is listened to is open at the backend, or will not be; undefined when nothing is to be waited for. */
+  readonly opening: Promise<void> | undefined;
+  /** A listener wants to hear of this resource, too, or no longer. Resolves when its backend knows, where that takes time. */
+  wants(uri: string, isWanted: boolean): Promise<void> | undefined;
+  /** A call begins here; it ends with `release`. */
+  take(): void;
+  release(): void;
+  /** The session goes elsewhere: a conversation of its own is closed when its last call has ended. */
+  retire(): void;
+  /** The session is over: a conversation of its own is closed now. Resolves when nothing is left; never rejects. */
+  close(): Promise<void>;
+}
+
+/** A place that is kept for a call of several exchanges; see Session.stay of protocol/ports.ts. */
+export interface SessionReservation {
+  exchange(request: ExchangeRequest): Observable<Answer>;
+  leave(): void;
+}
+
+/** Who waits for a session to have a place where its requests can go. Exactly one of the two is called, once. */
+export interface Waiter {
+  /** True when nothing but a conversation of the session's own will do. */
+  readonly needsOwn: boolean;
+  pinned(pin: Binding): void;
+  refused(error: GatewayError): void;
+}
+
+/** A session as the room sees it that knows where it stands (client-session-place.ts). */
+export interface PlaceOwner {
+  readonly isListened: boolean;
+  /** Calls are under way at its pin, or a client is about to go on with one. */
+  readonly isCalling: boolean;
+  /** This is its pin from now on. The one before is left when this returns. */
+  moved(pin: Binding): void;
+  /** Resolves when it has come to the backend, where that takes time. */
+  changed(uri: string, isWanted: boolean): Promise<void> | undefined;
+  /** It has ended; its pin is closed when this returns. */
+  ended(reason: string): void;
+}

@@ -1,0 +1,231 @@
+// What the client of a session told its backend and expects it to remember: the log level and the resources it subscribed
+// to. Where the backend keeps no state of one client the gateway keeps it, and answers; in a conversation of the session's
+// own a legacy backend is told, and told again after a move.
+
+import {
+  defer,
+  filter,
+  finalize,
+  from,
+  fromEvent,
+  lastValueFrom,
+  map,
+  mergeMap,
+  type Observable,
+  of,
+  takeUntil,
+  tap,
+} from 'rxjs';
+import { type Answer, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
+import { JsonText } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { isLogLevel } from '../../domain/log-levels.ts';
+import type { Upstream } from '../../transports/transport.ts';
+import type { Binding, SessionDeps, Uris } from './client-session-types.ts';
+
+const SET_LEVEL = 'logging/setLevel';
+const SUBSCRIBE = 'resources/subscribe';
+const UNSUBSCRIBE = 'resources/unsubscribe';
+
+/** Requests that are told again at the same time after a move. */
+const TOLD_AT_ONCE = 16;
+
+/** True for what this file answers, or listens to the answer of. */
+export function isTelling(method: string): boolean {
+  return method === SET_LEVEL || method === SUBSCRIBE || method === UNSUBSCRIBE;
+}
+
+/** True when a request needs a conversation in which the backend can do what it asks for: log lines name no client. */
+export function asksForLog({ method }: ExchangeRequest, pin: Binding): boolean {
+  return (
+    method === SET_LEVEL &&
+    pin.upstream === undefined &&
+    pin.peer.era === 'legacy' &&
+    pin.peer.capabilities.logging !== undefined
+  );
+}
+
+export interface ClientStateDeps extends Pick<SessionDeps, 'dispatcher' | 'subscriptions'> {
+  /** Where the session is now: it may have moved while a request was answered. */
+  readonly pin: () => Binding | undefined;
+  /** It subscribed to a resource, or no longer does. Resolves when that has come to the backend, where it takes time. */
+  readonly changed: (uri: string, isWanted: boolean) => Promise<void> | undefined;
+}
+
+/** Made when there is something to remember. */
+export class ClientState {
+  readonly #parts: ClientStateDeps;
+  #level: string | undefined;
+  /** Each with what ends its part in a shared subscription, where there is one. */
+  readonly #uris = new Map<string, (() => void) | undefined>();
+  /** Those that the conversation was told which the session is about to have. */
+  #repeated: ReadonlySet<string> | undefined;
+
+  constructor(parts: ClientStateDeps) {
+    this.#parts = parts;
+  }
+
+  get level(): string | undefined {
+    return this.#level;
+  }
+
+  get uris(): Uris {
+    return this.#uris;
+  }
+
+  /** Carries one of the requests of `isTelling`. */
+  exchange(request: ExchangeRequest, pin: Binding): Observable<Answer> {
+    const { method, params } = request;
+    const value = method === SET_LEVEL ? params?.level : params?.uri;
+    if (typeof value !== 'string') return of(refusal(pin, 'A text is missing in its params.'));
+    if (method === UNSUBSCRIBE) return this.#unsubscribe(request, value, pin);
+    if (method === SET_LEVEL) return this.#setLevel(request, value, pin);
+    if (!this.#uris.has(value) && this.#uris.size >= LIMITS.subscriptionsPerClient) {
+      return of(refusal(pin, `There are ${LIMITS.subscriptionsPerClient} subscriptions already.`));
+    }
+    return this.#subscribe(request, value, pin);
+  }
+
+  /** Tells everything to a conversation that knows nothing of it yet. Rejects when it breaks; refusals are no matter. */
+  async repeat(upstream: Upstream, signal: AbortSignal): Promise<void> {
+    if (!remembers(upstream)) return;
+    const aborted$ = fromEvent(signal, 'abort');
+    const tell = (request: ExchangeRequest) =>
+      upstream.exchange(request).pipe(filter(isFinal), takeUntil(aborted$));
+    this.#repeated = new Set(this.#uris.keys());
+    const all$ = from(this.#requests()).pipe(mergeMap(tell, TOLD_AT_ONCE));
+    await lastValueFrom(all$, { defaultValue: undefined });
+    signal.throwIfAborted();
+  }
+
+  /** The session is at this pin now. What it had a part in at another is left; at a shared one it takes part anew. */
+  moved(pin: Binding): void {
+    const repeated = this.#repeated;
+    this.#repeated = undefined;
+    for (const uri of [...this.#uris.keys()]) this.#tellAt(pin, uri, repeated?.has(uri) === true);
+  }
+
+  /** The session is over. */
+  forget(): void {
+    for (const release of this.#uris.values()) release?.();
+    this.#uris.clear();
+  }
+
+  *#requests(): Iterable<ExchangeRequest> {
+    if (this.#level !== undefined) yield { method: SET_LEVEL, params: { level: this.#level } };
+    for (const uri of this.#uris.keys()) yield { method: SUBSCRIBE, params: { uri } };
+  }
+
+  #setLevel(request: ExchangeRequest, level: string, pin: Binding): Observable<Answer> {
+    const set = (): undefined => {
+      this.#level = level;
+    };
+    if (isAskedItself(pin) || !offersLog(pin)) return this.#forward(request, pin, set);
+    return isLogLevel(level) ? answered(pin, set) : of(refusal(pin, 'There is no such log level.'));
+  }
+
+  #subscribe(request: ExchangeRequest, uri: string, pin: Binding): Observable<Answer> {
+    if (isAskedItself(pin)) return this.#forward(request, pin, () => this.#add(uri, pin, undefined));
+    if (pin.peer.era !== 'legacy' || this.#uris.has(uri)) {
+      return answered(pin, () => (this.#uris.has(uri) ? undefined : this.#add(uri, pin, undefined)));
+    }
+    return defer(() => this.#join(uri, pin));
+  }
+
+  #unsubscribe(request: ExchangeRequest, uri: string, pin: Binding): Observable<Answer> {
+    const remove = (): undefined => this.#remove(uri);
+    return isAskedItself(pin) ? this.#forward(request, pin, remove) : answered(pin, remove);
+  }
+
+  /** The backend is asked; its consent is remembered. */
+  #forward(request: ExchangeRequest, pin: Binding, agreed: () => void): Observable<Answer> {
+    return this.#parts.dispatcher
+      .within(pin.ref, pin.upstream, request)
+      .pipe(tap(({ event }) => event.kind === 'result' && agreed()));
+  }
+
+  /** The backend is asked unless another client did. Without its consent there is nothing to take part in. */
+  #join(uri: string, pin: Binding): Observable<Answer> {
+    const { answer, release } = this.#parts.subscriptions.subscribe(pin.ref, uri);
+    let isKept = false;
+    return from(answer).pipe(
+      tap(({ kind }) => {
+        if (kind !== 'result') return;
+        isKept = true;
+        void this.#add(uri, pin, release);
+      }),
+      finalize(() => isKept || release()),
+      map((event) => answerOf(pin, event)),
+    );
+  }
+
+  #takePart(uri: string, pin: Binding) {
+    if (pin.upstream !== undefined || pin.peer.era !== 'legacy') return undefined;
+    return this.#parts.subscriptions.subscribe(pin.ref, uri);
+  }
+
+  #add(uri: string, pin: Binding, release: (() => void) | undefined): Promise<void> | undefined {
+    const present = this.#parts.pin();
+    if (present === undefined) {
+      release?.(); // the session ended meanwhile
+      return undefined;
+    }
+    const isNew = !this.#uris.has(uri);
+    this.#uris.get(uri)?.();
+    this.#uris.set(uri, release);
+    const known = isNew ? this.#parts.changed(uri, true) : undefined;
+    if (present !== pin) this.#tellAt(present, uri, false);
+    return known;
+  }
+
+  #remove(uri: string): undefined {
+    if (!this.#uris.has(uri)) return;
+    const release = this.#uris.get(uri);
+    this.#uris.delete(uri);
+    release?.();
+    void this.#parts.changed(uri, false);
+  }
+
+  /** `isTold`: its backend has heard of it. What was agreed on elsewhere ends there. */
+  #tellAt(pin: Binding, uri: string, isTold: boolean): void {
+    const release = this.#uris.get(uri);
+    this.#uris.set(uri, this.#takePart(uri, pin)?.release);
+    release?.();
+    if (isTold || !isAskedItself(pin)) return;
+    const request = { method: SUBSCRIBE, params: { uri } };
+    pin.upstream.exchange(request).subscribe({ error: () => undefined }); // its end is told by the conversation itself
+  }
+}
+
+/** In a conversation of its own the backend knows the client. */
+function isAskedItself(pin: Binding): pin is Binding & { readonly upstream: Upstream } {
+  return pin.upstream !== undefined && remembers(pin.upstream);
+}
+
+/** A modern backend is told everything with each request, whoever else uses its process. */
+function remembers({ peer }: Upstream): boolean {
+  return peer.era !== 'modern';
+}
+
+/** A legacy backend without logging, or a bare one, says so itself. A modern one hears the level with each request. */
+function offersLog({ peer }: Binding): boolean {
+  return peer.era === 'modern' || peer.capabilities.logging !== undefined;
+}
+
+/** Answers `{}` when it is done. */
+function answered(pin: Binding, act: () => Promise<void> | undefined): Observable<Answer> {
+  return defer(() => {
+    const answer = () => answerOf(pin, { kind: 'result', result: JsonText.ofValue({}) });
+    const done = act();
+    return done === undefined ? of(answer()) : from(done).pipe(map(answer));
+  });
+}
+
+function refusal(pin: Binding, message: string): Answer {
+  return answerOf(pin, { kind: 'error', error: { code: RPC.invalidParams, message } });
+}
+
+function answerOf({ ref }: Binding, event: FinalEvent): Answer {
+  return { event, instanceId: ref.id, serverId: ref.serverId };
+}

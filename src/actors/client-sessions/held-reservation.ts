@@ -1,0 +1,81 @@
+// The place of a call between two of its rounds: while its client is asked, its instance waits for it like for a call that
+// is under way, and its conversation stays open. The call hears when there is nowhere left to go on.
+
+import { type Observable, Subscription } from 'rxjs';
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { atInstance } from '../../domain/failures.ts';
+import type { Binding, SessionReservation } from './client-session-types.ts';
+
+export interface HeldReservationDeps {
+  /** Undefined when it is not known who asked: then the call goes on where its session is. */
+  readonly pin: Binding | undefined;
+  readonly ownerId: string;
+  /** It is the next round of a call that has a place there already. */
+  readonly goesOn: boolean;
+  readonly exchange: (request: ExchangeRequest) => Observable<Answer>;
+  /** True when the call can go on nowhere else. */
+  readonly isBound: () => boolean;
+  readonly lost: (error: GatewayError) => void;
+  readonly left: () => void;
+}
+
+export class HeldReservation implements SessionReservation {
+  readonly #parts: HeldReservationDeps;
+  readonly #watching = new Subscription();
+  #isLost = false;
+  #isOver = false;
+
+  /** It is kept from now on, until `leave`. */
+  constructor(parts: HeldReservationDeps) {
+    this.#parts = parts;
+    parts.pin?.take();
+  }
+
+  exchange(request: ExchangeRequest): Observable<Answer> {
+    return this.#parts.exchange(request);
+  }
+
+  leave(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#watching.unsubscribe();
+    this.#parts.pin?.release();
+    this.#parts.left();
+  }
+
+  /** From now on `lost` may be called, even before this returns. */
+  watch(): void {
+    const { pin, ownerId, goesOn } = this.#parts;
+    if (pin === undefined) return;
+    const look = (): void => {
+      if (this.#parts.isBound()) this.end(placeGone(pin));
+    };
+    const refused = (thrown: unknown): void => this.end(asGatewayError(thrown));
+    const place = pin.ref.stay(ownerId, goesOn, pin.upstream).subscribe({ complete: look, error: refused });
+    this.#watching.add(place);
+    const { closed$ } = pin.upstream ?? {};
+    const over = (): void => {
+      place.unsubscribe(); // also where the call goes on elsewhere: nothing goes on here
+      look();
+    };
+    if (closed$ !== undefined)
+      this.#watching.add(closed$.subscribe({ next: over, complete: over, error: over }));
+  }
+
+  /** There will be no next round. A call whose conversation is over hears that: it is what has happened to it. */
+  end(error: GatewayError): void {
+    const { pin, lost } = this.#parts;
+    if (this.#isOver || this.#isLost) return;
+    this.#isLost = true;
+    lost(pin?.isIntact === false ? placeGone(pin) : error);
+    this.leave(); // behind it: callers are answered before their session ends
+  }
+}
+
+/** As for a call that was under way there. */
+function placeGone({ ref }: Binding): GatewayError {
+  const gone = backendUnavailable('it went away before the call went on', { delivered: 'unknown' });
+  return atInstance(gone, ref.id);
+}

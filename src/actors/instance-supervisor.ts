@@ -1,0 +1,82 @@
+// Starts the actors of instances under the supervisor of their template, and hears how they end. What an instance is, and
+// what is to be done after a crash, is the fleet's business.
+
+import { type Actor, createActor } from 'xstate';
+import { InstanceRef } from './instances/instance-ref.ts';
+import type { InstanceActorInput } from './instances/instance-setup.ts';
+import { Openings } from './instances/openings.ts';
+import { rootMachine } from './root.machine.ts';
+import type { TemplateActor } from './template.machine.ts';
+
+/** An instance actor that was started and has not ended. */
+export interface Running {
+  readonly ref: InstanceRef;
+  readonly openings: Openings;
+}
+
+export class InstanceSupervisor {
+  readonly #root: Actor<typeof rootMachine>;
+  readonly #onCrash: (running: Running, error: unknown) => void;
+  /** Not read from the root's children: those are an object, in which a template may not be named `constructor`. */
+  readonly #supervisors = new Map<string, TemplateActor>();
+  readonly #running = new Map<string, Running>();
+  /** Ids of actors that ended, to be used again: xstate remembers every id it met for ever. */
+  readonly #freeIds: string[] = [];
+  #ids = 0;
+
+  /** `onCrash` hears of an actor that broke through a fault of ours; nothing of it runs any more but its backend. */
+  constructor(onCrash: (running: Running, error: unknown) => void) {
+    this.#onCrash = onCrash;
+    this.#root = createActor(rootMachine);
+    this.#root.start();
+  }
+
+  /** Starts an instance. `before` is the end of those that must be gone first; see Openings. */
+  start(input: InstanceActorInput, before: Promise<unknown> | undefined): InstanceRef {
+    const { template, id } = input.definition;
+    const actorId = this.#freeId();
+    const supervisor = this.#supervisor(template);
+    const openings = new Openings(input.open, before);
+    supervisor.send({ type: 'instance.add', actorId, input: { ...input, open: openings.open } });
+    const actor = supervisor.getSnapshot().children[actorId];
+    if (actor === undefined) throw new Error(`the supervisor of ${template} did not start ${id}`);
+    const ref = new InstanceRef(actor, input.now);
+    this.#running.set(actorId, { ref, openings });
+    return ref;
+  }
+
+  /** Ends the root; every instance is to have ended before. */
+  stop(): void {
+    this.#root.stop();
+  }
+
+  #freeId(): string {
+    const used = this.#freeIds.pop();
+    if (used !== undefined) return used;
+    this.#ids += 1;
+    return `instance-${this.#ids}`;
+  }
+
+  #release(actorId: string): void {
+    this.#running.delete(actorId);
+    this.#freeIds.push(actorId);
+  }
+
+  #supervisor(template: string): TemplateActor {
+    return this.#supervisors.get(template) ?? this.#supervise(template);
+  }
+
+  #supervise(template: string): TemplateActor {
+    this.#root.send({ type: 'template.open', template });
+    const supervisor = this.#root.getSnapshot().children[template];
+    if (supervisor === undefined) throw new Error(`the root did not start a supervisor for ${template}`);
+    this.#supervisors.set(template, supervisor);
+    supervisor.on('instance.ended', ({ actorId }) => this.#release(actorId));
+    supervisor.on('instance.crashed', ({ actorId, error }) => {
+      const running = this.#running.get(actorId);
+      this.#release(actorId);
+      if (running !== undefined) this.#onCrash(running, error);
+    });
+    return supervisor;
+  }
+}

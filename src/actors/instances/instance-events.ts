@@ -1,0 +1,34 @@
+// What is told of an instance, made from what it is and what it says. When it is told, and to whom, is in fleet.ts.
+
+import type { GatewayEvent } from '../../domain/events.ts';
+import type { InstanceDefinition, InstanceState } from '../../domain/instance.ts';
+import type { InstanceRef } from './instance-ref.ts';
+import type { InstanceEmission } from './instance-setup.ts';
+
+/** The part every fact about an instance has. */
+export function eventOf({ template, id, serverId }: Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>) {
+  return { atMs: Date.now(), template, instanceId: id, serverId };
+}
+
+/** That it is in this state now. */
+export function stateEvent(ref: InstanceRef, state: InstanceState): GatewayEvent {
+  const fact = eventOf(ref);
+  if (state === 'healthy') return { type: 'instance.healthy', ...fact, era: ref.era ?? 'unknown' };
+  if (state === 'unhealthy') {
+    const { reason, isReopening: isPlanned } = ref;
+    return { type: 'instance.unhealthy', ...fact, reason: reason ?? 'unknown', isPlanned };
+  }
+  return { type: `instance.${state}`, ...fact };
+}
+
+/** What it said besides its states; undefined when that is nothing for the stream of facts. */
+export function emissionEvent(ref: InstanceRef, emission: InstanceEmission): GatewayEvent | undefined {
+  const fact = eventOf(ref);
+  if (emission.type === 'probed') return { ...emission, type: 'probe.finished', ...fact };
+  if (emission.type === 'restarting') {
+    const isProgram = ref.definition.command !== undefined;
+    return { ...emission, type: 'instance.restarting', ...fact, isProgram };
+  }
+  if (emission.type === 'toolOmitted') return { ...emission, type: 'tool.omitted', ...fact };
+  return emission.list === 'tools' ? { type: 'tools.changed', ...fact } : undefined;
+}

@@ -1,0 +1,92 @@
+// How an instance takes a call of a client without a session: which conversation it travels in, and whether it is said in
+// the words of the legacy era. Who carries it there is guests.ts.
+
+import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
+import type { ExchangeRequest } from '../../domain/exchange.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
+import { LIST_METHODS } from '../../domain/mcp.ts';
+import type { SessionSharing } from '../../domain/policy.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { isAboutTask } from '../task-requests.ts';
+
+/**
+ * `plain`: in the instance's own conversation, as it is; the backend tells its callers apart by request. `shared`: there,
+ * too, with what a legacy backend hears of it. `guest`: in a conversation of the caller's owner. `refused`: nowhere.
+ */
+export type Routing = CommonRouting | 'guest' | 'refused';
+/** A way that asks for nothing but the instance. */
+export type CommonRouting = 'plain' | 'shared';
+
+/** What decides besides the instance. */
+export interface RoutingInput {
+  readonly sharing: SessionSharing;
+  readonly profile: ClientProfile;
+  readonly request: ExchangeRequest;
+  /** The level of log lines that the request opts in to. */
+  readonly logLevel: string | undefined;
+  /** True when the backend is known to list the same tools to a client with these capabilities as in its shared process. */
+  readonly listsAlike: boolean;
+}
+
+/**
+ * A function has nobody to ask and tells its callers apart. One that is not connected is taken for who was there last: a
+ * conversation that stands alone may go on, everything else is refused either way.
+ */
+export function routingTo(
+  { peer: present, lastPeer, definition }: Pick<InstanceRef, 'peer' | 'lastPeer' | 'definition'>,
+  facts: RoutingInput,
+): Routing {
+  const peer = present ?? lastPeer;
+  if (peer === undefined || peer.era === 'modern') return 'plain';
+  if (peer.era === 'bare' || definition.transport === 'in-process') return 'shared';
+  if (isNetworked(definition)) return 'guest';
+  return wayOverPipe(facts);
+}
+
+/** True when one connection may carry the conversations of many, and each conversation many calls. */
+export function isNetworked({ transport }: Pick<InstanceDefinition, 'transport'>): boolean {
+  return transport !== 'stdio' && transport !== 'in-process';
+}
+
+/**
+ * True when several calls may travel in one conversation at the same time: over Streamable HTTP what a server asks comes with
+ * the answer to its call; on the one stream of its predecessor nothing says whose it is, so there must be nothing to ask.
+ */
+export function tellsCallsApart(
+  definition: Pick<InstanceDefinition, 'transport'>,
+  profile: ClientProfile,
+): boolean {
+  return isNetworked(definition) && !(definition.transport === 'sse' && mayBeAsked(profile));
+}
+
+/** How all of them take it; undefined when they differ, need a conversation, or refuse. `plain` when there is nobody. */
+export function commonRouting<R>(candidates: readonly R[], wayOf: (candidate: R) => Routing): CommonRouting | undefined {
+  let common: CommonRouting | undefined;
+  for (const candidate of candidates) {
+    const way = wayOf(candidate);
+    if (way === 'guest' || way === 'refused' || (common !== undefined && way !== common)) return undefined;
+    common = way;
+  }
+  return common ?? 'plain';
+}
+
+/**
+ * A process of its own for what nobody could attribute on a shared pipe, unless the template says that its clients share it
+ * all the same. While it lists something a backend asks nobody; but which tools it lists may depend on what it could ask,
+ * and only a process that was told the capabilities of the client says so. Source: ADR 49.
+ */
+function wayOverPipe({ sharing, profile, request, logLevel, listsAlike }: RoutingInput): Routing {
+  if (sharing === 'isolated') return 'guest';
+  if (isAboutTask(request)) return sharing === 'auto' ? 'guest' : 'refused';
+  if (sharing === 'shared') return 'shared';
+  if (request.method === LIST_METHODS.tools) return mayBeAsked(profile) && !listsAlike ? 'guest' : 'shared';
+  if (isList(request)) return 'shared';
+  return mayBeAsked(profile) || logLevel !== undefined ? 'guest' : 'shared';
+}
+
+/** True for requests in the middle of which a backend asks nobody. */
+export function isList({ method }: ExchangeRequest): boolean {
+  return LISTS.has(method);
+}
+
+const LISTS: ReadonlySet<string> = new Set(Object.values(LIST_METHODS));

@@ -1,0 +1,82 @@
+// A conversation in which the backend may say something beside its calls, over HTTP or while a request of the gateway itself
+// is under way: hands what it asks, and the log lines it writes there, to a call that is under way. All calls in it are of one
+// owner, so that nobody else hears it.
+
+import { Observable, type Subscription } from 'rxjs';
+import type { ClientReply, ServerMessage } from '../../domain/client.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import { isCustomNotice } from '../../domain/notices.ts';
+import type { Closed, Upstream } from '../../transports/transport.ts';
+
+/** What a backend hears that asks while no call of its client is under way. */
+export const NO_SUBSCRIBER: ClientReply = {
+  error: { code: RPC.methodNotFound, message: 'The client is not there to be asked.' },
+};
+
+type Listener = (message: ServerMessage) => void;
+
+export class StatelessUpstream implements Upstream {
+  readonly #inner: Upstream;
+  /** Calls under way, oldest first. */
+  readonly #calls = new Set<Listener>();
+  readonly #hearing: Subscription;
+
+  /** Keeps the stream of `inner` open until that ends. */
+  constructor(inner: Upstream) {
+    this.#inner = inner;
+    this.#hearing = inner.messages$.subscribe({
+      next: (message) => this.#hear(message),
+      error: () => undefined, // it ends with the conversation; closed$ tells why
+    });
+  }
+
+  get peer(): Peer {
+    return this.#inner.peer;
+  }
+  get pid(): number | undefined {
+    return this.#inner.pid;
+  }
+  get standsAlone(): boolean | undefined {
+    return this.#inner.standsAlone;
+  }
+  get messages$(): Observable<ServerMessage> {
+    return this.#inner.messages$;
+  }
+  get closed$(): Observable<Closed> {
+    return this.#inner.closed$;
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return new Observable((subscriber) => {
+      const listener: Listener = (message) => subscriber.next(message);
+      this.#calls.add(listener);
+      subscriber.add(() => this.#calls.delete(listener));
+      subscriber.add(this.#inner.exchange(request).subscribe(subscriber));
+    });
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.#inner.notify(method, params);
+  }
+
+  close(): Promise<void> {
+    this.#hearing.unsubscribe();
+    return this.#inner.close();
+  }
+
+  /** A question goes to the call that came last; what names no call only where there is no doubt whose it is. */
+  #hear(message: ServerMessage): void {
+    if (message.kind === 'request') {
+      const last = [...this.#calls].at(-1);
+      if (last === undefined) message.answer(NO_SUBSCRIBER);
+      else last(message);
+    } else if (message.method === 'notifications/message' || isCustomNotice(message.method)) {
+      if (this.#calls.size === 1) for (const call of this.#calls) call(message);
+    } else if (message.method === 'notifications/elicitation/complete') {
+      for (const call of [...this.#calls]) call(message);
+    }
+  }
+}

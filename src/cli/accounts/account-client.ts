@@ -1,0 +1,148 @@
+// What the account commands ask for, whoever answers: a running gateway (remote-desk.ts) or the database itself
+// (local-desk.ts). Records are those of the API in both cases, so `--json` prints the same.
+
+import type { Role, Scope } from '../../domain/account.ts';
+import type { Fields } from '../answers.ts';
+import { usualUrls } from '../background/daemon-files.ts';
+import { shownRemote } from '../client-options.ts';
+import type { OptionDefinition } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import { DATABASE_OPTIONS } from '../database/database-options.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
+import { namedGateway, seekGateway } from '../remote.ts';
+import type { Terminal } from '../terminal.ts';
+import { remoteClient } from './remote-client.ts';
+
+export interface NewUserFields {
+  readonly username: string;
+  readonly email: string;
+  readonly password: string;
+  readonly role: Role;
+  readonly templates: readonly string[] | undefined;
+}
+
+export interface NewKeyFields {
+  readonly name: string;
+  readonly permissions: readonly Scope[];
+  readonly templates: readonly string[] | undefined;
+  /** ISO 8601. */
+  readonly expiresAt: string | undefined;
+}
+
+/** Every method throws CommandFailure with the reason. Ids are those of the records. */
+export interface AccountClient {
+  users(): Promise<readonly Fields[]>;
+  createUser(user: NewUserFields): Promise<Fields>;
+  setPassword(id: string, password: string): Promise<Fields>;
+  deleteUser(id: string): Promise<void>;
+  apiKeys(): Promise<readonly Fields[]>;
+  /** The record with `key` in it. */
+  createApiKey(key: NewKeyFields): Promise<Fields>;
+  revokeApiKey(id: string): Promise<void>;
+  /** Names of the templates there are now. */
+  templates(): Promise<readonly string[]>;
+  close(): Promise<void>;
+}
+
+const COMMON_OPTIONS: readonly OptionDefinition[] = [
+  ...DATABASE_OPTIONS,
+  { flags: '--json', description: 'Print records as JSON' },
+];
+
+/** The options of the account commands. */
+export const ACCOUNT_CLIENT_OPTIONS: readonly OptionDefinition[] = [
+  {
+    flags: '--url <url>',
+    description:
+      'Gateway to talk to; default STAGEDOOR_URL, else http://127.0.0.1:8080 or :8000 if one is there',
+  },
+  { flags: '--local', description: 'Work on the database, even when a gateway runs' },
+  ...COMMON_OPTIONS,
+];
+
+/** The same for a command that prefers the database, see DeskChoice. */
+export const DATABASE_CLIENT_OPTIONS: readonly OptionDefinition[] = [
+  {
+    flags: '--url <url>',
+    description:
+      'Ask this gateway instead of the database, as the admin who is logged in there; STAGEDOOR_URL is not looked at',
+  },
+  { flags: '--local', description: 'Work on the database: the default, and never together with --url' },
+  ...COMMON_OPTIONS,
+];
+
+export interface ClientChoice {
+  /** Only `--url` makes it a gateway. Default: whatever answers. */
+  readonly prefersDatabase?: boolean;
+  /** Looks at the default addresses. */
+  readonly seek?: typeof seekGateway;
+}
+
+/**
+ * Opens the desk, lets `work` use it and closes it. The gateway that `--url` or STAGEDOOR_URL names, else the one that
+ * answers at a default address, else the database; `--local` and `--database` choose the database at once.
+ * Which it is is told on standard error.
+ */
+export async function withAccountClient<T>(
+  input: CommandInput,
+  terminal: Terminal,
+  work: (desk: AccountClient) => Promise<T>,
+  { prefersDatabase = false, seek = seekGateway }: ClientChoice = {},
+): Promise<T> {
+  const desk = await openDesk(input, terminal, { prefersDatabase, seek });
+  try {
+    return await work(desk);
+  } finally {
+    await desk.close();
+  }
+}
+
+async function openDesk(
+  input: CommandInput,
+  terminal: Terminal,
+  { prefersDatabase, seek }: Required<ClientChoice>,
+): Promise<AccountClient> {
+  const url = input.text('url');
+  const isLocal = input.switch('local') === true || input.text('database') !== undefined;
+  if (isLocal && url !== undefined) {
+    throw new UsageError('--url is a gateway, --local and --database are a database: keep one');
+  }
+  if (!isLocal && !(prefersDatabase && url === undefined)) {
+    const remote = namedGateway(url, terminal.env) ?? (await seek(terminal.env, fetch, usualUrls(terminal)));
+    if (remote !== undefined) {
+      terminal.note(`at the gateway ${remote.url}`);
+      return remoteClient(shownRemote(remote, terminal));
+    }
+  }
+  // Heavy: it loads a database driver.
+  const { openLocalClient } = await import('./local-client.ts');
+  return openLocalClient(input, terminal);
+}
+
+/** The user of that name, in any case. */
+export async function findUser(
+  desk: AccountClient,
+  username: string,
+): Promise<Fields & { readonly id: string }> {
+  const wanted = username.toLowerCase();
+  const user = (await desk.users()).find((each) => String(each.username).toLowerCase() === wanted);
+  if (user === undefined) throw new CommandFailure(`there is no user "${username}"`);
+  return { ...user, id: String(user.id) };
+}
+
+/** The key with that id or, when only one has it, that name. */
+export async function findApiKey(
+  desk: AccountClient,
+  idOrName: string,
+): Promise<Fields & { readonly id: string }> {
+  const keys = await desk.apiKeys();
+  const found = keys.find(({ id }) => id === idOrName);
+  const named = keys.filter(({ name }) => name === idOrName);
+  const key = found ?? named[0];
+  if (key === undefined) throw new CommandFailure(`there is no API key "${idOrName}"`);
+  if (found === undefined && named.length > 1) {
+    const ids = named.map(({ id }) => String(id)).join(', ');
+    throw new CommandFailure(`${named.length} API keys are called "${idOrName}"; name one by its id: ${ids}`);
+  }
+  return { ...key, id: String(key.id) };
+}

@@ -1,0 +1,259 @@
+// The kinds of values that settings have: how each is read from text or YAML, shown again, and named in documents.
+// Which setting has which kind is the table, config/settings.ts.
+
+import { isIP } from 'node:net';
+import { resolve } from 'node:path';
+import { readNetwork } from './networks.ts';
+
+/** One kind of value. */
+export interface SettingType<T> {
+  /** Completes "expected ..." in errors and fills a column of the documentation. */
+  readonly type: string;
+  /**
+   * Reads a value as it was written: text from a flag or a variable, any YAML value from the file. Undefined when it is
+   * not of this kind. `folder` is where relative paths start.
+   */
+  read(raw: unknown, folder: string): T | undefined;
+  /** Writes a value the way `read` reads it. */
+  show(value: T): string;
+  /** Writes a value without what is secret in it. Default: nothing of a secret is shown. */
+  mask?(value: T): string;
+  /** Says what is wrong with a secret that cannot be used, and nothing of it: completes "found ...". */
+  describe?(raw: unknown): string;
+  /** True when the value holds something that must not stand on a command line. Default: it holds nothing. */
+  holdsSecret?(value: T): boolean;
+}
+
+/** A secret of at least so many bytes; what is longer than `mostBytes` would be cut off by those who use it. */
+export function secretText(leastBytes: number, mostBytes = 4096): SettingType<string> {
+  return {
+    type: `a text of ${leastBytes} to ${mostBytes} bytes`,
+    read: (raw) => {
+      if (typeof raw !== 'string') return undefined;
+      const bytes = Buffer.byteLength(raw);
+      return bytes >= leastBytes && bytes <= mostBytes && !raw.includes('\0') ? raw : undefined;
+    },
+    show: String,
+    describe: (raw) => {
+      if (typeof raw !== 'string') return 'no text';
+      const bytes = Buffer.byteLength(raw);
+      if (raw.includes('\0')) return 'a NUL character in it';
+      return `${bytes} ${bytes === 1 ? 'byte' : 'bytes'}`;
+    },
+  };
+}
+
+/** A URL, kept as it is written; a password in it is masked when it is shown. `schemes`: those that will do. */
+export function url(type: string, schemes?: readonly string[]): SettingType<string> {
+  const PASSWORD = /^([^/]*\/\/[^/@:]*):[^@]*@/;
+  return {
+    type,
+    read: (raw) => {
+      const scheme = typeof raw === 'string' ? /^([a-z][a-z0-9+.-]*):\/\/\S*$/i.exec(raw)?.[1] : undefined;
+      if (scheme === undefined) return undefined;
+      return schemes === undefined || schemes.includes(scheme.toLowerCase()) ? String(raw) : undefined;
+    },
+    show: String,
+    // Parameters may hold a password, too.
+    mask: (value) => value.replace(PASSWORD, '$1:********@').replace(/\?.*$/s, '?********'),
+    holdsSecret: (value) => PASSWORD.test(value) || /[?&]\w*(pass|secret|key)/i.test(value),
+  };
+}
+
+/** The name of a node: of a host, with a port or without. */
+export const nodeName: SettingType<string> = {
+  type: 'a name of letters, digits, dots, colons, hyphens and underscores',
+  read: (raw) =>
+    typeof raw === 'string' && /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/.test(raw) ? raw : undefined,
+  show: String,
+};
+
+/** A namespace of Kubernetes, or all of them. */
+export const namespace: SettingType<string> = {
+  type: 'a name of lower-case letters, digits and hyphens, or *',
+  read: (raw) =>
+    typeof raw === 'string' && /^(\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$/.test(raw) ? raw : undefined,
+  show: String,
+};
+
+/** The name of a variable of the environment. */
+export const variableName: SettingType<string> = {
+  type: 'names of variables such as HTTPS_PROXY',
+  read: (raw) => (typeof raw === 'string' && /^[A-Za-z_][A-Za-z0-9_]*$/.test(raw) ? raw : undefined),
+  show: String,
+};
+
+/** Lists of words: a YAML list of lists, or the same as JSON text. The word `none` is the empty list. */
+export const commandPatterns: SettingType<readonly (readonly string[])[]> = {
+  type: 'lists of words such as [["npx", "-y", "@scope/server@1.2.3", "*path"]]',
+  read: (raw) => {
+    if (raw === 'none') return [];
+    const value = typeof raw === 'string' ? parsed(raw) : raw;
+    return Array.isArray(value) && value.every(isCommand) ? value : undefined;
+  },
+  show: (value) => (value.length === 0 ? 'none' : JSON.stringify(value)),
+};
+
+function isCommand(value: unknown): value is readonly string[] {
+  return (
+    Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === 'string' && word !== '')
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // no JSON is no list either, and that is what the error will say
+  }
+}
+
+/** A file; absolute afterwards. */
+export const path: SettingType<string | undefined> = {
+  type: 'a file path',
+  read: (raw, folder) => (typeof raw === 'string' && raw !== '' ? resolve(folder, raw) : undefined),
+  show: (value) => value ?? 'none',
+};
+
+export const boolean: SettingType<boolean> = {
+  type: 'true or false',
+  read: (raw) => {
+    if (typeof raw === 'boolean') return raw;
+    const word = asWord(raw);
+    if (['true', 'yes', 'on', '1'].includes(word)) return true;
+    return ['false', 'no', 'off', '0'].includes(word) ? false : undefined;
+  },
+  show: String,
+};
+
+/** A whole number from `least` to `most`, both included. */
+export function integer(least: number, most: number, what = 'a whole number'): SettingType<number> {
+  return {
+    type: `${what} from ${least} to ${most}`,
+    read: (raw) => {
+      const value = readNumber(raw);
+      return value !== undefined && Number.isInteger(value) && value >= least && value <= most
+        ? value
+        : undefined;
+    },
+    show: String,
+  };
+}
+
+/** Seconds as they are written, decimals allowed; the value is in whole milliseconds. Source: decisions, "Units". */
+export function seconds(least: number, most: number): SettingType<number> {
+  return {
+    type: `seconds from ${least} to ${most}`,
+    read: (raw) => {
+      const value = readNumber(raw);
+      return value !== undefined && value >= least && value <= most ? Math.round(value * 1000) : undefined;
+    },
+    show: (milliseconds) => String(milliseconds / 1000),
+  };
+}
+
+/** One of a few words, in any case; `aliases` are further spellings. */
+export function choice<W extends string>(
+  words: readonly W[],
+  aliases: Readonly<Record<string, W>> = {},
+): SettingType<W> {
+  return {
+    type: `one of ${words.join(', ')}`,
+    read: (raw) => {
+      const word = asWord(raw);
+      return words.find((known) => known === word) ?? new Map(Object.entries(aliases)).get(word);
+    },
+    show: String,
+  };
+}
+
+/** An address to listen on: a name or an IP address, without port. */
+export const hostName: SettingType<string> = {
+  type: 'a host name or an IP address, without port',
+  read: (raw) => {
+    if (typeof raw !== 'string') return undefined;
+    const bare = /^\[(.*)\]$/.exec(raw)?.[1] ?? raw;
+    return isIP(bare) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/.test(bare) ? bare : undefined;
+  },
+  show: String,
+};
+
+/** A value of the `Host` header: a name or an address, with a port or without; IPv6 in brackets. */
+export const hostHeader: SettingType<string> = {
+  type: 'host names',
+  read: (raw) => {
+    const written = asWord(raw);
+    const host = isIP(written) === 6 ? `[${written}]` : written;
+    return /^(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?$/.test(host) ? host : undefined;
+  },
+  show: String,
+};
+
+/** A value of the `Origin` header. Schemes of editors and browser extensions are as good as http. */
+export const origin: SettingType<string> = {
+  type: 'origins such as https://app.example.com',
+  read: (raw) => {
+    const written = asWord(raw).replace(/\/$/, '');
+    if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@]+$/.test(written) || !URL.canParse(written)) return undefined;
+    const { origin } = new URL(written);
+    return origin === 'null' ? written : origin;
+  },
+  show: String,
+};
+
+/** As `origin`, and `*` for all. */
+export const originOrAll: SettingType<string> = {
+  type: `* or ${origin.type}`,
+  read: (raw, folder) => (raw === '*' ? raw : origin.read(raw, folder)),
+  show: String,
+};
+
+/** An address or a network; in CIDR form afterwards. */
+export const network: SettingType<string> = {
+  type: 'addresses or networks such as 10.0.0.0/8',
+  read: (raw) => (typeof raw === 'string' ? readNetwork(raw) : undefined),
+  show: String,
+};
+
+/** Several of a kind: a YAML list, or text with commas in between. The word `none` is the empty list. */
+export function list<T>(item: SettingType<T>): SettingType<readonly T[]> {
+  return {
+    type: `${item.type}, separated by commas`,
+    read: (raw, folder) => {
+      const values: T[] = [];
+      for (const part of splitList(raw) ?? [undefined]) {
+        const value = part === undefined ? undefined : item.read(part, folder);
+        if (value === undefined) return undefined;
+        values.push(value);
+      }
+      return values;
+    },
+    show: (values) => (values.length === 0 ? 'none' : values.map((value) => item.show(value)).join(', ')),
+    ...(item.describe === undefined ? {} : { describe: (raw) => describeFirst(item, raw) }),
+  };
+}
+
+/** The first item that cannot be used, by its place. */
+function describeFirst<T>(item: SettingType<T>, raw: unknown): string {
+  const parts = splitList(raw) ?? [raw];
+  const index = parts.findIndex((part) => item.read(part, '/') === undefined);
+  const words = item.describe?.(parts[index]) ?? 'something else';
+  return parts.length === 1 ? words : `${words} at place ${index + 1}`;
+}
+
+function splitList(raw: unknown): readonly unknown[] | undefined {
+  if (Array.isArray(raw)) return raw;
+  if (typeof raw !== 'string') return undefined;
+  if (raw.trim() === 'none') return [];
+  return raw.split(',').map((part) => part.trim());
+}
+
+/** Lower case, in which these values are compared; `''`, which is none of them, for anything but text. */
+function asWord(raw: unknown): string {
+  return typeof raw === 'string' ? raw.toLowerCase() : '';
+}
+
+function readNumber(raw: unknown): number | undefined {
+  if (typeof raw === 'number') return raw;
+  return typeof raw === 'string' && /^\d{1,15}(\.\d+)?$/.test(raw) ? Number(raw) : undefined;
+}

@@ -1,0 +1,48 @@
+// Writes what a schema has against a document as lines for people: the path in the document, then the rule.
+// They name fields and rules, never values: those may be secrets. Requests get pydantic's words instead (validation.ts).
+
+import type { TLocalizedValidationError as Failure } from 'typebox/error';
+
+/** The path of a member: `templates.demo`, `instances[0]`, `env["MY KEY"]`. */
+export function pathTo(parent: string, member: string | number): string {
+  if (typeof member === 'number') return `${parent}[${member}]`;
+  if (!/^[\w-]+$/.test(member)) return `${parent}[${JSON.stringify(member)}]`;
+  return parent === '' ? member : `${parent}.${member}`;
+}
+
+/** One line per fault. `locate` gives the path of a field of the value's top level; by default that is its name. */
+export function issuesOf(
+  failures: readonly Failure[],
+  locate: (field: string) => string = (field) => pathTo('', field),
+): string[] {
+  return failures.flatMap((failure) => {
+    const segments = failure.instancePath.split('/').slice(1).map(fromPointer);
+    const [field, ...deeper] = segments;
+    const path = field === undefined ? '' : deeper.reduce(memberOf, locate(field));
+    switch (failure.keyword) {
+      case 'boolean':
+        return []; // the second report of a field that additionalProperties reports already
+      case 'additionalProperties':
+        return failure.params.additionalProperties.map((name) =>
+          field === undefined ? `${locate(name)}: unknown field` : `${pathTo(path, name)}: is no valid name`,
+        );
+      case 'required':
+        return failure.params.requiredProperties.map((name) => {
+          return `${field === undefined ? locate(name) : pathTo(path, name)}: is missing`;
+        });
+      case 'enum':
+        return [`${path}: must be one of ${failure.params.allowedValues.join(', ')}`];
+      default:
+        return [path === '' ? failure.message : `${path}: ${failure.message}`];
+    }
+  });
+}
+
+function memberOf(parent: string, segment: string): string {
+  return pathTo(parent, /^\d+$/.test(segment) ? Number(segment) : segment);
+}
+
+/** Undoes the escapes of a JSON pointer. */
+function fromPointer(segment: string): string {
+  return segment.replaceAll('~1', '/').replaceAll('~0', '~');
+}

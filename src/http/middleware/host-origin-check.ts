@@ -1,0 +1,131 @@
+// Keeps web pages of strangers away. On this machine, or without authentication, a page that a browser shows may neither
+// name this gateway by a domain of its own (DNS rebinding: Host) nor call it from elsewhere (Origin). A public gateway
+// knows its callers by credentials that no browser sends by itself: there the list of CORS origins decides.
+
+import type { IncomingMessage } from 'node:http';
+import { originNotAllowed } from '../../domain/request-errors.ts';
+import type { HttpContext, HttpMiddleware } from '../context.ts';
+import { HTTP_LIMITS } from '../limits.ts';
+import type { Proxies } from '../proxies.ts';
+import { noContent } from '../reply.ts';
+import { respond } from '../respond.ts';
+
+export interface HostOriginCheckOptions {
+  /** Hosts besides this machine's own names: `gateway.example` on any port, `gateway.example:8080` on that one. */
+  readonly allowedHosts: readonly string[];
+  /** Origins that may call from a browser: `https://console.example`. `*` and `null` are ignored. */
+  readonly allowedOrigins: readonly string[];
+  /** True with authentication and an address that others can reach. */
+  readonly isPublic: boolean;
+  /** Origins that may call a public gateway, besides; `*` is all of them. */
+  readonly corsOrigins: readonly string[];
+  readonly proxies: Proxies;
+}
+
+/** Refuses with ORIGIN_NOT_ALLOWED; answers preflights of allowed origins. Source: decisions, "Guard". */
+export function hostOriginCheck(options: HostOriginCheckOptions): HttpMiddleware {
+  return options.isPublic ? publicGuard(options) : localGuard(options);
+}
+
+function localGuard({ allowedHosts, allowedOrigins, proxies }: HostOriginCheckOptions): HttpMiddleware {
+  const hosts: ReadonlySet<string> = new Set(allowedHosts.map(lowerCase));
+  const origins = originSet(allowedOrigins);
+
+  const isHostAllowed = (host: string): boolean => {
+    if (LOCAL_HOST.test(host)) return true;
+    const written = host.toLowerCase();
+    return hosts.has(written) || hosts.has(written.replace(PORT, ''));
+  };
+
+  // `GET http://host/path` names a host a second time, and that one counts. Source: RFC 9112 section 3.2.2.
+  const isTargetAllowed = (target: string): boolean =>
+    ORIGIN_FORM.test(target) || (URL.canParse(target) && isHostAllowed(new URL(target).host));
+
+  return (context, next) => {
+    const request = context.req;
+    const host = proxies.host(request);
+    if (host === undefined || !isHostAllowed(host) || !isTargetAllowed(request.url ?? '')) {
+      throw originNotAllowed('The Host of the request is not allowed. See allowed_hosts.');
+    }
+    const { origin } = request.headers;
+    if (origin === undefined) return next();
+    if (origins.has(origin.toLowerCase())) return shareWith(origin, context, next);
+    if (isSameOrigin(origin, context, proxies)) return next();
+    throw originNotAllowed('The Origin of the request is not allowed. See allowed_origins.');
+  };
+}
+
+function publicGuard({ allowedOrigins, corsOrigins, proxies }: HostOriginCheckOptions): HttpMiddleware {
+  const isForAll = corsOrigins.includes('*');
+  const origins = originSet([...corsOrigins, ...allowedOrigins]);
+  return (context, next) => {
+    const { origin } = context.req.headers;
+    if (origin === undefined) return next();
+    if (isForAll) return shareWith('*', context, next);
+    if (origins.has(origin.toLowerCase())) return shareWith(origin, context, next);
+    if (isSameOrigin(origin, context, proxies)) return next();
+    throw originNotAllowed('The Origin of the request is not allowed. See cors_origins.');
+  };
+}
+
+function originSet(origins: readonly string[]): ReadonlySet<string> {
+  return new Set(origins.map(lowerCase).filter(isOneOrigin));
+}
+
+function isSameOrigin(origin: string, { req: request }: HttpContext, proxies: Proxies): boolean {
+  const host = proxies.host(request);
+  return host !== undefined && origin.toLowerCase() === `${proxies.scheme(request)}://${host}`.toLowerCase();
+}
+
+const LOCAL_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
+const PORT = /:\d{1,5}$/;
+const ORIGIN_FORM = /^[/*]/;
+
+/** Marks the answer as readable for one other origin, or for all (`*`). Credentials are never allowed: nothing here uses cookies. */
+function shareWith(
+  origin: string,
+  context: HttpContext,
+  next: () => Promise<unknown>,
+): Promise<unknown> | undefined {
+  const { req: request, res: response } = context;
+  response.setHeader('Access-Control-Allow-Origin', origin);
+  if (origin !== '*') context.state.variesByOrigin = true;
+  response.setHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS);
+  if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) {
+    return next();
+  }
+  respond(context, noContent({ headers: preflightHeaders(request) }));
+  return undefined;
+}
+
+const EXPOSED_HEADERS = [
+  ...['X-Request-ID', 'X-Instance-ID', 'Retry-After', 'WWW-Authenticate', 'Location', 'X-Total-Count'],
+  ...['X-Next-Cursor', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'Mcp-Session-Id'],
+].join(', ');
+
+/** Headers that a page may send. */
+const ALLOWED_HEADERS: readonly string[] = [
+  ...['Accept', 'Authorization', 'Content-Type', 'X-API-Key', 'X-Request-ID', 'Last-Event-ID'],
+  ...['Mcp-Session-Id', 'MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name'],
+];
+
+/** Headers that tools give their names to. Source: MCP 2026-07-28 basic/transports/streamable-http, custom headers. */
+const PARAMETER_HEADER = /^mcp-param-[a-z0-9_-]{1,64}$/i;
+
+function preflightHeaders({ headers }: IncomingMessage): readonly string[] {
+  const asked = (headers['access-control-request-headers'] ?? '').split(',').map((name) => name.trim());
+  const parameters = asked.filter((name) => PARAMETER_HEADER.test(name));
+  return [
+    ...['Access-Control-Allow-Methods', 'GET, HEAD, POST, PATCH, DELETE'],
+    ...['Access-Control-Allow-Headers', [...ALLOWED_HEADERS, ...parameters].join(', ')],
+    ...['Access-Control-Max-Age', String(HTTP_LIMITS.preflightSeconds)],
+  ];
+}
+
+function lowerCase(text: string): string {
+  return text.toLowerCase();
+}
+
+function isOneOrigin(origin: string): boolean {
+  return origin !== '*' && origin !== 'null';
+}

@@ -1,0 +1,263 @@
+// All templates of a caller as if they were one server: lists are joined, calls go to the template that owns the name or
+// the resource. It knows templates only as Backends; an instance is named `{template}/{instance}` here.
+
+import {
+  concatMap,
+  defer,
+  distinct,
+  EMPTY,
+  endWith,
+  filter,
+  ignoreElements,
+  map,
+  merge,
+  mergeMap,
+  type Observable,
+  startWith,
+  takeUntil,
+  throttleTime,
+  throwError,
+} from 'rxjs';
+import { mayUse } from '../../domain/account.ts';
+import type { ClientProfile, ServerNotification } from '../../domain/client.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { LEGACY_VERSIONS, type ListField, type Peer, TASKS_EXTENSION, type Tool } from '../../domain/mcp.ts';
+import { serverNotFound } from '../../domain/registry-errors.ts';
+import type { ListMemory } from '../lists/list-memory.ts';
+import { withListNotices } from '../lists/list-notices.ts';
+import type { ServerInfo } from '../modern/modern-discover.ts';
+import type {
+  Backends,
+  Client,
+  Inquired,
+  Owner,
+  Session,
+  SessionlessOptions,
+  WantedChanges,
+} from '../ports.ts';
+import { AggregateDirectory } from './aggregate-directory.ts';
+import { AggregateLists, type TemplateListChange } from './aggregate-lists.ts';
+import { type OwnName, seenFrom, splitInstance, splitName } from './aggregate-names.ts';
+import { aggregateExchange } from './aggregate-requests.ts';
+import { AggregateSession } from './aggregate-session.ts';
+import { SessionTable, type SessionTableOptions } from './session-table.ts';
+
+/** Shortest time between two looks at who owns the resources that somebody wants to hear of. */
+const LOOK_MS = 1_000;
+
+/** What all templates are joined from, and the bounds of their sessions. */
+export interface AggregateOptions extends SessionTableOptions {
+  /** Names of all templates. */
+  readonly templates: () => readonly string[];
+  readonly of: (template: string) => Backends;
+  /** How long a call of that template may take to its first answer. */
+  readonly callTimeoutMs: (template: string) => number;
+  /** Hot: lists of any template that are not what they were; those who come and go are among it. Completes at the end. */
+  readonly listChanges$: Observable<TemplateListChange>;
+  /** Name and version of the gateway, which is the server that clients see. */
+  readonly serverInfo: ServerInfo;
+  /** The room for lists, which others may share. Default: room of its own. */
+  readonly memory?: ListMemory;
+}
+
+/** The templates as one server. Whoever makes it closes it. */
+export class AggregateBackends implements Backends {
+  readonly #options: AggregateOptions;
+  readonly #lists: AggregateLists;
+  readonly #directory: AggregateDirectory;
+  readonly #sessions: SessionTable<AggregateSession>;
+  readonly #changes$: Observable<TemplateListChange>;
+
+  constructor(options: AggregateOptions) {
+    this.#options = options;
+    this.#lists = new AggregateLists(options.of, options.memory);
+    this.#directory = new AggregateDirectory({
+      lists: this.#lists,
+      templates: (owner) => this.#templates(owner),
+    });
+    this.#sessions = new SessionTable(options);
+    const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
+    this.#changes$ = merge(options.listChanges$, this.#lists.late$).pipe(takeUntil(closed$));
+  }
+
+  get listChanged$(): Observable<ListField> {
+    return this.#changes$.pipe(map(({ list }) => list));
+  }
+
+  peers(owner: Owner): readonly Peer[] {
+    return [this.#peer(owner)];
+  }
+
+  async openSession(owner: Owner, profile: ClientProfile): Promise<Session> {
+    const session = new AggregateSession({
+      owner,
+      profile,
+      peer: this.#peer(owner),
+      directory: this.#directory,
+      of: this.#options.of,
+      clock: this.#options,
+      callTimeoutMs: this.#options.callTimeoutMs,
+      listChanges$: this.#changes$,
+    });
+    this.#sessions.put(session);
+    return session;
+  }
+
+  session(id: string, owner: Owner): Session | undefined {
+    const session = this.#sessions.take(id);
+    if (session?.ownerId === owner.id) session.servesAs(owner);
+    return session;
+  }
+
+  exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
+    const { owner, profile, instanceId } = options;
+    const pinned = instanceId === undefined ? undefined : splitInstance(instanceId);
+    const isTheirs = pinned !== undefined && this.#templates(owner).includes(pinned.template);
+    const toTemplate = (template: string, own: ExchangeRequest) => {
+      const isPinned = pinned?.template === template;
+      const there = { owner, profile, instanceId: isPinned ? pinned.instanceId : undefined };
+      return this.#options
+        .of(template)
+        .exchange(own, there)
+        .pipe(map(seenFrom(template)));
+    };
+    const goesOnWith = isTheirs ? pinned.template : undefined;
+    return aggregateExchange(request, this.#directory, { owner, profile }, toTemplate, goesOnWith);
+  }
+
+  modernInstanceIds(owner: Owner): readonly string[] {
+    const named = this.#templates(owner)
+      .filter((template) => this.#options.of(template).peers(owner).some(runsTasks))
+      .map((template) =>
+        this.#options
+          .of(template)
+          .modernInstanceIds(owner)
+          .map((id) => `${template}/${id}`),
+      );
+    return inTurn(named);
+  }
+
+  inquire(request: ExchangeRequest, { owner, instanceId }: Inquired): Observable<ExchangeEvent> {
+    const own = splitInstance(instanceId);
+    const isTheirs = own !== undefined && this.#templates(owner).includes(own.template);
+    if (!isTheirs) return throwError(() => serverNotFound(instanceId));
+    return this.#options.of(own.template).inquire(request, { owner, instanceId: own.instanceId });
+  }
+
+  changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
+    const theirs$ = this.#changes$.pipe(filter(({ template }) => mayUse(owner, template)));
+    const lists$ = theirs$.pipe(
+      map(({ list }) => list),
+      filter((list) => wanted.lists.has(list)),
+    );
+    const own = { lists: wanted.lists, resources: new Set<string>() };
+    const told$ = theirs$.pipe(
+      map(({ template }) => template),
+      startWith(...this.#templates(owner)),
+      distinct(),
+      mergeMap((template) => this.#options.of(template).changes(owner, profile, own)),
+    );
+    return withListNotices(
+      merge(told$, this.#updates({ owner, profile }, wanted.resources, theirs$)),
+      lists$,
+    );
+  }
+
+  /** Those of resources that nobody lists now, too, when somebody does later. */
+  #updates(
+    client: Client,
+    resources: ReadonlySet<string>,
+    changes$: Observable<TemplateListChange>,
+  ): Observable<ServerNotification> {
+    const { owner, profile } = client;
+    return defer(() => {
+      const unknown = new Set(resources);
+      if (unknown.size === 0) return EMPTY;
+      const look = async () => {
+        if (unknown.size === 0) return [];
+        const owned = await this.#directory.ownersOfResources(unknown, client);
+        for (const uri of [...owned.values()].flatMap((uris) => [...uris])) unknown.delete(uri);
+        return [...owned];
+      };
+      const listed$ = changes$.pipe(
+        filter(({ list }) => list === 'resources' || list === 'resourceTemplates'),
+        throttleTime(LOOK_MS, undefined, { leading: true, trailing: true }),
+      );
+      return listed$.pipe(
+        startWith(undefined),
+        concatMap(look),
+        mergeMap((owned) => owned),
+        mergeMap(([template, uris]) =>
+          this.#options.of(template).changes(owner, profile, { lists: new Set(), resources: uris }),
+        ),
+      );
+    });
+  }
+
+  tool(joined: string, owner?: Owner): Tool | undefined {
+    const own = this.#ownName(joined, owner);
+    return own && this.#options.of(own.template).tool(own.name);
+  }
+
+  relisted(joined: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]> {
+    const own = this.#ownName(joined, owner);
+    return own === undefined ? [] : this.#options.of(own.template).relisted(own.name);
+  }
+
+  /** Ends all sessions of an owner. */
+  async endOf(ownerId: string): Promise<void> {
+    await this.#sessions.endOf(ownerId);
+  }
+
+  /** Refuses new sessions, lets calls under way finish within the grace, and ends every session. */
+  async close(graceMs: number): Promise<void> {
+    await this.#sessions.close(graceMs);
+  }
+
+  /** Undefined when no template that the caller may use can have it. */
+  #ownName(joined: string, owner: Owner | undefined): OwnName | undefined {
+    const own = splitName(joined);
+    if (own === undefined || owner === undefined) return undefined;
+    return this.#templates(owner).includes(own.template) ? own : undefined;
+  }
+
+  #templates(owner: Owner): readonly string[] {
+    return this.#options.templates().filter((template) => mayUse(owner, template));
+  }
+
+  /** It always has lists, and tells when they change: templates come and go. Else it offers what one of them offers. */
+  #peer(owner: Owner): Peer {
+    const { serverInfo, of: backendsOf } = this.#options;
+    const peers = this.#templates(owner).flatMap((template) => backendsOf(template).peers(owner));
+    const offers = (name: string) => peers.some(({ capabilities }) => capabilities[name] !== undefined);
+    const capabilities: JsonObject = {
+      tools: { listChanged: true },
+      prompts: { listChanged: true },
+      resources: { subscribe: true, listChanged: true },
+    };
+    if (offers('completions')) capabilities.completions = {};
+    if (offers('logging')) capabilities.logging = {};
+    return {
+      era: 'legacy',
+      protocolVersion: LEGACY_VERSIONS[0],
+      serverName: serverInfo.name,
+      serverVersion: serverInfo.version,
+      capabilities,
+      greeting: { capabilities, serverInfo: { ...serverInfo } },
+    };
+  }
+}
+
+/** True for a server that says so, in the words of whichever revision. */
+function runsTasks({ capabilities: { tasks, extensions } }: Peer): boolean {
+  return tasks !== undefined || (isJsonObject(extensions) && extensions[TASKS_EXTENSION] !== undefined);
+}
+
+/** The first ones of all lists, then the second ones, and so on. */
+function inTurn<T>(lists: readonly (readonly T[])[]): T[] {
+  const longest = Math.max(0, ...lists.map(({ length }) => length));
+  return Array.from({ length: longest }, (_, turn) =>
+    lists.flatMap((list) => list.slice(turn, turn + 1)),
+  ).flat();
+}

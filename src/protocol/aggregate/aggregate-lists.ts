@@ -1,0 +1,135 @@
+// The lists of all templates a caller may use, as one list. A template that does not answer in time stands in with what it
+// listed last, or with nothing, and is not waited for; when it answers after all, the list has changed. Where nobody is who
+// offers such a list there is nothing to list.
+
+import { Subject, timer } from 'rxjs';
+import type { JsonObject } from '../../domain/json.ts';
+import { canonicalText } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { ListField } from '../../domain/mcp.ts';
+import { shortKey } from '../client-bounds.ts';
+import { type Crawled, ListCrawler } from '../lists/list-crawler.ts';
+import { KeptLists, ListMemory } from '../lists/list-memory.ts';
+import type { Backends, Client, Owner } from '../ports.ts';
+
+/** Longest wait for one template, from when it was asked. */
+const PATIENCE_MS = 1_000;
+/** Lists remembered, to stand in. */
+const MOST_REMEMBERED = 5_000;
+/** Bytes of JSON of one list of all templates. */
+const MOST_BYTES = LIMITS.backendMessageBytes;
+
+/** What one template lists. */
+export interface ListItems {
+  readonly template: string;
+  readonly items: readonly JsonObject[];
+}
+
+/** One list of one template is not what it was. */
+export interface TemplateListChange {
+  readonly template: string;
+  readonly list: ListField;
+}
+
+/** One list of one template that is being asked for. */
+interface Crawl {
+  readonly listed: Promise<Crawled>;
+  /** Resolves when it took so long that nobody waits for it any more. */
+  readonly late: Promise<void>;
+  /** Somebody did not wait for it any longer. */
+  isMissed: boolean;
+}
+
+const NOTHING: Crawled = { items: [], bytes: 0 };
+
+/** Asks the templates for their lists, and remembers them. */
+export class AggregateLists {
+  /** Hot: a template listed something else than was served for it. */
+  readonly late$ = new Subject<TemplateListChange>();
+  readonly #of: (template: string) => Backends;
+  readonly #crawler: ListCrawler;
+  readonly #remembered: KeptLists<Crawled>;
+  /** What is under way, by what is asked for and for whom. */
+  readonly #crawls = new Map<string, Crawl>();
+
+  constructor(of: (template: string) => Backends, memory: ListMemory = new ListMemory()) {
+    this.#of = of;
+    this.#crawler = new ListCrawler(of);
+    this.#remembered = new KeptLists(MOST_REMEMBERED, memory);
+  }
+
+  /**
+   * What each template lists, in the order of the templates; nothing of those that all together have no room for.
+   * Resolves within a second or so, and never rejects.
+   */
+  async gather(list: ListField, templates: readonly string[], client: Client): Promise<ListItems[]> {
+    const gathered = await Promise.all(templates.map((template) => this.#inTime(list, template, client)));
+    let bytes = 0;
+    return gathered.map((listed, index) => {
+      bytes += listed.bytes;
+      return { template: templates[index] ?? '', items: bytes > MOST_BYTES ? [] : listed.items };
+    });
+  }
+
+  /** True when somebody of the template is, or was last, there who announced such a list. */
+  offers(list: ListField, template: string, owner: Owner): boolean {
+    const capability = list === 'resourceTemplates' ? 'resources' : list;
+    const peers = this.#of(template).peers(owner);
+    return peers.some(({ era, capabilities }) => era === 'bare' || capabilities[capability] !== undefined);
+  }
+
+  async #inTime(list: ListField, template: string, client: Client): Promise<Crawled> {
+    const { owner, profile } = client;
+    if (!this.offers(list, template, owner)) return NOTHING;
+    const key = `${list} ${template} ${owner.id} ${shortKey(canonicalText(profile.capabilities))}`;
+    const crawl = this.#crawls.get(key) ?? this.#begin(key, list, template, client);
+    const standingIn = crawl.late.then(() => {
+      crawl.isMissed = true;
+      return this.#standIn(key);
+    });
+    return Promise.race([crawl.listed, standingIn]);
+  }
+
+  #begin(key: string, list: ListField, template: string, client: Client): Crawl {
+    const forget = () => {
+      if (this.#crawls.get(key) === crawl) this.#crawls.delete(key);
+    };
+    const take = (listed: Crawled) => {
+      // What was asked for before a change is not remembered after it.
+      if (this.#crawls.get(key) !== crawl) return listed;
+      const before = this.#standIn(key);
+      this.#remembered.set(key, listed, listed.bytes);
+      if (crawl.isMissed && JSON.stringify(before.items) !== JSON.stringify(listed.items))
+        this.late$.next({ template, list });
+      return listed;
+    };
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const patience = timer(PATIENCE_MS).subscribe(() => resolve());
+    const listed = this.#crawl(list, template, client, forget)
+      .then(take, () => this.#standIn(key))
+      .finally(() => {
+        patience.unsubscribe();
+        forget();
+      });
+    const crawl: Crawl = { listed, late, isMissed: false };
+    this.#crawls.set(key, crawl);
+    return crawl;
+  }
+
+  /** Tells when the list changes before it was read: who asks from then on must not be given what it was before. */
+  async #crawl(list: ListField, template: string, client: Client, changed: () => void): Promise<Crawled> {
+    const announced = list === 'resourceTemplates' ? 'resources' : list;
+    const subscription = this.#of(template).listChanged$.subscribe((one) => {
+      if (one === list || one === announced) changed();
+    });
+    try {
+      return await this.#crawler.crawl(list, template, client);
+    } finally {
+      subscription.unsubscribe();
+    }
+  }
+
+  #standIn(key: string): Crawled {
+    return this.#remembered.get(key) ?? NOTHING;
+  }
+}

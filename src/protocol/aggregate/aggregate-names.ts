@@ -1,0 +1,67 @@
+// Names when all templates are served as one server: tools and prompts are `{template}__{name}`, instances
+// `{template}/{instance}`. Names of templates hold neither underscore nor slash, so the first ones tell them apart.
+
+import { createHash } from 'node:crypto';
+import type { Answer, SentTo } from '../../domain/exchange.ts';
+
+/** Longest name that clients accept for a tool. */
+export const MOST_NAME_CHARACTERS = 64;
+const BETWEEN = '__';
+const MOST_TEMPLATE_CHARACTERS = 24;
+const HASH_CHARACTERS = 8;
+
+/** A tool or prompt by the name that its own server knows it by. */
+export interface OwnName {
+  readonly template: string;
+  readonly name: string;
+}
+
+/** The joined name. One that is too long is cut and ends in eight digits of its SHA-256, always the same ones. */
+export function aggregateName({ template, name }: OwnName): string {
+  const whole = `${template}${BETWEEN}${name}`;
+  if (whole.length <= MOST_NAME_CHARACTERS) return whole;
+  const hash = createHash('sha256').update(whole).digest('hex').slice(0, HASH_CHARACTERS);
+  const head = template.slice(0, MOST_TEMPLATE_CHARACTERS);
+  const room = MOST_NAME_CHARACTERS - head.length - BETWEEN.length - HASH_CHARACTERS - 1;
+  return `${head}${BETWEEN}${name.slice(0, room).toWellFormed()}_${hash}`;
+}
+
+/** The two parts of a name that was not cut; undefined for what is no joined name. */
+export function splitName(joined: string): OwnName | undefined {
+  const at = joined.indexOf(BETWEEN);
+  if (at <= 0) return undefined;
+  return { template: joined.slice(0, at), name: joined.slice(at + BETWEEN.length) };
+}
+
+/** True for what may have been cut: only a list of names can tell what it stood for. */
+export function mayBeCut(joined: string): boolean {
+  return joined.length >= MOST_NAME_CHARACTERS - MOST_TEMPLATE_CHARACTERS && CUT.test(joined);
+}
+
+const CUT = /_[0-9a-f]{8}$/;
+
+/** An instance by the name that its own template knows it by. */
+export interface OwnInstance {
+  readonly template: string;
+  readonly instanceId: string;
+}
+
+/** Its joined name. */
+export function aggregateInstance({ template, instanceId }: OwnInstance): string {
+  return `${template}/${instanceId}`;
+}
+
+/** Where a request was sent, by the name for clients of that template, or for those of all templates. */
+export function sentToName({ template, id }: SentTo, ofTemplate: string | undefined): string {
+  return ofTemplate === undefined ? aggregateInstance({ template, instanceId: id }) : id;
+}
+
+export function splitInstance(joined: string): OwnInstance | undefined {
+  const at = joined.indexOf('/');
+  return at === -1 ? undefined : { template: joined.slice(0, at), instanceId: joined.slice(at + 1) };
+}
+
+/** Makes answers of a template's instances those of instances of all. */
+export function seenFrom(template: string): (answer: Answer) => Answer {
+  return (answer) => ({ ...answer, instanceId: aggregateInstance({ template, instanceId: answer.instanceId }) });
+}

@@ -1,0 +1,261 @@
+// The session of a legacy client with all templates at once: a session with each template that it uses, opened when it is
+// first used. When one of them ends, the next call opens another: the client's own session goes on.
+
+import { randomBytes } from 'node:crypto';
+import {
+  BehaviorSubject,
+  defer,
+  filter,
+  finalize,
+  firstValueFrom,
+  from,
+  map,
+  merge,
+  mergeMap,
+  Observable,
+  of,
+  ReplaySubject,
+  race,
+  Subject,
+  switchMap,
+  takeUntil,
+} from 'rxjs';
+import { mayUse } from '../../domain/account.ts';
+import { backendTimeout } from '../../domain/backend-errors.ts';
+import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { type JsonObject, JsonText } from '../../domain/json.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import { sessionLost } from '../../domain/session-errors.ts';
+import { asLegacy } from '../legacy/legacy-over-modern.ts';
+import { withListNotices } from '../lists/list-notices.ts';
+import type { Backends, Owner, Session, Reservation } from '../ports.ts';
+import type { AggregateDirectory } from './aggregate-directory.ts';
+import { AggregateGrant } from './aggregate-grant.ts';
+import type { TemplateListChange } from './aggregate-lists.ts';
+import { seenFrom, splitInstance } from './aggregate-names.ts';
+import { answerHere, aggregateExchange } from './aggregate-requests.ts';
+import type { TableSession } from './session-table.ts';
+
+/** Whose session it is, and what it is made from. */
+export interface AggregateSessionDeps {
+  readonly owner: Owner;
+  readonly profile: ClientProfile;
+  readonly peer: Peer;
+  readonly directory: AggregateDirectory;
+  readonly of: (template: string) => Backends;
+  readonly clock: Clock;
+  /** How long a call of that template may take to its first answer. */
+  readonly callTimeoutMs: (template: string) => number;
+  /** Hot: a list of any template changed. */
+  readonly listChanges$: Observable<TemplateListChange>;
+}
+
+/** One client's session. Whoever opens it closes it. */
+export class AggregateSession implements TableSession {
+  readonly id = randomBytes(32).toString('base64url');
+  readonly profile: ClientProfile;
+  readonly peer: Peer;
+  readonly isShared = false;
+  readonly #parts: AggregateSessionDeps;
+  readonly #grant: AggregateGrant;
+  readonly #inner = new Map<string, Promise<Session>>();
+  readonly #ended = new ReplaySubject<string>(1);
+  /** The sessions that messages come from, while somebody listens. */
+  readonly #opened = new Subject<Session>();
+  /** By template. */
+  readonly #open = new Map<string, Session>();
+  /** How many are under way. */
+  readonly #calls = new BehaviorSubject(0);
+  #logLevel: string | undefined;
+  #holds = 0;
+  #isOver = false;
+
+  constructor(parts: AggregateSessionDeps) {
+    this.#parts = parts;
+    this.#grant = new AggregateGrant(parts.owner);
+    this.profile = parts.profile;
+    this.peer = parts.peer;
+  }
+
+  get ownerId(): string {
+    return this.#grant.owner.id;
+  }
+
+  get logLevel(): string | undefined {
+    return this.#logLevel;
+  }
+
+  get isHeld(): boolean {
+    return this.#holds > 0;
+  }
+
+  get ended$(): Observable<string> {
+    return this.#ended;
+  }
+
+  get messages$(): Observable<ServerMessage> {
+    const sessions$ = defer(() => merge(from([...this.#open.values()]), this.#opened));
+    const theirs$ = sessions$.pipe(mergeMap(heldWhileHeard));
+    const changes$ = this.#grant.changesIn(this.#parts.listChanges$);
+    return withListNotices(theirs$, changes$).pipe(takeUntil(this.#ended));
+  }
+
+  /** Takes note of what its owner may use by now, and ends its sessions with templates that he may not. */
+  servesAs(owner: Owner): void {
+    if (!this.#grant.take(owner)) return;
+    for (const [template, opening] of this.#inner) {
+      if (mayUse(owner, template)) continue;
+      this.#inner.delete(template);
+      this.#open.delete(template);
+      opening.then((session) => session.close()).catch(() => undefined); // who opened it is told
+    }
+  }
+
+  get opening(): Promise<void> | undefined {
+    const openings = [...this.#open.values()].flatMap(({ opening }) => opening ?? []);
+    return openings.length === 0 ? undefined : Promise.all(openings).then(() => undefined);
+  }
+
+  at(instanceId: string): Session | undefined {
+    const own = splitInstance(instanceId);
+    if (own === undefined || !mayUse(this.#grant.owner, own.template)) return undefined;
+    return this.#open.get(own.template)?.at(own.instanceId);
+  }
+
+  exchange(request: ExchangeRequest): Observable<Answer> {
+    return defer(() => {
+      if (this.#isOver) throw sessionLost('it was closed');
+      const release = this.carry();
+      const answers$ = request.method === 'logging/setLevel' ? this.#setLevel(request) : this.#route(request);
+      return answers$.pipe(finalize(release));
+    });
+  }
+
+  /** Its own sessions stay where they are; see `asLegacy`. */
+  stay(): Reservation {
+    return { exchange: (request) => this.exchange(request), leave: this.carry() };
+  }
+
+  async drained(): Promise<void> {
+    await firstValueFrom(this.#calls.pipe(filter((calls) => calls === 0)));
+  }
+
+  notify(method: string, params: JsonObject): void {
+    for (const session of this.#open.values()) session.notify(method, params);
+  }
+
+  hold(): () => void {
+    let isHeld = true;
+    this.#holds += 1;
+    return () => {
+      if (isHeld) this.#holds -= 1;
+      isHeld = false;
+    };
+  }
+
+  setAway(isAway: boolean): void {
+    for (const session of this.#open.values()) session.setAway(isAway);
+  }
+
+  /** A call is under way until the returned function is called. */
+  carry(): () => void {
+    const release = this.hold();
+    let isUnderWay = true;
+    this.#calls.next(this.#calls.value + 1);
+    return () => {
+      if (!isUnderWay) return;
+      isUnderWay = false;
+      release();
+      this.#calls.next(this.#calls.value - 1);
+    };
+  }
+
+  async close(): Promise<void> {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#ended.next('closed');
+    this.#ended.complete();
+    this.#opened.complete();
+    await Promise.allSettled([...this.#inner.values()].map(async (opening) => (await opening).close()));
+  }
+
+  #route(request: ExchangeRequest): Observable<Answer> {
+    const { directory, profile, clock } = this.#parts;
+    const cameAtMs = clock.now();
+    return aggregateExchange(request, directory, { owner: this.#grant.owner, profile }, (template, own) =>
+      this.#carry(template, own, cameAtMs).pipe(map(seenFrom(template))),
+    );
+  }
+
+  /** A call waits for a session that is being opened as long as its own time lasts. The session is opened all the same. */
+  #carry(template: string, request: ExchangeRequest, cameAtMs: number): Observable<Answer> {
+    const opening = this.#sessionWith(template);
+    const session = this.#open.get(template);
+    if (session !== undefined) return asLegacy(session, request);
+    return race(from(opening), this.#late(template, cameAtMs)).pipe(
+      switchMap((opened) => asLegacy(opened, { ...request, cameAtMs })),
+    );
+  }
+
+  #late(template: string, cameAtMs: number): Observable<never> {
+    const { clock, callTimeoutMs } = this.#parts;
+    return new Observable((subscriber) => {
+      const leftMs = cameAtMs + callTimeoutMs(template) - clock.now();
+      return clock.alarm(Math.max(0, Math.ceil(leftMs)), () => {
+        const passedMs = Math.round(clock.now() - cameAtMs);
+        subscriber.error(backendTimeout(passedMs, 'no'));
+      });
+    });
+  }
+
+  /** Each template hears of the level when it is first used, or now. */
+  #setLevel(request: ExchangeRequest): Observable<Answer> {
+    const level = request.params?.level;
+    this.#logLevel = typeof level === 'string' ? level : undefined;
+    for (const session of this.#open.values()) this.#tell(session, request);
+    return of(answerHere({ kind: 'result', result: JsonText.ofValue({}) }));
+  }
+
+  #sessionWith(template: string): Promise<Session> {
+    const known = this.#inner.get(template);
+    if (known !== undefined) return known;
+    const opening = this.#openWith(template);
+    this.#inner.set(template, opening);
+    const forget = () => {
+      if (this.#inner.get(template) === opening) this.#inner.delete(template);
+    };
+    opening.then((session) => session.ended$.subscribe(forget), forget);
+    return opening;
+  }
+
+  async #openWith(template: string): Promise<Session> {
+    const { of: backendsOf, profile } = this.#parts;
+    const session = await backendsOf(template).openSession(this.#grant.owner, profile);
+    if (this.#isOver || !mayUse(this.#grant.owner, template)) {
+      await session.close();
+      throw sessionLost('it was closed');
+    }
+    this.#open.set(template, session);
+    session.ended$.subscribe(() => {
+      if (this.#open.get(template) === session) this.#open.delete(template);
+    });
+    if (this.#logLevel !== undefined && session.peer.capabilities.logging !== undefined) {
+      this.#tell(session, { method: 'logging/setLevel', params: { level: this.#logLevel } });
+    }
+    this.#opened.next(session);
+    return session;
+  }
+
+  /** A template that refuses the level is one that logs what it likes. */
+  #tell(session: Session, request: ExchangeRequest): void {
+    session.exchange(request).subscribe({ error: () => undefined });
+  }
+}
+
+/** What a session says; it does not expire meanwhile. */
+function heldWhileHeard(session: Session): Observable<ServerMessage> {
+  const { messages$, ended$ } = session;
+  return defer(() => messages$.pipe(takeUntil(ended$), finalize(session.hold())));
+}

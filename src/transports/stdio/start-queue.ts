@@ -1,0 +1,199 @@
+// The line in front of conversations that are being opened with one instance: so many at a time, and each owner no more than
+// a part of them. A free place goes to whoever has fewest, so that openings that hang delay their owner and hardly anybody
+// else. What is opened is its caller's.
+
+import { ANONYMOUS } from '../../domain/account.ts';
+import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { GatewayError } from '../../domain/errors.ts';
+import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { openingShareLimit } from '../../domain/session-errors.ts';
+
+export interface StartQueueOptions {
+  /** How many may be starting at the same time. */
+  readonly atOnce: number;
+  /** How many of them one owner may have. While authentication is off all callers are one owner, who may have all. */
+  readonly atOncePerOwner: number;
+  /** How many of one owner may wait; the same exception. Default: all who come. */
+  readonly waitingPerOwner?: number;
+  /** Longest wait, in ms. */
+  readonly patienceMs: number;
+  /** Whoever has not started after so many ms does not count any more: the next one begins. Default: it counts. */
+  readonly heldMs?: number;
+  /** At which they start, or give up, when many do. Default: one of its own. */
+  readonly pace?: TaskScheduler | undefined;
+}
+
+/** Who comes to the line, and for what. */
+export interface Turn<T> {
+  readonly ownerId: string;
+  /** Ends the wait. */
+  readonly signal: AbortSignal;
+  /** What the wait then fails with. */
+  readonly calledOff: () => GatewayError;
+  readonly start: () => Promise<T>;
+}
+
+/** A place in the line. */
+interface Waiting {
+  /** Called when its turn has come, or by whatever ends the wait. */
+  readonly go: (refusal?: GatewayError) => void;
+}
+
+/** Those of one owner. */
+interface Share {
+  starting: number;
+  readonly waiting: Set<Waiting>;
+}
+
+/** First come, first served among those of one owner. It does not limit how many wait in all: its owner does. */
+export class StartQueue {
+  readonly #options: StartQueueOptions;
+  readonly #pace: TaskScheduler;
+  /** Of owners that start or wait, those first that had no turn for longest. */
+  readonly #shares = new Map<string, Share>();
+  #starting = 0;
+  #waiting = 0;
+  #isPassingOn = false;
+
+  constructor(options: StartQueueOptions) {
+    this.#options = options;
+    this.#pace = options.pace ?? new TaskScheduler();
+  }
+
+  /** How many have not come to their turn yet. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** How many have come to their turn and not settled, nor used up their time. */
+  get starting(): number {
+    return this.#starting;
+  }
+
+  /** Owners that start or wait; for specs that look for leaks. */
+  get owners(): number {
+    return this.#shares.size;
+  }
+
+  /**
+   * Runs `start` when it is its turn, at once if there is a place, and settles as it does. Rejects with what `calledOff`
+   * makes when the signal aborts before; with BACKEND_UNAVAILABLE, `delivered: 'no'`, when the wait gets too long; with
+   * QUEUE_FULL when too many of that owner wait.
+   */
+  async take<T>({ ownerId, signal, calledOff, start }: Turn<T>): Promise<T> {
+    const share = this.#shares.get(ownerId) ?? { starting: 0, waiting: new Set() };
+    const isFree = this.#starting < this.#options.atOnce && !this.#isPassingOn;
+    if (isFree && this.#mayStart(ownerId, share)) this.#enter(ownerId, share);
+    else await this.#wait(ownerId, share, { signal, calledOff });
+    const leave = this.#place(ownerId, share);
+    try {
+      return await start();
+    } finally {
+      leave();
+    }
+  }
+
+  #mayStart(ownerId: string, { starting }: Share): boolean {
+    return ownerId === ANONYMOUS.id || starting < this.#options.atOncePerOwner;
+  }
+
+  #enter(ownerId: string, share: Share): void {
+    this.#starting += 1;
+    share.starting += 1;
+    this.#shares.delete(ownerId);
+    this.#shares.set(ownerId, share);
+  }
+
+  /** Of one who has come to his turn; given back by the returned function, or when his time is over. */
+  #place(ownerId: string, share: Share): () => void {
+    let isHeld = true;
+    const leave = (): void => {
+      clearTimeout(timer);
+      if (!isHeld) return;
+      isHeld = false;
+      this.#starting -= 1;
+      share.starting -= 1;
+      this.#tidy(ownerId, share);
+      if (this.waiting > 0) this.#passOn();
+    };
+    const { heldMs } = this.#options;
+    const timer = heldMs === undefined ? undefined : setTimeout(leave, heldMs);
+    return leave;
+  }
+
+  /**
+   * A moment later, and behind what is due: many leave together when their time is over, and a place is not to go to one
+   * whose time is over, too. Nobody can come in between.
+   */
+  #passOn(): void {
+    if (this.#isPassingOn) return;
+    this.#isPassingOn = true;
+    setImmediate(this.#pace.run, this.#letNextIn);
+  }
+
+  readonly #letNextIn = (): void => {
+    if (this.#starting < this.#options.atOnce && this.#letIn()) this.#pace.run(this.#letNextIn);
+    else this.#isPassingOn = false;
+  };
+
+  /** False when nobody waits who may start. */
+  #letIn(): boolean {
+    const next = this.#next();
+    if (next === undefined) return false;
+    const [ownerId, share] = next;
+    const [first] = share.waiting;
+    this.#enter(ownerId, share);
+    first?.go();
+    return true;
+  }
+
+  /** The owner who waits, may start, and has fewest; of several the one who had no turn for longest. */
+  #next(): [string, Share] | undefined {
+    let next: [string, Share] | undefined;
+    for (const [ownerId, share] of this.#shares) {
+      if (share.waiting.size === 0 || !this.#mayStart(ownerId, share)) continue;
+      if (next === undefined || share.starting < next[1].starting) next = [ownerId, share];
+      if (share.starting === 0) break;
+    }
+    return next;
+  }
+
+  async #wait(
+    ownerId: string,
+    share: Share,
+    { signal, calledOff }: Pick<Turn<never>, 'signal' | 'calledOff'>,
+  ) {
+    const { patienceMs, waitingPerOwner = Number.POSITIVE_INFINITY } = this.#options;
+    if (signal.aborted) throw calledOff();
+    if (ownerId !== ANONYMOUS.id && share.waiting.size >= waitingPerOwner)
+      throw openingShareLimit(waitingPerOwner);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const go: Waiting['go'] = (refusal) => {
+      clearTimeout(timer);
+      this.#pace.forget(giveUp);
+      signal.removeEventListener('abort', stop);
+      share.waiting.delete(waiting);
+      this.#waiting -= 1;
+      this.#tidy(ownerId, share);
+      if (refusal === undefined) resolve();
+      else reject(refusal);
+    };
+    const waiting: Waiting = { go };
+    const stop = (): void => go(calledOff());
+    const giveUp = (): void => go(tooMany());
+    const timer = setTimeout(this.#pace.run, patienceMs, giveUp);
+    signal.addEventListener('abort', stop);
+    share.waiting.add(waiting);
+    this.#waiting += 1;
+    this.#shares.set(ownerId, share);
+    return promise;
+  }
+
+  #tidy(ownerId: string, { starting, waiting }: Share): void {
+    if (starting === 0 && waiting.size === 0) this.#shares.delete(ownerId);
+  }
+}
+
+function tooMany(): GatewayError {
+  return backendUnavailable('too many conversations with it were being opened', { delivered: 'no' });
+}
