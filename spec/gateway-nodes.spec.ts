@@ -9,9 +9,9 @@ import { filter, firstValueFrom, interval, timeout } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { GatewayEvent } from '../src/domain/events.ts';
 import { createGateway, type Gateway } from '../src/gateway.ts';
+import { createCipher } from '../src/persistence/cipher.ts';
 import { openStore } from '../src/persistence/open.ts';
 import { watchRevision } from '../src/persistence/revision-watch.ts';
-import { createCipher } from '../src/persistence/cipher.ts';
 import { startHttpServer } from './fixtures/http-server.ts';
 import { isRunning } from './helpers/is-running.ts';
 import { codeOf } from './helpers/outcome.ts';
@@ -22,7 +22,7 @@ const WAIT = { waitMs: 20_000 };
 const SECRET = 'a-planted-secret';
 const SERVER = fileURLToPath(new URL('fixtures/stdio-server.ts', import.meta.url));
 const child = { command: process.execPath, args: [SERVER], env_vars: { TOKEN: SECRET } };
-const vault = createCipher([new Uint8Array(32).fill(7)]);
+const cipher = createCipher([new Uint8Array(32).fill(7)]);
 let folder = '';
 let a: Gateway;
 let b: Gateway;
@@ -125,7 +125,7 @@ test('runs its own programs after a restart, and only those', async () => {
 test.run();
 
 async function started(nodeId: string): Promise<Gateway> {
-  const store = await openStore('sqlite:///gateway.db', { cwd: folder, migrations: 'apply', vault });
+  const store = await openStore('sqlite:///gateway.db', { cwd: folder, migrations: 'apply', cipher });
   return createGateway({ store, nodeId, news$: watchRevision(store) });
 }
 

@@ -25,7 +25,7 @@ import {
   refusalOfList,
   refusalOfRequest,
 } from './gateway/checked-requests.ts';
-import { type GatewayDeps, composeGateway } from './gateway/compose.ts';
+import { composeGateway, type GatewayDeps } from './gateway/compose.ts';
 import type { SyncOptions } from './gateway/sync.ts';
 import type {
   CallResult,
@@ -63,22 +63,22 @@ export class Gateway {
   readonly policy: BalancerPolicy;
   /** For MCP clients of either era, at every template and at all of them together. */
   readonly mcp: McpEndpoint;
-  readonly #parts: GatewayDeps;
-  readonly #requests = new Requests((...asked) => this.#parts.dispatcher.exchange(...asked));
+  readonly #deps: GatewayDeps;
+  readonly #requests = new Requests((...asked) => this.#deps.dispatcher.exchange(...asked));
   readonly #graceMs: number;
   #phase: GatewayPhase = 'starting';
   #closed: Promise<void> | undefined;
 
   constructor(store: Store, options: GatewayOptions) {
-    this.#parts = composeGateway(store, options, this.#events, () => this.accepting);
-    this.policy = this.#parts.policy;
-    this.mcp = this.#parts.mcp.endpoint;
+    this.#deps = composeGateway(store, options, this.#events, () => this.accepting);
+    this.policy = this.#deps.policy;
+    this.mcp = this.#deps.mcp.endpoint;
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 
   /** Starts what the store holds; takes calls when `more` has added to it. Called once, by whoever made it. */
   async load(more?: () => Promise<void>): Promise<void> {
-    await this.#parts.registry.load();
+    await this.#deps.registry.load();
     await more?.();
     if (this.#phase !== 'starting') return; // it was closed meanwhile
     this.#phase = 'running';
@@ -113,19 +113,19 @@ export class Gateway {
     options: RegisterOptions = {},
   ): Promise<Registration> {
     checkRegisterOptions(options);
-    if (!isFunction(input)) return this.#parts.registry.register(template, input, { ...options });
+    if (!isFunction(input)) return this.#deps.registry.register(template, input, { ...options });
     const { handler, ...instance } = input;
-    return this.#parts.registry.register(template, instance, { ...options, handler });
+    return this.#deps.registry.register(template, instance, { ...options, handler });
   }
 
   /** Takes an instance out at once; its running calls have 30 s. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   deregister(template: string, id: string): Promise<void> {
-    return this.#parts.registry.deregister(template, id);
+    return this.#deps.registry.deregister(template, id);
   }
 
   /** Brings the instances of source `file` in step with a registry file; others are not touched. */
   importFile(contents: FileContents): Promise<ImportReport> {
-    return importContents(this.#parts.registry, contents);
+    return importContents(this.#deps.registry, contents);
   }
 
   /**
@@ -133,76 +133,76 @@ export class Gateway {
    * registry file; others are not touched. What does not answer or cannot be read is a warning.
    */
   sync(options?: SyncOptions): Promise<SyncOutcome> {
-    return this.#parts.sync.run(options);
+    return this.#deps.sync.run(options);
   }
 
   /** Syncs containers and pods now and again with every change, until the gateway closes. Called once. Resolves after the first. */
   followDeployments(): Promise<SyncOutcome> {
-    return this.#parts.sync.follow();
+    return this.#deps.sync.follow();
   }
 
   /** Changes weight or metadata while the instance goes on. */
   changeInstance(template: string, id: string, change: InstanceChange): Promise<InstanceDefinition> {
-    return this.#parts.registry.changeInstance(template, id, change);
+    return this.#deps.registry.changeInstance(template, id, change);
   }
 
   /** Lays settings over those of a template; null takes one away. They hold from the next call on. TEMPLATE_NOT_FOUND. */
   changeTemplate(template: string, change: LoadBalancerChange): Promise<TemplateSettings> {
-    return this.#parts.registry.changeTemplate(template, change);
+    return this.#deps.registry.changeTemplate(template, change);
   }
 
   /** With its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while something is registered under its name. */
   deleteTemplate(template: string): Promise<void> {
-    return this.#parts.registry.deleteTemplate(template);
+    return this.#deps.registry.deleteTemplate(template);
   }
 
   /** No new calls for the instance until `resume`; its session stays. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, and, as for
    *  the two below, NO_HEALTHY_INSTANCE when it is another node's. */
   drain(template: string, id: string): void {
-    this.#parts.fleet.get(template, id).drain();
+    this.#deps.fleet.get(template, id).drain();
   }
   resume(template: string, id: string): void {
-    this.#parts.fleet.get(template, id).resume();
+    this.#deps.fleet.get(template, id).resume();
   }
   /** Lets calls in flight finish, at most 30 s, and opens a new session or starts a new process. */
   restart(template: string, id: string): void {
-    this.#parts.fleet.get(template, id).restart();
+    this.#deps.fleet.get(template, id).restart();
   }
 
   /** Names of all templates, sorted: those that were registered or set, and not deleted. */
   templates(): string[] {
-    return this.#parts.fleet.templates;
+    return this.#deps.fleet.templates;
   }
 
   /** True when the template is known. */
   hasTemplate(template: string): boolean {
-    return this.#parts.fleet.groups.has(template);
+    return this.#deps.fleet.groups.has(template);
   }
 
   /** TEMPLATE_NOT_FOUND. Cheaper than looking at it. */
   requireTemplate(template: string): void {
-    this.#parts.fleet.groups.require(template);
+    this.#deps.fleet.groups.require(template);
   }
 
   /** TEMPLATE_NOT_FOUND. */
   template(template: string): TemplateView {
-    const { policy } = this.#parts.fleet.groups.require(template);
-    const instances = this.#parts.fleet.members(template).map(({ definition }) => definition);
-    return { settings: this.#parts.registry.settings(template), policy, instances };
+    const { policy } = this.#deps.fleet.groups.require(template);
+    const instances = this.#deps.fleet.members(template).map(({ definition }) => definition);
+    return { settings: this.#deps.registry.settings(template), policy, instances };
   }
 
   /** TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   instance(template: string, id: string): Server {
-    return this.#parts.status.server(this.#parts.fleet.member(template, id));
+    return this.#deps.status.server(this.#deps.fleet.member(template, id));
   }
 
   /** SERVER_NOT_FOUND. */
   server(serverId: string): Server {
-    return this.#parts.status.server(this.#parts.fleet.byServerId(serverId));
+    return this.#deps.status.server(this.#deps.fleet.byServerId(serverId));
   }
 
   servers(): Server[] {
-    return this.#parts.status.servers();
+    return this.#deps.status.servers();
   }
 
   // --- traffic ----------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ export class Gateway {
   exchange(template: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<Answer> {
     const refusal = refusalOfRequest(request, options);
     if (refusal !== undefined) return throwError(() => refusal);
-    return this.#parts.dispatcher.exchange(template, request, options);
+    return this.#deps.dispatcher.exchange(template, request, options);
   }
 
   /** One request of any method, and its result. Rejects with the errors of `exchange` and of `errorOf`. */
@@ -250,26 +250,26 @@ export class Gateway {
 
   /** TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
-    return this.#parts.status.health(template);
+    return this.#deps.status.health(template);
   }
 
   /** The health of a template now, and again whenever one of its instances changes. TEMPLATE_NOT_FOUND. */
   health$(template: string): Observable<TemplateHealth> {
-    return this.#parts.status.health$(template);
+    return this.#deps.status.health$(template);
   }
 
   stats(): GatewayStats {
-    return this.#parts.status.stats();
+    return this.#deps.status.stats();
   }
 
   /** Ids of the callers who have something open as MCP clients: sessions, conversations, calls that wait for them. */
   openCallers(): ReadonlySet<string> {
-    return this.#parts.mcp.owners;
+    return this.#deps.mcp.owners;
   }
 
   /** Whether the database answers. Resolves within 2 s and never rejects; what it says may be a second old. */
   databaseStatus(): Promise<DatabaseState> {
-    return this.#parts.database.read();
+    return this.#deps.database.read();
   }
 
   /**
@@ -284,7 +284,7 @@ export class Gateway {
 
   async #shutDown(graceMs: number): Promise<void> {
     this.#phase = 'closing';
-    const { fleet, registry, mcp, status, sync } = this.#parts;
+    const { fleet, registry, mcp, status, sync } = this.#deps;
     const synced = sync.close();
     const { inFlight: calls, unanswered } = fleet;
     const outstanding = { calls, unanswered, sessions: mcp.callingSessions, graceMs };

@@ -39,10 +39,10 @@ export type {
   Server,
   TemplateView,
 } from './gateway-types.ts';
+export { type Cipher, createCipher } from './persistence/cipher.ts';
 export { type OpenStoreOptions, openStore, StoreOpenError } from './persistence/open.ts';
 export { type RevisionChange, watchRevision } from './persistence/revision-watch.ts';
 export type { Store, Tombstone } from './persistence/store.ts';
-export { createCipher, type Cipher } from './persistence/cipher.ts';
 export type { RegisterOptions, Registration } from './registry.ts';
 export type { FileContents, FileEntry, ImportReport } from './registry-import.ts';
 export type { InProcessHandler } from './transports/transport.ts';

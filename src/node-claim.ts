@@ -6,8 +6,8 @@ import { hostname } from 'node:os';
 import { ConfigError } from './config/config-error.ts';
 import { reasonOf } from './domain/failures.ts';
 import { lockFile } from './persistence/file-lock.ts';
-import { withTimeout } from './persistence/with-timeout.ts';
 import type { SettingStore } from './persistence/store.ts';
+import { withTimeout } from './persistence/with-timeout.ts';
 
 /** A node of a database, held. */
 export interface NodeClaim {

@@ -14,6 +14,8 @@ import {
   type TemplateSettings,
 } from './domain/template.ts';
 import type { Store } from './persistence/store.ts';
+import { ActiveRegistry, type StoredRegistry } from './registry/active-registry.ts';
+import { ChangeQueue } from './registry/change-queue.ts';
 import {
   checkedInstance,
   checkedInstanceChange,
@@ -21,9 +23,7 @@ import {
   checkTemplate,
 } from './registry/checked-input.ts';
 import { Follower } from './registry/follower.ts';
-import { ActiveRegistry, type StoredRegistry } from './registry/active-registry.ts';
 import type { RegisterOptions, Registration, RegistryDeps } from './registry/registry-types.ts';
-import { ChangeQueue } from './registry/change-queue.ts';
 import { untilHealthy } from './registry/until-healthy.ts';
 import { exposureOf } from './templates/command-exposure.ts';
 import { deniedAddress } from './transports/network-guard.ts';
@@ -34,32 +34,32 @@ export type { RegisterOptions, Registration } from './registry/registry-types.ts
 const SERVER_ID_ATTEMPTS = 3;
 
 export class Registry {
-  readonly #parts: RegistryDeps;
+  readonly #deps: RegistryDeps;
   readonly #store: Store;
-  readonly #inventory: ActiveRegistry;
+  readonly #active: ActiveRegistry;
   readonly #turns = new ChangeQueue();
   readonly #follower: Follower;
   /** Of the store, asked right before it was read last. */
   #revision: number | undefined;
   #isClosed = false;
 
-  constructor(parts: RegistryDeps) {
-    this.#parts = parts;
-    this.#store = parts.store;
-    this.#inventory = new ActiveRegistry(parts);
+  constructor(deps: RegistryDeps) {
+    this.#deps = deps;
+    this.#store = deps.store;
+    this.#active = new ActiveRegistry(deps);
     const reload = () => this.#turns.take(() => this.#reload(), true);
-    this.#follower = new Follower({ reload, emit: parts.emit });
+    this.#follower = new Follower({ reload, emit: deps.emit });
   }
 
   /** Starts everything that the store holds and this node runs, and follows what others change from now on. */
   async load(): Promise<void> {
-    await this.#turns.take(() => this.#reload((stored) => this.#inventory.load(stored)));
-    if (this.#parts.news$ !== undefined) this.#follower.follow(this.#parts.news$);
+    await this.#turns.take(() => this.#reload((stored) => this.#active.load(stored)));
+    if (this.#deps.news$ !== undefined) this.#follower.follow(this.#deps.news$);
   }
 
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
   settings(template: string): TemplateSettings {
-    return this.#inventory.settings(template);
+    return this.#active.settings(template);
   }
 
   /**
@@ -81,7 +81,7 @@ export class Registry {
         throw isSettled ? besidesSettings(thrown) : thrown;
       });
       const before = this.find(template, definition.id);
-      const member = this.#inventory.start(definition, options.handler);
+      const member = this.#active.start(definition, options.handler);
       this.#uncover(before);
       return { member, replaced: before !== undefined };
     });
@@ -97,7 +97,7 @@ export class Registry {
   deregister(template: string, id: string): Promise<void> {
     return this.#change(async () => {
       if (this.find(template, id) === undefined) await this.#refresh();
-      const { fingerprint } = this.#inventory.get(template, id);
+      const { fingerprint } = this.#active.get(template, id);
       // Before the deletion: alone it changes nothing, but a deletion without it would not last.
       if (fingerprint !== undefined)
         await this.#within(withoutEffect(this.#store.saveTombstone({ template, id, fingerprint })));
@@ -109,7 +109,7 @@ export class Registry {
   withdraw(template: string, id: string, source: 'file' | 'sync' = 'file'): Promise<boolean> {
     return this.#change(async () => {
       const found = this.find(template, id);
-      if (found?.source !== source || !this.#inventory.runsHere(found)) return false;
+      if (found?.source !== source || !this.#active.runsHere(found)) return false;
       await this.#remove(template, id);
       return true;
     });
@@ -120,26 +120,26 @@ export class Registry {
     const change = checkedInstanceChange(written);
     return this.#change(async () => {
       await this.#refresh(); // the change is laid over what is stored now, whoever stored it
-      const before = this.#inventory.get(template, id);
+      const before = this.#active.get(template, id);
       const definition = { ...before, ...checkedChange(change), updatedAt: new Date().toISOString() };
       if (definition.transport !== 'in-process') await this.#changes(this.#store.saveInstance(definition));
-      this.#inventory.amend(definition);
+      this.#active.amend(definition);
       return definition;
     });
   }
 
   find(template: string, id: string): InstanceDefinition | undefined {
-    return this.#inventory.find(template, id);
+    return this.#active.find(template, id);
   }
 
   /** Every definition, template by template. */
   definitions(): InstanceDefinition[] {
-    return this.#inventory.definitions();
+    return this.#active.definitions();
   }
 
   /** False for what another node runs. */
   runsHere(definition: InstanceDefinition): boolean {
-    return this.#inventory.runsHere(definition);
+    return this.#active.runsHere(definition);
   }
 
   /** True when this very entry was deleted through the API. */
@@ -152,7 +152,7 @@ export class Registry {
 
   /** True when the template is known and has these settings. */
   hasSettings(template: string, settings: LoadBalancerSettings): boolean {
-    return this.#inventory.hasSettings(template, settings);
+    return this.#active.hasSettings(template, settings);
   }
 
   /** Makes sure a template exists, with these settings laid over those it has. VALIDATION_ERROR. */
@@ -164,7 +164,7 @@ export class Registry {
   async changeTemplate(template: string, written: LoadBalancerChange): Promise<TemplateSettings> {
     const change = checkedTemplateChange(written);
     return this.#change(async () => {
-      if (!this.#inventory.has(template)) await this.#refresh();
+      if (!this.#active.has(template)) await this.#refresh();
       this.settings(template);
       await this.#settle(template, change);
       return this.settings(template);
@@ -178,9 +178,9 @@ export class Registry {
   deleteTemplate(template: string): Promise<void> {
     return this.#change(async () => {
       await this.#refresh();
-      this.#inventory.refuseHeld(template);
+      this.#active.refuseHeld(template);
       await this.#changes(this.#store.deleteTemplate(template));
-      this.#inventory.forget(template);
+      this.#active.forget(template);
     });
   }
 
@@ -214,11 +214,11 @@ export class Registry {
 
   /** Takes in what others changed, before something is laid over it. Costs one question when there is nothing. */
   async #refresh(): Promise<void> {
-    if (this.#parts.news$ !== undefined) await this.#reload();
+    if (this.#deps.news$ !== undefined) await this.#reload();
   }
 
   /** Brings this node in step with the store. The same facts are told as of changes that are made here. */
-  async #reload(takeIn = (stored: StoredRegistry) => this.#inventory.takeIn(stored)): Promise<void> {
+  async #reload(takeIn = (stored: StoredRegistry) => this.#active.takeIn(stored)): Promise<void> {
     const revision = await this.#within(this.#store.revision());
     if (revision === this.#revision) return;
     // In this order: a template is stored before its instances.
@@ -229,7 +229,7 @@ export class Registry {
   }
 
   #define(template: string, input: InstanceInput, options: RegisterOptions): InstanceDefinition {
-    const { nodeId } = this.#parts;
+    const { nodeId } = this.#deps;
     const definition = defineInstance(template, input, {
       now: new Date().toISOString(),
       source: options.source ?? 'api',
@@ -238,10 +238,10 @@ export class Registry {
       container: options.container,
       ...(nodeId === undefined ? {} : { nodeId }),
       find: (id) => this.find(template, id),
-      isServerIdTaken: (serverId) => this.#inventory.isServerIdTaken(serverId),
+      isServerIdTaken: (serverId) => this.#active.isServerIdTaken(serverId),
       randomHex: () => randomBytes(4).toString('hex'),
     });
-    this.#inventory.refuseOverflow(template, definition.id);
+    this.#active.refuseOverflow(template, definition.id);
     this.#refuseDenied(definition);
     const { source } = definition;
     if (source !== 'api' && (this.find(template, definition.id)?.source ?? source) !== source)
@@ -253,7 +253,7 @@ export class Registry {
 
   /** For early news: the guard of connections holds for names, too. */
   #refuseDenied({ endpoint }: InstanceDefinition): void {
-    const { isDenied } = this.#parts;
+    const { isDenied } = this.#deps;
     if (endpoint === undefined || isDenied === undefined) return;
     const address = deniedAddress(endpoint, isDenied);
     if (address !== undefined) throw endpointNotAllowed(`The address ${address} lies in a denied network.`);
@@ -261,7 +261,7 @@ export class Registry {
 
   async #refuseExposing(definition: InstanceDefinition): Promise<void> {
     if (definition.container !== undefined) return; // its paths are those of the container
-    const exposure = await exposureOf(definition, this.#parts.protectedPaths ?? []);
+    const exposure = await exposureOf(definition, this.#deps.protectedPaths ?? []);
     if (exposure !== undefined) throw commandExposes(exposure);
   }
 
@@ -286,13 +286,13 @@ export class Registry {
   async #remove(template: string, id: string): Promise<void> {
     await this.#changes(this.#store.deleteInstance(template, id));
     const before = this.find(template, id);
-    this.#inventory.drop(template, id);
+    this.#active.drop(template, id);
     this.#uncover(before);
   }
 
   /** What others stored under the names of a function had to wait until it goes; now it is to be taken in. */
   #uncover(before: InstanceDefinition | undefined): void {
-    if (before?.transport !== 'in-process' || this.#parts.news$ === undefined) return;
+    if (before?.transport !== 'in-process' || this.#deps.news$ === undefined) return;
     this.#revision = undefined;
     this.#follower.doubt();
   }
@@ -300,13 +300,13 @@ export class Registry {
   /** True when something had to be stored. */
   async #settle(template: string, change: LoadBalancerChange): Promise<boolean> {
     checkTemplate(template, changedSettings({}, change));
-    if (this.#inventory.hasSettings(template, change)) return false;
+    if (this.#active.hasSettings(template, change)) return false;
     await this.#refresh();
-    if (this.#inventory.hasSettings(template, change)) return false;
-    const before = this.#inventory.has(template) ? this.settings(template).loadBalancer : {};
+    if (this.#active.hasSettings(template, change)) return false;
+    const before = this.#active.has(template) ? this.settings(template).loadBalancer : {};
     const loadBalancer = changedSettings(before, change);
     await this.#changes(this.#store.saveTemplate({ name: template, loadBalancer }));
-    this.#inventory.govern(template, loadBalancer);
+    this.#active.govern(template, loadBalancer);
     return true;
   }
 }

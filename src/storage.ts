@@ -8,10 +8,10 @@ import { basename, dirname, join } from 'node:path';
 import { encryptionKeys } from './auth/encryption-keys.ts';
 import { localSecret, type SigningSecret, sharedSecret } from './auth/signing-secret.ts';
 import type { Config } from './config.ts';
+import { createCipher } from './persistence/cipher.ts';
 import type { DatabaseDescription } from './persistence/database-url.ts';
 import { describeDatabase, openStore } from './persistence/open.ts';
 import type { Store } from './persistence/store.ts';
-import { createCipher } from './persistence/cipher.ts';
 import type { ProtectedPath } from './templates/command-exposure.ts';
 
 /** An open database with what belongs to it. */
@@ -54,7 +54,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
     cwd: folder,
     migrations,
     ...(onNotice === undefined ? {} : { onNotice }),
-    ...(keys.length === 0 ? {} : { vault: createCipher(keys) }),
+    ...(keys.length === 0 ? {} : { cipher: createCipher(keys) }),
   });
   const stateFolder = stateFolderOf(config, folder, env);
   const initialPasswordFile = join(stateFolder, passwordFileName(description));

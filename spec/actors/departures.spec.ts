@@ -10,12 +10,12 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('departures');
 const MANAGED = { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' };
 let stage = new Stage();
-let departures = new DrainingInstances();
+let draining = new DrainingInstances();
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
   stage = new Stage();
-  departures = new DrainingInstances();
+  draining = new DrainingInstances();
 });
 test.after.each(() => {
   mock.timers.reset();
@@ -23,38 +23,38 @@ test.after.each(() => {
 });
 
 test('are over at once when nobody goes', async () => {
-  await departures.ended();
-  assert.equal([...departures.leaving], []);
-  assert.is(departures.predecessorsOf(definition('a', MANAGED)), undefined);
+  await draining.ended();
+  assert.equal([...draining.leaving], []);
+  assert.is(draining.predecessorsOf(definition('a', MANAGED)), undefined);
 });
 
 test('know who leaves until it has ended', async () => {
   const ref = await stage.add('a', silent);
   stage.call('write');
-  const left = departures.leave(ref, 10_000);
-  assert.equal([ref.state, [...departures.leaving]], ['draining', [ref]]);
+  const left = draining.leave(ref, 10_000);
+  assert.equal([ref.state, [...draining.leaving]], ['draining', [ref]]);
   stage.backend('a').last.result();
   await left;
-  assert.equal([ref.state, [...departures.leaving]], ['stopped', []]);
+  assert.equal([ref.state, [...draining.leaving]], ['stopped', []]);
 });
 
 test('hurry those that leave already', async () => {
   const ref = await stage.add('a', silent);
   stage.call('write', { timeoutMs: 60_000 });
-  void departures.leave(ref, 30_000);
-  departures.hurry(1_000);
+  void draining.leave(ref, 30_000);
+  draining.hurry(1_000);
   mock.timers.tick(1_000);
-  await departures.ended();
+  await draining.ended();
   assert.is(ref.state, 'stopped');
 });
 
 test('wait for the backend of one that broke, which has no calls any more', async () => {
   const ref = await stage.add('a', silent);
   const { promise: gone, resolve } = Promise.withResolvers<void>();
-  departures.broke(ref, gone);
-  assert.equal([...departures.leaving], []);
+  draining.broke(ref, gone);
+  assert.equal([...draining.leaving], []);
   let isOver = false;
-  const ended = departures.ended().then(() => {
+  const ended = draining.ended().then(() => {
     isOver = true;
   });
   await settled();
@@ -66,16 +66,16 @@ test('wait for the backend of one that broke, which has no calls any more', asyn
 test('hold the endpoint of a program until it is gone, for programs only', async () => {
   const ref = await stage.add('a', silent, { fields: MANAGED });
   const { promise: gone, resolve } = Promise.withResolvers<void>();
-  departures.broke(ref, gone);
+  draining.broke(ref, gone);
   const { endpoint } = MANAGED;
-  assert.is(departures.predecessorsOf(definition('b', { endpoint })), undefined);
+  assert.is(draining.predecessorsOf(definition('b', { endpoint })), undefined);
   const elsewhere = { ...MANAGED, endpoint: 'http://127.0.0.1:10/mcp' };
-  assert.is(departures.predecessorsOf(definition('b', elsewhere)), undefined);
-  const before = departures.predecessorsOf(definition('b', MANAGED));
+  assert.is(draining.predecessorsOf(definition('b', elsewhere)), undefined);
+  const before = draining.predecessorsOf(definition('b', MANAGED));
   assert.ok(before);
   resolve();
   await before;
-  assert.is(departures.predecessorsOf(definition('b', MANAGED)), undefined);
+  assert.is(draining.predecessorsOf(definition('b', MANAGED)), undefined);
 });
 
 test.run();

@@ -69,13 +69,13 @@ test('lets as many in line try as an instance that comes up can carry', async ()
   for (let caller = 0; caller < 300; caller += 1) {
     const call = waiting(() => {
       tries += 1;
-      group.line.leave(call);
+      group.queue.leave(call);
       return true;
     });
-    group.line.join(call, 300);
+    group.queue.join(call, 300);
   }
   group.observe(ref, 'healthy');
-  assert.equal([tries, group.line.length], [256, 44]);
+  assert.equal([tries, group.queue.length], [256, 44]);
   group.close();
 });
 
@@ -88,12 +88,12 @@ test('tells the line that an instance went down, also when others are up', async
     tries += 1;
     return false;
   });
-  group.line.join(call, 10);
+  group.queue.join(call, 10);
   group.observe(a, 'draining');
-  assert.equal([tries, group.line.length], [1, 1]);
+  assert.equal([tries, group.queue.length], [1, 1]);
   group.observe(a, 'stopped');
   assert.is(tries, 1);
-  group.line.leave(call);
+  group.queue.leave(call);
 });
 
 test('follows another strategy from the next pick on, and keeps the memory of the same one', async () => {
@@ -117,10 +117,10 @@ test('offers nobody once it is closed, and tells the line', async () => {
     assert.is(group.pool.size, 0);
     return false;
   });
-  group.line.join(call, 10);
+  group.queue.join(call, 10);
   group.close();
   assert.is(tries, 1);
-  group.line.leave(call);
+  group.queue.leave(call);
 });
 
 test.run();

@@ -12,18 +12,18 @@ import { definition } from './instances/instance-stage.ts';
 const test = suite('nursery');
 
 test('starts instances of any template, those named like a property of objects included', async () => {
-  const { nursery, start } = open();
+  const { supervisor, start } = open();
   for (const template of ['r', 's', 'constructor', 'r']) {
     const { ref, opener } = start(template);
     opener.last.succeed();
     await firstValueFrom(ref.state$.pipe(filter((state) => state === 'healthy')));
     assert.is(ref.template, template);
   }
-  nursery.stop();
+  supervisor.stop();
 });
 
 test('opens when those before are gone', async () => {
-  const { nursery, start } = open();
+  const { supervisor, start } = open();
   const before = Promise.withResolvers<void>();
   const { opener } = start('r', before.promise);
   await turn();
@@ -31,25 +31,25 @@ test('opens when those before are gone', async () => {
   before.resolve();
   await turn();
   assert.is(opener.openings.length, 1);
-  nursery.stop();
+  supervisor.stop();
 });
 
 test('tells of an actor that broke, once, and starts others after it', async () => {
-  const { nursery, start, crashes } = open();
+  const { supervisor, start, crashes } = open();
   const { ref, opener } = start('r', undefined, true);
   opener.last.succeed();
   await turn();
   assert.equal(crashes, [[ref, 'the clock is broken']]);
   const next = start('r');
   assert.is(next.ref.state, 'starting');
-  nursery.stop();
+  supervisor.stop();
 });
 
 test.run();
 
 function open() {
   const crashes: unknown[] = [];
-  const nursery = new InstanceSupervisor(({ ref }, error) => {
+  const supervisor = new InstanceSupervisor(({ ref }, error) => {
     crashes.push([ref, error instanceof Error ? error.message : error]);
   });
   const start = (template: string, before?: Promise<unknown>, isBroken = false) => {
@@ -59,7 +59,7 @@ function open() {
       if (isBroken && isStarted) throw new Error('the clock is broken');
       return 0;
     };
-    const ref = nursery.start(
+    const ref = supervisor.start(
       {
         definition: definition({ template }),
         policy: DEFAULT_POLICY,
@@ -72,5 +72,5 @@ function open() {
     isStarted = true;
     return { ref, opener };
   };
-  return { nursery, start, crashes };
+  return { supervisor, start, crashes };
 }

@@ -13,46 +13,46 @@ const member = (id: string, fields: Partial<InstanceDefinition> = {}) =>
   new ForeignInstance(definition(id, fields));
 
 function opened(): InstanceIndex {
-  const roster = new InstanceIndex();
-  roster.open('t');
-  roster.open('s');
-  return roster;
+  const index = new InstanceIndex();
+  index.open('t');
+  index.open('s');
+  return index;
 }
 
 test('keeps the order of registration, and finds by id and by server id', () => {
-  const roster = opened();
+  const index = opened();
   const [b, a, other] = [member('b'), member('a'), member('a', { template: 's', serverId: 's.a' })];
-  for (const one of [b, a, other]) roster.put(one);
-  assert.equal([roster.members('t'), roster.members('s')], [[b, a], [other]]);
-  assert.equal([roster.get('t', 'a'), roster.find('s', 'a'), roster.byServerId('s.a')], [a, other, other]);
-  assert.equal([roster.isServerIdTaken('a'), roster.isServerIdTaken('s.b')], [true, false]);
-  roster.drop(a);
+  for (const one of [b, a, other]) index.put(one);
+  assert.equal([index.members('t'), index.members('s')], [[b, a], [other]]);
+  assert.equal([index.get('t', 'a'), index.find('s', 'a'), index.byServerId('s.a')], [a, other, other]);
+  assert.equal([index.isServerIdTaken('a'), index.isServerIdTaken('s.b')], [true, false]);
+  index.drop(a);
   assert.equal(
-    [roster.members('t'), roster.find('t', 'a'), roster.isServerIdTaken('a')],
+    [index.members('t'), index.find('t', 'a'), index.isServerIdTaken('a')],
     [[b], undefined, false],
   );
 });
 
 test('does not lose a server id that has gone to another', () => {
-  const roster = opened();
+  const index = opened();
   const [before, other] = [member('a'), member('b')];
   const after = member('a', { serverId: 'b' });
-  roster.put(before);
-  roster.put(other);
-  roster.drop(before);
-  roster.put(after);
-  roster.drop(other);
-  assert.is(roster.byServerId('b'), after);
+  index.put(before);
+  index.put(other);
+  index.drop(before);
+  index.put(after);
+  index.drop(other);
+  assert.is(index.byServerId('b'), after);
 });
 
 test('says what it does not know', async () => {
-  const roster = opened();
-  assert.is(await codeOf(() => roster.get('t', 'a')), 'SERVER_NOT_FOUND');
-  assert.is(await codeOf(() => roster.byServerId('constructor')), 'SERVER_NOT_FOUND');
-  assert.is(await codeOf(() => roster.get('x', 'a')), 'TEMPLATE_NOT_FOUND');
-  assert.is(await codeOf(() => roster.members('x')), 'TEMPLATE_NOT_FOUND');
-  assert.is(await codeOf(() => roster.put(member('a', { template: 'x' }))), 'TEMPLATE_NOT_FOUND');
-  assert.is(roster.find('x', 'a'), undefined);
+  const index = opened();
+  assert.is(await codeOf(() => index.get('t', 'a')), 'SERVER_NOT_FOUND');
+  assert.is(await codeOf(() => index.byServerId('constructor')), 'SERVER_NOT_FOUND');
+  assert.is(await codeOf(() => index.get('x', 'a')), 'TEMPLATE_NOT_FOUND');
+  assert.is(await codeOf(() => index.members('x')), 'TEMPLATE_NOT_FOUND');
+  assert.is(await codeOf(() => index.put(member('a', { template: 'x' }))), 'TEMPLATE_NOT_FOUND');
+  assert.is(index.find('x', 'a'), undefined);
 });
 
 test.run();

@@ -4,7 +4,7 @@
 /** The suites, named after what they hold a server against. */
 export type SuiteName = '0.1.16' | '2025-11-25' | '2026-07-28';
 
-/** One suite of one pinned package. */
+/** One suite of one bound package. */
 export interface ConformanceSuite {
   readonly name: SuiteName;
   /** Package of package.json; its program is `dist/index.js`. */

@@ -41,10 +41,7 @@ test('names each fault once, with its path and never its value', () => {
 
 test('names what is missing, at the top and below', () => {
   const schema = Type.Object({ a: Type.Object({ b: Type.String() }), c: Type.String() });
-  assert.equal(issuesOf(Compile(schema).Errors({ a: {} })).toSorted(), [
-    'a.b: is missing',
-    'c: is missing',
-  ]);
+  assert.equal(issuesOf(Compile(schema).Errors({ a: {} })).toSorted(), ['a.b: is missing', 'c: is missing']);
   assert.equal(issuesOf(Compile(schema).Errors(7)), ['must be object']);
 });
 

@@ -6,44 +6,44 @@ import * as assert from 'uvu/assert';
 import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('pace');
+const test = suite('scheduler');
 
 test('does a few things at once, and the rest a few in each turn, in the order of coming', async () => {
-  const { pace, turn, done, task } = staged({ perTurn: 2 });
-  for (let number = 1; number <= 7; number += 1) pace.run(task(number));
-  assert.equal([done, pace.waiting], [[1, 2], 5]);
+  const { scheduler, turn, done, task } = staged({ perTurn: 2 });
+  for (let number = 1; number <= 7; number += 1) scheduler.run(task(number));
+  assert.equal([done, scheduler.waiting], [[1, 2], 5]);
   await turn();
   await turn();
   assert.equal(done, [1, 2, 3, 4]);
   await turn();
   await turn();
-  assert.equal([done, pace.waiting], [[1, 2, 3, 4, 5, 6, 7], 0]);
+  assert.equal([done, scheduler.waiting], [[1, 2, 3, 4, 5, 6, 7], 0]);
 });
 
 test('does what comes later at once again, and arranges no turns for nothing', async () => {
-  const { pace, turn, done, task, arranged } = staged({ perTurn: 2 });
-  for (const number of [1, 2, 3]) pace.run(task(number));
+  const { scheduler, turn, done, task, arranged } = staged({ perTurn: 2 });
+  for (const number of [1, 2, 3]) scheduler.run(task(number));
   for (let turns = 0; turns < 4; turns += 1) await turn();
   assert.is(arranged(), 0);
-  pace.run(task(4));
+  scheduler.run(task(4));
   assert.equal(done, [1, 2, 3, 4]);
 });
 
 test('lets nobody in before those who wait', async () => {
-  const { pace, turn, done, task } = staged({ perTurn: 1 });
-  for (const number of [1, 2]) pace.run(task(number));
-  pace.run(task(3));
+  const { scheduler, turn, done, task } = staged({ perTurn: 1 });
+  for (const number of [1, 2]) scheduler.run(task(number));
+  scheduler.run(task(3));
   for (let turns = 0; turns < 4; turns += 1) await turn();
   assert.equal(done, [1, 2, 3]);
 });
 
 test('begins nothing more in a turn that has taken long, but one thing in each', async () => {
-  const { pace, turn, done, task, clock } = staged({ perTurn: 10, turnMs: 5 });
+  const { scheduler, turn, done, task, clock } = staged({ perTurn: 10, turnMs: 5 });
   const slow = (number: number) => () => {
     clock.nowMs += 3;
     task(number)();
   };
-  for (let number = 1; number <= 5; number += 1) pace.run(slow(number));
+  for (let number = 1; number <= 5; number += 1) scheduler.run(slow(number));
   assert.equal(done, [1, 2]);
   await turn();
   await turn();
@@ -53,20 +53,20 @@ test('begins nothing more in a turn that has taken long, but one thing in each',
 });
 
 test('does nothing that was forgotten meanwhile, also by what follows from the one before', async () => {
-  const { pace, turn, done, task } = staged({ perTurn: 1 });
+  const { scheduler, turn, done, task } = staged({ perTurn: 1 });
   const [third, fourth] = [task(3), task(4)];
-  pace.run(task(1));
-  pace.run(() => void Promise.resolve().then(() => pace.forget(third)));
-  for (const waiting of [third, fourth]) pace.run(waiting);
+  scheduler.run(task(1));
+  scheduler.run(() => void Promise.resolve().then(() => scheduler.forget(third)));
+  for (const waiting of [third, fourth]) scheduler.run(waiting);
   for (let turns = 0; turns < 6; turns += 1) await turn();
-  pace.forget(fourth);
+  scheduler.forget(fourth);
   assert.equal(done, [1, 4]);
 });
 
 test('tells whoever asks when it is their turn', async () => {
-  const { pace, turn, done } = staged({ perTurn: 1 });
-  assert.is(pace.turn(), undefined);
-  void pace.turn()?.then(() => done.push(1));
+  const { scheduler, turn, done } = staged({ perTurn: 1 });
+  assert.is(scheduler.turn(), undefined);
+  void scheduler.turn()?.then(() => done.push(1));
   await turn();
   assert.equal(done, []);
   await turn();
@@ -74,10 +74,10 @@ test('tells whoever asks when it is their turn', async () => {
 });
 
 test('visits all, a few in each turn, and waits for what the visits began', async () => {
-  const { pace, turn, done, task } = staged({ perTurn: 2 });
+  const { scheduler, turn, done, task } = staged({ perTurn: 2 });
   const begun = Promise.withResolvers<void>();
   let isOver = false;
-  const walk = pace.each([1, 2, 3, 4], (number) => {
+  const walk = scheduler.each([1, 2, 3, 4], (number) => {
     task(number)();
     return begun.promise;
   });
@@ -89,26 +89,26 @@ test('visits all, a few in each turn, and waits for what the visits began', asyn
   assert.equal([done, isOver], [[1, 2, 3, 4], false]);
   begun.resolve();
   await walk;
-  await pace.each([], () => done.push(0));
+  await scheduler.each([], () => done.push(0));
   assert.is(done.length, 4);
 });
 
 test('lets several walks take turns', async () => {
-  const { pace, turn, done, task } = staged({ perTurn: 1 });
-  void pace.each([1, 2, 3], (number) => task(number)());
-  void pace.each([10, 20], (number) => task(number)());
+  const { scheduler, turn, done, task } = staged({ perTurn: 1 });
+  void scheduler.each([1, 2, 3], (number) => task(number)());
+  void scheduler.each([10, 20], (number) => task(number)());
   for (let turns = 0; turns < 12; turns += 1) await turn();
   assert.equal(done, [1, 2, 10, 3, 20]);
 });
 
 test('ends a walk with what a visit throws, whether at once or later, and goes on with the rest', async () => {
-  const { pace, turn, done, task } = staged({ perTurn: 2 });
+  const { scheduler, turn, done, task } = staged({ perTurn: 2 });
   const failing = (at: number) => (number: number) => {
     if (number === at) throw new Error(`failed at ${number}`);
     task(number)();
   };
-  const walks = [pace.each([1], failing(1)), pace.each([2, 3, 4], failing(3))];
-  pace.run(task(9));
+  const walks = [scheduler.each([1], failing(1)), scheduler.each([2, 3, 4], failing(3))];
+  scheduler.run(task(9));
   const outcomes = Promise.allSettled(walks);
   for (let turns = 0; turns < 6; turns += 1) await turn();
   const said = (await outcomes).map((outcome) => outcome.status === 'rejected' && String(outcome.reason));
@@ -119,21 +119,21 @@ test('ends a walk with what a visit throws, whether at once or later, and goes o
 test('takes its turns in real time, whatever timers were simulated when it was made, and do not run any more', async () => {
   mock.timers.enable({ apis: ['setImmediate'] });
   const done: number[] = [];
-  const pace = new TaskScheduler({ perTurn: 1 });
-  pace.run(() => done.push(1));
-  pace.run(() => done.push(2));
+  const scheduler = new TaskScheduler({ perTurn: 1 });
+  scheduler.run(() => done.push(1));
+  scheduler.run(() => done.push(2));
   mock.timers.reset();
   for (let turns = 0; turns < 3; turns += 1) await immediate();
   assert.equal(done, [1, 2]);
 });
 
 test('leaves no rejection to nobody while a walk goes on: that would end the program', async () => {
-  const { pace, turn, done, task } = staged({ perTurn: 1 });
+  const { scheduler, turn, done, task } = staged({ perTurn: 1 });
   const unheard: unknown[] = [];
   const hear = (reason: unknown) => void unheard.push(reason);
   process.on('unhandledRejection', hear);
   try {
-    const walk = pace.each([1, 2, 3], async (number) => {
+    const walk = scheduler.each([1, 2, 3], async (number) => {
       task(number)();
       if (number === 1) throw new Error('failed at 1');
     });
@@ -154,7 +154,12 @@ function staged({ perTurn, turnMs = 1_000 }: { readonly perTurn: number; readonl
   const clock = { nowMs: 0 };
   const done: number[] = [];
   let next: (() => void)[] = [];
-  const pace = new TaskScheduler({ perTurn, turnMs, nextTurn: (run) => next.push(run), now: () => clock.nowMs });
+  const scheduler = new TaskScheduler({
+    perTurn,
+    turnMs,
+    nextTurn: (run) => next.push(run),
+    now: () => clock.nowMs,
+  });
   /** Everything that was arranged for it, each with what follows from it as a promise. */
   const turn = async (): Promise<void> => {
     const runs = next;
@@ -165,5 +170,5 @@ function staged({ perTurn, turnMs = 1_000 }: { readonly perTurn: number; readonl
     }
   };
   const task = (number: number) => () => void done.push(number);
-  return { pace, turn, done, task, clock, arranged: () => next.length };
+  return { scheduler, turn, done, task, clock, arranged: () => next.length };
 }

@@ -1,5 +1,5 @@
 // Tasks of legacy sessions over real HTTP servers: a session comes to what its owner began, in its own conversation where
-// the task is bound to that, else at the instance that runs it, wherever it is pinned.
+// the task is bound to that, else at the instance that runs it, wherever it is bound.
 
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../src/gateway.ts';

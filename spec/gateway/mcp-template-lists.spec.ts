@@ -46,12 +46,12 @@ test.before.each(() => {
   events$ = new Subject();
   backends = new Map();
   const now = () => Date.now();
-  const pace = steadyPace();
+  const scheduler = steadyPace();
   const emit = (event: GatewayEvent) => events$.next(event);
   const parts = {
     now,
-    alarm: alarmOf(pace),
-    pace,
+    alarm: alarmOf(scheduler),
+    scheduler,
     emit,
     random: () => 0.5,
     budget: new RetryBudget(now),

@@ -17,8 +17,8 @@ test('know each other', async () => {
   events.events$.subscribe(({ type }) => facts.push(type));
   let isAccepting = true;
   const options = { policy: { maxRetries: 1 }, deniedNetworks: ['10.0.0.0/8'] };
-  const parts = composeGateway(new MemoryStore(), options, events, () => isAccepting);
-  const { policy, registry, fleet, status, mcp, database } = parts;
+  const deps = composeGateway(new MemoryStore(), options, events, () => isAccepting);
+  const { policy, registry, fleet, status, mcp, database } = deps;
   assert.equal(policy, { ...DEFAULT_POLICY, maxRetries: 1 });
 
   const handler = serving({ say: () => text('said') });
@@ -36,7 +36,7 @@ test('know each other', async () => {
 
   isAccepting = false;
   const refused = new Promise<unknown>((resolve) =>
-    parts.dispatcher.exchange('a', { method: 'tools/list' }).subscribe({ error: resolve }),
+    deps.dispatcher.exchange('a', { method: 'tools/list' }).subscribe({ error: resolve }),
   );
   assert.is(Object(await refused).code, 'SHUTTING_DOWN');
   await Promise.all([mcp.close(0), fleet.close(0)]);

@@ -56,13 +56,13 @@ export class RoundsStage {
     this.inner = new Stage({ sessionFailover });
     this.inner.open = async ({ id }) => this.#open(id);
     const { fleet, dispatcher, emit } = this.inner;
-    const pace = steadyPace();
+    const scheduler = steadyPace();
     this.mcp = new Mcp({
       fleet,
       dispatcher,
       emit,
-      alarm: alarmOf(pace),
-      pace,
+      alarm: alarmOf(scheduler),
+      scheduler,
       budget: new RetryBudget(() => Date.now()),
       now: () => Date.now(),
       isAccepting: () => this.inner.isAccepting,

@@ -83,7 +83,7 @@ test('has no endless patience with a client that does not take its answer', asyn
   });
   await app.ask('GET', '/small');
   await app.ask('GET', '/large');
-  // It is looked several times within the patience, see patience.ts.
+  // It is looked several times within the patience, see write-timeout.ts.
   assert.is.not(patience[0], HTTP_LIMITS.unreadAnswerMs / 15);
   assert.is(patience[1], HTTP_LIMITS.unreadAnswerMs / 15);
   app.close();

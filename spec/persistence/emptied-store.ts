@@ -4,7 +4,7 @@ import { parseDatabaseUrl } from '../../src/persistence/database-url.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import { connectOrm, MIGRATIONS_TABLE } from '../../src/persistence/orm.ts';
 import type { Store } from '../../src/persistence/store.ts';
-import { vault } from './every-conformance.ts';
+import { cipher } from './every-conformance.ts';
 
 const tables = [
   ...['templates', 'instances', 'tombstones', 'users', 'api_keys', 'settings', 'audit_log', 'revision'],
@@ -24,5 +24,5 @@ export async function emptiedStore(url: string): Promise<Store> {
     });
   }
   await close();
-  return openStore(url, { cwd: '/', vault, migrations: 'apply' });
+  return openStore(url, { cwd: '/', cipher, migrations: 'apply' });
 }

@@ -1,7 +1,7 @@
 // All conformance suites of the store, for the specs of single databases.
 
-import type { Store } from '../../src/persistence/store.ts';
 import { createCipher } from '../../src/persistence/cipher.ts';
+import type { Store } from '../../src/persistence/store.ts';
 import { accountConformance } from '../conformance/accounts.ts';
 import { auditConformance } from '../conformance/audit.ts';
 import { settingConformance } from '../conformance/settings.ts';
@@ -26,4 +26,4 @@ export function everyConformance(test: Suite, open: () => Promise<Store>): void 
 }
 
 /** A vault for stores that keep secrets. */
-export const vault = createCipher([new Uint8Array(32).fill(7)]);
+export const cipher = createCipher([new Uint8Array(32).fill(7)]);

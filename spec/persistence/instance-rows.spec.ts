@@ -2,8 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
-import { instanceOf, rowOfInstance, type Encryption } from '../../src/persistence/instance-rows.ts';
 import { CipherError } from '../../src/persistence/cipher.ts';
+import { type Encryption, instanceOf, rowOfInstance } from '../../src/persistence/instance-rows.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('instance rows');

@@ -8,16 +8,16 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
-import { migrationStatus, openStore } from '../../src/persistence/open.ts';
 import { createCipher } from '../../src/persistence/cipher.ts';
+import { migrationStatus, openStore } from '../../src/persistence/open.ts';
 import { storeConformance } from '../conformance/store.ts';
 import { suite } from '../helpers/suite.ts';
-import { everyConformance, vault } from './every-conformance.ts';
+import { cipher, everyConformance } from './every-conformance.ts';
 import { openInProcesses } from './open-in-processes.ts';
 import { inFolder } from './temporary-folder.ts';
 
 const inMemory = suite('store on SQLite in memory');
-storeConformance(inMemory, () => openStore('sqlite://', { cwd: '/', vault, migrations: 'apply' }));
+storeConformance(inMemory, () => openStore('sqlite://', { cwd: '/', cipher, migrations: 'apply' }));
 inMemory.run();
 
 const inFile = suite('store on a SQLite file', { timeoutMs: 60_000 });
@@ -26,7 +26,7 @@ inFile.after(() => rm(folder, { recursive: true, force: true }));
 let files = 0;
 everyConformance(inFile, () => {
   files += 1;
-  return openStore(`sqlite:///${files}.db`, { cwd: folder, vault, migrations: 'apply' });
+  return openStore(`sqlite:///${files}.db`, { cwd: folder, cipher, migrations: 'apply' });
 });
 
 const at = '2026-01-02T03:04:05.678Z';
@@ -85,7 +85,7 @@ inFile('what was answered survives a process that is killed in the middle', () =
 inFile('keeps secrets sealed, and for their instance only', () =>
   inFolder(async (cwd) => {
     const url = 'sqlite:///x.db';
-    const store = await openStore(url, { cwd, vault, migrations: 'apply' });
+    const store = await openStore(url, { cwd, cipher, migrations: 'apply' });
     await store.saveInstance(secret);
     assert.equal(await store.listInstances(), [secret]);
     await store.close();
@@ -101,11 +101,11 @@ inFile('one unreadable secret locks its instance, and no other', () =>
     const open = secret;
     const sealedOtherwise = { ...secret, id: 'other', serverId: 'other', headers: {} };
     const plain = { ...secret, id: 'plain', serverId: 'plain', env: {}, headers: {} };
-    const first = await openStore(url, { cwd, vault, migrations: 'apply' });
+    const first = await openStore(url, { cwd, cipher, migrations: 'apply' });
     for (const each of [open, plain]) await first.saveInstance(each);
     await first.close();
     const otherVault = createCipher([new Uint8Array(32).fill(8)]);
-    const second = await openStore(url, { cwd, vault: otherVault, migrations: 'require' });
+    const second = await openStore(url, { cwd, cipher: otherVault, migrations: 'require' });
     await second.saveInstance(sealedOtherwise);
     const { locked, ...rest } = (await second.listInstances())[0] ?? {};
     assert.equal(rest, { ...open, env: {}, headers: {} });

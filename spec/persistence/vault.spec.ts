@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { createCipher, encryptionKeyFrom, CipherError } from '../../src/persistence/cipher.ts';
+import { CipherError, createCipher, encryptionKeyFrom } from '../../src/persistence/cipher.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('vault');
@@ -17,14 +17,14 @@ const knownSealed = `v1.${oneId}.BwcHBwcHBwcHBwcHz5aL1mrckWK9WbLzGiZETrV6q7Xqj_M
 const knownKey = '9959e0dc99bd7b82884fe3b0b83a73a4e3f9ec615918dc3b6ce63c3552188b5a';
 
 test('opens any text that it sealed', () => {
-  const vault = createCipher([one]);
+  const cipher = createCipher([one]);
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (text, why) => {
-      assert.is(vault.open(vault.seal(text, why), why), text);
+      assert.is(cipher.open(cipher.seal(text, why), why), text);
     }),
   );
   const long = 'ü😀'.repeat(100_000);
-  assert.is(vault.open(vault.seal(long, purpose), purpose), long);
+  assert.is(cipher.open(cipher.seal(long, purpose), purpose), long);
 });
 
 test('a sealed text names its version and key, and nothing of the text is in it', () => {
@@ -36,8 +36,8 @@ test('a sealed text names its version and key, and nothing of the text is in it'
 });
 
 test('never seals the same text alike', () => {
-  const vault = createCipher([one]);
-  const sealed = new Set(Array.from({ length: 100 }, () => vault.seal('same', purpose)));
+  const cipher = createCipher([one]);
+  const sealed = new Set(Array.from({ length: 100 }, () => cipher.seal('same', purpose)));
   assert.is(sealed.size, 100);
 });
 
@@ -61,35 +61,35 @@ test('without its key a text stays closed, and the error names the key', () => {
 });
 
 test('what was sealed for one purpose is not opened for another', () => {
-  const vault = createCipher([one]);
-  const sealed = vault.seal('hunter2', purpose);
+  const cipher = createCipher([one]);
+  const sealed = cipher.seal('hunter2', purpose);
   for (const wrong of ['', 'demo/files-2/env', `${purpose} `]) {
-    const { message } = refusal(() => vault.open(sealed, wrong));
+    const { message } = refusal(() => cipher.open(sealed, wrong));
     assert.is(message, `sealed with the key ${oneId}, but changed since, or sealed for something else`);
   }
 });
 
 test('notices a change of any single bit', () => {
-  const vault = createCipher([one]);
-  const [, , body = ''] = vault.seal('hunter2', purpose).split('.');
+  const cipher = createCipher([one]);
+  const [, , body = ''] = cipher.seal('hunter2', purpose).split('.');
   const bytes = Buffer.from(body, 'base64url');
   for (let bit = 0; bit < bytes.length * 8; bit += 1) {
     const changed = Buffer.from(bytes);
     changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-    refusal(() => vault.open(`v1.${oneId}.${changed.toString('base64url')}`, purpose));
+    refusal(() => cipher.open(`v1.${oneId}.${changed.toString('base64url')}`, purpose));
   }
 });
 
 test('refuses what is no sealed text, without repeating it', () => {
-  const vault = createCipher([one]);
-  const sealed = vault.seal('', purpose);
+  const cipher = createCipher([one]);
+  const sealed = cipher.seal('', purpose);
   const short = Buffer.alloc(27).toString('base64url');
   const inputs = [
     ...['', 'hunter2', 'v1', 'v1..', `v1.${oneId}.`, `v1.${oneId}.${short}`, `v2${sealed.slice(2)}`],
     ...[`${sealed}.hunter2`, `${sealed}\n`, ` ${sealed}`, sealed.toUpperCase(), `${sealed}=`, `${sealed}+`],
   ];
   for (const input of inputs) {
-    const { message } = refusal(() => vault.open(input, purpose));
+    const { message } = refusal(() => cipher.open(input, purpose));
     assert.is(message, 'this is not a sealed text', JSON.stringify(input));
   }
 });
@@ -101,9 +101,9 @@ test('refuses to seal what would not come back the same', () => {
 
 test('does not notice when the caller overwrites the key it gave', () => {
   const given = Uint8Array.from(one);
-  const vault = createCipher([given]);
+  const cipher = createCipher([given]);
   given.fill(0);
-  assert.is(createCipher([one]).open(vault.seal('text', purpose), purpose), 'text');
+  assert.is(createCipher([one]).open(cipher.seal('text', purpose), purpose), 'text');
 });
 
 test('takes keys of 32 bytes only, and at least one', () => {

@@ -114,7 +114,7 @@ export class ListingSession implements Session {
     return this.#backends.peer;
   }
 
-  /** Where it is pinned. */
+  /** Where it is bound. */
   instanceId = 'one';
 
   at(instanceId: string): this | undefined {

@@ -16,10 +16,7 @@ test('forgets what was put in first', () => {
 });
 
 test('keeps what is read or put in again', () => {
-  for (const use of [
-    (map: LruMap<string>) => map.get('a'),
-    (map: LruMap<string>) => map.set('a', 'a'),
-  ]) {
+  for (const use of [(map: LruMap<string>) => map.get('a'), (map: LruMap<string>) => map.set('a', 'a')]) {
     const map = filled(2, 'a', 'b');
     use(map);
     map.set('c', 'c');

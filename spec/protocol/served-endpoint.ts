@@ -26,7 +26,7 @@ export interface ServedEndpoint {
 
 /** Serves one transport. Closing leaves the transport open. */
 export async function serveEndpoint(transport: Transport): Promise<ServedEndpoint> {
-  const endpoint = new LegacyEndpoint({ onFault: () => {}, pace: steadyPace() });
+  const endpoint = new LegacyEndpoint({ onFault: () => {}, scheduler: steadyPace() });
   const backends = new RealBackends(transport);
   const requests: string[] = [];
   const server = createServer(async (request, response) => {

@@ -8,7 +8,7 @@ import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/ex
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
 import type { Peer, Tool } from '../../src/domain/mcp.ts';
-import type { Backends, Owner, Session, Reservation } from '../../src/protocol/ports.ts';
+import type { Backends, Owner, Reservation, Session } from '../../src/protocol/ports.ts';
 
 export const PEER: Peer = {
   era: 'legacy',

@@ -28,12 +28,12 @@ const program = definition('b', {
 });
 let stage = new Stage();
 let handlers = new Map<string, InProcessHandler>();
-let inventory = make();
+let active = make();
 
 test.before.each(() => {
   stage = new Stage();
   handlers = new Map();
-  inventory = make();
+  active = make();
 });
 test.after.each(() => stage.close());
 
@@ -46,20 +46,20 @@ test('refuses one instance and one template too many, and no replacement', () =>
       template: `t${index % LIMITS.templates}`,
     }),
   );
-  inventory.takeIn({ templates: [], instances });
-  assert.throws(() => inventory.refuseOverflow('t0', 'one more'), /10000 instances/);
-  inventory.refuseOverflow('t0', 'i0');
-  inventory.takeIn({ templates: [], instances: instances.slice(1) });
-  inventory.refuseOverflow('t0', 'one more');
-  assert.throws(() => inventory.refuseOverflow('one-more', 'i0'), /2000 templates/);
+  active.takeIn({ templates: [], instances });
+  assert.throws(() => active.refuseOverflow('t0', 'one more'), /10000 instances/);
+  active.refuseOverflow('t0', 'i0');
+  active.takeIn({ templates: [], instances: instances.slice(1) });
+  active.refuseOverflow('t0', 'one more');
+  assert.throws(() => active.refuseOverflow('one-more', 'i0'), /2000 templates/);
 });
 
 test('lists what is locked with the reason, and starts it when its secrets can be read again', () => {
   const locked = { ...http, headers: {}, locked: '"headers" cannot be read' };
-  inventory.takeIn({ templates: [], instances: [locked] });
+  active.takeIn({ templates: [], instances: [locked] });
   const [member] = stage.fleet.members('r');
   assert.equal([member?.state, member?.reason], ['stopped', '"headers" cannot be read']);
-  inventory.takeIn({ templates: [], instances: [http] });
+  active.takeIn({ templates: [], instances: [http] });
   assert.equal(
     stage.fleet.members('r').map(({ state }) => state),
     ['starting'],
@@ -68,54 +68,51 @@ test('lists what is locked with the reason, and starts it when its secrets can b
 
 test('becomes what is stored, tells of it, and finds nothing to do the second time', () => {
   const stored = { templates: [{ name: 'r', loadBalancer: { timeout: 5 } }], instances: [http, program] };
-  inventory.takeIn(stored);
-  assert.equal(inventory.definitions(), [http, program]);
-  assert.equal(inventory.settings('r'), stored.templates[0]);
+  active.takeIn(stored);
+  assert.equal(active.definitions(), [http, program]);
+  assert.equal(active.settings('r'), stored.templates[0]);
   assert.is(stage.fleet.group('r').policy.callTimeoutMs, 5_000);
   assert.equal(
     stage.fleet.refs('r').map(({ id }) => id),
     ['a'],
   );
   const { length } = stage.events;
-  inventory.takeIn(structuredClone(stored));
+  active.takeIn(structuredClone(stored));
   assert.is(stage.events.length, length);
-  inventory.takeIn({ templates: [], instances: [] });
-  assert.equal(inventory.definitions(), []);
-  assert.is(inventory.has('r'), false);
-  inventory.takeIn({ templates: [], instances: [http] });
-  assert.equal(inventory.settings('r').loadBalancer, {}, 'nothing is left of what it had');
+  active.takeIn({ templates: [], instances: [] });
+  assert.equal(active.definitions(), []);
+  assert.is(active.has('r'), false);
+  active.takeIn({ templates: [], instances: [http] });
+  assert.equal(active.settings('r').loadBalancer, {}, 'nothing is left of what it had');
 });
 
 test('deletes a template that has nothing, and takes from one that has a definition only its settings', () => {
   const defined = new Set(['d']);
   const { fleet, emit } = stage;
-  inventory = new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit, defined });
-  for (const template of ['d', 'r']) inventory.govern(template, { timeout: 5 });
-  inventory.start(http);
-  assert.throws(() => inventory.refuseHeld('r'), /1 instance is registered: deregister it first/);
-  assert.throws(() => inventory.refuseHeld('none'), /No template named/);
-  inventory.drop('r', 'a');
+  active = new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit, defined });
+  for (const template of ['d', 'r']) active.govern(template, { timeout: 5 });
+  active.start(http);
+  assert.throws(() => active.refuseHeld('r'), /1 instance is registered: deregister it first/);
+  assert.throws(() => active.refuseHeld('none'), /No template named/);
+  active.drop('r', 'a');
   for (const template of ['d', 'r']) {
-    inventory.refuseHeld(template);
-    inventory.forget(template);
+    active.refuseHeld(template);
+    active.forget(template);
   }
-  assert.equal(
-    [inventory.has('d'), inventory.has('r'), inventory.settings('d').loadBalancer],
-    [true, false, {}],
-  );
+  assert.equal([active.has('d'), active.has('r'), active.settings('d').loadBalancer], [true, false, {}]);
   assert.is(stage.fleet.group('d').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
 });
 
 test('tells no secret of what it takes in, replaces, changes and drops', () => {
-  inventory.takeIn({ templates: [], instances: [http, program] });
-  inventory.takeIn({
+  active.takeIn({ templates: [], instances: [http, program] });
+  active.takeIn({
     templates: [],
     instances: [
       { ...http, headers: {} },
       { ...program, metadata: {} },
     ],
   });
-  inventory.takeIn({ templates: [], instances: [] });
+  active.takeIn({ templates: [], instances: [] });
   const facts = stage.events.filter(({ type }) => /registered|changed/.test(type));
   assert.equal(
     facts.map(({ type }) => type),
@@ -134,22 +131,22 @@ test('tells no secret of what it takes in, replaces, changes and drops', () => {
 });
 
 test('loads without a word', () => {
-  inventory.load({ templates: [{ name: 's', loadBalancer: {} }], instances: [http] });
+  active.load({ templates: [{ name: 's', loadBalancer: {} }], instances: [http] });
   assert.equal(
     stage.events.map(({ type }) => type),
     ['instance.starting'],
   );
-  inventory.govern('s', { timeout: 1 });
+  active.govern('s', { timeout: 1 });
   assert.is(stage.told('template.changed').length, 1);
 });
 
 test('keeps a function as long as it is registered, and lets a backend take its place', () => {
   const handler = () => ({});
-  inventory.govern('r', {});
-  inventory.start(definition('a', { template: 'r' }), handler);
-  inventory.takeIn({ templates: [], instances: [] });
+  active.govern('r', {});
+  active.start(definition('a', { template: 'r' }), handler);
+  active.takeIn({ templates: [], instances: [] });
   assert.equal([...handlers], [['a', handler]]);
-  inventory.start(http);
+  active.start(http);
   assert.equal([...handlers], []);
 });
 
@@ -158,7 +155,7 @@ test('runs what belongs to nobody or to this node, and everything without a name
     nodeId === undefined ? http : { ...program, nodeId },
   );
   assert.equal(
-    nodes.map((one) => inventory.runsHere(one)),
+    nodes.map((one) => active.runsHere(one)),
     [true, true, false],
   );
   const { fleet, emit } = stage;
@@ -170,11 +167,11 @@ test('runs what belongs to nobody or to this node, and everything without a name
 });
 
 test('says what it does not know', async () => {
-  assert.is(await codeOf(() => inventory.settings('x')), 'TEMPLATE_NOT_FOUND');
-  assert.is(await codeOf(() => inventory.get('x', 'a')), 'TEMPLATE_NOT_FOUND');
-  assert.is(await codeOf(() => inventory.drop('t', 'a')), 'SERVER_NOT_FOUND');
+  assert.is(await codeOf(() => active.settings('x')), 'TEMPLATE_NOT_FOUND');
+  assert.is(await codeOf(() => active.get('x', 'a')), 'TEMPLATE_NOT_FOUND');
+  assert.is(await codeOf(() => active.drop('t', 'a')), 'SERVER_NOT_FOUND');
   assert.equal(
-    [inventory.find('x', 'a'), inventory.has('x'), inventory.hasSettings('x', {})],
+    [active.find('x', 'a'), active.has('x'), active.hasSettings('x', {})],
     [undefined, false, false],
   );
 });

@@ -29,13 +29,13 @@ import { LIMITS } from '../domain/limits.ts';
 import type { ListField, Peer } from '../domain/mcp.ts';
 import { announcesUpdates, changedList, LIST_NOTICES } from '../domain/notices.ts';
 import type { Fleet } from './fleet.ts';
-import type { StatelessClient, StatelessPool } from './stateless/stateless-pool.ts';
-import { isNetworked } from './stateless/stateless-routing.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
 import { backOffMs } from './instances/instance-statistics.ts';
 import { resourceUpdates } from './sharing/resource-updates.ts';
 import type { SharedListening } from './sharing/shared-listening.ts';
 import type { SharedSubscriptions } from './sharing/shared-subscriptions.ts';
+import type { StatelessClient, StatelessPool } from './stateless/stateless-pool.ts';
+import { isNetworked } from './stateless/stateless-routing.ts';
 
 export interface ChangeFeedDeps {
   readonly fleet: Pick<Fleet, 'has' | 'refs'>;
@@ -66,13 +66,13 @@ interface Listener extends StatelessClient {
 const NOTHING: ReadonlySet<string> = new Set();
 
 export class ChangeFeed {
-  readonly #parts: ChangeFeedDeps;
+  readonly #deps: ChangeFeedDeps;
   /** Names of templates that may have a new instance. Shared: every call is a fact, too, and there may be many listeners. */
   readonly #arrivals$: Observable<string>;
 
-  constructor(parts: ChangeFeedDeps) {
-    this.#parts = parts;
-    this.#arrivals$ = parts.events$.pipe(
+  constructor(deps: ChangeFeedDeps) {
+    this.#deps = deps;
+    this.#arrivals$ = deps.events$.pipe(
       filter((event) => event.type === 'instance.healthy'),
       map((event) => event.template),
       share(),
@@ -90,7 +90,7 @@ export class ChangeFeed {
     { lists, resources }: Wanted,
   ): Observable<ServerNotification> {
     return defer(() => {
-      const changed$ = this.#parts.listChanges(template).pipe(share());
+      const changed$ = this.#deps.listChanges(template).pipe(share());
       const closed$ = changed$.pipe(ignoreElements(), endWith(true));
       const uris = new Set([...resources].slice(0, LIMITS.subscriptionsPerClient));
       const said$ = this.#said(template, { owner, profile, lists, uris });
@@ -114,7 +114,7 @@ export class ChangeFeed {
 
   /** Each instance once: those that are there, and those that come. */
   #instances(template: string): Observable<InstanceRef> {
-    const { fleet } = this.#parts;
+    const { fleet } = this.#deps;
     const seen = new WeakSet<InstanceRef>();
     const isNew = (ref: InstanceRef): boolean => !seen.has(ref) && seen.add(ref).has(ref);
     return this.#arrivals$.pipe(
@@ -125,7 +125,7 @@ export class ChangeFeed {
   }
 
   #saidBy(ref: InstanceRef, peer: Peer, listener: Listener): Observable<ServerNotification> {
-    const { subscriptions, listening } = this.#parts;
+    const { subscriptions, listening } = this.#deps;
     const { uris } = listener;
     const isTelling = uris.size > 0 && announcesUpdates(peer.capabilities);
     if (peer.era === 'modern') return isTelling ? listening.updates(ref, uris) : EMPTY;
@@ -141,7 +141,7 @@ export class ChangeFeed {
     { owner, lists }: Listener,
     uris: ReadonlySet<string>,
   ): Observable<ServerNotification> {
-    const { pool, subscriptions } = this.#parts;
+    const { pool, subscriptions } = this.#deps;
     return pool.ofOwner(ref, owner).pipe(
       mergeMap(({ upstream, shared }) => {
         if (upstream === undefined || shared === undefined) return EMPTY;
@@ -160,7 +160,7 @@ export class ChangeFeed {
 
   /** In a conversation of the owner's own, which is opened again, with a back-off, when it ended before the session. */
   #updatesForGuest(ref: InstanceRef, listener: Listener): Observable<ServerNotification> {
-    const { pool, subscriptions, random } = this.#parts;
+    const { pool, subscriptions, random } = this.#deps;
     const { uris } = listener;
     let tries = 0;
     return defer(() => {

@@ -14,7 +14,7 @@ export interface OwnProcess {
 
 /** What clients have at one instance now. */
 export interface InstanceClients {
-  /** Sessions that are pinned to it, parked ones included. */
+  /** Sessions that are bound to it, parked ones included. */
   readonly sessions: number;
   /** Processes that it runs for single clients, with a session or without. */
   readonly ownProcesses: number;

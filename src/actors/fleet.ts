@@ -1,5 +1,5 @@
 // All instances of a gateway, by template: spawns their actors, feeds each template's pool, tells what happens to them.
-// Those of other nodes it only lists; what is left of those that go is departures.ts. It starts no call (dispatcher.ts) and
+// Those of other nodes it only lists; what is left of those that go is draining-instances.ts. It starts no call (dispatcher.ts) and
 // stores nothing (registry.ts does).
 
 import { type Observable, Subject } from 'rxjs';
@@ -15,11 +15,11 @@ import { DrainingInstances } from './draining-instances.ts';
 import { ForeignInstance } from './foreign-instance.ts';
 import type { Group } from './group.ts';
 import { Groups } from './groups.ts';
+import { InstanceIndex, type Member } from './instance-index.ts';
+import { InstanceSupervisor, type Running } from './instance-supervisor.ts';
 import { emissionEvent, eventOf, stateEvent } from './instances/instance-events.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
-import { InstanceSupervisor, type Running } from './instance-supervisor.ts';
-import { type Member, InstanceIndex } from './instance-index.ts';
 
 /** What the fleet gets from outside: how to open a transport, time, randomness, and who hears its facts. */
 export interface FleetOptions extends Clock, Pick<InstanceActorInput, 'open' | 'random'> {
@@ -37,11 +37,11 @@ export interface ListChange {
 
 export class Fleet {
   readonly #options: FleetOptions;
-  readonly #nursery = new InstanceSupervisor((running, error) => this.#afterCrash(running, error));
+  readonly #supervisor = new InstanceSupervisor((running, error) => this.#afterCrash(running, error));
   /** Which templates there are. */
   readonly groups: Groups;
-  readonly #roster = new InstanceIndex();
-  readonly #departures = new DrainingInstances();
+  readonly #index = new InstanceIndex();
+  readonly #draining = new DrainingInstances();
   /** What calls off each start that is due after a crash. */
   readonly #respawns = new Set<() => void>();
   readonly #listChanges = new Subject<ListChange>();
@@ -73,7 +73,7 @@ export class Fleet {
 
   /** Makes sure the template is there, and that it follows `policy`. */
   govern(template: string, policy: BalancerPolicy): void {
-    if (this.groups.govern(template, policy)) this.#roster.open(template);
+    if (this.groups.govern(template, policy)) this.#index.open(template);
     else for (const ref of this.refs(template)) ref.govern(policy);
   }
 
@@ -88,8 +88,8 @@ export class Fleet {
     this.#dismissHolder(template, id);
     const { emit, open, now, random, own: ownBounds } = this.#options;
     const input = { definition, policy: group.policy, open, now, random, ownBounds };
-    const ref = this.#nursery.start(input, this.#departures.predecessorsOf(definition));
-    this.#roster.put(ref);
+    const ref = this.#supervisor.start(input, this.#draining.predecessorsOf(definition));
+    this.#index.put(ref);
     ref.onEmission((emission) => this.#tell(ref, emission));
     ref.upstreamFacts$.subscribe(emit); // those of one with a successor, too: what was opened is to end
     ref.state$.subscribe((state) => {
@@ -106,49 +106,49 @@ export class Fleet {
     const ranHere = this.find(template, id) instanceof InstanceRef;
     this.#dismissHolder(template, id);
     const foreign = new ForeignInstance(definition);
-    this.#roster.put(foreign);
+    this.#index.put(foreign);
     if (ranHere) this.#options.emit({ type: 'instance.stopped', ...eventOf(foreign) });
     return foreign;
   }
 
   /** Takes an instance out at once; resolves when it has ended here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   remove(template: string, id: string, withinMs: number): Promise<void> {
-    return this.#dismiss(this.#roster.get(template, id), withinMs);
+    return this.#dismiss(this.#index.get(template, id), withinMs);
   }
 
   find(template: string, id: string): Member | undefined {
-    return this.#roster.find(template, id);
+    return this.#index.find(template, id);
   }
 
   /** One that runs here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one of another node. */
   get(template: string, id: string): InstanceRef {
-    const member = this.#roster.get(template, id);
+    const member = this.#index.get(template, id);
     if (member instanceof InstanceRef) return member;
     throw member.refusal();
   }
 
   /** One of any node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   member(template: string, id: string): Member {
-    return this.#roster.get(template, id);
+    return this.#index.get(template, id);
   }
 
   /** One of any node. SERVER_NOT_FOUND. */
   byServerId(serverId: string): Member {
-    return this.#roster.byServerId(serverId);
+    return this.#index.byServerId(serverId);
   }
 
   /** How many instances are listed, those of other nodes included. */
   get size(): number {
-    return this.#roster.size;
+    return this.#index.size;
   }
 
   isServerIdTaken(serverId: string): boolean {
-    return this.#roster.isServerIdTaken(serverId);
+    return this.#index.isServerIdTaken(serverId);
   }
 
   /** Instances of one template, of any node, in the order of their registration. TEMPLATE_NOT_FOUND. */
   members(template: string): Member[] {
-    return this.#roster.members(template);
+    return this.#index.members(template);
   }
 
   /** Those of them that run here. TEMPLATE_NOT_FOUND. */
@@ -175,18 +175,18 @@ export class Fleet {
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     for (const callOff of this.#respawns) callOff();
-    this.#departures.hurry(graceMs); // who leaves already has no more time than the others
+    this.#draining.hurry(graceMs); // who leaves already has no more time than the others
     for (const member of this.templates.flatMap((template) => this.members(template)))
       void this.#dismiss(member, graceMs);
-    await this.#departures.ended();
+    await this.#draining.ended();
     this.groups.close();
-    this.#nursery.stop();
+    this.#supervisor.stop();
     this.#listChanges.complete();
   }
 
   /** Those that may have calls, whether they are found or leave. */
   #serving(): InstanceRef[] {
-    return [...this.all(), ...this.#departures.leaving];
+    return [...this.all(), ...this.#draining.leaving];
   }
 
   #tell(ref: InstanceRef, emission: InstanceEmission): void {
@@ -204,19 +204,19 @@ export class Fleet {
   }
 
   #dismiss(member: Member, withinMs: number): Promise<void> {
-    this.#roster.drop(member);
-    return member instanceof InstanceRef ? this.#departures.leave(member, withinMs) : Promise.resolve();
+    this.#index.drop(member);
+    return member instanceof InstanceRef ? this.#draining.leave(member, withinMs) : Promise.resolve();
   }
 
   /** An actor broke through a fault of ours: the instance starts anew, unless it was replaced meanwhile. */
   #afterCrash({ ref, openings }: Running, error: unknown): void {
     const { template, id } = ref;
     this.#options.emit({ type: 'instance.crashed', ...eventOf(ref), reason: reasonOf(error) });
-    this.#departures.broke(ref, Promise.all([openings.close(), ref.endOwn()]));
+    this.#draining.broke(ref, Promise.all([openings.close(), ref.endOwn()]));
     const callOff = this.#options.alarm(LIMITS.restartFirstMs, () => {
       this.#respawns.delete(callOff);
       if (this.find(template, id) !== ref) return;
-      this.#roster.drop(ref);
+      this.#index.drop(ref);
       this.add(ref.definition);
     });
     this.#respawns.add(callOff);

@@ -24,7 +24,7 @@ export interface GroupDeps extends Clock {
 export class Group {
   readonly template: string;
   readonly pool: Pool<InstanceRef>;
-  readonly line = new WaitQueue();
+  readonly queue = new WaitQueue();
   readonly #changes = new Subject<Change<InstanceRef>>();
   readonly #random: () => number;
   /** Which instance stands in the pool under an id: one that leaves must not take its successor out. */
@@ -70,18 +70,18 @@ export class Group {
     } else if (this.#up.get(ref.id) === ref) {
       this.#up.delete(ref.id);
       this.#changes.next({ kind: 'down', id: ref.id });
-      this.line.reconsider();
+      this.queue.reconsider();
     }
   }
 
   close(): void {
     this.#changes.complete();
     this.pool.close();
-    this.line.reconsider();
+    this.queue.reconsider();
   }
 
   #offerPlaces(ref: InstanceRef): void {
-    for (let place = 0; place < ref.capacity && this.line.advance(ref); place += 1);
+    for (let place = 0; place < ref.capacity && this.queue.advance(ref); place += 1);
   }
 
   #strategyOf({ strategy }: BalancerPolicy): () => Strategy {

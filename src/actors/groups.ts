@@ -7,12 +7,12 @@ import { templateNotFound } from '../domain/registry-errors.ts';
 import { Group, type GroupDeps } from './group.ts';
 
 export class Groups {
-  readonly #parts: GroupDeps;
+  readonly #deps: GroupDeps;
   readonly #byTemplate = new Map<string, Group>();
   readonly #deleted = new Set<string>();
 
-  constructor(parts: GroupDeps) {
-    this.#parts = parts;
+  constructor(deps: GroupDeps) {
+    this.#deps = deps;
   }
 
   /** Names of the templates that are there, sorted. */
@@ -47,7 +47,7 @@ export class Groups {
   govern(template: string, policy: BalancerPolicy): boolean {
     this.#deleted.delete(template);
     const group = this.#byTemplate.get(template);
-    if (group === undefined) this.#byTemplate.set(template, new Group(template, policy, this.#parts));
+    if (group === undefined) this.#byTemplate.set(template, new Group(template, policy, this.#deps));
     else group.govern(policy);
     return group === undefined;
   }

@@ -4,8 +4,8 @@
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
 import type { Group } from './group.ts';
-import { InstanceRef } from './instances/instance-ref.ts';
 import type { Member } from './instance-index.ts';
+import { InstanceRef } from './instances/instance-ref.ts';
 
 /** An instance as it was registered and as it is now. */
 export interface MemberView {

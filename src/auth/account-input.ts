@@ -4,9 +4,9 @@
 import { Check } from 'typebox/schema';
 import { Email, KeyName, SCOPES, type Scope, TemplateList, Username } from '../domain/account.ts';
 import type { ValidationItem } from '../domain/errors.ts';
-import { timestampOf } from '../domain/timestamp.ts';
 import { validationFailed } from '../domain/request-errors.ts';
 import { hasUnseen, isCleanText } from '../domain/text.ts';
+import { timestampOf } from '../domain/timestamp.ts';
 import type { NewApiKey, NewUser, UserUpdate } from './auth.ts';
 import { passwordIssues } from './passwords.ts';
 

@@ -1,5 +1,5 @@
 // What of an account decides how long those who were let in with it may stay, whatever credentials they came with. Pure.
-// What they may do is permissions.ts; who is looked at again, and when, is standings.ts.
+// What they may do is permissions.ts; who is looked at again, and when, is session-revalidator.ts.
 
 import type { ApiKey, User } from '../domain/account.ts';
 

@@ -1,5 +1,5 @@
 // Says who makes a request. What was verified is remembered by the SHA-256 of its credentials, so that the hot path is a
-// hash and a look-up; freshness.ts decides how long that is believed, verifier.ts asks the store.
+// hash and a look-up; credential-cache.ts decides how long that is believed, verifier.ts asks the store.
 
 import { hash } from 'node:crypto';
 import type { Principal } from '../domain/account.ts';

@@ -58,12 +58,12 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
   const throttle = new LoginThrottle();
   const changed$ = new Subject<string>();
   const onChange = (principalId: string) => changed$.next(principalId);
-  const standings = new SessionRevalidator({ accounts: store.accounts, now, onChange, log });
+  const revalidator = new SessionRevalidator({ accounts: store.accounts, now, onChange, log });
   const authenticator = new Authenticator({
     verifier,
     now,
     keyUsed: (id, atMs) => keyUse.used(id, atMs),
-    verified: (...said) => standings.letIn(...said),
+    verified: (...said) => revalidator.letIn(...said),
   });
   const accounts = new ManagedAccounts({
     store: store.accounts,
@@ -71,7 +71,7 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
     now,
     onChange: (change) => {
       authenticator.forget(change);
-      standings.changed(change);
+      revalidator.changed(change);
     },
     onAdminPasswordChanged: options.onAdminPasswordChanged,
     flushKeyUse: () => keyUse.flush(),
@@ -79,7 +79,7 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
   const news = options.news$.subscribe({
     next: ({ kind }) => {
       authenticator.hear(kind);
-      standings.hear(kind);
+      revalidator.hear(kind);
     },
     // Silence is safe: what was verified is asked anew after 10 s.
     error: (error: unknown) => log.warn({ err: error }, 'news of the database have ended'),
@@ -91,11 +91,11 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
     limiter: createRateLimiter({ shared, now }),
     authenticate: enabled ? (credentials) => authenticator.authenticate(credentials) : () => ANONYMOUS,
     changed$,
-    lookAfter: enabled ? (open) => standings.lookAfter(open) : () => {},
+    lookAfter: enabled ? (open) => revalidator.lookAfter(open) : () => {},
     login: (attempt) => login(attempt, { accounts: store.accounts, passwords, tokens, throttle }),
     close: async () => {
       news.unsubscribe();
-      standings.close();
+      revalidator.close();
       changed$.complete();
       shared?.close();
       await Promise.all([audit.close(), keyUse.close()]);

@@ -3,9 +3,9 @@
 import type { Principal } from '../domain/account.ts';
 import { invalidCredentials } from '../domain/account-errors.ts';
 import type { AccountStore } from '../persistence/store.ts';
+import { type AccountStatus, isActive, keyEndsAtMs, keyStatus, userStatus } from './account-status.ts';
 import { isSecretOf, parseKey } from './api-keys.ts';
 import { type HourlyLimits, keyPrincipal, userPrincipal } from './permissions.ts';
-import { isActive, keyEndsAtMs, keyStatus, type AccountStatus, userStatus } from './account-status.ts';
 import type { Tokens } from './tokens.ts';
 
 /** Who it is, and until when these credentials are good for it. */

@@ -1,7 +1,7 @@
 // Makes of the table of settings the options that the command line declares.
 
-import { boolean } from './setting-types.ts';
 import type { Setting } from './setting.ts';
+import { boolean } from './setting-types.ts';
 import { SETTINGS } from './settings.ts';
 
 /** A flag as a command line declares it. `takesValue` is false for a switch, which also has a `--no-` form. */

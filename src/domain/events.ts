@@ -12,7 +12,7 @@ interface InstanceFact {
   readonly serverId: string;
 }
 
-/** About the session of an MCP client, and the instance that it is pinned to. */
+/** About the session of an MCP client, and the instance that it is bound to. */
 interface SessionFact extends InstanceFact {
   /** Which one: see sessionFingerprint. Its id is a credential. */
   readonly session: string;

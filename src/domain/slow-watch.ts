@@ -15,15 +15,15 @@ export interface Slow {
 }
 
 export class SlowWatch {
-  readonly #pace: TaskScheduler;
+  readonly #scheduler: TaskScheduler;
   /** Oldest first, each with the tick at which it began. */
   readonly #began = new Map<Slow, number>();
   #tick = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /** `pace`: at which many are told that became slow together. */
-  constructor(pace = new TaskScheduler()) {
-    this.#pace = pace;
+  constructor(scheduler = new TaskScheduler()) {
+    this.#scheduler = scheduler;
   }
 
   /** How many are watched. */
@@ -52,7 +52,7 @@ export class SlowWatch {
     for (const [one, tick] of this.#began) {
       if (this.#tick - tick < TICKS) return;
       this.#began.delete(one);
-      this.#pace.run(() => one.lasts());
+      this.#scheduler.run(() => one.lasts());
     }
     this.#rest();
   };

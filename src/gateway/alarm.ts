@@ -9,12 +9,12 @@ export type Alarm = Clock['alarm'];
  * Alarms of which not all ring in one turn of the event loop when thousands are set to the same moment. `ring` is a function
  * of that alarm alone.
  */
-export function alarmOf(pace: TaskScheduler): Alarm {
+export function alarmOf(scheduler: TaskScheduler): Alarm {
   return (waitMs, ring) => {
-    const timer = setTimeout(pace.run, waitMs, ring);
+    const timer = setTimeout(scheduler.run, waitMs, ring);
     return () => {
       clearTimeout(timer);
-      pace.forget(ring);
+      scheduler.forget(ring);
     };
   };
 }

@@ -10,8 +10,8 @@ import { memoryBounds } from '../domain/byte-budget.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { HeldBytes } from '../domain/held-bytes.ts';
 import { ownBounds } from '../domain/limits.ts';
-import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../domain/policy.ts';
+import { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 import type { Store } from '../persistence/store.ts';
 import { DatabaseStatus } from '../registry/database-status.ts';
@@ -47,9 +47,9 @@ export function composeGateway(
 ): GatewayDeps {
   const { deniedNetworks = DENIED_NETWORKS_DEFAULT, random = Math.random, nodeId, news$ } = options;
   const { events$ } = events;
-  const pace = new TaskScheduler();
+  const scheduler = new TaskScheduler();
   const now = () => performance.now();
-  const alarm = alarmOf(pace);
+  const alarm = alarmOf(scheduler);
   const emit = (event: GatewayEvent) => events.emit(event);
   const policy = { ...DEFAULT_POLICY, ...options.policy };
   const handlers = new Map<string, InProcessHandler>();
@@ -66,7 +66,7 @@ export function composeGateway(
   const open = openerOf({
     deniedNetworks,
     handlers,
-    pace,
+    scheduler,
     passEnv: options.passEnv,
     protectedPaths,
     definitions,
@@ -83,7 +83,7 @@ export function composeGateway(
     ...parts,
     ...options,
     keptBytes,
-    pace,
+    scheduler,
     dispatcher,
     events$,
     serverInfo: GATEWAY_INFO,

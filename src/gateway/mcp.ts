@@ -5,27 +5,27 @@ import { randomBytes } from 'node:crypto';
 import { NEVER, type Observable, type Subscription } from 'rxjs';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
 import type { RetryBudget } from '../actors/calls/retry-budget.ts';
+import { CapabilityChanges } from '../actors/capability-changes.ts';
 import { ChangeFeed } from '../actors/change-feed.ts';
 import { ClientMetrics, type InstanceClients } from '../actors/client-metrics.ts';
 import { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
-import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
-import { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import { OwnerShares } from '../actors/instances/owner-shares.ts';
-import { CapabilityChanges } from '../actors/capability-changes.ts';
 import { ParkedCalls } from '../actors/parked-calls/parked-calls.ts';
 import { SharedListening } from '../actors/sharing/shared-listening.ts';
 import { SharedSubscriptions } from '../actors/sharing/shared-subscriptions.ts';
+import { StatelessClients } from '../actors/stateless/stateless-clients.ts';
+import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { LIMITS, type OwnBounds, ownBounds } from '../domain/limits.ts';
-import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { templateNotFound } from '../domain/registry-errors.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ClientStats } from '../gateway-types.ts';
+import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { createEndpoint, type EndpointOptions } from '../protocol/endpoint.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import { type FaultListener, guarded } from '../protocol/fault-listener.ts';
-import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { CachedBackends } from '../protocol/lists/cached-backends.ts';
 import { ListMemory } from '../protocol/lists/list-memory.ts';
 import type { Backends } from '../protocol/ports.ts';
@@ -42,7 +42,7 @@ export interface McpDeps extends Clock {
   readonly budget: RetryBudget;
   readonly emit: (event: GatewayEvent) => void;
   /** For what comes due in thousands. */
-  readonly pace: TaskScheduler;
+  readonly scheduler: TaskScheduler;
   readonly isAccepting: () => boolean;
   /** The facts of the gateway. Hot. */
   readonly events$: Observable<GatewayEvent>;
@@ -65,7 +65,7 @@ export interface McpDeps extends Clock {
 /** The endpoint, with everything that clients have open through it. Whoever makes it closes it. */
 export class Mcp {
   readonly endpoint: McpEndpoint;
-  readonly #parts: McpDeps;
+  readonly #deps: McpDeps;
   readonly #actors: BackendDeps;
   readonly #parked: ParkedCalls;
   readonly #metrics: ClientMetrics;
@@ -77,21 +77,21 @@ export class Mcp {
   readonly #shares: readonly OwnerShares[];
   readonly #changes: Subscription;
 
-  constructor(parts: McpDeps) {
-    const { fleet, events$, serverInfo, now, alarm, pace, changedCallers$ = NEVER } = parts;
-    const { sessions = {}, random = Math.random, sealKey = randomBytes(32) } = parts;
-    const onFault = guarded(parts.onFault);
+  constructor(deps: McpDeps) {
+    const { fleet, events$, serverInfo, now, alarm, scheduler, changedCallers$ = NEVER } = deps;
+    const { sessions = {}, random = Math.random, sealKey = randomBytes(32) } = deps;
+    const onFault = guarded(deps.onFault);
     const { max: maxSessions = LIMITS.sessions, idleMs = LIMITS.sessionIdleMs } = sessions;
     const own = ownBounds(sessions);
-    const limits = { maxSessions, idleMs, now, alarm, pace };
+    const limits = { maxSessions, idleMs, now, alarm, scheduler };
     const clock = clockOf(alarm);
     const shares = new OwnerShares(maxSessions, own.share);
     const joinedShares = new OwnerShares(maxSessions, own.share);
     this.#shares = [shares, joinedShares];
-    this.#parts = parts;
-    this.#parked = new ParkedCalls(pace);
+    this.#deps = deps;
+    this.#parked = new ParkedCalls(scheduler);
     this.#metrics = new ClientMetrics(events$);
-    const pool = new StatelessPool(parts, own, pace);
+    const pool = new StatelessPool(deps, own, scheduler);
     this.#pool = pool;
     const subscriptions = new SharedSubscriptions();
     const listening = new SharedListening();
@@ -99,8 +99,8 @@ export class Mcp {
     const listChanges = (template: string) => listChangesOf(listChanges$, template);
     this.#actors = {
       fleet,
-      sessions: new ClientSessions({ ...parts, ...limits, clock, shares, subscriptions }),
-      guests: new StatelessClients({ ...parts, pool }),
+      sessions: new ClientSessions({ ...deps, ...limits, clock, shares, subscriptions }),
+      stateless: new StatelessClients({ ...deps, pool }),
       feed: new ChangeFeed({ fleet, pool, subscriptions, listening, events$, listChanges, random }),
       listChanges$,
       now,
@@ -121,8 +121,8 @@ export class Mcp {
       sealKey,
       serverInfo,
       onFault,
-      pace,
-      keptBytes: parts.keptBytes,
+      scheduler,
+      keptBytes: deps.keptBytes,
     });
     this.#changes = changedCallers$.subscribe((ownerId) => void this.#endOf(ownerId).catch(onFault));
   }
@@ -171,7 +171,7 @@ export class Mcp {
 
   /** Resolves when no call is under way, those of clients without a session included, or the grace is over. */
   #calm(graceMs: number): Promise<void> {
-    const { fleet, now, alarm } = this.#parts;
+    const { fleet, now, alarm } = this.#deps;
     const untilMs = now() + graceMs;
     const { promise, resolve } = Promise.withResolvers<void>();
     const look = (): void => {
@@ -184,7 +184,7 @@ export class Mcp {
 
   /** For who names the template. TEMPLATE_NOT_FOUND, also when it was deleted since. */
   #there(template: string): Backends {
-    this.#parts.fleet.groups.require(template);
+    this.#deps.fleet.groups.require(template);
     return this.#of(template);
   }
 
@@ -192,10 +192,10 @@ export class Mcp {
   #of(template: string): Backends {
     const known = this.#backends.get(template);
     if (known !== undefined) return known;
-    if (!this.#parts.fleet.has(template)) throw templateNotFound(template);
+    if (!this.#deps.fleet.has(template)) throw templateNotFound(template);
     const inner = new TemplateBackends(template, this.#actors);
     const backends = new CachedBackends(inner, {
-      now: this.#parts.now,
+      now: this.#deps.now,
       isThere: (instanceId) => inner.isThere(instanceId),
       memory: this.#memory,
     });

@@ -15,7 +15,7 @@ import { Reaper } from '../transports/stdio/reaper.ts';
 export const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
 
 export interface OpenerOptions
-  extends Pick<OpeningOptions, 'deniedNetworks' | 'handlers' | 'heldAnswers' | 'pace' | 'passEnv'> {
+  extends Pick<OpeningOptions, 'deniedNetworks' | 'handlers' | 'heldAnswers' | 'scheduler' | 'passEnv'> {
   /** What no command may be handed. Default: nothing. */
   readonly protectedPaths?: readonly ProtectedPath[];
   /** What is said of templates, by their ids. Default: nothing. */

@@ -3,9 +3,9 @@
 import { filter, map, type Observable, startWith } from 'rxjs';
 import { guarded } from '../actors/event-stream.ts';
 import type { Fleet } from '../actors/fleet.ts';
+import type { Member } from '../actors/instance-index.ts';
 import { type MemberView, viewOf, viewsOf } from '../actors/member-views.ts';
 import { Metrics } from '../actors/metrics.ts';
-import type { Member } from '../actors/instance-index.ts';
 import { changesHealthOf, healthOf, type TemplateHealth } from '../actors/template-health.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { GatewayStats, Server } from '../gateway-types.ts';
@@ -25,40 +25,40 @@ export interface StatusDeps {
 
 /** Counts from its making to `close`. */
 export class Status {
-  readonly #parts: StatusDeps;
+  readonly #deps: StatusDeps;
   readonly #metrics: Metrics;
 
-  constructor(parts: StatusDeps) {
-    this.#parts = parts;
-    this.#metrics = new Metrics(parts.events$);
+  constructor(deps: StatusDeps) {
+    this.#deps = deps;
+    this.#metrics = new Metrics(deps.events$);
   }
 
   server(member: Member): Server {
-    return this.#withClients(viewOf(member, this.#parts.fleet.group(member.template)));
+    return this.#withClients(viewOf(member, this.#deps.fleet.group(member.template)));
   }
 
   /** All of them, template by template. */
   servers(): Server[] {
-    const { templates } = this.#parts.fleet;
+    const { templates } = this.#deps.fleet;
     return templates.flatMap((template) => this.#views(template)).map((view) => this.#withClients(view));
   }
 
   /** TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
-    const { policy } = this.#parts.fleet.group(template);
+    const { policy } = this.#deps.fleet.group(template);
     const snapshots = this.#views(template).map(({ snapshot }) => snapshot);
     return healthOf(template, policy.strategy, snapshots);
   }
 
   /** Cold: now, and again whenever one of its instances changes. TEMPLATE_NOT_FOUND. */
   health$(template: string): Observable<TemplateHealth> {
-    const { events$ } = this.#parts;
+    const { events$ } = this.#deps;
     const changes$ = events$.pipe(filter(changesHealthOf(template)), startWith(undefined));
     return guarded(changes$.pipe(map(() => this.health(template))));
   }
 
   stats(): GatewayStats {
-    const { fleet, mcp } = this.#parts;
+    const { fleet, mcp } = this.#deps;
     return { ...this.#metrics.summary(), activeConnections: fleet.inFlight, clients: mcp.stats };
   }
 
@@ -68,13 +68,13 @@ export class Status {
 
   #withClients(view: MemberView): Server {
     const { template, serverId, command } = view.definition;
-    const { requires = [] } = this.#parts.definitions?.get(template) ?? {};
+    const { requires = [] } = this.#deps.definitions?.get(template) ?? {};
     const warnings = command === undefined ? [] : uncheckedRequirements(requires);
-    return { ...view, warnings, clients: this.#parts.mcp.clientsAt(serverId) };
+    return { ...view, warnings, clients: this.#deps.mcp.clientsAt(serverId) };
   }
 
   #views(template: string): MemberView[] {
-    const { fleet } = this.#parts;
+    const { fleet } = this.#deps;
     return viewsOf(fleet.members(template), fleet.group(template));
   }
 }

@@ -49,21 +49,21 @@ interface Tally {
 }
 
 export class Sync {
-  readonly #parts: SyncDeps;
+  readonly #deps: SyncDeps;
   readonly #closing = new AbortController();
   readonly #followed = new Map<string, Promise<void>>();
   /** Of each source, one listing is made and taken in after the other: an old one never comes after a newer one. */
   readonly #turns = new Map<string, Promise<unknown>>();
 
-  constructor(parts: SyncDeps) {
-    this.#parts = parts;
+  constructor(deps: SyncDeps) {
+    this.#deps = deps;
   }
 
   /** Reads the registry file again and asks every source once. What does not answer is a warning, and nothing of it is
    *  changed. */
   async run({ namespace, ...rules }: SyncOptions = {}): Promise<SyncOutcome> {
     const tally: Tally = { reports: [], settings: [], reached: [], warnings: [] };
-    const { registryFile } = this.#parts;
+    const { registryFile } = this.#deps;
     if (registryFile !== undefined) await this.#takeFile(registryFile, rules, tally);
     await this.#takeAll(namespace, rules, tally);
     if (registryFile === undefined && tally.reached.length + tally.warnings.length === 0)
@@ -88,9 +88,9 @@ export class Sync {
   }
 
   async #sources(
-    namespace = this.#parts.namespace ?? NAMESPACE,
+    namespace = this.#deps.namespace ?? NAMESPACE,
   ): Promise<{ sources: Source[]; warnings: string[] }> {
-    const { definitions, env } = this.#parts;
+    const { definitions, env } = this.#deps;
     if (env === undefined) return { sources: [], warnings: [] };
     const world = { env, namespace, hintsOf: (template: string) => definitions.get(template) };
     const sources = new Map<string, Source>();
@@ -123,7 +123,7 @@ export class Sync {
 
   async #takeFile(path: string, rules: SyncRules, tally: Tally): Promise<void> {
     const { reports, settings, reached, warnings } = tally;
-    const { registry } = this.#parts;
+    const { registry } = this.#deps;
     try {
       const { contents, done } = await this.#inTurn(path, async () => {
         const contents = await readRegistryFile(path);
@@ -145,7 +145,7 @@ export class Sync {
   #take(source: Source, rules?: SyncRules, onTurn = () => {}): Promise<SyncReport> {
     return this.#inTurn(source.origin, async () => {
       onTurn();
-      return syncListing(this.#parts.registry, await source.list(this.#closing.signal), rules);
+      return syncListing(this.#deps.registry, await source.list(this.#closing.signal), rules);
     });
   }
 
@@ -172,7 +172,7 @@ export class Sync {
 
   async #followOne(source: Source): Promise<void> {
     const { signal } = this.#closing;
-    const { onNotice = () => {} } = this.#parts;
+    const { onNotice = () => {} } = this.#deps;
     let waitMs = FIRST_WAIT_MS;
     let isLost = false;
     const opened = () => {
@@ -196,7 +196,7 @@ export class Sync {
 
   /** What ended leaves at once. Every change makes a listing; one that still waits for its turn is enough for several. */
   #changesOf(source: Source): (change: Change) => void {
-    const { registry, onNotice = () => {} } = this.#parts;
+    const { registry, onNotice = () => {} } = this.#deps;
     const { signal } = this.#closing;
     const report = (thrown: unknown) => signal.aborted || onNotice(`sync: ${messageOf(thrown)}`);
     let isWaiting = false;

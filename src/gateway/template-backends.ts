@@ -1,12 +1,12 @@
-// The instances of one template as the MCP endpoint sees them. It only translates: sessions, guests and changes are kept by
+// The instances of one template as the MCP endpoint sees them. It only translates: sessions, stateless clients and changes are kept by
 // actors.
 
 import { filter, map, type Observable, throwError } from 'rxjs';
 import type { ChangeFeed } from '../actors/change-feed.ts';
 import type { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet, ListChange } from '../actors/fleet.ts';
-import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
+import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import { ToolRenewal } from '../actors/tool-renewal.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
@@ -25,7 +25,7 @@ import type {
 export interface BackendDeps {
   readonly fleet: Fleet;
   readonly sessions: ClientSessions;
-  readonly guests: StatelessClients;
+  readonly stateless: StatelessClients;
   readonly feed: ChangeFeed;
   /** Hot: what changed of the lists of any template. */
   readonly listChanges$: Observable<ListChange>;
@@ -37,74 +37,74 @@ export interface BackendDeps {
 export class TemplateBackends implements Backends {
   readonly listChanged$: Observable<ListField>;
   readonly #template: string;
-  readonly #parts: BackendDeps;
+  readonly #deps: BackendDeps;
   readonly #renewal: ToolRenewal;
 
-  constructor(template: string, parts: BackendDeps) {
+  constructor(template: string, deps: BackendDeps) {
     this.#template = template;
-    this.#parts = parts;
-    this.#renewal = new ToolRenewal(() => this.#healthy, parts.now);
-    this.listChanged$ = listChangesOf(parts.listChanges$, template);
+    this.#deps = deps;
+    this.#renewal = new ToolRenewal(() => this.#healthy, deps.now);
+    this.listChanged$ = listChangesOf(deps.listChanges$, template);
   }
 
   peers(): readonly Peer[] {
-    const refs = this.#parts.fleet.refs(this.#template);
+    const refs = this.#deps.fleet.refs(this.#template);
     const healthy = refs.filter(({ state }) => state === 'healthy').flatMap(({ peer }) => peer ?? []);
     return healthy.length > 0 ? healthy : refs.flatMap(({ lastPeer }) => lastPeer ?? []);
   }
 
   /** True for an instance that calls go to. */
   isThere(instanceId: string): boolean {
-    const member = this.#parts.fleet.find(this.#template, instanceId);
+    const member = this.#deps.fleet.find(this.#template, instanceId);
     return member instanceof InstanceRef && member.state === 'healthy';
   }
 
   async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<Session> {
-    return this.#parts.sessions.open(this.#template, owner.id, profile, signal);
+    return this.#deps.sessions.open(this.#template, owner.id, profile, signal);
   }
 
   session(id: string): Session | undefined {
-    const session = this.#parts.sessions.find(id);
+    const session = this.#deps.sessions.find(id);
     return session?.template === this.#template ? session : undefined;
   }
 
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
     const asked = { ...request, caller: options.owner.id };
-    return this.#parts.guests.exchange(this.#template, asked, options);
+    return this.#deps.stateless.exchange(this.#template, asked, options);
   }
 
   modernInstanceIds(): readonly string[] {
-    const refs = this.#parts.fleet.refs(this.#template);
+    const refs = this.#deps.fleet.refs(this.#template);
     const mayAnswer = ({ state, era }: InstanceRef) =>
       era === 'modern' && (state === 'healthy' || state === 'draining');
     return refs.filter(mayAnswer).map(({ id }) => id);
   }
 
   inquire(request: ExchangeRequest, { owner, instanceId }: Inquired): Observable<ExchangeEvent> {
-    const member = this.#parts.fleet.find(this.#template, instanceId);
+    const member = this.#deps.fleet.find(this.#template, instanceId);
     if (!(member instanceof InstanceRef)) return throwError(() => serverNotFound(instanceId));
     return member.listen({ ...request, caller: owner.id });
   }
 
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
-    return this.#parts.feed.changes(this.#template, owner, profile, wanted);
+    return this.#deps.feed.changes(this.#template, owner, profile, wanted);
   }
 
   /** As one lists it that calls go to, if there is one: what others list may be older. */
   tool(name: string): Tool | undefined {
-    return find(name, this.#healthy) ?? find(name, this.#parts.fleet.refs(this.#template));
+    return find(name, this.#healthy) ?? find(name, this.#deps.fleet.refs(this.#template));
   }
 
   relisted(name: string): readonly Tool[] | Promise<readonly Tool[]> {
     const listed = (): readonly Tool[] => {
       const found = findAll(name, this.#healthy);
-      return found.length > 0 ? found : findAll(name, this.#parts.fleet.refs(this.#template));
+      return found.length > 0 ? found : findAll(name, this.#deps.fleet.refs(this.#template));
     };
     return this.#renewal.renew()?.then(listed) ?? listed();
   }
 
   get #healthy(): readonly InstanceRef[] {
-    return this.#parts.fleet.group(this.#template).pool.candidates;
+    return this.#deps.fleet.group(this.#template).pool.candidates;
   }
 }
 

@@ -17,7 +17,7 @@ export interface Watched {
 
 export class CallerWatch {
   readonly #roundMs: number;
-  readonly #pace: TaskScheduler;
+  readonly #scheduler: TaskScheduler;
   /** Longest unchecked first. */
   readonly #queue = new Set<Watched>();
   readonly #asking = new Set<Watched>();
@@ -26,9 +26,9 @@ export class CallerWatch {
   #timer: NodeJS.Timeout | undefined;
 
   /** Everybody is asked about once in so many ms. `pace`: at which the streams of somebody who has thousands are ended. */
-  constructor(roundMs: number, pace = new TaskScheduler()) {
+  constructor(roundMs: number, scheduler = new TaskScheduler()) {
     this.#roundMs = roundMs;
-    this.#pace = pace;
+    this.#scheduler = scheduler;
   }
 
   /** Watches one until the returned function is called. */
@@ -77,7 +77,7 @@ export class CallerWatch {
 
   #judge(watched: Watched, refusal: Refusal): void {
     if (refusal === undefined) return;
-    this.#pace.run(() => {
+    this.#scheduler.run(() => {
       if (this.#queue.has(watched)) watched.bar(refusal);
     });
   }

@@ -23,7 +23,7 @@ export interface RequestState {
   variesByOrigin?: boolean;
   /** Their window, when they have one; set by middleware/admit.ts, written with the headers of every answer. */
   rateLimit?: RateLimit;
-  /** Requests that were counted for it so far; see charge.ts. */
+  /** Requests that were counted for it so far; see rate-limit.ts. */
   charged?: number;
   /** What is counted of the memory of its body, unless it is small; see body/held-bodies.ts. */
   heldBody?: HeldBody;

@@ -14,10 +14,10 @@ import { ClientGone } from './client-gone.ts';
 import { commonHeaders } from './common-headers.ts';
 import type { HttpContext } from './context.ts';
 import { HTTP_LIMITS } from './limits.ts';
-import { limitWriteTime, limitReader } from './write-timeout.ts';
 import { commentText, EVENT_STREAM_HEADERS, inLines } from './server-sent-events.ts';
 import { UnreadAnswers } from './unread-answers.ts';
 import { errorBody } from './views/error-body.ts';
+import { limitReader, limitWriteTime } from './write-timeout.ts';
 
 /** One event. */
 export interface StreamEvent {

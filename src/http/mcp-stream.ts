@@ -6,8 +6,8 @@ import type { McpEvent, McpStream } from '../protocol/endpoint-types.ts';
 import { latin1Of, SMALL_BYTES } from './bytes-as-text.ts';
 import type { HttpContext } from './context.ts';
 import type { EventStreams, TrackedStream } from './event-stream.ts';
-import { limitWriteTime, limitReader } from './write-timeout.ts';
 import { commentText, inLines } from './server-sent-events.ts';
+import { limitReader, limitWriteTime } from './write-timeout.ts';
 
 const END = '\n\n';
 /** What can be written with the bytes of an event in one text. */

@@ -3,10 +3,10 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { RateLimiter } from '../auth/auth.ts';
-import { consumeRateLimitUpTo } from './rate-limit.ts';
 import { whenGone } from './client-gone.ts';
 import type { HttpContext } from './context.ts';
 import type { Proxies } from './proxies.ts';
+import { consumeRateLimitUpTo } from './rate-limit.ts';
 
 /** Facts of one request. */
 export class RequestState {
@@ -80,7 +80,7 @@ export class RequestState {
     return this.#context.accepts('application/json', 'text/html') === 'text/html';
   }
 
-  /** Counts the HTTP request as so many requests of the caller, where admit.ts did not; see charge.ts. */
+  /** Counts the HTTP request as so many requests of the caller, where authorize.ts did not; see rate-limit.ts. */
   charge(limiter: RateLimiter, count: number): void | Promise<void> {
     return consumeRateLimitUpTo(this.#context.state, limiter, count);
   }

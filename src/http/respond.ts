@@ -5,8 +5,8 @@
 import { latin1Of, SMALL_BYTES } from './bytes-as-text.ts';
 import { commonHeaders } from './common-headers.ts';
 import type { HttpContext } from './context.ts';
-import { limitWriteTime } from './write-timeout.ts';
 import type { BytesReply, EmptyReply } from './reply.ts';
+import { limitWriteTime } from './write-timeout.ts';
 
 /** Answers. Does nothing when the answer has begun or the connection is gone. */
 export function respond(context: HttpContext, reply: BytesReply | EmptyReply): void {

@@ -104,7 +104,8 @@ export interface RouteInput<P, Q, B> {
   readonly principal: Principal;
 }
 
-export interface RouteDefinition<P extends TSchema, Q extends TSchema, B extends TSchema> extends RouteAccess {
+export interface RouteDefinition<P extends TSchema, Q extends TSchema, B extends TSchema>
+  extends RouteAccess {
   readonly request?: { readonly params?: P; readonly query?: Q; readonly body?: B };
   readonly handler: (
     input: RouteInput<StaticEncode<P>, StaticEncode<Q>, StaticEncode<B>>,

@@ -11,7 +11,10 @@ const LOOKS = 15;
  * nothing for so long, by default `unreadAnswerMs`. Without it whoever asks for large answers and reads none holds them
  * for ever.
  */
-export function limitWriteTime(response: ServerResponse, unreadMs: number = HTTP_LIMITS.unreadAnswerMs): void {
+export function limitWriteTime(
+  response: ServerResponse,
+  unreadMs: number = HTTP_LIMITS.unreadAnswerMs,
+): void {
   if (response.writableLength > 0) limitReader(response, unreadMs);
 }
 

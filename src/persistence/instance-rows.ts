@@ -2,9 +2,9 @@
 
 import type { InferEntity } from '@mikro-orm/core';
 import type { InstanceDefinition, InstanceSource, TransportKind } from '../domain/instance.ts';
+import { CipherError } from './cipher.ts';
 import { fromDocument, toDocument } from './documents.ts';
 import type { instanceTable } from './entities/registry-tables.ts';
-import { CipherError } from './cipher.ts';
 
 /** Seals and opens one field of one instance. */
 export interface Encryption {

@@ -5,17 +5,17 @@ import { access, constants, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ownCommand } from '../domain/own-command.ts';
+import type { Cipher } from './cipher.ts';
 import type { ConnectOptions, Database } from './database.ts';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { driverErrorOf } from './driver-error.ts';
-import { withTimeout } from './with-timeout.ts';
 import { MemoryStore } from './memory-store.ts';
 import type { MigrationStatus } from './migrate.ts';
 import { explain } from './open-failures.ts';
 import type { Orm } from './orm.ts';
 import type { Store } from './store.ts';
 import { StoreOpenError } from './store-errors.ts';
-import type { Cipher } from './cipher.ts';
+import { withTimeout } from './with-timeout.ts';
 
 export { describeDatabase, sqliteFile } from './database-url.ts';
 export { DamagedFileError, StoreOpenError } from './store-errors.ts';
@@ -24,7 +24,7 @@ export interface OpenStoreOptions {
   /** Where the relative path of a SQLite file starts. */
   readonly cwd: string;
   /** Without one a store refuses instances with secrets. */
-  readonly vault?: Cipher | undefined;
+  readonly cipher?: Cipher | undefined;
   /** `apply` creates the database and brings its tables up to date; `require` refuses when that has not been done. */
   readonly migrations: 'apply' | 'require';
   /** Longest time of one operation, in ms. Default 5 000. Over it: DATABASE_UNAVAILABLE. */
@@ -65,7 +65,7 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   const reconnect = isInMemory(parsed) ? undefined : () => connect(parsed, connectOptions(parsed, timeoutMs));
   const { file } = parsed.description;
   const session = new OrmSession({ database: parsed.database, orm, reconnect, timeoutMs, file });
-  return new OrmStore(parsed.database.kind, session, options.vault, file);
+  return new OrmStore(parsed.database.kind, session, options.cipher, file);
 }
 
 /**
@@ -211,12 +211,12 @@ async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation)
   const { mayCreate } = creation;
   const { readMigrationStatus } = await import('./migrate.ts');
   const { database, description } = parsed;
-  const status = await patiently(database, () => withTimeout(readMigrationStatus(database, orm), ANSWER_MS)).catch(
-    async (thrown: unknown) => {
-      if (!mayCreate || !(await created(parsed, thrown, creation))) throw thrown;
-      return withTimeout(readMigrationStatus(database, orm), ANSWER_MS);
-    },
-  );
+  const status = await patiently(database, () =>
+    withTimeout(readMigrationStatus(database, orm), ANSWER_MS),
+  ).catch(async (thrown: unknown) => {
+    if (!mayCreate || !(await created(parsed, thrown, creation))) throw thrown;
+    return withTimeout(readMigrationStatus(database, orm), ANSWER_MS);
+  });
   refuseNewer(description.printable, status);
   if (status.pending.length === 0) return;
   if (!mayCreate) throw new StoreOpenError(notUpToDate(description.printable, status));

@@ -10,8 +10,8 @@ import { driverErrorOf, withoutValues } from './driver-error.ts';
 import type { Tables } from './entities/index.ts';
 import { fileIdentity } from './file-identity.ts';
 import type { Orm } from './orm.ts';
-import { DamagedFileError } from './store-errors.ts';
 import { SerialQueue } from './serial-queue.ts';
+import { DamagedFileError } from './store-errors.ts';
 
 /** The one row of the table `revision`. */
 export const REVISION = 'registry';
@@ -49,7 +49,7 @@ interface Operation {
 }
 
 export class OrmSession {
-  readonly #parts: OrmSessionDeps;
+  readonly #deps: OrmSessionDeps;
   /** Of a file: whether it is still where it was opened. */
   readonly #isInPlace: (() => boolean) | undefined;
   /** Writers of one process wait here instead of at the row of the revision, where they would hold connections. */
@@ -64,15 +64,15 @@ export class OrmSession {
   #refusesChanges = false;
   #isClosed = false;
 
-  constructor(parts: OrmSessionDeps) {
-    this.#parts = parts;
-    this.#isInPlace = parts.file === undefined ? undefined : fileIdentity(parts.file);
-    this.#orm = parts.orm;
-    this.#everybody = parts.database.isFile ? this.#writers : undefined;
+  constructor(deps: OrmSessionDeps) {
+    this.#deps = deps;
+    this.#isInPlace = deps.file === undefined ? undefined : fileIdentity(deps.file);
+    this.#orm = deps.orm;
+    this.#everybody = deps.database.isFile ? this.#writers : undefined;
   }
 
   get database(): Database {
-    return this.#parts.database;
+    return this.#deps.database;
   }
 
   /** Runs statements that change nothing. */
@@ -158,7 +158,7 @@ export class OrmSession {
         })
         // Of a server that is away: there is nobody to say goodbye to.
         .catch(() => false);
-      const isInTime = delay(Math.min(this.#parts.timeoutMs, CLOSE_MS), false, { signal: timer.signal });
+      const isInTime = delay(Math.min(this.#deps.timeoutMs, CLOSE_MS), false, { signal: timer.signal });
       if (!(await Promise.race([isClosed, isInTime]))) this.#orm?.destroy();
     } finally {
       timer.abort();
@@ -178,7 +178,7 @@ export class OrmSession {
   }
 
   async #within<T>(turns: SerialQueue | undefined, work: OperationWork<T>): Promise<T> {
-    const { timeoutMs } = this.#parts;
+    const { timeoutMs } = this.#deps;
     const timer = new AbortController();
     const operation: Operation = { startedAt: undefined, hasEnded: false, delivered: 'no' };
     const giveUp = delay(timeoutMs, undefined, { signal: timer.signal }).then((): never => {
@@ -210,13 +210,13 @@ export class OrmSession {
         return await work(orm.em.fork(), tables, operation);
       } catch (thrown) {
         const facts = thrown instanceof GatewayError ? undefined : driverErrorOf(thrown);
-        const trouble = facts === undefined ? undefined : this.#parts.database.trouble(facts);
+        const trouble = facts === undefined ? undefined : this.#deps.database.trouble(facts);
         if (trouble === undefined) throw withoutValues(thrown, facts);
         if (trouble !== 'conflict') {
-          if (this.#parts.database.isFile) this.#dropConnection();
+          if (this.#deps.database.isFile) this.#dropConnection();
           else this.#hasLostConnection = true;
           const cause = withoutValues(thrown, facts);
-          const { file } = this.#parts;
+          const { file } = this.#deps;
           const isDamage = trouble === 'damaged' && file !== undefined;
           throw databaseUnavailable(
             isDamage ? new DamagedFileError(file, facts?.code ?? '', cause) : cause,
@@ -236,7 +236,7 @@ export class OrmSession {
    * meanwhile is slow or busy: others are at work on that pool. The one connection of a file has nobody else at work.
    */
   #letGoOfSilence({ startedAt }: Operation): void {
-    const { database, timeoutMs } = this.#parts;
+    const { database, timeoutMs } = this.#deps;
     if (startedAt === undefined) return;
     const quietSince = Math.max(startedAt, this.#orm?.lastHeardAt() ?? 0);
     if (!database.isFile && performance.now() - quietSince <= timeoutMs / 2) return;
@@ -248,13 +248,13 @@ export class OrmSession {
    * rolled back by itself, the rollback of the driver fails, and every later statement would wait for the end of that transaction.
    */
   #dropConnection(): void {
-    if (this.#parts.reconnect === undefined) return;
+    if (this.#deps.reconnect === undefined) return;
     this.#orm?.destroy();
     this.#orm = undefined;
   }
 
   #connected(): Promise<Orm> {
-    const { reconnect } = this.#parts;
+    const { reconnect } = this.#deps;
     if (this.#isClosed || reconnect === undefined) throw databaseUnavailable(new Error(CLOSED));
     this.#connecting ??= reconnect()
       .then((orm) => {

@@ -4,14 +4,14 @@
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { configIncomplete, duplicateServer } from '../domain/registry-errors.ts';
 import type { LoadBalancerSettings, TemplateSettings } from '../domain/template.ts';
+import { type Cipher, CipherError } from './cipher.ts';
 import { fromDocument, toDocument } from './documents.ts';
-import { instanceOf, rowOfInstance, type Encryption } from './instance-rows.ts';
+import { type Encryption, instanceOf, rowOfInstance } from './instance-rows.ts';
 import { OrmAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
 import { OrmSettings } from './orm-settings.ts';
 import type { AccountStore, AuditStore, SettingStore, Store, Tombstone } from './store.ts';
-import { type Cipher, CipherError } from './cipher.ts';
 
 /** A Store on any database. Lists are in the order of the first saving. */
 export class OrmStore implements Store {

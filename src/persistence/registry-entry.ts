@@ -4,10 +4,10 @@
 import { createHash } from 'node:crypto';
 import { Compile } from 'typebox/schema';
 import { GatewayError } from '../domain/errors.ts';
-import { issuesOf, pathTo } from '../domain/validation-issues.ts';
 import { InstanceInput } from '../domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { defineInstance } from '../domain/registration.ts';
+import { issuesOf, pathTo } from '../domain/validation-issues.ts';
 
 /** An instance as a registry document lists it. */
 export interface RegistryEntry {

@@ -3,9 +3,9 @@
 
 import { readFile } from 'node:fs/promises';
 import { Compile } from 'typebox/schema';
-import { issuesOf, pathTo } from '../domain/validation-issues.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { LoadBalancerSettings, TEMPLATE_ID_PATTERN, type TemplateSettings } from '../domain/template.ts';
+import { issuesOf, pathTo } from '../domain/validation-issues.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
 
 /** What a registry document says, as far as it can be used. */

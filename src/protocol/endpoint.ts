@@ -29,7 +29,7 @@ export interface EndpointOptions {
    */
   readonly onFault?: FaultListener;
   /** At which many streams end together. Default: one of its own. */
-  readonly pace?: TaskScheduler;
+  readonly scheduler?: TaskScheduler;
   /** Most bytes that are kept for clients that may come back. Default: 256 MiB. */
   readonly keptBytes?: number | undefined;
 }
@@ -45,13 +45,13 @@ class Endpoint implements McpEndpoint {
   readonly #sse: LegacySse;
   readonly #modern: ModernEndpoint;
 
-  constructor({ backends, pace = new TaskScheduler(), ...options }: EndpointOptions) {
+  constructor({ backends, scheduler = new TaskScheduler(), ...options }: EndpointOptions) {
     this.#backends = backends;
     const onFault = guarded(options.onFault);
     const tasks = new TaskFinder();
-    this.#legacy = new LegacyEndpoint({ onFault, pace, tasks, keptBytes: options.keptBytes });
-    this.#sse = new LegacySse(this.#legacy, { onFault, pace });
-    this.#modern = new ModernEndpoint({ ...options, onFault, pace, tasks });
+    this.#legacy = new LegacyEndpoint({ onFault, scheduler, tasks, keptBytes: options.keptBytes });
+    this.#sse = new LegacySse(this.#legacy, { onFault, scheduler });
+    this.#modern = new ModernEndpoint({ ...options, onFault, scheduler, tasks });
   }
 
   handle(request: McpRequest, reply: McpReply): void | Promise<void> {

@@ -90,17 +90,17 @@ export interface WantedChanges {
   readonly resources: ReadonlySet<string>;
 }
 
-/** The session of one legacy client, pinned to one instance; an actor owns it. */
+/** The session of one legacy client, bound to one instance; an actor owns it. */
 export interface Session {
   /** Visible ASCII, at least 128 random bits. */
   readonly id: string;
   /** Id of the principal that opened it. */
   readonly ownerId: string;
   readonly profile: ClientProfile;
-  /** The backend it is pinned to at present. */
+  /** The backend it is bound to at present. */
   readonly peer: Peer;
   /**
-   * The session that is pinned to that instance now: this one, or where all templates are one, what it has with that
+   * The session that is bound to that instance now: this one, or where all templates are one, what it has with that
    * instance's. Undefined when it is elsewhere.
    */
   at(instanceId: string): Session | undefined;

@@ -5,8 +5,8 @@ import { type MonoTypeOperatorFunction, tap } from 'rxjs';
 import type { Answer } from '../domain/exchange.ts';
 import { isJsonObject, type JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { QuotaLruMap } from './quota-lru-map.ts';
 import { aggregateInstance, type OwnInstance, splitInstance } from './aggregate/aggregate-names.ts';
+import { QuotaLruMap } from './quota-lru-map.ts';
 
 /** Tasks remembered, of all clients together; see FairMap for whose is forgotten first. */
 const MOST_TASKS = 10_000;

@@ -3,8 +3,8 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
-import { eventOf } from '../actors/instances/instance-events.ts';
 import type { Member } from '../actors/instance-index.ts';
+import { eventOf } from '../actors/instances/instance-events.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -40,22 +40,22 @@ export interface StoredRegistry {
 }
 
 export class ActiveRegistry {
-  readonly #parts: ActiveRegistryDeps;
+  readonly #deps: ActiveRegistryDeps;
   readonly #settings = new Map<string, LoadBalancerSettings>();
   #isLoading = false;
 
-  constructor(parts: ActiveRegistryDeps) {
-    this.#parts = parts;
-    for (const template of parts.defined ?? []) parts.fleet.govern(template, parts.policy);
+  constructor(deps: ActiveRegistryDeps) {
+    this.#deps = deps;
+    for (const template of deps.defined ?? []) deps.fleet.govern(template, deps.policy);
   }
 
   has(template: string): boolean {
-    return this.#parts.fleet.has(template);
+    return this.#deps.fleet.has(template);
   }
 
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
   settings(template: string): TemplateSettings {
-    this.#parts.fleet.groups.require(template);
+    this.#deps.fleet.groups.require(template);
     return { name: template, loadBalancer: this.#settings.get(template) ?? {} };
   }
 
@@ -67,48 +67,48 @@ export class ActiveRegistry {
 
   /** REGISTRY_FULL when one more, under this name, would be one too many. */
   refuseOverflow(template: string, id: string): void {
-    const { fleet } = this.#parts;
+    const { fleet } = this.#deps;
     if (fleet.size >= LIMITS.instances && fleet.find(template, id) === undefined)
       throw registryFull('instances', LIMITS.instances);
     if (fleet.groups.isFullFor(template)) throw registryFull('templates', LIMITS.templates);
   }
 
   find(template: string, id: string): InstanceDefinition | undefined {
-    return this.#parts.fleet.find(template, id)?.definition;
+    return this.#deps.fleet.find(template, id)?.definition;
   }
 
   /** TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   get(template: string, id: string): InstanceDefinition {
-    return this.#parts.fleet.member(template, id).definition;
+    return this.#deps.fleet.member(template, id).definition;
   }
 
   isServerIdTaken(serverId: string): boolean {
-    return this.#parts.fleet.isServerIdTaken(serverId);
+    return this.#deps.fleet.isServerIdTaken(serverId);
   }
 
   /** Every definition, template by template. */
   definitions(): InstanceDefinition[] {
-    const { fleet } = this.#parts;
+    const { fleet } = this.#deps;
     return fleet.templates.flatMap((template) => fleet.members(template)).map(({ definition }) => definition);
   }
 
   /** False for the program of another node, and for one whose secrets cannot be read. */
   runsHere(definition: InstanceDefinition): boolean {
-    const { nodeId } = this.#parts;
+    const { nodeId } = this.#deps;
     if (definition.locked !== undefined) return false;
     return nodeId === undefined || definition.nodeId === undefined || definition.nodeId === nodeId;
   }
 
   govern(template: string, loadBalancer: LoadBalancerSettings): void {
     this.#settings.set(template, loadBalancer);
-    this.#parts.fleet.govern(template, policyOf(loadBalancer, this.#parts.policy));
+    this.#deps.fleet.govern(template, policyOf(loadBalancer, this.#deps.policy));
     this.#tell({ type: 'template.changed', atMs: Date.now(), template });
   }
 
   /** VALIDATION_ERROR while something is registered under the name, TEMPLATE_NOT_FOUND. */
   refuseHeld(template: string): void {
-    this.#parts.fleet.groups.require(template);
-    const { length: count } = this.#parts.fleet.members(template);
+    this.#deps.fleet.groups.require(template);
+    const { length: count } = this.#deps.fleet.members(template);
     if (count === 0) return;
     const msg =
       count === 1
@@ -119,7 +119,7 @@ export class ActiveRegistry {
 
   /** The template is there no more; one that has a definition is as if nobody had set anything. */
   forget(template: string): void {
-    const { fleet, policy, defined } = this.#parts;
+    const { fleet, policy, defined } = this.#deps;
     this.#settings.delete(template);
     if (defined?.has(template)) fleet.govern(template, policy);
     else fleet.groups.delete(template);
@@ -128,7 +128,7 @@ export class ActiveRegistry {
 
   /** Starts the instance, or lists it when another node runs it. One with the same id leaves behind it. */
   start(definition: InstanceDefinition, handler?: InProcessHandler): Member {
-    const { fleet, handlers } = this.#parts;
+    const { fleet, handlers } = this.#deps;
     const { template, id, serverId } = definition;
     const replaced = this.find(template, id) !== undefined;
     if (handler === undefined) handlers.delete(serverId);
@@ -139,13 +139,13 @@ export class ActiveRegistry {
 
   /** Puts other words about the same backend into force. */
   amend(definition: InstanceDefinition): void {
-    this.#parts.fleet.member(definition.template, definition.id).change(definition);
+    this.#deps.fleet.member(definition.template, definition.id).change(definition);
     this.#tell({ type: 'instance.changed', ...eventOf(definition) });
   }
 
   /** Takes an instance out; its running calls drain behind. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   drop(template: string, id: string): void {
-    const { fleet, handlers } = this.#parts;
+    const { fleet, handlers } = this.#deps;
     const definition = this.get(template, id);
     handlers.delete(definition.serverId);
     void fleet.remove(template, id, LIMITS.drainMs);
@@ -163,7 +163,7 @@ export class ActiveRegistry {
     for (const definition of changed) this.amend(definition);
     const left = new Set(templates.map(({ name }) => name));
     for (const name of [...this.#settings.keys()])
-      if (!left.has(name) && this.#parts.fleet.members(name).length === 0) this.forget(name);
+      if (!left.has(name) && this.#deps.fleet.members(name).length === 0) this.forget(name);
   }
 
   /** `takeIn` at the start: what was registered before is no news. */
@@ -177,6 +177,6 @@ export class ActiveRegistry {
   }
 
   #tell(event: GatewayEvent): void {
-    if (!this.#isLoading) this.#parts.emit(event);
+    if (!this.#isLoading) this.#deps.emit(event);
   }
 }

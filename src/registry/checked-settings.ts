@@ -2,9 +2,9 @@
 // embedding program gives was not.
 
 import { Compile } from 'typebox/schema';
-import { issuesOf } from '../domain/validation-issues.ts';
 import { validationFailed } from '../domain/request-errors.ts';
 import { LoadBalancerSettings } from '../domain/template.ts';
+import { issuesOf } from '../domain/validation-issues.ts';
 
 const validator = Compile(LoadBalancerSettings);
 

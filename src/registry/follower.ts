@@ -18,7 +18,7 @@ const GAP_MS = 500;
 const RETRY_MS = 5_000;
 
 export class Follower {
-  readonly #parts: FollowerDeps;
+  readonly #deps: FollowerDeps;
   readonly #closed$ = new ReplaySubject<void>(1);
   readonly #wake$ = new Subject<void>();
   /** There is something to be read. */
@@ -29,8 +29,8 @@ export class Follower {
   #isClosed = false;
   #hasFailed = false;
 
-  constructor(parts: FollowerDeps) {
-    this.#parts = parts;
+  constructor(deps: FollowerDeps) {
+    this.#deps = deps;
   }
 
   /** Listens until `close`, and anew when it fails. Hot or cold; the first news but `away` are a reason to look. */
@@ -80,7 +80,7 @@ export class Follower {
   }
 
   async #isReloaded(): Promise<boolean> {
-    const { reload, emit } = this.#parts;
+    const { reload, emit } = this.#deps;
     this.#mayHaveMissed = false;
     try {
       await reload();

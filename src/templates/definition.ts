@@ -5,8 +5,8 @@ import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
 import { Settings } from 'typebox/system';
 import { splitCommand } from '../domain/command-words.ts';
-import { issuesOf, pathTo } from '../domain/validation-issues.ts';
 import { TemplateId } from '../domain/template.ts';
+import { issuesOf, pathTo } from '../domain/validation-issues.ts';
 import { unknownPlaceholders } from './placeholders.ts';
 import { tolerated } from './tolerant.ts';
 

@@ -13,13 +13,13 @@ export interface FlightCaller {
 }
 
 export class SingleFlight {
-  readonly #pace: TaskScheduler;
+  readonly #scheduler: TaskScheduler;
   #isKnown: boolean;
   #asking: Promise<void> | undefined;
 
   /** `pace`: at which those who waited go on. */
-  constructor(isKnown: boolean, pace = new TaskScheduler()) {
-    this.#pace = pace;
+  constructor(isKnown: boolean, scheduler = new TaskScheduler()) {
+    this.#scheduler = scheduler;
     this.#isKnown = isKnown;
   }
 
@@ -73,7 +73,7 @@ export class SingleFlight {
     try {
       await asking;
     } finally {
-      await this.#pace.turn();
+      await this.#scheduler.turn();
     }
   }
 }

@@ -117,7 +117,7 @@ export interface OpenOptions {
   /** Where answers of the instance that are not complete are counted. Default: nowhere. */
   readonly answers?: OwnHeldBytes | undefined;
   /** Of the gateway, for what comes due in thousands. Default: one of its own. */
-  readonly pace?: TaskScheduler | undefined;
+  readonly scheduler?: TaskScheduler | undefined;
   /** Default: nobody hears. */
   readonly onStarted?: OnStarted | undefined;
   /** Ends the programs of a gateway that died. Default: nobody does. */

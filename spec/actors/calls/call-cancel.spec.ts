@@ -93,7 +93,7 @@ test('leaves the waiting line', async () => {
   const others = Array.from({ length: LIMITS.inFlightPerInstance }, () => stage.call('write'));
   const call = stage.call('write');
   call.subscription.unsubscribe();
-  assert.is(stage.fleet.group('t').line.length, 0);
+  assert.is(stage.fleet.group('t').queue.length, 0);
   for (const { subscription } of others) subscription.unsubscribe();
   assert.is(stage.asked('a'), 256);
   await nothingIsLeft();

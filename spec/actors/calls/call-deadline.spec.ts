@@ -151,7 +151,7 @@ test('counts the time in the waiting line, and says then that nothing was delive
   mock.timers.tick(1_000);
   const expected = { code: 'BACKEND_TIMEOUT', delivered: 'no', retryAfterSeconds: 1 };
   assert.equal(told(await call.end), expected);
-  assert.is(stage.fleet.group('t').line.length, 0);
+  assert.is(stage.fleet.group('t').queue.length, 0);
   assert.equal(
     stage.told('exchange.refused').map(({ code }) => code),
     ['BACKEND_TIMEOUT'],
@@ -164,7 +164,7 @@ test('does not say so when it had been sent to an instance before', async () => 
   await stage.add('a', silent);
   const call = stage.call('read', { timeoutMs: 1_000 });
   fails('unknown')(stage.backend('a').last);
-  assert.is(stage.fleet.group('t').line.length, 1);
+  assert.is(stage.fleet.group('t').queue.length, 1);
   mock.timers.tick(1_000);
   assert.equal(told(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
 });

@@ -1,5 +1,10 @@
 import * as assert from 'uvu/assert';
-import { finishedEvent, refusedEvent, retriedEvent, startedEvent } from '../../../src/actors/calls/call-events.ts';
+import {
+  finishedEvent,
+  refusedEvent,
+  retriedEvent,
+  startedEvent,
+} from '../../../src/actors/calls/call-events.ts';
 import { queueFull } from '../../../src/domain/backend-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -318,7 +318,7 @@ function finishOne(id: string): void {
 }
 
 function waiting(): number {
-  return stage.fleet.group('t').line.length;
+  return stage.fleet.group('t').queue.length;
 }
 
 function inFlight(): number[] {

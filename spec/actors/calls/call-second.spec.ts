@@ -218,7 +218,7 @@ test('calls that wait in line are tried when an ejected instance comes back', as
   stage.rewrite('a', answers());
   mock.timers.tick(5_500);
   const waiting = Array.from({ length: 3 }, () => stage.call('write'));
-  assert.is(stage.fleet.group('t').line.length, 3);
+  assert.is(stage.fleet.group('t').queue.length, 3);
   assert.is(await stage.call('read').end, 'a');
   assert.equal(await Promise.all(waiting.map(({ end }) => end)), ['a', 'a', 'a']);
 });
@@ -229,12 +229,12 @@ test('a call that waits takes no offered place at an ejected instance, where it 
   const [a, b] = [stage.ref('a'), stage.ref('b')];
   while (b.inFlight < b.capacity) stage.call('write', { timeoutMs: 60_000 });
   const yielded: string[] = [];
-  const { line } = stage.fleet.group('t');
-  line.offer({ place: a, yield: () => yielded.push('a') });
+  const { queue } = stage.fleet.group('t');
+  queue.offer({ place: a, yield: () => yielded.push('a') });
   const call = stage.call('write');
-  line.offer({ place: a, yield: () => yielded.push('a, later') });
-  assert.equal([stage.told('instance.ejected').length, line.length, yielded], [1, 1, []]);
-  line.offer({ place: b, yield: () => yielded.push('b') });
+  queue.offer({ place: a, yield: () => yielded.push('a, later') });
+  assert.equal([stage.told('instance.ejected').length, queue.length, yielded], [1, 1, []]);
+  queue.offer({ place: b, yield: () => yielded.push('b') });
   assert.equal(yielded, ['b']);
   call.subscription.unsubscribe();
 });

@@ -73,7 +73,7 @@ test('answers each call once and holds nothing in the end', () =>
         };
         for (const id of IDS) await stage.add(id, script);
         const refs = IDS.map((id) => stage.ref(id));
-        const { line, pool } = stage.fleet.group('t');
+        const { queue, pool } = stage.fleet.group('t');
         const sent = mock.method(pool, 'sent');
         const ended = mock.method(pool, 'ended');
         const callers: Caller[] = [];
@@ -103,7 +103,7 @@ test('answers each call once and holds nothing in the end', () =>
           callers.every(({ subscription }) => subscription.closed),
           'each call has ended',
         );
-        assert.is(line.length, 0);
+        assert.is(queue.length, 0);
         assert.equal(
           refs.map(({ inFlight }) => inFlight),
           [0, 0, 0],

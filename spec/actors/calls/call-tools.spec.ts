@@ -101,7 +101,7 @@ test('waits in line for the one that has the tool', async () => {
   await stage.add('b', silent, { tools: [WRITE, NEW] });
   for (let place = 0; place < 256; place += 1) stage.call('write', { instanceId: 'b' });
   const call = stage.call('new');
-  assert.is(stage.fleet.group('t').line.length, 1);
+  assert.is(stage.fleet.group('t').queue.length, 1);
   stage.backend('b').open[0]?.result();
   stage.backend('b').last.result();
   assert.is(await call.end, 'b');
@@ -178,7 +178,7 @@ test('gives the place in line to the next when the first has to look its tool up
   const lookingUp = stage.call('new');
   const next = stage.call('write');
   stage.backend('a').open[0]?.result();
-  assert.equal([stage.fleet.group('t').line.length, stage.ref('a').inFlight], [0, 256]);
+  assert.equal([stage.fleet.group('t').queue.length, stage.ref('a').inFlight], [0, 256]);
   slow.finish();
   assert.equal(told(await lookingUp.end), NOT_FOUND);
   next.subscription.unsubscribe();

@@ -1,5 +1,5 @@
 // One call among several instances: who is asked, who is asked next when one fails, and what the caller is told then.
-// Deadlines, the waiting line, tools and cancelling are in the other call-*.spec.ts.
+// Deadlines, the wait queue, tools and cancelling are in the other call-*.spec.ts.
 
 import * as assert from 'uvu/assert';
 import {

@@ -118,7 +118,7 @@ test('waits in line when the instance is full, and goes through its upstream the
   const { ref, upstream } = await opened();
   for (let place = 0; place < ref.capacity; place += 1) stage.call('write');
   const call = listen(stage.dispatcher.within(ref, upstream, toolCall('write')));
-  assert.equal([upstream.asked, stage.fleet.group('t').line.length], [[], 1]);
+  assert.equal([upstream.asked, stage.fleet.group('t').queue.length], [[], 1]);
   stage.backend('a').open[0]?.result();
   assert.equal(upstream.asked, ['tools/call']);
   upstream.last.result();

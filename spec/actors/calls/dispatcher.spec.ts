@@ -99,7 +99,7 @@ test('never gives an instance more than its capacity, even from within its own c
     for (let call = 0; call < 300; call += 1) stage.call('write');
   });
   await added;
-  assert.equal([inFlight(), stage.fleet.group('t').line.length], [[256], 44]);
+  assert.equal([inFlight(), stage.fleet.group('t').queue.length], [[256], 44]);
 });
 
 for (const [strategy, shares] of [

@@ -12,7 +12,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('waiting line');
 /** Has a place for everybody, and owes none. */
 const PLACE: QueuedPlace = { hasPlaceFor: () => true, isBelowShare: () => false };
-let line = new WaitQueue();
+let queue = new WaitQueue();
 let heard: string[] = [];
 
 /** One that says what happens to it. By default it takes the place and leaves the queue, as calls do when they are sent. */
@@ -35,7 +35,7 @@ class Queued implements QueuedCall {
   go(): boolean {
     heard.push(this.name);
     if (this.#go !== undefined) return this.#go();
-    line.leave(this);
+    queue.leave(this);
     return true;
   }
 
@@ -46,7 +46,7 @@ class Queued implements QueuedCall {
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
-  line = new WaitQueue();
+  queue = new WaitQueue();
   heard = [];
 });
 test.after.each(() => mock.timers.reset());
@@ -54,52 +54,52 @@ test.after.each(() => mock.timers.reset());
 test('lets the first in line try when a place became free', () => {
   join('a');
   join('b');
-  assert.is(line.advance(PLACE), true);
-  assert.equal([heard, line.length], [['a'], 1]);
+  assert.is(queue.advance(PLACE), true);
+  assert.equal([heard, queue.length], [['a'], 1]);
 });
 
 test('says that nobody took the place when nobody waits', () => {
-  assert.is(line.advance(PLACE), false);
+  assert.is(queue.advance(PLACE), false);
 });
 
 test('goes on to the next when the first cannot use the place, and keeps its turn', () => {
   refuser('a');
   join('b');
   join('c');
-  line.advance(PLACE);
-  assert.equal([heard, line.length], [['a', 'b'], 2]);
-  line.advance(PLACE);
-  assert.equal([heard, line.length], [['a', 'b', 'a', 'c'], 1]);
+  queue.advance(PLACE);
+  assert.equal([heard, queue.length], [['a', 'b'], 2]);
+  queue.advance(PLACE);
+  assert.equal([heard, queue.length], [['a', 'b', 'a', 'c'], 1]);
 });
 
 test('asks everybody once when nobody can use the place', () => {
   for (const name of ['a', 'b', 'c']) refuser(name);
-  assert.is(line.advance(PLACE), false);
-  assert.equal([heard, line.length], [['a', 'b', 'c'], 3]);
+  assert.is(queue.advance(PLACE), false);
+  assert.equal([heard, queue.length], [['a', 'b', 'c'], 3]);
 });
 
 test('lets everybody try when who can serve has changed', () => {
   join('a');
   refuser('b');
   join('c');
-  line.reconsider();
-  assert.equal([heard, line.length], [['a', 'b', 'c'], 1]);
+  queue.reconsider();
+  assert.equal([heard, queue.length], [['a', 'b', 'c'], 1]);
 });
 
 test('does not call somebody who left while the others tried', () => {
   const late = new Queued('b');
   join('a', 'ann', () => {
-    line.leave(late);
+    queue.leave(late);
     return false;
   });
-  line.join(late, 100);
-  line.reconsider();
-  assert.equal([heard, line.length], [['a'], 1]);
+  queue.join(late, 100);
+  queue.reconsider();
+  assert.equal([heard, queue.length], [['a'], 1]);
 });
 
 test('takes no more than the longest line', () => {
-  const joins = ['a', 'b', 'c'].map((name) => line.join(new Queued(name), 2));
-  assert.equal([joins, line.length], [[true, true, false], 2]);
+  const joins = ['a', 'b', 'c'].map((name) => queue.join(new Queued(name), 2));
+  assert.equal([joins, queue.length], [[true, true, false], 2]);
 });
 
 test('gives up after 5 s, each in its own time', () => {
@@ -107,31 +107,31 @@ test('gives up after 5 s, each in its own time', () => {
   mock.timers.tick(1_000);
   refuser('b');
   mock.timers.tick(LIMITS.queueWaitMs - 1_000);
-  assert.equal([heard, line.length], [['a gave up'], 1]);
+  assert.equal([heard, queue.length], [['a gave up'], 1]);
   mock.timers.tick(1_000);
-  assert.equal([heard, line.length], [['a gave up', 'b gave up'], 0]);
+  assert.equal([heard, queue.length], [['a gave up', 'b gave up'], 0]);
 });
 
 test('gives 5 s in all to somebody who tried in vain', () => {
   refuser('a');
   mock.timers.tick(LIMITS.queueWaitMs - 1);
-  line.advance(PLACE);
+  queue.advance(PLACE);
   mock.timers.tick(1);
   assert.equal(heard, ['a', 'a gave up']);
 });
 
 test('forgets who left, and its timer', () => {
   const call = join('a');
-  line.leave(call);
-  line.leave(call);
+  queue.leave(call);
+  queue.leave(call);
   mock.timers.tick(LIMITS.queueWaitMs);
-  assert.is(line.advance(PLACE), false);
-  assert.equal([heard, line.length], [[], 0]);
+  assert.is(queue.advance(PLACE), false);
+  assert.equal([heard, queue.length], [[], 0]);
 });
 
 test('does not give up on somebody who took a place', () => {
   join('a');
-  line.advance(PLACE);
+  queue.advance(PLACE);
   mock.timers.tick(LIMITS.queueWaitMs);
   assert.equal(heard, ['a']);
 });
@@ -140,17 +140,17 @@ test('can be joined and advanced while it advances', () => {
   join('a', 'ann', () => {
     if (heard.length > 1) return false;
     join('late');
-    return line.advance(PLACE);
+    return queue.advance(PLACE);
   });
-  assert.is(line.advance(PLACE), true);
-  assert.equal([heard, line.length], [['a', 'a', 'late'], 1]);
+  assert.is(queue.advance(PLACE), true);
+  assert.equal([heard, queue.length], [['a', 'a', 'late'], 1]);
 });
 
 test('gives each owner a turn, whoever came first', () => {
   for (const name of ['a1', 'a2', 'a3']) join(name, 'ann');
   for (const name of ['b1', 'b2']) join(name, 'bob');
   join('c1', 'cyd');
-  for (let place = 0; place < 6; place += 1) line.advance(PLACE);
+  for (let place = 0; place < 6; place += 1) queue.advance(PLACE);
   assert.equal(heard, ['a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
 });
 
@@ -158,32 +158,32 @@ test('serves owners below their share before all others', () => {
   const owing = { ...PLACE, isBelowShare: (ownerId: string) => ownerId === 'bob' };
   for (const name of ['a1', 'a2']) join(name, 'ann');
   for (const name of ['b1', 'b2']) join(name, 'bob');
-  for (let place = 0; place < 4; place += 1) line.advance(owing);
+  for (let place = 0; place < 4; place += 1) queue.advance(owing);
   assert.equal(heard, ['b1', 'b2', 'a1', 'a2']);
 });
 
 test('does not ask owners for whom there is no place', () => {
   join('a', 'ann');
   join('b', 'bob');
-  assert.is(line.advance({ ...PLACE, hasPlaceFor: (ownerId) => ownerId === 'bob' }), true);
-  assert.equal([heard, line.length], [['b'], 1]);
+  assert.is(queue.advance({ ...PLACE, hasPlaceFor: (ownerId) => ownerId === 'bob' }), true);
+  assert.equal([heard, queue.length], [['b'], 1]);
 });
 
 test('refuses the newest call of the owner that has most of them for one that has less than its part', () => {
   for (const name of ['a1', 'a2', 'a3']) join(name, 'ann');
   join('b1', 'bob');
-  assert.is(line.join(new Queued('c1', 'cyd'), 4), true);
-  assert.equal([heard, line.length], [['a3 gave up'], 4]);
-  assert.is(line.join(new Queued('b2', 'bob'), 4), false, 'two of four are more than a third');
-  assert.is(line.join(new Queued('a4', 'ann'), 4), false);
-  assert.is(line.join(new Queued('d1', 'dan'), 4), true);
-  assert.is(line.join(new Queued('e1', 'eve'), 4), false, 'there is less than one for each');
-  assert.equal([heard, line.length], [['a3 gave up', 'a2 gave up'], 4]);
+  assert.is(queue.join(new Queued('c1', 'cyd'), 4), true);
+  assert.equal([heard, queue.length], [['a3 gave up'], 4]);
+  assert.is(queue.join(new Queued('b2', 'bob'), 4), false, 'two of four are more than a third');
+  assert.is(queue.join(new Queued('a4', 'ann'), 4), false);
+  assert.is(queue.join(new Queued('d1', 'dan'), 4), true);
+  assert.is(queue.join(new Queued('e1', 'eve'), 4), false, 'there is less than one for each');
+  assert.equal([heard, queue.length], [['a3 gave up', 'a2 gave up'], 4]);
 });
 
 test('is all of one owner while no other waits', () => {
-  const joins = Array.from({ length: 256 }, (_, n) => line.join(new Queued(`${n}`), 256));
-  assert.equal([joins.every(Boolean), line.length], [true, 256]);
+  const joins = Array.from({ length: 256 }, (_, n) => queue.join(new Queued(`${n}`), 256));
+  assert.equal([joins.every(Boolean), queue.length], [true, 256]);
 });
 
 test('takes a place that is offered for the next call that waits for it', () => {
@@ -192,25 +192,25 @@ test('takes a place that is offered for the next call that waits for it', () => 
     place,
     yield: () => {
       taken.push(name);
-      line.advance(place);
+      queue.advance(place);
     },
   });
   const other = { ...PLACE };
   const [far, first, second] = [offering('far', other), offering('first', PLACE), offering('second', PLACE)];
-  for (const offer of [far, first, second]) line.offer(offer);
+  for (const offer of [far, first, second]) queue.offer(offer);
   assert.equal(taken, [], 'nobody waits');
   const call = new Queued('a');
   call.place = PLACE;
-  line.join(call, 100);
-  line.claim(call);
+  queue.join(call, 100);
+  queue.claim(call);
   assert.equal([taken, heard], [['first'], ['a']]);
-  line.withdraw(second);
+  queue.withdraw(second);
   const late = new Queued('b');
   late.place = PLACE;
-  line.join(late, 100);
-  line.claim(late);
-  assert.equal([taken, line.length], [['first'], 1]);
-  line.offer(second);
+  queue.join(late, 100);
+  queue.claim(late);
+  assert.equal([taken, queue.length], [['first'], 1]);
+  queue.offer(second);
   assert.equal(
     [taken, heard],
     [
@@ -238,7 +238,7 @@ test('never lets an owner below its share wait for more than one turn of each ot
         }
       }
       while (model.running.length > 0) model.end(0);
-      assert.equal([line.length, model.places.working], [0, 0]);
+      assert.equal([queue.length, model.slots.working], [0, 0]);
     }),
     { numRuns: 60, seed: 41 },
   );
@@ -248,52 +248,52 @@ test.run();
 
 /** One instance and its queue: calls come and end. It checks what each service means for the owners that go on waiting. */
 class Model {
-  readonly places = new InFlightSlots();
+  readonly slots = new InFlightSlots();
   readonly running: string[] = [];
   /** Owners that wait, each with how often every other one was served although it could have been. */
   readonly #passed = new Map<string, Map<string, number>>();
 
   come(ownerId: string): void {
     const most = LIMITS.inFlightPerInstance + LIMITS.inFlightReserve;
-    if (this.places.hasPlaceFor(ownerId)) this.#begin(ownerId);
+    if (this.slots.hasPlaceFor(ownerId)) this.#begin(ownerId);
     else {
       const call: QueuedCall = {
         ownerId,
         waitsFor: () => true,
         go: () => {
-          line.leave(call);
+          queue.leave(call);
           this.#served(ownerId);
           this.#begin(ownerId);
           return true;
         },
         giveUp: () => {},
       };
-      if (line.join(call, LIMITS.queuedPerInstance) && !this.#passed.has(ownerId))
+      if (queue.join(call, LIMITS.queuedPerInstance) && !this.#passed.has(ownerId))
         this.#passed.set(ownerId, new Map());
     }
-    assert.ok(this.places.working <= most);
-    assert.ok(line.length <= LIMITS.queuedPerInstance);
+    assert.ok(this.slots.working <= most);
+    assert.ok(queue.length <= LIMITS.queuedPerInstance);
   }
 
   end(which: number): void {
     const [ownerId] = this.running.splice(which % Math.max(1, this.running.length), 1);
     if (ownerId === undefined) return;
-    this.places.leave(ownerId);
-    line.advance(this.places);
+    this.slots.leave(ownerId);
+    queue.advance(this.slots);
   }
 
   #begin(ownerId: string): void {
-    this.places.take(ownerId);
+    this.slots.take(ownerId);
     this.running.push(ownerId);
   }
 
   #served(ownerId: string): void {
     this.#passed.delete(ownerId);
     for (const [waiting, passed] of this.#passed) {
-      if (!this.places.isBelowShare(waiting) || !this.places.hasPlaceFor(waiting)) continue;
+      if (!this.slots.isBelowShare(waiting) || !this.slots.hasPlaceFor(waiting)) continue;
       const times = (passed.get(ownerId) ?? 0) + 1;
       assert.ok(times <= 1, `${waiting} waited for ${times} turns of ${ownerId}`);
-      assert.ok(this.places.isBelowShare(ownerId), `${ownerId} was served before ${waiting}`);
+      assert.ok(this.slots.isBelowShare(ownerId), `${ownerId} was served before ${waiting}`);
       passed.set(ownerId, times);
     }
     if (hasMore(ownerId)) this.#passed.set(ownerId, new Map());
@@ -303,7 +303,7 @@ class Model {
 /** True while a call of this owner waits: the queue asks for it. */
 function hasMore(ownerId: string): boolean {
   let isWaiting = false;
-  line.advance({
+  queue.advance({
     isBelowShare: () => false,
     hasPlaceFor: (asked) => {
       isWaiting ||= asked === ownerId;
@@ -315,7 +315,7 @@ function hasMore(ownerId: string): boolean {
 
 function join(name: string, ownerId?: string, go?: () => boolean): Queued {
   const call = new Queued(name, ownerId, go);
-  assert.ok(line.join(call, 100));
+  assert.ok(queue.join(call, 100));
   return call;
 }
 

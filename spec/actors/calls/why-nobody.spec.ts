@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { noneHealthy, type Search, noInstanceError } from '../../../src/actors/calls/no-instance-error.ts';
+import { noInstanceError, noneHealthy, type Search } from '../../../src/actors/calls/no-instance-error.ts';
 import type { InstanceState } from '../../../src/domain/instance.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -48,7 +48,10 @@ test('says that a tool is not there unless somebody is away who comes back and w
 
 test('speaks of one instance when only that may answer', () => {
   const pinned = instance('a', 'draining');
-  const { code, delivered, message } = noInstanceError({ ...SEARCH, pinned }, [pinned, instance('b', 'starting')]);
+  const { code, delivered, message } = noInstanceError({ ...SEARCH, pinned }, [
+    pinned,
+    instance('b', 'starting'),
+  ]);
   assert.equal(
     [code, delivered, message],
     ['BACKEND_UNAVAILABLE', 'no', 'The backend is unavailable: "a" is draining.'],

@@ -28,12 +28,12 @@ const test = suite('client session: calls');
 let stage = new SessionStage();
 simulateTime(test, () => stage.close());
 
-/** The calls of a session whose pin is a part in `a`. */
+/** The calls of a session whose binding is a part in `a`. */
 async function begin() {
   stage = new SessionStage();
   const ref = await stage.add('a', { script: silent });
   const { dispatcher } = stage.inner;
-  const pin = stage.sessions.pinning.shared.join(ref, stage.transport('a').peer);
+  const binding = stage.sessions.binder.shared.join(ref, stage.transport('a').peer);
   const told: string[] = [];
   const owner: CallsOwner & { endedFor: string | undefined } = {
     ownerId: 'ann',
@@ -41,12 +41,12 @@ async function begin() {
     used: () => told.push('used'),
     rested: () => told.push('rested'),
   };
-  const { parts } = stage.sessions;
+  const { deps } = stage.sessions;
   const place = {
-    parts,
-    pin,
-    line: stage.inner.fleet.group('t').line,
-    usablePin: pin,
+    deps,
+    binding,
+    queue: stage.inner.fleet.group('t').queue,
+    usableBinding: binding,
     mayMove: false,
     mayUpgrade: true,
     callTimeoutMs: 30_000,

@@ -9,13 +9,13 @@ import { steadyPace } from '../../helpers/turns.ts';
 
 const test = suite('client session: life');
 
-/** A session with a pin, which writes down where it comes to stand. */
+/** A session with a binding, which writes down where it comes to stand. */
 function begin(fields: Partial<ClientSessionDeps> = {}) {
   const seen: string[] = [];
   const duties: ClientSessionDeps & { mayFinish: boolean } = {
     settle: () => new Promise(() => {}),
     settleMs: () => 1_000,
-    isPinned: () => true,
+    isBound: () => true,
     isServed: () => false,
     mayMove: false,
     mayWait: false,

@@ -1,8 +1,8 @@
 // A conversation that is a session's own: what is kept of it, and when it is closed.
 
 import * as assert from 'uvu/assert';
-import { DedicatedBinding } from '../../../src/actors/client-sessions/dedicated-binding.ts';
 import type { Listener } from '../../../src/actors/client-sessions/client-session-types.ts';
+import { DedicatedBinding } from '../../../src/actors/client-sessions/dedicated-binding.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { alarmOf } from '../../../src/gateway/alarm.ts';
@@ -25,23 +25,23 @@ test.before.each(async () => {
 test.after.each(() => stage.close());
 
 test('closes when its last call has ended after the session went elsewhere', async () => {
-  const pin = pinOf(false);
-  pin.take();
-  pin.take();
-  pin.retire();
-  pin.release();
+  const binding = pinOf(false);
+  binding.take();
+  binding.take();
+  binding.retire();
+  binding.release();
   assert.is(upstream.isClosed, false);
-  pin.release();
+  binding.release();
   assert.is(upstream.isClosed, true);
-  assert.is(pin.isIntact, false);
+  assert.is(binding.isIntact, false);
 });
 
 test('closes at once when the session is over, and once', async () => {
-  const pin = pinOf(true);
-  pin.take();
-  await Promise.all([pin.close(), pin.close()]);
-  pin.release();
-  pin.retire();
+  const binding = pinOf(true);
+  binding.take();
+  await Promise.all([binding.close(), binding.close()]);
+  binding.release();
+  binding.retire();
   assert.is(upstream.closings, 1);
   assert.is(upstream.listeners, 0);
 });
@@ -66,38 +66,38 @@ test('resolves when nothing is left of it', async () => {
 });
 
 test('keeps no more than it has room for, and leaves no backend waiting', () => {
-  const pin = pinOf(true);
+  const binding = pinOf(true);
   upstream.ask('roots/list', { data: 'x'.repeat(LIMITS.undeliveredBytes / 2) });
   upstream.tell('notifications/message', { data: 'x'.repeat(LIMITS.undeliveredBytes / 2) });
   const listener = new Ear();
-  pin.listen(listener);
+  binding.listen(listener);
   assert.equal([listener.heard, upstream.replies.length], [1, 1]);
 });
 
 for (const keeps of [true, false]) {
   const kind = keeps ? 'a process' : 'a session over HTTP';
   test(`tells who listens to ${kind} that it is lost`, async () => {
-    const pin = pinOf(keeps);
+    const binding = pinOf(keeps);
     const listener = new Ear();
-    pin.listen(listener);
+    binding.listen(listener);
     upstream.tell('notifications/message', { n: 1 });
     upstream.lose();
-    assert.is(pin.isIntact, false);
+    assert.is(binding.isIntact, false);
     assert.equal([listener.heard, listener.losses > 0], [1, true]);
     assert.is(upstream.listeners, 0);
   });
   test(`survives that the messages of ${kind} end with an error`, async () => {
-    const pin = pinOf(keeps);
-    pin.listen(new Ear());
+    const binding = pinOf(keeps);
+    binding.listen(new Ear());
     upstream.breakMessages(new Error('broken'));
-    assert.is(pin.isIntact, false);
+    assert.is(binding.isIntact, false);
   });
 }
 
 test('is over when the conversation is, whether it says so or not', async () => {
-  const pin = pinOf(false);
+  const binding = pinOf(false);
   upstream.breakClosed();
-  assert.is(pin.isIntact, false);
+  assert.is(binding.isIntact, false);
   upstream = new ScriptedTransport();
   const other = pinOf(false);
   upstream.breakClosed(new Error('broken'));
@@ -106,13 +106,13 @@ test('is over when the conversation is, whether it says so or not', async () => 
 
 test('asks a modern process for what its client wants to hear, while it listens', async () => {
   upstream = new ScriptedTransport(MODERN);
-  const pin = pinOf(true);
-  assert.is(pin.wants(), undefined);
+  const binding = pinOf(true);
+  assert.is(binding.wants(), undefined);
   const listener = new Ear();
   listener.uris = new Set(['x:1']);
-  assert.is(pin.opening, undefined);
-  const leave = pin.listen(listener);
-  const opening = pin.opening;
+  assert.is(binding.opening, undefined);
+  const leave = binding.listen(listener);
+  const opening = binding.opening;
   await settled();
   assert.equal(upstream.last.request, {
     method: 'subscriptions/listen',
@@ -121,13 +121,13 @@ test('asks a modern process for what its client wants to hear, while it listens'
   const [first] = upstream.open;
   first?.notify('notifications/subscriptions/acknowledged');
   await opening;
-  assert.is(pin.opening, undefined);
+  assert.is(binding.opening, undefined);
   first?.notify('notifications/resources/updated', { uri: 'x:1' });
   upstream.tell('notifications/message', { level: 'info' });
   const updated = { kind: 'notification', method: 'notifications/resources/updated', params: { uri: 'x:1' } };
   assert.equal([listener.heard, listener.last], [1, updated]);
   listener.uris = new Set(['x:1', 'x:2']);
-  const known = pin.wants();
+  const known = binding.wants();
   await settled();
   upstream.last.notify('notifications/subscriptions/acknowledged');
   await known;
@@ -138,15 +138,15 @@ test('asks a modern process for what its client wants to hear, while it listens'
 
 test('tells who listens to a modern process that it is lost, and asks it no more', async () => {
   upstream = new ScriptedTransport(MODERN);
-  const pin = pinOf(true);
+  const binding = pinOf(true);
   const [gone, listener] = [new Ear(), new Ear()];
-  const leave = pin.listen(gone);
-  pin.listen(listener);
+  const leave = binding.listen(gone);
+  binding.listen(listener);
   leave();
   await settled();
   assert.is(upstream.open.length, 1);
   upstream.lose();
-  assert.equal([pin.isIntact, gone.losses, listener.losses], [false, 0, 1]);
+  assert.equal([binding.isIntact, gone.losses, listener.losses], [false, 0, 1]);
   await settled();
   assert.is(upstream.exchanges.length, 1);
 });

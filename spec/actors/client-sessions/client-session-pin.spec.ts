@@ -18,7 +18,7 @@ import {
   simulateTime,
 } from './client-session-stage.ts';
 
-const test = suite('client session: pin');
+const test = suite('client session: binding');
 let stage = new SessionStage();
 simulateTime(test, () => stage.close());
 
@@ -104,17 +104,17 @@ test('another session finds out when the first one left, or had no room', async 
     signal.addEventListener('abort', () => held.reject(signal.reason));
     return held.promise;
   };
-  const { pinning } = stage.sessions;
+  const { binder } = stage.sessions;
   const wish = { template: 't', ownerId: 'ann', profile: ASKABLE, asksForLog: false };
   const leaving = new AbortController();
-  const left = pinning.settle(wish, { signal: leaving.signal }).catch(() => 'left');
-  const later = pinning.settle(wish, { signal: new AbortController().signal });
+  const left = binder.settle(wish, { signal: leaving.signal }).catch(() => 'left');
+  const later = binder.settle(wish, { signal: new AbortController().signal });
   await settled();
   leaving.abort(new Error('it left'));
   assert.is(await left, 'left');
-  const pin = await later;
-  assert.is(pin.peer.era, 'legacy');
-  await pin.close();
+  const binding = await later;
+  assert.is(binding.peer.era, 'legacy');
+  await binding.close();
 });
 
 test('has a part where the backend keeps nothing for a single client', async () => {
@@ -172,7 +172,7 @@ test('tries no more instances than the template wants', async () => {
 test('closes a conversation that breaks while it is told what it has to know', async () => {
   stage = new SessionStage();
   await stage.add('a', { peer: FULL, fields: HTTP });
-  const { pinning } = stage.sessions;
+  const { binder } = stage.sessions;
   const { signal } = new AbortController();
   const wish = {
     template: 't',
@@ -181,7 +181,7 @@ test('closes a conversation that breaks while it is told what it has to know', a
     asksForLog: false,
     introduce: () => Promise.reject(backendUnavailable('it broke', { delivered: 'unknown' })),
   };
-  const failure: unknown = await pinning.settle(wish, { signal }).catch((thrown: unknown) => thrown);
+  const failure: unknown = await binder.settle(wish, { signal }).catch((thrown: unknown) => thrown);
   assert.match(failure instanceof Error ? failure.message : '', 'it broke');
   assert.is(stage.upstreams('a')[0]?.isClosed, true);
 });
@@ -189,19 +189,19 @@ test('closes a conversation that breaks while it is told what it has to know', a
 test('goes back to where it was only when nobody else is there', async () => {
   stage = new SessionStage();
   for (const id of ['a', 'b']) await stage.add(id);
-  const { pinning } = stage.sessions;
+  const { binder } = stage.sessions;
   const wish = { template: 't', ownerId: 'ann', profile: PLAIN, asksForLog: false };
   const { signal } = new AbortController();
   for (let n = 0; n < 4; n += 1) {
-    const pin = await pinning.settle(wish, { last: stage.ref('a'), signal });
-    assert.is(pin.ref.id, 'b');
-    pin.retire();
+    const binding = await binder.settle(wish, { last: stage.ref('a'), signal });
+    assert.is(binding.ref.id, 'b');
+    binding.retire();
   }
   stage.ref('b').drain();
   await settled();
-  const pin = await pinning.settle(wish, { last: stage.ref('a'), signal });
-  assert.is(pin.ref.id, 'a');
-  pin.retire();
+  const binding = await binder.settle(wish, { last: stage.ref('a'), signal });
+  assert.is(binding.ref.id, 'a');
+  binding.retire();
 });
 
 test.run();

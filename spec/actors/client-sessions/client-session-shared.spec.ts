@@ -111,7 +111,7 @@ test('asks the modern instance that a session moved to', async () => {
 
 test('is one with every session of a process, and another after its restart', async () => {
   await stage.add('a', { script: answers() });
-  const { shared } = stage.sessions.pinning;
+  const { shared } = stage.sessions.binder;
   const { peer } = stage.ref('a');
   if (peer === undefined) throw new Error('not connected');
   const [one, other] = [shared.join(stage.ref('a'), peer), shared.join(stage.ref('a'), peer)];

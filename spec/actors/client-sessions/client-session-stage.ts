@@ -101,8 +101,8 @@ export class SessionStage {
     this.inner = new Stage(policy, own);
     const { fleet, dispatcher, emit } = this.inner;
     this.inner.open = async ({ id }) => this.#openTransport(id);
-    const pace = steadyPace(perTurn);
-    const alarm = alarmOf(pace);
+    const scheduler = steadyPace(perTurn);
+    const alarm = alarmOf(scheduler);
     this.sessions = new ClientSessions({
       fleet,
       dispatcher,
@@ -115,7 +115,7 @@ export class SessionStage {
         return alarm(waitMs, ring);
       },
       clock: clockOf(alarm),
-      pace,
+      scheduler,
       isAccepting: () => this.inner.isAccepting,
       ...options,
       ...(own && { shares: new OwnerShares(options.maxSessions ?? LIMITS.sessions, own.share) }),

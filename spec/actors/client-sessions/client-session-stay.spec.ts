@@ -20,21 +20,21 @@ simulateTime(
   },
 );
 
-/** A pin at `a`: a part in its conversation, or one of a client's own. */
+/** A binding at `a`: a part in its conversation, or one of a client's own. */
 async function pinAt(whose: 'shared' | 'own', fields: Partial<InstanceDefinition> = {}): Promise<Binding> {
   await stage.add('a', { peer: MODERN, fields });
   const profile = whose === 'own' ? ASKABLE : PLAIN;
   const wish = { template: 't', ownerId: 'ann', profile, asksForLog: false };
   const session = whose === 'own' ? 'isolated' : 'auto';
   stage.inner.fleet.govern('t', { ...stage.inner.fleet.group('t').policy, session });
-  return stage.sessions.pinning.settle(wish, { signal: new AbortController().signal });
+  return stage.sessions.binder.settle(wish, { signal: new AbortController().signal });
 }
 
 /** Keeps a place there; `heard` is what it says to its call. */
-function keep(pin: Binding | undefined, isBound = true, { goesOn = false } = {}) {
+function keep(binding: Binding | undefined, isBound = true, { goesOn = false } = {}) {
   const heard: string[] = [];
   const kept: HeldReservation = new HeldReservation({
-    pin,
+    binding,
     ownerId: 'ann',
     goesOn,
     exchange: () => {
@@ -54,47 +54,47 @@ function waitedFor(): number {
 
 for (const whose of ['shared', 'own'] as const) {
   test(`is waited for in ${whose} conversation until it is left`, async () => {
-    const pin = await pinAt(whose);
-    const { kept, heard } = keep(pin);
+    const binding = await pinAt(whose);
+    const { kept, heard } = keep(binding);
     assert.equal([waitedFor(), heard], [1, []]);
     kept.leave();
     kept.leave();
     kept.end(shuttingDown());
     assert.equal([waitedFor(), heard], [0, ['left']]);
-    await pin.close();
+    await binding.close();
   });
 
   test(`tells once that ${whose} conversation is over`, async () => {
-    const pin = await pinAt(whose);
-    const { heard } = keep(pin);
+    const binding = await pinAt(whose);
+    const { heard } = keep(binding);
     stage.transport('a').lose();
     await settled();
     assert.equal([waitedFor(), heard], [0, ['BACKEND_UNAVAILABLE unknown', 'left']]);
-    assert.equal(keep(pin).heard, ['BACKEND_UNAVAILABLE unknown', 'left'], 'it is over already');
-    await pin.close();
+    assert.equal(keep(binding).heard, ['BACKEND_UNAVAILABLE unknown', 'left'], 'it is over already');
+    await binding.close();
   });
 
   test(`says nothing when the call may go on elsewhere than in ${whose} conversation`, async () => {
-    const pin = await pinAt(whose);
-    const { kept, heard } = keep(pin, false);
+    const binding = await pinAt(whose);
+    const { kept, heard } = keep(binding, false);
     stage.transport('a').lose();
     await settled();
     assert.equal([waitedFor(), heard], [0, []]);
     kept.leave();
-    await pin.close();
+    await binding.close();
   });
 }
 
 test('tells when a conversation of its own ends, and the instance goes on', async () => {
-  const pin = await pinAt('own');
-  const { heard } = keep(pin);
+  const binding = await pinAt('own');
+  const { heard } = keep(binding);
   stage.upstreams('a')[0]?.lose();
   assert.equal([stage.ref('a').state, heard], ['healthy', ['BACKEND_UNAVAILABLE unknown', 'left']]);
 });
 
 test('gives its place back when the process of its client ends, also when the call may go on elsewhere', async () => {
-  const pin = await pinAt('own', { transport: 'stdio', command: 'serve' });
-  const { kept, heard } = keep(pin, false);
+  const binding = await pinAt('own', { transport: 'stdio', command: 'serve' });
+  const { kept, heard } = keep(binding, false);
   stage.upstreams('a')[0]?.lose();
   assert.equal([stage.ref('a').state, waitedFor(), heard], ['healthy', 0, []]);
   kept.leave();
@@ -102,19 +102,19 @@ test('gives its place back when the process of its client ends, also when the ca
 });
 
 test('keeps a conversation of its own open that is retired meanwhile', async () => {
-  const pin = await pinAt('own');
-  const { kept } = keep(pin);
-  pin.retire();
-  assert.is(pin.isIntact, true);
+  const binding = await pinAt('own');
+  const { kept } = keep(binding);
+  binding.retire();
+  assert.is(binding.isIntact, true);
   kept.leave();
-  assert.is(pin.isIntact, false);
+  assert.is(binding.isIntact, false);
 });
 
 test('tells why its session ended, unless its conversation is over: then that', async () => {
-  const pin = await pinAt('own');
-  const ended = keep(pin);
+  const binding = await pinAt('own');
+  const ended = keep(binding);
   ended.kept.end(shuttingDown());
-  const other = keep(pin, false);
+  const other = keep(binding, false);
   stage.upstreams('a')[0]?.lose();
   other.kept.end(shuttingDown());
   assert.equal(ended.heard[0], 'SHUTTING_DOWN no');
@@ -122,15 +122,15 @@ test('tells why its session ended, unless its conversation is over: then that', 
 });
 
 test('is lost where its owner has too many places, unless its call has one already', async () => {
-  const pin = await pinAt('own');
+  const binding = await pinAt('own');
   const share = LIMITS.parkedCalls * LIMITS.ownerShare;
-  const all = Array.from({ length: share }, () => keep(pin, false));
+  const all = Array.from({ length: share }, () => keep(binding, false));
   assert.equal(
     all.flatMap(({ heard }) => heard),
     [],
   );
-  assert.equal(keep(pin, false).heard, ['QUEUE_FULL unknown', 'left']);
-  const next = keep(pin, false, { goesOn: true });
+  assert.equal(keep(binding, false).heard, ['QUEUE_FULL unknown', 'left']);
+  const next = keep(binding, false, { goesOn: true });
   assert.equal([next.heard, waitedFor()], [[], share + 1]);
   for (const { kept } of [...all, next]) kept.leave();
   assert.is(waitedFor(), 0);

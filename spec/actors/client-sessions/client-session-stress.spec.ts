@@ -54,7 +54,7 @@ test('nobody hears what is another’s while instances are killed and drained', 
   assert.ok(Math.min(...news) > 0, 'everybody on a shared pipe heard his own news');
   assert.is(stage.upstreams('http').filter(({ isClosed }) => !isClosed).length, 0);
   await stage.close();
-  assert.is(stage.sessions.pinning.shared.size, 0);
+  assert.is(stage.sessions.binder.shared.size, 0);
   assert.is(stage.subscriptions.size, 0);
 });
 

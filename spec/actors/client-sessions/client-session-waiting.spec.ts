@@ -1,4 +1,4 @@
-// Those who wait for a pin: each is answered once.
+// Those who wait for a binding: each is answered once.
 
 import * as assert from 'uvu/assert';
 import type { Waiter } from '../../../src/actors/client-sessions/client-session-types.ts';
@@ -32,7 +32,7 @@ test('refuses only those who need what was not to be had', () => {
   waiting.add(waiter(heard, 'two'));
   assert.is(waiting.needsOwn, true);
   waiting.fail(queueFull('t'));
-  waiting.tell(pin());
+  waiting.tell(binding());
   assert.equal(heard, ['one QUEUE_FULL', 'two a']);
   assert.is(waiting.needsOwn, false);
 });
@@ -53,10 +53,10 @@ test('lets who comes while others are answered wait for what happens next', () =
   const waiting = new Waiting();
   const heard: string[] = [];
   const late = waiter(heard, 'late');
-  waiting.add({ ...waiter(heard, 'first'), pinned: () => waiting.add(late) });
-  waiting.tell(pin());
+  waiting.add({ ...waiter(heard, 'first'), bound: () => waiting.add(late) });
+  waiting.tell(binding());
   assert.equal(heard, []);
-  waiting.tell(pin());
+  waiting.tell(binding());
   assert.equal(heard, ['late a']);
 });
 
@@ -71,13 +71,13 @@ test.run();
 function waiter(heard: string[], name: string, needsOwn = false): Waiter {
   return {
     needsOwn,
-    pinned: ({ ref }) => heard.push(`${name} ${ref.id}`),
+    bound: ({ ref }) => heard.push(`${name} ${ref.id}`),
     refused: ({ code }) => heard.push(`${name} ${code}`),
   };
 }
 
-function pin() {
+function binding() {
   const ref = stage.ref('a');
   if (ref.peer === undefined) throw new Error('not connected');
-  return stage.sessions.pinning.shared.join(ref, ref.peer);
+  return stage.sessions.binder.shared.join(ref, ref.peer);
 }

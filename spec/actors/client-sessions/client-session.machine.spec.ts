@@ -4,8 +4,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { createActor, SimulatedClock } from 'xstate';
 import {
-  clientSessionMachine,
   type ClientSessionDeps,
+  clientSessionMachine,
 } from '../../../src/actors/client-sessions/client-session.machine.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -15,7 +15,7 @@ class Duties implements ClientSessionDeps {
   readonly seen: string[] = [];
   settling = Promise.withResolvers<void>();
   signal: AbortSignal | undefined;
-  pinned = true;
+  bound = true;
   served = false;
   mayMove = true;
   mayWait = false;
@@ -30,8 +30,8 @@ class Duties implements ClientSessionDeps {
   settleMs(): number {
     return 1_000;
   }
-  isPinned(): boolean {
-    return this.pinned;
+  isBound(): boolean {
+    return this.bound;
   }
   isServed(): boolean {
     return this.served;
@@ -55,9 +55,9 @@ function start(fields: Partial<Duties> = {}) {
   return { duties, clock, actor };
 }
 
-test('serves at once with a pin, and opens without one', async () => {
+test('serves at once with a binding, and opens without one', async () => {
   assert.equal(start().duties.seen, ['serving']);
-  const { duties } = start({ pinned: false });
+  const { duties } = start({ bound: false });
   assert.equal(duties.seen, ['opening']);
   duties.settling.resolve();
   await turn();
@@ -65,11 +65,11 @@ test('serves at once with a pin, and opens without one', async () => {
 });
 
 test('ends when it cannot be opened, or not in time', async () => {
-  const { duties } = start({ pinned: false });
+  const { duties } = start({ bound: false });
   duties.settling.reject('nobody');
   await turn();
   assert.equal(duties.seen, ['opening', 'failed: nobody', 'ended']);
-  const late = start({ pinned: false });
+  const late = start({ bound: false });
   late.clock.increment(1_000);
   assert.equal(late.duties.seen, ['opening', 'late', 'ended']);
   assert.is(late.duties.signal?.aborted, true);

@@ -235,7 +235,7 @@ test('is busy while a call is under way or it is held, not because somebody list
   await settled();
 });
 
-test('is at the instance that it is pinned to', async () => {
+test('is at the instance that it is bound to', async () => {
   await stage.add('a');
   await stage.add('b');
   const session = await stage.open();
@@ -261,7 +261,7 @@ test('ends the calls of a client that is away, one by one, when others wait for 
   const late = stage.inner.call('write');
   assert.equal([session.calls, stage.ref('a').inFlight], [255, 256], 'its client is back');
   session.setAway(true);
-  assert.equal([session.calls, stage.inner.fleet.group('t').line.length], [254, 0]);
+  assert.equal([session.calls, stage.inner.fleet.group('t').queue.length], [254, 0]);
   for (const { subscription } of [...calls, other, late]) subscription.unsubscribe();
 });
 

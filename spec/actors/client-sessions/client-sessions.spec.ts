@@ -141,7 +141,7 @@ test('leaves nothing with the instances after a thousand sessions came and went'
   }
   await settled();
   assert.is(stage.sessions.size, 0);
-  assert.is(stage.sessions.pinning.shared.size, 0);
+  assert.is(stage.sessions.binder.shared.size, 0);
   assert.is(stage.subscriptions.size, 0);
   for (const id of ids) {
     assert.is(stage.ref(id).inFlight, 0);

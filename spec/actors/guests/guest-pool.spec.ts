@@ -189,7 +189,9 @@ function guest(id: string) {
   return { owner: { id }, profile: profile() };
 }
 
-function host(transport: 'http' | 'sse' | 'stdio'): StatelessHost & { readonly transport: ScriptedTransport } {
+function host(
+  transport: 'http' | 'sse' | 'stdio',
+): StatelessHost & { readonly transport: ScriptedTransport } {
   const backend = new ScriptedTransport();
   return {
     template: 't',

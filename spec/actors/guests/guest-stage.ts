@@ -1,10 +1,10 @@
-// What the specs of guests need: a fleet of instances of any era and transport, the pool of conversations, and callers of
+// What the specs of stateless clients need: a fleet of instances of any era and transport, the pool of conversations, and callers of
 // several owners. Time is simulated by the spec.
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { RetryBudget } from '../../../src/actors/calls/retry-budget.ts';
-import { StatelessPool } from '../../../src/actors/stateless/stateless-pool.ts';
 import { StatelessClients } from '../../../src/actors/stateless/stateless-clients.ts';
+import { StatelessPool } from '../../../src/actors/stateless/stateless-pool.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
@@ -49,7 +49,7 @@ export interface Calling {
 export class GuestStage {
   readonly inner: Stage;
   readonly pool: StatelessPool;
-  readonly guests: StatelessClients;
+  readonly stateless: StatelessClients;
   readonly #peers = new Map<string, Partial<Peer>>();
   readonly #scripts = new Map<string, Script>();
 
@@ -60,7 +60,7 @@ export class GuestStage {
     this.pool = new StatelessPool({ now, alarm });
     const { fleet, dispatcher, emit } = this.inner;
     const budget = new RetryBudget(now);
-    this.guests = new StatelessClients({ fleet, dispatcher, pool: this.pool, budget, emit, now, alarm });
+    this.stateless = new StatelessClients({ fleet, dispatcher, pool: this.pool, budget, emit, now, alarm });
   }
 
   /** Starts an instance; what its backend answers to, in every conversation, is the script. */
@@ -105,7 +105,7 @@ export class GuestStage {
       profile: declared,
       ...(instanceId === undefined ? {} : { instanceId }),
     };
-    return listen(this.guests.exchange('t', request, options));
+    return listen(this.stateless.exchange('t', request, options));
   }
 
   async close(): Promise<void> {

@@ -2,7 +2,7 @@
 
 import type { Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { StatelessUpstream, NO_SUBSCRIBER } from '../../../src/actors/stateless/stateless-upstream.ts';
+import { NO_SUBSCRIBER, StatelessUpstream } from '../../../src/actors/stateless/stateless-upstream.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 

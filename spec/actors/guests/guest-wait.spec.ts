@@ -1,4 +1,4 @@
-// How long a call waits for its conversation. What it does then is in guests.spec.ts.
+// How long a call waits for its conversation. What it does then is in stateless clients.spec.ts.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';

@@ -294,7 +294,7 @@ test('fails like any other call where nobody can answer', async () => {
     delivered: 'no',
     retryAfterSeconds: 2,
   });
-  const unknown$ = stage.guests.exchange('x', modernCall(), { owner: { id: 'ann' }, profile: profile() });
+  const unknown$ = stage.stateless.exchange('x', modernCall(), { owner: { id: 'ann' }, profile: profile() });
   assert.equal(told(await listen(unknown$).end), { code: 'TEMPLATE_NOT_FOUND', delivered: 'no' });
 });
 

@@ -45,7 +45,7 @@ check('counts down for a result, an error answer, a failure, a cancellation and 
   assert.equal([stage.ref.inFlight, refused.endings.length, refused.ends], [0, 1, 1]);
   const { requests, errors, inFlight } = stage.ref.snapshot(0);
   assert.equal([requests, errors, inFlight], [5, 3, 0]);
-  assert.is(stage.actor.getSnapshot().context.vitals.inFlight, 0);
+  assert.is(stage.actor.getSnapshot().context.statistics.inFlight, 0);
 });
 
 check('passes events on inside the emission of the transport', async (stage) => {
@@ -69,7 +69,7 @@ check('carries an exchange that is answered inside the subscription', async (sta
       [1, undefined],
     ],
   );
-  assert.equal([stage.ref.inFlight, stage.actor.getSnapshot().context.vitals.inFlight], [0, 0]);
+  assert.equal([stage.ref.inFlight, stage.actor.getSnapshot().context.statistics.inFlight], [0, 0]);
 });
 
 for (const answersAtOnce of [false, true]) {
@@ -88,7 +88,7 @@ for (const answersAtOnce of [false, true]) {
       while (transport.open.length > 0) for (const exchange of transport.open) exchange.result();
       assert.is(callers.length, 21);
       assert.ok(callers.every(({ ends, error }) => ends === 1 && error === undefined));
-      assert.equal([stage.ref.inFlight, stage.actor.getSnapshot().context.vitals.inFlight], [0, 0]);
+      assert.equal([stage.ref.inFlight, stage.actor.getSnapshot().context.statistics.inFlight], [0, 0]);
     },
   );
 }

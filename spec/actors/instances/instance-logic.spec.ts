@@ -61,7 +61,7 @@ test('counts without a walk: the state tree stays the very same', async () => {
   const before = stage.actor.getSnapshot();
   stage.call();
   const during = stage.actor.getSnapshot();
-  assert.is(during.context.vitals.inFlight, 1);
+  assert.is(during.context.statistics.inFlight, 1);
   assert.is(during.value, before.value);
   stage.close();
 });
@@ -84,5 +84,12 @@ test.run();
 function described({ stage, callers }: World) {
   const { value, context, status } = stage.actor.getSnapshot();
   const endings = callers.map(({ ends, error }) => [ends, error?.code, error?.delivered]);
-  return { value, status, vitals: context.vitals, reason: context.reason, states: stage.states, endings };
+  return {
+    value,
+    status,
+    statistics: context.statistics,
+    reason: context.reason,
+    states: stage.states,
+    endings,
+  };
 }

@@ -73,7 +73,7 @@ function holds({ stage, callers }: World): void {
     ({ ends, subscription }) => ends === 0 && subscription?.closed === false,
   ).length;
   assert.is(ref.inFlight, waiting, 'it carries as many as wait');
-  if (status === 'active') assert.is(context.vitals.inFlight, waiting, 'the actor counts the same');
+  if (status === 'active') assert.is(context.statistics.inFlight, waiting, 'the actor counts the same');
   assert.ok(
     callers.every(({ ends }) => ends <= 1),
     'nobody hears two ends',

@@ -5,8 +5,8 @@ import { Observable } from 'rxjs';
 import { type Actor, createActor, setup } from 'xstate';
 import { Reply } from '../../../src/actors/calls/reply.ts';
 import {
-  type SessionCommand,
   type SessionChange,
+  type SessionCommand,
   type SessionLink,
   session,
 } from '../../../src/actors/instances/session.ts';

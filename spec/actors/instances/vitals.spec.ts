@@ -25,7 +25,10 @@ const ending = (outcome: ExchangeEnding['outcome'], durationMs = 10): ExchangeEn
   durationMs,
   error: outcome === 'failed' ? backendUnavailable('it broke', { delivered: 'unknown' }) : undefined,
 });
-const vitals = (fields: Partial<InstanceStatistics>): InstanceStatistics => ({ ...INITIAL_STATISTICS, ...fields });
+const vitals = (fields: Partial<InstanceStatistics>): InstanceStatistics => ({
+  ...INITIAL_STATISTICS,
+  ...fields,
+});
 
 test('counts a request up, and down when it ends', () => {
   const busy = afterRequest(afterRequest(INITIAL_STATISTICS));

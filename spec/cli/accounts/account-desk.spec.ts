@@ -64,12 +64,14 @@ test('is never both', async () => {
 
 test('is closed also when the work fails', async () => {
   const input = new CommandInput([], new Map([['local', true]]));
-  const work = withAccountClient(input, recordingTerminal({ folder }), () => Promise.reject(new Error('on purpose')));
+  const work = withAccountClient(input, recordingTerminal({ folder }), () =>
+    Promise.reject(new Error('on purpose')),
+  );
   assert.match(String(await work.catch((reason: unknown) => reason)), 'on purpose');
 });
 
 test('finds users by name in any case, and keys by id before name', async () => {
-  const desk = stub(
+  const client = stub(
     [{ id: 1, username: 'Ada' }],
     [
       { id: 'b', name: 'a' },
@@ -77,17 +79,17 @@ test('finds users by name in any case, and keys by id before name', async () => 
       { id: 'c', name: 'x' },
     ],
   );
-  assert.equal(await findUser(desk, 'aDA'), { id: '1', username: 'Ada' });
-  assert.equal((await findApiKey(desk, 'a')).id, 'a');
-  assert.equal((await findApiKey(desk, 'c')).id, 'c');
-  for (const work of [findUser(desk, 'bo'), findApiKey(desk, 'x'), findApiKey(desk, 'y')]) {
+  assert.equal(await findUser(client, 'aDA'), { id: '1', username: 'Ada' });
+  assert.equal((await findApiKey(client, 'a')).id, 'a');
+  assert.equal((await findApiKey(client, 'c')).id, 'c');
+  for (const work of [findUser(client, 'bo'), findApiKey(client, 'x'), findApiKey(client, 'y')]) {
     assert.instance(await work.catch((reason: unknown) => reason), CommandFailure);
   }
 });
 
 test.run();
 
-/** What is said when a desk is opened with these options. */
+/** What is said when an account client is opened with these options. */
 async function opened(
   options: Record<string, OptionValue>,
   env: Record<string, string> = {},

@@ -28,8 +28,8 @@ test.before.each(async () => {
 test.after.each(() => rmSync(folder, { recursive: true, force: true }));
 
 test('makes, changes, lists and removes users, with records as the API has them', async () => {
-  const desk = await open();
-  const made = await desk.createUser({ ...ada, role: 'admin', templates: ['files'] });
+  const client = await open();
+  const made = await client.createUser({ ...ada, role: 'admin', templates: ['files'] });
   const { id, created_at, updated_at, ...rest } = made;
   assert.equal(rest, {
     username: 'ada',
@@ -39,53 +39,53 @@ test('makes, changes, lists and removes users, with records as the API has them'
     templates: ['files'],
     is_active: true,
   });
-  await desk.createUser({ ...ada, username: 'bo', role: 'user' });
-  await desk.setPassword(String(id), 'battery staple');
-  const names = (await desk.users()).map(({ username }) => username);
+  await client.createUser({ ...ada, username: 'bo', role: 'user' });
+  await client.setPassword(String(id), 'battery staple');
+  const names = (await client.users()).map(({ username }) => username);
   assert.equal(names, ['ada', 'bo']);
-  await fails(desk.deleteUser(String(id)), /^This is the last active admin.*\(LAST_ADMIN\)$/);
-  await fails(desk.createUser({ ...ada, role: 'user' }), /\(DUPLICATE_USERNAME\)$/);
-  await fails(desk.deleteUser('nobody'), /\(USER_NOT_FOUND\)$/);
-  await desk.close();
+  await fails(client.deleteUser(String(id)), /^This is the last active admin.*\(LAST_ADMIN\)$/);
+  await fails(client.createUser({ ...ada, role: 'user' }), /\(DUPLICATE_USERNAME\)$/);
+  await fails(client.deleteUser('nobody'), /\(USER_NOT_FOUND\)$/);
+  await client.close();
 });
 
 test('makes and revokes keys of the operator', async () => {
-  const desk = await open();
+  const client = await open();
   const input = {
     name: 'ci',
     permissions: ['tools:call'],
     templates: undefined,
     expiresAt: undefined,
   } as const;
-  const { key, ...record } = await desk.createApiKey(input);
+  const { key, ...record } = await client.createApiKey(input);
   assert.match(String(key), /^sd_[0-9a-f]{16}_/);
-  assert.equal(await desk.apiKeys(), [record]);
+  assert.equal(await client.apiKeys(), [record]);
   assert.equal([record.created_by, record.is_active], [null, true]);
-  await desk.revokeApiKey(String(record.id));
-  assert.equal(await desk.apiKeys(), []);
-  await fails(desk.revokeApiKey(String(record.id)), /\(API_KEY_NOT_FOUND\)$/);
-  await desk.close();
+  await client.revokeApiKey(String(record.id));
+  assert.equal(await client.apiKeys(), []);
+  await fails(client.revokeApiKey(String(record.id)), /\(API_KEY_NOT_FOUND\)$/);
+  await client.close();
 });
 
 test('knows the templates of the database and those of the folder', async () => {
   const store = await openStore(url, { cwd: folder, migrations: 'require' });
   await store.saveTemplate({ name: 'saved', loadBalancer: {} });
   await store.close();
-  const desk = await open();
+  const client = await open();
   const { templates } = await readCatalogue();
-  assert.equal([...(await desk.templates())].sort(), [...templates.map(({ id }) => id), 'saved'].sort());
-  await desk.close();
+  assert.equal([...(await client.templates())].sort(), [...templates.map(({ id }) => id), 'saved'].sort());
+  await client.close();
 });
 
 test('writes every change into the audit log, with who did it and no secret', async () => {
-  const desk = await open();
-  const { id } = await desk.createUser({ ...ada, role: 'admin' });
-  await desk.setPassword(String(id), 'battery staple');
+  const client = await open();
+  const { id } = await client.createUser({ ...ada, role: 'admin' });
+  await client.setPassword(String(id), 'battery staple');
   const input = { name: 'ci', permissions: ['admin'], templates: undefined, expiresAt: undefined } as const;
-  const key = await desk.createApiKey(input);
-  await desk.revokeApiKey(String(key.id));
-  await desk.deleteUser('nobody').catch(() => undefined); // what did not happen is no entry
-  await desk.close();
+  const key = await client.createApiKey(input);
+  await client.revokeApiKey(String(key.id));
+  await client.deleteUser('nobody').catch(() => undefined); // what did not happen is no entry
+  await client.close();
   const store = await openStore(url, { cwd: folder, migrations: 'require' });
   const entries = (await store.audit.list({ limit: 10 })).reverse();
   await store.close();
@@ -109,22 +109,22 @@ test('writes every change into the audit log, with who did it and no secret', as
 test('deletes the file of the first password when that is one no more', async () => {
   const file = join(folder, 'initial-admin-password');
   writeFileSync(file, 'x');
-  const desk = await open();
-  const { id } = await desk.createUser({ ...ada, username: 'admin', role: 'admin' });
-  await desk.createUser({ ...ada, role: 'admin' });
+  const client = await open();
+  const { id } = await client.createUser({ ...ada, username: 'admin', role: 'admin' });
+  await client.createUser({ ...ada, role: 'admin' });
   assert.is(existsSync(file), true);
-  await desk.setPassword(String(id), 'battery staple');
-  await desk.close();
+  await client.setPassword(String(id), 'battery staple');
+  await client.close();
   assert.is(existsSync(file), false);
 });
 
 test('refuses what the gateway would refuse', async () => {
-  const desk = await open();
+  const client = await open();
   await fails(
-    desk.createUser({ ...ada, password: 'short', role: 'user' }),
+    client.createUser({ ...ada, password: 'short', role: 'user' }),
     /^--password: .*\(VALIDATION_ERROR\)$/,
   );
-  await desk.close();
+  await client.close();
 });
 
 test('makes no database and no key of one', async () => {

@@ -11,13 +11,13 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('remote desk');
 
 test('asks what the API offers, with ids that cannot leave their place', async () => {
-  const { seen, desk, close } = await listen('[{"id":"1"}]');
-  assert.equal(await desk.users(), [{ id: '1' }]);
-  assert.equal(await desk.apiKeys(), [{ id: '1' }]);
-  await desk.deleteUser('a/../b?c');
-  await desk.revokeApiKey('a/b');
-  await desk.setPassword('1', 'battery staple');
-  await desk.close();
+  const { seen, client, close } = await listen('[{"id":"1"}]');
+  assert.equal(await client.users(), [{ id: '1' }]);
+  assert.equal(await client.apiKeys(), [{ id: '1' }]);
+  await client.deleteUser('a/../b?c');
+  await client.revokeApiKey('a/b');
+  await client.setPassword('1', 'battery staple');
+  await client.close();
   close();
   assert.equal(seen, [
     ['GET', '/auth/users', '', 'k'],
@@ -29,13 +29,18 @@ test('asks what the API offers, with ids that cannot leave their place', async (
 });
 
 test('sends the fields of the spec, and the others only when they are given', async () => {
-  const { seen, desk, close } = await listen('{}');
+  const { seen, client, close } = await listen('{}');
   const user = { username: 'ada', email: 'a@b', password: 'correct horse' };
-  await desk.createUser({ ...user, role: 'user', templates: undefined });
-  await desk.createUser({ ...user, role: 'admin', templates: [] });
-  await desk.createApiKey({ name: 'ci', permissions: ['admin'], templates: undefined, expiresAt: undefined });
+  await client.createUser({ ...user, role: 'user', templates: undefined });
+  await client.createUser({ ...user, role: 'admin', templates: [] });
+  await client.createApiKey({
+    name: 'ci',
+    permissions: ['admin'],
+    templates: undefined,
+    expiresAt: undefined,
+  });
   const expiresAt = '2027-01-01T00:00:00.000Z';
-  await desk.createApiKey({ name: 'ci', permissions: ['tools:call'], templates: ['a'], expiresAt });
+  await client.createApiKey({ name: 'ci', permissions: ['tools:call'], templates: ['a'], expiresAt });
   close();
   assert.equal(
     seen.map(([method, path, body]) => [method, path, JSON.parse(body ?? '')]),
@@ -53,8 +58,8 @@ test('sends the fields of the spec, and the others only when they are given', as
 });
 
 test('takes an answer that is no list for an empty one', async () => {
-  const { desk, close } = await listen('{"users":[]}');
-  assert.equal([await desk.users(), await desk.apiKeys()], [[], []]);
+  const { client, close } = await listen('{"users":[]}');
+  assert.equal([await client.users(), await client.apiKeys()], [[], []]);
   close();
 });
 
@@ -63,7 +68,7 @@ test.run();
 interface Listening {
   /** Method, path, body and key of each request. */
   readonly seen: string[][];
-  readonly desk: AccountClient;
+  readonly client: AccountClient;
   close(): void;
 }
 
@@ -82,5 +87,5 @@ async function listen(answer: string): Promise<Listening> {
     server.close();
     server.closeAllConnections();
   };
-  return { seen, desk: remoteClient(gateway), close };
+  return { seen, client: remoteClient(gateway), close };
 }

@@ -47,7 +47,7 @@ function staged() {
     idleMs: 1_000,
     now: () => 0,
     alarm: () => () => {},
-    pace: steadyPace(),
+    scheduler: steadyPace(),
   });
   const ask = async (request: ExchangeRequest, owner: Owner = ADA, instanceId?: string) => {
     const { event, ...from } = await firstValueFrom(

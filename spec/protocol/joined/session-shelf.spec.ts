@@ -2,7 +2,11 @@
 
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { SessionTable, type Shares, type TableSession } from '../../../src/protocol/aggregate/session-table.ts';
+import {
+  SessionTable,
+  type Shares,
+  type TableSession,
+} from '../../../src/protocol/aggregate/session-table.ts';
 import { settled } from '../../actors/instances/instance-stage.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace, Turns } from '../../helpers/turns.ts';
@@ -38,7 +42,7 @@ function staged(shares?: Shares, maxSessions = 2) {
     maxSessions,
     idleMs: 1_000,
     shares,
-    pace: steadyPace(PER_TURN),
+    scheduler: steadyPace(PER_TURN),
     now: () => clock.nowMs,
     alarm: (_waitMs, ring) => {
       clock.armed += 1;
@@ -190,7 +194,7 @@ test('makes room at once, though others wait for their turn to end: first what t
   for (let count = 0; count < 100; count += 1) put(`user:${count}`);
   const idle = [put(), put()];
   clock.nowMs = 1_000;
-  clock.ring(); // from here on the pace is busy
+  clock.ring(); // from here on the scheduler is busy
   const session = put();
   assert.equal([isThere(shelf, session), idle.some((one) => isThere(shelf, one))], [true, false]);
   await shelf.close(0);

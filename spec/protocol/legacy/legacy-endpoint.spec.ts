@@ -1,4 +1,4 @@
-// Handshake, sessions, calls and goodbyes of legacy clients. Bad input is in legacy-refusals.spec.ts, streams in
+// Handshake, sessions, calls and session deletes of legacy clients. Bad input is in legacy-refusals.spec.ts, streams in
 // legacy-conversation.spec.ts, arrays in legacy-batches.spec.ts, ids and cancellation in legacy-endpoint-ids.spec.ts.
 
 import { setImmediate as settled } from 'node:timers/promises';

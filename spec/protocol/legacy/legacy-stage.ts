@@ -29,7 +29,7 @@ export function staged(
   id = 'one',
   onFault: (error: unknown) => void = () => {},
 ) {
-  const endpoint = new LegacyEndpoint({ onFault, pace: steadyPace() });
+  const endpoint = new LegacyEndpoint({ onFault, scheduler: steadyPace() });
   const backends = new StagedBackends();
   const session = backends.add(id, 'ann', profile);
   const charges: number[] = [];

@@ -7,10 +7,10 @@ import { grammarFault } from '../../fixtures/sql/grammar.ts';
 import { startTdsServer, type TdsServer } from '../../fixtures/tds/server.ts';
 import { suite } from '../../helpers/suite.ts';
 import { emptiedStore } from '../../persistence/emptied-store.ts';
-import { everyConformance, vault } from '../../persistence/every-conformance.ts';
+import { cipher, everyConformance } from '../../persistence/every-conformance.ts';
 import { migrationStatements } from '../../persistence/migration-statements.ts';
 
-const options = { cwd: '/', vault, migrations: 'apply' } as const;
+const options = { cwd: '/', cipher, migrations: 'apply' } as const;
 
 const test = suite('store on a stand-in for SQL Server', { timeoutMs: 30_000 });
 let server: TdsServer;

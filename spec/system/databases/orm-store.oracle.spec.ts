@@ -7,11 +7,11 @@ import { installOracle, type OracleStandIn } from '../../fixtures/oracle/pool.ts
 import { grammarFault } from '../../fixtures/sql/grammar.ts';
 import { suite } from '../../helpers/suite.ts';
 import { emptiedStore } from '../../persistence/emptied-store.ts';
-import { everyConformance, vault } from '../../persistence/every-conformance.ts';
+import { cipher, everyConformance } from '../../persistence/every-conformance.ts';
 import { keepsHostileTexts } from '../../persistence/hostile-texts.ts';
 import { migrationStatements } from '../../persistence/migration-statements.ts';
 
-const options = { cwd: '/', vault, migrations: 'apply' } as const;
+const options = { cwd: '/', cipher, migrations: 'apply' } as const;
 
 const test = suite('store on a stand-in for Oracle', { timeoutMs: 30_000 });
 let server: OracleStandIn;

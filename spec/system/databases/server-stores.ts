@@ -4,7 +4,7 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import { type OpenStoreOptions, openStore } from '../../../src/persistence/open.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { freshDatabase, type Service } from '../../helpers/services.ts';
-import { vault } from '../../persistence/every-conformance.ts';
+import { cipher } from '../../persistence/every-conformance.ts';
 
 /** Opens a store in an empty database that is deleted when the store is closed. */
 export async function freshStore(
@@ -12,7 +12,7 @@ export async function freshStore(
   options: Partial<OpenStoreOptions> = {},
 ): Promise<Store & { readonly url: string }> {
   const { url, drop } = await freshDatabase(reachable(service));
-  const store = await openStore(url, { cwd: '/', vault, migrations: 'apply', ...options });
+  const store = await openStore(url, { cwd: '/', cipher, migrations: 'apply', ...options });
   const close = store.close.bind(store);
   return Object.assign(store, {
     url,

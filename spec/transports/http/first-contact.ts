@@ -49,7 +49,7 @@ export interface Manners {
 
 /** A server under test. */
 export interface Contact {
-  /** What came of one more opening, and what was asked meanwhile, goodbyes included. */
+  /** What came of one more opening, and what was asked meanwhile, session deletes included. */
   open(more?: Opening): Promise<{ readonly outcome: string; readonly asked: readonly string[] }>;
   /** It treats methods so from now on. */
   behave(manners: Manners): void;

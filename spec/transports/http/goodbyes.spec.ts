@@ -13,9 +13,9 @@ function stage(perTurn?: number) {
   let nowMs = 0;
   const told: number[] = [];
   const open: (() => void)[] = [];
-  const goodbyes = new SessionDeletes(steadyPace(perTurn), () => nowMs);
+  const deletes = new SessionDeletes(steadyPace(perTurn), () => nowMs);
   const say = (number: number): Promise<void> =>
-    goodbyes.say({
+    deletes.say({
       end: () => {
         told.push(number);
         return new Promise((resolve) => open.push(resolve));

@@ -138,8 +138,11 @@ test('opens nothing any more when it is closed, and ends what is under way or wa
 
 test('gives up openings whose time is over a few in a turn of the event loop', () =>
   withHanging(async ({ url }) => {
-    const pace = steadyPace(PER_TURN);
-    const transport = await http.open(httpDefinition(url), openOptions({ handshakeTimeoutMs: 500, pace }));
+    const scheduler = steadyPace(PER_TURN);
+    const transport = await http.open(
+      httpDefinition(url),
+      openOptions({ handshakeTimeoutMs: 500, scheduler }),
+    );
     const { signal } = new AbortController();
     const hangs = { ...noCapability, clientInfo: { name: 'hangs' } };
     const turns = new Turns();
@@ -155,10 +158,10 @@ test('gives up openings whose time is over a few in a turn of the event loop', (
 
 test('ends the openings that are left a few in a turn', () =>
   withHanging(async ({ url, hanging }) => {
-    const pace = steadyPace(PER_TURN);
+    const scheduler = steadyPace(PER_TURN);
     const transport = await http.open(
       httpDefinition(url),
-      openOptions({ handshakeTimeoutMs: HANDSHAKE_MS, pace }),
+      openOptions({ handshakeTimeoutMs: HANDSHAKE_MS, scheduler }),
     );
     const { signal } = new AbortController();
     const hangs = { ...noCapability, clientInfo: { name: 'hangs' } };
@@ -215,7 +218,7 @@ async function withModern(
         client,
         era: 'modern',
         handshakeTimeoutMs: HANDSHAKE_MS,
-        pace: steadyPace(),
+        scheduler: steadyPace(),
       };
       const openings = new HttpOpenings(connection, { ...options, legacyPatienceMs: PATIENCE_MS });
       await body({ openings, asked: () => asked }).finally(() => connection.destroy());

@@ -256,7 +256,7 @@ test('gives no log line to a caller who follows another one: it may be about wha
 test('ends the conversations of many clients a few in a turn of the event loop', async () => {
   const server = await startHttpServer();
   try {
-    const transport = await openHttp(httpDefinition(server.url), openOptions({ pace: steadyPace(5) }));
+    const transport = await openHttp(httpDefinition(server.url), openOptions({ scheduler: steadyPace(5) }));
     const { signal } = new AbortController();
     const turns = new Turns();
     for (let count = 0; count < 40; count += 1) {

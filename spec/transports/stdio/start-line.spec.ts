@@ -174,7 +174,7 @@ test('gives all places to callers of whom nobody is known', async () => {
 });
 
 test('lets many give up together a few in a turn, and gives none of them a place meanwhile', async () => {
-  const { line, started, come } = make({ ...TWO, waitingPerOwner: 20, pace: steadyPace(PER_TURN) });
+  const { line, started, come } = make({ ...TWO, waitingPerOwner: 20, scheduler: steadyPace(PER_TURN) });
   const turns = new Turns();
   void come('a');
   void come('b');
@@ -191,7 +191,7 @@ test('gives many free places away a few in a turn, while newcomers wait', async 
     ...FOUR,
     atOnce: 20,
     atOncePerOwner: 20,
-    pace: steadyPace(PER_TURN),
+    scheduler: steadyPace(PER_TURN),
   });
   for (let count = 0; count < 20; count += 1) void come(`first ${count}`);
   const turns = new Turns();
@@ -213,7 +213,7 @@ async function turn(): Promise<void> {
 }
 
 function make(options: StartQueueOptions = TWO) {
-  const line = new StartQueue({ pace: steadyPace(), ...options });
+  const line = new StartQueue({ scheduler: steadyPace(), ...options });
   const started = new Map<string, PromiseWithResolvers<string>>();
   /** Comes to the line; what it starts is settled through `started`. The first word is the owner, if there are two. */
   const come = (name: string, signal = new AbortController().signal, begun = () => {}): Promise<string> => {

@@ -13,7 +13,7 @@ export interface CallOrder {
   readonly wantedTool: string | undefined;
   /** Only this instance may answer. */
   readonly pinned: InstanceRef | undefined;
-  /** The pinned instance may answer although it takes nothing new: it goes on with what is under way there. */
+  /** The bound instance may answer although it takes nothing new: it goes on with what is under way there. */
   readonly goesOn: boolean;
   /** The conversation it goes through; undefined for the instance's own. */
   readonly upstream: Upstream | undefined;

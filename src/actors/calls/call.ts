@@ -1,6 +1,6 @@
 // One call on its way: choose, count, send, wait, and on to the next instance when that is safe. Choosing and counting
 // happen in one synchronous block. A call that may be repeated and stays silent is sent to a second instance, too: the first
-// answer wins. Whom it chooses is who-is-next.ts, whether it may be made again failover.ts; who may call,
+// answer wins. Whom it chooses is next-instance.ts, whether it may be made again failover.ts; who may call,
 // and the rules in full, are in dispatcher.ts.
 
 import { type Subscriber, Subscription } from 'rxjs';
@@ -18,11 +18,11 @@ import { finishedEvent, refusedEvent, retriedEvent } from './call-events.ts';
 import { asSent, type CallOrder } from './call-order.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
 import { affords, isRepeatable, mayGoOn } from './failover.ts';
+import { certainlyLacksTool, isOnlyFull, mayLackTool, nextInstance } from './next-instance.ts';
+import { noInstanceError } from './no-instance-error.ts';
 import { callEndOf, type ExchangeEnding } from './reply.ts';
 import type { RetryBudget } from './retry-budget.ts';
 import type { QueuedCall, QueuedPlace } from './wait-queue.ts';
-import { certainlyLacksTool, isOnlyFull, mayLackTool, nextInstance } from './next-instance.ts';
-import { noInstanceError } from './no-instance-error.ts';
 
 export interface CallDeps extends Clock {
   readonly budget: RetryBudget;
@@ -49,7 +49,7 @@ interface Failure {
 
 /** From the first choice to the end; the subscriber hears of it once. */
 export class Call implements QueuedCall {
-  readonly #parts: CallDeps;
+  readonly #deps: CallDeps;
   readonly #order: CallOrder;
   readonly #subscriber: Subscriber<Answer>;
   readonly #deadline: Deadline;
@@ -67,13 +67,13 @@ export class Call implements QueuedCall {
   #slowAttempt: Attempt | undefined;
   #isQueued = false;
 
-  constructor(parts: CallDeps, order: CallOrder, subscriber: Subscriber<Answer>) {
-    this.#parts = parts;
+  constructor(deps: CallDeps, order: CallOrder, subscriber: Subscriber<Answer>) {
+    this.#deps = deps;
     this.#order = order;
     this.#subscriber = subscriber;
     const { timeoutMs, request } = order;
     const onOver = (passedMs: number) => this.#late(passedMs);
-    this.#deadline = new Deadline(parts, timeoutMs, onOver, request.cameAtMs, () => this.#slow());
+    this.#deadline = new Deadline(deps, timeoutMs, onOver, request.cameAtMs, () => this.#slow());
   }
 
   begin(): void {
@@ -169,7 +169,7 @@ export class Call implements QueuedCall {
     const exchange$ = ref.exchange(asSent(request), {
       finished: (ending) => this.#finished(attempt, ending),
       overdue: () => attempt.overdue ?? this.#overdue,
-      rested: () => this.#order.group.line.advance(ref),
+      rested: () => this.#order.group.queue.advance(ref),
       upstream,
     });
     // Set before subscribing: an attempt that fails at once is followed by the next one in there.
@@ -207,7 +207,7 @@ export class Call implements QueuedCall {
     const other = this.#other(winner);
     if (other === undefined) return;
     if (other === this.#slowAttempt) {
-      const silentMs = Math.round(this.#parts.now() - other.sent.atMs);
+      const silentMs = Math.round(this.#deps.now() - other.sent.atMs);
       other.overdue = atInstance(backendTimeout(silentMs), other.ref.id);
     }
     this.#attempt = winner;
@@ -233,7 +233,7 @@ export class Call implements QueuedCall {
 
   /** Called by the deadline when nothing was heard for long; returns when to call again. */
   #slow(): number {
-    const now = this.#parts.now();
+    const now = this.#deps.now();
     const thirdMs = this.#order.timeoutMs / SLOW_PART;
     const dueAtMs = (this.#attempt?.sent.atMs ?? now) + thirdMs;
     if (now < dueAtMs) return dueAtMs; // it waited in line before
@@ -251,8 +251,8 @@ export class Call implements QueuedCall {
     this.#exclude(silent.ref);
     const ref = this.#next();
     if (ref === undefined || mayLackTool(this.#order, ref) || !isRepeatable(request, ref)) return;
-    if (!this.#parts.budget.take()) return;
-    const silentMs = Math.round(this.#parts.now() - silent.sent.atMs);
+    if (!this.#deps.budget.take()) return;
+    const silentMs = Math.round(this.#deps.now() - silent.sent.atMs);
     this.#send(ref, { ref: silent.ref, error: backendTimeout(silentMs) });
   }
 
@@ -263,12 +263,12 @@ export class Call implements QueuedCall {
   }
 
   #affordsToGoOn(): boolean {
-    return this.#lastFailure === undefined || affords(this.#parts.budget, this.#lastFailure.error.delivered);
+    return this.#lastFailure === undefined || affords(this.#deps.budget, this.#lastFailure.error.delivered);
   }
 
   #tellRetry({ ref, error }: Failure): void {
     this.#retries += 1;
-    this.#parts.emit(retriedEvent(ref, this.#order.request, error.code));
+    this.#deps.emit(retriedEvent(ref, this.#order.request, error.code));
   }
 
   /** Joins the line, or keeps its place there, while somebody who may serve it is only full. */
@@ -278,12 +278,12 @@ export class Call implements QueuedCall {
     if (!isWorthIt) this.#giveUp();
     if (!isWorthIt || this.#isQueued) return;
     this.#isQueued = true; // before it joins: it may be served in there
-    if (group.line.join(this, group.longestLine)) group.line.claim(this);
+    if (group.queue.join(this, group.longestLine)) group.queue.claim(this);
     else this.giveUp();
   }
 
   #stepOutOfLine(): void {
-    if (this.#isQueued) this.#order.group.line.leave(this);
+    if (this.#isQueued) this.#order.group.queue.leave(this);
     this.#isQueued = false;
   }
 
@@ -292,26 +292,26 @@ export class Call implements QueuedCall {
   }
 
   #whyNobody(): GatewayError {
-    if (!this.#parts.isAccepting()) return shuttingDown();
+    if (!this.#deps.isAccepting()) return shuttingDown();
     const { pinned, group } = this.#order;
     const { template } = group;
     const search = { template, pinned, lackedTool: this.#lackedTool, tried: this.#tried };
-    return noInstanceError(search, this.#parts.fleet.members(template));
+    return noInstanceError(search, this.#deps.fleet.members(template));
   }
 
   /** The last word. A call that never reached an instance is told as refused; one that did was told by its end there. */
   #giveUp(error: GatewayError = this.#failure() ?? this.#whyNobody()): void {
     const { group, request } = this.#order;
     this.#stepOutOfLine(); // first: what the caller does in its error handler may move the line
-    if (this.#asked === undefined) this.#parts.emit(refusedEvent(group.template, request, error.code));
+    if (this.#asked === undefined) this.#deps.emit(refusedEvent(group.template, request, error.code));
     this.#subscriber.error(error);
   }
 
   #finished({ ref, sent }: Attempt, ending: ExchangeEnding): void {
     const { group, request } = this.#order;
-    this.#parts.emit(finishedEvent(ref, request, ending));
+    this.#deps.emit(finishedEvent(ref, request, ending));
     group.pool.ended(sent, callEndOf(ending));
-    group.line.advance(ref);
+    group.queue.advance(ref);
   }
 
   #late(passedMs: number): void {

@@ -32,10 +32,10 @@ export interface DispatcherDeps extends CallDeps {
 }
 
 export class Dispatcher {
-  readonly #parts: DispatcherDeps;
+  readonly #deps: DispatcherDeps;
 
-  constructor(parts: DispatcherDeps) {
-    this.#parts = parts;
+  constructor(deps: DispatcherDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -48,7 +48,7 @@ export class Dispatcher {
    */
   exchange(template: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<Answer> {
     return this.#carry(template, request, () => {
-      const { fleet } = this.#parts;
+      const { fleet } = this.#deps;
       const group = fleet.groups.require(template);
       const {
         instanceId,
@@ -73,7 +73,7 @@ export class Dispatcher {
     options: WithinOptions = {},
   ): Observable<Answer> {
     return this.#carry(ref.template, request, () => {
-      const group = this.#parts.fleet.group(ref.template);
+      const group = this.#deps.fleet.group(ref.template);
       const { timeoutMs = group.policy.callTimeoutMs, goesOn = false, slow } = options;
       return { group, request, wantedTool: undefined, pinned: ref, goesOn, upstream, timeoutMs, slow };
     });
@@ -82,7 +82,7 @@ export class Dispatcher {
   /** `orderOf` throws when it is plain from the start that nobody can take the call. */
   #carry(template: string, request: ExchangeRequest, orderOf: () => CallOrder): Observable<Answer> {
     return new Observable((subscriber) => {
-      const { emit, budget, isAccepting } = this.#parts;
+      const { emit, budget, isAccepting } = this.#deps;
       emit(startedEvent(template, request));
       let order: CallOrder;
       try {
@@ -95,7 +95,7 @@ export class Dispatcher {
         return;
       }
       budget.countCall();
-      const call = new Call(this.#parts, order, subscriber);
+      const call = new Call(this.#deps, order, subscriber);
       subscriber.add(() => call.end());
       call.begin();
     });

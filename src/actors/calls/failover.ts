@@ -1,5 +1,5 @@
 // Whether a call that failed may be made again, wherever and by whom. How often, and at which instance, is decided by who
-// carries it: call.ts, guests.ts or client-session-call.ts. Source: ADR 9.
+// carries it: call.ts, stateless-clients.ts or client-session-call.ts. Source: ADR 9.
 
 import type { Delivered } from '../../domain/errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';

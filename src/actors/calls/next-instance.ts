@@ -1,4 +1,4 @@
-// Who may take a call next: one of its template that was not tried, or the one it is pinned to, and whether that one has the
+// Who may take a call next: one of its template that was not tried, or the one it is bound to, and whether that one has the
 // tool. It counts nobody and keeps nothing; what follows from it is call.ts's business.
 
 import { ANONYMOUS } from '../../domain/account.ts';

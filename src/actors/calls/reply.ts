@@ -30,7 +30,7 @@ export function callEndOf({ outcome, error }: Pick<ExchangeEnding, 'outcome' | '
 
 /** What a call does while its backend waits for its client. */
 export interface Resting {
-  readonly places: InFlightSlots;
+  readonly slots: InFlightSlots;
   readonly ownerId: string;
   /** Told that it gave its place back. */
   readonly rested?: (() => void) | undefined;
@@ -141,7 +141,7 @@ export class Reply {
 
   #mayRest(): boolean {
     if (this.#resting === undefined || this.#isResting) return true;
-    this.#isResting = this.#resting.places.rest(this.#resting.ownerId, this.#hasReturned);
+    this.#isResting = this.#resting.slots.rest(this.#resting.ownerId, this.#hasReturned);
     if (this.#isResting) this.#hasReturned = false;
     return this.#isResting;
   }
@@ -150,7 +150,7 @@ export class Reply {
     if (!this.#isResting) return;
     this.#isResting = false;
     this.#hasReturned = true;
-    this.#resting?.places.goOn(this.#resting.ownerId);
+    this.#resting?.slots.goOn(this.#resting.ownerId);
   }
 
   get #isAnswered(): boolean {

@@ -10,8 +10,8 @@ import type { BalancerPolicy } from '../../domain/policy.ts';
 import { SingleFlight } from '../../transports/single-flight.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { noneHealthy } from '../calls/no-instance-error.ts';
+import type { Binding, SessionDeps, SessionGroup, SessionInstance } from './client-session-types.ts';
 import { DedicatedBinding } from './dedicated-binding.ts';
-import type { Binding, SessionGroup, SessionInstance, SessionDeps } from './client-session-types.ts';
 import { SharedBindings } from './shared-binding.ts';
 
 /** What a session wants. */
@@ -39,7 +39,7 @@ export interface Order {
 }
 
 export class Binder {
-  readonly #parts: SessionDeps;
+  readonly #deps: SessionDeps;
   readonly shared: SharedBindings;
   /** What those instances are at present that were asked for a conversation, and keep none for a single client. */
   readonly #withoutOwn = new WeakSet<Peer>();
@@ -48,14 +48,14 @@ export class Binder {
   /** Those of them that do not. */
   readonly #modernOnly = new WeakSet<Peer>();
 
-  constructor(parts: SessionDeps) {
-    this.#parts = parts;
-    this.shared = new SharedBindings(parts.alarm);
+  constructor(deps: SessionDeps) {
+    this.#deps = deps;
+    this.shared = new SharedBindings(deps.alarm);
   }
 
   /** Chooses an instance for a new session. TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE. */
   choose(template: string): SessionInstance {
-    const ref = pick(this.#parts.fleet.group(template), NOBODY);
+    const ref = pick(this.#deps.fleet.group(template), NOBODY);
     if (ref === undefined) throw this.#nobody(template);
     return ref;
   }
@@ -63,7 +63,7 @@ export class Binder {
   /** The place at this instance when nothing has to be opened for it. */
   at(ref: SessionInstance, wish: Wish): Binding | undefined {
     const { peer } = ref;
-    const { policy } = this.#parts.fleet.group(wish.template);
+    const { policy } = this.#deps.fleet.group(wish.template);
     if (!isPeer(peer)) return undefined;
     if (this.#needsOwn(ref, peer, policy, wish)) return undefined;
     return this.shared.join(ref, peer);
@@ -80,7 +80,7 @@ export class Binder {
    * left while there is another one to try.
    */
   async settle(wish: Wish, { first, only, last, signal, withinMs }: Order): Promise<Binding> {
-    const { fleet, now } = this.#parts;
+    const { fleet, now } = this.#deps;
     const group = fleet.group(wish.template);
     const endsAtMs = withinMs === undefined ? undefined : now() + withinMs;
     const tried = new Set<string>();
@@ -106,7 +106,7 @@ export class Binder {
   /** Calls it off when it takes longer: over a network, unlike a program that starts, one that is well opens in no time. */
   async #openWithin(ms: number, ref: SessionInstance, wish: Wish, signal: AbortSignal): Promise<Binding> {
     const late = new AbortController();
-    const disarm = this.#parts.alarm(Math.max(0, Math.ceil(ms)), () => late.abort());
+    const disarm = this.#deps.alarm(Math.max(0, Math.ceil(ms)), () => late.abort());
     try {
       return await this.#open(ref, wish, AbortSignal.any([signal, late.signal]));
     } catch (thrown) {
@@ -123,15 +123,15 @@ export class Binder {
     if (!isPeer(peer)) throw notConnected();
     const upstream = await this.#openOwn(ref, peer, wish, signal);
     if (upstream === undefined) return this.at(ref, wish) ?? raise(notConnected()); // it may have become another meanwhile
-    const pin = new DedicatedBinding(ref, upstream, { keeps: isPipe(ref), alarm: this.#parts.alarm });
+    const binding = new DedicatedBinding(ref, upstream, { keeps: isPipe(ref), alarm: this.#deps.alarm });
     try {
       await wish.introduce?.(upstream, signal);
       signal.throwIfAborted();
     } catch (thrown) {
-      await pin.close();
+      await binding.close();
       throw thrown;
     }
-    return pin;
+    return binding;
   }
 
   /** Undefined where a part in the instance's conversation is all there is, which is remembered. */
@@ -141,7 +141,7 @@ export class Binder {
     wish: Wish,
     signal: AbortSignal,
   ): Promise<Upstream | undefined> {
-    const { policy } = this.#parts.fleet.group(wish.template);
+    const { policy } = this.#deps.fleet.group(wish.template);
     if (isForLegacy(ref, peer, policy)) return this.#openLegacy(ref, peer, wish, signal);
     const upstream = await ref.openUpstream(wish.profile, signal, wish.ownerId);
     if (upstream === undefined) this.#withoutOwn.add(peer);
@@ -158,7 +158,7 @@ export class Binder {
     wish: Wish,
     signal: AbortSignal,
   ): Promise<Upstream | undefined> {
-    const asker = this.#askers.get(peer) ?? new SingleFlight(false, this.#parts.pace);
+    const asker = this.#askers.get(peer) ?? new SingleFlight(false, this.#deps.scheduler);
     this.#askers.set(peer, asker);
     const calledOff = (): GatewayError => asGatewayError(signal.reason);
     const opened = await asker.run({ signal, calledOff }, async () => {
@@ -179,8 +179,8 @@ export class Binder {
   }
 
   #nobody(template: string): GatewayError {
-    if (!this.#parts.isAccepting()) return shuttingDown();
-    return noneHealthy(template, this.#parts.fleet.members(template));
+    if (!this.#deps.isAccepting()) return shuttingDown();
+    return noneHealthy(template, this.#deps.fleet.members(template));
   }
 }
 

@@ -1,4 +1,4 @@
-// One request of a session's client, from the moment it comes until it is answered: at the session's pin, or after the
+// One request of a session's client, from the moment it comes until it is answered: at the session's binding, or after the
 // session has moved. A call that broke off is made again, where the session is then, if that is safe: when it certainly
 // did not arrive, or, once, when it may be made twice. Then the session moves, if it may, and the call is made there. Waits and
 // attempts have one time together, from when it came: while it is under way the dispatcher ends it, while it waits this does.
@@ -15,7 +15,7 @@ import { affords, mayGoOn } from '../calls/failover.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
 import { isAboutTask, NO_TASKS } from '../task-requests.ts';
 import { isSafe } from './client-session-failover.ts';
-import type { Binding, SessionInstance, SessionDeps, Waiter } from './client-session-types.ts';
+import type { Binding, SessionDeps, SessionInstance, Waiter } from './client-session-types.ts';
 import { asksForLog } from './client-state.ts';
 
 /**
@@ -28,28 +28,28 @@ const MOST_REPEATS = 3;
 
 /** What a call needs of its session. */
 export interface CallHost {
-  readonly parts: Pick<SessionDeps, 'alarm' | 'budget' | 'emit' | 'now'>;
-  /** The pin, if it may be used now. */
-  readonly usablePin: Binding | undefined;
+  readonly deps: Pick<SessionDeps, 'alarm' | 'budget' | 'emit' | 'now'>;
+  /** The binding, if it may be used now. */
+  readonly usableBinding: Binding | undefined;
   /** The session may go on with another instance. */
   readonly mayMove: boolean;
   /** False when the template wants clients to share a conversation, whatever that cannot do. */
   readonly mayUpgrade: boolean;
   /** How long a call may take to its first answer. */
   readonly callTimeoutMs: number;
-  /** Waits for a pin; the returned function ends the waiting. */
+  /** Waits for a binding; the returned function ends the waiting. */
   wait(waiter: Waiter): () => void;
   /** `isStaying`: it goes on with a call, wherever that is. `slow`: see WithinOptions. */
   answers(
     request: ExchangeRequest,
-    pin: Binding,
+    binding: Binding,
     isStaying: boolean,
     slow: (() => void) | undefined,
   ): Observable<Answer>;
   /** True when the pool gives the instance no calls because of how others ended there. */
-  isEjected(pin: Binding): boolean;
-  /** The pin is not used any more: the session moves. False, and nothing changes, when it may not, or there is no other instance. */
-  leave(pin: Binding): boolean;
+  isEjected(binding: Binding): boolean;
+  /** The binding is not used any more: the session moves. False, and nothing changes, when it may not, or there is no other instance. */
+  leave(binding: Binding): boolean;
   /** Calls that are not safe to repeat have been sent, or were certainly not delivered. */
   countUnsafe(difference: 1 | -1): void;
 }
@@ -66,7 +66,7 @@ export class ClientCall implements Waiter, YieldingCall {
   /** What the client was asked and has not answered. */
   #unanswered = 0;
   #isSafe = true;
-  #pin: Binding | undefined;
+  #binding: Binding | undefined;
   /** The last instance it was sent to. */
   #asked: SessionInstance | undefined;
   #attempt: Subscription | undefined;
@@ -86,7 +86,7 @@ export class ClientCall implements Waiter, YieldingCall {
     this.#host = host;
     this.#request = request;
     this.#subscriber = subscriber;
-    this.#cameAtMs = request.cameAtMs ?? host.parts.now();
+    this.#cameAtMs = request.cameAtMs ?? host.deps.now();
   }
 
   get needsOwn(): boolean {
@@ -94,13 +94,13 @@ export class ClientCall implements Waiter, YieldingCall {
   }
 
   /** Where it is made; undefined while it waits for a place, and once it has ended. */
-  get pin(): Binding | undefined {
-    return this.#pin;
+  get binding(): Binding | undefined {
+    return this.#binding;
   }
 
   /** The place that it takes from others: none while its backend waits for the client. */
   get place(): SessionInstance | undefined {
-    return this.#unanswered > 0 ? undefined : this.#pin?.ref;
+    return this.#unanswered > 0 ? undefined : this.#binding?.ref;
   }
 
   /** Its client is away, and another call waits for its place. */
@@ -115,9 +115,9 @@ export class ClientCall implements Waiter, YieldingCall {
 
   begin(): void {
     this.#leave = undefined;
-    const pin = this.#isStaying ? this.#stay : this.#host.usablePin;
-    if (pin === undefined) this.#wait();
-    else this.pinned(pin);
+    const binding = this.#isStaying ? this.#stay : this.#host.usableBinding;
+    if (binding === undefined) this.#wait();
+    else this.bound(binding);
   }
 
   end(): void {
@@ -126,28 +126,28 @@ export class ClientCall implements Waiter, YieldingCall {
     this.#release();
   }
 
-  pinned(pin: Binding): void {
+  bound(binding: Binding): void {
     if (this.#subscriber.closed) return;
     this.#stopWaiting();
-    const isMixedTask = isAboutTask(this.#request) && isMixed(pin);
-    if (!this.#needsOwn && this.#host.mayUpgrade && (isMixedTask || asksForLog(this.#request, pin))) {
+    const isMixedTask = isAboutTask(this.#request) && isMixed(binding);
+    if (!this.#needsOwn && this.#host.mayUpgrade && (isMixedTask || asksForLog(this.#request, binding))) {
       this.#needsOwn = true; // once: it may have one, or will be refused
       this.#wait();
       return;
     }
-    const refusal = isMixedTask ? NO_TASKS : this.#request.refusedAt?.(pin.ref.id);
+    const refusal = isMixedTask ? NO_TASKS : this.#request.refusedAt?.(binding.ref.id);
     if (refusal === undefined) {
-      this.#send(pin);
+      this.#send(binding);
       return;
     }
-    this.#subscriber.next({ event: refusal, instanceId: pin.ref.id, serverId: pin.ref.serverId });
+    this.#subscriber.next({ event: refusal, instanceId: binding.ref.id, serverId: binding.ref.serverId });
     this.#subscriber.complete();
   }
 
   /** What its first instance did to it says more than that there is no second one. */
   refused(error: GatewayError): void {
     this.#stopWaiting();
-    const told = this.#pin === undefined ? error : perhapsDelivered(error);
+    const told = this.#binding === undefined ? error : perhapsDelivered(error);
     this.#subscriber.error(this.#failure ?? told);
   }
 
@@ -165,9 +165,9 @@ export class ClientCall implements Waiter, YieldingCall {
   error(thrown: unknown): void {
     const error = asGatewayError(thrown);
     if (!this.#isSafe && error.delivered === 'no') this.#host.countUnsafe(-1);
-    const pin = this.#pin;
+    const binding = this.#binding;
     this.#release();
-    if (this.#mayRepeat(error) || this.#movesOn(error, pin)) this.#repeatSoon(error);
+    if (this.#mayRepeat(error) || this.#movesOn(error, binding)) this.#repeatSoon(error);
     else this.#subscriber.error(this.#isUncertain ? this.#failure : error);
   }
 
@@ -180,9 +180,9 @@ export class ClientCall implements Waiter, YieldingCall {
 
   /** For a place, as long as its time lasts. */
   #wait(): void {
-    const { parts, callTimeoutMs } = this.#host;
-    const leftMs = this.#cameAtMs + callTimeoutMs - parts.now();
-    const disarm = parts.alarm(Math.max(0, Math.ceil(leftMs)), () => this.#late());
+    const { deps, callTimeoutMs } = this.#host;
+    const leftMs = this.#cameAtMs + callTimeoutMs - deps.now();
+    const disarm = deps.alarm(Math.max(0, Math.ceil(leftMs)), () => this.#late());
     this.#hasWaited = true;
     this.#leave = disarm; // before it waits: it may be answered in there
     const leave = this.#host.wait(this);
@@ -199,31 +199,31 @@ export class ClientCall implements Waiter, YieldingCall {
   }
 
   #late(): void {
-    const passedMs = Math.round(this.#host.parts.now() - this.#cameAtMs);
+    const passedMs = Math.round(this.#host.deps.now() - this.#cameAtMs);
     this.refused(backendTimeout(passedMs, 'no'));
   }
 
-  #send(pin: Binding): void {
-    this.#isSafe = isSafe(this.#request, pin.ref); // before: afterwards nobody may know the tool
+  #send(binding: Binding): void {
+    this.#isSafe = isSafe(this.#request, binding.ref); // before: afterwards nobody may know the tool
     if (!this.#isSafe) this.#host.countUnsafe(1);
     if (this.#failure !== undefined && this.#asked !== undefined)
       this.#tellRepeat(this.#asked, this.#failure);
-    pin.take();
-    this.#pin = pin;
-    this.#asked = pin.ref;
+    binding.take();
+    this.#binding = binding;
+    this.#asked = binding.ref;
     const attempt = new Subscription();
     this.#attempt = attempt; // before subscribing: it may fail in there, and be followed by the next
     const request = this.#hasWaited ? { ...this.#request, cameAtMs: this.#cameAtMs } : this.#request;
-    const slow = this.#isSafe ? () => this.#slow(pin) : undefined;
-    attempt.add(this.#host.answers(request, pin, pin === this.#stay, slow).subscribe(this));
+    const slow = this.#isSafe ? () => this.#slow(binding) : undefined;
+    attempt.add(this.#host.answers(request, binding, binding === this.#stay, slow).subscribe(this));
   }
 
   /** A silent call is only given up where others are not answered either. */
-  #slow(pin: Binding): void {
-    if (this.#pin !== pin || this.#heard !== undefined || !this.#host.isEjected(pin)) return;
-    const passedMs = Math.round(this.#host.parts.now() - this.#cameAtMs);
+  #slow(binding: Binding): void {
+    if (this.#binding !== binding || this.#heard !== undefined || !this.#host.isEjected(binding)) return;
+    const passedMs = Math.round(this.#host.deps.now() - this.#cameAtMs);
     const error = backendTimeout(passedMs);
-    if (!this.#movesFrom(pin)) return;
+    if (!this.#movesFrom(binding)) return;
     this.#attempt?.unsubscribe();
     this.#release();
     this.#repeatSoon(error);
@@ -237,9 +237,9 @@ export class ClientCall implements Waiter, YieldingCall {
   }
 
   #release(): void {
-    const pin = this.#pin;
-    this.#pin = undefined;
-    pin?.release();
+    const binding = this.#binding;
+    this.#binding = undefined;
+    binding?.release();
   }
 
   get #isUncertain(): boolean {
@@ -250,20 +250,20 @@ export class ClientCall implements Waiter, YieldingCall {
     if (this.#heard !== undefined || code !== 'BACKEND_UNAVAILABLE' || this.#repeats >= MOST_REPEATS)
       return false;
     if (!mayGoOn(delivered, this.#isSafe && !this.#isUncertain)) return false;
-    return affords(this.#host.parts.budget, delivered);
+    return affords(this.#host.deps.budget, delivered);
   }
 
   /** Its instance failed it twice: the session goes elsewhere. */
-  #movesOn({ code, delivered }: GatewayError, pin: Binding | undefined): boolean {
-    if (pin === undefined || this.#heard !== undefined || code !== 'BACKEND_UNAVAILABLE') return false;
-    if (!this.#isUncertain || pin.ref !== this.#failedAt) return false;
-    return mayGoOn(delivered, this.#isSafe) && this.#movesFrom(pin);
+  #movesOn({ code, delivered }: GatewayError, binding: Binding | undefined): boolean {
+    if (binding === undefined || this.#heard !== undefined || code !== 'BACKEND_UNAVAILABLE') return false;
+    if (!this.#isUncertain || binding.ref !== this.#failedAt) return false;
+    return mayGoOn(delivered, this.#isSafe) && this.#movesFrom(binding);
   }
 
   /** Once: a call that fails everywhere does not drive its session around. */
-  #movesFrom(pin: Binding): boolean {
-    if (this.#hasMoved || pin === this.#stay || !affords(this.#host.parts.budget, 'unknown')) return false;
-    this.#hasMoved = this.#host.leave(pin);
+  #movesFrom(binding: Binding): boolean {
+    if (this.#hasMoved || binding === this.#stay || !affords(this.#host.deps.budget, 'unknown')) return false;
+    this.#hasMoved = this.#host.leave(binding);
     return this.#hasMoved;
   }
 
@@ -275,12 +275,12 @@ export class ClientCall implements Waiter, YieldingCall {
     const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** this.#repeats;
     this.#repeats += 1;
     this.#hasWaited = true;
-    this.#leave = this.#host.parts.alarm(waitMs, () => this.begin());
+    this.#leave = this.#host.deps.alarm(waitMs, () => this.begin());
   }
 
   /** Tells of the instance that failed it. */
   #tellRepeat(ref: SessionInstance, { code }: GatewayError): void {
-    this.#host.parts.emit(retriedEvent(ref, this.#request, code));
+    this.#host.deps.emit(retriedEvent(ref, this.#request, code));
   }
 }
 

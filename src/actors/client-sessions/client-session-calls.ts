@@ -1,5 +1,5 @@
 // The calls of one session: those that are under way, and the places kept for those that are between two rounds. How one
-// call finds its way is client-session-call.ts, what a kept place is client-session-stay.ts.
+// call finds its way is client-session-call.ts, what a reservation is held-reservation.ts.
 
 import { Observable } from 'rxjs';
 import type { GatewayError } from '../../domain/errors.ts';
@@ -12,9 +12,9 @@ import { HeldReservation } from './held-reservation.ts';
 
 /** Where calls are made. */
 export interface CallsPlace extends CallHost {
-  readonly pin: Binding | undefined;
+  readonly binding: Binding | undefined;
   /** The queue of its template, where calls of a client that is away offer their places. */
-  readonly line: SessionGroup['line'];
+  readonly queue: SessionGroup['queue'];
 }
 
 /** Whose calls they are. */
@@ -49,13 +49,13 @@ export class SessionCalls {
   /** True when some of them are at an instance, or are about to go on there. */
   get arePlaced(): boolean {
     if (this.#stays !== undefined && this.#stays.size > 0) return true;
-    return [...(this.#calls?.keys() ?? [])].some(({ pin }) => pin !== undefined);
+    return [...(this.#calls?.keys() ?? [])].some(({ binding }) => binding !== undefined);
   }
 
   /** True when there is one call, which is under way at that place. */
-  soleAt(pin: Binding): boolean {
+  soleAt(binding: Binding): boolean {
     const [only, ...others] = this.#calls?.keys() ?? [];
-    return only?.pin === pin && others.length === 0;
+    return only?.binding === binding && others.length === 0;
   }
 
   /** See ClientSession.exchange. `stay`: where it belongs, for as long as that lasts. */
@@ -71,7 +71,7 @@ export class SessionCalls {
       this.#calls ??= new Map();
       this.#calls.set(call, stay);
       subscriber.add(() => {
-        if (this.#isAway) this.#place.line.withdraw(call);
+        if (this.#isAway) this.#place.queue.withdraw(call);
         call.end();
         this.#calls?.delete(call);
         this.#owner.rested();
@@ -85,13 +85,13 @@ export class SessionCalls {
     const place = this.#place;
     // Not by the id of the instance: its successor may have the same.
     const [call, before] = [...(this.#calls ?? [])].find(([{ heard }]) => heard === answer) ?? [];
-    const pin = call?.pin;
+    const binding = call?.binding;
     const kept = new HeldReservation({
-      pin,
+      binding,
       ownerId: this.#owner.ownerId,
-      goesOn: before !== undefined && before === pin,
-      exchange: (request) => this.exchange(request, pin),
-      isBound: () => place.pin === pin && !place.mayMove,
+      goesOn: before !== undefined && before === binding,
+      exchange: (request) => this.exchange(request, binding),
+      isBound: () => place.binding === binding && !place.mayMove,
       lost,
       left: () => {
         this.#stays?.delete(kept);
@@ -108,10 +108,10 @@ export class SessionCalls {
   setAway(isAway: boolean): void {
     if (isAway === this.#isAway) return;
     this.#isAway = isAway;
-    const { line } = this.#place;
+    const { queue } = this.#place;
     for (const call of [...(this.#calls?.keys() ?? [])]) {
-      if (!isAway) line.withdraw(call);
-      else if (this.#calls?.has(call)) line.offer(call); // one that ended before it may have ended others
+      if (!isAway) queue.withdraw(call);
+      else if (this.#calls?.has(call)) queue.offer(call); // one that ended before it may have ended others
     }
   }
 

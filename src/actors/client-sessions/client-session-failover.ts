@@ -1,5 +1,5 @@
 // What `session_failover` says about a session whose place is lost, and which requests bind a session to its instance.
-// Where it goes then is client-session-pin.ts, what it does meanwhile client-session.machine.ts.
+// Where it goes then is client-session-binding.ts, what it does meanwhile client-session.machine.ts.
 
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';

@@ -4,8 +4,8 @@
 import { type ActorOptions, createActor } from 'xstate';
 import {
   type ClientSessionActor,
-  clientSessionMachine,
   type ClientSessionDeps,
+  clientSessionMachine,
   type SessionPhase,
 } from './client-session.machine.ts';
 
@@ -51,7 +51,7 @@ export class Life {
     if (phase === 'ended') this.#actor = undefined;
   }
 
-  /** Somebody met a pin that may not be used, or there is none, or only one of the session's own would do. */
+  /** Somebody met a binding that may not be used, or there is none, or only one of the session's own would do. */
   look(needsOwn: boolean): void {
     this.wake();
     if (this.#phase === 'adrift') this.#actor?.send({ type: 'wanted' });

@@ -1,5 +1,5 @@
 // Asks a modern backend for news: one `subscriptions/listen` on behalf of all sessions that listen at an instance. It asks
-// anew when they want other resources, and when the backend ended it. Who is told what is client-session-shared.ts's.
+// anew when they want other resources, and when the backend ended it. Who is told what is shared-binding.ts's.
 
 import { Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
@@ -9,7 +9,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { META, type Peer } from '../../domain/mcp.ts';
 import { withoutMeta } from '../../domain/meta.ts';
 import { announcesChanges, NOTICED_LISTS } from '../../domain/notices.ts';
-import type { SessionInstance, SessionDeps, Uris } from './client-session-types.ts';
+import type { SessionDeps, SessionInstance, Uris } from './client-session-types.ts';
 
 /** Wait before a backend is asked again that ended what it was asked for, in ms: doubled each time until it agrees. */
 const FIRST_RETRY_MS = 1_000;

@@ -3,13 +3,13 @@
 
 import { Observable, Subject, Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
-import type { Listener, Binding, Uris } from './client-session-types.ts';
+import type { Binding, Listener, Uris } from './client-session-types.ts';
 
 export interface SubscribersOptions {
   readonly uris: () => Uris;
   /** The first has come, or the last has gone. */
   readonly changed: (isListening: boolean) => void;
-  /** The pin it is attached to may not be used any more. */
+  /** The binding it is attached to may not be used any more. */
   readonly lost: () => void;
 }
 
@@ -18,7 +18,7 @@ export class Subscribers implements Listener {
   readonly messages$: Observable<ServerMessage>;
   readonly #options: SubscribersOptions;
   readonly #subject = new Subject<ServerMessage>();
-  #attached: { readonly pin: Binding; readonly subscription: Subscription } | undefined;
+  #attached: { readonly binding: Binding; readonly subscription: Subscription } | undefined;
 
   constructor(options: SubscribersOptions) {
     this.#options = options;
@@ -39,7 +39,7 @@ export class Subscribers implements Listener {
 
   /** Resolves when what it is attached to is open at the backend, or will not be; undefined: nothing is waited for. */
   get opening(): Promise<void> | undefined {
-    return this.#attached?.pin.opening;
+    return this.#attached?.binding.opening;
   }
 
   get uris(): Uris {
@@ -54,15 +54,15 @@ export class Subscribers implements Listener {
     this.#options.lost();
   }
 
-  /** Listens at this pin from now on, and at no other. */
-  attach(pin: Binding): void {
+  /** Listens at this binding from now on, and at no other. */
+  attach(binding: Binding): void {
     this.detach();
     const subscription = new Subscription();
-    this.#attached = { pin, subscription };
-    subscription.add(pin.listen(this));
+    this.#attached = { binding, subscription };
+    subscription.add(binding.listen(this));
     // An instance that is unhealthy may come back, and its conversation with it.
-    const look = () => isGone(pin) && this.#attached?.pin === pin && this.lost();
-    subscription.add(pin.ref.state$.subscribe({ next: look, complete: look, error: look }));
+    const look = () => isGone(binding) && this.#attached?.binding === binding && this.lost();
+    subscription.add(binding.ref.state$.subscribe({ next: look, complete: look, error: look }));
   }
 
   detach(): void {
@@ -73,7 +73,7 @@ export class Subscribers implements Listener {
 
   /** The session subscribed to a resource, or no longer does. */
   wants(uri: string, isWanted: boolean): Promise<void> | undefined {
-    return this.#attached?.pin.wants(uri, isWanted);
+    return this.#attached?.binding.wants(uri, isWanted);
   }
 
   /** The session is over. */

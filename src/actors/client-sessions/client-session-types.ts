@@ -1,5 +1,5 @@
 // What the sessions of legacy MCP clients need of the rest of the gateway, and what their own parts know of each other.
-// Types only. Who owns what: a table owns the sessions (client-sessions.ts), a session owns its pin, a pin that has a
+// Types only. Who owns what: a table owns the sessions (client-sessions.ts), a session owns its binding, a binding that has a
 // conversation of its own owns that, and with it a session or a process of the backend.
 
 import type { Observable } from 'rxjs';
@@ -12,8 +12,8 @@ import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchan
 import type { InstanceDefinition, InstanceState } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { RetryBudget } from '../calls/retry-budget.ts';
 import type { QueuedPlace, WaitQueue } from '../calls/wait-queue.ts';
@@ -59,7 +59,7 @@ export interface SessionGroup {
     /** Set while it gets no calls, although it is healthy. */
     ejectionOf(candidate: SessionInstance): object | undefined;
   };
-  readonly line: Pick<WaitQueue, 'offer' | 'withdraw'>;
+  readonly queue: Pick<WaitQueue, 'offer' | 'withdraw'>;
 }
 
 /** What sessions get from outside. */
@@ -85,7 +85,7 @@ export interface SessionDeps extends Clock {
   /** The clock, for actors. */
   readonly clock: LifeClock;
   /** For what comes due in thousands. */
-  readonly pace: TaskScheduler;
+  readonly scheduler: TaskScheduler;
   readonly emit: (event: GatewayEvent) => void;
   /** False while the gateway closes: no session is opened, and no call of one begins. */
   readonly isAccepting: () => boolean;
@@ -139,19 +139,19 @@ export interface SessionReservation {
 export interface Waiter {
   /** True when nothing but a conversation of the session's own will do. */
   readonly needsOwn: boolean;
-  pinned(pin: Binding): void;
+  bound(binding: Binding): void;
   refused(error: GatewayError): void;
 }
 
-/** A session as the room sees it that knows where it stands (client-session-place.ts). */
+/** A session as the room sees it that knows where it stands (session-binding.ts). */
 export interface PlaceOwner {
   readonly isListened: boolean;
-  /** Calls are under way at its pin, or a client is about to go on with one. */
+  /** Calls are under way at its binding, or a client is about to go on with one. */
   readonly isCalling: boolean;
-  /** This is its pin from now on. The one before is left when this returns. */
-  moved(pin: Binding): void;
+  /** This is its binding from now on. The one before is left when this returns. */
+  moved(binding: Binding): void;
   /** Resolves when it has come to the backend, where that takes time. */
   changed(uri: string, isWanted: boolean): Promise<void> | undefined;
-  /** It has ended; its pin is closed when this returns. */
+  /** It has ended; its binding is closed when this returns. */
   ended(reason: string): void;
 }

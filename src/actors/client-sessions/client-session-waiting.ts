@@ -1,4 +1,4 @@
-// Those who wait for a session to have a pin. Each is answered once; whoever comes while they are answered waits for what
+// Those who wait for a session to have a binding. Each is answered once; whoever comes while they are answered waits for what
 // happens next.
 
 import type { GatewayError } from '../../domain/errors.ts';
@@ -33,11 +33,11 @@ export class Waiting {
   }
 
   /** When an attempt to have a conversation of its own failed, those are refused who need one. */
-  tell(pin: Binding): void {
+  tell(binding: Binding): void {
     const failure = this.#takeFailure();
     for (const waiter of this.#take()) {
       if (failure !== undefined && waiter.needsOwn) waiter.refused(failure);
-      else waiter.pinned(pin);
+      else waiter.bound(binding);
     }
   }
 

@@ -1,7 +1,7 @@
 // The life of one session of a legacy client: where it stands with its instance, and what may follow. What it has there,
-// and what is done in each state, is client-session-place.ts's; a session that rests has no actor (client-session-life.ts).
+// and what is done in each state, is session-binding.ts's; a session that rests has no actor (client-session-life.ts).
 //
-//   entering ─┬─ pinned ─► serving ── lost ──► moving ── settled ──► serving
+//   entering ─┬─ bound ─► serving ── lost ──► moving ── settled ──► serving
 //             └─ new ────► opening ── settled ──► serving      └─ failed ──► adrift ── wanted, patience ──► moving
 //
 //   lost:    its conversation is over, or its instance may not be used: it moves; or stays, when it may not move and nobody
@@ -13,7 +13,7 @@
 import { type Actor, fromPromise, setup } from 'xstate';
 
 /**
- * Where a session stands. `serving`: requests may go to its pin, if that is usable. `adrift`: nobody could take it.
+ * Where a session stands. `serving`: requests may go to its binding, if that is usable. `adrift`: nobody could take it.
  * `finishing`: it may not move; its calls go on where they are, and nothing new is taken.
  */
 export type SessionPhase = 'opening' | 'serving' | 'moving' | 'adrift' | 'finishing' | 'ended';
@@ -31,9 +31,9 @@ export interface ClientSessionDeps {
   settle(signal: AbortSignal): Promise<void>;
   /** Longest time for that, in ms. */
   settleMs(): number;
-  /** It has a pin already. */
-  isPinned(): boolean;
-  /** Its pin may be used, now. */
+  /** It has a binding already. */
+  isBound(): boolean;
+  /** Its binding may be used, now. */
   isServed(): boolean;
   /** It may go on with another instance. */
   readonly mayMove: boolean;
@@ -70,7 +70,7 @@ export const clientSessionMachine = setup({
     patience: PATIENCE_MS,
   },
   guards: {
-    isPinned: ({ context }) => context.duties.isPinned(),
+    isBound: ({ context }) => context.duties.isBound(),
     isServed: ({ context }) => context.duties.isServed(),
     isListened: ({ context }) => context.duties.isListened,
     mayMove: ({ context }) => context.duties.mayMove,
@@ -90,7 +90,7 @@ export const clientSessionMachine = setup({
   on: { end: '.ended' },
   states: {
     entering: {
-      always: [{ guard: 'isPinned', target: 'serving' }, { target: 'opening' }],
+      always: [{ guard: 'isBound', target: 'serving' }, { target: 'opening' }],
     },
     opening: {
       entry: { type: 'enter', params: { phase: 'opening' } },

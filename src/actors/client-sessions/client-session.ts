@@ -1,5 +1,5 @@
 // One session of a legacy client: its id stays while it goes from one instance to another. It carries its client's calls
-// and answers them before it ends. Where it stands is client-session-place.ts's business, how long it may go unused that
+// and answers them before it ends. Where it stands is session-binding.ts's business, how long it may go unused that
 // of the table (client-sessions.ts).
 
 import { randomBytes } from 'node:crypto';
@@ -11,22 +11,28 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
-import { Subscribers } from './client-session-subscribers.ts';
+import type { Binder } from './binder.ts';
 import { type CallsOwner, SessionCalls } from './client-session-calls.ts';
 import { ClientSessionEnd } from './client-session-end.ts';
 import { passOn, passOnShared } from './client-session-notices.ts';
-import type { Binding, PlaceOwner, SessionInstance, SessionDeps, SessionReservation } from './client-session-types.ts';
-import type { Binder } from './binder.ts';
+import { Subscribers } from './client-session-subscribers.ts';
+import type {
+  Binding,
+  PlaceOwner,
+  SessionDeps,
+  SessionInstance,
+  SessionReservation,
+} from './client-session-types.ts';
 import { SessionBinding } from './session-binding.ts';
 
 /** Who keeps the session. */
 export interface SessionSupervisor {
-  readonly parts: SessionDeps;
-  readonly pinning: Binder;
+  readonly deps: SessionDeps;
+  readonly binder: Binder;
   /** A message came, or what kept the session busy has ended. */
   used(session: ClientSession): void;
-  /** It has a pin, the first or another one. */
-  pinned(session: ClientSession): void;
+  /** It has a binding, the first or another one. */
+  bound(session: ClientSession): void;
   ended(session: ClientSession, ending: Ending): void;
 }
 
@@ -59,12 +65,12 @@ export class ClientSession implements PlaceOwner, CallsOwner {
   #isClosing = false;
 
   constructor(keeper: SessionSupervisor, { template, ownerId, profile }: SessionFields) {
-    const { parts, pinning } = keeper;
+    const { deps, binder } = keeper;
     this.#keeper = keeper;
     this.template = template;
     this.ownerId = ownerId;
     this.profile = profile;
-    this.#place = new SessionBinding({ parts, pinning, template, ownerId, profile }, this);
+    this.#place = new SessionBinding({ deps, binder, template, ownerId, profile }, this);
     this.#calls = new SessionCalls(this.#place, this);
   }
 
@@ -73,19 +79,19 @@ export class ClientSession implements PlaceOwner, CallsOwner {
     return this.#place.open();
   }
 
-  /** The backend it is pinned to; while there is none, the last one. */
+  /** The backend it is bound to; while there is none, the last one. */
   get peer(): Peer {
-    const { pin } = this.#place;
-    if (pin === undefined) throw new Error('a session has no peer before it is open');
-    return pin.peer;
+    const { binding } = this.#place;
+    if (binding === undefined) throw new Error('a session has no peer before it is open');
+    return binding.peer;
   }
-  /** Itself, while it is pinned to that instance. See Session of protocol/ports.ts. */
+  /** Itself, while it is bound to that instance. See Session of protocol/ports.ts. */
   at(instanceId: string): this | undefined {
-    return this.#place.pin?.ref.id === instanceId ? this : undefined;
+    return this.#place.binding?.ref.id === instanceId ? this : undefined;
   }
   /** True while its requests travel in the instance's own conversation. */
   get isShared(): boolean {
-    return this.#place.pin?.upstream === undefined;
+    return this.#place.binding?.upstream === undefined;
   }
   /** Where it is now, or was last. */
   get instanceId(): string | undefined {
@@ -119,9 +125,9 @@ export class ClientSession implements PlaceOwner, CallsOwner {
   notify(method: string, params: JsonObject): void {
     if (this.endedFor !== undefined) return;
     this.used();
-    const pin = this.#place.heardPin;
-    if (pin?.upstream !== undefined) passOn(pin.upstream, method, params);
-    else if (pin !== undefined && this.#calls.soleAt(pin)) passOnShared(pin, method, params);
+    const binding = this.#place.heardBinding;
+    if (binding?.upstream !== undefined) passOn(binding.upstream, method, params);
+    else if (binding !== undefined && this.#calls.soleAt(binding)) passOnShared(binding, method, params);
   }
 
   /** What its backend says outside of exchanges. Hot; completes when the session has ended. Beginning to listen is using it. */
@@ -183,7 +189,7 @@ export class ClientSession implements PlaceOwner, CallsOwner {
 
   /** Where it is, or was last. */
   get instance(): SessionInstance | undefined {
-    return this.#place.pin?.ref;
+    return this.#place.binding?.ref;
   }
 
   /** It may neither be parked nor expire now. */
@@ -228,9 +234,9 @@ export class ClientSession implements PlaceOwner, CallsOwner {
     if (this.endedFor === undefined) this.#keeper.used(this);
   }
 
-  moved(pin: Binding): void {
-    if (this.isListened) this.#audience?.attach(pin);
-    this.#keeper.pinned(this);
+  moved(binding: Binding): void {
+    if (this.isListened) this.#audience?.attach(binding);
+    this.#keeper.bound(this);
   }
 
   changed(uri: string, isWanted: boolean): Promise<void> | undefined {
@@ -254,17 +260,17 @@ export class ClientSession implements PlaceOwner, CallsOwner {
     return new Subscribers({
       uris: () => this.#place.uris,
       changed: (isListening) => this.#listen(isListening),
-      lost: () => this.#keeper.parts.pace.run(look), // all who listen at an instance lose it in the same moment
+      lost: () => this.#keeper.deps.scheduler.run(look), // all who listen at an instance lose it in the same moment
     });
   }
 
   #listen(isListening: boolean): void {
-    const { pin, life } = this.#place;
+    const { binding, life } = this.#place;
     if (!isListening) {
       this.#audience?.detach();
       if (this.isParked) this.park();
-    } else if (pin !== undefined) {
-      this.#audience?.attach(pin);
+    } else if (binding !== undefined) {
+      this.#audience?.attach(binding);
       if (life.phase === 'adrift') life.look(false);
     }
   }

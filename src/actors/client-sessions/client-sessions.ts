@@ -8,11 +8,11 @@ import type { Ending } from '../../domain/events.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionLimit, sessionLost, sessionShareLimit } from '../../domain/session-errors.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
+import { Binder } from './binder.ts';
 import { ClientSession, type SessionSupervisor } from './client-session.ts';
 import { endedEvent, movedEvent, openedEvent } from './client-session-events.ts';
-import type { SessionDeps } from './client-session-types.ts';
-import { Binder } from './binder.ts';
 import { ClientProfiles } from './client-session-profiles.ts';
+import type { SessionDeps } from './client-session-types.ts';
 import { RestingSessions } from './client-sessions-resting.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
@@ -25,8 +25,8 @@ export interface ClientSessionsOptions extends SessionDeps {
 }
 
 export class ClientSessions implements SessionSupervisor {
-  readonly parts: SessionDeps;
-  readonly pinning: Binder;
+  readonly deps: SessionDeps;
+  readonly binder: Binder;
   readonly #maxSessions: number;
   readonly #shares: OwnerShares;
   readonly #profiles = new ClientProfiles();
@@ -43,8 +43,8 @@ export class ClientSessions implements SessionSupervisor {
     shares = new OwnerShares(maxSessions),
     ...parts
   }: ClientSessionsOptions) {
-    this.parts = parts;
-    this.pinning = new Binder(parts);
+    this.deps = parts;
+    this.binder = new Binder(parts);
     this.#maxSessions = maxSessions;
     this.#shares = shares;
     const { now, alarm } = parts;
@@ -81,7 +81,7 @@ export class ClientSessions implements SessionSupervisor {
     profile: ClientProfile,
     signal?: AbortSignal,
   ): Promise<ClientSession> {
-    if (this.#isClosing || !this.parts.isAccepting()) throw shuttingDown();
+    if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (signal?.aborted) throw sessionLost(CALLED_OFF);
     this.#makeRoom(ownerId);
     const shared = this.#profiles.take(profile);
@@ -104,7 +104,7 @@ export class ClientSessions implements SessionSupervisor {
     if (!this.#opening.delete(session)) throw this.#isClosing ? shuttingDown() : sessionLost(CALLED_OFF);
     this.#resting.add(session);
     session.toldAt = session.instance;
-    if (session.toldAt !== undefined) this.parts.emit(openedEvent(session, session.toldAt));
+    if (session.toldAt !== undefined) this.deps.emit(openedEvent(session, session.toldAt));
     return session;
   }
 
@@ -121,25 +121,27 @@ export class ClientSessions implements SessionSupervisor {
   /** Ends all sessions of an owner, those that are being opened included. Resolves when nothing is left of them. */
   async endOf(ownerId: string): Promise<void> {
     const theirs = this.#all().filter((session) => session.ownerId === ownerId);
-    await this.parts.pace.each(theirs, (session) => this.#end(session, 'its owner may not use it any more'));
+    await this.deps.scheduler.each(theirs, (session) =>
+      this.#end(session, 'its owner may not use it any more'),
+    );
   }
 
   /** Refuses new ones, lets calls under way finish within the grace, and ends all. Resolves when nothing is left. */
   async closeAll(graceMs: number): Promise<void> {
-    const { pace, alarm } = this.parts;
+    const { scheduler, alarm } = this.deps;
     this.#isClosing = true;
     this.#resting.stop();
     const { promise: ready, resolve } = Promise.withResolvers<void>();
     this.#emptied = resolve;
     const disarm = alarm(graceMs, resolve);
     const refusal = shuttingDown();
-    await pace.each(this.#all(), (session) => {
+    await scheduler.each(this.#all(), (session) => {
       session.dismiss(refusal); // no next round is taken
       if (session.calls === 0) void this.#end(session, SHUT_DOWN);
     });
     if (this.size > 0) await ready;
     disarm();
-    await pace.each(this.#all(), (session) => this.#end(session, SHUT_DOWN));
+    await scheduler.each(this.#all(), (session) => this.#end(session, SHUT_DOWN));
     await Promise.all(this.#closings);
   }
 
@@ -150,11 +152,11 @@ export class ClientSessions implements SessionSupervisor {
     this.#resting.used(session);
   }
 
-  pinned(session: ClientSession): void {
+  bound(session: ClientSession): void {
     const { toldAt, instance } = session;
     if (toldAt === undefined || instance === undefined || instance === toldAt) return;
     session.toldAt = instance;
-    this.parts.emit(movedEvent(session, toldAt, instance));
+    this.deps.emit(movedEvent(session, toldAt, instance));
   }
 
   ended(session: ClientSession, ending?: Ending): void {
@@ -164,7 +166,7 @@ export class ClientSessions implements SessionSupervisor {
     this.#opening.delete(session);
     this.#resting.delete(session);
     if (toldAt !== undefined && ending !== undefined) {
-      this.parts.emit(endedEvent(session, toldAt, ending));
+      this.deps.emit(endedEvent(session, toldAt, ending));
     }
     if (this.size === 0) this.#emptied?.();
   }

@@ -37,33 +37,33 @@ export function isTelling(method: string): boolean {
 }
 
 /** True when a request needs a conversation in which the backend can do what it asks for: log lines name no client. */
-export function asksForLog({ method }: ExchangeRequest, pin: Binding): boolean {
+export function asksForLog({ method }: ExchangeRequest, binding: Binding): boolean {
   return (
     method === SET_LEVEL &&
-    pin.upstream === undefined &&
-    pin.peer.era === 'legacy' &&
-    pin.peer.capabilities.logging !== undefined
+    binding.upstream === undefined &&
+    binding.peer.era === 'legacy' &&
+    binding.peer.capabilities.logging !== undefined
   );
 }
 
 export interface ClientStateDeps extends Pick<SessionDeps, 'dispatcher' | 'subscriptions'> {
   /** Where the session is now: it may have moved while a request was answered. */
-  readonly pin: () => Binding | undefined;
+  readonly binding: () => Binding | undefined;
   /** It subscribed to a resource, or no longer does. Resolves when that has come to the backend, where it takes time. */
   readonly changed: (uri: string, isWanted: boolean) => Promise<void> | undefined;
 }
 
 /** Made when there is something to remember. */
 export class ClientState {
-  readonly #parts: ClientStateDeps;
+  readonly #deps: ClientStateDeps;
   #level: string | undefined;
   /** Each with what ends its part in a shared subscription, where there is one. */
   readonly #uris = new Map<string, (() => void) | undefined>();
   /** Those that the conversation was told which the session is about to have. */
   #repeated: ReadonlySet<string> | undefined;
 
-  constructor(parts: ClientStateDeps) {
-    this.#parts = parts;
+  constructor(deps: ClientStateDeps) {
+    this.#deps = deps;
   }
 
   get level(): string | undefined {
@@ -75,16 +75,16 @@ export class ClientState {
   }
 
   /** Carries one of the requests of `isTelling`. */
-  exchange(request: ExchangeRequest, pin: Binding): Observable<Answer> {
+  exchange(request: ExchangeRequest, binding: Binding): Observable<Answer> {
     const { method, params } = request;
     const value = method === SET_LEVEL ? params?.level : params?.uri;
-    if (typeof value !== 'string') return of(refusal(pin, 'A text is missing in its params.'));
-    if (method === UNSUBSCRIBE) return this.#unsubscribe(request, value, pin);
-    if (method === SET_LEVEL) return this.#setLevel(request, value, pin);
+    if (typeof value !== 'string') return of(refusal(binding, 'A text is missing in its params.'));
+    if (method === UNSUBSCRIBE) return this.#unsubscribe(request, value, binding);
+    if (method === SET_LEVEL) return this.#setLevel(request, value, binding);
     if (!this.#uris.has(value) && this.#uris.size >= LIMITS.subscriptionsPerClient) {
-      return of(refusal(pin, `There are ${LIMITS.subscriptionsPerClient} subscriptions already.`));
+      return of(refusal(binding, `There are ${LIMITS.subscriptionsPerClient} subscriptions already.`));
     }
-    return this.#subscribe(request, value, pin);
+    return this.#subscribe(request, value, binding);
   }
 
   /** Tells everything to a conversation that knows nothing of it yet. Rejects when it breaks; refusals are no matter. */
@@ -99,11 +99,11 @@ export class ClientState {
     signal.throwIfAborted();
   }
 
-  /** The session is at this pin now. What it had a part in at another is left; at a shared one it takes part anew. */
-  moved(pin: Binding): void {
+  /** The session is at this binding now. What it had a part in at another is left; at a shared one it takes part anew. */
+  moved(binding: Binding): void {
     const repeated = this.#repeated;
     this.#repeated = undefined;
-    for (const uri of [...this.#uris.keys()]) this.#tellAt(pin, uri, repeated?.has(uri) === true);
+    for (const uri of [...this.#uris.keys()]) this.#tellAt(binding, uri, repeated?.has(uri) === true);
   }
 
   /** The session is over. */
@@ -117,56 +117,57 @@ export class ClientState {
     for (const uri of this.#uris.keys()) yield { method: SUBSCRIBE, params: { uri } };
   }
 
-  #setLevel(request: ExchangeRequest, level: string, pin: Binding): Observable<Answer> {
+  #setLevel(request: ExchangeRequest, level: string, binding: Binding): Observable<Answer> {
     const set = (): undefined => {
       this.#level = level;
     };
-    if (isAskedItself(pin) || !offersLog(pin)) return this.#forward(request, pin, set);
-    return isLogLevel(level) ? answered(pin, set) : of(refusal(pin, 'There is no such log level.'));
+    if (isAskedItself(binding) || !offersLog(binding)) return this.#forward(request, binding, set);
+    return isLogLevel(level) ? answered(binding, set) : of(refusal(binding, 'There is no such log level.'));
   }
 
-  #subscribe(request: ExchangeRequest, uri: string, pin: Binding): Observable<Answer> {
-    if (isAskedItself(pin)) return this.#forward(request, pin, () => this.#add(uri, pin, undefined));
-    if (pin.peer.era !== 'legacy' || this.#uris.has(uri)) {
-      return answered(pin, () => (this.#uris.has(uri) ? undefined : this.#add(uri, pin, undefined)));
+  #subscribe(request: ExchangeRequest, uri: string, binding: Binding): Observable<Answer> {
+    if (isAskedItself(binding))
+      return this.#forward(request, binding, () => this.#add(uri, binding, undefined));
+    if (binding.peer.era !== 'legacy' || this.#uris.has(uri)) {
+      return answered(binding, () => (this.#uris.has(uri) ? undefined : this.#add(uri, binding, undefined)));
     }
-    return defer(() => this.#join(uri, pin));
+    return defer(() => this.#join(uri, binding));
   }
 
-  #unsubscribe(request: ExchangeRequest, uri: string, pin: Binding): Observable<Answer> {
+  #unsubscribe(request: ExchangeRequest, uri: string, binding: Binding): Observable<Answer> {
     const remove = (): undefined => this.#remove(uri);
-    return isAskedItself(pin) ? this.#forward(request, pin, remove) : answered(pin, remove);
+    return isAskedItself(binding) ? this.#forward(request, binding, remove) : answered(binding, remove);
   }
 
   /** The backend is asked; its consent is remembered. */
-  #forward(request: ExchangeRequest, pin: Binding, agreed: () => void): Observable<Answer> {
-    return this.#parts.dispatcher
-      .within(pin.ref, pin.upstream, request)
+  #forward(request: ExchangeRequest, binding: Binding, agreed: () => void): Observable<Answer> {
+    return this.#deps.dispatcher
+      .within(binding.ref, binding.upstream, request)
       .pipe(tap(({ event }) => event.kind === 'result' && agreed()));
   }
 
   /** The backend is asked unless another client did. Without its consent there is nothing to take part in. */
-  #join(uri: string, pin: Binding): Observable<Answer> {
-    const { answer, release } = this.#parts.subscriptions.subscribe(pin.ref, uri);
+  #join(uri: string, binding: Binding): Observable<Answer> {
+    const { answer, release } = this.#deps.subscriptions.subscribe(binding.ref, uri);
     let isKept = false;
     return from(answer).pipe(
       tap(({ kind }) => {
         if (kind !== 'result') return;
         isKept = true;
-        void this.#add(uri, pin, release);
+        void this.#add(uri, binding, release);
       }),
       finalize(() => isKept || release()),
-      map((event) => answerOf(pin, event)),
+      map((event) => answerOf(binding, event)),
     );
   }
 
-  #takePart(uri: string, pin: Binding) {
-    if (pin.upstream !== undefined || pin.peer.era !== 'legacy') return undefined;
-    return this.#parts.subscriptions.subscribe(pin.ref, uri);
+  #takePart(uri: string, binding: Binding) {
+    if (binding.upstream !== undefined || binding.peer.era !== 'legacy') return undefined;
+    return this.#deps.subscriptions.subscribe(binding.ref, uri);
   }
 
-  #add(uri: string, pin: Binding, release: (() => void) | undefined): Promise<void> | undefined {
-    const present = this.#parts.pin();
+  #add(uri: string, binding: Binding, release: (() => void) | undefined): Promise<void> | undefined {
+    const present = this.#deps.binding();
     if (present === undefined) {
       release?.(); // the session ended meanwhile
       return undefined;
@@ -174,8 +175,8 @@ export class ClientState {
     const isNew = !this.#uris.has(uri);
     this.#uris.get(uri)?.();
     this.#uris.set(uri, release);
-    const known = isNew ? this.#parts.changed(uri, true) : undefined;
-    if (present !== pin) this.#tellAt(present, uri, false);
+    const known = isNew ? this.#deps.changed(uri, true) : undefined;
+    if (present !== binding) this.#tellAt(present, uri, false);
     return known;
   }
 
@@ -184,23 +185,23 @@ export class ClientState {
     const release = this.#uris.get(uri);
     this.#uris.delete(uri);
     release?.();
-    void this.#parts.changed(uri, false);
+    void this.#deps.changed(uri, false);
   }
 
   /** `isTold`: its backend has heard of it. What was agreed on elsewhere ends there. */
-  #tellAt(pin: Binding, uri: string, isTold: boolean): void {
+  #tellAt(binding: Binding, uri: string, isTold: boolean): void {
     const release = this.#uris.get(uri);
-    this.#uris.set(uri, this.#takePart(uri, pin)?.release);
+    this.#uris.set(uri, this.#takePart(uri, binding)?.release);
     release?.();
-    if (isTold || !isAskedItself(pin)) return;
+    if (isTold || !isAskedItself(binding)) return;
     const request = { method: SUBSCRIBE, params: { uri } };
-    pin.upstream.exchange(request).subscribe({ error: () => undefined }); // its end is told by the conversation itself
+    binding.upstream.exchange(request).subscribe({ error: () => undefined }); // its end is told by the conversation itself
   }
 }
 
 /** In a conversation of its own the backend knows the client. */
-function isAskedItself(pin: Binding): pin is Binding & { readonly upstream: Upstream } {
-  return pin.upstream !== undefined && remembers(pin.upstream);
+function isAskedItself(binding: Binding): binding is Binding & { readonly upstream: Upstream } {
+  return binding.upstream !== undefined && remembers(binding.upstream);
 }
 
 /** A modern backend is told everything with each request, whoever else uses its process. */
@@ -214,16 +215,16 @@ function offersLog({ peer }: Binding): boolean {
 }
 
 /** Answers `{}` when it is done. */
-function answered(pin: Binding, act: () => Promise<void> | undefined): Observable<Answer> {
+function answered(binding: Binding, act: () => Promise<void> | undefined): Observable<Answer> {
   return defer(() => {
-    const answer = () => answerOf(pin, { kind: 'result', result: JsonText.ofValue({}) });
+    const answer = () => answerOf(binding, { kind: 'result', result: JsonText.ofValue({}) });
     const done = act();
     return done === undefined ? of(answer()) : from(done).pipe(map(answer));
   });
 }
 
-function refusal(pin: Binding, message: string): Answer {
-  return answerOf(pin, { kind: 'error', error: { code: RPC.invalidParams, message } });
+function refusal(binding: Binding, message: string): Answer {
+  return answerOf(binding, { kind: 'error', error: { code: RPC.invalidParams, message } });
 }
 
 function answerOf({ ref }: Binding, event: FinalEvent): Answer {

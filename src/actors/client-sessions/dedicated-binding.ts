@@ -9,7 +9,7 @@ import type { Peer } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { KeptMessages } from '../kept-messages.ts';
 import { Listening } from './client-session-listening.ts';
-import type { Listener, Binding, SessionInstance, SessionDeps } from './client-session-types.ts';
+import type { Binding, Listener, SessionDeps, SessionInstance } from './client-session-types.ts';
 
 /** What is kept for a client that does not listen. */
 interface Kept {
@@ -70,7 +70,7 @@ export class DedicatedBinding implements Binding {
     return this.#listening?.agreed ?? this.upstream.opening;
   }
 
-  /** A legacy backend was asked itself; see client-session-told.ts. */
+  /** A legacy backend was asked itself; see client-state.ts. */
   wants(): Promise<void> | undefined {
     this.#listening?.refresh();
     return this.#listening?.agreed;

@@ -10,7 +10,7 @@ import type { Binding, SessionReservation } from './client-session-types.ts';
 
 export interface HeldReservationDeps {
   /** Undefined when it is not known who asked: then the call goes on where its session is. */
-  readonly pin: Binding | undefined;
+  readonly binding: Binding | undefined;
   readonly ownerId: string;
   /** It is the next round of a call that has a place there already. */
   readonly goesOn: boolean;
@@ -22,40 +22,42 @@ export interface HeldReservationDeps {
 }
 
 export class HeldReservation implements SessionReservation {
-  readonly #parts: HeldReservationDeps;
+  readonly #deps: HeldReservationDeps;
   readonly #watching = new Subscription();
   #isLost = false;
   #isOver = false;
 
   /** It is kept from now on, until `leave`. */
-  constructor(parts: HeldReservationDeps) {
-    this.#parts = parts;
-    parts.pin?.take();
+  constructor(deps: HeldReservationDeps) {
+    this.#deps = deps;
+    deps.binding?.take();
   }
 
   exchange(request: ExchangeRequest): Observable<Answer> {
-    return this.#parts.exchange(request);
+    return this.#deps.exchange(request);
   }
 
   leave(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#watching.unsubscribe();
-    this.#parts.pin?.release();
-    this.#parts.left();
+    this.#deps.binding?.release();
+    this.#deps.left();
   }
 
   /** From now on `lost` may be called, even before this returns. */
   watch(): void {
-    const { pin, ownerId, goesOn } = this.#parts;
-    if (pin === undefined) return;
+    const { binding, ownerId, goesOn } = this.#deps;
+    if (binding === undefined) return;
     const look = (): void => {
-      if (this.#parts.isBound()) this.end(placeGone(pin));
+      if (this.#deps.isBound()) this.end(placeGone(binding));
     };
     const refused = (thrown: unknown): void => this.end(asGatewayError(thrown));
-    const place = pin.ref.stay(ownerId, goesOn, pin.upstream).subscribe({ complete: look, error: refused });
+    const place = binding.ref
+      .stay(ownerId, goesOn, binding.upstream)
+      .subscribe({ complete: look, error: refused });
     this.#watching.add(place);
-    const { closed$ } = pin.upstream ?? {};
+    const { closed$ } = binding.upstream ?? {};
     const over = (): void => {
       place.unsubscribe(); // also where the call goes on elsewhere: nothing goes on here
       look();
@@ -66,10 +68,10 @@ export class HeldReservation implements SessionReservation {
 
   /** There will be no next round. A call whose conversation is over hears that: it is what has happened to it. */
   end(error: GatewayError): void {
-    const { pin, lost } = this.#parts;
+    const { binding, lost } = this.#deps;
     if (this.#isOver || this.#isLost) return;
     this.#isLost = true;
-    lost(pin?.isIntact === false ? placeGone(pin) : error);
+    lost(binding?.isIntact === false ? placeGone(binding) : error);
     this.leave(); // behind it: callers are answered before their session ends
   }
 }

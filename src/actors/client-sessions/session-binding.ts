@@ -1,4 +1,4 @@
-// Where a session stands: its pin, what its client told its backend, and who waits for it to have a pin. It does what its
+// Where a session stands: its binding, what its client told its backend, and who waits for it to have a binding. It does what its
 // machine (client-session.machine.ts) has it do; when that runs is client-session-life.ts.
 
 import type { Observable } from 'rxjs';
@@ -9,6 +9,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
 import { noneHealthy } from '../calls/no-instance-error.ts';
+import type { Binder, Wish } from './binder.ts';
 import type { ClientSessionDeps, SessionPhase } from './client-session.machine.ts';
 import type { CallHost } from './client-session-call.ts';
 import { hasOthers, mayMove } from './client-session-failover.ts';
@@ -16,19 +17,18 @@ import { Life } from './client-session-life.ts';
 import type {
   Binding,
   PlaceOwner,
+  SessionDeps,
   SessionGroup,
   SessionInstance,
-  SessionDeps,
   Uris,
   Waiter,
 } from './client-session-types.ts';
-import type { Binder, Wish } from './binder.ts';
-import { isTelling, ClientState } from './client-state.ts';
 import { Waiting } from './client-session-waiting.ts';
+import { ClientState, isTelling } from './client-state.ts';
 
 export interface SessionBindingOptions extends Pick<Wish, 'template' | 'ownerId' | 'profile'> {
-  readonly parts: SessionDeps;
-  readonly pinning: Binder;
+  readonly deps: SessionDeps;
+  readonly binder: Binder;
 }
 
 const NONE: Uris = { has: () => false, keys: () => [] };
@@ -37,8 +37,8 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
   readonly life: Life;
   readonly #options: SessionBindingOptions;
   readonly #owner: PlaceOwner;
-  #pin: Binding | undefined;
-  /** The pin, when it is not used any more although it could be: its instance fails calls. */
+  #binding: Binding | undefined;
+  /** The binding, when it is not used any more although it could be: its instance fails calls. */
   #left: Binding | undefined;
   /** Chosen for the opening. */
   #first: SessionInstance | undefined;
@@ -51,27 +51,27 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
   constructor(options: SessionBindingOptions, owner: PlaceOwner) {
     this.#options = options;
     this.#owner = owner;
-    this.life = new Life(this, options.parts.clock);
+    this.life = new Life(this, options.deps.clock);
   }
 
-  get parts(): SessionDeps {
-    return this.#options.parts;
+  get deps(): SessionDeps {
+    return this.#options.deps;
   }
-  get pin(): Binding | undefined {
-    return this.#pin;
+  get binding(): Binding | undefined {
+    return this.#binding;
   }
-  get usablePin(): Binding | undefined {
-    return this.life.phase === 'serving' && this.isServed() ? this.#pin : undefined;
+  get usableBinding(): Binding | undefined {
+    return this.life.phase === 'serving' && this.isServed() ? this.#binding : undefined;
   }
-  /** The pin that its client may say something to without asking anything new. */
-  get heardPin(): Binding | undefined {
-    return this.life.phase === 'finishing' && this.#pin?.isIntact ? this.#pin : this.usablePin;
+  /** The binding that its client may say something to without asking anything new. */
+  get heardBinding(): Binding | undefined {
+    return this.life.phase === 'finishing' && this.#binding?.isIntact ? this.#binding : this.usableBinding;
   }
   get mayUpgrade(): boolean {
     return this.#policy.session !== 'shared';
   }
-  get line(): SessionGroup['line'] {
-    return this.parts.fleet.group(this.#options.template).line;
+  get queue(): SessionGroup['queue'] {
+    return this.deps.fleet.group(this.#options.template).queue;
   }
   get callTimeoutMs(): number {
     return this.#policy.callTimeoutMs;
@@ -89,16 +89,16 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
 
   /** Goes to a first instance. Without a promise when nothing has to be opened there. */
   open(): Promise<void> | undefined {
-    const { pinning, template } = this.#options;
-    const ref = pinning.choose(template);
-    this.#pin = pinning.at(ref, this.#wish);
-    if (this.#pin === undefined) return this.#openAt(ref);
+    const { binder, template } = this.#options;
+    const ref = binder.choose(template);
+    this.#binding = binder.at(ref, this.#wish);
+    if (this.#binding === undefined) return this.#openAt(ref);
     this.life.wake();
     return undefined;
   }
 
   wait(waiter: Waiter): () => void {
-    if (!this.parts.isAccepting()) waiter.refused(shuttingDown());
+    if (!this.deps.isAccepting()) waiter.refused(shuttingDown());
     else if (this.life.phase === 'ended') waiter.refused(sessionLost(this.#reason));
     else if (this.#waiting.add(waiter)) this.life.look(waiter.needsOwn);
     else waiter.refused(queueFull(this.#options.template));
@@ -107,30 +107,31 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
 
   answers(
     request: ExchangeRequest,
-    pin: Binding,
+    binding: Binding,
     isStaying: boolean,
     slow: (() => void) | undefined,
   ): Observable<Answer> {
-    const { dispatcher, subscriptions } = this.parts;
-    if (isStaying) return dispatcher.within(pin.ref, pin.upstream, request, { goesOn: true });
-    if (!isTelling(request.method)) return dispatcher.within(pin.ref, pin.upstream, request, { slow });
+    const { dispatcher, subscriptions } = this.deps;
+    if (isStaying) return dispatcher.within(binding.ref, binding.upstream, request, { goesOn: true });
+    if (!isTelling(request.method))
+      return dispatcher.within(binding.ref, binding.upstream, request, { slow });
     this.#told ??= new ClientState({
       dispatcher,
       subscriptions,
-      pin: () => (this.life.phase === 'ended' ? undefined : this.#pin),
+      binding: () => (this.life.phase === 'ended' ? undefined : this.#binding),
       changed: (uri, isWanted) => this.#owner.changed(uri, isWanted),
     });
-    return this.#told.exchange(request, pin);
+    return this.#told.exchange(request, binding);
   }
 
   isEjected({ ref }: Binding): boolean {
     return this.#group.pool.ejectionOf(ref) !== undefined;
   }
 
-  leave(pin: Binding): boolean {
-    if (pin !== this.#pin) return true; // another call made it move
-    if (!this.mayMove || !hasOthers(this.#group, pin.ref)) return false;
-    this.#left = pin;
+  leave(binding: Binding): boolean {
+    if (binding !== this.#binding) return true; // another call made it move
+    if (!this.mayMove || !hasOthers(this.#group, binding.ref)) return false;
+    this.#left = binding;
     return true;
   }
 
@@ -147,32 +148,32 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
   // --- what the machine asks for -----------------------------------------------------------------------------------
 
   async settle(signal: AbortSignal): Promise<void> {
-    const from = this.#pin?.ref;
+    const from = this.#binding?.ref;
     const only = this.#waiting.needsOwn && this.isServed() ? from : undefined;
     const order = { first: this.#first, only, last: from, signal, withinMs: this.settleMs() };
     try {
-      const pin = await this.#options.pinning.settle(this.#wish, order);
+      const binding = await this.#options.binder.settle(this.#wish, order);
       if (signal.aborted) {
-        await pin.close();
+        await binding.close();
         throw signal.reason;
       }
-      this.#take(pin);
+      this.#take(binding);
     } finally {
       this.#left = undefined; // where nobody else takes it, it stays
     }
   }
 
   settleMs(): number {
-    return this.#pin === undefined ? LIMITS.handshakeMs : this.callTimeoutMs;
+    return this.#binding === undefined ? LIMITS.handshakeMs : this.callTimeoutMs;
   }
 
-  isPinned(): boolean {
-    return this.#pin !== undefined;
+  isBound(): boolean {
+    return this.#binding !== undefined;
   }
 
   isServed(): boolean {
-    const pin = this.#pin;
-    return pin?.isIntact === true && pin !== this.#left && pin.ref.takes(pin.upstream);
+    const binding = this.#binding;
+    return binding?.isIntact === true && binding !== this.#left && binding.ref.takes(binding.upstream);
   }
 
   get mayMove(): boolean {
@@ -180,11 +181,11 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
   }
 
   get mayWait(): boolean {
-    return this.#pin?.isIntact === true && !hasOthers(this.#group, this.#pin.ref);
+    return this.#binding?.isIntact === true && !hasOthers(this.#group, this.#binding.ref);
   }
 
   get mayFinish(): boolean {
-    return this.#pin?.isIntact === true && this.#owner.isCalling;
+    return this.#binding?.isIntact === true && this.#owner.isCalling;
   }
 
   get isListened(): boolean {
@@ -193,7 +194,7 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
 
   enter(phase: SessionPhase): void {
     this.life.entered(phase);
-    if (phase === 'serving' && this.#pin !== undefined) this.#waiting.tell(this.#pin);
+    if (phase === 'serving' && this.#binding !== undefined) this.#waiting.tell(this.#binding);
     else if (phase === 'adrift') this.refuse();
     else if (phase === 'finishing') this.#refuse(() => sessionLost('its instance takes nothing new'));
     else if (phase === 'ended') this.#finish();
@@ -204,19 +205,19 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
   }
 
   refuse(): void {
-    const { parts, template } = this.#options;
-    this.#refuse(() => noneHealthy(template, parts.fleet.members(template)));
+    const { deps, template } = this.#options;
+    this.#refuse(() => noneHealthy(template, deps.fleet.members(template)));
   }
 
   // -----------------------------------------------------------------------------------------------------------------
 
   /** When the gateway stops, that is why, whatever its instances are by then. */
   #refuse(why: () => GatewayError): void {
-    this.#waiting.refuse(() => (this.parts.isAccepting() ? why() : shuttingDown()));
+    this.#waiting.refuse(() => (this.deps.isAccepting() ? why() : shuttingDown()));
   }
 
   get #group(): SessionGroup {
-    return this.parts.fleet.group(this.#options.template);
+    return this.deps.fleet.group(this.#options.template);
   }
 
   get #policy(): BalancerPolicy {
@@ -236,17 +237,17 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
   #openAt(ref: SessionInstance): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#first = ref;
-    this.#waiting.add({ needsOwn: false, pinned: () => resolve(), refused: reject });
+    this.#waiting.add({ needsOwn: false, bound: () => resolve(), refused: reject });
     this.life.wake();
     return promise;
   }
 
-  #take(pin: Binding): void {
-    const before = this.#pin;
-    this.#pin = pin;
+  #take(binding: Binding): void {
+    const before = this.#binding;
+    this.#binding = binding;
     this.#first = undefined;
-    this.#told?.moved(pin);
-    this.#owner.moved(pin);
+    this.#told?.moved(binding);
+    this.#owner.moved(binding);
     before?.retire();
   }
 
@@ -255,6 +256,6 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
     this.#refuse(() => sessionLost(this.#reason));
     this.#owner.ended(this.#reason);
     this.#told?.forget();
-    this.#closing = this.#pin?.close();
+    this.#closing = this.#binding?.close();
   }
 }

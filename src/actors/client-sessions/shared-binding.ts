@@ -7,12 +7,12 @@ import type { Peer } from '../../domain/mcp.ts';
 import { changedList } from '../../domain/notices.ts';
 import { wholesOf } from '../../domain/resource-uris.ts';
 import { Listening } from './client-session-listening.ts';
-import type { Listener, Binding, SessionInstance, SessionDeps } from './client-session-types.ts';
+import type { Binding, Listener, SessionDeps, SessionInstance } from './client-session-types.ts';
 
 /** One for each conversation that sessions share, while they do. */
 export class SharedBindings {
   readonly #alarm: SessionDeps['alarm'];
-  readonly #pins = new Map<SessionInstance, SharedBinding>();
+  readonly #bindings = new Map<SessionInstance, SharedBinding>();
 
   constructor(alarm: SessionDeps['alarm']) {
     this.#alarm = alarm;
@@ -20,23 +20,23 @@ export class SharedBindings {
 
   /** How many conversations are shared now; for specs that look for leaks. */
   get size(): number {
-    return this.#pins.size;
+    return this.#bindings.size;
   }
 
   /** A part for one more session, until it retires. `peer` is what the instance shows now. */
   join(ref: SessionInstance, peer: Peer): SharedBinding {
-    const known = this.#pins.get(ref);
-    const pin = known?.peer === peer ? known : this.#open(ref, peer);
-    pin.join();
-    return pin;
+    const known = this.#bindings.get(ref);
+    const binding = known?.peer === peer ? known : this.#open(ref, peer);
+    binding.join();
+    return binding;
   }
 
   #open(ref: SessionInstance, peer: Peer): SharedBinding {
-    const pin = new SharedBinding(ref, peer, this.#alarm, () => {
-      if (this.#pins.get(ref) === pin) this.#pins.delete(ref);
+    const binding = new SharedBinding(ref, peer, this.#alarm, () => {
+      if (this.#bindings.get(ref) === binding) this.#bindings.delete(ref);
     });
-    this.#pins.set(ref, pin);
-    return pin;
+    this.#bindings.set(ref, binding);
+    return binding;
   }
 }
 

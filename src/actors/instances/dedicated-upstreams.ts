@@ -1,5 +1,5 @@
 // The conversations that single clients have with one instance, each of their own: what is told of them. How they are opened
-// is the transport's, what is said in them their client's, and what there is besides where each is a process own-processes.ts's.
+// is the transport's, what is said in them their client's, and what there is besides where each is a process dedicated-processes.ts's.
 
 import { type Observable, type Observer, Subject } from 'rxjs';
 import { asGatewayError } from '../../domain/errors.ts';
@@ -8,8 +8,8 @@ import { reasonOf } from '../../domain/failures.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { OwnBounds } from '../../domain/limits.ts';
 import type { Closed, Upstream } from '../../transports/transport.ts';
-import { eventOf } from './instance-events.ts';
 import { type OpenOwn, OwnProcesses } from './dedicated-processes.ts';
+import { eventOf } from './instance-events.ts';
 
 /** What is said of an instance to tell it from others, and whether these conversations are processes. */
 type Host = Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;

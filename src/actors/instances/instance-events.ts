@@ -6,7 +6,11 @@ import type { InstanceRef } from './instance-ref.ts';
 import type { InstanceEmission } from './instance-setup.ts';
 
 /** The part every fact about an instance has. */
-export function eventOf({ template, id, serverId }: Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>) {
+export function eventOf({
+  template,
+  id,
+  serverId,
+}: Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>) {
   return { atMs: Date.now(), template, instanceId: id, serverId };
 }
 

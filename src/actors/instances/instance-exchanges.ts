@@ -10,9 +10,9 @@ import { reasonOf } from '../../domain/failures.ts';
 import type { InstanceState } from '../../domain/instance.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { type ExchangeEnding, Reply } from '../calls/reply.ts';
+import type { InFlightSlots } from './in-flight-slots.ts';
 import type { InstanceActor } from './instance.machine.ts';
 import { stateOf } from './instance-view.ts';
-import type { InFlightSlots } from './in-flight-slots.ts';
 
 /** What an exchange needs besides its request. */
 export interface ExchangeHooks {
@@ -33,7 +33,7 @@ export interface ExchangeHooks {
 export interface ExchangeDeps {
   readonly actor: InstanceActor;
   /** Counted here, too: the actor counts a moment later when it is called from within one of its own transitions. */
-  readonly places: InFlightSlots;
+  readonly slots: InFlightSlots;
   /** Ends when the instance does. */
   readonly state$: Observable<InstanceState>;
   readonly now: () => number;
@@ -43,11 +43,11 @@ export class InstanceExchanges {
   readonly #actor: InstanceActor;
   readonly #state$: Observable<InstanceState>;
   readonly #now: () => number;
-  readonly #places: InFlightSlots;
+  readonly #slots: InFlightSlots;
 
-  constructor({ actor, places, state$, now }: ExchangeDeps) {
+  constructor({ actor, slots, state$, now }: ExchangeDeps) {
     this.#actor = actor;
-    this.#places = places;
+    this.#slots = slots;
     this.#state$ = state$;
     this.#now = now;
   }
@@ -60,13 +60,13 @@ export class InstanceExchanges {
         return;
       }
       const ownerId = request.caller ?? ANONYMOUS.id;
-      const reply = new Reply(subscriber, this.#now, { places: this.#places, ownerId, rested: hooks.rested });
-      this.#places.take(ownerId);
+      const reply = new Reply(subscriber, this.#now, { slots: this.#slots, ownerId, rested: hooks.rested });
+      this.#slots.take(ownerId);
       this.#send(request, reply, hooks.upstream);
       if (!reply.isTaken) subscriber.add(this.#refuseIfItStops(reply));
       return () => {
         const ending = reply.end(hooks.overdue?.());
-        this.#places.leave(ownerId, reply.hasReturned);
+        this.#slots.leave(ownerId, reply.hasReturned);
         this.#actor.send({ type: 'released', ending });
         this.doubt(ending.error);
         hooks.finished?.(ending);

@@ -22,18 +22,18 @@ function transition(
   const { context, value, children } = snapshot;
   // While it leaves or restarts, the machine waits for the last call to end.
   if (snapshot.status === 'active' && value.duty === 'serving') {
-    if (event.type === 'released') return counted(snapshot, afterRelease(context.vitals, event.ending));
-    if (event.type === 'request.past') return counted(snapshot, afterRequest(context.vitals));
+    if (event.type === 'released') return counted(snapshot, afterRelease(context.statistics, event.ending));
+    if (event.type === 'request.past') return counted(snapshot, afterRequest(context.statistics));
     if (event.type === 'request' && children.session !== undefined && typeof value.connection === 'object') {
       const { session } = children;
       scope.defer(() => session.send(event));
-      return counted(snapshot, afterRequest(context.vitals));
+      return counted(snapshot, afterRequest(context.statistics));
     }
   }
   return instanceMachine.transition(snapshot, event, scope);
 }
 
 /** The same state with other numbers. */
-function counted(snapshot: InstanceMachineSnapshot, vitals: InstanceStatistics): InstanceMachineSnapshot {
-  return { ...snapshot, context: { ...snapshot.context, vitals } };
+function counted(snapshot: InstanceMachineSnapshot, statistics: InstanceStatistics): InstanceMachineSnapshot {
+  return { ...snapshot, context: { ...snapshot.context, statistics } };
 }

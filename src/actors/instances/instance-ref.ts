@@ -16,14 +16,14 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Era, Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import type { InstanceActor } from './instance.machine.ts';
-import { type ExchangeHooks, InstanceExchanges } from './instance-exchanges.ts';
-import type { InstanceEmission } from './instance-setup.ts';
-import { InstanceReservations } from './instance-reservations.ts';
-import { streamsOf } from './instance-streams.ts';
-import { isReopening, snapshotOf, stateOf, takesNew, whyNot } from './instance-view.ts';
 import type { OwnUpstreams } from './dedicated-upstreams.ts';
 import { InFlightSlots } from './in-flight-slots.ts';
+import type { InstanceActor } from './instance.machine.ts';
+import { type ExchangeHooks, InstanceExchanges } from './instance-exchanges.ts';
+import { InstanceReservations } from './instance-reservations.ts';
+import type { InstanceEmission } from './instance-setup.ts';
+import { streamsOf } from './instance-streams.ts';
+import { isReopening, snapshotOf, stateOf, takesNew, whyNot } from './instance-view.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
 
@@ -37,7 +37,7 @@ export class InstanceRef implements Candidate {
   /** Hot, no replay: what its present session hears besides answers, after a restart that of the next. Completes with it. */
   readonly messages$: Observable<ServerMessage>;
   readonly #actor: InstanceActor;
-  readonly #places = new InFlightSlots();
+  readonly #slots = new InFlightSlots();
   readonly #exchanges: InstanceExchanges;
   readonly #stays: InstanceReservations;
 
@@ -50,7 +50,7 @@ export class InstanceRef implements Candidate {
     const { state$, links$, messages$ } = streamsOf(actor);
     this.state$ = state$;
     this.messages$ = messages$;
-    this.#exchanges = new InstanceExchanges({ actor, places: this.#places, state$, now });
+    this.#exchanges = new InstanceExchanges({ actor, slots: this.#slots, state$, now });
     this.#stays = new InstanceReservations(actor, links$);
   }
 
@@ -85,25 +85,25 @@ export class InstanceRef implements Candidate {
   }
   /** Exchanges that fill its places: those whose backend waits for its client do not. */
   get inFlight(): number {
-    return this.#places.working;
+    return this.#slots.working;
   }
   /** True when an exchange of this owner may begin here. See Places.hasPlaceFor. */
   hasPlaceFor(ownerId: string): boolean {
-    return this.#places.hasPlaceFor(ownerId);
+    return this.#slots.hasPlaceFor(ownerId);
   }
   /** True when this owner has less than an equal part of its places. */
   isBelowShare(ownerId: string): boolean {
-    return this.#places.isBelowShare(ownerId);
+    return this.#slots.isBelowShare(ownerId);
   }
   /** All exchanges under way. */
   get carried(): number {
-    return this.#places.carried;
+    return this.#slots.carried;
   }
   get successRate(): number {
-    return this.#actor.getSnapshot().context.vitals.successRate;
+    return this.#actor.getSnapshot().context.statistics.successRate;
   }
   get latencyMs(): number | undefined {
-    return this.#actor.getSnapshot().context.vitals.latencyMs;
+    return this.#actor.getSnapshot().context.statistics.latencyMs;
   }
   /** What it said it can do; undefined while it has no session. */
   get tools(): ToolCache | undefined {

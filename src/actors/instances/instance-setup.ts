@@ -1,5 +1,5 @@
 // What the instance machine does and knows: its context, events, actions, guards, delays. When each applies is the table
-// in instance.machine.ts; the arithmetic is in vitals.ts.
+// in instance.machine.ts; the arithmetic is in instance-statistics.ts.
 
 import { assign, emit, enqueueActions, fromPromise, not, sendTo, setup, stateIn } from 'xstate';
 import { notConnected } from '../../domain/backend-errors.ts';
@@ -11,8 +11,6 @@ import type { Open } from '../../transports/opening.ts';
 import type { OmittedTool, TransportEvents } from '../../transports/transport.ts';
 import type { ExchangeEnding } from '../calls/reply.ts';
 import type { OwnUpstreams } from './dedicated-upstreams.ts';
-import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
-import { type RequestCommand, type SessionChange, type SessionLink, session } from './session.ts';
 import {
   afterClosing,
   afterFailedProbe,
@@ -23,6 +21,8 @@ import {
   backOffMs,
   type InstanceStatistics,
 } from './instance-statistics.ts';
+import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
+import { type RequestCommand, type SessionChange, type SessionLink, session } from './session.ts';
 
 /** What an instance needs from outside: how to open its transport, a monotonic clock in ms, randomness in [0, 1). */
 export interface InstanceActorInput {
@@ -43,7 +43,7 @@ export interface InstanceContext extends Omit<InstanceActorInput, 'ownBounds'> {
   readonly starting: (() => TransportEvents) | undefined;
   /** Who was there last; undefined before the first session. */
   readonly lastPeer: Peer | undefined;
-  readonly vitals: InstanceStatistics;
+  readonly statistics: InstanceStatistics;
   /** Calls that are between two rounds and go on here. */
   readonly stays: number;
   /** Why it is not healthy; null while it is. */
@@ -104,41 +104,42 @@ export const instanceSetup = setup({
     /** After a failed probe the next one follows soon: two in a row settle it. */
     nextProbe: ({ context }) => {
       const { healthIntervalMs } = context.policy;
-      return context.vitals.failures > 0
+      return context.statistics.failures > 0
         ? Math.min(healthIntervalMs, LIMITS.promptedProbeMs)
         : healthIntervalMs;
     },
     nextRecovery: ({ context }) =>
-      backOffMs(context.vitals.recoveries + 1, context.policy.healthIntervalMs, context.random()),
+      backOffMs(context.statistics.recoveries + 1, context.policy.healthIntervalMs, context.random()),
     backOff: ({ context }) => context.backOffMs,
     drained: ({ context }) => context.drainMs,
     /** Transports bound their closing themselves; one that does not is left behind. */
     abandoned: LIMITS.drainMs,
   },
   guards: {
-    isIdle: ({ context }) => context.vitals.inFlight === 0 && context.stays === 0,
+    isIdle: ({ context }) => context.statistics.inFlight === 0 && context.stays === 0,
     /** Who answers calls needs no probe; what was said before the last one proves nothing. */
     isHeard: ({ context }) =>
-      context.vitals.inFlight > 0 && (context.link?.heardAtMs() ?? 0) > (context.vitals.checkedAtMs ?? 0),
+      context.statistics.inFlight > 0 &&
+      (context.link?.heardAtMs() ?? 0) > (context.statistics.checkedAtMs ?? 0),
     hasLeft: stateIn({ duty: 'left' }),
     /** One that leaves waits for calls in conversations that stand alone; nobody needs its session any more. */
     isToStay: not(stateIn({ duty: 'leaving' })),
     isNewInterval: ({ context, event }) =>
       event.type === 'govern' && event.policy.healthIntervalMs !== context.policy.healthIntervalMs,
-    isLastRecovery: ({ context }) => context.vitals.recoveries + 1 >= LIMITS.failedRecoveries,
-    isLastFailure: ({ context }) => context.vitals.failures + 1 >= LIMITS.failedProbes,
+    isLastRecovery: ({ context }) => context.statistics.recoveries + 1 >= LIMITS.failedRecoveries,
+    isLastFailure: ({ context }) => context.statistics.failures + 1 >= LIMITS.failedProbes,
     isProbedLongAgo: ({ context }) =>
-      context.now() - (context.vitals.checkedAtMs ?? 0) >= LIMITS.promptedProbeMs,
+      context.now() - (context.statistics.checkedAtMs ?? 0) >= LIMITS.promptedProbeMs,
   },
   actions: {
-    count: assign({ vitals: ({ context }) => afterRequest(context.vitals) }),
+    count: assign({ statistics: ({ context }) => afterRequest(context.statistics) }),
     hand: sendTo('session', ({ event }) => event),
     refuse: ({ event }) => {
       if (event.type === 'request') event.reply.error(notConnected());
     },
     release: assign({
-      vitals: ({ context, event }) =>
-        event.type === 'released' ? afterRelease(context.vitals, event.ending) : context.vitals,
+      statistics: ({ context, event }) =>
+        event.type === 'released' ? afterRelease(context.statistics, event.ending) : context.statistics,
     }),
     watch: assign({
       starting: ({ context, event }) => (event.type === 'session.starting' ? event.facts : context.starting),
@@ -151,13 +152,13 @@ export const instanceSetup = setup({
         link,
         starting: undefined,
         lastPeer: link.peer,
-        vitals: afterOpening(context.vitals, context.now()),
+        statistics: afterOpening(context.statistics, context.now()),
         reason: null,
       });
       enqueue.emit({ type: 'probed', passed: true, durationMs: openingMs });
     }),
     passHeard: assign({
-      vitals: ({ context }) => afterPassedProbe(context.vitals, undefined, context.now()),
+      statistics: ({ context }) => afterPassedProbe(context.statistics, undefined, context.now()),
       reason: null,
     }),
     keepPlace: assign({ stays: ({ context }) => context.stays + 1 }),
@@ -170,7 +171,7 @@ export const instanceSetup = setup({
       enqueue.assign({ link: undefined, starting: undefined, reason: event.reason, stderr: event.stderr });
       const openingMs = event.type === 'session.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
-      enqueue.assign({ vitals: afterFailedProbe(context.vitals, context.now()) });
+      enqueue.assign({ statistics: afterFailedProbe(context.statistics, context.now()) });
       enqueue.emit({ type: 'probed', passed: false, durationMs: openingMs });
     }),
     /** The gateway closed it: the reason is why, not that. */
@@ -179,27 +180,34 @@ export const instanceSetup = setup({
       return { link: undefined, starting: undefined, stderr };
     }),
     scheduleOpening: assign(({ context }) => {
-      const vitals = afterClosing(context.vitals, context.now());
+      const statistics = afterClosing(context.statistics, context.now());
       const isChild = context.definition.command !== undefined;
       const longestMs = isChild ? LIMITS.restartLongestMs : context.policy.healthIntervalMs;
-      return { vitals, link: undefined, backOffMs: backOffMs(vitals.attempts, longestMs, context.random()) };
+      return {
+        statistics,
+        link: undefined,
+        backOffMs: backOffMs(statistics.attempts, longestMs, context.random()),
+      };
     }),
     passProbe: enqueueActions(({ context, enqueue }, { durationMs, isAnswered }: ProbeResult) => {
       const latencyMs = isAnswered ? durationMs : undefined;
-      enqueue.assign({ vitals: afterPassedProbe(context.vitals, latencyMs, context.now()), reason: null });
+      enqueue.assign({
+        statistics: afterPassedProbe(context.statistics, latencyMs, context.now()),
+        reason: null,
+      });
       enqueue.emit({ type: 'probed', passed: true, durationMs });
     }),
     failProbe: enqueueActions(({ context, enqueue }, { reason }: { reason: string }) => {
-      enqueue.assign({ vitals: afterFailedProbe(context.vitals, context.now()), reason });
+      enqueue.assign({ statistics: afterFailedProbe(context.statistics, context.now()), reason });
       enqueue.emit({ type: 'probed', passed: false, durationMs: context.policy.probeTimeoutMs });
     }),
     explain: assign({
       reason: ({ context, event }) => (event.type === 'unreachable' ? event.reason : context.reason),
     }),
-    beginRecovery: assign({ vitals: ({ context }) => ({ ...context.vitals, recoveries: 0 }) }),
+    beginRecovery: assign({ statistics: ({ context }) => ({ ...context.statistics, recoveries: 0 }) }),
     /** Whoever restarts it by hand does so for a reason: the back-off starts anew, and there is no wait before. */
     forgive: assign({
-      vitals: ({ context }) => ({ ...context.vitals, attempts: 0, openedAtMs: undefined }),
+      statistics: ({ context }) => ({ ...context.statistics, attempts: 0, openedAtMs: undefined }),
       reason: 'it is restarted',
       backOffMs: 0,
     }),

@@ -43,57 +43,61 @@ export const INITIAL_STATISTICS: InstanceStatistics = {
   openedAtMs: undefined,
 };
 
-export function afterRequest(vitals: InstanceStatistics): InstanceStatistics {
-  return { ...vitals, inFlight: vitals.inFlight + 1, requests: vitals.requests + 1 };
+export function afterRequest(statistics: InstanceStatistics): InstanceStatistics {
+  return { ...statistics, inFlight: statistics.inFlight + 1, requests: statistics.requests + 1 };
 }
 
 /** A cancelled exchange says nothing about the instance; an error answer is an answer. */
-export function afterRelease(vitals: InstanceStatistics, ending: ExchangeEnding): InstanceStatistics {
-  const inFlight = Math.max(0, vitals.inFlight - 1);
-  if (ending.outcome === 'cancelled') return { ...vitals, inFlight };
+export function afterRelease(statistics: InstanceStatistics, ending: ExchangeEnding): InstanceStatistics {
+  const inFlight = Math.max(0, statistics.inFlight - 1);
+  if (ending.outcome === 'cancelled') return { ...statistics, inFlight };
   const failed = ending.outcome === 'failed';
   return {
-    ...vitals,
+    ...statistics,
     inFlight,
-    errors: vitals.errors + (ending.outcome === 'result' ? 0 : 1),
-    successRate: ewma(vitals.successRate, failed ? 0 : 1),
-    latencyMs: failed ? vitals.latencyMs : ewma(vitals.latencyMs, ending.durationMs),
+    errors: statistics.errors + (ending.outcome === 'result' ? 0 : 1),
+    successRate: ewma(statistics.successRate, failed ? 0 : 1),
+    latencyMs: failed ? statistics.latencyMs : ewma(statistics.latencyMs, ending.durationMs),
   };
 }
 
 /** The finished handshake is a passed probe whose time says nothing about calls. */
-export function afterOpening(vitals: InstanceStatistics, nowMs: number): InstanceStatistics {
-  const passed = afterPassedProbe(vitals, undefined, nowMs);
-  return { ...passed, sessions: vitals.sessions + 1, openedAtMs: nowMs };
+export function afterOpening(statistics: InstanceStatistics, nowMs: number): InstanceStatistics {
+  const passed = afterPassedProbe(statistics, undefined, nowMs);
+  return { ...passed, sessions: statistics.sessions + 1, openedAtMs: nowMs };
 }
 
 /** `durationMs` is undefined when answers to calls stood in for the probe. */
-export function afterPassedProbe(vitals: InstanceStatistics, durationMs: number | undefined, nowMs: number): InstanceStatistics {
+export function afterPassedProbe(
+  statistics: InstanceStatistics,
+  durationMs: number | undefined,
+  nowMs: number,
+): InstanceStatistics {
   return {
-    ...vitals,
+    ...statistics,
     failures: 0,
     checkedAtMs: nowMs,
-    successRate: ewma(vitals.successRate, 1),
-    latencyMs: durationMs === undefined ? vitals.latencyMs : ewma(vitals.latencyMs, durationMs),
+    successRate: ewma(statistics.successRate, 1),
+    latencyMs: durationMs === undefined ? statistics.latencyMs : ewma(statistics.latencyMs, durationMs),
   };
 }
 
 /** Also when a session could not be opened. */
-export function afterFailedProbe(vitals: InstanceStatistics, nowMs: number): InstanceStatistics {
+export function afterFailedProbe(statistics: InstanceStatistics, nowMs: number): InstanceStatistics {
   return {
-    ...vitals,
-    failures: vitals.failures + 1,
-    recoveries: vitals.recoveries + 1,
+    ...statistics,
+    failures: statistics.failures + 1,
+    recoveries: statistics.recoveries + 1,
     checkedAtMs: nowMs,
-    successRate: ewma(vitals.successRate, 0),
+    successRate: ewma(statistics.successRate, 0),
   };
 }
 
 /** The session is gone, or could not be opened. One that lived long enough starts the back-off anew. */
-export function afterClosing(vitals: InstanceStatistics, nowMs: number): InstanceStatistics {
-  const livedMs = vitals.openedAtMs === undefined ? 0 : nowMs - vitals.openedAtMs;
-  const attempts = livedMs >= LIMITS.restartForgivenMs ? 1 : vitals.attempts + 1;
-  return { ...vitals, attempts, openedAtMs: undefined };
+export function afterClosing(statistics: InstanceStatistics, nowMs: number): InstanceStatistics {
+  const livedMs = statistics.openedAtMs === undefined ? 0 : nowMs - statistics.openedAtMs;
+  const attempts = livedMs >= LIMITS.restartForgivenMs ? 1 : statistics.attempts + 1;
+  return { ...statistics, attempts, openedAtMs: undefined };
 }
 
 /** The first wait doubled for every try after the first, times 0.75 to 1.25 by `random`, at most `longestMs`. */

@@ -48,7 +48,7 @@ export function snapshotOf(
   snapshot: InstanceMachineSnapshot,
   { score, ejection, inFlight }: Outside,
 ): InstanceSnapshot {
-  const { definition, link, starting, vitals, stays, stderr } = snapshot.context;
+  const { definition, link, starting, statistics, stays, stderr } = snapshot.context;
   const state = stateOf(snapshot);
   const facts = factsOf(link === undefined ? starting : () => link.facts());
   return {
@@ -60,14 +60,14 @@ export function snapshotOf(
     inFlight: inFlight + stays,
     weight: definition.weight,
     score,
-    latencyMs: vitals.latencyMs ?? null,
-    consecutiveFailures: vitals.failures,
-    lastCheck: vitals.checkedAtMs === undefined ? null : isoTime(vitals.checkedAtMs),
+    latencyMs: statistics.latencyMs ?? null,
+    consecutiveFailures: statistics.failures,
+    lastCheck: statistics.checkedAtMs === undefined ? null : isoTime(statistics.checkedAtMs),
     ejection: ejection === undefined ? null : { reason: ejection.reason, until: isoTime(ejection.untilMs) },
     reason: whyNot(snapshot) ?? (link === undefined ? whyNotYet(facts) : null),
-    restarts: Math.max(0, vitals.sessions - 1),
-    requests: vitals.requests,
-    errors: vitals.errors,
+    restarts: Math.max(0, statistics.sessions - 1),
+    requests: statistics.requests,
+    errors: statistics.errors,
     era: link?.peer.era ?? null,
     pid: facts?.pid ?? null,
     stderr: facts?.stderr ?? stderr,

@@ -15,8 +15,8 @@
 import { type ActorRefFrom, raise, type SnapshotFrom } from 'xstate';
 import { reasonOf } from '../../domain/failures.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { instanceSetup, probeInput } from './instance-setup.ts';
 import { OwnUpstreams } from './dedicated-upstreams.ts';
+import { instanceSetup, probeInput } from './instance-setup.ts';
 import { INITIAL_STATISTICS } from './instance-statistics.ts';
 
 export type InstanceActor = ActorRefFrom<typeof instanceMachine>;
@@ -37,7 +37,7 @@ export const instanceMachine = instanceSetup.createMachine({
     link: undefined,
     starting: undefined,
     lastPeer: undefined,
-    vitals: INITIAL_STATISTICS,
+    statistics: INITIAL_STATISTICS,
     stays: 0,
     reason: null,
     stderr: [],

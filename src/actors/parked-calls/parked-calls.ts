@@ -8,10 +8,10 @@ import type { ClientReply, ServerRequest } from '../../domain/client.ts';
 import { type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { parkedCallsFull, parkedShareLimit } from '../../domain/session-errors.ts';
+import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
-import { type ParkedRequest, type Listener, NO_REPLY, ParkedCall } from './parked-call.ts';
+import { type Listener, NO_REPLY, ParkedCall, type ParkedRequest } from './parked-call.ts';
 
 /** 144 bits: whoever knows an id and is the same owner may answer for the call. */
 const ID_BYTES = 18;
@@ -22,13 +22,13 @@ export interface CallOwner {
 }
 
 export class ParkedCalls {
-  readonly #pace: TaskScheduler;
+  readonly #scheduler: TaskScheduler;
   readonly #calls = new Map<string, ParkedCall>();
   readonly #shares = new OwnerShares(LIMITS.parkedCalls);
 
   /** `pace`: at which many end together. */
-  constructor(pace = new TaskScheduler()) {
-    this.#pace = pace;
+  constructor(scheduler = new TaskScheduler()) {
+    this.#scheduler = scheduler;
   }
 
   /** Calls that wait, or did once and have not ended. */
@@ -91,19 +91,19 @@ export class ParkedCalls {
   /** Ends the parked calls of an owner, those that go on included. Resolves when it has; so do the others. */
   endOf(ownerId: string): Promise<void> {
     const theirs = [...this.#calls.values()].filter((parked) => parked.ownerId === ownerId);
-    return this.#pace.each(theirs, (parked) => parked.end(notTheirs()));
+    return this.#scheduler.each(theirs, (parked) => parked.end(notTheirs()));
   }
 
   /** Ends every call that waits for its client; those that go on go on. */
   dismiss(): Promise<void> {
-    return this.#pace.each([...this.#calls.values()], (parked) => {
+    return this.#scheduler.each([...this.#calls.values()], (parked) => {
       if (parked.isWaiting) parked.cancel();
     });
   }
 
   /** Ends every call that is parked, those that go on included. */
   close(): Promise<void> {
-    return this.#pace.each([...this.#calls.values()], (parked) => parked.end(shuttingDown()));
+    return this.#scheduler.each([...this.#calls.values()], (parked) => parked.end(shuttingDown()));
   }
 
   #whyFull({ id }: CallOwner): GatewayError | undefined {

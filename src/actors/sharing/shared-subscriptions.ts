@@ -18,7 +18,7 @@ import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
 import type { Peer } from '../../domain/mcp.ts';
 
-/** A conversation that is shared: the one of an instance (InstanceRef), or one that guests of the same owner share. */
+/** A conversation that is shared: the one of an instance (InstanceRef), or one that stateless clients of the same owner share. */
 export interface SharedConversation {
   /** What the backend said of itself; another object after a restart, undefined or null while it is not connected. */
   readonly peer: Peer | null | undefined;

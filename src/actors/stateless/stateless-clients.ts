@@ -1,6 +1,6 @@
 // Calls of clients without a session, on instances of either era: which may travel beside others in an instance's own
-// conversation, which need one of their owner's (guest-pool.ts), and what of a request a legacy backend hears
-// (guest-request.ts). How long it waits for one is guest-wait.ts; how a call waits in line, is counted and times out is the
+// conversation, which need one of their owner's (stateless-pool.ts), and what of a request a legacy backend hears
+// (stateless-request.ts). How long it waits for one is stateless-wait.ts; how a call waits in line, is counted and times out is the
 // dispatcher's.
 
 import { catchError, defer, filter, finalize, type Observable, of, switchMap, tap, throwError } from 'rxjs';
@@ -15,18 +15,18 @@ import type { Upstream } from '../../transports/transport.ts';
 import { refusedEvent, retriedEvent, startedEvent } from '../calls/call-events.ts';
 import type { Dispatcher, ExchangeOptions } from '../calls/dispatcher.ts';
 import { affords, isRepeatable, mayGoOn } from '../calls/failover.ts';
-import type { RetryBudget } from '../calls/retry-budget.ts';
 import { pickFor } from '../calls/next-instance.ts';
+import type { RetryBudget } from '../calls/retry-budget.ts';
 import type { Fleet } from '../fleet.ts';
 import type { Group } from '../group.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import { NO_TASKS } from '../task-requests.ts';
 import type { StatelessConversation } from './stateless-conversation.ts';
-import type { StatelessClient, StatelessPool, Lease } from './stateless-pool.ts';
+import type { Lease, StatelessClient, StatelessPool } from './stateless-pool.ts';
 import { forLegacy, hears, logLevelOf } from './stateless-request.ts';
+import { commonRouting, isList, isNetworked, type Routing, routingTo } from './stateless-routing.ts';
 import { NO_SUBSCRIBER } from './stateless-upstream.ts';
 import { type CallTime, leftMs, opened } from './stateless-wait.ts';
-import { commonRouting, isList, isNetworked, type Routing, routingTo } from './stateless-routing.ts';
 
 export interface StatelessClientsDeps extends Clock {
   readonly fleet: Pick<Fleet, 'has' | 'group' | 'find'>;
@@ -48,7 +48,7 @@ interface Order extends StatelessClient, CallTime {
   /** The same for a legacy backend. */
   readonly legacyRequest: ExchangeRequest;
   readonly logLevel: string | undefined;
-  readonly pinned: InstanceRef | undefined;
+  readonly bound: InstanceRef | undefined;
   readonly options: ExchangeOptions;
 }
 
@@ -56,12 +56,12 @@ interface Order extends StatelessClient, CallTime {
 const MOST_CAPABILITIES = 64;
 
 export class StatelessClients {
-  readonly #parts: StatelessClientsDeps;
+  readonly #deps: StatelessClientsDeps;
   /** The capabilities to which a backend lists the same tools as in its shared process. */
   readonly #alike = new WeakMap<Peer, Set<string>>();
 
-  constructor(parts: StatelessClientsDeps) {
-    this.#parts = parts;
+  constructor(deps: StatelessClientsDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -71,7 +71,7 @@ export class StatelessClients {
    */
   exchange(template: string, request: ExchangeRequest, options: StatelessOptions): Observable<Answer> {
     return defer(() => {
-      const { fleet, dispatcher, now } = this.#parts;
+      const { fleet, dispatcher, now } = this.#deps;
       const { owner, profile, instanceId } = options;
       const passed: ExchangeOptions = {
         looksUpTools: false,
@@ -90,7 +90,7 @@ export class StatelessClients {
         request,
         legacyRequest: forLegacy(request),
         logLevel: logLevelOf(request),
-        pinned: member instanceof InstanceRef ? member : undefined,
+        bound: member instanceof InstanceRef ? member : undefined,
         options: passed,
       };
       return this.#carry(order);
@@ -99,8 +99,8 @@ export class StatelessClients {
 
   /** Where all would take it alike, the dispatcher chooses; otherwise what is to be done depends on the choice. */
   #carry(order: Order): Observable<Answer> {
-    const { group, pinned } = order;
-    const way = commonRouting(pinned === undefined ? group.pool.candidates : [pinned], (one) =>
+    const { group, bound } = order;
+    const way = commonRouting(bound === undefined ? group.pool.candidates : [bound], (one) =>
       this.#wayFor(one, order),
     );
     if (way === 'plain') return this.#dispatch(order, order.request);
@@ -109,7 +109,7 @@ export class StatelessClients {
   }
 
   #dispatch({ group, options }: Order, request: ExchangeRequest): Observable<Answer> {
-    return this.#parts.dispatcher.exchange(group.template, request, options);
+    return this.#deps.dispatcher.exchange(group.template, request, options);
   }
 
   /** Choosing and sending are one synchronous block, unless a conversation has to be opened in between. */
@@ -129,7 +129,7 @@ export class StatelessClients {
           if (isAnswering || !this.#mayGoOn(order, tried, ref, error, mayRepeat))
             return throwError(() => lastWord(error, failure));
           tried.add(ref.id);
-          this.#parts.emit(retriedEvent(ref, order.request, error.code));
+          this.#deps.emit(retriedEvent(ref, order.request, error.code));
           return this.#try(error.delivered === 'no' ? waited(order) : order, tried, error);
         }),
       );
@@ -144,12 +144,12 @@ export class StatelessClients {
     mayRepeat: boolean,
   ): boolean {
     if (!hasOther(order, tried, ref) || !mayGoOn(delivered, mayRepeat)) return false;
-    if (delivered === 'no' && leftMs(this.#parts, order) <= 0) return false;
-    return affords(this.#parts.budget, delivered);
+    if (delivered === 'no' && leftMs(this.#deps, order) <= 0) return false;
+    return affords(this.#deps.budget, delivered);
   }
 
   #ask(ref: InstanceRef, order: Order, tried: ReadonlySet<string>): Observable<Answer> {
-    const { dispatcher } = this.#parts;
+    const { dispatcher } = this.#deps;
     const way = this.#wayFor(ref, order);
     if (way === 'refused') return of({ event: NO_TASKS, instanceId: ref.id, serverId: ref.serverId });
     if (way === 'plain') return dispatcher.within(ref, undefined, order.request, order.options);
@@ -227,13 +227,13 @@ export class StatelessClients {
   ): Observable<Answer> {
     const { logLevel, options } = order;
     const ask = (upstream: Upstream, { legacyRequest }: Order) =>
-      this.#parts.dispatcher.within(ref, upstream, legacyRequest, options);
+      this.#deps.dispatcher.within(ref, upstream, legacyRequest, options);
     const { upstream } = conversation;
     const levelling = logLevel === undefined ? undefined : conversation.wantLevel(logLevel);
     if (upstream !== undefined && levelling === undefined) return ask(upstream, order);
     // A program takes its time to start, on every instance; over a network nothing does that is well.
     const isSpare = isNetworked(ref.definition) && hasOther(order, tried, ref);
-    return opened(conversation, logLevel, this.#parts, order, isSpare).pipe(
+    return opened(conversation, logLevel, this.#deps, order, isSpare).pipe(
       catchError((thrown: unknown) => {
         this.#tellRefused(order, thrown);
         throw thrown;
@@ -244,7 +244,7 @@ export class StatelessClients {
 
   #lease(ref: InstanceRef, order: Order): Lease {
     try {
-      return this.#parts.pool.lease(ref, order);
+      return this.#deps.pool.lease(ref, order);
     } catch (thrown) {
       this.#tellRefused(order, thrown);
       throw thrown;
@@ -253,8 +253,8 @@ export class StatelessClients {
 
   /** A call that does not come as far as the dispatcher is told like one that is refused there. */
   #tellRefused({ group: { template }, request }: Order, thrown: unknown): void {
-    this.#parts.emit(startedEvent(template, request));
-    this.#parts.emit(refusedEvent(template, request, asGatewayError(thrown).code));
+    this.#deps.emit(startedEvent(template, request));
+    this.#deps.emit(refusedEvent(template, request, asGatewayError(thrown).code));
   }
 }
 
@@ -270,8 +270,8 @@ function lastWord(error: GatewayError, before: GatewayError | undefined): Gatewa
 }
 
 /** True when somebody else than `ref` could take it after `ref` failed it. */
-function hasOther({ group, pinned }: Order, tried: ReadonlySet<string>, ref: InstanceRef): boolean {
-  if (pinned !== undefined || tried.size >= group.policy.maxRetries) return false;
+function hasOther({ group, bound }: Order, tried: ReadonlySet<string>, ref: InstanceRef): boolean {
+  if (bound !== undefined || tried.size >= group.policy.maxRetries) return false;
   return group.pool.candidates.some(({ id }) => id !== ref.id && !tried.has(id));
 }
 
@@ -294,10 +294,10 @@ function allToolsOf(result: unknown): readonly string[] | undefined {
  * the queue for it.
  */
 function choose(
-  { group, pinned, owner, request }: Order,
+  { group, bound, owner, request }: Order,
   tried: ReadonlySet<string>,
 ): InstanceRef | undefined {
-  if (pinned !== undefined) return tried.has(pinned.id) ? undefined : pinned;
+  if (bound !== undefined) return tried.has(bound.id) ? undefined : bound;
   const { pool } = group;
   const picked = pickFor(owner.id, request, pool, tried);
   if (picked !== undefined) return picked;

@@ -1,5 +1,5 @@
 // One conversation with a legacy backend on behalf of clients without a session, all of one owner: from its opening until
-// nobody has used it for a while. Who may use it, and how many there are, is guest-pool.ts.
+// nobody has used it for a while. Who may use it, and how many there are, is stateless-pool.ts.
 
 import {
   concat,
@@ -20,7 +20,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { includesLevel } from '../../domain/log-levels.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { SharedConversation } from '../sharing/shared-subscriptions.ts';
-import { StatelessUpstream, NO_SUBSCRIBER } from './stateless-upstream.ts';
+import { NO_SUBSCRIBER, StatelessUpstream } from './stateless-upstream.ts';
 
 export interface StatelessConversationInput {
   /** Equal for those who may use the same conversation. */

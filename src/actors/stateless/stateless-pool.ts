@@ -1,6 +1,6 @@
 // The conversations with legacy instances on behalf of clients without a session: who may use which, how many there are.
 // Never shared between owners, nor between clients that declare different capabilities. What one of them is, and when it
-// ends, is guest-conversation.ts.
+// ends, is stateless-conversation.ts.
 
 import { defer, filter, from, map, merge, type Observable, Subject } from 'rxjs';
 import { backendUnavailable } from '../../domain/backend-errors.ts';
@@ -39,16 +39,19 @@ export interface Lease {
 export class StatelessPool {
   readonly #clock: Clock;
   readonly #bounds: OwnBounds;
-  readonly #pace: TaskScheduler;
+  readonly #scheduler: TaskScheduler;
   readonly #rooms = new Map<StatelessHost, StatelessRoom>();
-  readonly #opened = new Subject<{ readonly host: StatelessHost; readonly conversation: StatelessConversation }>();
+  readonly #opened = new Subject<{
+    readonly host: StatelessHost;
+    readonly conversation: StatelessConversation;
+  }>();
   #isClosed = false;
 
   /** `pace`: at which many end together. */
-  constructor(clock: Clock, bounds: OwnBounds = OWN_BOUNDS, pace = new TaskScheduler()) {
+  constructor(clock: Clock, bounds: OwnBounds = OWN_BOUNDS, scheduler = new TaskScheduler()) {
     this.#clock = clock;
     this.#bounds = bounds;
-    this.#pace = pace;
+    this.#scheduler = scheduler;
   }
 
   /** Conversations that are there, of all instances, those that end included. */
@@ -101,13 +104,13 @@ export class StatelessPool {
   /** Ends all conversations of an owner, and what is under way in them. Resolves when nothing is left of them. */
   async endOf(ownerId: string): Promise<void> {
     const theirs = this.#all().filter((conversation) => conversation.ownerId === ownerId);
-    await this.#pace.each(theirs, (conversation) => conversation.close());
+    await this.#scheduler.each(theirs, (conversation) => conversation.close());
   }
 
   /** Ends all of them, for good. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#pace.each(this.#all(), (conversation) => conversation.close());
+    await this.#scheduler.each(this.#all(), (conversation) => conversation.close());
   }
 
   #all(): StatelessConversation[] {
@@ -122,7 +125,12 @@ export class StatelessPool {
     return room;
   }
 
-  #open(host: StatelessHost, room: StatelessRoom, key: string, guest: StatelessClient): StatelessConversation {
+  #open(
+    host: StatelessHost,
+    room: StatelessRoom,
+    key: string,
+    guest: StatelessClient,
+  ): StatelessConversation {
     room.makeRoom(guest.owner.id, host.template);
     const { owner, profile } = guest;
     const isExclusive = !tellsCallsApart(host.definition, profile);
@@ -143,7 +151,12 @@ export class StatelessPool {
     return conversation;
   }
 
-  #retire(host: StatelessHost, room: StatelessRoom, conversation: StatelessConversation, gone: Promise<void>): void {
+  #retire(
+    host: StatelessHost,
+    room: StatelessRoom,
+    conversation: StatelessConversation,
+    gone: Promise<void>,
+  ): void {
     room.retire(conversation);
     void gone.then(() => {
       room.forget(conversation);

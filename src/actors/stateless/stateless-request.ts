@@ -1,5 +1,5 @@
 // What a backend of the legacy era hears of a request of the modern one, and what of its log lines the client gets to hear.
-// Which backend that is, and in which conversation, is guests.ts.
+// Which backend that is, and in which conversation, is stateless-clients.ts.
 
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject } from '../../domain/json.ts';

@@ -1,5 +1,5 @@
-// The conversations of guests with one instance: finds the one that a call may use, and the one that may go first. Whose they
-// are is in their keys, which guest-pool.ts makes.
+// The conversations of stateless clients with one instance: finds the one that a call may use, and the one that may go first. Whose they
+// are is in their keys, which stateless-pool.ts makes.
 
 import { queueFull } from '../../domain/backend-errors.ts';
 import { OWN_BOUNDS, type OwnBounds } from '../../domain/limits.ts';

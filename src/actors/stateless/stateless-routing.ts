@@ -1,5 +1,5 @@
 // How an instance takes a call of a client without a session: which conversation it travels in, and whether it is said in
-// the words of the legacy era. Who carries it there is guests.ts.
+// the words of the legacy era. Who carries it there is stateless-clients.ts.
 
 import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
@@ -60,7 +60,10 @@ export function tellsCallsApart(
 }
 
 /** How all of them take it; undefined when they differ, need a conversation, or refuse. `plain` when there is nobody. */
-export function commonRouting<R>(candidates: readonly R[], wayOf: (candidate: R) => Routing): CommonRouting | undefined {
+export function commonRouting<R>(
+  candidates: readonly R[],
+  wayOf: (candidate: R) => Routing,
+): CommonRouting | undefined {
   let common: CommonRouting | undefined;
   for (const candidate of candidates) {
     const way = wayOf(candidate);

@@ -1,5 +1,5 @@
-// What the account commands ask for, whoever answers: a running gateway (remote-desk.ts) or the database itself
-// (local-desk.ts). Records are those of the API in both cases, so `--json` prints the same.
+// What the account commands ask for, whoever answers: a running gateway (remote-client.ts) or the database itself
+// (local-client.ts). Records are those of the API in both cases, so `--json` prints the same.
 
 import type { Role, Scope } from '../../domain/account.ts';
 import type { Fields } from '../answers.ts';
@@ -79,21 +79,21 @@ export interface ClientChoice {
 }
 
 /**
- * Opens the desk, lets `work` use it and closes it. The gateway that `--url` or STAGEDOOR_URL names, else the one that
+ * Opens the account client, lets `work` use it and closes it. The gateway that `--url` or STAGEDOOR_URL names, else the one that
  * answers at a default address, else the database; `--local` and `--database` choose the database at once.
  * Which it is is told on standard error.
  */
 export async function withAccountClient<T>(
   input: CommandInput,
   terminal: Terminal,
-  work: (desk: AccountClient) => Promise<T>,
+  work: (client: AccountClient) => Promise<T>,
   { prefersDatabase = false, seek = seekGateway }: ClientChoice = {},
 ): Promise<T> {
-  const desk = await openDesk(input, terminal, { prefersDatabase, seek });
+  const client = await openDesk(input, terminal, { prefersDatabase, seek });
   try {
-    return await work(desk);
+    return await work(client);
   } finally {
-    await desk.close();
+    await client.close();
   }
 }
 
@@ -121,21 +121,21 @@ async function openDesk(
 
 /** The user of that name, in any case. */
 export async function findUser(
-  desk: AccountClient,
+  client: AccountClient,
   username: string,
 ): Promise<Fields & { readonly id: string }> {
   const wanted = username.toLowerCase();
-  const user = (await desk.users()).find((each) => String(each.username).toLowerCase() === wanted);
+  const user = (await client.users()).find((each) => String(each.username).toLowerCase() === wanted);
   if (user === undefined) throw new CommandFailure(`there is no user "${username}"`);
   return { ...user, id: String(user.id) };
 }
 
 /** The key with that id or, when only one has it, that name. */
 export async function findApiKey(
-  desk: AccountClient,
+  client: AccountClient,
   idOrName: string,
 ): Promise<Fields & { readonly id: string }> {
-  const keys = await desk.apiKeys();
+  const keys = await client.apiKeys();
   const found = keys.find(({ id }) => id === idOrName);
   const named = keys.filter(({ name }) => name === idOrName);
   const key = found ?? named[0];

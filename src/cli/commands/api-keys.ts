@@ -1,6 +1,6 @@
 // `stagedoor gateway api-keys`: every API key, without its secret.
 
-import { type AccountClient, ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/account-client.ts';
+import { ACCOUNT_CLIENT_OPTIONS, type AccountClient, withAccountClient } from '../accounts/account-client.ts';
 import { API_KEY_HEADINGS, apiKeyRow, hasExpired } from '../accounts/records.ts';
 import type { Fields } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
@@ -14,9 +14,9 @@ export const apiKeys: CommandDefinition = {
   examples: ['gateway api-keys'],
   run: async (input, terminal) => {
     const nowMs = Date.now();
-    const { found, disabled } = await withAccountClient(input, terminal, async (desk) => {
-      const keys = await desk.apiKeys();
-      return { found: keys, disabled: await disabledOwners(desk, keys, nowMs) };
+    const { found, disabled } = await withAccountClient(input, terminal, async (client) => {
+      const keys = await client.apiKeys();
+      return { found: keys, disabled: await disabledOwners(client, keys, nowMs) };
     });
     const { json, table } = await import('../output.ts');
     if (input.switch('json')) terminal.print(json(found));
@@ -35,11 +35,11 @@ export const apiKeys: CommandDefinition = {
 
 /** Users are asked for only when a key is not valid for another reason than its time. */
 async function disabledOwners(
-  desk: AccountClient,
+  client: AccountClient,
   keys: readonly Fields[],
   nowMs: number,
 ): Promise<ReadonlySet<string>> {
   if (keys.every((key) => key.is_active !== false || hasExpired(key, nowMs))) return new Set();
-  const users = await desk.users();
+  const users = await client.users();
   return new Set(users.filter((user) => user.is_active === false).map((user) => String(user.username)));
 }

@@ -39,9 +39,9 @@ export const createApiKey: CommandDefinition = {
       templates: templatesOf(input),
       expiresAt: expires === undefined ? undefined : readExpiry(expires),
     };
-    const record = await withAccountClient(input, terminal, async (desk) => {
-      const made = await desk.createApiKey(fields);
-      await warnOfUnknownTemplates(desk, fields.templates, terminal);
+    const record = await withAccountClient(input, terminal, async (client) => {
+      const made = await client.createApiKey(fields);
+      await warnOfUnknownTemplates(client, fields.templates, terminal);
       return made;
     });
     const { json } = await import('../output.ts');

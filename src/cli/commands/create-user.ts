@@ -30,13 +30,13 @@ export const createUser: CommandDefinition = {
       role: roleOf(input) ?? 'user',
       templates: templatesOf(input),
     };
-    return withAccountClient(input, terminal, async (desk) => {
+    return withAccountClient(input, terminal, async (client) => {
       const password = await readPassword(input, terminal, {
         question: `Password of ${username}`,
         isNew: true,
       });
-      const user = await desk.createUser({ ...facts, password });
-      await warnOfUnknownTemplates(desk, facts.templates, terminal);
+      const user = await client.createUser({ ...facts, password });
+      await warnOfUnknownTemplates(client, facts.templates, terminal);
       const { json } = await import('../output.ts');
       const article = facts.role === 'admin' ? 'an admin' : 'a user';
       terminal.print(input.switch('json') ? json(user) : `${user.username} is ${article} now`);

@@ -13,9 +13,9 @@ export const deleteUser: CommandDefinition = {
   run: async (input, terminal) => {
     const { usernameOf } = await import('../accounts/account-options.ts');
     const username = usernameOf(input);
-    const user = await withAccountClient(input, terminal, async (desk) => {
-      const found = await findUser(desk, username);
-      await desk.deleteUser(found.id);
+    const user = await withAccountClient(input, terminal, async (client) => {
+      const found = await findUser(client, username);
+      await client.deleteUser(found.id);
       return found;
     });
     const { json } = await import('../output.ts');

@@ -11,9 +11,9 @@ export const revoke: CommandDefinition = {
   options: ACCOUNT_CLIENT_OPTIONS,
   examples: ['gateway revoke 1f2e3d4c5b6a7988'],
   run: async (input, terminal) => {
-    const key = await withAccountClient(input, terminal, async (desk) => {
-      const found = await findApiKey(desk, idOf(input.positional(0)));
-      await desk.revokeApiKey(found.id);
+    const key = await withAccountClient(input, terminal, async (client) => {
+      const found = await findApiKey(client, idOf(input.positional(0)));
+      await client.revokeApiKey(found.id);
       return found;
     });
     const { json } = await import('../output.ts');

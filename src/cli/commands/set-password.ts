@@ -19,10 +19,10 @@ export const setPassword: CommandDefinition = {
     const work = withAccountClient(
       input,
       terminal,
-      async (desk) => {
-        const { id } = await findUser(desk, username);
+      async (client) => {
+        const { id } = await findUser(client, username);
         const question = `New password of ${username}`;
-        return desk.setPassword(id, await readPassword(input, terminal, { question, isNew: true }));
+        return client.setPassword(id, await readPassword(input, terminal, { question, isNew: true }));
       },
       { prefersDatabase: true },
     );

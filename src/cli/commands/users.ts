@@ -12,7 +12,7 @@ export const users: CommandDefinition = {
   options: ACCOUNT_CLIENT_OPTIONS,
   examples: ['gateway users'],
   run: async (input, terminal) => {
-    const found = await withAccountClient(input, terminal, (desk) => desk.users());
+    const found = await withAccountClient(input, terminal, (client) => client.users());
     const { json, table } = await import('../output.ts');
     if (input.switch('json')) terminal.print(json(found));
     else if (found.length === 0)

@@ -1,8 +1,8 @@
 // Rows of the table of settings (../settings.ts): accounts, tokens, and how much each caller may ask for.
 
 import { LIMITS } from '../../domain/limits.ts';
-import { boolean, integer, secretText, url } from '../setting-types.ts';
 import { setting } from '../setting.ts';
+import { boolean, integer, secretText, url } from '../setting-types.ts';
 
 /** What a limit can be raised to. */
 const MOST_REQUESTS = 1_000_000_000;

@@ -10,8 +10,8 @@ import {
   STRATEGY_NAMES,
   type StrategyName,
 } from '../../domain/policy.ts';
-import { choice, integer, seconds } from '../setting-types.ts';
 import { setting } from '../setting.ts';
+import { choice, integer, seconds } from '../setting-types.ts';
 
 export const BALANCING_SETTINGS = {
   strategy: setting<StrategyName>({

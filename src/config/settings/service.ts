@@ -1,7 +1,7 @@
 // Rows of the table of settings (../settings.ts): where the process listens, what it logs, what it reads at its start.
 
-import { boolean, choice, hostName, integer, namespace, path } from '../setting-types.ts';
 import { setting } from '../setting.ts';
+import { boolean, choice, hostName, integer, namespace, path } from '../setting-types.ts';
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];

@@ -2,8 +2,8 @@
 
 import { LIMITS } from '../../domain/limits.ts';
 import { PASS_ENV } from '../../domain/pass-env.ts';
-import { commandPatterns, list, nodeName, path, secretText, url, variableName } from '../setting-types.ts';
 import { setting } from '../setting.ts';
+import { commandPatterns, list, nodeName, path, secretText, url, variableName } from '../setting-types.ts';
 
 export const STORAGE_SETTINGS = {
   databaseUrl: setting({

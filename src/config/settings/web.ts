@@ -2,8 +2,8 @@
 
 import { DENIED_NETWORKS } from '../../domain/denied-networks.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { hostHeader, integer, list, network, origin, originOrAll } from '../setting-types.ts';
 import { setting } from '../setting.ts';
+import { hostHeader, integer, list, network, origin, originOrAll } from '../setting-types.ts';
 
 export const WEB_SETTINGS = {
   corsOrigins: setting({

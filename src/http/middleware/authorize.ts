@@ -8,8 +8,8 @@ import { NOBODY, type Principal, type Scope } from '../../domain/account.ts';
 import { gatewayStarting } from '../../domain/errors.ts';
 import type { Gateway } from '../../gateway.ts';
 import { callerCheck, credentialsOf, readsRegistry, refusalOf } from '../caller-check.ts';
-import { consumeRateLimit } from '../rate-limit.ts';
 import type { RouteContext, RouteMiddleware } from '../context.ts';
+import { consumeRateLimit } from '../rate-limit.ts';
 import type { RouteAccess } from '../route.ts';
 
 /**

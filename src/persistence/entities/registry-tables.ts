@@ -34,7 +34,7 @@ export function instanceTable({ id, document, number, counter, time }: Columns) 
       fingerprint: id(128).nullable(),
       /** `endpoint`, `command`, `args`, `workingDir`, `force`, `container`. */
       target: document(),
-      /** Sealed by the vault; null when there is none. */
+      /** Sealed by the cipher; null when there is none. */
       env: document().nullable(),
       headers: document().nullable(),
       metadata: document(),

@@ -112,17 +112,17 @@ export class AggregateBackends implements Backends {
 
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
     const { owner, profile, instanceId } = options;
-    const pinned = instanceId === undefined ? undefined : splitInstance(instanceId);
-    const isTheirs = pinned !== undefined && this.#templates(owner).includes(pinned.template);
+    const bound = instanceId === undefined ? undefined : splitInstance(instanceId);
+    const isTheirs = bound !== undefined && this.#templates(owner).includes(bound.template);
     const toTemplate = (template: string, own: ExchangeRequest) => {
-      const isPinned = pinned?.template === template;
-      const there = { owner, profile, instanceId: isPinned ? pinned.instanceId : undefined };
+      const isBound = bound?.template === template;
+      const there = { owner, profile, instanceId: isBound ? bound.instanceId : undefined };
       return this.#options
         .of(template)
         .exchange(own, there)
         .pipe(map(seenFrom(template)));
     };
-    const goesOnWith = isTheirs ? pinned.template : undefined;
+    const goesOnWith = isTheirs ? bound.template : undefined;
     return aggregateExchange(request, this.#directory, { owner, profile }, toTemplate, goesOnWith);
   }
 

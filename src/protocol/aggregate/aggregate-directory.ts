@@ -4,8 +4,8 @@
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ListField } from '../../domain/mcp.ts';
-import type { Client, Owner } from '../ports.ts';
 import { LruMap } from '../lru-map.ts';
+import type { Client, Owner } from '../ports.ts';
 import { type AggregateItem, AggregateItems } from './aggregate-items.ts';
 import type { AggregateLists } from './aggregate-lists.ts';
 import { mayBeCut, type OwnName, splitName } from './aggregate-names.ts';
@@ -25,7 +25,7 @@ export interface DirectoryDeps {
 
 /** Knows what was listed, to whomever. Who may use it is looked at in every answer. */
 export class AggregateDirectory {
-  readonly #parts: DirectoryDeps;
+  readonly #deps: DirectoryDeps;
   readonly #items = new AggregateItems();
   readonly #cut = new LruMap<OwnName>(MOST_REMEMBERED);
   /** By URI, the templates that list it. */
@@ -33,13 +33,13 @@ export class AggregateDirectory {
   /** By template, the literals of the URI templates it lists. */
   readonly #patterns = new LruMap<LruMap<readonly string[]>>(LIMITS.templates);
 
-  constructor(parts: DirectoryDeps) {
-    this.#parts = parts;
+  constructor(deps: DirectoryDeps) {
+    this.#deps = deps;
   }
 
   /** One list over all templates of the owner: with joined names, and nothing twice. What has no name is left out. */
   async list(list: ListField, client: Client): Promise<JsonObject[]> {
-    const { lists, templates } = this.#parts;
+    const { lists, templates } = this.#deps;
     const gathered = await lists.gather(list, templates(client.owner), client);
     const keys = new Set<string>();
     const listed: JsonObject[] = [];
@@ -59,7 +59,7 @@ export class AggregateDirectory {
   async ownerOfName(joined: string, list: 'tools' | 'prompts', client: Client): Promise<OwnName | undefined> {
     if (mayBeCut(joined) && this.#cut.get(joined) === undefined) await this.list(list, client);
     const meant = this.#cut.get(joined) ?? splitName(joined);
-    return meant !== undefined && this.#parts.templates(client.owner).includes(meant.template)
+    return meant !== undefined && this.#deps.templates(client.owner).includes(meant.template)
       ? meant
       : undefined;
   }
@@ -72,8 +72,8 @@ export class AggregateDirectory {
 
   /** By template, which of these resources are its own. Those of nobody are left out. Looks them up once at most. */
   async ownersOfResources(uris: Iterable<string>, client: Client): Promise<Map<string, Set<string>>> {
-    const { lists } = this.#parts;
-    const templates = this.#parts.templates(client.owner);
+    const { lists } = this.#deps;
+    const templates = this.#deps.templates(client.owner);
     const offering = (one: string) => lists.offers('resources', one, client.owner);
     const owners = new Map<string, Set<string>>();
     const assign = (uri: string, template: string | undefined): boolean => {

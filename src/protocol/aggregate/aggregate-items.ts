@@ -12,7 +12,7 @@ export interface AggregateItem {
   /** What tells it from others in its list: joined name, URI, or URI template. */
   readonly key: string;
   readonly shown: JsonObject;
-  /** Whose it is, where the joined name does not say so by itself. */
+  /** Whose it is, where the aggregate name does not say so by itself. */
   readonly own: OwnName | undefined;
 }
 

@@ -63,5 +63,8 @@ export function splitInstance(joined: string): OwnInstance | undefined {
 
 /** Makes answers of a template's instances those of instances of all. */
 export function seenFrom(template: string): (answer: Answer) => Answer {
-  return (answer) => ({ ...answer, instanceId: aggregateInstance({ template, instanceId: answer.instanceId }) });
+  return (answer) => ({
+    ...answer,
+    instanceId: aggregateInstance({ template, instanceId: answer.instanceId }),
+  });
 }

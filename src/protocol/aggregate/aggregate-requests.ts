@@ -14,7 +14,7 @@ import type { AggregateDirectory } from './aggregate-directory.ts';
 export type ToTemplate = (template: string, request: ExchangeRequest) => Observable<Answer>;
 
 /**
- * Answers a request from the lists of all templates, refuses it, or hands it to `toTemplate`. Cold. `pinned`: the template
+ * Answers a request from the lists of all templates, refuses it, or hands it to `toTemplate`. Cold. `bound`: the template
  * whose instance the request goes on with.
  */
 export function aggregateExchange(
@@ -22,9 +22,9 @@ export function aggregateExchange(
   directory: AggregateDirectory,
   client: Client,
   toTemplate: ToTemplate,
-  pinned?: string,
+  bound?: string,
 ): Observable<Answer> {
-  return defer(() => from(destinationOf(request, directory, client, pinned))).pipe(
+  return defer(() => from(destinationOf(request, directory, client, bound))).pipe(
     switchMap((destination) => {
       switch (destination.kind) {
         case 'list':
@@ -60,7 +60,7 @@ export async function destinationOf(
   request: ExchangeRequest,
   directory: AggregateDirectory,
   client: Client,
-  pinned?: string,
+  bound?: string,
 ): Promise<Destination> {
   const list = listOf(request.method);
   if (list !== undefined) return { kind: 'list', list };
@@ -77,7 +77,7 @@ export async function destinationOf(
       return byReference(request, directory, client);
     default:
       // What is about a task is for who runs it.
-      if (pinned !== undefined) return { kind: 'template', template: pinned, request };
+      if (bound !== undefined) return { kind: 'template', template: bound, request };
       if (TASK_METHODS.has(request.method)) return refused(RPC.invalidParams, 'Unknown task');
       return refused(RPC.methodNotFound, `${request.method} is not offered for all templates together.`);
   }

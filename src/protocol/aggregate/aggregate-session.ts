@@ -30,12 +30,12 @@ import type { Peer } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
 import { asLegacy } from '../legacy/legacy-over-modern.ts';
 import { withListNotices } from '../lists/list-notices.ts';
-import type { Backends, Owner, Session, Reservation } from '../ports.ts';
+import type { Backends, Owner, Reservation, Session } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
 import { AggregateGrant } from './aggregate-grant.ts';
 import type { TemplateListChange } from './aggregate-lists.ts';
 import { seenFrom, splitInstance } from './aggregate-names.ts';
-import { answerHere, aggregateExchange } from './aggregate-requests.ts';
+import { aggregateExchange, answerHere } from './aggregate-requests.ts';
 import type { TableSession } from './session-table.ts';
 
 /** Whose session it is, and what it is made from. */
@@ -58,7 +58,7 @@ export class AggregateSession implements TableSession {
   readonly profile: ClientProfile;
   readonly peer: Peer;
   readonly isShared = false;
-  readonly #parts: AggregateSessionDeps;
+  readonly #deps: AggregateSessionDeps;
   readonly #grant: AggregateGrant;
   readonly #inner = new Map<string, Promise<Session>>();
   readonly #ended = new ReplaySubject<string>(1);
@@ -72,11 +72,11 @@ export class AggregateSession implements TableSession {
   #holds = 0;
   #isOver = false;
 
-  constructor(parts: AggregateSessionDeps) {
-    this.#parts = parts;
-    this.#grant = new AggregateGrant(parts.owner);
-    this.profile = parts.profile;
-    this.peer = parts.peer;
+  constructor(deps: AggregateSessionDeps) {
+    this.#deps = deps;
+    this.#grant = new AggregateGrant(deps.owner);
+    this.profile = deps.profile;
+    this.peer = deps.peer;
   }
 
   get ownerId(): string {
@@ -98,7 +98,7 @@ export class AggregateSession implements TableSession {
   get messages$(): Observable<ServerMessage> {
     const sessions$ = defer(() => merge(from([...this.#open.values()]), this.#opened));
     const theirs$ = sessions$.pipe(mergeMap(heldWhileHeard));
-    const changes$ = this.#grant.changesIn(this.#parts.listChanges$);
+    const changes$ = this.#grant.changesIn(this.#deps.listChanges$);
     return withListNotices(theirs$, changes$).pipe(takeUntil(this.#ended));
   }
 
@@ -182,7 +182,7 @@ export class AggregateSession implements TableSession {
   }
 
   #route(request: ExchangeRequest): Observable<Answer> {
-    const { directory, profile, clock } = this.#parts;
+    const { directory, profile, clock } = this.#deps;
     const cameAtMs = clock.now();
     return aggregateExchange(request, directory, { owner: this.#grant.owner, profile }, (template, own) =>
       this.#carry(template, own, cameAtMs).pipe(map(seenFrom(template))),
@@ -200,7 +200,7 @@ export class AggregateSession implements TableSession {
   }
 
   #late(template: string, cameAtMs: number): Observable<never> {
-    const { clock, callTimeoutMs } = this.#parts;
+    const { clock, callTimeoutMs } = this.#deps;
     return new Observable((subscriber) => {
       const leftMs = cameAtMs + callTimeoutMs(template) - clock.now();
       return clock.alarm(Math.max(0, Math.ceil(leftMs)), () => {
@@ -231,7 +231,7 @@ export class AggregateSession implements TableSession {
   }
 
   async #openWith(template: string): Promise<Session> {
-    const { of: backendsOf, profile } = this.#parts;
+    const { of: backendsOf, profile } = this.#deps;
     const session = await backendsOf(template).openSession(this.#grant.owner, profile);
     if (this.#isOver || !mayUse(this.#grant.owner, template)) {
       await session.close();

@@ -3,8 +3,8 @@
 import type { Clock } from '../../domain/clock.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { sessionLimit, sessionShareLimit } from '../../domain/session-errors.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Session } from '../ports.ts';
 
 /** How much each owner holds, and whether that is all one may hold: `share`. */
@@ -24,7 +24,7 @@ export interface SessionTableOptions extends Clock {
   /** Of these sessions alone. Default: one owner may have all of them. */
   readonly shares?: Shares | undefined;
   /** At which many end together. */
-  readonly pace: TaskScheduler;
+  readonly scheduler: TaskScheduler;
 }
 
 /** A session that tells whether somebody is using it right now. */
@@ -80,7 +80,7 @@ export class SessionTable<S extends TableSession> {
   /** Ends all sessions of an owner. */
   async endOf(ownerId: string): Promise<void> {
     const theirs = this.#all().filter((session) => session.ownerId === ownerId);
-    await this.#options.pace.each(theirs, (session) => session.close());
+    await this.#options.scheduler.each(theirs, (session) => session.close());
   }
 
   /** Refuses new ones, lets calls under way finish within the grace, and ends all. Resolves when nothing is left. */
@@ -91,7 +91,7 @@ export class SessionTable<S extends TableSession> {
     const disarm = this.#options.alarm(graceMs, resolve);
     const end = async (session: S): Promise<void> => {
       await Promise.race([session.drained(), graceOver]);
-      await this.#options.pace.turn();
+      await this.#options.scheduler.turn();
       await session.close();
     };
     await Promise.all(this.#all().map(end));
@@ -112,7 +112,7 @@ export class SessionTable<S extends TableSession> {
 
   /** Ends all that are idle, but not who is used again before it is his turn. */
   #expire(): void {
-    void this.#options.pace.each(this.#idle(), (kept) =>
+    void this.#options.scheduler.each(this.#idle(), (kept) =>
       this.#isIdle(kept) ? kept.session.close() : undefined,
     );
   }

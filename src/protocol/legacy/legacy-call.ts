@@ -7,8 +7,8 @@ import type { ServerRequest } from '../../domain/client.ts';
 import { internalError } from '../../domain/errors.ts';
 import type { Answer, ExchangeEvent } from '../../domain/exchange.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
-import { errorMessage, notificationMessage, resultMessage } from '../envelope.ts';
 import { sentToName } from '../aggregate/aggregate-names.ts';
+import { errorMessage, notificationMessage, resultMessage } from '../envelope.ts';
 import { failureOf, faultOf } from '../rpc-failure.ts';
 import type { LegacyPost } from './legacy-post.ts';
 

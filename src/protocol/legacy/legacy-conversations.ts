@@ -1,8 +1,8 @@
 // The conversations of one endpoint, by session: made when there is something to remember, forgotten when nothing is left.
 // One timer for all. What a conversation remembers is its own business.
 
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { SlowWatch } from '../../domain/slow-watch.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { FaultListener } from '../fault-listener.ts';
 import type { Session } from '../ports.ts';
 import { type ConversationHost, LegacyConversation } from './legacy-conversation.ts';
@@ -15,15 +15,15 @@ const SWEEP_MS = 10_000;
 export class LegacyConversations {
   readonly #bySession = new Map<string, LegacyConversation>();
   readonly #host: ConversationHost;
-  readonly #pace: TaskScheduler;
+  readonly #scheduler: TaskScheduler;
   #lastNumber = 0;
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor(onFault: FaultListener, pace: TaskScheduler, keptBytes?: number) {
-    this.#pace = pace;
+  constructor(onFault: FaultListener, scheduler: TaskScheduler, keptBytes?: number) {
+    this.#scheduler = scheduler;
     this.#host = {
       budget: EventBudget.ofAll(keptBytes),
-      slow: new SlowWatch(pace),
+      slow: new SlowWatch(scheduler),
       nextNumber: () => {
         this.#lastNumber += 1;
         return this.#lastNumber;
@@ -60,7 +60,7 @@ export class LegacyConversations {
   close(error: Error): Promise<void> {
     clearInterval(this.#sweeper);
     this.#host.slow.close();
-    return this.#pace.each([...this.#bySession.values()], (conversation) => conversation.close(error));
+    return this.#scheduler.each([...this.#bySession.values()], (conversation) => conversation.close(error));
   }
 
   #sweep(): void {

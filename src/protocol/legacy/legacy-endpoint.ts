@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { shuttingDown } from '../../domain/errors.ts';
 import { JsonText } from '../../domain/json.ts';
 import { RPC, readId } from '../../domain/jsonrpc.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { sessionNotFound } from '../../domain/session-errors.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { tooLongIn } from '../client-bounds.ts';
 import {
   type ClientMessage,
@@ -44,7 +44,7 @@ export interface LegacyOptions {
   /** See EndpointOptions; it never throws. */
   readonly onFault: FaultListener;
   /** See EndpointOptions. */
-  readonly pace: TaskScheduler;
+  readonly scheduler: TaskScheduler;
   /** Hears of those that are begun here, and knows whose they are. Default: nobody does. */
   readonly tasks?: TaskFinder;
   /** See EndpointOptions. */
@@ -57,8 +57,8 @@ export class LegacyEndpoint {
   readonly #onFault: FaultListener;
   readonly #tasks: LegacyTasks;
 
-  constructor({ onFault, pace, tasks, keptBytes }: LegacyOptions) {
-    this.#conversations = new LegacyConversations(onFault, pace, keptBytes);
+  constructor({ onFault, scheduler, tasks, keptBytes }: LegacyOptions) {
+    this.#conversations = new LegacyConversations(onFault, scheduler, keptBytes);
     this.#onFault = onFault;
     this.#tasks = new LegacyTasks(tasks);
   }

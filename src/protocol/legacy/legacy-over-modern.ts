@@ -13,7 +13,7 @@ import { META } from '../../domain/mcp.ts';
 import { hasRounds, type InputRequired, readInputRequired } from '../input-requests.ts';
 import { resultTypeOf } from '../modern/modern-over-legacy.ts';
 import { missingCapabilities } from '../needed-capabilities.ts';
-import type { Session, Reservation } from '../ports.ts';
+import type { Reservation, Session } from '../ports.ts';
 
 /** Times that a backend may ask in one call. */
 const MOST_ROUNDS = 8;

@@ -9,8 +9,8 @@ import { shuttingDown } from '../../domain/errors.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { sessionLimit, sessionShareLimit } from '../../domain/session-errors.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { McpReply, McpRequest, McpStream, SseOpening } from '../endpoint-types.ts';
 import type { FaultListener } from '../fault-listener.ts';
 import { checkContentType, checkGetTypes, namesEventStream } from '../media-types.ts';
@@ -44,7 +44,7 @@ export interface LegacySseOptions {
   /** Hears of errors of our own that no answer tells. It never throws. */
   readonly onFault: FaultListener;
   /** At which many connections end together. */
-  readonly pace: TaskScheduler;
+  readonly scheduler: TaskScheduler;
 }
 
 /** The connections of one endpoint, by id. Its owner closes it. */
@@ -97,7 +97,7 @@ export class LegacySse {
   /** Ends every stream, and with it its session; none is opened any more. */
   close(): Promise<void> {
     this.#isClosed = true;
-    return this.#options.pace.each([...this.#connections.values()], (connection) => connection.close());
+    return this.#options.scheduler.each([...this.#connections.values()], (connection) => connection.close());
   }
 
   /** Those with a session are bounded as sessions are. */

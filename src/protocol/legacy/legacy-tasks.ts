@@ -24,7 +24,7 @@ import type { Backends, Owner, Session } from '../ports.ts';
 import { TaskFinder } from '../task-finder.ts';
 import { isTaskId, isTaskMethod } from '../task-memory.ts';
 import { NOBODY } from '../task-search.ts';
-import { asLegacy, withEraMetadata, metaOf } from './legacy-over-modern.ts';
+import { asLegacy, metaOf, withEraMetadata } from './legacy-over-modern.ts';
 
 /** The path that a session's request came by. */
 export interface SessionPath {

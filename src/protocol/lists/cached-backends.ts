@@ -14,9 +14,9 @@ import type {
   Backends,
   Inquired,
   Owner,
+  Reservation,
   Session,
   SessionlessOptions,
-  Reservation,
   WantedChanges,
 } from '../ports.ts';
 import { ListCache, type ListCacheOptions, type ListKey } from './list-cache.ts';

@@ -1,5 +1,5 @@
 // The room that kept lists have together, whichever template or caller they are of: when there is none left, the list that
-// was used least recently goes. What is kept under which key is the business of the caches (list-cache.ts, joined-lists.ts).
+// was used least recently goes. What is kept under which key is the business of the caches (list-cache.ts, aggregate-lists.ts).
 
 import { LruMap } from '../lru-map.ts';
 

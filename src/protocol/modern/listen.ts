@@ -9,8 +9,8 @@ import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { idValue } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { META } from '../../domain/mcp.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { listenLimit } from '../../domain/session-errors.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { notificationMessage, resultMessage } from '../envelope.ts';
 import type { FaultListener } from '../fault-listener.ts';
@@ -30,15 +30,15 @@ export interface ListenEvents {
 /** The streams of all clients of one endpoint. */
 export class Listens {
   readonly #onFault: FaultListener;
-  readonly #pace: TaskScheduler;
+  readonly #scheduler: TaskScheduler;
   readonly #open = new Set<Listen>();
   /** How many each owner has. */
   readonly #ofOwner = new Map<string, number>();
 
   /** `onFault` hears of a message that could not be written, and was left out. */
-  constructor(onFault: FaultListener, pace: TaskScheduler) {
+  constructor(onFault: FaultListener, scheduler: TaskScheduler) {
     this.#onFault = onFault;
-    this.#pace = pace;
+    this.#scheduler = scheduler;
   }
 
   /** How many are open. */
@@ -68,7 +68,7 @@ export class Listens {
 
   /** Ends them all, with their answers. */
   close(): Promise<void> {
-    return this.#pace.each([...this.#open], (listen) => listen.finish());
+    return this.#scheduler.each([...this.#open], (listen) => listen.finish());
   }
 
   #checkRoom(ownerId: string): void {

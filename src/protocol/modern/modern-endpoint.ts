@@ -8,8 +8,8 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { SlowWatch } from '../../domain/slow-watch.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { tooLongIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import type { McpReply, McpRequest } from '../endpoint-types.ts';
@@ -20,7 +20,7 @@ import { hasRounds } from '../input-requests.ts';
 import { withBody } from '../kept-body.ts';
 import { checkMirroredHeaders, checkSentHeaders } from '../mirrored-headers.ts';
 import { paramHeadersIn } from '../param-headers.ts';
-import type { ClientQuestion, Backends, ParkedCalls } from '../ports.ts';
+import type { Backends, ClientQuestion, ParkedCalls } from '../ports.ts';
 import { failureOf, RpcFailure } from '../rpc-failure.ts';
 import type { TaskFinder } from '../task-finder.ts';
 import { ListedHeaders } from './listed-headers.ts';
@@ -44,7 +44,7 @@ export interface ModernOptions {
   /** See EndpointOptions; it never throws. */
   readonly onFault: FaultListener;
   /** See EndpointOptions. */
-  readonly pace: TaskScheduler;
+  readonly scheduler: TaskScheduler;
   readonly tasks: TaskFinder;
 }
 
@@ -56,16 +56,16 @@ export class ModernEndpoint {
   readonly #listens: Listens;
   readonly #host: ExchangeHost;
 
-  constructor({ parked, sealKey, serverInfo, onFault, pace, tasks }: ModernOptions) {
+  constructor({ parked, sealKey, serverInfo, onFault, scheduler, tasks }: ModernOptions) {
     this.#parked = parked;
     this.#own = serverInfo;
-    this.#listens = new Listens(onFault, pace);
+    this.#listens = new Listens(onFault, scheduler);
     const sealer = new Sealer(sealKey);
     this.#host = {
       cursors: new ModernCursors(sealer),
       tasks: new ModernTasks(tasks),
       rounds: new ModernRounds(sealer),
-      slow: new SlowWatch(pace),
+      slow: new SlowWatch(scheduler),
       serverInfo: ({ backends, owner }) => serverInfoOf(backends.peers(owner), this.#own),
       onFault,
       abandon: (call, asked) => this.#abandon(call, asked),

@@ -11,7 +11,6 @@ import type { Peer } from '../../domain/mcp.ts';
 import { type ClientInfo, withEraMetadata } from '../era.ts';
 import { outcomeOf } from '../server-question.ts';
 import type { Closed, Upstream } from '../transport.ts';
-import type { SessionDeletes } from './session-deletes.ts';
 import { CANCELLED, FORGOTTEN, HttpCall, LOG, PROGRESS } from './http-call.ts';
 import type { CallHost, Notification, Question } from './http-call-host.ts';
 import type { HttpConnection } from './http-connection.ts';
@@ -19,6 +18,7 @@ import { connectionClosed } from './http-failures.ts';
 import { HttpListener, type Send } from './http-listener.ts';
 import type { HttpSession } from './http-session.ts';
 import { LoneCaller } from './lone-caller.ts';
+import type { SessionDeletes } from './session-deletes.ts';
 import type { ToolHeaders } from './tool-headers.ts';
 
 /** Longest wait of a call, or of a listener, for the stream of its conversation that is being opened. */
@@ -29,7 +29,7 @@ export interface HttpBackend {
   readonly connection: HttpConnection;
   /** What the gateway calls itself. */
   readonly client: ClientInfo;
-  readonly goodbyes: SessionDeletes;
+  readonly deletes: SessionDeletes;
   /** What its tools want repeated in headers. */
   readonly toolHeaders: ToolHeaders;
   readonly toolListing$: Observable<never>;
@@ -243,7 +243,7 @@ export class HttpConversation implements Upstream, CallHost {
     const farewells = [...(this.#calls?.values() ?? [])].map((call) => call.abandon(closed.reason));
     if (closed.expected) {
       await Promise.all(farewells);
-      await this.#backend.goodbyes.say(this.session);
+      await this.#backend.deletes.say(this.session);
     }
     if (last !== undefined) await last();
     this.#messages$?.complete();

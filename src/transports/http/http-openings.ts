@@ -7,9 +7,9 @@ import { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import { SingleFlight } from '../single-flight.ts';
 import { isRefusal } from '../handshake.ts';
 import { PeerMemory } from '../peer-memory.ts';
+import { SingleFlight } from '../single-flight.ts';
 import { StartQueue } from '../stdio/start-queue.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { connectionClosed, openingCalledOff } from './http-failures.ts';
@@ -21,7 +21,7 @@ export interface HttpOpeningsOptions extends Pick<SessionOptions, 'client' | 'ha
   /** Longest wait for the answer to the first `initialize`. Default LEGACY_PATIENCE_MS. */
   readonly legacyPatienceMs?: number;
   /** At which many that come due together begin and end. */
-  readonly pace: TaskScheduler;
+  readonly scheduler: TaskScheduler;
 }
 
 /** For whom a session is opened. */
@@ -39,13 +39,13 @@ export const OPENINGS_PER_OWNER = LIMITS.openingsPerInstance * LIMITS.ownerShare
 export const LEGACY_PATIENCE_MS = 3_000;
 
 /** The line in front of openings over HTTP. Each takes a connection until it has ended, so none gives its place up before. */
-export function httpStartQueue(patienceMs: number, pace: TaskScheduler): StartQueue {
+export function httpStartQueue(patienceMs: number, scheduler: TaskScheduler): StartQueue {
   return new StartQueue({
     atOnce: LIMITS.openingsPerInstance,
     atOncePerOwner: OPENINGS_PER_OWNER,
     waitingPerOwner: LIMITS.sessions * LIMITS.ownerShare,
     patienceMs,
-    pace,
+    scheduler,
   });
 }
 
@@ -66,9 +66,9 @@ export class HttpOpenings {
   constructor(connection: HttpConnection, options: HttpOpeningsOptions) {
     this.#connection = connection;
     this.#options = options;
-    this.#line = httpStartQueue(options.handshakeTimeoutMs, options.pace);
+    this.#line = httpStartQueue(options.handshakeTimeoutMs, options.scheduler);
     this.#keepsNone = options.era === 'bare';
-    this.#legacyHalf = new SingleFlight(options.era !== 'modern', options.pace);
+    this.#legacyHalf = new SingleFlight(options.era !== 'modern', options.scheduler);
   }
 
   /** How many are under way, or wait. */
@@ -96,19 +96,25 @@ export class HttpOpenings {
   /** Ends those that are under way; there will be no other. Resolves when all were told. */
   close(): Promise<void> {
     this.#isClosed = true;
-    return this.#options.pace.each([...this.#sessions], (session) => session.close());
+    return this.#options.scheduler.each([...this.#sessions], (session) => session.close());
   }
 
   async #open(profile: ClientProfile, signal: AbortSignal): Promise<HttpSession | undefined> {
     if (this.#isClosed) throw connectionClosed('closed by the gateway', false);
-    const { client, handshakeTimeoutMs, era, pace, legacyPatienceMs = LEGACY_PATIENCE_MS } = this.#options;
+    const {
+      client,
+      handshakeTimeoutMs,
+      era,
+      scheduler,
+      legacyPatienceMs = LEGACY_PATIENCE_MS,
+    } = this.#options;
     const { intern } = this.#peers;
     const known = { client, handshakeTimeoutMs, profile, intern, known: era };
     const options = this.#legacyHalf.isKnown ? known : { ...known, initializeMs: legacyPatienceMs };
     const session = new HttpSession(this.#connection, options);
     this.#sessions.add(session);
     try {
-      await openSession(session, signal, handshakeTimeoutMs, pace);
+      await openSession(session, signal, handshakeTimeoutMs, scheduler);
     } catch (thrown) {
       if (era !== 'modern' || !isRefusal(thrown)) throw thrown;
       this.#keepsNone = true;
@@ -125,14 +131,14 @@ export async function openSession(
   session: HttpSession,
   signal: AbortSignal,
   timeoutMs: number,
-  pace: TaskScheduler,
+  scheduler: TaskScheduler,
 ): Promise<void> {
   let isLate = false;
   const giveUp = (): void => {
     isLate = true;
     session.close();
   };
-  const timer = setTimeout(pace.run, timeoutMs, giveUp);
+  const timer = setTimeout(scheduler.run, timeoutMs, giveUp);
   try {
     await session.open(signal);
   } catch (thrown) {
@@ -142,7 +148,7 @@ export async function openSession(
     throw new GatewayError(thrown.code, thrown.message, { ...thrown.facts, delivered: 'no' });
   } finally {
     clearTimeout(timer);
-    pace.forget(giveUp);
+    scheduler.forget(giveUp);
   }
 }
 

@@ -15,18 +15,18 @@ import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { ClientInfo } from '../era.ts';
 import { isRefusal } from '../handshake.ts';
 import type { Closed, OmittedTool, OpenOptions, Transport, TransportEvents, Upstream } from '../transport.ts';
-import { SessionDeletes } from './session-deletes.ts';
 import { HttpConnection } from './http-connection.ts';
 import { type HttpBackend, HttpConversation } from './http-conversation.ts';
 import { connectionClosed, openingCalledOff } from './http-failures.ts';
 import { HttpOpenings, openSession, undelivered } from './http-openings.ts';
 import { HttpSession, type SessionOptions } from './http-session.ts';
 import { OmittedTools } from './omitted-tools.ts';
+import { SessionDeletes } from './session-deletes.ts';
 import { ToolHeaders } from './tool-headers.ts';
 import { toolListing } from './tool-listing.ts';
 
 interface Options extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'memory'> {
-  readonly pace: TaskScheduler;
+  readonly scheduler: TaskScheduler;
 }
 
 interface Refusable {
@@ -43,15 +43,15 @@ export async function openHttp(
   options: OpenOptions,
   { patienceMs, onRefused }: Pick<SessionOptions, 'patienceMs'> & Refusable = {},
 ): Promise<HttpTransport> {
-  const { client, deniedNetworks, handshakeTimeoutMs, memory, pace = new TaskScheduler() } = options;
+  const { client, deniedNetworks, handshakeTimeoutMs, memory, scheduler = new TaskScheduler() } = options;
   const { endpoint = '', headers } = definition;
   let connection: HttpConnection | undefined;
   let session: HttpSession | undefined;
   try {
     connection = new HttpConnection({ endpoint, headers, deniedNetworks, answers: options.answers });
     session = new HttpSession(connection, { client, handshakeTimeoutMs, memory, patienceMs });
-    await openSession(session, options.signal, handshakeTimeoutMs, pace);
-    return new HttpTransport(connection, session, { client, handshakeTimeoutMs, memory, pace });
+    await openSession(session, options.signal, handshakeTimeoutMs, scheduler);
+    return new HttpTransport(connection, session, { client, handshakeTimeoutMs, memory, scheduler });
   } catch (thrown) {
     await connection?.destroy();
     if (options.signal.aborted) throw openingCalledOff(thrown);
@@ -65,26 +65,26 @@ export class HttpTransport implements Transport, HttpBackend {
   readonly kind = 'http';
   readonly connection: HttpConnection;
   readonly client: ClientInfo;
-  readonly goodbyes: SessionDeletes;
+  readonly deletes: SessionDeletes;
   readonly toolHeaders: ToolHeaders;
   readonly toolListing$ = toolListing((request) => this.exchange(request));
   readonly omitted$: Observable<OmittedTool>;
   readonly #own: HttpConversation;
   readonly #upstreams = new Set<HttpConversation>();
   readonly #openings: HttpOpenings;
-  readonly #pace: TaskScheduler;
+  readonly #scheduler: TaskScheduler;
   readonly #doubts = new Subject<void>();
   #strayMessages = 0;
   #closing: Promise<void> | undefined;
 
   constructor(connection: HttpConnection, session: HttpSession, options: Options) {
-    const { client, pace, memory = {} } = options;
+    const { client, scheduler, memory = {} } = options;
     memory.omitted ??= new Map();
     const omitted = new OmittedTools(memory.omitted);
     this.connection = connection;
     this.client = client;
-    this.#pace = pace;
-    this.goodbyes = new SessionDeletes(pace);
+    this.#scheduler = scheduler;
+    this.deletes = new SessionDeletes(scheduler);
     this.toolHeaders = new ToolHeaders(omitted);
     this.omitted$ = omitted.news$;
     this.#own = new HttpConversation(this, session, undefined);
@@ -126,7 +126,7 @@ export class HttpTransport implements Transport, HttpBackend {
     const session = await this.#openings.open({ profile, ownerId, signal });
     if (session === undefined) return undefined;
     if (this.#closing !== undefined) {
-      void this.goodbyes.say(session); // it came just too late to end with the others
+      void this.deletes.say(session); // it came just too late to end with the others
       throw connectionClosed('closed by the gateway', false);
     }
     const upstream = new HttpConversation(this, session, profile);
@@ -162,7 +162,7 @@ export class HttpTransport implements Transport, HttpBackend {
 
   #end(closed: Closed): Promise<void> {
     const openings = this.#openings.close();
-    const upstreams = this.#pace.each([...this.#upstreams], (upstream) => upstream.end(closed));
+    const upstreams = this.#scheduler.each([...this.#upstreams], (upstream) => upstream.end(closed));
     return this.#own.end(closed, async () => {
       await Promise.all([openings, upstreams]);
       await this.connection.destroy();

@@ -12,15 +12,15 @@ export interface DeletedSession {
   end(): Promise<void>;
 }
 
-/** The goodbyes to one backend. Those that waited too long give up at the pace; `now` gives ms. */
+/** The session deletes to one backend. Those that waited too long give up at the task scheduler; `now` gives ms. */
 export class SessionDeletes {
-  readonly #pace: TaskScheduler;
+  readonly #scheduler: TaskScheduler;
   readonly #now: () => number;
   readonly #waiting = new Set<() => void>();
   #underWay = 0;
 
-  constructor(pace: TaskScheduler, now: () => number = () => performance.now()) {
-    this.#pace = pace;
+  constructor(scheduler: TaskScheduler, now: () => number = () => performance.now()) {
+    this.#scheduler = scheduler;
     this.#now = now;
   }
 
@@ -41,6 +41,6 @@ export class SessionDeletes {
       return;
     }
     this.#waiting.delete(next);
-    this.#pace.run(next);
+    this.#scheduler.run(next);
   }
 }

@@ -52,7 +52,7 @@ export async function openSse(
   try {
     const { deniedNetworks, answers } = options;
     connection = new HttpConnection({ endpoint, headers, deniedNetworks, answers });
-    const paced = { ...options, pace: options.pace ?? new TaskScheduler() };
+    const paced = { ...options, scheduler: options.scheduler ?? new TaskScheduler() };
     const own = await openConversation(connection, paced, undefined, options.signal, locatedMs);
     return new SseTransport(connection, own, paced);
   } catch (thrown) {
@@ -63,7 +63,7 @@ export async function openSse(
 }
 
 interface PacedOptions extends OpenOptions {
-  readonly pace: TaskScheduler;
+  readonly scheduler: TaskScheduler;
 }
 
 class SseTransport implements Transport {
@@ -83,7 +83,7 @@ class SseTransport implements Transport {
     this.#connection = connection;
     this.#own = own;
     this.#options = options;
-    this.#line = httpStartQueue(options.handshakeTimeoutMs, options.pace);
+    this.#line = httpStartQueue(options.handshakeTimeoutMs, options.scheduler);
     own.closed$.subscribe((closed) => void this.end(closed));
   }
 
@@ -138,7 +138,7 @@ class SseTransport implements Transport {
   /** Ends like `close`, for the given reason. */
   async end(closed: Closed): Promise<void> {
     this.#over.abort();
-    const ended = this.#options.pace.each([...this.#upstreams], (upstream) => upstream.end(closed));
+    const ended = this.#options.scheduler.each([...this.#upstreams], (upstream) => upstream.end(closed));
     this.#own.end(closed);
     await ended;
     await this.#connection.destroy();
@@ -193,7 +193,7 @@ const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;
 /** Opens a stream and shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; the stream is closed then. */
 async function openConversation(
   connection: HttpConnection,
-  { client, handshakeTimeoutMs, pace }: PacedOptions,
+  { client, handshakeTimeoutMs, scheduler }: PacedOptions,
   profile: ClientProfile | undefined,
   signal: AbortSignal,
   locatedMs?: number,
@@ -203,7 +203,7 @@ async function openConversation(
   const giveUp = (reason: string) => (): void => channel.end({ reason, expected: true });
   const callOff = giveUp('its start was called off');
   const expire = giveUp(`no handshake within ${handshakeTimeoutMs / 1000} s`);
-  const timer = setTimeout(pace.run, handshakeTimeoutMs, expire);
+  const timer = setTimeout(scheduler.run, handshakeTimeoutMs, expire);
   signal.addEventListener('abort', callOff, { once: true });
   try {
     await locatedIn(channel, locatedMs);
@@ -215,7 +215,7 @@ async function openConversation(
     throw new GatewayError(error.code, error.message, { ...error.facts, delivered: 'no' });
   } finally {
     clearTimeout(timer);
-    pace.forget(expire);
+    scheduler.forget(expire);
     signal.removeEventListener('abort', callOff);
   }
 }

@@ -5,8 +5,8 @@
 import { ANONYMOUS } from '../../domain/account.ts';
 import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors.ts';
-import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { openingShareLimit } from '../../domain/session-errors.ts';
+import { TaskScheduler } from '../../domain/task-scheduler.ts';
 
 export interface StartQueueOptions {
   /** How many may be starting at the same time. */
@@ -20,7 +20,7 @@ export interface StartQueueOptions {
   /** Whoever has not started after so many ms does not count any more: the next one begins. Default: it counts. */
   readonly heldMs?: number;
   /** At which they start, or give up, when many do. Default: one of its own. */
-  readonly pace?: TaskScheduler | undefined;
+  readonly scheduler?: TaskScheduler | undefined;
 }
 
 /** Who comes to the line, and for what. */
@@ -48,7 +48,7 @@ interface Share {
 /** First come, first served among those of one owner. It does not limit how many wait in all: its owner does. */
 export class StartQueue {
   readonly #options: StartQueueOptions;
-  readonly #pace: TaskScheduler;
+  readonly #scheduler: TaskScheduler;
   /** Of owners that start or wait, those first that had no turn for longest. */
   readonly #shares = new Map<string, Share>();
   #starting = 0;
@@ -57,7 +57,7 @@ export class StartQueue {
 
   constructor(options: StartQueueOptions) {
     this.#options = options;
-    this.#pace = options.pace ?? new TaskScheduler();
+    this.#scheduler = options.scheduler ?? new TaskScheduler();
   }
 
   /** How many have not come to their turn yet. */
@@ -128,11 +128,11 @@ export class StartQueue {
   #passOn(): void {
     if (this.#isPassingOn) return;
     this.#isPassingOn = true;
-    setImmediate(this.#pace.run, this.#letNextIn);
+    setImmediate(this.#scheduler.run, this.#letNextIn);
   }
 
   readonly #letNextIn = (): void => {
-    if (this.#starting < this.#options.atOnce && this.#letIn()) this.#pace.run(this.#letNextIn);
+    if (this.#starting < this.#options.atOnce && this.#letIn()) this.#scheduler.run(this.#letNextIn);
     else this.#isPassingOn = false;
   };
 
@@ -170,7 +170,7 @@ export class StartQueue {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const go: Waiting['go'] = (refusal) => {
       clearTimeout(timer);
-      this.#pace.forget(giveUp);
+      this.#scheduler.forget(giveUp);
       signal.removeEventListener('abort', stop);
       share.waiting.delete(waiting);
       this.#waiting -= 1;
@@ -181,7 +181,7 @@ export class StartQueue {
     const waiting: Waiting = { go };
     const stop = (): void => go(calledOff());
     const giveUp = (): void => go(tooMany());
-    const timer = setTimeout(this.#pace.run, patienceMs, giveUp);
+    const timer = setTimeout(this.#scheduler.run, patienceMs, giveUp);
     signal.addEventListener('abort', stop);
     share.waiting.add(waiting);
     this.#waiting += 1;

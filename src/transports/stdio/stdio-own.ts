@@ -3,8 +3,8 @@
 
 import type { ClientProfile } from '../../domain/client.ts';
 import type { Era, Peer } from '../../domain/mcp.ts';
-import { SingleFlight } from '../single-flight.ts';
 import type { HandshakeOptions } from '../handshake.ts';
+import { SingleFlight } from '../single-flight.ts';
 import type { OpeningMemory, OpenOptions } from '../transport.ts';
 import type { StdioChannel } from './stdio-channel.ts';
 import {
@@ -17,7 +17,7 @@ import {
 import { WarmProcesses } from './warm-processes.ts';
 
 export interface OwnProgramsOptions
-  extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'pace'> {
+  extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'> {
   /** In which the program that all share speaks. */
   readonly era: Era;
   /** How long that one took to open: one of a client may take as long before it hears anything. */
@@ -44,9 +44,9 @@ export class OwnPrograms {
 
   constructor(start: () => StdioChannel, options: OwnProgramsOptions) {
     this.#options = options;
-    const { handshakeTimeoutMs: patienceMs, room, pace } = options;
-    this.#processes = new WarmProcesses(start, { patienceMs, room, pace });
-    this.#era = new SingleFlight(options.era === 'legacy' || options.memory.ownEra !== undefined, pace);
+    const { handshakeTimeoutMs: patienceMs, room, scheduler } = options;
+    this.#processes = new WarmProcesses(start, { patienceMs, room, scheduler });
+    this.#era = new SingleFlight(options.era === 'legacy' || options.memory.ownEra !== undefined, scheduler);
   }
 
   /**

@@ -51,7 +51,7 @@ async function open(
     client,
     handshakeTimeoutMs,
     room,
-    pace,
+    scheduler,
     reaper,
     passEnv,
     runInContainer,
@@ -70,7 +70,7 @@ async function open(
   const openingMs = performance.now() - startedAtMs;
   const startOwn = () => new StdioChannel(program, { ...starting, answers, mayAsk: true });
   const known = { era: opened.peer.era, openingMs, memory, patienceMs };
-  const own = new OwnPrograms(startOwn, { client, handshakeTimeoutMs, room, pace, ...known });
+  const own = new OwnPrograms(startOwn, { client, handshakeTimeoutMs, room, scheduler, ...known });
   return new StdioTransport(opened, own, client);
 }
 

@@ -45,7 +45,7 @@ export interface WarmOptions {
   /** How many there may be now beside those that were opened and are not gone. Default: any. */
   readonly room?: (() => number) | undefined;
   /** See StartLineOptions. */
-  readonly pace?: TaskScheduler | undefined;
+  readonly scheduler?: TaskScheduler | undefined;
 }
 
 /** Those of one instance. Nothing is started before the first is opened: most instances never need one. */
@@ -59,7 +59,7 @@ export class WarmProcesses<P extends OwnProcess> {
   readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
 
-  constructor(start: () => P, { patienceMs, pace, room = () => Number.POSITIVE_INFINITY }: WarmOptions) {
+  constructor(start: () => P, { patienceMs, scheduler, room = () => Number.POSITIVE_INFINITY }: WarmOptions) {
     this.#start = start;
     this.#room = room;
     this.#line = new StartQueue({
@@ -67,7 +67,7 @@ export class WarmProcesses<P extends OwnProcess> {
       atOncePerOwner: STARTS_PER_OWNER,
       heldMs: START_HELD_MS,
       patienceMs,
-      pace,
+      scheduler,
     });
   }
 
