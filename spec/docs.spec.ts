@@ -1,8 +1,21 @@
-// The pages for people: the generated parts are fresh.
+// The pages for people: generated parts are fresh, links lead somewhere, every page is in the index, and pages stay short.
 
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { generatedPages } from '../tools/docs/pages.ts';
 import { suite } from './helpers/suite.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => `docs/${name.split(sep).join('/')}`);
+const PAGES = [...inDocs, ...readdirSync(root).filter((name) => name.endsWith('.md'))];
+const LONGEST_LINE = 200;
+const MOST_WORDS = 1_500;
+/** Their code is what the program prints. */
+const OUTPUT = new Set(['docs/reference/clients.md', 'docs/guides/session.md']);
 
 const test = suite('the documents');
 
@@ -14,5 +27,95 @@ test('hold what `npm run docs` would write', () => {
     'run npm run docs',
   );
 });
+
+test('link to pages and headings that exist', () => {
+  const broken = PAGES.flatMap((page) =>
+    linksOf(page)
+      .filter(({ file, anchor }) => !existsSync(join(root, file)) || !hasAnchor(file, anchor))
+      .map(({ file, anchor }) => `${page}: ${file}#${anchor}`),
+  );
+  assert.equal(broken, []);
+});
+
+test('are all reached from the index', () => {
+  const reached = new Set(['docs/README.md']);
+  for (const page of reached)
+    for (const { file } of linksOf(page))
+      if (file.startsWith('docs/') && file.endsWith('.md')) reached.add(file);
+  assert.equal(
+    inDocs.filter((page) => !reached.has(page)),
+    [],
+  );
+});
+
+test('have no line that is too long to read', () => {
+  const long = PAGES.filter((page) => page !== 'ARCHITECTURE.md' && !page.startsWith('docs/adr/')).flatMap(
+    (page) =>
+      textOf(page, { withCode: !OUTPUT.has(page) })
+        .split('\n')
+        .filter((line) => line.length > LONGEST_LINE)
+        .map((line) => `${page}: ${line.slice(0, 60)}`),
+  );
+  assert.equal(long, []);
+});
+
+test('are short, except references and benchmarks', () => {
+  const long = inDocs
+    .filter((page) => !page.startsWith('docs/reference/') && page !== 'docs/explanation/benchmarks.md')
+    .filter((page) => textOf(page, { withCode: false }).split(/\s+/).length > MOST_WORDS);
+  assert.equal(long, []);
+});
+
+test('the workflow runs the commands of .ci/run', () => {
+  const commands = (text: string): readonly string[] =>
+    text.match(/^(?: *- run: )?npm .*?(?=$| \|\|)/gm) ?? [];
+  const named = (file: string) =>
+    commands(readFileSync(join(root, file), 'utf8')).map((line) => line.replace(/^ *- run: /, ''));
+  assert.equal(named('.github/workflows/ci.yml'), named('.ci/run'));
+});
+
+/** Without blocks of code unless they are wanted. */
+function textOf(page: string, { withCode = true } = {}): string {
+  const text = readFileSync(join(root, page), 'utf8').replaceAll('\r\n', '\n');
+  return withCode ? text : text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '');
+}
+
+interface Link {
+  /** Path in the repository. */
+  readonly file: string;
+  /** Empty for the page itself. */
+  readonly anchor: string;
+}
+
+function linksOf(page: string): readonly Link[] {
+  const links = [
+    ...textOf(page, { withCode: false }).matchAll(/\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]*))?\)/g),
+  ];
+  return links.map(([, path = '', anchor = '']) => ({
+    file:
+      path === ''
+        ? page
+        : relative(root, join(root, dirname(page), path))
+            .split(sep)
+            .join('/'),
+    anchor,
+  }));
+}
+
+function hasAnchor(page: string, anchor: string): boolean {
+  if (anchor === '') return true;
+  const headings = [...textOf(page, { withCode: false }).matchAll(/^#+ (.*)$/gm)].map(
+    ([, text = '']) => text,
+  );
+  return headings.some((text) => anchorOf(text) === anchor);
+}
+
+/** As GitHub makes it. */
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-');
+}
 
 test.run();
