@@ -66,6 +66,17 @@ test('are short, except references and benchmarks', () => {
   assert.equal(long, []);
 });
 
+test('quote lines of the log as the program writes them', () => {
+  const written = readFileSync(join(root, 'src/cli/event-log.ts'), 'utf8');
+  const rows = textOf('docs/reference/logs.md').match(/^\| `[^|]*\| `(?:debug|info|warn)` \|/gm) ?? [];
+  const quoted = rows.flatMap((row) => [...row.matchAll(/`([^`]* [^`]*)`/g)].map(([, line = '']) => line));
+  assert.ok(quoted.length > 10);
+  assert.equal(
+    quoted.filter((line) => !written.includes(`'${line}'`)),
+    [],
+  );
+});
+
 test('the workflow runs the commands of .ci/run', () => {
   const commands = (text: string): readonly string[] =>
     text.match(/^(?: *- run: )?npm .*?(?=$| \|\|)/gm) ?? [];

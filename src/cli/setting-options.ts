@@ -36,8 +36,8 @@ const SWITCHES: Readonly<Record<string, { readonly on: string; readonly off: str
     off: 'Leave them to "gateway sync"; the default',
   },
   auth: {
-    on: 'Callers must prove who they are; the default',
-    off: 'Everyone who can reach it is an admin; to be used on this machine alone',
+    on: 'Callers must authenticate; the default',
+    off: 'Every caller that can reach it is an admin; to be used on this machine alone',
   },
 };
 

@@ -9,8 +9,7 @@ import type { CommandDefinition } from '../command.ts';
 export const setPassword: CommandDefinition = {
   name: 'gateway set-password',
   positionals: '<username>',
-  summary:
-    'Give a user a new password, in the database, where nobody has to be logged in; --url asks a gateway instead',
+  summary: 'Give a user a new password, in the database, which needs no login; --url asks a gateway instead',
   options: [PASSWORD_OPTION, ...DATABASE_CLIENT_OPTIONS],
   examples: ['gateway set-password admin', 'gateway set-password ada --url https://gateway.example.com'],
   run: async (input, terminal) => {

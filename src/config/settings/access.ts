@@ -14,7 +14,7 @@ export const ACCESS_SETTINGS = {
     variable: 'AUTH_ENABLED',
     kind: boolean,
     default: true,
-    doc: 'Whether callers must prove who they are. Off: everyone who can reach the gateway is an admin.',
+    doc: 'Whether callers must authenticate. Off: every caller that can reach the gateway is an admin.',
   }),
   tokenLifetime: setting({
     key: 'auth.access_token_expire_minutes',
@@ -40,7 +40,7 @@ export const ACCESS_SETTINGS = {
     kind: secretText(LIMITS.passwordCharacters, LIMITS.passwordBytes),
     default: undefined,
     defaultText: 'made at the first start',
-    doc: 'Password of the first user, `admin`; used only while there is no active admin and nobody of that name.',
+    doc: 'Password of the first user, `admin`; used only while there is no active admin and no user of that name.',
   }),
   userHourlyLimit: setting({
     key: 'rate_limits.user_per_hour',

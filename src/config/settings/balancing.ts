@@ -68,7 +68,7 @@ export const BALANCING_SETTINGS = {
     variable: 'SESSION_FAILOVER',
     kind: choice(SESSION_FAILOVER),
     default: DEFAULT_POLICY.sessionFailover,
-    doc: 'Whether an MCP session goes on with another instance when its own is gone, where the template says nothing.',
+    doc: 'Whether an MCP session moves to another instance when its own is gone, where the template says nothing.',
   }),
   maxSessions: setting({
     key: 'sessions.max',

@@ -36,7 +36,7 @@ export const WEB_SETTINGS = {
     variable: 'TRUSTED_PROXIES',
     kind: list(network),
     default: [],
-    doc: 'Peers whose X-Forwarded-* headers are believed.',
+    doc: 'Proxies whose X-Forwarded-* headers are trusted.',
   }),
   deniedNetworks: setting({
     key: 'http.denied_networks',

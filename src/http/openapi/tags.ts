@@ -32,7 +32,7 @@ export const TAGS: readonly Tag[] = [
   },
   {
     name: 'Accounts',
-    description: 'Surface B: logging in, users, API keys, and who did what.',
+    description: 'Surface B: login, users, API keys and the audit log.',
     paths: /^\/(?:auth|gateway\/audit)(?:\/|$)/,
   },
   {
@@ -40,7 +40,7 @@ export const TAGS: readonly Tag[] = [
     description: 'This description and the pages that show it.',
     paths: /^\/(?:$|(?:docs|redoc|openapi\.json)(?:\/|$))/,
   },
-  { name: 'Process', description: 'For whoever runs this process.', paths: /^/ },
+  { name: 'Process', description: 'For the operator of this process.', paths: /^/ },
 ];
 
 /** The group of a path. */

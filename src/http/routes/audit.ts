@@ -13,7 +13,7 @@ export const auditRoutes: readonly Route[] = [
   defineRoute({
     method: 'GET',
     path: '/gateway/audit',
-    summary: 'Who changed what, newest first',
+    summary: 'The audit log: changes and logins, newest first',
     scope: 'admin',
     request: {
       query: Type.Object(

@@ -17,7 +17,7 @@ export const instanceRoutes: readonly Route[] = [
   defineRoute({
     method: 'PATCH',
     path: '/gateway/instances/:template/:instance_id',
-    summary: 'Change weight or metadata while the instance goes on',
+    summary: 'Change weight or metadata while the instance runs',
     scope: 'gateway:write',
     request: { params: InstanceParams, body: InstanceChange },
     answers: { 200: record },
