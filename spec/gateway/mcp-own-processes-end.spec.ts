@@ -66,7 +66,7 @@ for (const [what, { act, isOver }] of Object.entries(ENDS)) {
   }
 }
 
-// Source: docs/guides/sessions.md, "When the instance is gone".
+// Source: docs/guides/mcp-sessions.md, "When the instance is gone".
 test('a restart waits for a call that waits for its client, also without a shared process', async () => {
   stage = await OwnStage.open();
   await stage.add();

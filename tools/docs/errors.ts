@@ -110,7 +110,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   SESSION_NOT_FOUND: {
     cause:
       'The MCP session is unknown, over or of another caller, or its instance is gone and the session could not move.',
-    remedy: 'Initialize again; see docs/guides/sessions.md.',
+    remedy: 'Initialize again; see docs/guides/mcp-sessions.md.',
   },
   NOT_FOUND: {
     cause: 'No route has this path.',

@@ -28,7 +28,7 @@ const server = await postgresql();
 const test = suite('journey: MCP nodes apart', { timeoutMs: 120_000 });
 const onPostgresql = test.needs(server.url, server.skip);
 
-/** Streams of who was revoked end after this at the latest. Source: docs/guides/sessions.md, "When access is revoked". */
+/** Streams of who was revoked end after this at the latest. Source: docs/guides/mcp-sessions.md, "When access is revoked". */
 const barredWithinMs = 15_000;
 const capabilities = { elicitation: {} };
 const accepted = { action: 'accept', content: { username: 'ada', email: 'ada@example.com', ok: true } };

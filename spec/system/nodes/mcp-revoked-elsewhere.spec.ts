@@ -16,7 +16,7 @@ import { askOnce, isServed, type McpNode, password, startNode } from './mcp-node
 
 const test = suite('journey: MCP clients revoked elsewhere', { timeoutMs: 120_000 });
 
-/** From the change on one node to the end of everything at the other. Source: docs/guides/sessions.md, "When access is revoked". */
+/** From the change on one node to the end of everything at the other. Source: docs/guides/mcp-sessions.md, "When access is revoked". */
 const endedWithinMs = 10_000;
 /** A server may ask these clients something, hence each has a process of its own at a program that several use. */
 const capabilities = { elicitation: {} };

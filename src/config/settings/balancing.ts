@@ -60,7 +60,7 @@ export const BALANCING_SETTINGS = {
     variable: 'SESSION',
     kind: choice(SESSION_SHARING),
     default: DEFAULT_POLICY.session,
-    doc: 'Whether MCP sessions share the processes of a template, where the template says nothing. See docs/guides/sessions.md.',
+    doc: 'Whether MCP sessions share the processes of a template, where the template says nothing. See docs/guides/mcp-sessions.md.',
   }),
   sessionFailover: setting<SessionFailover>({
     key: 'load_balancer.session_failover',
