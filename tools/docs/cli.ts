@@ -3,7 +3,7 @@
 import { type CommandDefinition, type OptionDefinition, optionFlag } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { SETTING_OPTIONS } from '../../src/cli/setting-options.ts';
-import { code, item, plain, wrap } from './markdown.ts';
+import { code, item, linked, plain, wrap } from './markdown.ts';
 
 const SETTINGS_LINK =
   'A flag for each of the [settings](configuration.md#all-settings), and `--registry` for `--registry-file`';
@@ -32,5 +32,5 @@ function section({ name, positionals, summary, options, examples = [] }: Command
 
 function optionItem({ flags, short, description }: OptionDefinition): string {
   const names = short === undefined ? code(flags) : `${code(`-${short}`)}, ${code(flags)}`;
-  return item(`${names}: ${plain(description)}`);
+  return item(linked(`${names}: ${plain(description)}`));
 }
