@@ -197,7 +197,7 @@ for (const [what, way] of Object.entries(WAYS)) {
     const app = await started;
     for (const template of TEMPLATES) {
       const answer = await way(app, template, FAILS, '{}');
-      assert.match(answer, /"data":\{"big":\[1234567890123456789,-0,100\],"twice":"é"\}/);
+      assert.match(answer, /"data":\{"big":\[1234567890123456789,-0,100\],"twice":"é"\}/, answer);
     }
   });
 }

@@ -9,6 +9,8 @@ export interface RunRequest {
   readonly file: string;
   /** Longest that something may stay open after the last test, in ms. */
   readonly graceMs: number;
+  /** No other file runs in the process: what it leaves behind in memory is of no matter. */
+  readonly isAlone: boolean;
 }
 
 /** A test has started or ended; kept so that the report of a file that hangs names the test. */

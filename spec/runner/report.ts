@@ -3,7 +3,7 @@
 import type { FileResult } from './result.ts';
 
 /** One line per file: verdict, path, counts, a note if there is one, time. */
-export function printLine(name: string, result: FileResult, note: string): void {
+export function printLine(name: string, result: FileResult, note = ''): void {
   const verdict = result.failed > 0 ? 'FAIL' : 'ok  ';
   const counts = [
     `${result.passed} passed`,

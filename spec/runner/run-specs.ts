@@ -5,7 +5,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import type { RunOptions } from './options.ts';
 import { printDetails, printFlaky, printLine } from './report.ts';
-import type { FileResult, Totals } from './result.ts';
+import type { FileLimits, FileResult, Totals } from './result.ts';
 import { retryFlaky } from './retry.ts';
 import { closeRunFolder, currentRunFolder } from './run-folder.ts';
 import { SpecProcess } from './spec-process.ts';
@@ -24,12 +24,10 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
   const stopWatching = onInterrupt(processes);
   const waiting = [...names];
 
-  const runOne = async (name: string, specProcess: SpecProcess, note = ''): Promise<FileResult> => {
-    const timeoutMs = options.timeoutMs ?? (isSystem(name) ? systemTimeoutMs : defaultTimeoutMs);
-    const result = await specProcess.run(join(options.root, name), { timeoutMs, graceMs: options.graceMs });
-    printLine(name, result, note);
-    return result;
-  };
+  const limitsOf = (name: string): FileLimits => ({
+    timeoutMs: options.timeoutMs ?? (isSystem(name) ? systemTimeoutMs : defaultTimeoutMs),
+    graceMs: options.graceMs,
+  });
   const opened = (): SpecProcess => {
     const specProcess = new SpecProcess();
     processes.add(specProcess);
@@ -40,9 +38,10 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
     if (specProcess) processes.delete(specProcess);
     return undefined;
   };
-  const runAlone = async (name: string, note?: string): Promise<FileResult> => {
+  const runAlone = async (name: string, note = ''): Promise<FileResult> => {
     const specProcess = opened();
-    const result = await runOne(name, specProcess, note);
+    const result = await specProcess.run(join(options.root, name), limitsOf(name), true);
+    printLine(name, result, note);
     await closed(specProcess);
     return result;
   };
@@ -54,7 +53,9 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
         continue;
       }
       shared ??= opened();
-      results.set(name, await runOne(name, shared));
+      const result = await shared.run(join(options.root, name), limitsOf(name));
+      printLine(name, result);
+      results.set(name, result);
       if (!shared.isUsable) shared = await closed(shared);
     }
     await closed(shared);

@@ -51,7 +51,7 @@ export class SpecProcess {
   }
 
   /** Runs one file. Never rejects: a process that cannot be started is a failed file. */
-  async run(file: string, { timeoutMs, graceMs }: FileLimits): Promise<FileResult> {
+  async run(file: string, { timeoutMs, graceMs }: FileLimits, isAlone = false): Promise<FileResult> {
     const startedAt = performance.now();
     this.#output = '';
     let finished: FinishedMessage | undefined;
@@ -91,7 +91,7 @@ export class SpecProcess {
         }
       };
     });
-    const request: RunRequest = { file, graceMs };
+    const request: RunRequest = { file, graceMs, isAlone };
     // A process that is gone says so by its end.
     this.#child.send(request, () => {});
     const end = await Promise.race([isIdle, this.#ended.then((badEnd) => ({ badEnd }))]);
@@ -140,7 +140,7 @@ export class SpecProcess {
 /** Runs one file in a process of its own. */
 export async function runFile(file: string, limits: FileLimits): Promise<FileResult> {
   const specProcess = new SpecProcess();
-  const result = await specProcess.run(file, limits);
+  const result = await specProcess.run(file, limits, true);
   await specProcess.close();
   return result;
 }
@@ -151,5 +151,5 @@ function describeEnd(code: number | null, signal: NodeJS.Signals | null): string
 }
 
 function leftOpen(resources: readonly string[]): string {
-  return `left something open: ${resources.join(', ')}`;
+  return `left something open: ${resources.join(', ') || 'a pipe'}`;
 }

@@ -16,10 +16,9 @@ keepCompiledCode();
 const { watchAnswers } = await import('../helpers/watch-answers.ts');
 
 // Taken before a spec can replace them with simulated ones.
-const { setTimeout: startTimer, setImmediate: startImmediate } = globalThis;
+const { setTimeout: startTimer, clearTimeout: stopTimer, setImmediate: startImmediate } = globalThis;
 /** Signals and errors for which a file may not leave a listener behind. */
 const watchedEvents = ['SIGINT', 'SIGTERM', 'SIGHUP', 'uncaughtException', 'unhandledRejection'] as const;
-const lookAgainMs = 5;
 
 // The protocol of uvu's own command line: with UVU_DEFER set, `.run()` only fills the queue.
 Object.assign(globalThis, { UVU_DEFER: true, UVU_INDEX: 0 });
@@ -43,14 +42,11 @@ const before = processState();
 process.on('message', (request: RunRequest) => {
   // While a file runs, nothing but the file keeps the process alive: a wait for nothing ends it, and is seen.
   process.channel?.unref();
-  void runFile(request).then((isReusable) => {
-    process.channel?.ref();
-    say({ kind: 'idle', isReusable });
-  });
+  void runFile(request).then((isReusable) => say({ kind: 'idle', isReusable }));
 });
 
 /** Runs one file to the end of its last test and waits until the process is quiet. Says whether another one may run in it. */
-async function runFile({ file, graceMs }: RunRequest): Promise<boolean> {
+async function runFile({ file, graceMs, isAlone }: RunRequest): Promise<boolean> {
   passed = failed = skipped = 0;
   failures = [];
   registry.reset();
@@ -74,12 +70,12 @@ async function runFile({ file, graceMs }: RunRequest): Promise<boolean> {
       fail(`"${skip.suite} > ${skip.name}" is skipped without a reason, which CI=true does not allow`);
     }
   }
-  for (const trace of restoreProcess()) {
-    // A test that failed explains it, and its process runs no other file.
-    if (failed === 0) fail(trace);
-  }
+  if (process.exitCode !== undefined) fail(`set the exit code to ${process.exitCode}`);
+  process.exitCode = undefined;
+  // A test that failed explains the rest, and its process runs no other file.
+  if (failed === 0 && !isAlone) for (const trace of restoreProcess()) fail(trace);
   say({ kind: 'finished', passed, failed, skipped: skippedTests(file), failures });
-  if (!(await isQuiet(graceMs))) say({ kind: 'lingering', resources: leftOpen() });
+  await nothingIsOpen(graceMs);
   return !hasChildren();
 }
 
@@ -117,11 +113,9 @@ function processState() {
   };
 }
 
-/** Puts back environment, working folder and exit code; returns what cannot be put back, or hides something, a clause each. */
+/** Puts back environment and working folder; returns what else the file left behind, a clause each. */
 function restoreProcess(): string[] {
   const found: string[] = [];
-  if (process.exitCode !== undefined) found.push(`set the exit code to ${process.exitCode}`);
-  process.exitCode = undefined;
   process.chdir(before.folder);
   for (const name of Object.keys(process.env)) {
     if (before.environment[name] === undefined) delete process.env[name];
@@ -135,17 +129,19 @@ function restoreProcess(): string[] {
   return found;
 }
 
-/** Waits until nothing is open that was not open before the first file. */
-async function isQuiet(graceMs: number): Promise<boolean> {
-  const giveUpAtMs = performance.now() + graceMs;
-  while (leftOpen().length > 0) {
-    if (performance.now() > giveUpAtMs) return false;
-    await new Promise<void>((resolve) => startTimer(resolve, lookAgainMs));
-  }
-  return true;
+/** Waits until nothing keeps the process alive, which would now end; reports what does when the grace is over. */
+function nothingIsOpen(graceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const alarm = startTimer(() => say({ kind: 'lingering', resources: leftOpen() }), graceMs).unref();
+    process.once('beforeExit', () => {
+      stopTimer(alarm);
+      process.channel?.ref();
+      resolve();
+    });
+  });
 }
 
-/** What Node counts as keeping the process alive; the pipes are standard output, standard error and the IPC channel. */
+/** What Node counts as open; the pipes are standard output, standard error and the IPC channel. */
 function leftOpen(): string[] {
   return process.getActiveResourcesInfo().filter((resource) => resource !== 'PipeWrap');
 }

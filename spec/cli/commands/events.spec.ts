@@ -1,3 +1,5 @@
+// @own-process: a command that fails before it listens leaves its listener for signals to the end of the process.
+
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

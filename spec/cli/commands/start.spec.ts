@@ -1,3 +1,5 @@
+// @own-process: a gateway that has stopped ends its process some seconds later, whatever else goes on there.
+
 // What `gateway start` makes of its options. A start that succeeds is spec/cli/run-gateway.spec.ts and the journeys.
 
 import { once } from 'node:events';
