@@ -6,21 +6,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filter, firstValueFrom, timeout } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { BalancerPolicy } from '../../src/domain/policy.ts';
-import type { InstanceRecord } from '../../src/http/views/instance-record.ts';
-import { eventually } from '../helpers/gateway-client.ts';
-import { type AppFixture, startApp } from '../helpers/http-app.ts';
-import { isRunning } from '../helpers/is-running.ts';
+import type { BalancerPolicy } from '../../../src/domain/policy.ts';
+import type { InstanceRecord } from '../../../src/http/views/instance-record.ts';
+import { postTo } from '../../gateway/mcp-post.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { type AppFixture, startApp } from '../../helpers/http-app.ts';
+import { isRunning } from '../../helpers/is-running.ts';
 import {
   type ClientOptions,
   LEGACY_VERSION,
   LegacyClient,
   type Outcome,
   textOf,
-} from '../helpers/mcp-client.ts';
-import { type Message, Wire } from '../helpers/mcp-wire.ts';
-import { fixture } from '../transports/stdio/open-stdio.ts';
-import { postTo } from './mcp-post.ts';
+} from '../../helpers/mcp-client.ts';
+import { type Message, Wire } from '../../helpers/mcp-wire.ts';
+import { fixture } from '../../transports/stdio/open-stdio.ts';
 
 const TEMPLATE = 't';
 export const PATH = `/mcp/${TEMPLATE}`;

@@ -2,9 +2,9 @@
 // like all others, and when their sessions end nothing is left and their places are free.
 
 import * as assert from 'uvu/assert';
-import { canFindDescendants } from '../helpers/program.ts';
-import { suite } from '../helpers/suite.ts';
-import { OwnStage, pidOf } from './own-stage.ts';
+import { canFindDescendants } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+import { OwnStage, pidOf } from './own-processes.ts';
 
 const suited = suite('bounds of processes of single clients', { timeoutMs: 90_000 });
 const test = suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux');

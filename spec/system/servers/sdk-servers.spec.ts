@@ -8,14 +8,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { filter, firstValueFrom, take, timeout, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../src/domain/errors.ts';
-import type { ExchangeEvent } from '../../src/domain/exchange.ts';
-import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
-import type { Era, ListField } from '../../src/domain/mcp.ts';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
-import { TRANSPORTS } from '../../src/transports/index.ts';
-import { stdioWith } from '../../src/transports/stdio/stdio.ts';
-import type { Transport } from '../../src/transports/transport.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
+import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
+import { isJsonObject, type JsonObject } from '../../../src/domain/json.ts';
+import type { Era, ListField } from '../../../src/domain/mcp.ts';
+import { createGateway, type Gateway } from '../../../src/gateway.ts';
+import { TRANSPORTS } from '../../../src/transports/index.ts';
+import { stdioWith } from '../../../src/transports/stdio/stdio.ts';
+import type { Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,
   cancelledOn,
@@ -25,7 +25,7 @@ import {
   startAndUnsubscribe,
   textOf,
   until,
-} from '../conformance/transport.ts';
+} from '../../conformance/transport.ts';
 import {
   PROMPT_NAME,
   RESOURCE_URI,
@@ -33,10 +33,10 @@ import {
   type SdkServerOptions,
   sdkModernProgram,
   startSdkModernServer,
-} from '../fixtures/sdk-modern-server.ts';
-import { isRunning } from '../helpers/is-running.ts';
-import { suite } from '../helpers/suite.ts';
-import { httpDefinition } from './http/open-http.ts';
+} from '../../fixtures/sdk-modern-server.ts';
+import { isRunning } from '../../helpers/is-running.ts';
+import { suite } from '../../helpers/suite.ts';
+import { httpDefinition } from '../../transports/http/open-http.ts';
 
 const test = suite('servers on the official SDKs', { timeoutMs: 30_000 });
 

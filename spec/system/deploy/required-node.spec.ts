@@ -2,10 +2,10 @@
 
 import { spawnSync } from 'node:child_process';
 import * as assert from 'uvu/assert';
-import { suite } from '../helpers/suite.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('required node');
-const index = new URL('../../src/index.ts', import.meta.url).href;
+const index = new URL('../../../src/index.ts', import.meta.url).href;
 
 test('refuses an old Node in one sentence, before anything heavy is evaluated', () => {
   const { status, stderr } = importWith('20.20.2');

@@ -9,7 +9,7 @@ import { callTool, see, textOf, until } from '../../conformance/transport.ts';
 import { openFor } from '../../conformance/upstream.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { httpDefinition, openOptions } from './open-http.ts';
+import { httpDefinition, openOptions } from '../../transports/http/open-http.ts';
 
 const test = suite('everything over http', { timeoutMs: 20_000 });
 

@@ -2,12 +2,12 @@
 // state the shared process is. Counted among the processes of the machine.
 
 import * as assert from 'uvu/assert';
-import { eventually } from '../helpers/gateway-client.ts';
-import { isRunning } from '../helpers/is-running.ts';
-import { type LegacyClient, requestText, textOf } from '../helpers/mcp-client.ts';
-import type { OpenStream } from '../helpers/mcp-wire.ts';
-import { canFindDescendants } from '../helpers/program.ts';
-import { suite } from '../helpers/suite.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { isRunning } from '../../helpers/is-running.ts';
+import { type LegacyClient, requestText, textOf } from '../../helpers/mcp-client.ts';
+import type { OpenStream } from '../../helpers/mcp-wire.ts';
+import { canFindDescendants } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
 import {
   allGone,
   count,
@@ -18,7 +18,7 @@ import {
   QUESTION,
   SAID_YES,
   YES,
-} from './own-stage.ts';
+} from './own-processes.ts';
 
 const suited = suite('the end of processes of single clients', { timeoutMs: 60_000 });
 const test = suited.needs(canFindDescendants, 'processes are found through /proc, which is Linux');

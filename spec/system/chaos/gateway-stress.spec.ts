@@ -5,12 +5,12 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import type { GatewayEvent } from '../src/domain/events.ts';
-import { STRATEGY_NAMES } from '../src/domain/policy.ts';
-import { createGateway, type Gateway } from '../src/gateway.ts';
-import { rpcError, serving, type ToolBody } from './helpers/function-backend.ts';
-import { codeOf } from './helpers/outcome.ts';
-import { suite } from './helpers/suite.ts';
+import type { GatewayEvent } from '../../../src/domain/events.ts';
+import { STRATEGY_NAMES } from '../../../src/domain/policy.ts';
+import { createGateway, type Gateway } from '../../../src/gateway.ts';
+import { rpcError, serving, type ToolBody } from '../../helpers/function-backend.ts';
+import { codeOf } from '../../helpers/outcome.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('gateway: stress', { timeoutMs: 120_000 });
 const IDS = ['a', 'b', 'c'] as const;

@@ -13,7 +13,7 @@ import type { Upstream } from '../../../src/transports/transport.ts';
 import { callTool, see, textOf, until } from '../../conformance/transport.ts';
 import { openFor } from '../../conformance/upstream.ts';
 import { suite } from '../../helpers/suite.ts';
-import { httpDefinition, openOptions } from '../http/open-http.ts';
+import { httpDefinition, openOptions } from '../../transports/http/open-http.ts';
 
 const test = suite('server-everything over sse', { timeoutMs: 30_000 });
 

@@ -2,9 +2,9 @@
 // session and for who comes now; a single client's for everybody else. And what an operator sees meanwhile.
 
 import * as assert from 'uvu/assert';
-import { isRunning } from '../helpers/is-running.ts';
-import { suite } from '../helpers/suite.ts';
-import { count, OwnStage, PATH, pidOf } from './own-stage.ts';
+import { isRunning } from '../../helpers/is-running.ts';
+import { suite } from '../../helpers/suite.ts';
+import { count, OwnStage, PATH, pidOf } from './own-processes.ts';
 
 const test = suite('processes of single clients, and all others', { timeoutMs: 60_000 });
 let stage: OwnStage;

@@ -2,10 +2,10 @@
 // that one dies, hangs or cannot be started. Real programs, real HTTP. How they end is in mcp-own-processes-end.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { isRunning } from '../helpers/is-running.ts';
-import { type LegacyClient, ModernClient, requestText, textOf } from '../helpers/mcp-client.ts';
-import type { OpenStream } from '../helpers/mcp-wire.ts';
-import { suite } from '../helpers/suite.ts';
+import { isRunning } from '../../helpers/is-running.ts';
+import { type LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
+import type { OpenStream } from '../../helpers/mcp-wire.ts';
+import { suite } from '../../helpers/suite.ts';
 import {
   ASKABLE,
   allGone,
@@ -21,7 +21,7 @@ import {
   SAID_YES,
   said,
   YES,
-} from './own-stage.ts';
+} from './own-processes.ts';
 
 const test = suite('processes of single clients', { timeoutMs: 60_000 });
 let stage: OwnStage;
