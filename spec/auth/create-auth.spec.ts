@@ -5,7 +5,6 @@ import type { StoreChange } from '../../src/auth/credential-cache.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
 import { ANONYMOUS } from '../../src/domain/account.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
-import { redis } from '../helpers/services.ts';
 import { suite } from '../helpers/suite.ts';
 import {
   authStage,
@@ -16,8 +15,6 @@ import {
   passwordOf,
   SECRET,
 } from './auth-stage.ts';
-
-const { url, skip } = await redis();
 
 const test = suite('the whole of authentication');
 
@@ -110,24 +107,6 @@ test('a Redis URL that is none ends the start', async () => {
   );
   assert.ok(error instanceof ConfigError);
   assert.not.match(error.message, /planted/);
-});
-
-test.needs(url, skip)('with Redis, two gateways count one caller together', async () => {
-  const store = new MemoryStore();
-  const one = await made({ redisUrl: url, store });
-  const other = await made({ redisUrl: url, store });
-  const { key } = await one.auth.accounts.createApiKey({ name: 'robot', permissions: ['tools:call'] });
-  for (const [gateway, remaining] of [
-    [one, 4_999],
-    [other, 4_998],
-    [one, 4_997],
-  ] as const)
-    assert.is(
-      (await gateway.auth.limiter.take(await gateway.auth.authenticate({ apiKey: key }))).remaining,
-      remaining,
-    );
-  await Promise.all([one.auth.close(), other.auth.close()]);
-  assert.equal([...one.warnings, ...other.warnings], []);
 });
 
 test('no secret reaches a log, an error, the audit log or a record, whatever goes wrong', async () => {

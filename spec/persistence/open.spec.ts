@@ -1,4 +1,4 @@
-// From a URL to a store, and every way in which that fails. Servers that answer are in orm-store.*.spec.ts.
+// From a URL to a store, and every way in which that fails. Servers that answer are in spec/system/databases.
 
 import { execFile } from 'node:child_process';
 import { chmod, copyFile, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises';
@@ -17,7 +17,6 @@ import {
 } from '../../src/persistence/open.ts';
 import { connectOrm } from '../../src/persistence/orm.ts';
 import { codeOf } from '../helpers/outcome.ts';
-import { mariadb, postgresql } from '../helpers/services.ts';
 import { suite } from '../helpers/suite.ts';
 import { connectOptions } from './databases/connect-options.ts';
 import { inFolder } from './temporary-folder.ts';
@@ -130,32 +129,6 @@ test('says that the host is unknown', async () => {
   const message = await failureOf(openStore('postgresql://ada:s3cret@no-such-host.invalid/x', apply('/')));
   assert.match(message, 'no-such-host.invalid:5432 cannot be reached (unknown host)');
 });
-
-const maria = await mariadb();
-test.needs(maria.url, maria.skip)('says that a user is refused', async () => {
-  const url = new URL(maria.url ?? '');
-  url.username = 'nobody_here';
-  url.password = 's3cret';
-  const message = await failureOf(openStore(url.href, apply('/')));
-  assert.match(message, 'refuses the user "nobody_here"');
-});
-
-const postgres = await postgresql();
-test.needs(postgres.url, postgres.skip)(
-  'says which database is missing when it must not make one',
-  async () => {
-    const url = new URL(postgres.url ?? '');
-    url.pathname = '/stagedoor_never_made';
-    assert.match(
-      await failureOf(openStore(url.href, require('/'))),
-      'has no database "stagedoor_never_made"',
-    );
-    assert.match(
-      await failureOf(migrationStatus(url.href, { cwd: '/' })),
-      'has no database "stagedoor_never_made"',
-    );
-  },
-);
 
 test('says which package to install when a driver is missing', async () => {
   const { stdout } = await inChild(`
