@@ -2,6 +2,7 @@
 // events, its numbers, real children and stress are in the other gateway-*.spec.ts.
 
 import { setImmediate as turn } from 'node:timers/promises';
+import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../src/domain/errors.ts';
 import type { Answer } from '../src/domain/exchange.ts';
@@ -164,7 +165,9 @@ test('says why nobody can take a call, and who failed one', async () => {
   const broken = serving({ name: () => ({}) });
   await gateway.register('t', { id: 'a', handler: broken }, WAIT);
   gateway.drain('t', 'a');
-  await gateway.register('t', { id: 'b', endpoint: 'http://127.0.0.1:9/mcp' }, { waitMs: 200 });
+  const refused = firstValueFrom(gateway.on('instance.unhealthy'));
+  await gateway.register('t', { id: 'b', endpoint: 'http://127.0.0.1:9/mcp' });
+  await refused;
   const error = await gateway.call('t', 'name').catch((thrown: unknown) => thrown);
   assert.instance(error, GatewayError);
   if (!(error instanceof GatewayError)) return;

@@ -45,7 +45,7 @@ test('does not tell a wrong password from an unknown user', async () => {
     assert.is(headers.get('www-authenticate'), 'Bearer');
     assert.equal({ ...body, request_id: '' }, { ...answers[0]?.body, request_id: '' });
     assert.is(body.error_code, 'INVALID_CREDENTIALS');
-    assert.not.match(JSON.stringify(body), /horse|ada|nobody-at-all/);
+    assert.not.match(JSON.stringify({ ...body, request_id: '' }), /horse|ada|nobody-at-all/);
   }
 });
 
