@@ -5,11 +5,13 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Ajv } from 'ajv';
 import * as assert from 'uvu/assert';
 import { parse as parseYaml } from 'yaml';
 import { CONNECT_KINDS } from '../../../src/cli/connect/index.ts';
 import type { Connection, ConnectKind, Key } from '../../../src/cli/connect/kind.ts';
 import { suite } from '../../helpers/suite.ts';
+import { CLIENT_SCHEMAS } from './client-schemas.ts';
 
 const test = suite('the snippets of connect');
 
@@ -101,6 +103,50 @@ python('every TOML and Python one parses, and has the words as they are', () => 
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+const checks = new Map(
+  Object.entries(CLIENT_SCHEMAS).map(([name, schema]) => [
+    name,
+    new Ajv({ allErrors: true, strict: false }).compile(schema),
+  ]),
+);
+function fits(kind: ConnectKind, document: unknown): void {
+  const check = checks.get(kind.name);
+  assert.ok(
+    check === undefined || check(document),
+    `${kind.name}: ${JSON.stringify(check?.errors)} in ${JSON.stringify(document)}`,
+  );
+}
+
+test('every JSON and YAML one fits what its client publishes, where it does', () => {
+  const held = new Set<string>();
+  for (const { kind, text } of every('json', 'yaml')) {
+    fits(kind, kind.language === 'yaml' ? parseYaml(text) : JSON.parse(text));
+    held.add(kind.name);
+  }
+  const unpublished = ['claude', 'claude-code', 'cursor', 'windsurf', 'jetbrains'];
+  assert.equal([...held].filter((name) => !checks.has(name)).sort(), unpublished.sort());
+});
+
+python('every TOML one fits what its client publishes', () => {
+  const read =
+    'import json,sys,tomllib\nprint(json.dumps([tomllib.loads(each) for each in json.load(sys.stdin)]))';
+  const snippets = every('toml');
+  const input = JSON.stringify(snippets.map(({ text }) => text));
+  const documents: unknown[] = JSON.parse(execFileSync('python3', ['-c', read], { input, encoding: 'utf8' }));
+  for (const [index, { kind }] of snippets.entries()) {
+    assert.ok(checks.has(kind.name), kind.name);
+    fits(kind, documents[index]);
+  }
+});
+
+test('what clients publish refuses an entry with a member that they do not know', () => {
+  const kind = CONNECT_KINDS.find(({ name }) => name === 'continue') as ConnectKind;
+  const [connection] = connectionsOf(kind, undefined) as [Connection];
+  const document = parseYaml(kind.snippet(connection));
+  entryOf(kind, document).headers = {};
+  assert.is(checks.get(kind.name)?.(document), false);
 });
 
 test('every JavaScript and shell one parses', () => {
