@@ -1,6 +1,10 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createServer as createTlsServer } from 'node:tls';
 import * as assert from 'uvu/assert';
 import { parseAllDocuments } from 'yaml';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
@@ -26,14 +30,17 @@ test.after.each(async () => {
 const token = (text: string) => writeFile(join(folder, 'token'), `${text}\n`);
 
 /** A gateway with a kubeconfig of this cluster, whose notices are kept. */
-async function gatewayOf(namespace?: string): Promise<{ gateway: Gateway; notices: string[] }> {
+async function gatewayOf(
+  namespace?: string,
+  access: { readonly cluster?: object; readonly user?: object } = {},
+): Promise<{ gateway: Gateway; notices: string[] }> {
   await token(cluster.token);
   const named = (name: string, kind: string, fields: object) => [{ name, [kind]: fields }];
   const config = {
     'current-context': 'here',
     contexts: named('here', 'context', { cluster: 'the-cluster', user: 'the-user' }),
-    clusters: named('the-cluster', 'cluster', { server: cluster.url }),
-    users: named('the-user', 'user', { tokenFile: 'token' }),
+    clusters: named('the-cluster', 'cluster', { server: cluster.url, ...access.cluster }),
+    users: named('the-user', 'user', access.user ?? { tokenFile: 'token' }),
   };
   // JSON is YAML, too.
   await writeFile(join(folder, 'config'), JSON.stringify(config));
@@ -262,6 +269,64 @@ test('asks for nothing but what the manifest allows', async () => {
     resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}`)),
   );
   assert.equal([...asked].sort(), allowed.sort());
+});
+
+const openssl = test.needs(spawnSync('openssl', ['version']).status === 0, 'no openssl here');
+openssl('speaks TLS with the authority and the client certificate of the kubeconfig', async () => {
+  const [, port = ''] = /:(\d+)$/.exec(cluster.url) ?? [];
+  for (const name of ['server', 'client']) {
+    const words = [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-days',
+      '1',
+    ];
+    const files = ['-keyout', join(folder, `${name}.key`), '-out', join(folder, `${name}.crt`)];
+    const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
+    execFileSync('openssl', [...words, ...files, ...subject], { stdio: 'pipe' });
+  }
+  const pem = (name: string) => readFile(join(folder, name), 'utf8');
+  const settings = {
+    cert: await pem('server.crt'),
+    key: await pem('server.key'),
+    ca: await pem('client.crt'),
+  };
+  // In front of the cluster; it lets in who has the client's certificate.
+  const front = createTlsServer({ ...settings, requestCert: true, rejectUnauthorized: true }, (socket) => {
+    const behind = connect(Number(port), '127.0.0.1');
+    socket.on('error', () => behind.destroy()).pipe(behind);
+    behind.on('error', () => socket.destroy()).pipe(socket);
+  });
+  await once(front.listen(0, '127.0.0.1'), 'listening');
+  const server = `https://127.0.0.1:${(front.address() as AddressInfo).port}`;
+  const authority = { server, 'certificate-authority': 'server.crt' };
+  const certificate = { 'client-certificate': 'client.crt', 'client-key': 'client.key', tokenFile: 'token' };
+  try {
+    cluster.put('services', service('web', labelled));
+    cluster.put('endpointslices', slice('web', [{ uid: 'a1', ip: '10.0.0.1' }]));
+    const { gateway } = await gatewayOf(undefined, { cluster: authority, user: certificate });
+    const { added, reached, warnings } = await gateway.sync();
+    assert.equal([added.length, reached], [1, [`${server} (namespace mcp-servers)`]], JSON.stringify(warnings));
+
+    const data = Buffer.from(await pem('client.crt')).toString('base64');
+    const wrong: readonly (readonly [access: Parameters<typeof gatewayOf>[1], warning: RegExp])[] = [
+      [{ cluster: authority }, /certificate required|socket|closed/i],
+      [{ cluster: { server }, user: certificate }, /self-signed certificate/],
+      [{ cluster: { server, 'certificate-authority-data': data }, user: certificate }, /self-signed/],
+    ];
+    for (const [access, warning] of wrong) {
+      const outcome = await (await gatewayOf(undefined, access)).gateway.sync();
+      assert.equal(outcome.reached, []);
+      assert.match(String(outcome.warnings), warning);
+    }
+  } finally {
+    front.close();
+  }
 });
 
 test.run();
