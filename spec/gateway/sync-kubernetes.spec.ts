@@ -311,7 +311,11 @@ openssl('speaks TLS with the authority and the client certificate of the kubecon
     cluster.put('endpointslices', slice('web', [{ uid: 'a1', ip: '10.0.0.1' }]));
     const { gateway } = await gatewayOf(undefined, { cluster: authority, user: certificate });
     const { added, reached, warnings } = await gateway.sync();
-    assert.equal([added.length, reached], [1, [`${server} (namespace mcp-servers)`]], JSON.stringify(warnings));
+    assert.equal(
+      [added.length, reached],
+      [1, [`${server} (namespace mcp-servers)`]],
+      JSON.stringify(warnings),
+    );
 
     const data = Buffer.from(await pem('client.crt')).toString('base64');
     const wrong: readonly (readonly [access: Parameters<typeof gatewayOf>[1], warning: RegExp])[] = [
