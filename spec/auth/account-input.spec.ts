@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { checkNewApiKey, checkNewUser, checkUserUpdate } from '../../src/auth/account-input.ts';
+import { checkNewApiKey, checkNewUser, checkUserUpdate } from '../../src/auth/accounts.ts';
 import type { NewApiKey, NewUser } from '../../src/auth/auth.ts';
 import { suite } from '../helpers/suite.ts';
 import { findingsOf, START_MS } from './auth-stage.ts';

@@ -2,8 +2,8 @@
 
 import { randomBytes } from 'node:crypto';
 import * as assert from 'uvu/assert';
-import { encryptionKeys } from '../../src/auth/encryption-keys.ts';
 import type { SigningSecret } from '../../src/auth/signing-secret.ts';
+import { encryptionKeys } from '../../src/auth/signing-secret.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('encryption keys');

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { HashQueue } from '../../src/auth/hash-queue.ts';
+import { HashQueue } from '../../src/auth/passwords.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the line before the hashes');

@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { KeyUse } from '../../src/auth/key-use.ts';
+import { KeyUse } from '../../src/auth/api-keys.ts';
 import { suite } from '../helpers/suite.ts';
 import { START_MS } from './auth-stage.ts';
 

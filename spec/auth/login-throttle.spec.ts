@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { LoginThrottle } from '../../src/auth/login-throttle.ts';
+import { LoginThrottle } from '../../src/auth/login.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { suite } from '../helpers/suite.ts';
 import { codeOf } from './auth-stage.ts';

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { isActive, keyEndsAtMs, keyStatus, userStatus } from '../../src/auth/account-status.ts';
+import { isActive, keyEndsAtMs, keyStatus, userStatus } from '../../src/auth/verifier.ts';
 import type { ApiKey, User } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { timeOrderedIds } from '../../src/auth/time-ordered-id.ts';
+import { timeOrderedIds } from '../../src/auth/audit.ts';
 import { suite } from '../helpers/suite.ts';
 import { START_MS, stoppedClock } from './auth-stage.ts';
 

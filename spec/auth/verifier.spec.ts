@@ -1,6 +1,5 @@
 import * as assert from 'uvu/assert';
-import { keyStatus, userStatus } from '../../src/auth/account-status.ts';
-import { isKey, Verifier } from '../../src/auth/verifier.ts';
+import { isKey, keyStatus, userStatus, Verifier } from '../../src/auth/verifier.ts';
 import { suite } from '../helpers/suite.ts';
 import { authStage, codeOf, LIMITS, START_MS } from './auth-stage.ts';
 

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { WindowCounter } from '../../src/auth/window-counter.ts';
+import { WindowCounter } from '../../src/auth/rate-limiter.ts';
 import { suite } from '../helpers/suite.ts';
 import { START_MS } from './auth-stage.ts';
 

@@ -1,7 +1,9 @@
-// The form of an API key: `sd_<id>_<secret>`. The id finds the record, the secret proves the right to it and is kept as
-// its SHA-256 only: it has 256 random bits, so a slow hash would protect nothing.
+// API keys: their form `sd_<id>_<secret>`, and when they were used. The id finds the record; of the secret only its SHA-256 is
+// stored: it has 256 random bits, so a slow hash would protect nothing.
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { AccountStore } from '../persistence/store.ts';
+import { Flusher } from './flusher.ts';
 
 const PATTERN = /^sd_([0-9a-f]{16})_([A-Za-z0-9_-]{43})$/;
 const ID_BYTES = 8;
@@ -37,4 +39,56 @@ export function isSecretOf(secret: string, secretHash: string): boolean {
 
 function hashOf(secret: string): string {
   return hash('sha256', secret, 'hex');
+}
+
+// Remembers when API keys were used and writes it down once a minute: `last_used_at` is for people, not for decisions.
+
+const FLUSH_MS = 60_000;
+/** Keys remembered between two writings. */
+const REMEMBERED_KEYS = 10_000;
+/** Keys in one writing: a database far away has to take them within the time of one operation. */
+const CHUNK_KEYS = 100;
+
+export class KeyUse {
+  readonly #accounts: Pick<AccountStore, 'touchApiKeys'>;
+  readonly #flusher = new Flusher(FLUSH_MS, () => this.#write());
+  #lastUsedMs = new Map<string, number>();
+
+  constructor(accounts: Pick<AccountStore, 'touchApiKeys'>) {
+    this.#accounts = accounts;
+  }
+
+  /** On the way of every request with a key. */
+  used(keyId: string, atMs: number): void {
+    if (this.#lastUsedMs.size === 0) this.#flusher.later();
+    if (this.#lastUsedMs.size < REMEMBERED_KEYS || this.#lastUsedMs.has(keyId))
+      this.#lastUsedMs.set(keyId, atMs);
+  }
+
+  /** Writes what is remembered, within 1 s. Never rejects: what cannot be written is written later. */
+  flush(): Promise<void> {
+    return this.#flusher.beforeReading();
+  }
+
+  close(): Promise<void> {
+    return this.#flusher.close();
+  }
+
+  async #write(): Promise<boolean> {
+    const writing = [...this.#lastUsedMs];
+    this.#lastUsedMs = new Map();
+    for (let first = 0; first < writing.length; first += CHUNK_KEYS) {
+      const chunk = writing.slice(first, first + CHUNK_KEYS);
+      try {
+        await this.#accounts.touchApiKeys(
+          new Map(chunk.map(([id, atMs]) => [id, new Date(atMs).toISOString()])),
+        );
+      } catch {
+        // The database is away, for the rest of them, too. What was noted meanwhile is newer and stays.
+        this.#lastUsedMs = new Map([...writing.slice(first), ...this.#lastUsedMs]);
+        break;
+      }
+    }
+    return this.#lastUsedMs.size > 0;
+  }
 }

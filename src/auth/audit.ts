@@ -1,6 +1,7 @@
 // Keeps the audit log: entries are gathered and written together, so that recording costs a request nothing.
 // Who records what is http; where it is kept is the store.
 
+import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { AuditEntry } from '../domain/account.ts';
 import { asGatewayError } from '../domain/errors.ts';
@@ -9,7 +10,6 @@ import { cutText } from '../domain/text.ts';
 import type { AuditStore } from '../persistence/store.ts';
 import type { Audit } from './auth.ts';
 import { Flusher } from './flusher.ts';
-import { timeOrderedIds } from './time-ordered-id.ts';
 
 /** Entries are written at this age, or when this many wait, whichever comes first. */
 const FLUSH_MS = 1_000;
@@ -118,5 +118,31 @@ function cutTexts({ address, requestId, ...entry }: NewEntry): NewEntry {
     status: entry.status,
     ...(address === undefined ? {} : { address: cutText(address, LIMITS.auditTextUnits) }),
     ...(requestId === undefined ? {} : { requestId: cutText(requestId, LIMITS.auditTextUnits) }),
+  };
+}
+
+// Makes ids that sort by time as texts and that no two nodes share: UUID version 7 (RFC 9562).
+
+const SEQUENCES = 4_096;
+
+/** Ids of one process rise strictly, also within a millisecond and when the clock steps back. `now`: ms since 1970. */
+export function timeOrderedIds(now: () => number): () => string {
+  // 62 random bits per process; within one, time and sequence make the difference.
+  const node = randomBytes(8);
+  node.writeUInt8((node.readUInt8(0) & 0x3f) | 0x80, 0);
+  const tail = node.toString('hex');
+  let lastMs = 0;
+  let sequence = 0;
+  return () => {
+    const nowMs = Math.floor(now());
+    sequence = nowMs > lastMs ? 0 : sequence + 1;
+    lastMs = Math.max(lastMs, nowMs);
+    if (sequence === SEQUENCES) {
+      lastMs += 1;
+      sequence = 0;
+    }
+    const time = lastMs.toString(16).padStart(12, '0');
+    const rand = sequence.toString(16).padStart(3, '0');
+    return `${time.slice(0, 8)}-${time.slice(8)}-7${rand}-${tail.slice(0, 4)}-${tail.slice(4)}`;
   };
 }

@@ -1,5 +1,5 @@
 // Writes behind the back of those who have something to write: soon, one writing at a time, again after a failure.
-// What is written and what a failure means is the business of its owner (audit.ts, key-use.ts).
+// What is written and what a failure means is the business of its owner (audit.ts, api-keys.ts).
 
 import { withTimeout } from '../persistence/with-timeout.ts';
 

@@ -1,13 +1,16 @@
-// Changes a name and a password for a token. An unknown user costs the same work as a wrong password.
+// Exchanges a name and a password for a token, and limits failed attempts. An unknown user costs the same work as a wrong
+// password.
 
+import { hash } from 'node:crypto';
+import { isIPv6 } from 'node:net';
 import { Check } from 'typebox/schema';
-import { type User, Username } from '../domain/account.ts';
-import { invalidCredentials } from '../domain/account-errors.ts';
+import { type User, Username, usernameKey } from '../domain/account.ts';
+import { invalidCredentials, tooManyAttempts } from '../domain/account-errors.ts';
 import { hasCode } from '../domain/errors.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import type { IssuedToken, LoginAttempt } from './auth.ts';
-import type { LoginThrottle } from './login-throttle.ts';
 import type { Passwords } from './passwords.ts';
+import { WindowCounter } from './rate-limiter.ts';
 import type { Tokens } from './tokens.ts';
 
 export interface LoginOptions {
@@ -42,4 +45,78 @@ async function userOf(
   if (user === undefined || !isRight || !user.isActive)
     throw invalidCredentials('The user name or the password is wrong');
   return user;
+}
+
+// Slows down those who guess passwords: failures are counted per user and address, and per address. An attempt counts before it
+// is checked, so that a thousand at once are no way around; a success gives it back to its window.
+
+/** Source: decisions, "Login". */
+const WINDOW_SECONDS = 60;
+const PER_USER_AND_ADDRESS = 10;
+const PER_ADDRESS = 60;
+/** Pairs and addresses remembered at a time. */
+const REMEMBERED_KEYS = 20_000;
+
+interface Attempt {
+  readonly username: string;
+  /** Of the client. */
+  readonly address: string;
+}
+
+export class LoginThrottle {
+  readonly #pairs = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: REMEMBERED_KEYS });
+  readonly #addresses = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: REMEMBERED_KEYS });
+  readonly #now: () => number;
+
+  /** `now`: milliseconds since 1970. */
+  constructor(now: () => number = Date.now) {
+    this.#now = now;
+  }
+
+  /**
+   * Counts the attempt, or raises TOO_MANY_ATTEMPTS; what is refused is no attempt and does not count. To be called when it was no
+   * failure, because it succeeded or was never checked: the function that is returned.
+   */
+  admit(attempt: Attempt): () => void {
+    const nowMs = this.#now();
+    const pair = counted(this.#pairs, pairOf(attempt), nowMs, PER_USER_AND_ADDRESS);
+    const address = counted(this.#addresses, networkOf(attempt.address), nowMs, PER_ADDRESS);
+    const forgive = () => {
+      pair.giveBack();
+      address.giveBack();
+    };
+    const waitMs = Math.max(pair.waitMs, address.waitMs);
+    if (waitMs === 0) return forgive;
+    forgive();
+    throw tooManyAttempts(Math.max(1, Math.ceil(waitMs / 1000)));
+  }
+}
+
+/** Counts one, unless it is too many; then `waitMs` is the time until the window ends, and there is nothing to give back. */
+function counted(counter: WindowCounter, key: string, nowMs: number, limit: number) {
+  const { count, endsInMs } = counter.add(key, nowMs, 1, limit);
+  return count > limit
+    ? { waitMs: endsInMs, giveBack: () => {} }
+    : { waitMs: 0, giveBack: () => counter.giveBack(key, nowMs + endsInMs) };
+}
+
+/** A name may be a password typed into the wrong field, and as long as the body allows: its hash is kept. */
+function pairOf({ username, address }: Attempt): string {
+  return hash('sha256', `${networkOf(address)} ${usernameKey(username)}`);
+}
+
+/** Whoever has one IPv6 address has the 2^64 of its network. */
+function networkOf(address: string): string {
+  const [plain = ''] = address.split('%');
+  if (!isIPv6(plain)) return plain;
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1];
+  if (mapped !== undefined) return mapped;
+  const [head = '', rest] = plain.toLowerCase().split('::');
+  const first = head === '' ? [] : head.split(':');
+  const last = rest === undefined || rest === '' ? [] : rest.split(':');
+  const gap = rest === undefined ? 0 : 8 - first.length - last.length;
+  return [...first, ...Array<string>(Math.max(0, gap)).fill('0'), ...last]
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':');
 }

@@ -1,5 +1,5 @@
 // Hashes and compares passwords with bcrypt, a few at a time, and says what is wrong with a new one.
-// Who has which password is accounts.ts; how often somebody may try is login-throttle.ts.
+// Accounts are in accounts.ts; login.ts limits failed logins.
 
 import bcrypt from 'bcrypt';
 import { tooManyPasswords } from '../domain/account-errors.ts';
@@ -7,7 +7,6 @@ import type { ValidationItem } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type PasswordFault, passwordFault } from '../domain/password-rule.ts';
 import { NOT_UNICODE } from '../domain/text.ts';
-import { HashQueue } from './hash-queue.ts';
 
 /** 2^12 rounds: about 0.2 s. Source: decisions, "Passwords". */
 const BCRYPT_COST = 12;
@@ -70,3 +69,37 @@ const FINDINGS: Readonly<Record<PasswordFault, Pick<ValidationItem, 'msg' | 'typ
     type: 'string_too_short',
   },
 };
+
+// Lets a few expensive jobs run at a time and a bounded number wait in order; the next one is refused.
+
+/** Jobs run in the order in which they came. */
+export class HashQueue {
+  readonly #atOnce: number;
+  readonly #waitingAtMost: number;
+  readonly #refusal: () => Error;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  /** `refusal` makes the error of a job that finds the line full. */
+  constructor(bounds: { atOnce: number; waitingAtMost: number; refusal: () => Error }) {
+    this.#atOnce = bounds.atOnce;
+    this.#waitingAtMost = bounds.waitingAtMost;
+    this.#refusal = bounds.refusal;
+  }
+
+  /** Runs the job when its turn comes; rejects at once when the line is full. */
+  async run<T>(job: () => Promise<T>): Promise<T> {
+    if (this.#running < this.#atOnce) this.#running += 1;
+    else if (this.#waiting.length < this.#waitingAtMost)
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else throw this.#refusal();
+    try {
+      return await job();
+    } finally {
+      // The place passes to the next in line, so nobody can slip in between.
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#running -= 1;
+      else next();
+    }
+  }
+}

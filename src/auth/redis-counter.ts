@@ -6,8 +6,8 @@ import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { ConfigError } from '../config/config-error.ts';
+import type { Window } from './rate-limiter.ts';
 import { type SharedCounter, WINDOW_SECONDS } from './rate-limiter.ts';
-import type { Window } from './window-counter.ts';
 
 /** Longest wait of a request for Redis. */
 const COMMAND_MS = 250;

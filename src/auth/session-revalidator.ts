@@ -5,11 +5,11 @@ import type { Logger } from 'pino';
 import type { ApiKey, User } from '../domain/account.ts';
 import { hasCode } from '../domain/errors.ts';
 import { type AccountStore, MOST_FOUND } from '../persistence/store.ts';
-import { type AccountStatus, isActive, keyStatus, userStatus } from './account-status.ts';
 import type { AccountChange } from './accounts.ts';
 import { CredentialCache, type StoreChange, type Verified } from './credential-cache.ts';
 import { recentlyUsed } from './recently-used.ts';
 import type { Identity } from './verifier.ts';
+import { type AccountStatus, isActive, keyStatus, userStatus } from './verifier.ts';
 
 /** Between two looks: an expiry, or a change that was missed, is noticed after this at the latest. */
 const LOOK_MS = 2_000;

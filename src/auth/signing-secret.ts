@@ -1,9 +1,10 @@
 // Finds the secret that signs tokens, or makes one: the operator's, a file beside a SQLite database, a setting in a server
-// database. In two steps, because a secret outside the database also encrypts what is in it (encryption-keys.ts).
+// database. In two steps, because a secret outside the database also encrypts what is in it (below).
 
 import { randomBytes } from 'node:crypto';
 import { ConfigError } from '../config/config-error.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { encryptionKeyFrom } from '../persistence/cipher.ts';
 import type { Store } from '../persistence/store.ts';
 import { ensureSecretFile } from './secret-file.ts';
 
@@ -63,4 +64,25 @@ function longEnough(text: string, source: string): Uint8Array {
   const secret = Buffer.from(text);
   if (secret.byteLength >= LIMITS.secretBytes) return secret;
   throw new ConfigError(`${source}: the signing secret needs at least ${LIMITS.secretBytes} bytes`);
+}
+
+// Derives the keys that encrypt stored secrets from what the operator gave or from the signing secret. A key is never derived
+// from something that lies in the same database: that would be a lock with its key in it.
+
+/** Keeps this use of a secret apart from every other, as from signing. */
+const LABEL = 'stagedoor encryption at rest';
+
+/**
+ * The keys for a vault: the first one encrypts, all of them decrypt. From the texts of GATEWAY_ENCRYPTION_KEY (several
+ * while one replaces another), and after those from a signing secret that is not in the database, so that what it
+ * encrypted stays readable. None: nothing sensitive can be stored.
+ */
+export function encryptionKeys(sources: {
+  readonly configured: readonly string[];
+  readonly signing?: SigningSecret | undefined;
+}): Uint8Array[] {
+  const { configured, signing } = sources;
+  const isOutside = signing?.source === 'configured' || signing?.source === 'file';
+  const secrets = [...configured, ...(isOutside && signing !== undefined ? [signing.secret] : [])];
+  return secrets.map((secret) => encryptionKeyFrom(secret, LABEL));
 }

@@ -1,9 +1,8 @@
-// Finds out by asking the store who a token or a key belongs to. Nothing is remembered here: authenticator.ts does.
+// Verifies a token or an API key against the store. It remembers nothing: the authenticator does.
 
-import type { Principal } from '../domain/account.ts';
+import type { ApiKey, Principal, User } from '../domain/account.ts';
 import { invalidCredentials } from '../domain/account-errors.ts';
 import type { AccountStore } from '../persistence/store.ts';
-import { type AccountStatus, isActive, keyEndsAtMs, keyStatus, userStatus } from './account-status.ts';
 import { isSecretOf, parseKey } from './api-keys.ts';
 import { type HourlyLimits, keyPrincipal, userPrincipal } from './permissions.ts';
 import type { Tokens } from './tokens.ts';
@@ -76,4 +75,41 @@ export function isKey(credential: string): boolean {
 
 export function keyExpired(): Error {
   return invalidCredentials('The API key has expired');
+}
+
+// What of an account decides how long those who were let in with it may stay, whatever credentials they came with. Pure.
+
+/** How somebody stands. */
+export interface AccountStatus {
+  /** The user, or the owner of the key. */
+  readonly userId?: string;
+  /** Another one when what they may do was changed, or the credentials of the account. */
+  readonly stamp: string;
+  /** When all credentials for it end, in ms since 1970: those of a key. Infinite for users, who log in again. */
+  readonly endsAtMs: number;
+}
+
+export function userStatus(user: User): AccountStatus {
+  return { userId: user.id, stamp: stampOf(user), endsAtMs: Number.POSITIVE_INFINITY };
+}
+
+/** Nothing of a key itself is ever changed, but what its owner may do cuts what it may. */
+export function keyStatus(key: ApiKey, owner: User | undefined): AccountStatus {
+  const endsAtMs = keyEndsAtMs(key);
+  if (owner === undefined) return { stamp: '', endsAtMs };
+  return { userId: owner.id, stamp: stampOf(owner), endsAtMs };
+}
+
+/** Ms since 1970; infinite for a key without an end. */
+export function keyEndsAtMs({ expiresAt }: ApiKey): number {
+  return expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
+}
+
+export function isActive(user: User | undefined): user is User {
+  return user?.isActive === true;
+}
+
+/** A change of password, role or activity moves `credentialsChangedAt`. */
+function stampOf({ credentialsChangedAt, templates }: User): string {
+  return `${credentialsChangedAt} ${templates?.join() ?? '*'}`;
 }
