@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { leftThere } from '../../src/cli/instance-command.ts';
+import { leftThere } from '../../src/cli/commands/instances.ts';
 import { suite } from '../helpers/suite.ts';
 import { type GatewayUnderTest, startGateway } from './commands/against-gateway.ts';
 

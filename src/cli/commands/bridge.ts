@@ -1,13 +1,14 @@
-// `stagedoor bridge`: an MCP server over standard input and output that is a template of a gateway. What is started by
-// clients that start programs; `stagedoor connect` writes the line for them.
+// `stagedoor bridge`: an MCP server over standard input and output that passes everything to a template of a gateway. MCP
+// clients that start programs start it; `stagedoor connect` writes the command for them.
 
-import type { BridgeTarget } from '../bridge/run-bridge.ts';
+import { isUtf8 } from 'node:buffer';
+import { once } from 'node:events';
 import { CLIENT_OPTIONS } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import type { CommandInput } from '../command-input.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Row of the command table. */
+/** Serves one client over standard input and output. */
 export const bridge: CommandDefinition = {
   name: 'bridge',
   positionals: '<template>',
@@ -19,12 +20,11 @@ export const bridge: CommandDefinition = {
   ],
   examples: ['bridge everything', 'bridge everything --url https://mcp.example.com'],
   run: async (input, terminal) => {
-    const { runBridge } = await import('../bridge/run-bridge.ts');
     return runBridge(input.positional(0), await targetOf(input, terminal), terminal);
   },
 };
 
-/** The gateway, and what it is sent. It need not answer yet: a bridge waits for it. */
+/** Finds the gateway and the credentials for it. The gateway need not answer yet: a bridge waits for it. */
 async function targetOf(input: CommandInput, terminal: Terminal): Promise<BridgeTarget> {
   const [{ requestCredentials }, { gatewayUrls, seekGateway }, { usualUrls }] = await Promise.all([
     import('../accounts/request-credentials.ts'),
@@ -43,4 +43,54 @@ async function targetOf(input: CommandInput, terminal: Terminal): Promise<Bridge
   const found = isNamed ? undefined : await seekGateway(env, fetch, usualUrls(terminal));
   const url = found?.url ?? first;
   return { url, credentials: () => requestCredentials(url, env).headers };
+}
+
+/** The gateway, and the credentials for it. */
+interface BridgeTarget {
+  readonly url: string;
+  /** The headers as they are now. */
+  readonly credentials: () => Readonly<Record<string, string>>;
+}
+
+/** Resolves with 0 when the input has ended, or a signal came. Standard output carries messages only. */
+async function runBridge(
+  template: string,
+  { url, credentials }: BridgeTarget,
+  terminal: Pick<Terminal, 'complain'>,
+): Promise<number> {
+  const [{ LineDecoder }, { Bridge }, { GatewayLink }] = await Promise.all([
+    import('../../transports/stdio/line-decoder.ts'),
+    import('../bridge/bridge.ts'),
+    import('../bridge/gateway-link.ts'),
+  ]);
+  const log = (text: string) => terminal.complain(`stagedoor bridge ${template}: ${text}`);
+  const link = new GatewayLink(`${url}/mcp/${encodeURIComponent(template)}`, credentials, log);
+  const bridge = new Bridge({ link, write: writeLine, log });
+  const lines = new LineDecoder({
+    onLine: (line) => {
+      if (isUtf8(line)) bridge.receive(line.toString('utf8'));
+      else log('a line that is not UTF-8 was dropped');
+    },
+    onOversize: ({ bytes }) => log(`a line of ${bytes} bytes was dropped`),
+  });
+  const end = Promise.withResolvers<{ isHasty: boolean }>();
+  process.stdin.on('data', (chunk: Buffer) => lines.write(chunk));
+  process.stdin.once('end', () => {
+    lines.write(Buffer.from('\n')); // a last line may have no end
+    end.resolve({ isHasty: false });
+  });
+  process.stdin.once('error', () => end.resolve({ isHasty: true }));
+  process.stdout.once('error', () => end.resolve({ isHasty: true })); // the client is gone
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+    process.once(signal, () => end.resolve({ isHasty: true }));
+  }
+  const how = await end.promise;
+  process.stdin.destroy();
+  await bridge.close(how);
+  return 0;
+}
+
+async function writeLine(line: string): Promise<void> {
+  if (process.stdout.write(`${line}\n`) || process.stdout.destroyed) return;
+  await Promise.allSettled([once(process.stdout, 'drain')]); // when the client is gone, the bridge ends
 }

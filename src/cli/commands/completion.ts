@@ -1,9 +1,10 @@
-// `stagedoor completion`: prints what a shell needs to complete commands and options.
+// `stagedoor completion`: prints the script with which a shell completes commands and options, made from the command table.
+// The script names no template and no instance: each Tab would have to ask a gateway for them.
 
-import type { CommandDefinition } from '../command.ts';
+import { type CommandDefinition, optionFlag } from '../command.ts';
 import { UsageError } from '../failures.ts';
 
-/** Row of the command table. The table itself is loaded when it runs, since it lists this row, too. */
+/** Prints a script. The command table is loaded when the command runs, because the table lists this row too. */
 export const completion: CommandDefinition = {
   name: 'completion',
   positionals: '<bash|zsh|fish>',
@@ -15,7 +16,6 @@ export const completion: CommandDefinition = {
     'completion fish > ~/.config/fish/completions/stagedoor.fish',
   ],
   run: async (input, terminal) => {
-    const { COMPLETIONS } = await import('../completion-scripts.ts');
     const { COMMANDS } = await import('./index.ts');
     const shell = input.positional(0);
     const script = COMPLETIONS.get(shell);
@@ -28,3 +28,191 @@ export const completion: CommandDefinition = {
     return 0;
   },
 };
+
+/** By shell. */
+const COMPLETIONS: ReadonlyMap<string, (commands: readonly CommandDefinition[]) => string> = new Map([
+  ['bash', bashScript],
+  ['zsh', zshScript],
+  ['fish', fishScript],
+]);
+
+/** One word, and its description. */
+interface Completion {
+  readonly word: string;
+  readonly about: string;
+}
+
+/** What may follow the words before the cursor. */
+interface CompletionRule {
+  readonly before: string;
+  readonly candidates: readonly Completion[];
+}
+
+/** What may follow the program's name, and the name of each group. */
+function branches(commands: readonly CommandDefinition[]): readonly CompletionRule[] {
+  const groups = [
+    ...new Set(commands.filter(({ name }) => name.includes(' ')).map(({ name }) => groupOf(name))),
+  ];
+  const single = commands.filter(({ name }) => !name.includes(' ')).map(asCompletion);
+  const top = [
+    ...groups.map((word) => ({ word, about: `commands of ${word}` })),
+    ...single,
+    { word: '--help', about: 'show help' },
+    { word: '--version', about: 'show the version' },
+  ];
+  return [
+    { before: '', candidates: top },
+    ...groups.map((group) => ({
+      before: group,
+      candidates: commands.filter(({ name }) => name.startsWith(`${group} `)).map(asCompletion),
+    })),
+  ];
+}
+
+/** What may follow a command: its options, and its argument where that is one of a few words. */
+function leaves(commands: readonly CommandDefinition[]): readonly CompletionRule[] {
+  return commands.map(({ name, positionals, options }) => {
+    const [, choices = ''] = /^<(\w+(?:\|\w+)+)>$/.exec(positionals) ?? [];
+    return {
+      before: name,
+      candidates: [
+        ...choices.split('|').flatMap((word) => (word === '' ? [] : [{ word, about: '' }])),
+        ...options.map((option) => ({ word: optionFlag(option), about: option.description })),
+        { word: '--help', about: 'show help' },
+      ],
+    };
+  });
+}
+
+function asCompletion({ name, summary }: CommandDefinition): Completion {
+  return { word: name.replace(/^.* /, ''), about: summary };
+}
+
+function groupOf(name: string): string {
+  return name.replace(/ .*$/, '');
+}
+
+/** Options after which a value follows, by either name. */
+function flagsWithValue(commands: readonly CommandDefinition[]): readonly string[] {
+  const options = commands.flatMap((command) => command.options).filter(({ flags }) => flags.includes(' '));
+  const names = options.flatMap((option) => [
+    optionFlag(option),
+    ...(option.short === undefined ? [] : [`-${option.short}`]),
+  ]);
+  return [...new Set(names)];
+}
+
+function built(commands: readonly CommandDefinition[]): readonly CommandDefinition[] {
+  return commands.map(({ options, summary, ...command }) => ({
+    ...command,
+    summary: short(summary),
+    options: options.map((option) => ({ ...option, description: short(option.description) })),
+  }));
+}
+
+/** Shells show it in one line. */
+function short(text: string): string {
+  return text.replace(/[;,:(].*$/s, '').trim();
+}
+
+// --- bash ----------------------------------------------------------------------------------------------------------
+
+function bashScript(commands: readonly CommandDefinition[]): string {
+  const known = built(commands);
+  const words = ({ candidates }: CompletionRule) => quoted(candidates.map(({ word }) => word).join(' '));
+  return [
+    '# Completion of stagedoor in bash.',
+    '_stagedoor() {',
+    `  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}"`,
+    `  local before="\${COMP_WORDS[*]:1:COMP_CWORD-1}" words=""`,
+    '  case "$before" in',
+    ...branches(known).map((rule) => `    ${quoted(rule.before)}) words=${words(rule)} ;;`),
+    ...leaves(known).map(
+      (rule) => `    ${quoted(rule.before)}|${quoted(`${rule.before} `)}*) words=${words(rule)} ;;`,
+    ),
+    '  esac',
+    '  # A value: the names of files are completed.',
+    `  case "$previous" in ${flagsWithValue(known).join('|')}) words="" ;; esac`,
+    '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
+    '}',
+    'complete -o default -F _stagedoor stagedoor',
+  ].join('\n');
+}
+
+// --- zsh -----------------------------------------------------------------------------------------------------------
+
+function zshScript(commands: readonly CommandDefinition[]): string {
+  const known = built(commands);
+  const described = ({ candidates }: CompletionRule) =>
+    candidates.map(({ word, about }) => quoted(`${word}:${about}`)).join(' ');
+  return [
+    '#compdef stagedoor',
+    '# Completion of stagedoor in zsh.',
+    '_stagedoor() {',
+    '  local -a candidates',
+    `  local before="\${(j: :)words[2,CURRENT-1]}"`,
+    '  # A value: the names of files are completed.',
+    `  case "\${words[CURRENT-1]}" in ${flagsWithValue(known).join('|')}) _files; return ;; esac`,
+    '  case "$before" in',
+    ...branches(known).map((rule) => `    ${quoted(rule.before)}) candidates=(${described(rule)}) ;;`),
+    ...leaves(known).map(
+      (rule) =>
+        `    ${quoted(rule.before)}|${quoted(`${rule.before} `)}*) candidates=(${described(rule)}) ;;`,
+    ),
+    '  esac',
+    '  _describe stagedoor candidates',
+    '}',
+    '# Read as a function of the completion system, or by source.',
+    'if [ "$funcstack[1]" = "_stagedoor" ]; then _stagedoor "$@"; else compdef _stagedoor stagedoor; fi',
+  ].join('\n');
+}
+
+// --- fish ----------------------------------------------------------------------------------------------------------
+
+function fishScript(commands: readonly CommandDefinition[]): string {
+  const known = built(commands);
+  const rule = (condition: string, rest: string) =>
+    `complete -c stagedoor -n ${fishQuoted(condition)} ${rest}`;
+  return [
+    '# Completion of stagedoor in fish.',
+    'function __stagedoor_before',
+    '  set -l words (commandline -opc)',
+    '  set -e words[1]',
+    '  echo "$words"',
+    'end',
+    'function __stagedoor_at',
+    '  test (__stagedoor_before) = "$argv"',
+    'end',
+    'function __stagedoor_in',
+    '  string match -q -- "$argv *" (__stagedoor_before)" "',
+    'end',
+    'complete -c stagedoor -f',
+    ...branches(known).flatMap(({ before, candidates }) =>
+      candidates.map(({ word, about }) =>
+        rule(`__stagedoor_at ${fishQuoted(before)}`, `-a ${fishQuoted(word)} -d ${fishQuoted(about)}`),
+      ),
+    ),
+    ...known.flatMap((command) => {
+      const condition = `__stagedoor_in ${command.name}`;
+      const choices = /^<(\w+(?:\|\w+)+)>$/.exec(command.positionals)?.[1]?.replaceAll('|', ' ');
+      return [
+        ...(choices === undefined ? [] : [rule(condition, `-a ${fishQuoted(choices)}`)]),
+        ...command.options.map((option) => {
+          const short = option.short === undefined ? '' : ` -s ${option.short}`;
+          const value = option.flags.includes(' ') ? ' -r -F' : '';
+          const long = optionFlag(option).slice(2);
+          return rule(condition, `-l ${long}${short}${value} -d ${fishQuoted(option.description)}`);
+        }),
+      ];
+    }),
+  ].join('\n');
+}
+
+/** As bash and zsh read it back. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+function fishQuoted(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+}

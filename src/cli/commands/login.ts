@@ -1,5 +1,5 @@
-// `stagedoor gateway login`: gets a token from a running gateway and keeps it for the commands that talk to it.
-// The token is never printed; where it is kept is accounts/credentials-file.ts.
+// `stagedoor gateway login | logout`: gets a token from a running gateway and keeps it for the commands that talk to it, or
+// forgets it. The token is never printed; accounts/credentials-file.ts keeps it.
 
 import { isLoopback } from '../../config/listeners.ts';
 import { ownCommand } from '../../domain/own-command.ts';
@@ -8,9 +8,10 @@ import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import { fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
-import { CommandFailure, Refused } from '../failures.ts';
+import { CommandFailure, Refused, UsageError } from '../failures.ts';
+import { gatewayUrls } from '../remote.ts';
 
-/** Row of the command table. */
+/** Logs in with a password. */
 export const login: CommandDefinition = {
   name: 'gateway login',
   positionals: '<username>',
@@ -61,3 +62,31 @@ function fail(error: unknown, username: string, isHere: boolean): never {
     details: [`A lost password is replaced, in the folder the gateway is started in, by "${replace}".`],
   });
 }
+
+/** Forgets a token. It asks no gateway, so it works without one; the token expires by itself. */
+export const logout: CommandDefinition = {
+  name: 'gateway logout',
+  positionals: '',
+  summary: 'Forget the token of a gateway, or of all',
+  options: [
+    {
+      flags: '--url <url>',
+      description: 'Gateway to log out of; default STAGEDOOR_URL, else http://127.0.0.1:8080 and :8000',
+    },
+    { flags: '--all', description: 'Forget the tokens of all gateways' },
+    { flags: '--json', description: 'Print the URLs as JSON' },
+  ],
+  examples: ['gateway logout'],
+  run: async (input, terminal) => {
+    const file = new CredentialsFile(credentialsPath(terminal.env));
+    const isAll = input.switch('all') === true;
+    if (isAll && input.text('url') !== undefined) throw new UsageError('--all and --url: keep one');
+    const urls = isAll
+      ? file.forgetAll()
+      : gatewayUrls(input.text('url'), terminal.env).filter((url) => file.forget(url));
+    const { json } = await import('../output.ts');
+    if (input.switch('json')) terminal.print(json({ logged_out: urls }));
+    else terminal.print(urls.length === 0 ? 'Nobody was logged in.' : `logged out of ${urls.join(', ')}`);
+    return 0;
+  },
+};

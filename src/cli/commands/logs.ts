@@ -1,14 +1,18 @@
-// `stagedoor gateway logs`: what a gateway in the background has logged, and what it goes on to log.
+// `stagedoor gateway logs`: the last lines of the log of a gateway in the background, and with --follow those that are added.
 
-import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
+import { type FileHandle, open } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DAEMON_OPTIONS, type DaemonFiles, daemonFiles } from '../background/daemon-files.ts';
 import type { CommandDefinition } from '../command.ts';
+import { CommandFailure } from '../failures.ts';
 import { readSettings } from '../setting-options.ts';
+import { untilSignal } from '../stop-signals.ts';
 
 /** Lines that are shown unless --lines says otherwise, and the most. */
 const LINES = 100;
 const MOST_LINES = 100_000;
 
-/** Row of the command table. */
+/** Shows a log; lines are printed as they are for programs, and readable on a terminal. */
 export const logs: CommandDefinition = {
   name: 'gateway logs',
   positionals: '',
@@ -28,13 +32,104 @@ export const logs: CommandDefinition = {
   ],
   examples: ['gateway logs', 'gateway logs -f', 'gateway logs --lines 1000 --json'],
   run: async (input, terminal) => {
-    const { showLog } = await import('../background/show-log.ts');
     const files = await daemonFiles(readSettings(input, terminal), terminal);
-    await showLog(files, terminal, {
+    const isRaw = input.switch('json') === true || terminal.columns === undefined;
+    const readable = isRaw ? (line: string) => line : await lineReader();
+    await showLog(files, (line) => terminal.print(readable(line)), {
       lines: input.number('lines', { minimum: 0, maximum: MOST_LINES }) ?? LINES,
       isFollowed: input.switch('follow') === true,
-      isRaw: input.switch('json') === true || terminal.columns === undefined,
     });
     return 0;
   },
 };
+
+interface ShowOptions {
+  /** How many of the last lines. */
+  readonly lines: number;
+  /** Whether it goes on with new lines until a signal ends it. */
+  readonly isFollowed: boolean;
+}
+
+/** How often a followed log is looked at, in ms, and how much is read at once, in bytes. */
+const LOOK_MS = 200;
+const PIECE_BYTES = 64 * 1024;
+const LINE_END = 10;
+
+/** Throws CommandFailure when there is no log. */
+async function showLog(
+  { log }: DaemonFiles,
+  print: (line: string) => void,
+  options: ShowOptions,
+): Promise<void> {
+  const file = await opened(log);
+  try {
+    let { size: at } = await file.stat();
+    for (const line of await lastLines(file, at, options.lines)) print(line);
+    if (!options.isFollowed) return;
+    const signal = untilSignal();
+    let rest = Buffer.alloc(0);
+    while (!signal.aborted) {
+      const { size } = await file.stat();
+      // It was set aside; what was added in between is in `gateway.log.1`.
+      if (size < at) [at, rest] = [0, Buffer.alloc(0)];
+      const piece = await read(file, at, Math.min(size, at + PIECE_BYTES));
+      at += piece.length;
+      rest = Buffer.concat([rest, piece]);
+      const end = rest.lastIndexOf(LINE_END);
+      if (end >= 0) for (const line of rest.toString('utf8', 0, end).split('\n')) print(line);
+      rest = rest.subarray(end + 1);
+      // Rejects when it is to end.
+      if (piece.length === 0) await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function opened(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'r');
+  } catch (error) {
+    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+    throw new CommandFailure(
+      isMissing
+        ? `there is no log of a gateway in the background: ${path}`
+        : `${path} cannot be read: ${error}`,
+      { cause: error },
+    );
+  }
+}
+
+/** Reads from the end, piece by piece, until there are enough lines. */
+async function lastLines(file: FileHandle, size: number, count: number): Promise<readonly string[]> {
+  let start = size;
+  const pieces: Buffer[] = [];
+  let ends = 0;
+  while (start > 0 && ends <= count) {
+    const from = Math.max(0, start - PIECE_BYTES);
+    const piece = await read(file, from, start);
+    for (const byte of piece) if (byte === LINE_END) ends += 1;
+    pieces.unshift(piece);
+    start = from;
+  }
+  const lines = Buffer.concat(pieces).toString('utf8').split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  return count === 0 ? [] : lines.slice(-count);
+}
+
+async function read(file: FileHandle, from: number, to: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(to - from), 0, to - from, from);
+  return buffer.subarray(0, bytesRead);
+}
+
+/** Records as a person reads them; what Node itself writes in a crash is no record and stays as it is. */
+async function lineReader(): Promise<(line: string) => string> {
+  const { humanLine } = await import('../log.ts');
+  return (line) => {
+    try {
+      return humanLine(line);
+    } catch {
+      return line;
+    }
+  };
+}

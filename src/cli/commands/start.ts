@@ -1,15 +1,15 @@
-// `stagedoor gateway start`: runs a gateway until a signal stops it, in the foreground or as a daemon.
-// Only the options are here; running is run-gateway.ts, which loads everything that is heavy, and background/.
+// `stagedoor gateway start` runs a gateway until a signal stops it, in the foreground or as a daemon; `gateway stop` ends a daemon.
+// What is heavy is loaded when a command runs: run-gateway.ts and background/.
 
 import { SETTINGS } from '../../config/settings.ts';
 import type { Config, ConfigRow } from '../../config.ts';
-import { DAEMON_MARK } from '../background/daemon-files.ts';
+import { DAEMON_MARK, DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
 import type { CommandDefinition } from '../command.ts';
 import { letGoOfCompiledCode } from '../compiled-code.ts';
 import { UsageError } from '../failures.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 
-/** Row of the command table. */
+/** Runs a gateway. */
 export const start: CommandDefinition = {
   name: 'gateway start',
   positionals: '',
@@ -69,3 +69,19 @@ function withoutTrace(config: Config): Config {
   const rows = config.rows.map((row) => (isDatabase(row) ? { ...row, value: 'memory://' } : row));
   return { ...config, databaseUrl: 'memory://', rows };
 }
+
+/** Ends the gateway that `gateway start --background` started. */
+export const stop: CommandDefinition = {
+  name: 'gateway stop',
+  positionals: '',
+  summary: 'End the gateway that runs in the background, when the calls in flight have ended',
+  options: DAEMON_OPTIONS,
+  examples: ['gateway stop', 'gateway stop --state-dir /var/lib/stagedoor'],
+  run: async (input, terminal) => {
+    const { requireDaemon, stopDaemon } = await import('../background/stop-daemon.ts');
+    const daemon = await requireDaemon(await daemonFiles(readSettings(input, terminal), terminal));
+    await stopDaemon(daemon, terminal);
+    terminal.print(`stopped: process ${daemon.pid}, ${daemon.url}`);
+    return 0;
+  },
+};

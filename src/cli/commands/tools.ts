@@ -1,12 +1,17 @@
-// `stagedoor gateway tools`: the tools of a template and what they take.
+// `stagedoor gateway tools | call`: the tools of a template and their arguments, and a call of one.
 
+import { nearMiss } from '../../config/nearest.ts';
+import { parseExact } from '../../domain/json.ts';
+import { ownCommand } from '../../domain/own-command.ts';
 import { type Fields, fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
 import { ofTemplate } from '../nearest-template.ts';
-import { toolsOf } from '../tool-arguments.ts';
+import type { Remote } from '../remote.ts';
+import type { RemoteEvent } from '../remote-events.ts';
 
-/** Row of the command table. */
+/** Lists the tools of a template. */
 export const tools: CommandDefinition = {
   name: 'gateway tools',
   positionals: '<template>',
@@ -45,4 +50,218 @@ function argumentsOf({ parameters }: Fields): string {
       return needed.includes(name) ? written : `[${written}]`;
     })
     .join(' ');
+}
+
+/** Calls one tool and shows its answer. */
+export const call: CommandDefinition = {
+  name: 'gateway call',
+  positionals: '<template> <tool> [...arguments]',
+  summary:
+    'Call a tool; its arguments are one JSON object, - for JSON on standard input, or key=value words; exit code 1 when the tool reports an error',
+  options: CLIENT_OPTIONS,
+  examples: [
+    'gateway call everything echo message=hello',
+    'gateway call everything get-sum \'{"a": 2, "b": 3}\'',
+    'gateway call everything echo - --json < arguments.json',
+  ],
+  run: async (input, terminal) => {
+    const { json, printable } = await import('../output.ts');
+    const [template, tool, ...words] = [
+      input.positional(0),
+      input.positional(1),
+      ...input.positionals.slice(2),
+    ];
+    const written = await readArguments(words, () => terminal.readAll());
+    const gateway = await gatewayOf(input, terminal);
+    const path = `/mcp/${encodeURIComponent(template)}/tools`;
+    const result = await ofTemplate(gateway, template, async () => {
+      const list = () => gateway.request(`${path}/list`);
+      const args =
+        written.kind === 'json'
+          ? written.text
+          : argumentsText(written.pairs, findTool(await list(), template, tool));
+      const text = `{"name":${JSON.stringify(tool)},"arguments":${args}}`;
+      return terminal.busy(`calling ${tool} of ${template}`, (progress) =>
+        resultOf(gateway, `${path}/call`, text, (event) => progress(`${tool}: ${printable(newsOf(event))}`)),
+      );
+    });
+    const value = fields(parseExact(result));
+    const hasFailed = value.isError === true;
+    if (input.switch('json')) terminal.print(json(value));
+    else if (hasFailed) {
+      throw new CommandFailure(`${tool} of ${template} reports an error`, { details: linesOf(value) });
+    } else terminal.print(linesOf(value).join('\n'));
+    return hasFailed ? 1 : 0;
+  },
+};
+
+/** JSON text of the result. What the server says meanwhile is news. */
+async function resultOf(
+  gateway: Remote,
+  path: string,
+  text: string,
+  onNews: (event: RemoteEvent) => void,
+): Promise<string> {
+  let result: string | undefined;
+  await gateway.follow(path, { method: 'POST', text }, (event) => {
+    if (event.name === 'result') result = event.data;
+    else onNews(event);
+  });
+  if (result === undefined) throw new CommandFailure(`${gateway.url} ended the call without a result`);
+  return result;
+}
+
+/** `2 of 3 step 2` of progress; the words of a log message; else the name of what happened. */
+function newsOf({ name, data }: RemoteEvent): string {
+  const { method, params } = fields(JSON.parse(data));
+  const { progress, total, message, data: words } = fields(params);
+  if (name === 'log') return typeof words === 'string' ? words : JSON.stringify(words);
+  if (name !== 'progress') return String(method);
+  const share = total === undefined ? String(progress) : `${progress} of ${total}`;
+  return message === undefined ? share : `${share} ${message}`;
+}
+
+/** The content as text; what is not text is named. */
+function linesOf({ content, structuredContent }: Fields): string[] {
+  const parts = Array.isArray(content) ? content.map((part) => partText(fields(part))) : [];
+  if (parts.length > 0 || structuredContent === undefined) return parts;
+  return [JSON.stringify(structuredContent, null, 2)];
+}
+
+function partText(part: Fields): string {
+  const { type, text, data, mimeType } = part;
+  switch (type) {
+    case 'text':
+      return String(text);
+    case 'image':
+    case 'audio':
+      return `[${type} ${mimeType}, ${bytesText(data)}]`;
+    case 'resource': {
+      const { uri, text: words, blob, mimeType: kind = 'data' } = fields(part.resource);
+      return typeof words === 'string' ? words : `[${kind}, ${bytesText(blob)}: ${uri}]`;
+    }
+    case 'resource_link':
+      return `[link ${part.name}: ${part.uri}]`;
+    default:
+      return JSON.stringify(part);
+  }
+}
+
+/** Size of what base64 stands for. */
+function bytesText(base64: unknown): string {
+  const bytes = typeof base64 === 'string' ? Buffer.byteLength(base64, 'base64') : 0;
+  if (bytes < 1_000) return `${bytes} bytes`;
+  return bytes < 1_000_000 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+// --- arguments: one JSON object, or key=value words whose values are JSON where the schema of the tool allows it ------
+
+/** What was written: JSON text of an object, or pairs that the schema has to explain. */
+type WrittenArguments =
+  | { readonly kind: 'json'; readonly text: string }
+  | { readonly kind: 'pairs'; readonly pairs: ReadonlyMap<string, string> };
+
+/** Reads the words after the tool's name; `readAll` is for `-`. Throws UsageError. */
+async function readArguments(
+  words: readonly string[],
+  readAll: () => Promise<string | undefined>,
+): Promise<WrittenArguments> {
+  // Without a word there is nothing that a schema would explain.
+  const [first = '{}'] = words;
+  if (words.length < 2 && first === '-') {
+    const text = await readAll();
+    if (text === undefined) throw new UsageError('standard input is too long, or not UTF-8');
+    return { kind: 'json', text: checkedObject(text, 'standard input') };
+  }
+  // A key may begin with a bracket, but then a `=` would have to follow in JSON that is none.
+  if (words.length < 2 && /^\s*[{["]/.test(first)) {
+    return { kind: 'json', text: checkedObject(first, 'the arguments') };
+  }
+  const pairs = new Map<string, string>();
+  for (const word of words) {
+    const [, key, value] = /^([^=]+)=(.*)$/s.exec(word) ?? [];
+    if (key === undefined || value === undefined) {
+      throw new UsageError(
+        `arguments are one JSON object, - for standard input, or key=value, not "${word}"`,
+      );
+    }
+    if (pairs.has(key)) throw new UsageError(`the argument ${key} is given twice`);
+    pairs.set(key, value);
+  }
+  return { kind: 'pairs', pairs };
+}
+
+/** JSON text of the pairs, for this tool: numbers stay as they were written. */
+function argumentsText(pairs: ReadonlyMap<string, string>, tool: Fields): string {
+  const properties = fields(fields(tool.parameters).properties);
+  const members = [...pairs].map(([key, value]) => {
+    const types = Object.hasOwn(properties, key) ? typesOf(properties[key]) : [];
+    const isJson = types.includes(jsonTypeOf(value)) || (types.includes('number') && isInteger(value));
+    return `${JSON.stringify(key)}:${isJson ? value : JSON.stringify(value)}`;
+  });
+  return `{${members.join(',')}}`;
+}
+
+/** The tool of that name in the answer of tools/list. Throws CommandFailure with the nearest name. */
+function findTool(answer: unknown, template: string, name: string): Fields {
+  const tools = toolsOf(answer);
+  const tool = tools.find((each) => each.name === name);
+  if (tool !== undefined) return tool;
+  const meant = nearMiss(
+    name,
+    tools.map((each) => String(each.name)),
+  );
+  const advice =
+    meant === undefined ? `see ${ownCommand(`gateway tools ${template}`)}` : `did you mean "${meant}"?`;
+  throw new CommandFailure(`${template} has no tool "${name}"; ${advice}`);
+}
+
+/** The tools of an answer of tools/list. */
+function toolsOf(answer: unknown): readonly Fields[] {
+  const { tools } = fields(answer);
+  return Array.isArray(tools) ? tools.map(fields) : [];
+}
+
+function checkedObject(text: string, what: string): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(
+      `${what} must be one JSON object: ${error instanceof Error ? error.message : error}`,
+      {
+        cause: error,
+      },
+    );
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return text;
+  throw new UsageError(`${what} must be one JSON object such as {"key": "value"}`);
+}
+
+/** Every type a schema allows, also by its alternatives. Text is always text, so `string` is not asked for. */
+function typesOf(schema: unknown): readonly string[] {
+  const { type, anyOf, oneOf, enum: values } = fields(schema);
+  return [
+    ...(Array.isArray(type) ? type.map(String) : [String(type)]),
+    ...(Array.isArray(values) ? values.map((value) => jsonTypeOf(JSON.stringify(value) ?? '')) : []),
+    ...[anyOf, oneOf].flatMap((branches) => (Array.isArray(branches) ? branches.flatMap(typesOf) : [])),
+  ].filter((each) => each !== 'string');
+}
+
+/** What JSON Schema calls the value that the text is; empty when it is no JSON. */
+function jsonTypeOf(text: string): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return '';
+  }
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
+  return typeof value;
+}
+
+function isInteger(text: string): boolean {
+  return jsonTypeOf(text) === 'integer';
 }

@@ -1,10 +1,17 @@
-// `stagedoor gateway users`: every user.
+// `stagedoor gateway users | create-user | set-password | delete-user`: users, at a running gateway or in its database.
 
-import { ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/account-client.ts';
+import {
+  ACCOUNT_CLIENT_OPTIONS,
+  DATABASE_CLIENT_OPTIONS,
+  findUser,
+  withAccountClient,
+} from '../accounts/account-client.ts';
+import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import { USER_HEADINGS, userRow } from '../accounts/records.ts';
+import { warnOfUnknownTemplates } from '../accounts/unknown-templates.ts';
 import type { CommandDefinition } from '../command.ts';
 
-/** Row of the command table. */
+/** Lists the users. */
 export const users: CommandDefinition = {
   name: 'gateway users',
   positionals: '',
@@ -18,6 +25,100 @@ export const users: CommandDefinition = {
     else if (found.length === 0)
       terminal.print('There is no user. The first start of a gateway makes an admin.');
     else terminal.print(table(terminal, USER_HEADINGS, found.map(userRow)));
+    return 0;
+  },
+};
+
+/** Creates a user. */
+export const createUser: CommandDefinition = {
+  name: 'gateway create-user',
+  positionals: '<username>',
+  summary: 'Create a user who can log in',
+  options: [
+    PASSWORD_OPTION,
+    { flags: '--role <word>', description: 'admin or user; default user' },
+    { flags: '--email <address>', description: 'Default <username>@localhost' },
+    { flags: '--templates <list>', description: 'Templates the user may use; default all' },
+    ...ACCOUNT_CLIENT_OPTIONS,
+  ],
+  examples: [
+    'gateway create-user ada --role admin',
+    'gateway create-user ci --password - --templates search,files < password.txt',
+  ],
+  run: async (input, terminal) => {
+    const { emailOf, roleOf, templatesOf, usernameOf } = await import('../accounts/account-options.ts');
+    const username = usernameOf(input);
+    const facts = {
+      username,
+      email: emailOf(input, username),
+      role: roleOf(input) ?? 'user',
+      templates: templatesOf(input),
+    };
+    return withAccountClient(input, terminal, async (client) => {
+      const password = await readPassword(input, terminal, {
+        question: `Password of ${username}`,
+        isNew: true,
+      });
+      const user = await client.createUser({ ...facts, password });
+      await warnOfUnknownTemplates(client, facts.templates, terminal);
+      const { json } = await import('../output.ts');
+      const article = facts.role === 'admin' ? 'an admin' : 'a user';
+      terminal.print(input.switch('json') ? json(user) : `${user.username} is ${article} now`);
+      return 0;
+    });
+  },
+};
+
+/**
+ * Gives a user a new password. It is meant for a lost password, so it works on the database, where no login is needed, unless
+ * `--url` names a gateway. STAGEDOOR_URL, which may be set permanently, does not.
+ */
+export const setPassword: CommandDefinition = {
+  name: 'gateway set-password',
+  positionals: '<username>',
+  summary: 'Give a user a new password, in the database, which needs no login; --url asks a gateway instead',
+  options: [PASSWORD_OPTION, ...DATABASE_CLIENT_OPTIONS],
+  examples: ['gateway set-password admin', 'gateway set-password ada --url https://gateway.example.com'],
+  run: async (input, terminal) => {
+    const { usernameOf } = await import('../accounts/account-options.ts');
+    const username = usernameOf(input);
+    const work = withAccountClient(
+      input,
+      terminal,
+      async (client) => {
+        const { id } = await findUser(client, username);
+        const question = `New password of ${username}`;
+        return client.setPassword(id, await readPassword(input, terminal, { question, isNew: true }));
+      },
+      { prefersDatabase: true },
+    );
+    const user = await work;
+    const { json } = await import('../output.ts');
+    const where = input.text('url') === undefined ? 'running gateways' : 'other gateways of its database';
+    const text = `${user.username} has a new password; tokens of before are void, on ${where} within 10 s`;
+    terminal.print(input.switch('json') ? json(user) : text);
+    return 0;
+  },
+};
+
+/** Removes a user; tokens and API keys of that user become void. */
+export const deleteUser: CommandDefinition = {
+  name: 'gateway delete-user',
+  positionals: '<username>',
+  summary: 'Delete a user together with the API keys they made',
+  options: ACCOUNT_CLIENT_OPTIONS,
+  examples: ['gateway delete-user ada'],
+  run: async (input, terminal) => {
+    const { usernameOf } = await import('../accounts/account-options.ts');
+    const username = usernameOf(input);
+    const user = await withAccountClient(input, terminal, async (client) => {
+      const found = await findUser(client, username);
+      await client.deleteUser(found.id);
+      return found;
+    });
+    const { json } = await import('../output.ts');
+    const done = { id: user.id, username: user.username, deleted: true };
+    terminal.print(input.switch('json') ? json(done) : `${user.username} is deleted`);
     return 0;
   },
 };

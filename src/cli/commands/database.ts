@@ -1,0 +1,218 @@
+// `stagedoor db status | migrate | export | import`: commands about the database itself; no gateway is asked.
+
+import { existsSync, lstatSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { CommandDefinition } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import { DATABASE_OPTIONS } from '../database/database-options.ts';
+import type { DatabaseState } from '../database/database-state.ts';
+import type { RegistryDocument } from '../database/registry-document.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
+import { readSettings } from '../setting-options.ts';
+import type { Terminal } from '../terminal.ts';
+
+/** Exit code 0 only when a gateway could start on the database without a migration. */
+export const dbStatus: CommandDefinition = {
+  name: 'db status',
+  positionals: '',
+  summary: 'Show the database, its migrations and what it holds; exit code 1 when it cannot be used as it is',
+  options: [...DATABASE_OPTIONS, { flags: '--json', description: 'Print it as JSON' }],
+  examples: ['db status', 'db status --database postgresql://127.0.0.1/stagedoor'],
+  run: async (input, terminal) => {
+    const { databaseState } = await import('../database/database-state.ts');
+    const state = await databaseState(readSettings(input, terminal), terminal);
+    const { facts, json } = await import('../output.ts');
+    terminal.print(input.switch('json') ? json(state) : facts(factsOf(state)));
+    return state.is_usable ? 0 : 1;
+  },
+};
+
+function factsOf(state: DatabaseState): readonly (readonly [string, string | number])[] {
+  const { database, kind, is_reachable: isReachable, reason, migrations, counts, warnings } = state;
+  return [
+    ['database', database],
+    ['kind', kind],
+    ['answers', isReachable ? 'yes' : `no: ${reason}`],
+    ...(migrations === null
+      ? []
+      : [
+          [
+            'migrations',
+            `${migrations.applied.length} applied, ${migrations.pending.length} pending`,
+          ] as const,
+          ...migrations.pending.map((name) => ['pending', name] as const),
+        ]),
+    ...(isReachable && reason !== null ? [['usable', `no: ${reason}`] as const] : []),
+    ...Object.entries(counts ?? {}).map(([name, count]) => [name.replaceAll('_', ' '), count] as const),
+    ...warnings.map((warning) => ['warning', warning] as const),
+  ];
+}
+
+/**
+ * Creates the database if there is none, and brings its tables up to this version. `gateway start` does the same; this command
+ * does it beforehand, or as another user of the database.
+ */
+export const dbMigrate: CommandDefinition = {
+  name: 'db migrate',
+  positionals: '',
+  summary: 'Create the database or bring it up to this version',
+  options: [...DATABASE_OPTIONS, { flags: '--json', description: 'Print the migrations as JSON' }],
+  examples: ['db migrate', 'db migrate --database postgresql://gateway@db.example.com/stagedoor'],
+  run: async (input, terminal) => {
+    const { migrateDatabase } = await import('../database/database-state.ts');
+    const { name, applied } = await migrateDatabase(readSettings(input, terminal), terminal);
+    const { json } = await import('../output.ts');
+    if (input.switch('json')) terminal.print(json({ database: name, applied }));
+    else {
+      for (const each of applied) terminal.print(`applied ${each}`);
+      terminal.print(applied.length === 0 ? `${name} was up to date` : `${name} is up to date`);
+    }
+    return 0;
+  },
+};
+
+/** Writes a registry document to standard output, or to a file that only its owner can read. */
+export const dbExport: CommandDefinition = {
+  name: 'db export',
+  positionals: '',
+  summary: 'Write templates and instances as a registry document; accounts are not in it',
+  options: [
+    {
+      flags: '--file <path>',
+      description: 'Where to; YAML for .yaml and .yml. Default standard output, as JSON',
+    },
+    { flags: '--force', description: 'Replace the file when there is one' },
+    {
+      flags: '--with-secrets',
+      description: 'With environment variables and headers, as they are; without it they are left out',
+    },
+    ...DATABASE_OPTIONS,
+    { flags: '--json', description: 'JSON, whatever the file is called' },
+  ],
+  examples: ['db export --file registry.yaml', 'db export --with-secrets --file backup.json'],
+  run: async (input, terminal) => {
+    const [{ withDatabase }, { registryDocument }] = await Promise.all([
+      import('../database/open-database.ts'),
+      import('../database/registry-document.ts'),
+    ]);
+    const withSecrets = input.switch('with-secrets') === true;
+    const path = targetOf(input, terminal);
+    const { document, withheld, unreadable } = await withDatabase(
+      readSettings(input, terminal),
+      terminal,
+      async ({ store }) =>
+        registryDocument(await store.listTemplates(), await store.listInstances(), { withSecrets }),
+    );
+    // A document that is kept as a backup must not lack what only a restore would find missing.
+    if (unreadable.length > 0) throw new CommandFailure(unreadable.slice(0, MOST_NAMED).join('; '));
+    const isYaml = path !== undefined && /\.ya?ml$/i.test(path) && input.switch('json') !== true;
+    const text = await written(document, isYaml);
+    if (path === undefined) terminal.print(text.trimEnd());
+    else {
+      await save(path, text);
+      const sections = Object.values(document.templates);
+      const count = sections.reduce((sum, { instances }) => sum + instances.length, 0);
+      terminal.note(`wrote ${path}, ${count} ${count === 1 ? 'instance' : 'instances'}`);
+    }
+    if (withheld.length > 0) {
+      const whose = withheld.length > MOST_NAMED ? `${withheld.length} instances` : withheld.join(', ');
+      terminal.note(`left out the environment variables and headers of ${whose}; --with-secrets takes them`);
+    }
+    return 0;
+  },
+};
+
+/** Where the document goes, absolute; undefined for standard output. What cannot be is refused before anything is read. */
+function targetOf(input: CommandInput, { folder }: Terminal): string | undefined {
+  const written = input.text('file');
+  const isForced = input.switch('force') === true;
+  if (written === undefined) {
+    if (isForced) throw new UsageError('--force belongs to --file');
+    return undefined;
+  }
+  const path = resolve(folder, written);
+  if (!existsSync(dirname(path))) {
+    throw new CommandFailure(`${path} cannot be written: there is no folder ${dirname(path)}`);
+  }
+  // A link that leads nowhere is there, too.
+  if (!isForced && lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
+    throw new CommandFailure(`${path} is there already; --force replaces it`);
+  }
+  return path;
+}
+
+/** Names in one line; more are only counted. */
+const MOST_NAMED = 5;
+
+async function written(document: RegistryDocument, isYaml: boolean): Promise<string> {
+  if (!isYaml) return `${(await import('../output.ts')).json(document)}\n`;
+  const { stringify } = await import('yaml');
+  return stringify(document);
+}
+
+async function save(path: string, text: string): Promise<void> {
+  const { writePrivateFile } = await import('../private-file.ts');
+  try {
+    writePrivateFile(path, text);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : 'unknown reason';
+    throw new CommandFailure(`${path} cannot be written (${code})`, { cause: error });
+  }
+}
+
+/** Takes a registry document into the database for good; gateways on it follow within 10 s. Exit code 1 when a part cannot be used. */
+export const dbImport: CommandDefinition = {
+  name: 'db import',
+  positionals: '<file>',
+  summary:
+    'Take a registry document (JSON or YAML, any shape) into the database, as if each entry were registered',
+  options: [
+    {
+      flags: '--node-id <name>',
+      description: 'Gateway that runs its programs; default what one started here is called',
+    },
+    ...DATABASE_OPTIONS,
+    { flags: '--json', description: 'Print what was done as JSON' },
+  ],
+  examples: ['db import registry.yaml', 'db import mcp.json --node-id build-1:8080'],
+  run: async (input, terminal) => {
+    const config = readSettings(input, terminal);
+    const [{ withDatabase }, { importDocument }] = await Promise.all([
+      import('../database/open-database.ts'),
+      import('../database/import-document.ts'),
+    ]);
+    const contents = await contentsOf(resolve(terminal.folder, input.positional(0)));
+    const { name, done } = await withDatabase(config, terminal, async (database) => ({
+      name: database.name,
+      done: await importDocument(database.store, contents, {
+        nodeId: config.nodeId,
+        now: new Date().toISOString(),
+        folder: terminal.folder,
+        protectedPaths: database.protectedPaths,
+      }),
+    }));
+
+    const { json, printable } = await import('../output.ts');
+    if (input.switch('json')) terminal.print(json(done));
+    else {
+      for (const each of done.added) terminal.print(`added ${each}`);
+      for (const each of done.replaced) terminal.print(`replaced ${each}`);
+      const programs = contents.entries.some(({ input: { command } }) => command !== undefined);
+      const where = programs ? `; ${config.nodeId} runs the programs` : '';
+      const count = done.added.length + done.replaced.length;
+      terminal.print(`${count} ${count === 1 ? 'instance is' : 'instances are'} in ${name}${where}`);
+    }
+    for (const problem of done.problems) terminal.complain(printable(problem));
+    return done.problems.length === 0 ? 0 : 1;
+  },
+};
+
+async function contentsOf(path: string) {
+  const { RegistryFileError, readRegistryFile } = await import('../../persistence/registry-file.ts');
+  try {
+    return await readRegistryFile(path);
+  } catch (error) {
+    if (error instanceof RegistryFileError) throw new CommandFailure(error.message, { cause: error });
+    throw error;
+  }
+}

@@ -1,0 +1,132 @@
+// `stagedoor gateway deregister | drain | resume | restart | delete-template`: commands about one instance or template of a
+// running gateway. `restart` without arguments restarts the gateway in the background.
+
+import { type Fields, fields } from '../answers.ts';
+import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import type { CommandDefinition } from '../command.ts';
+import { UsageError } from '../failures.ts';
+import { readSettings } from '../setting-options.ts';
+
+/** Removes an instance; its calls in flight finish. */
+export const deregister: CommandDefinition = {
+  name: 'gateway deregister',
+  positionals: '<template> <id>',
+  summary: 'Take an instance out; calls it is working on are finished',
+  options: CLIENT_OPTIONS,
+  examples: ['gateway deregister search search-1'],
+  run: async (input, terminal) => {
+    const [template, id] = [input.positional(0), input.positional(1)];
+    const gateway = await gatewayOf(input, terminal);
+    const path = `/gateway/deregister/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
+    await gateway.request(path, { method: 'DELETE' });
+    const { json } = await import('../output.ts');
+    const done = { template_name: template, instance_id: id, deregistered: true };
+    terminal.print(input.switch('json') ? json(done) : `${id} is deregistered from ${template}`);
+    return 0;
+  },
+};
+
+/** Takes an instance out of balancing and leaves it running. */
+export const drain = instanceCommand({
+  word: 'drain',
+  summary: 'Send an instance no new calls until it is resumed, or the gateway starts again; it keeps running',
+  done: (record) => {
+    const left = leftThere(record);
+    return `takes nothing new until it is resumed${left && `; ${left}`}`;
+  },
+});
+
+/** Takes a drained instance back into balancing. */
+export const resume = instanceCommand({
+  word: 'resume',
+  summary: 'Let a drained instance take calls again',
+  done: ({ state }) => `is in use again: ${String(state)}`,
+});
+
+const restartInstance = instanceCommand({
+  word: 'restart',
+  summary: 'Restart the gateway in the background, or one instance when its calls have ended',
+  done: (record) => {
+    const left = leftThere(record);
+    return left === '' ? 'restarts' : `restarts when its calls have ended, in 30 s at the latest; ${left}`;
+  },
+});
+
+/** Without arguments: the gateway in the background. With template and id: one instance. */
+export const restart: CommandDefinition = {
+  ...restartInstance,
+  positionals: '[template] [id]',
+  options: [...restartInstance.options, ...DAEMON_OPTIONS],
+  examples: ['gateway restart', ...(restartInstance.examples ?? [])],
+  run: async (input, terminal) => {
+    if (input.positionals.length === 2) return restartInstance.run(input, terminal);
+    if (input.positionals.length === 1) {
+      throw new UsageError(
+        'name the template and the id of an instance, or neither to restart the gateway in the background',
+      );
+    }
+    const { requireDaemon } = await import('../background/stop-daemon.ts');
+    const { restartDaemon } = await import('../background/start-daemon.ts');
+    const config = readSettings(input, terminal);
+    const daemon = await requireDaemon(await daemonFiles(config, terminal));
+    return restartDaemon(daemon, terminal);
+  },
+};
+
+/** Removes a template without instances, and its settings. */
+export const deleteTemplate: CommandDefinition = {
+  name: 'gateway delete-template',
+  positionals: '<template>',
+  summary: 'Delete a template that has no instances any more, together with its settings',
+  options: CLIENT_OPTIONS,
+  examples: ['gateway delete-template search'],
+  run: async (input, terminal) => {
+    const template = input.positional(0);
+    const gateway = await gatewayOf(input, terminal);
+    await gateway.request(`/gateway/templates/${encodeURIComponent(template)}`, { method: 'DELETE' });
+    const { json } = await import('../output.ts');
+    const done = { template_name: template, deleted: true };
+    terminal.print(input.switch('json') ? json(done) : `${template} is deleted`);
+    return 0;
+  },
+};
+
+interface InstanceCommand {
+  /** Last word of the command, and of its route. */
+  readonly word: 'drain' | 'resume' | 'restart';
+  readonly summary: string;
+  /** The new situation, printed after the name of the instance. */
+  readonly done: (record: Fields) => string;
+}
+
+function instanceCommand({ word, summary, done }: InstanceCommand): CommandDefinition {
+  return {
+    name: `gateway ${word}`,
+    positionals: '<template> <id>',
+    summary,
+    options: CLIENT_OPTIONS,
+    examples: [`gateway ${word} search search-1`],
+    run: async (input, terminal) => {
+      const [template, id] = [input.positional(0), input.positional(1)];
+      const gateway = await gatewayOf(input, terminal);
+      const path = `/gateway/instances/${encodeURIComponent(template)}/${encodeURIComponent(id)}/${word}`;
+      const record = fields(await gateway.request(path, { method: 'POST' }));
+      const { json } = await import('../output.ts');
+      terminal.print(input.switch('json') ? json(record) : `${id} of ${template} ${done(record)}`);
+      return 0;
+    },
+  };
+}
+
+/** `2 calls and 1 session are there`; an empty text when there is nothing. */
+export function leftThere({ in_flight: calls, sessions }: Fields): string {
+  const parts = [counted(calls, 'call'), counted(sessions, 'session')].filter((part) => part !== '');
+  if (parts.length === 0) return '';
+  return `${parts.join(' and ')} ${parts.length === 1 && parts[0]?.startsWith('1 ') ? 'is' : 'are'} there`;
+}
+
+function counted(count: unknown, what: string): string {
+  if (typeof count !== 'number' || count === 0) return '';
+  return count === 1 ? `1 ${what}` : `${count} ${what}s`;
+}

@@ -1,0 +1,238 @@
+// `stagedoor template init | validate | add`: writes a template.json from options or answers, checks one, and copies one
+// into the folder of templates. They work on files; no gateway is needed.
+
+import { randomUUID } from 'node:crypto';
+import { link, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import type { Remark } from '../../templates/validate.ts';
+import type { CommandDefinition } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
+import type { TemplateAnswers } from '../template-wizard.ts';
+
+/** Writes a new template.json, from options or from the answers of a person. */
+export const templateInit: CommandDefinition = {
+  name: 'template init',
+  positionals: '[id]',
+  summary: 'Write a new template definition; asks for what is not given as an option',
+  options: [
+    { flags: '--name <text>', description: 'Display name; default made from the id' },
+    { flags: '--description <text>', description: 'What the server does, in a sentence' },
+    { flags: '--command <line>', description: 'Program with its words that speaks MCP over stdio' },
+    { flags: '--endpoint <url>', description: 'URL of a server that runs already' },
+    { flags: '--author <text>', description: 'A person or an organization' },
+    { flags: '--tag <tag>', description: 'A tag for "template list --tag"; repeatable', repeatable: true },
+    { flags: '--into <folder>', description: 'Folder in which <id>/template.json is made; default this one' },
+    { flags: '--force', description: 'Replace a definition that is there' },
+  ],
+  examples: [
+    'template init search --description "Searches documents." --command "node server.js" --into drafts',
+  ],
+  run: async (input, terminal) => {
+    const given = answersIn(input);
+    if (given.command !== undefined && given.endpoint !== undefined)
+      throw new UsageError('--command and --endpoint cannot be combined');
+    const missing = [
+      ...(given.id === undefined ? ['<id>'] : []),
+      ...(given.description === undefined ? ['--description'] : []),
+      ...(given.command === undefined && given.endpoint === undefined ? ['--command or --endpoint'] : []),
+    ];
+    if (missing.length > 0 && !terminal.canAsk)
+      throw new UsageError(`there is no terminal to ask at: give ${missing.join(', ')}`);
+    const answers = missing.length === 0 ? given : await asked(given);
+    const { readTemplate, TemplateError } = await import('../../templates/definition.ts');
+    const text = `${JSON.stringify(definitionOf(answers), null, 2)}\n`;
+    try {
+      const { id } = readTemplate(text);
+      const folder = resolve(terminal.folder, input.text('into') ?? '.');
+      const path = await placeDefinition(folder, { id, text, isForced: input.switch('force') === true });
+      terminal.print(`${path} is written; "stagedoor template add" puts it into the folder of templates`);
+      return 0;
+    } catch (thrown) {
+      if (thrown instanceof TemplateError) throw new UsageError(thrown.message, { cause: thrown });
+      throw thrown;
+    }
+  },
+};
+
+async function asked(given: TemplateAnswers): Promise<TemplateAnswers> {
+  const { askTemplate } = await import('../template-wizard.ts');
+  // Questions go where complaints go: standard output may be a file.
+  return askTemplate(given, { input: process.stdin, output: process.stderr });
+}
+
+function answersIn(input: CommandInput): TemplateAnswers {
+  const texts = {
+    id: input.positionals[0],
+    name: input.text('name'),
+    description: input.text('description'),
+    command: input.text('command'),
+    endpoint: input.text('endpoint'),
+    author: input.text('author'),
+  };
+  return { ...texts, tags: input.texts('tag') };
+}
+
+function definitionOf({
+  id = '',
+  name,
+  description,
+  author,
+  tags,
+  command,
+  endpoint,
+}: TemplateAnswers): object {
+  return {
+    id,
+    name: name ?? id.replaceAll('-', ' ').replace(/^./, (letter) => letter.toUpperCase()),
+    description,
+    version: '0.1.0',
+    author,
+    capabilities: ['tools'],
+    tags: tags.length === 0 ? undefined : tags,
+    transport: command === undefined ? 'http' : 'stdio',
+    command,
+    endpoint,
+  };
+}
+
+/** Reports every violation in a template.json, with its place. */
+export const templateValidate: CommandDefinition = {
+  name: 'template validate',
+  positionals: '<file>',
+  summary: 'Check a template definition: every violation with its place',
+  options: [
+    { flags: '--strict', description: 'Take warnings, such as unknown properties, for violations' },
+    {
+      flags: '--tolerant',
+      description: 'Read the forms of other platforms, as the gateway does, and say how each was read',
+    },
+    { flags: '--json', description: 'Print the result as JSON' },
+  ],
+  examples: [
+    'template validate drafts/search/template.json',
+    'template validate drafts/search/template.json --strict',
+    'template validate drafts/search/template.json --tolerant --json',
+  ],
+  run: async (input, terminal) => {
+    const [
+      { json, printable },
+      { validateTemplate },
+      { TemplateError },
+      { readTemplateText, TemplateFileError },
+    ] = await Promise.all([
+      import('../output.ts'),
+      import('../../templates/validate.ts'),
+      import('../../templates/definition.ts'),
+      import('../../templates/template-file.ts'),
+    ]);
+    const file = input.positional(0);
+    const path = resolve(terminal.folder, file);
+    const options = { isTolerant: input.switch('tolerant') === true, folder: basename(dirname(path)) };
+    const { violations, warnings, readings } = await readTemplateText(path)
+      .then((text) => validateTemplate(text, options))
+      .catch((thrown: unknown) => {
+        if (thrown instanceof TemplateFileError)
+          throw new UsageError(`${file} ${thrown.message}`, { cause: thrown });
+        if (!(thrown instanceof TemplateError)) throw thrown;
+        return { violations: [{ pointer: '', message: thrown.message }], warnings: [], readings: [] };
+      });
+    const isValid = violations.length === 0 && (warnings.length === 0 || input.switch('strict') !== true);
+    const lineOf = ({ line, pointer, message }: Remark): string =>
+      printable(
+        `${line === undefined ? file : `${file}:${line}`}: ${pointer === '' ? '' : `${pointer} `}${message}`,
+      );
+    if (input.switch('json')) terminal.print(json({ valid: isValid, violations, warnings, readings }));
+    else {
+      for (const reading of readings) terminal.print(`read: ${lineOf(reading)}`);
+      for (const violation of violations) terminal.complain(lineOf(violation));
+      for (const warning of warnings) terminal.complain(`warning: ${lineOf(warning)}`);
+      if (isValid) terminal.print(`${file} is a valid template definition`);
+    }
+    return isValid ? 0 : 1;
+  },
+};
+
+/** Copies a definition into the folder of templates, once it is known to be usable. */
+export const templateAdd: CommandDefinition = {
+  name: 'template add',
+  positionals: '<folder>',
+  summary: 'Copy the template.json of a folder into the folder of templates, once it is valid',
+  options: [
+    {
+      flags: '--templates-dir <folder>',
+      description:
+        'The folder of templates; default MCP_GATEWAY_TEMPLATES_DIR or templates_dir of gateway.yaml',
+    },
+    { flags: '--force', description: 'Replace a template with the same id' },
+  ],
+  examples: ['template add drafts/search --templates-dir templates'],
+  run: async (input, terminal) => {
+    const [{ readSettings }, { readTemplate, TemplateError }, { readTemplateText, TemplateFileError }] =
+      await Promise.all([
+        import('../setting-options.ts'),
+        import('../../templates/definition.ts'),
+        import('../../templates/template-file.ts'),
+      ]);
+    const { templatesFolder } = readSettings(input, terminal);
+    if (templatesFolder === undefined)
+      throw new UsageError(
+        'name the folder of templates: --templates-dir <folder>; those of stagedoor stay as they are',
+      );
+    const written = input.positional(0);
+    const folder = resolve(terminal.folder, written);
+    const file = join(written, 'template.json');
+    try {
+      const text = await readTemplateText(join(folder, 'template.json'));
+      const { id } = readTemplate(text, basename(folder));
+      const path = await placeDefinition(templatesFolder, {
+        id,
+        text,
+        isForced: input.switch('force') === true,
+      });
+      terminal.print(`${id} is added as ${path}; a gateway reads it when it starts`);
+      return 0;
+    } catch (thrown) {
+      if (thrown instanceof TemplateFileError)
+        throw new UsageError(`${file} ${thrown.message}`, { cause: thrown });
+      if (!(thrown instanceof TemplateError)) throw thrown;
+      throw new CommandFailure(`${file} is not valid and was not added`, {
+        cause: thrown,
+        details: thrown.findings,
+      });
+    }
+  },
+};
+
+interface NewDefinition {
+  readonly id: string;
+  /** Of its template.json. */
+  readonly text: string;
+  /** Whether one with the same id is replaced. */
+  readonly isForced: boolean;
+}
+
+/** Makes `<folder>/<id>/template.json` and resolves with its path. Throws CommandFailure with nothing changed. */
+async function placeDefinition(folder: string, { id, text, isForced }: NewDefinition): Promise<string> {
+  const home = join(folder, id);
+  const path = join(home, 'template.json');
+  // Files beside the folders of templates are none of the gateway's.
+  const draft = join(folder, `.${id}-${randomUUID()}.json`);
+  let made: string | undefined;
+  try {
+    await mkdir(folder, { recursive: true });
+    await writeFile(draft, text, { flag: 'wx' });
+    made = await mkdir(home, { recursive: true });
+    if (isForced) await rename(draft, path);
+    else await link(draft, path); // fails when it is there
+    return path;
+  } catch (thrown) {
+    if (made !== undefined) await rmdir(home).catch(() => undefined); // not empty: another program was here
+    const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : String(thrown);
+    if (code === 'EEXIST' && !isForced)
+      throw new CommandFailure(`${path} exists already; --force replaces it`, { cause: thrown });
+    throw new CommandFailure(`${path} cannot be written (${code})`, { cause: thrown });
+  } finally {
+    await rm(draft, { force: true }).catch(() => undefined); // a draft has no effect
+  }
+}

@@ -1,0 +1,147 @@
+// `stagedoor template list | show`: the templates of a gateway, or those in the folder of definitions of this machine.
+
+import { type Fields, fields } from '../answers.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import type { CommandDefinition, OptionDefinition } from '../command.ts';
+import type { CommandInput } from '../command-input.ts';
+import { CommandFailure } from '../failures.ts';
+import type { Terminal } from '../terminal.ts';
+
+/** Options of the commands that show templates. */
+const TEMPLATE_OPTIONS: readonly OptionDefinition[] = [
+  { flags: '--local', description: 'Read the definitions of this machine; no gateway is asked' },
+  { flags: '--templates-dir <folder>', description: 'With --local: the folder of definitions' },
+  ...CLIENT_OPTIONS,
+];
+
+/** Lists the templates. */
+export const templateList: CommandDefinition = {
+  name: 'template list',
+  positionals: '',
+  summary: 'List the templates: what each is, and how many instances it has',
+  options: [{ flags: '--tag <tag>', description: 'Only templates with this tag' }, ...TEMPLATE_OPTIONS],
+  examples: ['template list', 'template list --tag files --local'],
+  run: async (input, terminal) => {
+    const { json, table } = await import('../output.ts');
+    const records = await templatesOf(input, terminal, input.text('tag'));
+    if (input.switch('json')) terminal.print(json({ templates: records }));
+    else if (records.length === 0) terminal.print('There is no such template.');
+    else
+      terminal.print(
+        table(terminal, ['TEMPLATE', 'VERSION', 'INSTANCES', 'TAGS', 'DESCRIPTION'], records.map(rowOf)),
+      );
+    return 0;
+  },
+};
+
+function rowOf(record: Fields): string[] {
+  const { id, version, instances, tags, description } = fields(record);
+  const shown = [tags]
+    .flat()
+    .filter((tag) => tag !== undefined)
+    .join(', ');
+  return [String(id), String(version ?? ''), String(instances ?? ''), shown, String(description ?? '')];
+}
+
+/** Shows a template and the settings of its instances. */
+export const templateShow: CommandDefinition = {
+  name: 'template show',
+  positionals: '<template>',
+  summary: 'Show a template: what it is, what it requires, and the settings of its instances',
+  options: TEMPLATE_OPTIONS,
+  examples: ['template show filesystem', 'template show filesystem --local --json'],
+  run: async (input, terminal) => {
+    const { facts, json, table } = await import('../output.ts');
+    const record = await templateOf(input, terminal, input.positional(0));
+    if (input.switch('json')) {
+      terminal.print(json(record));
+      return 0;
+    }
+    terminal.print(facts(FIELDS.flatMap((name) => factOf(name, record[name]))));
+    const settings = settingsOf(record);
+    if (settings.length > 0) {
+      terminal.print(
+        `\n${table(terminal, ['SETTING', 'TYPE', 'DEFAULT', 'GOES TO', 'DESCRIPTION'], settings)}`,
+      );
+    }
+    return 0;
+  },
+};
+
+const FIELDS = [
+  ...['id', 'name', 'description', 'version', 'author', 'capabilities', 'tags', 'requires', 'ports'],
+  ...['transport', 'docker_image', 'instances'],
+];
+
+function factOf(name: string, value: unknown): [string, string][] {
+  const text = Array.isArray(value) ? value.join(', ') : String(value ?? '');
+  return text === '' ? [] : [[name, text]];
+}
+
+function settingsOf({ config_schema }: Fields): string[][] {
+  const { properties, required } = fields(config_schema);
+  const needed = Array.isArray(required) ? required : [];
+  return Object.entries(fields(properties)).map(([name, property]) => {
+    const { type, enum: values, default: value, description, ...places } = fields(property);
+    const kind = Array.isArray(values) ? values.join(' | ') : [type].flat().join(' | ');
+    const goesTo = ['env_mapping', 'header_mapping'].flatMap((place) => places[place] ?? []);
+    const isArgument = places.command_arg === undefined || places.command_arg === false ? [] : ['arguments'];
+    return [
+      name + (needed.includes(name) ? ' (required)' : ''),
+      kind + (places.sensitive === true ? ', secret' : ''),
+      value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value),
+      [...goesTo, ...isArgument].join(', '),
+      String(description ?? ''),
+    ];
+  });
+}
+
+/** All templates, or those with a tag, sorted by id. */
+async function templatesOf(
+  input: CommandInput,
+  terminal: Terminal,
+  tag: string | undefined,
+): Promise<readonly Fields[]> {
+  if (input.switch('local')) {
+    const records = await localTemplates(input, terminal);
+    return records.filter(({ tags }) => tag === undefined || (Array.isArray(tags) && tags.includes(tag)));
+  }
+  const gateway = await gatewayOf(input, terminal);
+  const query = new URLSearchParams({ include_details: 'true', ...(tag === undefined ? {} : { tag }) });
+  const { details } = fields(await gateway.request(`/gateway/templates?${query}`));
+  return Array.isArray(details) ? details.map(fields) : [];
+}
+
+/** One template. Throws CommandFailure when there is none. */
+async function templateOf(input: CommandInput, terminal: Terminal, id: string): Promise<Fields> {
+  if (!input.switch('local')) {
+    const gateway = await gatewayOf(input, terminal);
+    return fields(await gateway.request(`/gateway/templates/${encodeURIComponent(id)}`));
+  }
+  const records = await localTemplates(input, terminal);
+  const found = records.find((record) => record.id === id);
+  if (found !== undefined) return found;
+  const { nearMiss } = await import('../../config/nearest.ts');
+  const meant = nearMiss(
+    id,
+    records.map((record) => String(record.id)),
+  );
+  const advice =
+    meant === undefined ? '"stagedoor template list --local" shows all' : `did you mean "${meant}"?`;
+  throw new CommandFailure(`there is no template "${id}"; ${advice}`);
+}
+
+async function localTemplates(input: CommandInput, terminal: Terminal): Promise<readonly Fields[]> {
+  const [{ readSettings }, { readCatalogue }, { withoutSecrets }] = await Promise.all([
+    import('../setting-options.ts'),
+    import('../../templates/catalogue.ts'),
+    import('../../templates/settings.ts'),
+  ]);
+  const { templatesFolder } = readSettings(input, terminal);
+  const { templates, problems } = await readCatalogue(templatesFolder);
+  for (const problem of problems) terminal.complain(`warning: ${problem}`);
+  return templates.map(({ environment, command, args, endpoint, config_schema, ...shown }) => ({
+    ...shown,
+    ...(config_schema === undefined ? {} : { config_schema: withoutSecrets(config_schema) }),
+  }));
+}
