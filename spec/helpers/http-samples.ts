@@ -1,4 +1,4 @@
-// One instance as registered and as it runs, for the specs of src/http/views. Fields are overridden by the spec.
+// One instance as registered and as it runs, for the specs of src/http/routes. Fields are overridden by the spec.
 
 import type { InstanceDefinition, InstanceSnapshot } from '../../src/domain/instance.ts';
 

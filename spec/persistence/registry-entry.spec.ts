@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { InstanceRecord } from '../../src/http/views/instance-record.ts';
+import { InstanceRecord } from '../../src/http/routes/instances.ts';
 import { FIELD_NAMES, readEntry, TRANSPORT_WORDS } from '../../src/persistence/registry-entry.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -13,10 +13,10 @@ import { CallerWatch } from './caller-watch.ts';
 import { ClientGone } from './client-gone.ts';
 import { commonHeaders } from './common-headers.ts';
 import type { HttpContext } from './context.ts';
+import { errorBody } from './error-reply.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { commentText, EVENT_STREAM_HEADERS, inLines } from './server-sent-events.ts';
 import { UnreadAnswers } from './unread-answers.ts';
-import { errorBody } from './views/error-body.ts';
 import { limitReader, limitWriteTime } from './write-timeout.ts';
 
 /** One event. */

@@ -74,7 +74,7 @@ const OTHER_NAMES: readonly string[] = [
 /** Levels of objects and lists in an entry; YAML can say things that contain themselves. */
 const DEEPEST = 128;
 
-/** What stands in records of the API instead of a secret; see http/views/instance-record.ts. */
+/** What stands in records of the API instead of a secret; see http/routes/instances.ts. */
 const MASK = '***';
 
 const instanceInput = Compile(InstanceInput);

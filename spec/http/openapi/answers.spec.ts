@@ -1,9 +1,9 @@
 import Type from 'typebox';
 import * as assert from 'uvu/assert';
+import { ErrorBody } from '../../../src/http/error-reply.ts';
 import { answersOf, type SharedAnswers } from '../../../src/http/openapi/answers.ts';
 import { schemaWriter } from '../../../src/http/openapi/schema.ts';
 import type { RouteAccess } from '../../../src/http/route.ts';
-import { ErrorBody } from '../../../src/http/views/error-body.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the answers of an operation');

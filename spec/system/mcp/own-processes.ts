@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { filter, firstValueFrom, timeout } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
-import type { InstanceRecord } from '../../../src/http/views/instance-record.ts';
+import type { InstanceRecord } from '../../../src/http/routes/instances.ts';
 import { postTo } from '../../gateway/mcp-post.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { type AppFixture, startApp } from '../../helpers/http-app.ts';

@@ -5,9 +5,9 @@ import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import { drain } from '../body/drain.ts';
 import { ClientGone } from '../client-gone.ts';
 import type { HttpContext, HttpMiddleware } from '../context.ts';
-import { type BytesReply, json } from '../reply.ts';
+import { errorReply } from '../error-reply.ts';
+import type { BytesReply } from '../reply.ts';
 import { respond } from '../respond.ts';
-import { errorBody } from '../views/error-body.ts';
 
 /** Answers errors. What is no GatewayError becomes INTERNAL_ERROR without details; those are in the log, by request id. */
 export function errors(log: Logger): HttpMiddleware {
@@ -26,9 +26,7 @@ function answer(context: HttpContext, error: GatewayError, log: Logger): void {
   state.errorCode = error.code;
   if (error.code === 'INTERNAL_ERROR')
     log.error({ err: error, request_id: state.requestId }, 'request failed');
-  const { instanceId } = error.facts;
-  const facts = { headers: headersOf(error), ...(instanceId === undefined ? {} : { instanceId }) };
-  refuse(context, json(error.status, errorBody(error, state.requestId, state.principal), facts));
+  refuse(context, errorReply(error, state.requestId, { viewer: state.principal }));
 }
 
 /** Answers with a refusal, whatever was read of the request. */
@@ -42,16 +40,4 @@ export function refuse(context: HttpContext, reply: BytesReply): void {
   }
   respond(context, reply);
   drain(request);
-}
-
-/** `WWW-Authenticate` where other credentials would help. Retry-After only when the call certainly did not happen. Source: decisions, "Errors". */
-export function headersOf(error: GatewayError): string[] {
-  const { allow, retryAfterSeconds, challenge } = error.facts;
-  const headers: string[] = [];
-  if (challenge) headers.push('WWW-Authenticate', 'Bearer');
-  if (allow !== undefined) headers.push('Allow', allow.join(', '));
-  if (retryAfterSeconds !== undefined && error.delivered === 'no') {
-    headers.push('Retry-After', String(retryAfterSeconds));
-  }
-  return headers;
 }

@@ -2,8 +2,8 @@
 
 import type { TSchema } from 'typebox';
 import { type ErrorCode, statusesOf } from '../../domain/error-codes.ts';
+import { ErrorBody, errorBody } from '../error-reply.ts';
 import type { AnswerDoc, RouteAccess } from '../route.ts';
-import { ErrorBody, errorBody } from '../views/error-body.ts';
 import { HEADERS, type HeaderName } from './components.ts';
 import { ERROR_SAMPLES, OTHER_SAMPLES } from './error-samples.ts';
 import { exampleOf } from './example.ts';

@@ -5,18 +5,16 @@ import type { TSchema } from 'typebox';
 import { SCOPES, type Scope } from '../../domain/account.ts';
 import { InstanceInput } from '../../domain/instance.ts';
 import { LoadBalancerChange, LoadBalancerSettings } from '../../domain/template.ts';
-import { ApiKeyRecord } from '../views/api-key-record.ts';
-import { AuditRecord } from '../views/audit-record.ts';
-import { ErrorBody } from '../views/error-body.ts';
-import { GatewayHealthView, ServerHealthView } from '../views/gateway-health.ts';
-import { InstanceRecord } from '../views/instance-record.ts';
-import { LoadBalancerView } from '../views/load-balancer.ts';
-import { RegistryView } from '../views/registry.ts';
-import { RpcAnswer, RpcRefusal } from '../views/rpc-message.ts';
-import { StatisticsView } from '../views/statistics.ts';
-import { TemplateHealthView } from '../views/template-health.ts';
-import { ToolList } from '../views/tool-list.ts';
-import { UserRecord } from '../views/user-record.ts';
+import { ErrorBody } from '../error-reply.ts';
+import { ApiKeyRecord } from '../routes/api-keys.ts';
+import { AuditRecord } from '../routes/audit.ts';
+import { GatewayHealthView, ServerHealthView, TemplateHealthView } from '../routes/health.ts';
+import { InstanceRecord } from '../routes/instances.ts';
+import { RpcAnswer, RpcRefusal } from '../routes/mcp-endpoint.ts';
+import { StatisticsView } from '../routes/statistics.ts';
+import { LoadBalancerView, RegistryView } from '../routes/templates.ts';
+import { ToolList } from '../routes/tools.ts';
+import { UserRecord } from '../routes/users.ts';
 
 /** Schemas with a name of their own in the description. */
 export const NAMED_SCHEMAS: Readonly<Record<string, TSchema>> = {

@@ -1,12 +1,40 @@
-// API keys: made by admins, shown once, revoked at once. Source: spec, "API key" and surface B; decisions, "API key".
+// API keys: created by admins, shown once, revoked at once.
 
-import Type from 'typebox';
+import Type, { type Static } from 'typebox';
+import type { ApiKeyView } from '../../auth/auth.ts';
 import { KeyName, SCOPES, TemplateList } from '../../domain/account.ts';
 import { ApiKeyParams } from '../path-params.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { CLOSED } from '../schemas.ts';
-import { ApiKeyRecord, apiKeyRecord } from '../views/api-key-record.ts';
+import { CLOSED, NullableTemplates, NullableText } from '../schemas.ts';
+
+/** A key without its secret. `templates` is null when all may be used, `created_by` when the operator created it. */
+export const ApiKeyRecord = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  permissions: Type.Array(Type.Enum([...SCOPES])),
+  templates: NullableTemplates,
+  expires_at: NullableText,
+  created_at: Type.String(),
+  last_used_at: NullableText,
+  is_active: Type.Boolean(),
+  created_by: NullableText,
+});
+export type ApiKeyRecord = Static<typeof ApiKeyRecord>;
+
+export function apiKeyRecord({ apiKey, isActive, createdBy }: ApiKeyView): ApiKeyRecord {
+  return {
+    id: apiKey.id,
+    name: apiKey.name,
+    permissions: [...apiKey.permissions],
+    templates: apiKey.templates === undefined ? null : [...apiKey.templates],
+    expires_at: apiKey.expiresAt ?? null,
+    created_at: apiKey.createdAt,
+    last_used_at: apiKey.lastUsedAt ?? null,
+    is_active: isActive,
+    created_by: createdBy,
+  };
+}
 
 const NewApiKeyBody = Type.Object(
   {

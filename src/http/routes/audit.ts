@@ -1,11 +1,30 @@
-// The audit log as admins read it: who changed what, newest first. What is recorded is ../middleware/audit-trail.ts.
+// The audit log, for admins: newest entries first. Recording is ../middleware/audit-trail.ts.
 
-import Type from 'typebox';
+import Type, { type Static } from 'typebox';
+import type { AuditEntry } from '../../domain/account.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED, NullableText } from '../schemas.ts';
-import { AuditRecord, auditRecord } from '../views/audit-record.ts';
+
+/** One entry. `status` is 0 for a change made on the database, without HTTP. */
+export const AuditRecord = Type.Object({
+  id: Type.String(),
+  at: Type.String(),
+  actor: Type.String(),
+  actor_name: Type.String(),
+  action: Type.String(),
+  subject: Type.String(),
+  status: Type.Integer(),
+  address: NullableText,
+  request_id: NullableText,
+});
+export type AuditRecord = Static<typeof AuditRecord>;
+
+export function auditRecord(entry: AuditEntry): AuditRecord {
+  const { id, at, actor, actorName, action, subject, status, address = null, requestId = null } = entry;
+  return { id, at, actor, actor_name: actorName, action, subject, status, address, request_id: requestId };
+}
 
 const DEFAULT_PAGE = 100;
 

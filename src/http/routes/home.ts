@@ -5,7 +5,7 @@ import Type from 'typebox';
 import { API_VERSION } from '../../domain/version.ts';
 import { bytes, json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { GatewayHealthView, gatewayHealthView } from '../views/gateway-health.ts';
+import { GatewayHealthView, gatewayHealthView } from './health.ts';
 
 const LINKS = {
   mcp: '/mcp',

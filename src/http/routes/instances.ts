@@ -1,13 +1,135 @@
-// One registered instance: change it, take it out of balancing and back, start it anew.
-// Source: decisions, "Surface A bodies".
+// One registered instance: its record, and the routes that change, drain, resume and restart it. Source: ADR 6.
 
+import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/account.ts';
-import { InstanceChange } from '../../domain/instance.ts';
+import { InstanceChange, type InstanceSnapshot, TRANSPORT_KINDS } from '../../domain/instance.ts';
+import { lastWords } from '../../domain/last-words.ts';
+import { cutText } from '../../domain/text.ts';
 import type { Gateway } from '../../gateway.ts';
+import type { Server } from '../../gateway-types.ts';
 import { InstanceParams } from '../path-params.ts';
 import { type BytesReply, json } from '../reply.ts';
 import { type AnswerDoc, defineRoute, type Route } from '../route.ts';
-import { InstanceRecord, instanceRecord } from '../views/instance-record.ts';
+import { NullableEjection, NullableText } from '../schemas.ts';
+import { seesMachine } from '../visible.ts';
+
+const Masked = Type.Record(Type.String(), Type.Literal('***'));
+
+export const INSTANCE_STATES = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'] as const;
+
+/** What was registered, and the present state of the instance. */
+export const InstanceRecord = Type.Object({
+  id: Type.String(),
+  server_id: Type.String(),
+  template_name: Type.String(),
+  transport: Type.Enum([...TRANSPORT_KINDS]),
+  endpoint: NullableText,
+  command: NullableText,
+  args: Type.Array(Type.String()),
+  working_dir: NullableText,
+  /** Id of the container in which sync found it; only then. */
+  container: Type.Optional(Type.String()),
+  /** Only when it is true. */
+  force: Type.Optional(Type.Boolean()),
+  env_vars: Masked,
+  headers: Masked,
+  weight: Type.Integer(),
+  metadata: Type.Record(Type.String(), Type.Unknown()),
+  source: Type.Enum(['api', 'file', 'sync']),
+  node_id: NullableText,
+  status: Type.Enum(['healthy', 'unhealthy']),
+  healthy: Type.Boolean(),
+  state: Type.Enum([...INSTANCE_STATES]),
+  in_flight: Type.Integer(),
+  sessions: Type.Integer(),
+  own_processes: Type.Integer(),
+  pid: Type.Union([Type.Integer(), Type.Null()]),
+  own_pids: Type.Array(Type.Object({ pid: Type.Integer(), principal: Type.String() })),
+  reason: NullableText,
+  warnings: Type.Array(Type.String()),
+  ejection: NullableEjection,
+  restarts: Type.Integer(),
+  stderr: Type.Array(Type.String()),
+  created_at: Type.String(),
+  updated_at: Type.String(),
+  last_check: NullableText,
+});
+export type InstanceRecord = Static<typeof InstanceRecord>;
+
+/**
+ * Makes the record for one viewer. `pid` is the process that clients share; `own_pids` are the dedicated processes of single
+ * clients. Values of `env_vars` and `headers` are always masked, because they hold secrets. Details of the machine (command,
+ * arguments and folder, query of an endpoint, processes, standard error, and the reason, which may quote them) are
+ * shown to viewers with the scope `gateway:write`.
+ */
+export function instanceRecord(server: Server, viewer: Principal): InstanceRecord {
+  const record = wholeRecord(server);
+  if (seesMachine(viewer)) return record;
+  const { force, container, ...others } = record;
+  const endpoint = record.endpoint?.replace(/\?.*$/s, '') ?? null;
+  const hidden = {
+    command: null,
+    args: [],
+    working_dir: null,
+    pid: null,
+    own_pids: [],
+    reason: null,
+    stderr: [],
+  };
+  return { ...others, endpoint, ...hidden };
+}
+
+/** Lines of standard error in a reason, and characters of each; all that are kept are in `stderr`. */
+const LINES_IN_REASON = 3;
+const CHARACTERS_OF_LINE = 200;
+
+/** Why it is not healthy, with what its program wrote last where it has no session. For those who see the machine only. */
+export function fullReason({ reason, era, healthy, stderr }: InstanceSnapshot): string | null {
+  if (reason === null || healthy || era !== null) return reason;
+  const said = lastWords(stderr, LINES_IN_REASON).map((line) => cutText(line.trim(), CHARACTERS_OF_LINE));
+  return said.length === 0 ? reason : `${reason}; it wrote last: ${said.join(' | ')}`;
+}
+
+function wholeRecord({ definition, snapshot, clients, warnings = [] }: Server): InstanceRecord {
+  return {
+    id: definition.id,
+    server_id: definition.serverId,
+    template_name: definition.template,
+    transport: snapshot.foundTransport ?? definition.transport,
+    endpoint: definition.endpoint ?? null,
+    command: definition.command ?? null,
+    args: [...definition.args],
+    working_dir: definition.workingDir ?? null,
+    ...(definition.container === undefined ? {} : { container: definition.container.id }),
+    ...(definition.force === true ? { force: true } : {}),
+    env_vars: masked(definition.env),
+    headers: masked(definition.headers),
+    weight: definition.weight,
+    metadata: { ...definition.metadata },
+    source: definition.source,
+    node_id: definition.nodeId ?? null,
+    status: snapshot.healthy ? 'healthy' : 'unhealthy',
+    healthy: snapshot.healthy,
+    state: snapshot.state,
+    in_flight: snapshot.inFlight,
+    sessions: clients.sessions,
+    own_processes: clients.ownProcesses,
+    pid: snapshot.pid,
+    own_pids: clients.processes.map(({ pid, principal }) => ({ pid, principal })),
+    reason: fullReason(snapshot),
+    warnings: [...warnings],
+    ejection: snapshot.ejection,
+    restarts: snapshot.restarts,
+    stderr: [...snapshot.stderr],
+    created_at: definition.createdAt,
+    updated_at: definition.updatedAt,
+    last_check: snapshot.lastCheck,
+  };
+}
+
+function masked(values: Readonly<Record<string, string>>): Record<string, '***'> {
+  return Object.fromEntries(Object.keys(values).map((name) => [name, '***'] as const));
+}
 
 const record: AnswerDoc = { description: 'The instance as it is now', body: InstanceRecord };
 /** An instance of another node is changed there, and started and stopped only there. */

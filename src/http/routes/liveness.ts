@@ -3,10 +3,9 @@
 
 import Type from 'typebox';
 import { type GatewayError, gatewayStarting, shuttingDown } from '../../domain/errors.ts';
-import { headersOf } from '../middleware/errors.ts';
+import { errorReply } from '../error-reply.ts';
 import { type BytesReply, json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { errorBody } from '../views/error-body.ts';
 
 export const livenessRoutes: readonly Route[] = [
   defineRoute({
@@ -45,5 +44,5 @@ export function startingReply(requestId: string): BytesReply {
 }
 
 function refusal(status: 'starting' | 'shutting down', error: GatewayError, requestId: string): BytesReply {
-  return json(503, { status, ...errorBody(error, requestId) }, { headers: headersOf(error) });
+  return errorReply(error, requestId, { fields: { status } });
 }

@@ -1,5 +1,5 @@
-// The MCP endpoint: of each template, under two paths, and of all templates a caller may use. What is said there is
-// src/protocol; here it is only reached. Source: MCP basic/transports; decisions, "Limits"; docs/reference/mcp.md.
+// The routes of the MCP endpoint: of each template, under two paths, and of all templates of a caller. Messages are handled
+// by src/protocol; their schemas here are for the API description. Source: MCP basic/transports; docs/reference/mcp.md.
 
 import Type, { type TSchema } from 'typebox';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
@@ -14,7 +14,46 @@ import {
   type RouteInput,
   type Services,
 } from '../route.ts';
-import { RpcAnswers, RpcMessages, RpcRefusal } from '../views/rpc-message.ts';
+import { AnyObject } from '../schemas.ts';
+
+const VERSION = Type.Literal('2.0');
+const Id = Type.Union([Type.Integer(), Type.String()]);
+const RpcError = Type.Object({
+  code: Type.Integer(),
+  message: Type.String(),
+  data: Type.Optional(Type.Unknown()),
+});
+
+/** A request, a notification, or the answer to a request of the server. */
+const RpcMessage = Type.Object({
+  jsonrpc: VERSION,
+  id: Type.Optional(Id),
+  method: Type.Optional(Type.String()),
+  params: Type.Optional(AnyObject),
+  result: Type.Optional(Type.Unknown()),
+  error: Type.Optional(RpcError),
+});
+
+/** Body of a POST; lists belong to revision 2025-03-26. The handler gets the unparsed bytes. */
+const RpcMessages = Type.Unsafe<Uint8Array>(Type.Union([RpcMessage, Type.Array(RpcMessage)]));
+
+/** The answer to a request. */
+export const RpcAnswer = Type.Object({
+  jsonrpc: VERSION,
+  id: Type.Union([Type.Integer(), Type.String(), Type.Null()]),
+  result: Type.Optional(AnyObject),
+  error: Type.Optional(RpcError),
+});
+
+/** The answer to one message, or to a list of messages. */
+const RpcAnswers = Type.Union([RpcAnswer, Type.Array(RpcAnswer)]);
+
+/** A refusal. `id` is null where it must not be taken for the answer to a request. */
+export const RpcRefusal = Type.Object({
+  jsonrpc: VERSION,
+  id: Type.Union([Type.Integer(), Type.String(), Type.Null()]),
+  error: RpcError,
+});
 
 /** Path, the names in it, and what it is the endpoint of. */
 const ENDPOINTS: readonly (readonly [path: string, named: { readonly params?: TSchema }, what: string])[] = [

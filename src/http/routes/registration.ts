@@ -11,8 +11,8 @@ import { relocated } from '../relocated.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED, LOCATION } from '../schemas.ts';
-import { InstanceRecord, instanceRecord } from '../views/instance-record.ts';
 import { requireTemplate } from '../visible.ts';
+import { InstanceRecord, instanceRecord } from './instances.ts';
 
 const { template_name, load_balancer } = RegisterInput.properties;
 

@@ -11,8 +11,7 @@ import { resultReply } from '../exchange-reply.ts';
 import { bytes, type Reply } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { FROM_BACKEND } from '../route-errors.ts';
-import { AnyObject, CLOSED } from '../schemas.ts';
-import { rounded } from '../views/rounded.ts';
+import { AnyObject, CLOSED, rounded } from '../schemas.ts';
 import { visibleServer } from '../visible.ts';
 
 const CallServerToolBody = Type.Object(

@@ -11,9 +11,9 @@ import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED, LOCATION } from '../schemas.ts';
 import { InstanceMetadata, ServerConfig, serverInput } from '../server-config.ts';
-import { InstanceRecord, instanceRecord } from '../views/instance-record.ts';
-import { InstanceHealth, instanceHealth } from '../views/template-health.ts';
 import { requireTemplate, visibleServer, visibleServers } from '../visible.ts';
+import { InstanceHealth, instanceHealth } from './health.ts';
+import { InstanceRecord, instanceRecord } from './instances.ts';
 
 const NewServerBody = Type.Object(
   {

@@ -1,14 +1,220 @@
-// The numbers of the gateway, on both surfaces.
+// Statistics of the gateway, on both surfaces. Counting is actors/metrics.ts and actors/client-metrics.ts.
 
-import Type from 'typebox';
+import Type, { type Static } from 'typebox';
+import { type ClientCounts, sumOf } from '../../actors/client-metrics.ts';
+import type { Principal } from '../../domain/account.ts';
 import { STRATEGY_NAMES } from '../../domain/policy.ts';
+import type { Gateway } from '../../gateway.ts';
+import type { GatewayStats, Server } from '../../gateway-types.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { requestsByServer, StatisticsView, statisticsView } from '../views/statistics.ts';
-import { visibleStats } from '../views/visible-stats.ts';
-import { visibleServers } from '../visible.ts';
+import { NullableText, rounded } from '../schemas.ts';
+import {
+  type VisibleClients,
+  type VisibleStats,
+  visibleServers,
+  visibleStats,
+  visibleTemplates,
+} from '../visible.ts';
 
-/** Source: spec, "Statistics response". */
+/** Sessions of all visible templates. `ended` includes `lost`; `parked` is null for a viewer of some templates. */
+export const SessionCounts = Type.Object({
+  open: Type.Integer(),
+  parked: Type.Union([Type.Integer(), Type.Null()]),
+  max: Type.Integer(),
+  opened: Type.Integer(),
+  ended: Type.Integer(),
+  lost: Type.Integer(),
+  moved: Type.Integer(),
+});
+
+/** Dedicated processes of single clients. */
+export const OwnProcessCounts = Type.Object({
+  running: Type.Integer(),
+  started: Type.Integer(),
+  lost: Type.Integer(),
+});
+
+/** In ms; null for a viewer of some templates. */
+const Percentile = Type.Union([Type.Number(), Type.Null()]);
+const CountByServer = Type.Record(Type.String(), Type.Integer());
+
+/** Body of GET /gateway/stats. Rates are 0 to 1, percentages 0 to 100, times as their names say. */
+export const StatisticsView = Type.Object({
+  uptime: Type.Integer(),
+  total_requests: Type.Integer(),
+  active_connections: Type.Integer(),
+  error_rate: Type.Number(),
+  average_response_time_ms: Type.Number(),
+  p50_ms: Percentile,
+  p95_ms: Percentile,
+  p99_ms: Percentile,
+  templates: Type.Record(
+    Type.String(),
+    Type.Object({
+      total_instances: Type.Integer(),
+      healthy_instances: Type.Integer(),
+      load_balancer_strategy: Type.Enum([...STRATEGY_NAMES]),
+      sessions: Type.Integer(),
+      own_processes: Type.Integer(),
+    }),
+  ),
+  instances: Type.Record(
+    Type.String(),
+    Type.Object({
+      healthy: Type.Boolean(),
+      requests: Type.Integer(),
+      error_rate: Type.Number(),
+      average_response_time_ms: Type.Number(),
+      ejections: Type.Integer(),
+      is_ejected: Type.Boolean(),
+      sessions: Type.Integer(),
+      own_processes: Type.Integer(),
+    }),
+  ),
+  sessions: SessionCounts,
+  own_processes: OwnProcessCounts,
+  load_balancer: Type.Object({
+    default_strategy: Type.Enum([...STRATEGY_NAMES]),
+    available_strategies: Type.Array(Type.String()),
+    total_requests: Type.Integer(),
+    requests_per_instance: CountByServer,
+    active_connections: CountByServer,
+  }),
+  health_checker: Type.Object({
+    running: Type.Boolean(),
+    check_interval: Type.Number(),
+    timeout: Type.Number(),
+    total_checks: Type.Integer(),
+    successful_checks: Type.Integer(),
+    failed_checks: Type.Integer(),
+    success_rate_percent: Type.Number(),
+    last_check_time: NullableText,
+  }),
+});
+export type StatisticsView = Static<typeof StatisticsView>;
+
+/**
+ * Makes the answer for one viewer. A viewer of some templates gets sums over their instances, and no percentiles, which
+ * cannot be split.
+ */
+export function statisticsView(gateway: Gateway, viewer: Principal): StatisticsView {
+  const servers = visibleServers(gateway, viewer);
+  const stats = visibleStats(gateway.stats(), servers, viewer);
+  return {
+    uptime: stats.uptimeSeconds,
+    total_requests: stats.totalRequests,
+    active_connections: stats.activeConnections,
+    error_rate: rounded(stats.errorRate, 4),
+    average_response_time_ms: rounded(stats.averageResponseTimeMs, 3),
+    p50_ms: percentile(stats.p50Ms),
+    p95_ms: percentile(stats.p95Ms),
+    p99_ms: percentile(stats.p99Ms),
+    templates: templatesView(gateway, viewer, stats),
+    instances: byServer(servers, (server) => instanceView(server, stats)),
+    ...clientTotals(stats.clients),
+    load_balancer: {
+      default_strategy: gateway.policy.strategy,
+      available_strategies: [...STRATEGY_NAMES],
+      total_requests: stats.totalRequests,
+      requests_per_instance: requestsByServer(servers, stats),
+      active_connections: byServer(servers, ({ snapshot }) => snapshot.inFlight),
+    },
+    health_checker: healthCheckerView(gateway, stats),
+  };
+}
+
+/** Sums over all visible templates. */
+export function clientTotals({ parkedSessions, maxSessions, templates }: VisibleClients): {
+  readonly sessions: Static<typeof SessionCounts>;
+  readonly own_processes: Static<typeof OwnProcessCounts>;
+} {
+  const { sessions, ownProcesses } = sumOf(templates.values());
+  const { open, ...since } = sessions;
+  return {
+    sessions: { open, parked: parkedSessions, max: maxSessions, ...since },
+    own_processes: { ...ownProcesses },
+  };
+}
+
+/** Open sessions and running processes of one template. */
+export function clientsOf({ templates }: VisibleClients, template: string) {
+  const counts: ClientCounts | undefined = templates.get(template);
+  return {
+    sessions: counts?.sessions.open ?? 0,
+    own_processes: counts?.ownProcesses.running ?? 0,
+  };
+}
+
+/** Exchanges by server id; servers without any are there with 0. */
+export function requestsByServer(
+  servers: readonly Server[],
+  stats: Pick<GatewayStats, 'instances'>,
+): Record<string, number> {
+  return byServer(servers, ({ snapshot }) => stats.instances[snapshot.serverId]?.requests ?? 0);
+}
+
+function templatesView(
+  gateway: Gateway,
+  viewer: Principal,
+  { clients }: Pick<VisibleStats, 'clients'>,
+): StatisticsView['templates'] {
+  return Object.fromEntries(
+    visibleTemplates(gateway, viewer).map((template) => {
+      const { total, healthy, strategy } = gateway.health(template);
+      return [
+        template,
+        {
+          total_instances: total,
+          healthy_instances: healthy,
+          load_balancer_strategy: strategy,
+          ...clientsOf(clients, template),
+        },
+      ];
+    }),
+  );
+}
+
+function instanceView({ snapshot, clients }: Server, stats: Pick<GatewayStats, 'instances'>) {
+  const { serverId, healthy, ejection } = snapshot;
+  const metrics = stats.instances[serverId];
+  return {
+    healthy,
+    requests: metrics?.requests ?? 0,
+    error_rate: rounded(metrics?.errorRate ?? 0, 4),
+    average_response_time_ms: rounded(metrics?.averageResponseTimeMs ?? 0, 3),
+    ejections: metrics?.ejections ?? 0,
+    is_ejected: ejection !== null,
+    sessions: clients.sessions,
+    own_processes: clients.ownProcesses,
+  };
+}
+
+function percentile(ms: number | null): number | null {
+  return ms === null ? null : rounded(ms, 3);
+}
+
+function healthCheckerView(
+  gateway: Gateway,
+  { probes }: Pick<GatewayStats, 'probes'>,
+): StatisticsView['health_checker'] {
+  return {
+    running: gateway.accepting,
+    check_interval: gateway.policy.healthIntervalMs / 1000,
+    timeout: gateway.policy.probeTimeoutMs / 1000,
+    total_checks: probes.total,
+    successful_checks: probes.passed,
+    failed_checks: probes.total - probes.passed,
+    success_rate_percent: probes.total === 0 ? 0 : rounded((probes.passed / probes.total) * 100, 1),
+    last_check_time: probes.lastAtMs === null ? null : new Date(probes.lastAtMs).toISOString(),
+  };
+}
+
+function byServer<T>(servers: readonly Server[], view: (server: Server) => T): Record<string, T> {
+  return Object.fromEntries(servers.map((server) => [server.definition.serverId, view(server)]));
+}
+
+/** Body of GET /stats. */
 const ServerStatistics = Type.Object({
   uptime: Type.Integer(),
   total_requests: Type.Integer(),

@@ -1,16 +1,133 @@
-// Templates as the registry knows them: their names, their settings, and everything that is registered.
+// Templates as the registry knows them: their names, their records, their load balancer settings, and the whole registry.
 
-import Type from 'typebox';
+import Type, { type Static } from 'typebox';
+import type { Principal } from '../../domain/account.ts';
+import {
+  type BalancerPolicy,
+  SESSION_FAILOVER,
+  SESSION_SHARING,
+  STRATEGY_NAMES,
+} from '../../domain/policy.ts';
 import { LoadBalancerChange } from '../../domain/template.ts';
 import type { Gateway } from '../../gateway.ts';
+import type { TemplateDefinition } from '../../templates/definition.ts';
+import { withoutSecrets } from '../../templates/settings.ts';
 import { TemplateParams } from '../path-params.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
 import { CLOSED } from '../schemas.ts';
-import { LoadBalancerView, loadBalancerView } from '../views/load-balancer.ts';
-import { RegistryView, registryView } from '../views/registry.ts';
-import { TemplateRecord, templateRecord } from '../views/template-record.ts';
-import { visibleTemplates } from '../visible.ts';
+import { visibleServers, visibleTemplates } from '../visible.ts';
+import { instanceCounts } from './health.ts';
+import { InstanceRecord, instanceRecord } from './instances.ts';
+
+/** The settings in force: those of the template over the defaults of the gateway; times in seconds. Source: ADR 4. */
+export const LoadBalancerView = Type.Object({
+  strategy: Type.Enum([...STRATEGY_NAMES]),
+  health_check_interval: Type.Number(),
+  max_retries: Type.Integer(),
+  timeout: Type.Number(),
+  session: Type.Enum([...SESSION_SHARING]),
+  session_failover: Type.Enum([...SESSION_FAILOVER]),
+});
+export type LoadBalancerView = Static<typeof LoadBalancerView>;
+
+export function loadBalancerView(policy: BalancerPolicy): LoadBalancerView {
+  return {
+    strategy: policy.strategy,
+    health_check_interval: policy.healthIntervalMs / 1000,
+    max_retries: policy.maxRetries,
+    timeout: policy.callTimeoutMs / 1000,
+    session: policy.session,
+    session_failover: policy.sessionFailover,
+  };
+}
+
+/** The descriptive part of the definition file, and the number of instances; neither command nor environment. */
+const Texts = Type.Array(Type.String());
+
+const TemplateRecord = Type.Object({
+  id: Type.String(),
+  /** The id, where there is no definition file. */
+  name: Type.String(),
+  description: Type.Union([Type.String(), Type.Null()]),
+  version: Type.Union([Type.String(), Type.Null()]),
+  author: Type.Union([Type.String(), Type.Null()]),
+  capabilities: Texts,
+  tags: Texts,
+  requires: Texts,
+  ports: Type.Array(Type.Integer()),
+  transport: Type.Union([Type.String(), Type.Null()]),
+  /** Whether there is a definition file. */
+  is_defined: Type.Boolean(),
+  /** The settings that an instance takes in `config`; null for none. */
+  config_schema: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),
+  instances: Type.Integer(),
+  load_balancer: LoadBalancerView,
+});
+type TemplateRecord = Static<typeof TemplateRecord>;
+
+/** Throws TEMPLATE_NOT_FOUND. */
+function templateRecord(
+  gateway: Pick<Gateway, 'template'>,
+  id: string,
+  definition: TemplateDefinition | undefined,
+): TemplateRecord {
+  const { instances, policy } = gateway.template(id);
+  return {
+    id,
+    name: definition?.name ?? id,
+    description: definition?.description ?? null,
+    version: definition?.version ?? null,
+    author: definition?.author ?? null,
+    capabilities: definition?.capabilities ?? [],
+    tags: definition?.tags ?? [],
+    requires: definition?.requires ?? [],
+    ports: definition?.ports ?? [],
+    transport: definition?.transport ?? null,
+    is_defined: definition !== undefined,
+    config_schema: definition?.config_schema === undefined ? null : withoutSecrets(definition.config_schema),
+    instances: instances.length,
+    load_balancer: loadBalancerView(policy),
+  };
+}
+
+/** Body of GET /gateway/registry: the shape of the registry document, with instance records. */
+export const RegistryView = Type.Object({
+  templates: Type.Record(
+    Type.String(),
+    Type.Object({ instances: Type.Array(InstanceRecord), load_balancer: LoadBalancerView }),
+  ),
+  stats: Type.Object({
+    total_templates: Type.Integer(),
+    total_instances: Type.Integer(),
+    healthy_instances: Type.Integer(),
+    unhealthy_instances: Type.Integer(),
+  }),
+});
+export type RegistryView = Static<typeof RegistryView>;
+
+/** Makes the answer for one viewer, with the templates that have no instances. */
+export function registryView(gateway: Gateway, viewer: Principal): RegistryView {
+  const servers = visibleServers(gateway, viewer);
+  const byTemplate = Map.groupBy(servers, ({ definition }) => definition.template);
+  const templates = visibleTemplates(gateway, viewer).map((template) => {
+    const records = (byTemplate.get(template) ?? []).map((server) => instanceRecord(server, viewer));
+    return [
+      template,
+      { instances: records, load_balancer: loadBalancerView(gateway.template(template).policy) },
+    ] as const;
+  });
+  const { total, healthy, unhealthy } = instanceCounts(servers);
+  return {
+    templates: Object.fromEntries(templates),
+    stats: {
+      total_templates: templates.length,
+      total_instances: total,
+      healthy_instances: healthy,
+      unhealthy_instances: unhealthy,
+    },
+  };
+}
 
 /** The settings, or the object `load_balancer` of the registry document around them. Null: the default holds again. */
 const TemplateChange = Type.Union([

@@ -1,6 +1,7 @@
-// Tools of a template: call one, list them. Source: spec, "Endpoints", surface A; decisions, "Surface A bodies".
+// Tools of a template: call one, list them.
 
-import Type from 'typebox';
+import Type, { type Static } from 'typebox';
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { exchangeReply, RESULT_TYPES } from '../exchange-reply.ts';
 import { gatherList } from '../list-reply.ts';
 import { TemplateParams } from '../path-params.ts';
@@ -8,7 +9,42 @@ import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { FROM_BACKEND } from '../route-errors.ts';
 import { AnyObject, CLOSED, Meta } from '../schemas.ts';
-import { ToolList, toolList } from '../views/tool-list.ts';
+
+const Parameters = Type.Object({
+  type: Type.Literal('object'),
+  properties: Type.Record(
+    Type.String(),
+    Type.Object({ type: Type.Unknown(), description: Type.Unknown() }, { additionalProperties: true }),
+  ),
+});
+type Parameters = Static<typeof Parameters>;
+
+/** Every field of MCP, with `description` and `parameters` added. */
+export const ToolList = Type.Object({
+  tools: Type.Array(Type.Object({ name: Type.String(), description: Type.String(), parameters: Parameters })),
+  count: Type.Integer(),
+});
+
+/** Adds `description` and `parameters` to each tool, and the count. */
+export function toolList(tools: readonly JsonObject[]) {
+  return { tools: tools.map(toolView), count: tools.length };
+}
+
+function toolView(tool: JsonObject) {
+  return { ...tool, description: tool.description ?? '', parameters: parametersOf(tool.inputSchema) };
+}
+
+/** The input schema, always as an object, every property with a type and a description. */
+function parametersOf(inputSchema: unknown): Parameters {
+  const schema = isJsonObject(inputSchema) ? inputSchema : {};
+  const properties = isJsonObject(schema.properties) ? schema.properties : {};
+  const described = Object.entries(properties).map(([name, property]) => {
+    const known = isJsonObject(property) ? property : {};
+    return [name, { ...known, type: known.type ?? 'any', description: known.description ?? '' }] as const;
+  });
+  // fromEntries defines properties instead of assigning them: a parameter called __proto__ stays a parameter.
+  return { ...schema, type: 'object', properties: Object.fromEntries(described) };
+}
 
 const CallToolBody = Type.Object(
   { name: Type.String({ minLength: 1 }), arguments: Type.Optional(AnyObject), _meta: Meta },

@@ -1,16 +1,43 @@
-// Users as admins manage them. Source: spec, "User" and surface B; decisions, "User record".
+// User accounts, for admins.
 
-import Type from 'typebox';
-import { Email, ROLES, type Role, TemplateList, Username } from '../../domain/account.ts';
+import Type, { type Static } from 'typebox';
+import { Email, ROLES, type Role, TemplateList, type User, Username } from '../../domain/account.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { validationFailed } from '../../domain/request-errors.ts';
 import { UserParams } from '../path-params.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { CLOSED, LOCATION } from '../schemas.ts';
-import { UserRecord, userRecord } from '../views/user-record.ts';
+import { CLOSED, LOCATION, NullableTemplates } from '../schemas.ts';
 
-/** Every character has at least one byte; that there are not too many bytes is checked where it is hashed. */
+/** A user without password and hash. `templates` is null when all may be used. */
+export const UserRecord = Type.Object({
+  id: Type.String(),
+  username: Type.String(),
+  email: Type.String(),
+  role: Type.Enum([...ROLES]),
+  is_superuser: Type.Boolean(),
+  templates: NullableTemplates,
+  is_active: Type.Boolean(),
+  created_at: Type.String(),
+  updated_at: Type.String(),
+});
+export type UserRecord = Static<typeof UserRecord>;
+
+export function userRecord(user: User): UserRecord {
+  return {
+    id: user.id,
+    username: user.username,
+    email: user.email,
+    role: user.role,
+    is_superuser: user.role === 'admin',
+    templates: user.templates === undefined ? null : [...user.templates],
+    is_active: user.isActive,
+    created_at: user.createdAt,
+    updated_at: user.updatedAt,
+  };
+}
+
+/** Every character has at least one byte; the number of bytes is checked before hashing. */
 const Password = Type.String({ minLength: LIMITS.passwordCharacters, maxLength: LIMITS.passwordBytes });
 
 const rights = {

@@ -1,7 +1,7 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal, type Scope } from '../../../src/domain/account.ts';
-import { InstanceRecord, instanceRecord } from '../../../src/http/views/instance-record.ts';
+import { InstanceRecord, instanceRecord } from '../../../src/http/routes/instances.ts';
 import { definitionSample, snapshotSample } from '../../helpers/http-samples.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -1,7 +1,7 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, NOBODY } from '../../../src/domain/account.ts';
-import { TemplateHealthView, templateHealthView } from '../../../src/http/views/template-health.ts';
+import { TemplateHealthView, templateHealthView } from '../../../src/http/routes/health.ts';
 import { definitionSample, snapshotSample } from '../../helpers/http-samples.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -1,13 +1,13 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal, type Scope } from '../../../src/domain/account.ts';
-import { insufficientPermissions } from '../../../src/domain/account-errors.ts';
-import { toolExecutionFailed } from '../../../src/domain/answer-errors.ts';
-import { backendTimeout, backendUnavailable, noHealthyInstance } from '../../../src/domain/backend-errors.ts';
-import { atInstance, openingFailed } from '../../../src/domain/failures.ts';
-import { validationFailed } from '../../../src/domain/request-errors.ts';
-import { ErrorBody, errorBody } from '../../../src/http/views/error-body.ts';
-import { suite } from '../../helpers/suite.ts';
+import { ANONYMOUS, type Principal, type Scope } from '../../src/domain/account.ts';
+import { insufficientPermissions } from '../../src/domain/account-errors.ts';
+import { toolExecutionFailed } from '../../src/domain/answer-errors.ts';
+import { backendTimeout, backendUnavailable, noHealthyInstance } from '../../src/domain/backend-errors.ts';
+import { atInstance, openingFailed } from '../../src/domain/failures.ts';
+import { validationFailed } from '../../src/domain/request-errors.ts';
+import { ErrorBody, errorBody } from '../../src/http/error-reply.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('the error body');
 const isErrorBody = Compile(ErrorBody);

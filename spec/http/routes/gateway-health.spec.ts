@@ -5,7 +5,7 @@ import {
   gatewayHealthView,
   ServerHealthView,
   serverHealthView,
-} from '../../../src/http/views/gateway-health.ts';
+} from '../../../src/http/routes/health.ts';
 import { startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { instanceCounts } from '../../../src/http/views/instance-counts.ts';
+import { instanceCounts } from '../../../src/http/routes/health.ts';
 import { definitionSample, snapshotSample } from '../../helpers/http-samples.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
-import { rounded } from '../../../src/http/views/rounded.ts';
-import { suite } from '../../helpers/suite.ts';
+import { rounded } from '../../src/http/schemas.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('rounding');
 

@@ -1,7 +1,7 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import type { ApiKeyView } from '../../../src/auth/auth.ts';
-import { ApiKeyRecord, apiKeyRecord } from '../../../src/http/views/api-key-record.ts';
+import { ApiKeyRecord, apiKeyRecord } from '../../../src/http/routes/api-keys.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the API key record');

@@ -1,7 +1,7 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
-import { RegistryView, registryView } from '../../../src/http/views/registry.ts';
+import { RegistryView, registryView } from '../../../src/http/routes/templates.ts';
 import { startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -1,9 +1,9 @@
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../../src/domain/account.ts';
-import type { GatewayStats, Server } from '../../../src/gateway-types.ts';
-import { visibleStats } from '../../../src/http/views/visible-stats.ts';
-import { definitionSample, snapshotSample } from '../../helpers/http-samples.ts';
-import { suite } from '../../helpers/suite.ts';
+import { ANONYMOUS } from '../../src/domain/account.ts';
+import type { GatewayStats, Server } from '../../src/gateway-types.ts';
+import { visibleStats } from '../../src/http/visible.ts';
+import { definitionSample, snapshotSample } from '../helpers/http-samples.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('the numbers a viewer may see');
 const stats: GatewayStats = {

@@ -7,8 +7,8 @@ import {
   clientTotals,
   OwnProcessCounts,
   SessionCounts,
-  visibleClients,
-} from '../../../src/http/views/client-counts.ts';
+} from '../../../src/http/routes/statistics.ts';
+import { visibleClients } from '../../../src/http/visible.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the numbers of MCP clients');

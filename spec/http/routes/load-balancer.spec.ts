@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../../src/domain/policy.ts';
-import { loadBalancerView } from '../../../src/http/views/load-balancer.ts';
+import { loadBalancerView } from '../../../src/http/routes/templates.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the load balancer view');

@@ -1,7 +1,7 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import type { User } from '../../../src/domain/account.ts';
-import { UserRecord, userRecord } from '../../../src/http/views/user-record.ts';
+import { UserRecord, userRecord } from '../../../src/http/routes/users.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the user record');

@@ -2,7 +2,7 @@ import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { STRATEGY_NAMES } from '../../../src/domain/policy.ts';
-import { requestsByServer, StatisticsView, statisticsView } from '../../../src/http/views/statistics.ts';
+import { requestsByServer, StatisticsView, statisticsView } from '../../../src/http/routes/statistics.ts';
 import { type AppFixture, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 

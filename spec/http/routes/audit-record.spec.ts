@@ -1,6 +1,6 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
-import { AuditRecord, auditRecord } from '../../../src/http/views/audit-record.ts';
+import { AuditRecord, auditRecord } from '../../../src/http/routes/audit.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('a line of the audit log');

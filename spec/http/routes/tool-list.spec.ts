@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { toolList } from '../../../src/http/views/tool-list.ts';
+import { toolList } from '../../../src/http/routes/tools.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the tool list view');
