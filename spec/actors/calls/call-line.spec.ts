@@ -15,6 +15,7 @@ import {
   told,
   toolCall,
 } from '../../helpers/failing-backend.ts';
+import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('call: waiting line');
@@ -288,6 +289,27 @@ test('finds a reserved place while calls that went on without one exceed all bou
   for (let call = 0; call < 20; call += 1) callOf('bob');
   assert.equal([stage.ref('a').inFlight, waiting()], [472, 4]);
 });
+
+for (const [what, at] of [
+  ['answered', (exchange: ScriptedExchange) => exchange.result()],
+  ['failed', fails('no')],
+] as const) {
+  test(`empties a long queue whose calls are ${what} at once`, async () => {
+    const ids = ['a', 'b', 'c', 'd'];
+    let isBusy = true;
+    for (const id of ids) await stage.add(id, (exchange) => (isBusy ? silent(exchange) : at(exchange)));
+    for (const id of ids) fill(id);
+    const queued = ids.flatMap(() =>
+      Array.from({ length: LIMITS.queuedPerInstance }, () => stage.call('write')),
+    );
+    assert.is(waiting(), queued.length);
+    isBusy = false;
+    for (const id of ids) finishOne(id);
+    await settled();
+    assert.is(waiting(), 0);
+    for (const { end } of queued) await end;
+  });
+}
 
 test.run();
 

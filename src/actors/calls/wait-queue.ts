@@ -37,6 +37,9 @@ export class WaitQueue {
   readonly #byOwner = new Map<string, Map<QueuedCall, Subscription>>();
   readonly #yielding = new Set<YieldingCall>();
   #length = 0;
+  #isServing = false;
+  /** Places that became free while a call was served. */
+  readonly #freed: QueuedPlace[] = [];
 
   get length(): number {
     return this.#length;
@@ -67,11 +70,21 @@ export class WaitQueue {
 
   /**
    * A place became free there: the first call that can use it takes it. Owners below their share come before all others.
-   * False when no call could use it.
+   * False when no call could use it. While another call is served it waits for its turn: calls that end as they begin would
+   * otherwise serve each other ever deeper in the stack.
    */
   advance(place: QueuedPlace): boolean {
     if (this.#length === 0) return false;
-    return this.#serve(place, true) || this.#serve(place, false);
+    if (this.#isServing) return this.#freed.push(place) > 0;
+    this.#isServing = true;
+    try {
+      const isTaken = this.#serveFirst(place);
+      for (const freed of this.#freed) this.#serveFirst(freed); // it may grow meanwhile
+      return isTaken;
+    } finally {
+      this.#freed.length = 0;
+      this.#isServing = false;
+    }
   }
 
   /** The instances that can serve have changed: all calls try, and those that have none to wait for learn it. */
@@ -116,6 +129,10 @@ export class WaitQueue {
   #refuse(call: QueuedCall): void {
     this.leave(call);
     call.giveUp();
+  }
+
+  #serveFirst(place: QueuedPlace): boolean {
+    return this.#serve(place, true) || this.#serve(place, false);
   }
 
   #serve(place: QueuedPlace, isBelowShare: boolean): boolean {
