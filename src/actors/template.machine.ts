@@ -12,7 +12,7 @@ import {
   setup,
   stopChild,
 } from 'xstate';
-import { instanceLogic } from './instances/instance-logic.ts';
+import { instanceMachine } from './instances/instance.machine.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
 
 export type TemplateEvent =
@@ -29,7 +29,7 @@ export type TemplateActor = ActorRefFrom<typeof templateMachine>;
 
 export const templateMachine = setup({
   types: { events: {} as TemplateEvent, emitted: {} as TemplateEmission },
-  actors: { instance: instanceLogic },
+  actors: { instance: instanceMachine },
   actions: {
     /** A machine that breaks leaves its children running. Closing the session answers its callers, ends its process. */
     closeSession: ({ event, self }) => {

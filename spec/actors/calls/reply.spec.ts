@@ -93,11 +93,10 @@ test('does not ask a backend for a caller who went away before', () => {
   const source = new Observable<ExchangeEvent>(() => {
     subscriptions += 1;
   });
-  const { reply, follow, subscription } = waiting();
+  const { follow, subscription } = waiting();
   subscription.unsubscribe();
   follow(source);
   assert.is(subscriptions, 0);
-  assert.is(reply.isTaken, true);
 });
 
 test('takes an answer that comes inside the subscription', () => {
@@ -159,16 +158,6 @@ test('keeps an answer that came before the gateway gave up', () => {
   const { reply } = waiting();
   reply.next(result);
   assert.equal(reply.end(backendTimeout(30_000)), { outcome: 'result', durationMs: 0, error: undefined });
-});
-
-test('knows whether somebody undertook to answer it', () => {
-  const followed = waiting();
-  assert.is(followed.reply.isTaken, false);
-  followed.follow(NEVER);
-  assert.is(followed.reply.isTaken, true);
-  const refused = waiting();
-  refused.reply.error(broken);
-  assert.is(refused.reply.isTaken, true);
 });
 
 test.run();

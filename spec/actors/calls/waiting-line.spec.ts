@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { type QueuedCall, type QueuedPlace, WaitQueue } from '../../../src/actors/calls/wait-queue.ts';
-import { InFlightSlots } from '../../../src/actors/instances/in-flight-slots.ts';
+import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -248,7 +248,7 @@ test.run();
 
 /** One instance and its queue: calls come and end. It checks what each service means for the owners that go on waiting. */
 class Model {
-  readonly slots = new InFlightSlots();
+  readonly slots = new CallCounter();
   readonly running: string[] = [];
   /** Owners that wait, each with how often every other one was served although it could have been. */
   readonly #passed = new Map<string, Map<string, number>>();
@@ -278,12 +278,12 @@ class Model {
   end(which: number): void {
     const [ownerId] = this.running.splice(which % Math.max(1, this.running.length), 1);
     if (ownerId === undefined) return;
-    this.slots.leave(ownerId);
+    this.slots.end(ownerId, { outcome: 'result', durationMs: 1, error: undefined });
     queue.advance(this.slots);
   }
 
   #begin(ownerId: string): void {
-    this.slots.take(ownerId);
+    this.slots.begin(ownerId);
     this.running.push(ownerId);
   }
 

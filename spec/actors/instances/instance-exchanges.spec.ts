@@ -45,7 +45,6 @@ check('counts down for a result, an error answer, a failure, a cancellation and 
   assert.equal([stage.ref.inFlight, refused.endings.length, refused.ends], [0, 1, 1]);
   const { requests, errors, inFlight } = stage.ref.snapshot(0);
   assert.equal([requests, errors, inFlight], [5, 3, 0]);
-  assert.is(stage.actor.getSnapshot().context.statistics.inFlight, 0);
 });
 
 check('passes events on inside the emission of the transport', async (stage) => {
@@ -69,7 +68,7 @@ check('carries an exchange that is answered inside the subscription', async (sta
       [1, undefined],
     ],
   );
-  assert.equal([stage.ref.inFlight, stage.actor.getSnapshot().context.statistics.inFlight], [0, 0]);
+  assert.equal([stage.ref.inFlight, stage.ref.carried], [0, 0]);
 });
 
 for (const answersAtOnce of [false, true]) {
@@ -88,7 +87,7 @@ for (const answersAtOnce of [false, true]) {
       while (transport.open.length > 0) for (const exchange of transport.open) exchange.result();
       assert.is(callers.length, 21);
       assert.ok(callers.every(({ ends, error }) => ends === 1 && error === undefined));
-      assert.equal([stage.ref.inFlight, stage.actor.getSnapshot().context.statistics.inFlight], [0, 0]);
+      assert.equal([stage.ref.inFlight, stage.ref.carried], [0, 0]);
     },
   );
 }
@@ -103,7 +102,42 @@ check('carries what its callers start from within a failure', async (stage) => {
   assert.equal([first.ends, next?.ends, next?.error?.delivered, stage.ref.inFlight], [1, 1, 'no', 0]);
 });
 
-check('answers a request that was waiting in the mailbox when the instance was stopped', async (stage) => {
+check('sends its actor nothing while it serves', async (stage) => {
+  const transport = await stage.healthy();
+  const before = stage.actor.getSnapshot();
+  stage.call();
+  stage.call();
+  assert.is(stage.ref.inFlight, 2);
+  for (const exchange of transport.open) exchange.result();
+  assert.is(stage.ref.inFlight, 0);
+  assert.is(stage.actor.getSnapshot(), before);
+});
+
+check(
+  'carries nothing before its session is open, nor when that is lost, as not delivered',
+  async (stage) => {
+    const early = stage.call();
+    const transport = await stage.healthy();
+    transport.closesSlowly = true;
+    transport.lose();
+    await settled();
+    for (const { ends, error, endings } of [early, stage.call()])
+      assert.equal([ends, error?.delivered, endings.length], [1, 'no', 1]);
+    assert.equal([transport.asked, stage.ref.inFlight], [[], 0]);
+  },
+);
+
+check('carries a call from within what its actor tells', async (stage) => {
+  let caller: Caller | undefined;
+  stage.ref.state$.subscribe((state) => {
+    if (state === 'healthy') caller = stage.call();
+  });
+  const transport = await stage.healthy();
+  transport.last.result();
+  assert.equal([caller?.ends, caller?.error], [1, undefined]);
+});
+
+check('answers a call that is made while the instance is stopped', async (stage) => {
   let late: Caller | undefined;
   const first = stage.call(undefined, () => {
     stage.actor.stop();

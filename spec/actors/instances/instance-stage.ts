@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { Subscription } from 'rxjs';
 import { createActor, SimulatedClock } from 'xstate';
 import type { ExchangeEnding } from '../../../src/actors/calls/reply.ts';
-import { instanceLogic } from '../../../src/actors/instances/instance-logic.ts';
+import { instanceMachine } from '../../../src/actors/instances/instance.machine.ts';
 import { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
 import { asGatewayError, type GatewayError } from '../../../src/domain/errors.ts';
@@ -59,8 +59,6 @@ export interface StageOptions {
   readonly policy?: Partial<BalancerPolicy>;
   /** Random numbers in [0, 1); 0.5 makes every back-off exact. */
   readonly random?: () => number;
-  /** Default: what a supervisor spawns. */
-  readonly logic?: typeof instanceLogic;
 }
 
 /** One instance under test. `close()` leaves no timer behind. */
@@ -82,7 +80,7 @@ export class Stage {
       now,
       random: options.random ?? (() => 0.5),
     };
-    this.actor = createActor(options.logic ?? instanceLogic, { clock: this.clock, input });
+    this.actor = createActor(instanceMachine, { clock: this.clock, input });
     this.ref = new InstanceRef(this.actor, now);
     this.ref.onEmission((emission) => this.emissions.push(emission));
     this.ref.state$.subscribe((state) => this.states.push(state));

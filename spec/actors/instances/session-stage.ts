@@ -101,7 +101,11 @@ export class SessionStage {
     const heard: (string | GatewayError)[] = [];
     const exchange$ = new Observable<ExchangeEvent>((subscriber) => {
       const reply = new Reply(subscriber, () => this.clock.nowMs);
-      this.#tell({ type: 'request', request: { method: 'tools/call' }, reply, upstream });
+      try {
+        reply.follow(this.link.exchange({ method: 'tools/call' }, upstream), this.link.heard);
+      } catch (thrown) {
+        reply.error(thrown);
+      }
       return () => void reply.end();
     });
     const subscription = exchange$.subscribe({

@@ -1,77 +1,31 @@
-// The arithmetic of one instance's numbers: what each event changes in them, and how long a back-off is.
+// The arithmetic of probes, openings and closings of one instance: what each changes in its numbers, and how long a back-off is.
 // When an event applies is the machine's matter (instance.machine.spec.ts and its neighbours).
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import type { ExchangeEnding } from '../../../src/actors/calls/reply.ts';
 import {
   afterClosing,
   afterFailedProbe,
   afterOpening,
   afterPassedProbe,
-  afterRelease,
-  afterRequest,
   backOffMs,
   INITIAL_STATISTICS,
   type InstanceStatistics,
 } from '../../../src/actors/instances/instance-statistics.ts';
-import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('vitals');
 
-const ending = (outcome: ExchangeEnding['outcome'], durationMs = 10): ExchangeEnding => ({
-  outcome,
-  durationMs,
-  error: outcome === 'failed' ? backendUnavailable('it broke', { delivered: 'unknown' }) : undefined,
-});
 const vitals = (fields: Partial<InstanceStatistics>): InstanceStatistics => ({
   ...INITIAL_STATISTICS,
   ...fields,
 });
 
-test('counts a request up, and down when it ends', () => {
-  const busy = afterRequest(afterRequest(INITIAL_STATISTICS));
-  assert.equal(busy, vitals({ inFlight: 2, requests: 2 }));
-  assert.is(afterRelease(busy, ending('result')).inFlight, 1);
-});
-
-test('never counts below zero', () => {
-  for (const outcome of ['result', 'error', 'failed', 'cancelled'] as const) {
-    assert.is(afterRelease(INITIAL_STATISTICS, ending(outcome)).inFlight, 0);
-  }
-});
-
-test('learns nothing from a cancelled exchange', () => {
-  const busy = vitals({ inFlight: 1, requests: 1, latencyMs: 5 });
-  assert.equal(afterRelease(busy, ending('cancelled', 9_000)), vitals({ requests: 1, latencyMs: 5 }));
-});
-
-test('takes an error answer for an answer that is an error', () => {
-  const busy = vitals({ inFlight: 1, successRate: 0.5, latencyMs: 20 });
-  assert.equal(
-    afterRelease(busy, ending('error', 10)),
-    vitals({ errors: 1, successRate: 0.6, latencyMs: 18 }),
-  );
-});
-
-test('lowers the success rate by a failure, whose duration says nothing', () => {
-  const busy = vitals({ inFlight: 1, latencyMs: 20 });
-  assert.equal(afterRelease(busy, ending('failed')), vitals({ errors: 1, successRate: 0.8, latencyMs: 20 }));
-});
-
-test('starts the latency with the first answer', () => {
-  assert.is(afterRelease(afterRequest(INITIAL_STATISTICS), ending('result', 42)).latencyMs, 42);
-});
-
 test('does not touch what it is given', () => {
-  const frozen = Object.freeze(vitals({ inFlight: 1 }));
-  const failed = ending('failed');
+  const frozen = Object.freeze(vitals({ failures: 1 }));
   for (const change of [
-    () => afterRequest(frozen),
-    () => afterRelease(frozen, failed),
     () => afterOpening(frozen, 1),
-    () => afterPassedProbe(frozen, 1, 1),
+    () => afterPassedProbe(frozen, 1),
     () => afterFailedProbe(frozen, 1),
     () => afterClosing(frozen, 1),
   ]) {
@@ -90,22 +44,10 @@ test('forgets failed probes when a session opens', () => {
   assert.is(afterOpening(vitals({ failures: 2 }), 1).failures, 0);
 });
 
-test('takes a finished handshake for a passed probe, which restores trust step by step', () => {
-  const opened = afterOpening(vitals({ failures: 2, successRate: 0.5, latencyMs: 7 }), 100);
-  const expected = { successRate: 0.6, latencyMs: 7, checkedAtMs: 100, openedAtMs: 100, sessions: 1 };
-  assert.equal(opened, vitals(expected));
-});
-
 test('counts failed probes in a row', () => {
   const twice = afterFailedProbe(afterFailedProbe(INITIAL_STATISTICS, 10), 20);
-  assert.equal(twice, vitals({ failures: 2, recoveries: 2, checkedAtMs: 20, successRate: 0.64 }));
-  assert.is(afterPassedProbe(twice, 5, 30).failures, 0);
-});
-
-test('measures the latency of a probe that was answered', () => {
-  const measured = vitals({ latencyMs: 10 });
-  assert.is(afterPassedProbe(measured, 20, 1).latencyMs, 12);
-  assert.is(afterPassedProbe(measured, undefined, 1).latencyMs, 10);
+  assert.equal(twice, vitals({ failures: 2, recoveries: 2, checkedAtMs: 20 }));
+  assert.is(afterPassedProbe(twice, 30).failures, 0);
 });
 
 test('counts openings in a row that led to nothing', () => {

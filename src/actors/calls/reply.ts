@@ -1,5 +1,5 @@
-// One caller waiting for one exchange: passes every event on at once, past all mailboxes, and remembers how it went.
-// The instance actor counts; the session feeds; the dispatcher decides what a failure means.
+// One caller of one exchange: passes every event on at once, past all mailboxes, and remembers how it went. InstanceRef counts
+// it, a transport feeds it, and the call decides what a failure means.
 
 import type { Observable, Subscriber, Subscription } from 'rxjs';
 import type { CallEnd } from '../../balancing/outliers.ts';
@@ -9,7 +9,7 @@ import { asGatewayError, GatewayError } from '../../domain/errors.ts';
 import type { ExchangeOutcome } from '../../domain/events.ts';
 import { type ExchangeEvent, isFinal } from '../../domain/exchange.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import type { InFlightSlots } from '../instances/in-flight-slots.ts';
+import type { CallCounter } from '../instances/call-counter.ts';
 
 /** How an exchange ended, for the instance's statistics. */
 export interface ExchangeEnding {
@@ -30,7 +30,7 @@ export function callEndOf({ outcome, error }: Pick<ExchangeEnding, 'outcome' | '
 
 /** What a call does while its backend waits for its client. */
 export interface Resting {
-  readonly slots: InFlightSlots;
+  readonly calls: CallCounter;
   readonly ownerId: string;
   /** Told that it gave its place back. */
   readonly rested?: (() => void) | undefined;
@@ -44,7 +44,6 @@ export class Reply {
   readonly #resting: Resting | undefined;
   #source: Subscription | undefined;
   #heard: (() => void) | undefined;
-  #isTaken = false;
   #outcome: ExchangeOutcome = 'cancelled';
   #error: GatewayError | undefined;
   /** What the client was asked and has not answered. */
@@ -60,11 +59,6 @@ export class Reply {
     this.#startedAt = now();
   }
 
-  /** False until somebody undertook to answer it. */
-  get isTaken(): boolean {
-    return this.#isTaken;
-  }
-
   /** True when it gave its place back once and took one again. */
   get hasReturned(): boolean {
     return this.#hasReturned;
@@ -72,7 +66,6 @@ export class Reply {
 
   /** Feeds the caller from a transport. `heard` is called at every sign of life. Default: nobody wants to know. */
   follow(source: Observable<ExchangeEvent>, heard?: () => void): void {
-    this.#isTaken = true;
     if (this.#subscriber.closed) return;
     this.#heard = heard;
     const subscription = source.subscribe(this);
@@ -90,7 +83,6 @@ export class Reply {
   }
 
   error(thrown: unknown): void {
-    this.#isTaken = true;
     if (this.#isAnswered) {
       this.#subscriber.complete();
       return;
@@ -141,7 +133,7 @@ export class Reply {
 
   #mayRest(): boolean {
     if (this.#resting === undefined || this.#isResting) return true;
-    this.#isResting = this.#resting.slots.rest(this.#resting.ownerId, this.#hasReturned);
+    this.#isResting = this.#resting.calls.rest(this.#resting.ownerId, this.#hasReturned);
     if (this.#isResting) this.#hasReturned = false;
     return this.#isResting;
   }
@@ -150,7 +142,7 @@ export class Reply {
     if (!this.#isResting) return;
     this.#isResting = false;
     this.#hasReturned = true;
-    this.#resting?.slots.goOn(this.#resting.ownerId);
+    this.#resting?.calls.goOn(this.#resting.ownerId);
   }
 
   get #isAnswered(): boolean {

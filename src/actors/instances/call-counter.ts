@@ -1,38 +1,74 @@
-// The calls that one instance carries, by owner: those that it works on, which fill its places, and those that wait for an
-// answer of their client, which do not. Which instance a call goes to is decided by the balancer. Source: ADR 41.
+// The calls of one instance, counted once: those that it works on, which fill its capacity; those that wait for an answer of
+// their client, which do not; reservations for calls between two rounds; and how calls and probes end. Everybody counts here in
+// the block in which it happens: InstanceRef, replies, reservations and, for probes, the machine. The balancer decides which
+// instance a call goes to. Source: ADR 41, ADR 80.
 
+import { ewma } from '../../balancing/health-score.ts';
+import type { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { parkedCallsFull, parkedShareLimit } from '../../domain/session-errors.ts';
+import type { ExchangeEnding } from '../calls/reply.ts';
 import { isWithinEqualPart, OwnerShares } from './owner-shares.ts';
 
-export class InFlightSlots {
+export class CallCounter {
   #carried = 0;
   #resting = 0;
-  /** Calls that rested and went on, for which there may have been no place. */
+  /** Calls that rested and went on, for which there may have been no room. */
   #returned = 0;
+  #reserved = 0;
+  #requests = 0;
+  #errors = 0;
+  #successRate = 1;
+  #latencyMs: number | undefined;
   readonly #restingBy = new OwnerShares(LIMITS.parkedCalls);
   readonly #workingBy = new OwnerShares(LIMITS.inFlightPerInstance);
+  readonly #reservedBy = new OwnerShares(LIMITS.parkedCalls);
 
-  /** All calls under way. */
+  /** All calls in flight. */
   get carried(): number {
     return this.#carried;
   }
-  /** Those that take up a place. */
+  /** Those that fill the capacity. */
   get working(): number {
     return this.#carried - this.#resting;
+  }
+  /** Calls between two rounds. */
+  get reserved(): number {
+    return this.#reserved;
+  }
+  /** True when there is nothing to wait for. */
+  get isIdle(): boolean {
+    return this.#carried === 0 && this.#reserved === 0;
+  }
+  /** Calls so far. */
+  get requests(): number {
+    return this.#requests;
+  }
+  /** Those of them that failed, or were answered with an error. */
+  get errors(): number {
+    return this.#errors;
+  }
+  /** Exponentially weighted share of answered calls and probes, 0 to 1. */
+  get successRate(): number {
+    return this.#successRate;
+  }
+  /** Exponentially weighted time to the answer; undefined before the first. */
+  get latencyMs(): number | undefined {
+    return this.#latencyMs;
   }
 
   /**
    * True when a call of this owner may begin: below LIMITS.inFlightPerInstance always. Above it, LIMITS.inFlightReserve
-   * places are for owners within an equal part, each of which may hold as many places as the reserve has free: the reserve is
+   * calls are for owners within an equal part, each of which may have as many as the reserve has room: the reserve is
    * halved from owner to owner and is never taken by one of them alone.
    */
   hasPlaceFor(ownerId: string): boolean {
     if (this.working < LIMITS.inFlightPerInstance) return true;
-    const reserved = Math.max(0, this.working - this.#returned - LIMITS.inFlightPerInstance);
-    return this.#workingBy.held(ownerId) < LIMITS.inFlightReserve - reserved && this.isBelowShare(ownerId);
+    const taken = Math.max(0, this.working - this.#returned - LIMITS.inFlightPerInstance);
+    return this.#workingBy.held(ownerId) < LIMITS.inFlightReserve - taken && this.isBelowShare(ownerId);
   }
 
-  /** True when this owner has less than an equal part of the places, and one more would not be above it. */
+  /** True when this owner has less than an equal part of the capacity, and one more call would not be above it. */
   isBelowShare(ownerId: string): boolean {
     const held = this.#workingBy.held(ownerId);
     const owners = this.#workingBy.size + (held === 0 ? 1 : 0);
@@ -40,16 +76,29 @@ export class InFlightSlots {
   }
 
   /** A call begins. */
-  take(ownerId: string): void {
+  begin(ownerId: string): void {
     this.#carried += 1;
+    this.#requests += 1;
     this.#workingBy.take(ownerId);
   }
 
-  /** A call has ended; one that rested has gone on before. `hasReturned`: it has rested. */
-  leave(ownerId: string, hasReturned = false): void {
+  /**
+   * A call has ended; one that rested has gone on before. `hasReturned`: it has rested. A cancelled call says nothing about the
+   * instance; an error answer is an answer.
+   */
+  end(ownerId: string, { outcome, durationMs }: ExchangeEnding, hasReturned = false): void {
     this.#carried -= 1;
     if (hasReturned) this.#returned -= 1;
     this.#workingBy.giveBack(ownerId);
+    if (outcome === 'cancelled') return;
+    if (outcome !== 'result') this.#errors += 1;
+    const isAnswered = outcome !== 'failed';
+    this.#judge(isAnswered, isAnswered ? durationMs : undefined);
+  }
+
+  /** A probe, or an opening, has ended. `durationMs`: time to its answer; undefined when there was none to measure. */
+  probed(hasPassed: boolean, durationMs?: number): void {
+    this.#judge(hasPassed, durationMs);
   }
 
   /**
@@ -65,11 +114,34 @@ export class InFlightSlots {
     return true;
   }
 
-  /** It goes on, whether there is a place for it or not: its backend works on it already. */
+  /** It goes on, whether there is room for it or not: its backend works on it already. */
   goOn(ownerId: string): void {
     this.#resting -= 1;
     this.#returned += 1;
     this.#restingBy.giveBack(ownerId);
     this.#workingBy.take(ownerId);
+  }
+
+  /** Why no further reservation is possible for this owner: LIMITS.parkedCalls, or its share of them. */
+  reservationRefusal(ownerId: string): GatewayError | undefined {
+    if (this.#reservedBy.isFull(ownerId)) return parkedShareLimit(this.#reservedBy.share);
+    return this.#reserved >= LIMITS.parkedCalls ? parkedCallsFull(LIMITS.parkedCalls) : undefined;
+  }
+
+  /** A call is between two rounds from now on. */
+  reserve(ownerId: string): void {
+    this.#reserved += 1;
+    this.#reservedBy.take(ownerId);
+  }
+
+  /** It is no more. */
+  cancelReservation(ownerId: string): void {
+    this.#reserved -= 1;
+    this.#reservedBy.giveBack(ownerId);
+  }
+
+  #judge(hasAnswered: boolean, durationMs: number | undefined): void {
+    this.#successRate = ewma(this.#successRate, hasAnswered ? 1 : 0);
+    if (durationMs !== undefined) this.#latencyMs = ewma(this.#latencyMs, durationMs);
   }
 }

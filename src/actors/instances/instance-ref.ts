@@ -1,31 +1,48 @@
-// The typed handle of one instance: the only way to it from outside the actors. Reads its snapshot, sends it commands.
-// It is also what strategies choose among: reading a number costs nothing, because the snapshot is at hand.
+// The typed handle of one instance: the only way to it from outside the actors. Reads its snapshot, sends it commands, and carries
+// calls past its mailbox: a call is counted and sent in the block that chose the instance. It is also what strategies choose among:
+// reading a number costs nothing, because the snapshot is at hand.
 
-import { defer, firstValueFrom, from, type Observable, race, throwError, timer } from 'rxjs';
+import { defer, firstValueFrom, from, Observable, race, throwError, timer } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { Candidate } from '../../balancing/strategy.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
-import { notConnected } from '../../domain/backend-errors.ts';
+import { backendUnavailable, notConnected } from '../../domain/backend-errors.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
-import { asGatewayError } from '../../domain/errors.ts';
+import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import { reasonOf } from '../../domain/failures.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Era, Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Upstream } from '../../transports/transport.ts';
+import { type ExchangeEnding, Reply } from '../calls/reply.ts';
+import type { CallCounter } from './call-counter.ts';
 import type { OwnUpstreams } from './dedicated-upstreams.ts';
-import { InFlightSlots } from './in-flight-slots.ts';
 import type { InstanceActor } from './instance.machine.ts';
-import { type ExchangeHooks, InstanceExchanges } from './instance-exchanges.ts';
 import { InstanceReservations } from './instance-reservations.ts';
 import type { InstanceEmission } from './instance-setup.ts';
 import { streamsOf } from './instance-streams.ts';
 import { isReopening, snapshotOf, stateOf, takesNew, whyNot } from './instance-view.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
+
+/** What an exchange needs besides its request. */
+export interface ExchangeHooks {
+  /** Called in the teardown with how it ended. */
+  readonly finished?: (ending: ExchangeEnding) => void;
+  /**
+   * Called in the teardown for the error with which the gateway itself ends an exchange; without one, an unanswered
+   * exchange was cancelled by its caller.
+   */
+  readonly overdue?: () => GatewayError | undefined;
+  /** Called when it gave its place back, until its client has answered its backend. */
+  readonly rested?: () => void;
+  /** The conversation of one client that it goes through. Default: the instance's own. */
+  readonly upstream?: Upstream | undefined;
+}
 
 export class InstanceRef implements Candidate {
   readonly id: string;
@@ -37,21 +54,22 @@ export class InstanceRef implements Candidate {
   /** Hot, no replay: what its present session hears besides answers, after a restart that of the next. Completes with it. */
   readonly messages$: Observable<ServerMessage>;
   readonly #actor: InstanceActor;
-  readonly #slots = new InFlightSlots();
-  readonly #exchanges: InstanceExchanges;
-  readonly #stays: InstanceReservations;
+  readonly #calls: CallCounter;
+  readonly #reservations: InstanceReservations;
+  readonly #now: () => number;
 
   constructor(actor: InstanceActor, now: () => number) {
-    const { definition } = actor.getSnapshot().context;
+    const { definition, calls } = actor.getSnapshot().context;
     this.id = definition.id;
     this.serverId = definition.serverId;
     this.template = definition.template;
     this.#actor = actor;
+    this.#calls = calls;
+    this.#now = now;
     const { state$, links$, messages$ } = streamsOf(actor);
     this.state$ = state$;
     this.messages$ = messages$;
-    this.#exchanges = new InstanceExchanges({ actor, slots: this.#slots, state$, now });
-    this.#stays = new InstanceReservations(actor, links$);
+    this.#reservations = new InstanceReservations(actor, links$, () => this.#lookIfIdle());
   }
 
   get definition(): InstanceDefinition {
@@ -85,25 +103,25 @@ export class InstanceRef implements Candidate {
   }
   /** Exchanges that fill its places: those whose backend waits for its client do not. */
   get inFlight(): number {
-    return this.#slots.working;
+    return this.#calls.working;
   }
-  /** True when an exchange of this owner may begin here. See Places.hasPlaceFor. */
+  /** True when an exchange of this owner may begin here. See CallCounter.hasPlaceFor. */
   hasPlaceFor(ownerId: string): boolean {
-    return this.#slots.hasPlaceFor(ownerId);
+    return this.#calls.hasPlaceFor(ownerId);
   }
   /** True when this owner has less than an equal part of its places. */
   isBelowShare(ownerId: string): boolean {
-    return this.#slots.isBelowShare(ownerId);
+    return this.#calls.isBelowShare(ownerId);
   }
   /** All exchanges under way. */
   get carried(): number {
-    return this.#slots.carried;
+    return this.#calls.carried;
   }
   get successRate(): number {
-    return this.#actor.getSnapshot().context.statistics.successRate;
+    return this.#calls.successRate;
   }
   get latencyMs(): number | undefined {
-    return this.#actor.getSnapshot().context.statistics.latencyMs;
+    return this.#calls.latencyMs;
   }
   /** What it said it can do; undefined while it has no session. */
   get tools(): ToolCache | undefined {
@@ -122,12 +140,54 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Cold: subscribing counts the exchange and hands it to the session in the same synchronous block; the teardown
+   * Cold: subscribing counts the exchange and hands it to the transport in the same synchronous block; the teardown
    * counts it down, whether it was answered, failed or was cancelled. Whichever conversation it goes through, it is
    * judged like any other; only that a conversation of one client is over says nothing of the instance.
    */
   exchange(request: ExchangeRequest, hooks: ExchangeHooks = {}): Observable<ExchangeEvent> {
-    return this.#exchanges.exchange(request, hooks);
+    return new Observable((subscriber) => {
+      if (this.state === 'stopped') {
+        subscriber.error(backendUnavailable('it was stopped', { delivered: 'no' }));
+        return;
+      }
+      const calls = this.#calls;
+      const ownerId = request.caller ?? ANONYMOUS.id;
+      const reply = new Reply(subscriber, this.#now, { calls, ownerId, rested: hooks.rested });
+      calls.begin(ownerId);
+      this.#send(request, reply, hooks.upstream);
+      return () => {
+        const ending = reply.end(hooks.overdue?.());
+        calls.end(ownerId, ending, reply.hasReturned);
+        this.#lookIfIdle();
+        this.#doubt(ending.error);
+        hooks.finished?.(ending);
+      };
+    });
+  }
+
+  /** A conversation that stands alone needs no session: it may be there while that is not. */
+  #send(request: ExchangeRequest, reply: Reply, upstream: Upstream | undefined): void {
+    try {
+      const link = this.#link;
+      if (upstream?.standsAlone === true) reply.follow(upstream.exchange(request));
+      else if (link === undefined) reply.error(notConnected());
+      else reply.follow(link.exchange(request, upstream), link.heard);
+    } catch (thrown) {
+      reply.error(thrown); // a fault of the transport costs one call
+    }
+  }
+
+  /** Only an instance that leaves or restarts waits for its last call. */
+  #lookIfIdle(): void {
+    if (this.#calls.isIdle && this.#actor.getSnapshot().value.duty !== 'serving')
+      this.#actor.send({ type: 'idle' });
+  }
+
+  /** Errors never flip health, but what they met may: a refused connection does at once, other doubts ask for a probe. */
+  #doubt(error: GatewayError | undefined): void {
+    if (error === undefined) return;
+    if (error.facts.unreachable) this.#actor.send({ type: 'unreachable', reason: reasonOf(error) });
+    else if (error.facts.suspicious) this.suspect();
   }
 
   /**
@@ -147,7 +207,7 @@ export class InstanceRef implements Candidate {
       return await this.#own.open({ ownerId, signal, open });
     } catch (thrown) {
       const error = asGatewayError(thrown);
-      this.#exchanges.doubt(error);
+      this.#doubt(error);
       throw error;
     }
   }
@@ -182,7 +242,7 @@ export class InstanceRef implements Candidate {
    * conversation that stands alone it completes as the instance ends: when that conversation is over, others know.
    */
   stay(ownerId: string, goesOn = false, upstream?: Upstream): Observable<never> {
-    return this.#stays.stay(ownerId, { goesOn, standsAlone: upstream?.standsAlone });
+    return this.#reservations.stay(ownerId, { goesOn, standsAlone: upstream?.standsAlone });
   }
 
   /** Its calls give cause for doubt: it is probed, at most once in LIMITS.promptedProbeMs. */
@@ -219,6 +279,6 @@ export class InstanceRef implements Candidate {
 
   /** The one status source. `score` and `ejection` are filled in by who knows the pool; default: it is in. */
   snapshot(score: number, ejection?: Ejection): InstanceSnapshot {
-    return snapshotOf(this.#actor.getSnapshot(), { score, ejection, inFlight: this.carried });
+    return snapshotOf(this.#actor.getSnapshot(), { score, ejection });
   }
 }

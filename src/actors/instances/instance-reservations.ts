@@ -1,16 +1,13 @@
-// The places of calls between two rounds at their instance, which waits for them when it leaves or restarts like for calls in
-// flight. Whose calls they are, and where they go on, is the business of whoever subscribes.
+// Reservations of calls between two rounds at their instance, which waits for them when it leaves or restarts as for calls in
+// flight. The subscriber decides whose calls they are, and where they go on.
 
 import { Observable, type Subscription } from 'rxjs';
-import type { GatewayError } from '../../domain/errors.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { parkedCallsFull, parkedShareLimit } from '../../domain/session-errors.ts';
+import type { CallCounter } from './call-counter.ts';
 import type { InstanceActor } from './instance.machine.ts';
-import { OwnerShares } from './owner-shares.ts';
 import type { SessionLink } from './session.ts';
 
-/** One call; `link` is the session of the backend that it waits in; undefined in a conversation that stands alone. */
-interface Staying {
+/** One reservation; `link` is the session of the backend that it waits in; undefined in a conversation that stands alone. */
+interface Reservation {
   readonly link: SessionLink | undefined;
   readonly end: () => void;
 }
@@ -22,32 +19,33 @@ export interface ReservationOptions {
   readonly standsAlone?: boolean | undefined;
 }
 
-/** Those of one instance. It is observed once for all of them: what observes an actor is told of each event of each call. */
+/** Those of one instance, which is observed once for all of them. */
 export class InstanceReservations {
   readonly #actor: InstanceActor;
   readonly #links$: Observable<SessionLink | undefined>;
-  readonly #stays = new Set<Staying>();
-  readonly #shares = new OwnerShares(LIMITS.parkedCalls);
+  readonly #reservations = new Set<Reservation>();
+  readonly #ended: () => void;
   #watching: Subscription | undefined;
 
-  /** `links$` tells when the actor has another session, or none; it ends with the actor. */
-  constructor(actor: InstanceActor, links$: Observable<SessionLink | undefined>) {
+  /** `links$` emits when the actor has another session, or none; it ends with the actor. `ended`: one of them has ended. */
+  constructor(actor: InstanceActor, links$: Observable<SessionLink | undefined>, ended: () => void) {
     this.#actor = actor;
     this.#links$ = links$;
+    this.#ended = ended;
   }
 
   /** See InstanceRef.stay. */
   stay(ownerId: string, { goesOn, standsAlone = false }: ReservationOptions): Observable<never> {
     return new Observable((subscriber) => {
       const link = standsAlone ? undefined : this.#linkNow;
-      const full = goesOn ? undefined : this.#whyFull(ownerId);
+      const full = goesOn ? undefined : this.#calls.reservationRefusal(ownerId);
       if (this.#isEnded || (link === undefined && !standsAlone)) subscriber.complete();
       else if (full !== undefined) subscriber.error(full);
       else {
-        const staying = { link, end: () => subscriber.complete() };
+        const reservation = { link, end: () => subscriber.complete() };
         this.#watch();
-        this.#begin(staying, ownerId);
-        subscriber.add(() => this.#end(staying, ownerId));
+        this.#begin(reservation, ownerId);
+        subscriber.add(() => this.#end(reservation, ownerId));
       }
     });
   }
@@ -61,9 +59,8 @@ export class InstanceReservations {
     return this.#isEnded ? undefined : this.#actor.getSnapshot().context.link;
   }
 
-  #whyFull(ownerId: string): GatewayError | undefined {
-    if (this.#shares.isFull(ownerId)) return parkedShareLimit(this.#shares.share);
-    return this.#stays.size >= LIMITS.parkedCalls ? parkedCallsFull(LIMITS.parkedCalls) : undefined;
+  get #calls(): CallCounter {
+    return this.#actor.getSnapshot().context.calls;
   }
 
   #watch(): void {
@@ -72,24 +69,23 @@ export class InstanceReservations {
     this.#watching = this.#links$.subscribe({ next: look, complete: look, error: look });
   }
 
-  #begin(staying: Staying, ownerId: string): void {
-    this.#stays.add(staying);
-    this.#shares.take(ownerId);
-    this.#actor.send({ type: 'stay.began' });
+  #begin(reservation: Reservation, ownerId: string): void {
+    this.#reservations.add(reservation);
+    this.#calls.reserve(ownerId);
   }
 
-  #end(staying: Staying, ownerId: string): void {
-    this.#stays.delete(staying);
-    this.#shares.giveBack(ownerId);
-    this.#actor.send({ type: 'stay.ended' });
-    if (this.#stays.size > 0) return;
+  #end(reservation: Reservation, ownerId: string): void {
+    this.#reservations.delete(reservation);
+    this.#calls.cancelReservation(ownerId);
+    this.#ended();
+    if (this.#reservations.size > 0) return;
     this.#watching?.unsubscribe();
     this.#watching = undefined;
   }
 
   /** The session is asked for anew: what was told may be older than those who have just begun. */
   #look(): void {
-    for (const { link, end } of this.#stays) {
+    for (const { link, end } of this.#reservations) {
       if (this.#isEnded || (link !== undefined && link !== this.#linkNow)) end();
     }
   }

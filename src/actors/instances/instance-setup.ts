@@ -2,27 +2,24 @@
 // in instance.machine.ts; the arithmetic is in instance-statistics.ts.
 
 import { assign, emit, enqueueActions, fromPromise, not, sendTo, setup, stateIn } from 'xstate';
-import { notConnected } from '../../domain/backend-errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS, type OwnBounds } from '../../domain/limits.ts';
 import type { ListField, Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Open } from '../../transports/opening.ts';
 import type { OmittedTool, TransportEvents } from '../../transports/transport.ts';
-import type { ExchangeEnding } from '../calls/reply.ts';
+import type { CallCounter } from './call-counter.ts';
 import type { OwnUpstreams } from './dedicated-upstreams.ts';
 import {
   afterClosing,
   afterFailedProbe,
   afterOpening,
   afterPassedProbe,
-  afterRelease,
-  afterRequest,
   backOffMs,
   type InstanceStatistics,
 } from './instance-statistics.ts';
 import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
-import { type RequestCommand, type SessionChange, type SessionLink, session } from './session.ts';
+import { type SessionChange, type SessionLink, session } from './session.ts';
 
 /** What an instance needs from outside: how to open its transport, a monotonic clock in ms, randomness in [0, 1). */
 export interface InstanceActorInput {
@@ -38,14 +35,14 @@ export interface InstanceActorInput {
 export interface InstanceContext extends Omit<InstanceActorInput, 'ownBounds'> {
   /** The conversations of single clients. Those that stand alone live on when the session is lost. */
   readonly own: OwnUpstreams;
+  /** Counted by those that carry the calls, past the mailbox. */
+  readonly calls: CallCounter;
   readonly link: SessionLink | undefined;
   /** What the program says that is being opened; undefined while none is. */
   readonly starting: (() => TransportEvents) | undefined;
   /** Who was there last; undefined before the first session. */
   readonly lastPeer: Peer | undefined;
   readonly statistics: InstanceStatistics;
-  /** Calls that are between two rounds and go on here. */
-  readonly stays: number;
   /** Why it is not healthy; null while it is. */
   readonly reason: string | null;
   /** What the child of the last session said last on standard error. */
@@ -56,12 +53,8 @@ export interface InstanceContext extends Omit<InstanceActorInput, 'ownBounds'> {
 }
 
 export type InstanceEvent =
-  | RequestCommand
-  /** One that goes past the session, through a conversation that stands alone. */
-  | { readonly type: 'request.past' }
-  | { readonly type: 'released'; readonly ending: ExchangeEnding }
-  | { readonly type: 'stay.began' }
-  | { readonly type: 'stay.ended' }
+  /** The last call or reservation has ended: states that wait for that look at the counter again. */
+  | { readonly type: 'idle' }
   | { readonly type: 'unreachable'; readonly reason: string }
   | { readonly type: 'change'; readonly definition: InstanceDefinition }
   | { readonly type: 'govern'; readonly policy: BalancerPolicy }
@@ -116,11 +109,10 @@ export const instanceSetup = setup({
     abandoned: LIMITS.drainMs,
   },
   guards: {
-    isIdle: ({ context }) => context.statistics.inFlight === 0 && context.stays === 0,
+    isIdle: ({ context }) => context.calls.isIdle,
     /** Who answers calls needs no probe; what was said before the last one proves nothing. */
     isHeard: ({ context }) =>
-      context.statistics.inFlight > 0 &&
-      (context.link?.heardAtMs() ?? 0) > (context.statistics.checkedAtMs ?? 0),
+      context.calls.carried > 0 && (context.link?.heardAtMs() ?? 0) > (context.statistics.checkedAtMs ?? 0),
     hasLeft: stateIn({ duty: 'left' }),
     /** One that leaves waits for calls in conversations that stand alone; nobody needs its session any more. */
     isToStay: not(stateIn({ duty: 'leaving' })),
@@ -132,15 +124,6 @@ export const instanceSetup = setup({
       context.now() - (context.statistics.checkedAtMs ?? 0) >= LIMITS.promptedProbeMs,
   },
   actions: {
-    count: assign({ statistics: ({ context }) => afterRequest(context.statistics) }),
-    hand: sendTo('session', ({ event }) => event),
-    refuse: ({ event }) => {
-      if (event.type === 'request') event.reply.error(notConnected());
-    },
-    release: assign({
-      statistics: ({ context, event }) =>
-        event.type === 'released' ? afterRelease(context.statistics, event.ending) : context.statistics,
-    }),
     watch: assign({
       starting: ({ context, event }) => (event.type === 'session.starting' ? event.facts : context.starting),
     }),
@@ -155,14 +138,13 @@ export const instanceSetup = setup({
         statistics: afterOpening(context.statistics, context.now()),
         reason: null,
       });
+      enqueue(() => context.calls.probed(true));
       enqueue.emit({ type: 'probed', passed: true, durationMs: openingMs });
     }),
-    passHeard: assign({
-      statistics: ({ context }) => afterPassedProbe(context.statistics, undefined, context.now()),
-      reason: null,
+    passHeard: enqueueActions(({ context, enqueue }) => {
+      enqueue.assign({ statistics: afterPassedProbe(context.statistics, context.now()), reason: null });
+      enqueue(() => context.calls.probed(true));
     }),
-    keepPlace: assign({ stays: ({ context }) => context.stays + 1 }),
-    givePlace: assign({ stays: ({ context }) => context.stays - 1 }),
     closeSession: sendTo('session', { type: 'close' }),
     /** What single clients have here ends, too. */
     endSession: sendTo('session', { type: 'end' }),
@@ -172,6 +154,7 @@ export const instanceSetup = setup({
       const openingMs = event.type === 'session.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
       enqueue.assign({ statistics: afterFailedProbe(context.statistics, context.now()) });
+      enqueue(() => context.calls.probed(false));
       enqueue.emit({ type: 'probed', passed: false, durationMs: openingMs });
     }),
     /** The gateway closed it: the reason is why, not that. */
@@ -190,15 +173,13 @@ export const instanceSetup = setup({
       };
     }),
     passProbe: enqueueActions(({ context, enqueue }, { durationMs, isAnswered }: ProbeResult) => {
-      const latencyMs = isAnswered ? durationMs : undefined;
-      enqueue.assign({
-        statistics: afterPassedProbe(context.statistics, latencyMs, context.now()),
-        reason: null,
-      });
+      enqueue.assign({ statistics: afterPassedProbe(context.statistics, context.now()), reason: null });
+      enqueue(() => context.calls.probed(true, isAnswered ? durationMs : undefined));
       enqueue.emit({ type: 'probed', passed: true, durationMs });
     }),
     failProbe: enqueueActions(({ context, enqueue }, { reason }: { reason: string }) => {
       enqueue.assign({ statistics: afterFailedProbe(context.statistics, context.now()), reason });
+      enqueue(() => context.calls.probed(false));
       enqueue.emit({ type: 'probed', passed: false, durationMs: context.policy.probeTimeoutMs });
     }),
     explain: assign({

@@ -1,20 +1,9 @@
-// The numbers of one instance and how each event changes them. Pure functions on a small immutable value.
-// The machine decides when they apply (instance.machine.ts).
+// What probes, openings and closings have told about one instance. Pure functions on a small immutable value. The machine decides
+// when they apply (instance.machine.ts); calls are counted in call-counter.ts.
 
-import { ewma } from '../../balancing/health-score.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { ExchangeEnding } from '../calls/reply.ts';
 
 export interface InstanceStatistics {
-  /** Exchanges it carries now. */
-  readonly inFlight: number;
-  /** Exchanges it was given, and those of them that failed on their way or were answered with an error. */
-  readonly requests: number;
-  readonly errors: number;
-  /** Exponentially weighted share of answered calls and probes, 0 to 1. */
-  readonly successRate: number;
-  /** Exponentially weighted time to the answer; undefined before the first. */
-  readonly latencyMs: number | undefined;
   /** Failed probes and openings in a row. */
   readonly failures: number;
   /** Those of them that failed while it was unhealthy already. */
@@ -30,11 +19,6 @@ export interface InstanceStatistics {
 }
 
 export const INITIAL_STATISTICS: InstanceStatistics = {
-  inFlight: 0,
-  requests: 0,
-  errors: 0,
-  successRate: 1,
-  latencyMs: undefined,
   failures: 0,
   recoveries: 0,
   attempts: 0,
@@ -43,43 +27,14 @@ export const INITIAL_STATISTICS: InstanceStatistics = {
   openedAtMs: undefined,
 };
 
-export function afterRequest(statistics: InstanceStatistics): InstanceStatistics {
-  return { ...statistics, inFlight: statistics.inFlight + 1, requests: statistics.requests + 1 };
-}
-
-/** A cancelled exchange says nothing about the instance; an error answer is an answer. */
-export function afterRelease(statistics: InstanceStatistics, ending: ExchangeEnding): InstanceStatistics {
-  const inFlight = Math.max(0, statistics.inFlight - 1);
-  if (ending.outcome === 'cancelled') return { ...statistics, inFlight };
-  const failed = ending.outcome === 'failed';
-  return {
-    ...statistics,
-    inFlight,
-    errors: statistics.errors + (ending.outcome === 'result' ? 0 : 1),
-    successRate: ewma(statistics.successRate, failed ? 0 : 1),
-    latencyMs: failed ? statistics.latencyMs : ewma(statistics.latencyMs, ending.durationMs),
-  };
-}
-
-/** The finished handshake is a passed probe whose time says nothing about calls. */
+/** The finished handshake is a passed probe. */
 export function afterOpening(statistics: InstanceStatistics, nowMs: number): InstanceStatistics {
-  const passed = afterPassedProbe(statistics, undefined, nowMs);
+  const passed = afterPassedProbe(statistics, nowMs);
   return { ...passed, sessions: statistics.sessions + 1, openedAtMs: nowMs };
 }
 
-/** `durationMs` is undefined when answers to calls stood in for the probe. */
-export function afterPassedProbe(
-  statistics: InstanceStatistics,
-  durationMs: number | undefined,
-  nowMs: number,
-): InstanceStatistics {
-  return {
-    ...statistics,
-    failures: 0,
-    checkedAtMs: nowMs,
-    successRate: ewma(statistics.successRate, 1),
-    latencyMs: durationMs === undefined ? statistics.latencyMs : ewma(statistics.latencyMs, durationMs),
-  };
+export function afterPassedProbe(statistics: InstanceStatistics, nowMs: number): InstanceStatistics {
+  return { ...statistics, failures: 0, checkedAtMs: nowMs };
 }
 
 /** Also when a session could not be opened. */
@@ -89,7 +44,6 @@ export function afterFailedProbe(statistics: InstanceStatistics, nowMs: number):
     failures: statistics.failures + 1,
     recoveries: statistics.recoveries + 1,
     checkedAtMs: nowMs,
-    successRate: ewma(statistics.successRate, 0),
   };
 }
 

@@ -39,16 +39,16 @@ export function isReopening({ value }: InstanceMachineSnapshot): boolean {
   return connection.connected === 'reopening';
 }
 
-/** What only those outside know: its score, whether the pool has it out, and the exchanges it carries, to the moment. */
-export interface Outside extends Pick<InstanceSnapshot, 'score' | 'inFlight'> {
+/** What only those outside know: its score, and whether the pool has it out. */
+export interface Outside extends Pick<InstanceSnapshot, 'score'> {
   readonly ejection: Ejection | undefined;
 }
 
 export function snapshotOf(
   snapshot: InstanceMachineSnapshot,
-  { score, ejection, inFlight }: Outside,
+  { score, ejection }: Outside,
 ): InstanceSnapshot {
-  const { definition, link, starting, statistics, stays, stderr } = snapshot.context;
+  const { definition, link, starting, statistics, calls, stderr } = snapshot.context;
   const state = stateOf(snapshot);
   const facts = factsOf(link === undefined ? starting : () => link.facts());
   return {
@@ -57,17 +57,17 @@ export function snapshotOf(
     template: definition.template,
     state,
     healthy: state === 'healthy',
-    inFlight: inFlight + stays,
+    inFlight: calls.carried + calls.reserved,
     weight: definition.weight,
     score,
-    latencyMs: statistics.latencyMs ?? null,
+    latencyMs: calls.latencyMs ?? null,
     consecutiveFailures: statistics.failures,
     lastCheck: statistics.checkedAtMs === undefined ? null : isoTime(statistics.checkedAtMs),
     ejection: ejection === undefined ? null : { reason: ejection.reason, until: isoTime(ejection.untilMs) },
     reason: whyNot(snapshot) ?? (link === undefined ? whyNotYet(facts) : null),
     restarts: Math.max(0, statistics.sessions - 1),
-    requests: statistics.requests,
-    errors: statistics.errors,
+    requests: calls.requests,
+    errors: calls.errors,
     era: link?.peer.era ?? null,
     pid: facts?.pid ?? null,
     stderr: facts?.stderr ?? stderr,

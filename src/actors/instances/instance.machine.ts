@@ -1,5 +1,6 @@
-// One instance: whether it may be called, how much it carries, when it is asked for its health, when it starts again.
-// It owns the session actor, and through it the process or the connection. Two regions run side by side:
+// One instance: whether it may be called, when it is asked for its health, when it starts again. It owns the session actor, and
+// through it the process or the connection. No call passes here: it hears `idle` when it waits for the last one, `suspected` and
+// `unreachable` (instance-ref.ts). Two regions run side by side:
 //
 //   connection   connected ── session.closed ──► waiting ── back-off ──► connected …        end ──► ended
 //                  │ connecting ── opened ──► healthy ◄── 1 passed / 2 failed ──► unhealthy
@@ -15,6 +16,7 @@
 import { type ActorRefFrom, raise, type SnapshotFrom } from 'xstate';
 import { reasonOf } from '../../domain/failures.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { CallCounter } from './call-counter.ts';
 import { OwnUpstreams } from './dedicated-upstreams.ts';
 import { instanceSetup, probeInput } from './instance-setup.ts';
 import { INITIAL_STATISTICS } from './instance-statistics.ts';
@@ -34,21 +36,17 @@ export const instanceMachine = instanceSetup.createMachine({
   context: ({ input: { ownBounds, ...input } }) => ({
     ...input,
     own: new OwnUpstreams(input.definition, ownBounds),
+    calls: new CallCounter(),
     link: undefined,
     starting: undefined,
     lastPeer: undefined,
     statistics: INITIAL_STATISTICS,
-    stays: 0,
     reason: null,
     stderr: [],
     backOffMs: 0,
     drainMs: LIMITS.drainMs,
   }),
   on: {
-    'request.past': { actions: 'count' },
-    released: { actions: 'release' },
-    'stay.began': { actions: 'keepPlace' },
-    'stay.ended': { actions: 'givePlace' },
     change: { actions: 'change' },
     govern: { actions: 'govern' },
     'list.changed': { actions: 'tellListChanged' },
@@ -66,7 +64,6 @@ export const instanceMachine = instanceSetup.createMachine({
             input: ({ context: { definition, open, now, own } }) => ({ definition, open, now, own }),
           },
           on: {
-            request: { actions: ['count', 'hand'] },
             'session.lost': { target: '.closing', actions: 'lose' },
             'session.closed': { target: 'waiting', actions: 'lose' },
             disconnect: { target: '.reopening', actions: ['forgive', 'endSession'] },
@@ -181,7 +178,6 @@ export const instanceMachine = instanceSetup.createMachine({
         waiting: {
           entry: ['scheduleOpening', { type: 'tellRestart', params: { isPlanned: false } }],
           on: {
-            request: { actions: ['count', 'refuse'] },
             disconnect: { target: 'clearing', actions: 'forgive' },
             end: 'clearing',
           },
@@ -189,7 +185,6 @@ export const instanceMachine = instanceSetup.createMachine({
         },
         clearing: {
           invoke: { src: 'endOfOwn', input: ({ context }) => context.own, onDone: CLEARED },
-          on: { request: { actions: ['count', 'refuse'] } },
           after: { abandoned: CLEARED },
         },
         ended: { type: 'final' },

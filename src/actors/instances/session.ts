@@ -1,5 +1,5 @@
-// The actor that owns one transport, and with it one process or one connection: opens it, carries requests over it,
-// says when it is gone. It decides nothing about health or restart (instance.machine.ts).
+// The actor that owns one transport, and with it one process or one connection: opens it, shows it as a link that requests go
+// through, says when it is gone. It decides nothing about health or restart (instance.machine.ts).
 
 import {
   defer,
@@ -26,7 +26,6 @@ import { changedList } from '../../domain/notices.ts';
 import type { Open } from '../../transports/opening.ts';
 import type { OmittedTool, Transport, TransportEvents, Upstream } from '../../transports/transport.ts';
 import { gatherPages } from '../calls/list-pages.ts';
-import type { Reply } from '../calls/reply.ts';
 import { listChanges } from '../list-changes.ts';
 import type { OwnUpstreams } from './dedicated-upstreams.ts';
 import { ToolCache } from './tool-cache.ts';
@@ -40,6 +39,12 @@ export interface SessionLink {
   /** As in Transport. */
   readonly messages$: Observable<ServerMessage>;
   facts(): TransportEvents;
+  /**
+   * One call, in the instance's own conversation or in that of one client that depends on it. BACKEND_UNAVAILABLE, thrown, once
+   * the session is told to end. A sign of life of what it emits is to be reported to `heard`.
+   */
+  exchange(request: ExchangeRequest, upstream: Upstream | undefined): Observable<ExchangeEvent>;
+  heard(): void;
   /** Sends a request of the gateway's own (a probe, a list) and resolves with its answer, at the latest after
    *  `timeoutMs`: then it rejects with BACKEND_TIMEOUT. */
   ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent>;
@@ -62,15 +67,7 @@ export interface SessionInput {
 }
 
 /** `close`: its own transport goes. `end`: so does everything that single clients have here. */
-export type SessionCommand = RequestCommand | { readonly type: 'close' } | { readonly type: 'end' };
-
-export interface RequestCommand {
-  readonly type: 'request';
-  readonly request: ExchangeRequest;
-  readonly reply: Reply;
-  /** The conversation it goes through, which does not stand alone; undefined for the instance's own. */
-  readonly upstream?: Upstream | undefined;
-}
+export type SessionCommand = { readonly type: 'close' } | { readonly type: 'end' };
 
 /** Why a session ended, and what its child said last on standard error. */
 export interface SessionEnd {
@@ -105,17 +102,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     heardAtMs = now();
   };
 
-  receive((command) => {
-    if (command.type === 'close') return close();
-    if (command.type === 'end') return end();
-    if (transport === undefined || ending.signal.aborted) return command.reply.error(notConnected());
-    const { request, reply, upstream = transport } = command;
-    try {
-      reply.follow(upstream.exchange(request), heard);
-    } catch (thrown) {
-      reply.error(thrown); // a fault of the transport costs one call, not the session
-    }
-  });
+  receive(({ type }) => (type === 'close' ? close() : end()));
 
   // Errors of an async function are not routed by the callback actor: everything is caught in here.
   void run();
@@ -194,6 +181,11 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       ),
       messages$: opened.messages$,
       facts: () => opened.facts(),
+      exchange: (request, upstream = opened) => {
+        if (ending.signal.aborted) throw notConnected();
+        return upstream.exchange(request);
+      },
+      heard,
       ask: (request, timeoutMs) => answerOf(opened, request, timeoutMs),
       listen: (request) => defer(() => opened.exchange(request)).pipe(tap(heard)),
       notify: (method, params) => opened.notify(method, params),
