@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { guarded } from '../../src/protocol/fault-listener.ts';
+import { guarded } from '../../src/protocol/endpoint-types.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('fault listener');

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { topValue } from '../../src/protocol/json-bytes.ts';
+import { topValue } from '../../src/protocol/modern/modern-over-legacy.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('key in JSON bytes');

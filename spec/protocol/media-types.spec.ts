@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import type { Headers } from '../../src/protocol/headers.ts';
-import { checkGetTypes, checkPostTypes } from '../../src/protocol/media-types.ts';
+import { checkGetTypes, checkPostTypes } from '../../src/protocol/headers.ts';
 import { RpcFailure } from '../../src/protocol/rpc-failure.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { checkMirroredHeaders, checkSentHeaders } from '../../src/protocol/mirrored-headers.ts';
+import { checkMirroredHeaders, checkSentHeaders } from '../../src/protocol/headers.ts';
 import { RpcFailure } from '../../src/protocol/rpc-failure.ts';
 import { suite } from '../helpers/suite.ts';
 

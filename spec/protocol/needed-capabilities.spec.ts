@@ -4,7 +4,7 @@ import {
   missingCapabilities,
   missingCapabilityError,
   type Question,
-} from '../../src/protocol/needed-capabilities.ts';
+} from '../../src/protocol/input-requests.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('needed capabilities');

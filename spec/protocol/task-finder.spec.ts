@@ -6,8 +6,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.t
 import { JsonText } from '../../src/domain/json.ts';
 import { serverNotFound } from '../../src/domain/registry-errors.ts';
 import type { Inquired } from '../../src/protocol/ports.ts';
-import { TaskFinder } from '../../src/protocol/task-finder.ts';
-import { NOBODY } from '../../src/protocol/task-search.ts';
+import { NOBODY, TaskFinder } from '../../src/protocol/task-finder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('task finder');

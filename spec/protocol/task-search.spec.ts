@@ -5,7 +5,7 @@ import { ANONYMOUS } from '../../src/domain/account.ts';
 import { hasCode } from '../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../src/domain/exchange.ts';
 import { JsonText } from '../../src/domain/json.ts';
-import { instanceOfTask, instanceOfTaskAnywhere, TaskSearches } from '../../src/protocol/task-search.ts';
+import { instanceOfTask, instanceOfTaskAnywhere, TaskSearches } from '../../src/protocol/task-finder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('task search');

@@ -15,25 +15,26 @@ import {
   map,
   merge,
   mergeMap,
-  type Observable,
+  Observable,
   repeat,
+  type Subscription,
   share,
   startWith,
   switchMap,
   takeUntil,
   timer,
 } from 'rxjs';
-import type { ClientProfile, ServerNotification } from '../domain/client.ts';
+import type { ClientProfile, ServerMessage, ServerNotification } from '../domain/client.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListField, Peer } from '../domain/mcp.ts';
 import { announcesUpdates, changedList, LIST_NOTICES } from '../domain/notices.ts';
+import { isAboutOneOf } from '../domain/resource-uris.ts';
 import type { Fleet } from './fleet.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
 import { backOffMs } from './instances/instance-statistics.ts';
-import { resourceUpdates } from './sharing/resource-updates.ts';
 import type { SharedListening } from './sharing/shared-listening.ts';
-import type { SharedSubscriptions } from './sharing/shared-subscriptions.ts';
+import type { SharedConversation, SharedSubscriptions } from './sharing/shared-subscriptions.ts';
 import type { StatelessClient, StatelessPool } from './stateless/stateless-pool.ts';
 import { isNetworked } from './stateless/stateless-routing.ts';
 
@@ -193,4 +194,38 @@ function isOneOf(lists: ReadonlySet<ListField>): (list: ListField) => boolean {
 
 function listChanged(list: ListField): ServerNotification {
   return { kind: 'notification', method: LIST_NOTICES[list], params: {} };
+}
+
+// Updates of resources in one conversation with a legacy backend: asks for them together with others, and picks out of what the
+// conversation says those that are wanted.
+
+/** A conversation, and what it says outside of exchanges. */
+interface UpdateSource {
+  readonly conversation: SharedConversation;
+  readonly messages$: Observable<ServerMessage>;
+}
+
+/** Cold: updates of these resources. Never errors; completes when the messages do. */
+export function resourceUpdates(
+  { conversation, messages$ }: UpdateSource,
+  uris: ReadonlySet<string>,
+  subscriptions: SharedSubscriptions,
+): Observable<ServerNotification> {
+  return new Observable<ServerNotification>((subscriber) => {
+    subscriber.add(hear(messages$, uris, subscriber.next.bind(subscriber), () => subscriber.complete()));
+    for (const uri of uris) subscriber.add(subscriptions.subscribe(conversation, uri).release);
+  });
+}
+
+function hear(
+  messages$: Observable<ServerMessage>,
+  uris: ReadonlySet<string>,
+  next: (notification: ServerNotification) => void,
+  ended: () => void,
+): Subscription {
+  const isUpdate = (message: ServerMessage): message is ServerNotification =>
+    message.kind === 'notification' &&
+    message.method === 'notifications/resources/updated' &&
+    isAboutOneOf(message.params.uri, uris);
+  return messages$.pipe(filter(isUpdate)).subscribe({ next, error: ended, complete: ended });
 }

@@ -87,3 +87,15 @@ export interface Tool {
 export function isRepeatable(tool: Tool | undefined): boolean {
   return tool?.annotations?.readOnlyHint === true || tool?.annotations?.idempotentHint === true;
 }
+
+/** The list that a method asks for; undefined for every other method. */
+export function listOf(method: string): ListField | undefined {
+  return LISTS.get(method);
+}
+
+const LISTS: ReadonlyMap<string, ListField> = new Map([
+  [LIST_METHODS.tools, 'tools'],
+  [LIST_METHODS.prompts, 'prompts'],
+  [LIST_METHODS.resources, 'resources'],
+  [LIST_METHODS.resourceTemplates, 'resourceTemplates'],
+]);

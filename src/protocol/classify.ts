@@ -5,8 +5,7 @@
 import { isJsonObject } from '../domain/json.ts';
 import { META, MODERN_VERSIONS } from '../domain/mcp.ts';
 import { type ClientNotification, type ClientRequest, readClientMessage } from './client-message.ts';
-import { type Headers, headerOf } from './headers.ts';
-import { headerMismatch } from './mirrored-headers.ts';
+import { type Headers, headerMismatch, headerOf } from './headers.ts';
 import { invalidRequest } from './rpc-failure.ts';
 
 /** The era, with the message of a modern one; what a legacy one says is looked at by its own endpoint. */

@@ -1,5 +1,6 @@
 // What goes into the MCP endpoint and what comes out of it, without HTTP library and sockets: src/http writes it.
 
+import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/error-codes.ts';
 
@@ -91,4 +92,32 @@ export interface McpEndpoint {
   handle(request: McpRequest, reply: McpReply): void | Promise<void>;
   /** Ends every open stream. Resolves when all have ended. */
   close(): Promise<void>;
+}
+
+// Who hears of errors of our own that no answer tells. They are told in the middle of answers, which must not depend on
+// who listens.
+
+/** Hears of an error. */
+export type FaultListener = (error: unknown) => void;
+
+/** The same listener, of which nothing is thrown any more. Without one nobody hears. */
+export function guarded(listener: FaultListener = () => {}): FaultListener {
+  return (error) => {
+    try {
+      listener(error);
+    } catch {
+      // Who was to hear of what went wrong goes wrong itself: nobody is left to be told.
+    }
+  };
+}
+
+// An exchange that may outlive the HTTP request it came with counts the memory of that request's body until it ends.
+
+/** The same exchange; while it is subscribed to, the body counts as held. */
+export function withBody<T>(
+  answers$: Observable<T>,
+  { keepBody }: Pick<McpRequest, 'keepBody'>,
+): Observable<T> {
+  if (keepBody === undefined) return answers$;
+  return defer(() => answers$.pipe(finalize(keepBody())));
 }

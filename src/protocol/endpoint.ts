@@ -3,10 +3,10 @@
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { classify, namesModern } from './classify.ts';
 import type { McpEndpoint, McpReply, McpRequest } from './endpoint-types.ts';
-import { type FaultListener, guarded } from './fault-listener.ts';
+import { type FaultListener, guarded } from './endpoint-types.ts';
+import { checkPostTypes } from './headers.ts';
 import { LegacyEndpoint } from './legacy/legacy-endpoint.ts';
 import { LegacySse, opensSse } from './legacy/legacy-sse.ts';
-import { checkPostTypes } from './media-types.ts';
 import type { ServerInfo } from './modern/modern-discover.ts';
 import { ModernEndpoint } from './modern/modern-endpoint.ts';
 import type { Backends, ParkedCalls } from './ports.ts';

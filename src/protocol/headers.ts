@@ -1,3 +1,12 @@
+// Reads the headers of a request, checks its media types, and compares the headers in which a modern client repeats what
+// its body says. Headers for the arguments of a tool are modern/param-headers.ts.
+
+import { decodeHeader } from '../domain/header-text.ts';
+import type { JsonFields } from '../domain/json.ts';
+import { RPC } from '../domain/jsonrpc.ts';
+import { METHODS } from '../domain/mcp.ts';
+import { RpcFailure, refused } from './rpc-failure.ts';
+
 // The headers of a request as Node gives them. What each of them means is known where it is read.
 
 /** Lower-case names. */
@@ -21,4 +30,106 @@ function withoutSpaceAround(value: string): string {
 
 function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x09;
+}
+
+// The headers in which a modern client repeats what its request says, so that intermediaries need not read the body:
+// MCP-Protocol-Version, Mcp-Method, Mcp-Name. Who reads both must refuse what differs. Headers for the arguments of a
+// tool are param-headers.ts. Source: MCP 2026-07-28 basic/transports/streamable-http#request-metadata.
+
+/** The request as far as it is mirrored. */
+interface Mirrored {
+  readonly method: string;
+  readonly params: JsonFields;
+  /** What `_meta` says. */
+  readonly protocolVersion: string;
+}
+
+/** Throws RpcFailure, 400 with -32020, when a header of a request is missing or says something else than the body. */
+export function checkMirroredHeaders(headers: Headers, request: Mirrored): void {
+  const { method, params } = request;
+  if (headers['mcp-protocol-version'] === undefined)
+    throw headerMismatch('MCP-Protocol-Version', 'is missing');
+  if (headers['mcp-method'] === undefined) throw headerMismatch('Mcp-Method', 'is missing');
+  checkSentHeaders(headers, request);
+  const field = METHODS[method]?.nameField;
+  if (field !== undefined) checkNameHeader(headers, params[field]);
+}
+
+/** The same for revision and method, which nobody may send wrongly, but a notification need not send at all. */
+export function checkSentHeaders(headers: Headers, said: Pick<Mirrored, 'method' | 'protocolVersion'>): void {
+  const version = headerOf(headers, 'mcp-protocol-version');
+  if (version !== undefined && version !== said.protocolVersion) {
+    throw headerMismatch('MCP-Protocol-Version', 'names another revision than the body');
+  }
+  const method = headerOf(headers, 'mcp-method');
+  if (method !== undefined && method !== said.method) {
+    throw headerMismatch('Mcp-Method', 'names another method than the body');
+  }
+}
+
+/** The refusal of a header. `what` is a clause. */
+export function headerMismatch(header: string, what: string): RpcFailure {
+  const message = `Bad Request: the request headers and body disagree: ${header} ${what}`;
+  return new RpcFailure(400, { code: RPC.headerMismatch, message, data: { header } });
+}
+
+function checkNameHeader(headers: Headers, named: unknown): void {
+  const header = headerOf(headers, 'mcp-name');
+  if (header === undefined) {
+    // A body that names nothing is the backend's to refuse.
+    if (typeof named === 'string') throw headerMismatch('Mcp-Name', 'is missing');
+    return;
+  }
+  const decoded = decodeHeader(header);
+  if (decoded === undefined) throw headerMismatch('Mcp-Name', 'is not canonical Base64 of UTF-8');
+  if (decoded !== named) throw headerMismatch('Mcp-Name', 'names something else than the body');
+}
+
+// Which media types a request names: what it holds, and what its client takes for an answer. Both eras want the same.
+// Statuses and codes are those of the SDK's servers. Source: MCP 2025-11-25 and 2026-07-28 basic/transports.
+const JSON_TYPE = 'application/json';
+const EVENTS_TYPE = 'text/event-stream';
+/** What nearly every client sends. */
+const USUAL_ACCEPT = `${JSON_TYPE}, ${EVENTS_TYPE}`;
+
+/** Refuses a POST that could not be answered (406) or is no JSON (415). */
+export function checkPostTypes(headers: Headers): void {
+  const accept = headerOf(headers, 'accept') ?? '';
+  if (accept !== USUAL_ACCEPT && !(accepts(accept, JSON_TYPE) && accepts(accept, EVENTS_TYPE))) {
+    throw refused(406, `Not Acceptable: Client must accept both ${JSON_TYPE} and ${EVENTS_TYPE}`);
+  }
+  checkContentType(headers);
+}
+
+/** Refuses a body that is no JSON (415). */
+export function checkContentType(headers: Headers): void {
+  const contentType = headerOf(headers, 'content-type') ?? '';
+  if (contentType !== JSON_TYPE && contentType.split(';', 1)[0]?.trim().toLowerCase() !== JSON_TYPE) {
+    throw refused(415, `Unsupported Media Type: Content-Type must be ${JSON_TYPE}`);
+  }
+}
+
+/** Refuses a GET that does not want events (406). */
+export function checkGetTypes(headers: Headers): void {
+  if (accepts(headerOf(headers, 'accept') ?? '', EVENTS_TYPE)) return;
+  throw refused(406, `Not Acceptable: Client must accept ${EVENTS_TYPE}`);
+}
+
+/** True when event streams are named as such. */
+export function namesEventStream(headers: Headers): boolean {
+  return rangesOf(headerOf(headers, 'accept') ?? '').includes(EVENTS_TYPE);
+}
+
+/** Wildcards count: RFC 9110 section 12.5.1. Weights are not looked at, nor do the SDK's servers. */
+function accepts(accept: string, type: string): boolean {
+  const family = `${type.split('/', 1)[0]}/*`;
+  const ranges = rangesOf(accept);
+  return [type, family, '*/*'].some((wanted) => ranges.includes(wanted));
+}
+
+function rangesOf(accept: string): (string | undefined)[] {
+  return accept
+    .toLowerCase()
+    .split(',')
+    .map((range) => range.split(';', 1)[0]?.trim());
 }

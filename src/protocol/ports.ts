@@ -8,7 +8,7 @@ import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { ListField, Peer, Tool } from '../domain/mcp.ts';
-import type { Question } from './needed-capabilities.ts';
+import type { Question } from './input-requests.ts';
 
 /** Who is served: sessions, conversations and cached answers are never shared between two of them. */
 export type Owner = Pick<Principal, 'id' | 'templates'>;

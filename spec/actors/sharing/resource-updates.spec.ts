@@ -2,7 +2,7 @@
 
 import { concat, NEVER, of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { resourceUpdates } from '../../../src/actors/sharing/resource-updates.ts';
+import { resourceUpdates } from '../../../src/actors/change-feed.ts';
 import { SharedSubscriptions } from '../../../src/actors/sharing/shared-subscriptions.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';

@@ -2,8 +2,8 @@
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { AggregateGrant } from '../../../src/protocol/aggregate/aggregate-grant.ts';
 import type { TemplateListChange } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { AggregateGrant } from '../../../src/protocol/aggregate/aggregate-session.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('joined grant');

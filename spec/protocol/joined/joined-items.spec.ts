@@ -1,7 +1,7 @@
 // Items of one template in the list of all: their names, and that no client refuses the list for one of them.
 
 import * as assert from 'uvu/assert';
-import { AggregateItems } from '../../../src/protocol/aggregate/aggregate-items.ts';
+import { AggregateItems } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { aggregateName } from '../../../src/protocol/aggregate/aggregate-names.ts';
 import { suite } from '../../helpers/suite.ts';
 import { shownTool } from '../listing-backends.ts';

@@ -5,7 +5,7 @@ import { NEVER } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { shuttingDown } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { LegacyConversations } from '../../../src/protocol/legacy/legacy-conversations.ts';
+import { LegacyConversations } from '../../../src/protocol/legacy/legacy-conversation.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';

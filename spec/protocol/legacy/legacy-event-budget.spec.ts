@@ -2,7 +2,7 @@
 
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { EventBudget, type Spare } from '../../../src/protocol/legacy/legacy-event-budget.ts';
+import { EventBudget, type Spare } from '../../../src/protocol/legacy/legacy-event-log.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('legacy event budget');

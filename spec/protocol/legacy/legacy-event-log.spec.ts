@@ -1,8 +1,7 @@
 // What is kept of a stream, and the bounds of it.
 
 import * as assert from 'uvu/assert';
-import { EventBudget } from '../../../src/protocol/legacy/legacy-event-budget.ts';
-import { EventLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
+import { EventBudget, EventLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('legacy event log');

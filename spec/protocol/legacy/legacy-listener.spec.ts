@@ -1,7 +1,7 @@
 // The stream of a GET. How it plays together with calls is in legacy-conversation.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { EventBudget } from '../../../src/protocol/legacy/legacy-event-budget.ts';
+import { EventBudget } from '../../../src/protocol/legacy/legacy-event-log.ts';
 import { isListenersKey, LegacyListener } from '../../../src/protocol/legacy/legacy-listener.ts';
 import { positionOf } from '../../../src/protocol/legacy/legacy-stream.ts';
 import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';

@@ -1,7 +1,7 @@
 // The answer to one POST: when it is written whole and when it goes on.
 
 import * as assert from 'uvu/assert';
-import { EventBudget } from '../../../src/protocol/legacy/legacy-event-budget.ts';
+import { EventBudget } from '../../../src/protocol/legacy/legacy-event-log.ts';
 import { LegacyPost } from '../../../src/protocol/legacy/legacy-post.ts';
 import { LegacyStream } from '../../../src/protocol/legacy/legacy-stream.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { EventBudget } from '../../../src/protocol/legacy/legacy-event-budget.ts';
+import { EventBudget } from '../../../src/protocol/legacy/legacy-event-log.ts';
 import { LegacyStream, positionOf } from '../../../src/protocol/legacy/legacy-stream.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';

@@ -2,8 +2,8 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { EventBudget } from '../../../src/protocol/legacy/legacy-event-budget.ts';
-import { LegacyStreams } from '../../../src/protocol/legacy/legacy-streams.ts';
+import { EventBudget } from '../../../src/protocol/legacy/legacy-event-log.ts';
+import { LegacyStreams } from '../../../src/protocol/legacy/legacy-stream.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 

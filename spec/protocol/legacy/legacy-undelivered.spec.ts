@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
-import { EventBudget } from '../../../src/protocol/legacy/legacy-event-budget.ts';
-import { UndeliveredMessages } from '../../../src/protocol/legacy/legacy-undelivered.ts';
+import { EventBudget } from '../../../src/protocol/legacy/legacy-event-log.ts';
+import { UndeliveredMessages } from '../../../src/protocol/legacy/legacy-listener.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('legacy undelivered');

@@ -7,7 +7,7 @@ import {
   isLegacyVersion,
   versionOf,
   versionToOpen,
-} from '../../../src/protocol/legacy/legacy-versions.ts';
+} from '../../../src/protocol/legacy/legacy-request.ts';
 import { suite } from '../../helpers/suite.ts';
 import { PEER } from '../staged-backends.ts';
 

@@ -4,7 +4,7 @@ import { of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
-import { ListCrawler } from '../../../src/protocol/lists/list-crawler.ts';
+import { ListCrawler } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answered, CLIENT, ListingBackends } from '../listing-backends.ts';
 

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { KeptLists, ListMemory } from '../../../src/protocol/lists/list-memory.ts';
+import { KeptLists, ListMemory } from '../../../src/protocol/lists/list-cache.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('list memory');

@@ -1,6 +1,5 @@
 import * as assert from 'uvu/assert';
-import { LIST_METHODS } from '../../../src/domain/mcp.ts';
-import { listOf } from '../../../src/protocol/lists/list-methods.ts';
+import { LIST_METHODS, listOf } from '../../../src/domain/mcp.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('list methods');

@@ -3,8 +3,8 @@
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { Tool } from '../../../src/domain/mcp.ts';
-import { ListedHeaders } from '../../../src/protocol/modern/listed-headers.ts';
 import type { ModernCall } from '../../../src/protocol/modern/modern-call.ts';
+import { ListedHeaders } from '../../../src/protocol/param-headers.ts';
 import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ModernStagedBackends } from './modern-stage.ts';

@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import { grant, isGranted } from '../../../src/protocol/modern/listen-filter.ts';
+import { grant, isGranted } from '../../../src/protocol/modern/listen.ts';
 import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';
 import { suite } from '../../helpers/suite.ts';
 

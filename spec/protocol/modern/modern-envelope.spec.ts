@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { checkVersion, readEnvelope } from '../../../src/protocol/modern/modern-envelope.ts';
+import { checkVersion, readEnvelope } from '../../../src/protocol/modern/modern-call.ts';
 import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -24,7 +24,7 @@ import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchan
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LEGACY_VERSIONS, type ListField, type Peer, TASKS_EXTENSION, type Tool } from '../../domain/mcp.ts';
 import { serverNotFound } from '../../domain/registry-errors.ts';
-import type { ListMemory } from '../lists/list-memory.ts';
+import type { ListMemory } from '../lists/list-cache.ts';
 import { withListNotices } from '../lists/list-notices.ts';
 import type { ServerInfo } from '../modern/modern-discover.ts';
 import type {

@@ -6,7 +6,7 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonFields, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import type { ListField } from '../../domain/mcp.ts';
-import { listOf } from '../lists/list-methods.ts';
+import { listOf } from '../../domain/mcp.ts';
 import type { Client } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
 

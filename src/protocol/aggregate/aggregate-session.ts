@@ -26,13 +26,13 @@ import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
-import type { Peer } from '../../domain/mcp.ts';
+import type { ListField, Peer } from '../../domain/mcp.ts';
+import { NOTICED_LISTS } from '../../domain/notices.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
 import { asLegacy } from '../legacy/legacy-over-modern.ts';
 import { withListNotices } from '../lists/list-notices.ts';
 import type { Backends, Owner, Reservation, Session } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
-import { AggregateGrant } from './aggregate-grant.ts';
 import type { TemplateListChange } from './aggregate-lists.ts';
 import { seenFrom, splitInstance } from './aggregate-names.ts';
 import { aggregateExchange, answerHere } from './aggregate-requests.ts';
@@ -258,4 +258,56 @@ export class AggregateSession implements TableSession {
 function heldWhileHeard(session: Session): Observable<ServerMessage> {
   const { messages$, ended$ } = session;
   return defer(() => messages$.pipe(takeUntil(ended$), finalize(session.hold())));
+}
+
+// Which templates the owner of a session may use, as far as it is known there, and that their lists are others when that
+// changes. Who may use what is decided elsewhere; it comes with the owner's requests.
+
+/** Of one session. */
+export class AggregateGrant {
+  #owner: Owner;
+  readonly #changes = new Subject<ListField>();
+  #isOwed = false;
+
+  constructor(owner: Owner) {
+    this.#owner = owner;
+  }
+
+  /** As he was when he was seen last. */
+  get owner(): Owner {
+    return this.#owner;
+  }
+
+  /** True when he may use other templates than before. */
+  take(owner: Owner): boolean {
+    const isOther = !hasSameTemplates(owner, this.#owner);
+    this.#owner = owner;
+    if (!isOther) return false;
+    this.#isOwed = !this.#changes.observed;
+    for (const list of NOTICED_LISTS) this.#changes.next(list);
+    return true;
+  }
+
+  /**
+   * Of what changes on any template, what he may know of; and all lists when he may use other templates, which is told
+   * later when nobody hears it now.
+   */
+  changesIn(changes$: Observable<TemplateListChange>): Observable<ListField> {
+    const theirs$ = changes$.pipe(
+      filter(({ template }) => mayUse(this.#owner, template)),
+      map(({ list }) => list),
+    );
+    return defer(() => {
+      const owed = this.#isOwed ? NOTICED_LISTS : [];
+      this.#isOwed = false;
+      return merge(from(owed), this.#changes, theirs$);
+    });
+  }
+}
+
+function hasSameTemplates({ templates: now }: Owner, { templates: before }: Owner): boolean {
+  if (now === before || now === undefined || before === undefined) return now === before;
+  if (now.size !== before.size) return false;
+  for (const template of now) if (!before.has(template)) return false;
+  return true;
 }

@@ -9,19 +9,19 @@ import type { Answer, Canceller } from '../../domain/exchange.ts';
 import type { JsonValue } from '../../domain/json.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { SlowWatch } from '../../domain/slow-watch.ts';
-import type { McpReply } from '../endpoint-types.ts';
+import { SlowWatch } from '../../domain/slow-watch.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import type { FaultListener, McpReply } from '../endpoint-types.ts';
 import { notificationMessage, requestMessage } from '../envelope.ts';
 import type { Session } from '../ports.ts';
 import { failureOf, invalidRequest, refused } from '../rpc-failure.ts';
 import { type CallHost, LegacyCall } from './legacy-call.ts';
-import { EventBudget } from './legacy-event-budget.ts';
+import { EventBudget } from './legacy-event-log.ts';
 import { isListenersKey, LegacyListener } from './legacy-listener.ts';
 import { LegacyPost } from './legacy-post.ts';
 import { LegacyQuestions } from './legacy-questions.ts';
-import { positionOf } from './legacy-stream.ts';
-import { LegacyStreams } from './legacy-streams.ts';
-import { canPoll, versionOf } from './legacy-versions.ts';
+import { canPoll, versionOf } from './legacy-request.ts';
+import { LegacyStreams, positionOf } from './legacy-stream.ts';
 
 /** Calls of one session that are under way. Over it: QUEUE_FULL. */
 const MOST_CALLS = 1_000;
@@ -299,5 +299,69 @@ export class LegacyConversation implements CallHost, Canceller {
       this.reply(id, { error: { code: RPC.internalError, message } });
       return undefined;
     }
+  }
+}
+
+// The conversations of one endpoint, by session: made when there is something to remember, forgotten when nothing is left. One
+// timer for all. What a conversation remembers is its own business.
+
+/** How often what waited too long is looked for, in ms. */
+const SWEEP_MS = 10_000;
+
+/** Whoever makes them closes them. */
+export class LegacyConversations {
+  readonly #bySession = new Map<string, LegacyConversation>();
+  readonly #host: ConversationHost;
+  readonly #scheduler: TaskScheduler;
+  #lastNumber = 0;
+  #sweeper: NodeJS.Timeout | undefined;
+
+  constructor(onFault: FaultListener, scheduler: TaskScheduler, keptBytes?: number) {
+    this.#scheduler = scheduler;
+    this.#host = {
+      budget: EventBudget.ofAll(keptBytes),
+      slow: new SlowWatch(scheduler),
+      nextNumber: () => {
+        this.#lastNumber += 1;
+        return this.#lastNumber;
+      },
+      onFault,
+      emptied: (sessionId, conversation) => {
+        // One that was dropped may say so again after the next one began.
+        if (this.#bySession.get(sessionId) === conversation) this.#bySession.delete(sessionId);
+      },
+    };
+  }
+
+  /** How many there are. */
+  get size(): number {
+    return this.#bySession.size;
+  }
+
+  /** That of a session, if there is one. */
+  find(sessionId: string): LegacyConversation | undefined {
+    return this.#bySession.get(sessionId);
+  }
+
+  /** That of a session; a new one if need be. Who does nothing with it says that it has settled, and it is forgotten. */
+  of(session: Session): LegacyConversation {
+    const known = this.#bySession.get(session.id);
+    if (known !== undefined) return known;
+    const conversation = new LegacyConversation(session, this.#host);
+    this.#bySession.set(session.id, conversation);
+    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
+    return conversation;
+  }
+
+  /** Ends them all: calls that are left are answered with the error, streams end. */
+  close(error: Error): Promise<void> {
+    clearInterval(this.#sweeper);
+    this.#host.slow.close();
+    return this.#scheduler.each([...this.#bySession.values()], (conversation) => conversation.close(error));
+  }
+
+  #sweep(): void {
+    const nowMs = Date.now();
+    for (const conversation of [...this.#bySession.values()]) conversation.sweep(nowMs);
   }
 }

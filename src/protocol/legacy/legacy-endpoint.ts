@@ -16,25 +16,21 @@ import {
   readClientMessage,
   requestsOf,
 } from '../client-message.ts';
-import type { McpReply, McpRequest } from '../endpoint-types.ts';
+import type { FaultListener, McpReply, McpRequest } from '../endpoint-types.ts';
+import { withBody } from '../endpoint-types.ts';
 import { errorMessage, resultMessage } from '../envelope.ts';
-import type { FaultListener } from '../fault-listener.ts';
-import { headerOf } from '../headers.ts';
-import { withBody } from '../kept-body.ts';
-import { checkGetTypes } from '../media-types.ts';
+import { checkGetTypes, headerOf } from '../headers.ts';
 import type { Backends, Session } from '../ports.ts';
 import { failureOf, invalidRequest } from '../rpc-failure.ts';
 import type { TaskFinder } from '../task-finder.ts';
 import { isTaskMethod } from '../task-memory.ts';
 import type { LegacyConversation } from './legacy-conversation.ts';
-import { LegacyConversations } from './legacy-conversations.ts';
-import { profileOf } from './legacy-initialize.ts';
-import { openSession } from './legacy-opening.ts';
+import { LegacyConversations } from './legacy-conversation.ts';
+import { openSession, profileOf } from './legacy-initialize.ts';
 import { asLegacy } from './legacy-over-modern.ts';
 import type { LegacyPost } from './legacy-post.ts';
-import { hasSession, revisionOf, sessionOf } from './legacy-request.ts';
+import { hasBatches, hasSession, revisionOf, sessionOf, versionOf } from './legacy-request.ts';
 import { LegacyTasks } from './legacy-tasks.ts';
-import { hasBatches, versionOf } from './legacy-versions.ts';
 
 /** Longest wait of a client for its backend's stream, in ms. */
 const OPENING_MS = 250;

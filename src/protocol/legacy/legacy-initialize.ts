@@ -2,13 +2,15 @@
 // Source: MCP 2025-11-25 basic/lifecycle#initialization.
 
 import type { ClientProfile } from '../../domain/client.ts';
-import { fieldValue, isJsonObject, type JsonFields, type JsonObject } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
+import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
+import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { isProfileTooLarge, MOST_PROFILE_UNITS } from '../client-bounds.ts';
+import type { McpReply } from '../endpoint-types.ts';
+import { resultMessage } from '../envelope.ts';
 import { serverInfoIn } from '../modern/modern-discover.ts';
-import type { Session } from '../ports.ts';
+import type { Backends, Owner, Session } from '../ports.ts';
 import { type RpcFailure, refused } from '../rpc-failure.ts';
-import { versionOf, versionToOpen } from './legacy-versions.ts';
+import { versionOf, versionToOpen } from './legacy-request.ts';
 
 /** Reads what a client says of itself. Throws RpcFailure (400, -32602). */
 export function profileOf(params: JsonFields | undefined): ClientProfile {
@@ -49,4 +51,30 @@ export function initializeResult(session: Session): JsonObject {
 
 function badParams(why: string): RpcFailure {
   return refused(400, `Invalid params: ${why}`, RPC.invalidParams);
+}
+
+// Opens the session of a legacy client that waits for it, and tells it. A session that nobody learns of is not left open.
+
+/** Who wants a session, and by which request. */
+export interface Opener {
+  readonly id: JsonRpcId;
+  readonly owner: Owner;
+  readonly profile: ClientProfile;
+}
+
+/** Opens and answers. Rejects before anything was answered; then, and when the client has left, nothing is left open. */
+export async function openSession(opener: Opener, reply: McpReply, backends: Backends): Promise<void> {
+  const leaving = new AbortController();
+  reply.onGone(() => leaving.abort());
+  const session = await backends.openSession(opener.owner, opener.profile, leaving.signal);
+  try {
+    const body = resultMessage(opener.id, JsonText.ofValue(initializeResult(session)));
+    reply.opens(session.id);
+    if (session.instanceId !== undefined) reply.from(session.instanceId);
+    if (leaving.signal.aborted) await session.close();
+    else reply.event(body, ['Mcp-Session-Id', session.id]);
+  } catch (thrown) {
+    await session.close(); // what its backend said of itself cannot be written
+    throw thrown;
+  }
 }

@@ -1,11 +1,11 @@
 // The stream that a client opens by GET, for what its server says outside of any call, and the messages that wait for it.
 // Each message is written on one stream only. Where else a request may go is the conversation's business.
 // Source: MCP 2025-11-25 basic/transports#listening-for-messages-from-the-server, #multiple-connections.
-
+import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import { refused } from '../rpc-failure.ts';
+import type { EventBudget } from './legacy-event-log.ts';
 import { type EventPosition, LegacyStream, type StreamEvents } from './legacy-stream.ts';
-import { type Undelivered, UndeliveredMessages } from './legacy-undelivered.ts';
 
 /** Tells the keys of its streams from those of calls. */
 const KEY_PREFIX = 'get-';
@@ -128,5 +128,70 @@ export class LegacyListener {
   #lost(): void {
     this.#letGo?.();
     this.#letGo = undefined;
+  }
+}
+
+// The messages of a server that wait for its client to open a stream: few, and not large. They count as a part of what the
+// session may hold.
+
+/** Bytes of all messages that wait in one session. */
+const MOST_BYTES = 1024 * 1024;
+
+/** A message that found no stream. */
+interface Undelivered {
+  readonly message: string;
+  /** The id of a request of the server; undefined for a notification, which gives way. */
+  readonly question: number | undefined;
+}
+
+interface Kept extends Undelivered {
+  readonly bytes: number;
+}
+
+/** Those of one session, oldest first. */
+export class UndeliveredMessages {
+  readonly #budget: EventBudget;
+  #kept: Kept[] = [];
+  #bytes = 0;
+
+  constructor(budget: EventBudget) {
+    this.#budget = budget;
+  }
+
+  /** True when nothing waits. */
+  get isEmpty(): boolean {
+    return this.#kept.length === 0;
+  }
+
+  /** Keeps a message; the oldest notifications make room for it. False when that is not enough. */
+  keep(message: Undelivered): boolean {
+    const bytes = Buffer.byteLength(message.message);
+    if (bytes > MOST_BYTES) return false;
+    while (!this.#findRoom(bytes)) {
+      const oldest = this.#kept.findIndex(({ question }) => question === undefined);
+      if (oldest === -1) return false;
+      for (const dropped of this.#kept.splice(oldest, 1)) this.#count(-dropped.bytes);
+    }
+    this.#kept.push({ ...message, bytes });
+    this.#count(bytes);
+    return true;
+  }
+
+  /** Hands them out, oldest first; none is left. */
+  takeAll(): readonly Undelivered[] {
+    const taken = this.#kept;
+    this.#kept = [];
+    this.#count(-this.#bytes);
+    return taken;
+  }
+
+  #findRoom(bytes: number): boolean {
+    const isBelow = this.#kept.length < LIMITS.undeliveredMessages && this.#bytes + bytes <= MOST_BYTES;
+    return isBelow && this.#budget.makeRoom(bytes);
+  }
+
+  #count(bytes: number): void {
+    this.#bytes += bytes;
+    this.#budget.count(bytes);
   }
 }

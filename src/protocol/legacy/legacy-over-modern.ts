@@ -10,9 +10,8 @@ import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchan
 import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
-import { hasRounds, type InputRequired, readInputRequired } from '../input-requests.ts';
+import { hasRounds, type InputRequired, missingCapabilities, readInputRequired } from '../input-requests.ts';
 import { resultTypeOf } from '../modern/modern-over-legacy.ts';
-import { missingCapabilities } from '../needed-capabilities.ts';
 import type { Reservation, Session } from '../ports.ts';
 
 /** Times that a backend may ask in one call. */

@@ -21,9 +21,8 @@ import { TASKS_EXTENSION } from '../../domain/mcp.ts';
 import { seenFrom, splitInstance } from '../aggregate/aggregate-names.ts';
 import { answerHere } from '../aggregate/aggregate-requests.ts';
 import type { Backends, Owner, Session } from '../ports.ts';
-import { TaskFinder } from '../task-finder.ts';
+import { NOBODY, TaskFinder } from '../task-finder.ts';
 import { isTaskId, isTaskMethod } from '../task-memory.ts';
-import { NOBODY } from '../task-search.ts';
 import { asLegacy, metaOf, withEraMetadata } from './legacy-over-modern.ts';
 
 /** The path that a session's request came by. */

@@ -8,6 +8,7 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { canonicalText } from '../../domain/json.ts';
 import type { ListField, Peer } from '../../domain/mcp.ts';
+import { listOf } from '../../domain/mcp.ts';
 import { announcesChanges, NOTICED_LISTS } from '../../domain/notices.ts';
 import { shortKey } from '../client-bounds.ts';
 import type {
@@ -20,7 +21,6 @@ import type {
   WantedChanges,
 } from '../ports.ts';
 import { ListCache, type ListCacheOptions, type ListKey } from './list-cache.ts';
-import { listOf } from './list-methods.ts';
 import { withListNotices } from './list-notices.ts';
 
 /** What all sessions of one template share. */

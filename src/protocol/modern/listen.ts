@@ -5,17 +5,20 @@
 import type { Subscription } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ServerNotification } from '../../domain/client.ts';
-import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { idValue } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { META } from '../../domain/mcp.ts';
+import { type ListField, META } from '../../domain/mcp.ts';
+import { announcesChanges, announcesUpdates, changedList, NOTICED_LISTS } from '../../domain/notices.ts';
+import { isAboutOneOf } from '../../domain/resource-uris.ts';
 import { listenLimit } from '../../domain/session-errors.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import type { McpReply, McpStream } from '../endpoint-types.ts';
+import { isTooLong, MOST_REFERENCE_BYTES } from '../client-bounds.ts';
+import type { FaultListener, McpReply, McpStream } from '../endpoint-types.ts';
 import { notificationMessage, resultMessage } from '../envelope.ts';
-import type { FaultListener } from '../fault-listener.ts';
-import { type Granted, grant, isGranted } from './listen-filter.ts';
-import type { ModernCall } from './modern-call.ts';
+import type { WantedChanges } from '../ports.ts';
+import type { RpcFailure } from '../rpc-failure.ts';
+import { invalidParams, type ModernCall } from './modern-call.ts';
 
 /** Open streams of all owners, and of one; while authentication is off all callers are one, who may have all of them. */
 const MOST_OF_ALL = 10_000;
@@ -166,4 +169,62 @@ class Listen {
     const _meta = { ...meta, [META.subscriptionId]: idValue(this.#call.id) };
     this.#stream.send({ data: notificationMessage(method, { ...params, _meta }) });
   }
+}
+
+// What a client that listens opts in to, what of it the servers can tell, and which message is part of that. Source: MCP
+// 2026-07-28 basic/patterns/subscriptions.
+
+/** What will be told: as the client is to be shown it, and as the backends are to be asked for it. */
+interface Granted {
+  readonly shown: JsonObject;
+  readonly wanted: WantedChanges;
+}
+
+/** Reads the filter, and leaves out what the servers do not announce. Throws RpcFailure, -32602, for what is none. */
+export function grant(params: JsonFields, capabilities: JsonObject): Granted {
+  const notifications = fieldValue(params.notifications);
+  if (!isJsonObject(notifications)) throw badFilter('`notifications` must be an object');
+  const shown: JsonObject = {};
+  const lists = new Set<ListField>();
+  for (const list of NOTICED_LISTS) {
+    const name = `${list}ListChanged`;
+    if (!readFlag(notifications, name) || !announcesChanges(capabilities, list)) continue;
+    shown[name] = true;
+    lists.add(list);
+    if (list === 'resources') lists.add('resourceTemplates');
+  }
+  const uris = readUris(notifications);
+  if (uris.length === 0 || !announcesUpdates(capabilities)) {
+    return { shown, wanted: { lists, resources: new Set() } };
+  }
+  shown.resourceSubscriptions = uris;
+  return { shown, wanted: { lists, resources: new Set(uris) } };
+}
+
+/** True for a message that is part of what was granted, whatever else a backend may say. */
+export function isGranted(method: string, { uri }: JsonObject, { lists, resources }: WantedChanges): boolean {
+  const list = changedList(method);
+  if (list !== undefined) return lists.has(list);
+  return method === 'notifications/resources/updated' && isAboutOneOf(uri, resources);
+}
+
+function readFlag(notifications: JsonObject, name: string): boolean {
+  const value = notifications[name];
+  if (value !== undefined && typeof value !== 'boolean') throw badFilter(`\`${name}\` must be a boolean`);
+  return value === true;
+}
+
+function readUris({ resourceSubscriptions = [] }: JsonObject): string[] {
+  const isList = Array.isArray(resourceSubscriptions);
+  const uris = isList ? resourceSubscriptions.filter((uri) => typeof uri === 'string') : [];
+  if (!isList || uris.length < resourceSubscriptions.length) {
+    throw badFilter('`resourceSubscriptions` must be a list of URIs');
+  }
+  if (uris.some(isTooLong)) throw badFilter(`a URI has at most ${MOST_REFERENCE_BYTES} bytes`);
+  if (uris.length <= LIMITS.subscriptionsPerClient) return uris;
+  throw badFilter(`\`resourceSubscriptions\` has at most ${LIMITS.subscriptionsPerClient} URIs`);
+}
+
+function badFilter(what: string): RpcFailure {
+  return invalidParams(`Invalid params: ${what}`);
 }

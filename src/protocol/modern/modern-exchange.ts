@@ -16,15 +16,13 @@ import type { SlowWatch } from '../../domain/slow-watch.ts';
 import { sentToName } from '../aggregate/aggregate-names.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { errorMessage, notificationMessage, resultMessage } from '../envelope.ts';
-import { hasRounds } from '../input-requests.ts';
-import { missingCapabilities, missingCapabilityError, type Question } from '../needed-capabilities.ts';
+import { hasRounds, missingCapabilities, missingCapabilityError, type Question } from '../input-requests.ts';
 import type { ClientQuestion } from '../ports.ts';
 import { failureOf, faultOf, RpcFailure } from '../rpc-failure.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
-import type { ModernCursors } from './modern-cursors.ts';
 import { completed, modernError, resultTypeOf, visitsWanted } from './modern-over-legacy.ts';
 import type { ModernRounds } from './modern-rounds.ts';
-import type { ModernTasks } from './modern-tasks.ts';
+import type { ModernCursors, ModernTasks } from './modern-tasks.ts';
 
 /** What an exchange needs of the endpoint. */
 export interface ExchangeHost {

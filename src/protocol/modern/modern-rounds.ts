@@ -7,8 +7,8 @@ import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } 
 import { RPC } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
 import { withoutMeta } from '../../domain/meta.ts';
+import type { Question } from '../input-requests.ts';
 import { hasRounds } from '../input-requests.ts';
-import type { Question } from '../needed-capabilities.ts';
 import type { ClientQuestion } from '../ports.ts';
 import { RpcFailure } from '../rpc-failure.ts';
 import { callKey, invalidParams, type ModernCall, type Routed } from './modern-call.ts';
