@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { Tool } from '../../../src/domain/mcp.ts';
 import type { ModernCall } from '../../../src/protocol/modern/modern-call.ts';
-import { ListedHeaders } from '../../../src/protocol/param-headers.ts';
+import { ListedHeaders } from '../../../src/protocol/modern/param-headers.ts';
 import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ModernStagedBackends } from './modern-stage.ts';

@@ -17,7 +17,6 @@ import { withBody } from '../endpoint-types.ts';
 import { resultMessage } from '../envelope.ts';
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
 import { hasRounds } from '../input-requests.ts';
-import { ListedHeaders, paramHeadersIn } from '../param-headers.ts';
 import type { Backends, ClientQuestion, ParkedCalls } from '../ports.ts';
 import { failureOf, RpcFailure } from '../rpc-failure.ts';
 import type { TaskFinder } from '../task-finder.ts';
@@ -26,7 +25,8 @@ import { badField, checkVersion, invalidParams, type ModernCall, readEnvelope } 
 import { commonCapabilities, discoverResult, type ServerInfo, serverInfoOf } from './modern-discover.ts';
 import { type ExchangeHost, ModernExchange } from './modern-exchange.ts';
 import { callNotHere, ModernRounds } from './modern-rounds.ts';
-import { ModernCursors, ModernTasks } from './modern-tasks.ts';
+import { ModernCursors, ModernTasks } from './modern-routing.ts';
+import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
 import { Sealer } from './sealed-state.ts';
 
 /** What it needs besides the backends. */

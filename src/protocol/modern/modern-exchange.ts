@@ -22,7 +22,7 @@ import { failureOf, faultOf, RpcFailure } from '../rpc-failure.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
 import { completed, modernError, resultTypeOf, visitsWanted } from './modern-over-legacy.ts';
 import type { ModernRounds } from './modern-rounds.ts';
-import type { ModernCursors, ModernTasks } from './modern-tasks.ts';
+import type { ModernCursors, ModernTasks } from './modern-routing.ts';
 
 /** What an exchange needs of the endpoint. */
 export interface ExchangeHost {

@@ -3,19 +3,19 @@
 // others.
 // Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
-import { decodeHeader } from '../domain/header-text.ts';
-import { fieldValue, type JsonFields } from '../domain/json.ts';
-import type { Tool } from '../domain/mcp.ts';
+import { decodeHeader } from '../../domain/header-text.ts';
+import { fieldValue, type JsonFields } from '../../domain/json.ts';
+import type { Tool } from '../../domain/mcp.ts';
 import {
   type Declaration,
   declaredBy,
   headerTextOf,
   PARAM_PREFIX,
   valueAt,
-} from '../domain/param-headers.ts';
-import { type Headers, headerMismatch, headerOf } from './headers.ts';
-import type { ModernCall } from './modern/modern-call.ts';
-import type { RpcFailure } from './rpc-failure.ts';
+} from '../../domain/param-headers.ts';
+import { type Headers, headerMismatch, headerOf } from '../headers.ts';
+import type { RpcFailure } from '../rpc-failure.ts';
+import type { ModernCall } from './modern-call.ts';
 
 /** The headers of this kind among those of a request, to be forwarded untouched; undefined when there are none. */
 export function paramHeadersIn(headers: Headers): Readonly<Record<string, string>> | undefined {
