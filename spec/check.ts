@@ -1,4 +1,4 @@
-// `npm test`: type-check, lint and every spec, one after the other, each with its time; closes with the runner's line,
+// `npm test`: type-check, lint and the specs without the system tier, one after the other, each with its time; closes with the runner's line,
 // in which a failed type-check or lint counts as one failure. Arguments go to the spec runner (`npm test -- balancing`).
 // The tools are started through their JavaScript entries, so that this works alike in every shell and on Windows.
 

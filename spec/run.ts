@@ -1,5 +1,5 @@
-// `npm run spec`: finds the specs, runs each file in a process of its own, closes with `N passed, N failed, N skipped`.
-// Why not uvu's own command line: it passes silently in half a dozen ways; spec/runner.spec.ts holds each of them shut.
+// `npm run spec`: finds the specs, runs them in a few processes, closes with `N passed, N failed, N skipped`.
+// Why not uvu's own command line: it passes silently in half a dozen ways; spec/system/runner/runner.spec.ts holds each of them shut.
 
 import { readOptions } from './runner/options.ts';
 import { isSuccess, printClosingLine, runSpecs } from './runner/run-specs.ts';

@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -267,6 +267,54 @@ test('runs only the files whose path holds a filter', async () => {
   const { code, lines } = await runFolder(files, ['a.spec']);
   assert.is(code, 0);
   assert.is(lines.at(-1), '1 passed, 0 failed, 0 skipped');
+});
+
+/** Writes the process that runs the file into a file beside it. */
+const shares = `
+import { appendFileSync } from 'node:fs';
+const diary = new URL('diary', import.meta.url);
+test('is here', () => appendFileSync(diary, process.pid + '\\n'));`;
+
+/** How many processes ran the files, and what was printed. */
+async function processesOf(files: Readonly<Record<string, string>>) {
+  const root = join(folder, randomUUID());
+  const { lines } = await runSamples(root, files, ['--jobs', '1', '--grace', '0.4']);
+  const pids = (await readFile(join(root, 'diary'), 'utf8')).trimEnd().split('\n');
+  return { count: new Set(pids).size, closing: lines.at(-1), text: lines.join('\n') };
+}
+
+test('runs files in one process while nothing is left behind', async () => {
+  const { count, closing } = await processesOf({
+    'a.spec.ts': `${shares} test('a', () => { process.env.LEFT = 'x'; process.chdir('/'); }); test.run();`,
+    'b.spec.ts': `${shares} test('b', () => { if (process.env.LEFT || process.cwd() === '/') throw new Error('dirty'); }); test.run();`,
+  });
+  assert.equal([count, closing], [1, '4 passed, 0 failed, 0 skipped']);
+});
+
+for (const [what, body, complaint] of [
+  ['a test that failed', `throw new Error('no');`, ''],
+  ['a simulated clock', `mock.timers.enable();`, 'left the clock simulated'],
+  ['a listener', `process.on('SIGTERM', () => {});`, 'left a listener for SIGTERM'],
+  ['an open server', `createServer().listen(0);`, 'left something open: TCPServerWrap'],
+] as const)
+  test(`runs no other file in a process with ${what}`, async () => {
+    const { count, closing, text } = await processesOf({
+      'a.spec.ts': `import { mock } from 'node:test'; import { createServer } from 'node:net';
+        ${shares} test('a', () => { ${body} }); test.run();`,
+      'b.spec.ts': `${shares} test.run();`,
+    });
+    assert.equal([count, closing?.replace(/^\d/, 'N')], [2, 'N passed, 1 failed, 0 skipped']);
+    assert.match(text, complaint);
+  });
+
+test('gives a file a process of its own when it says why', async () => {
+  const { count, closing } = await processesOf({
+    'a.spec.ts': `${shares} test.run();`,
+    'b.spec.ts': `// @own-process: it listens for signals
+      ${shares} test('b', () => { process.on('SIGTERM', () => {}); }); test.run();`,
+    'c.spec.ts': `${shares} test.run();`,
+  });
+  assert.equal([count, closing], [2, '4 passed, 0 failed, 0 skipped']);
 });
 
 test('exits with 1 when nothing was run', async () => {
