@@ -134,6 +134,17 @@ export class Podman {
     }
   }
 
+  /** Writes a program that is podman with the storage and the networks of this engine, and gives its path. */
+  async program(): Promise<string> {
+    const path = join(this.folder, 'podman');
+    const networks = join(this.folder, 'networks');
+    await mkdir(networks, { recursive: true });
+    const variables = Object.entries(this.#env()).map(([name, value]) => `export ${name}='${value ?? ''}'`);
+    const words = [...this.#storage(), '--network-config-dir', networks].join(' ');
+    await writeFile(path, `#!/bin/sh\n${variables.join('\n')}\nexec podman ${words} "$@"\n`, { mode: 0o755 });
+    return path;
+  }
+
   /** Starts a podman command whose output is bytes, or on both channels. */
   open(...words: string[]): ChildProcess {
     return spawn('podman', [...this.#storage(), ...words], {

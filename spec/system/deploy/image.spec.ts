@@ -1,11 +1,12 @@
 // deploy/Dockerfile and deploy/compose.yaml in a real engine. The image is built as the file says, on a base made of this
 // machine; it runs without rights on a read-only file system, and with the settings of the composition. The other services of
-// the composition are servers of this machine. Where no engine can run, or npm fetches nothing, the tests are skipped.
+// the composition are servers of this machine; where podman-compose is installed, they run as the composition says, too, in images
+// made of them. Where no engine can run, or npm fetches nothing, the tests are skipped.
 
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +17,7 @@ import { parse } from 'yaml';
 import { freePort } from '../../../src/cli/free-port.ts';
 import { caller, field, tokenOf, toolText } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
-import { importNodeImage } from '../../helpers/node-image.ts';
+import { importNodeImage, importPostgresImage, importRedisImage } from '../../helpers/machine-images.ts';
 import { type Podman, startPodman } from '../../helpers/podman.ts';
 import { freshDatabase, postgresql, redis } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -30,7 +31,7 @@ const MOST_COMPRESSED_BYTES = 250e6;
 
 const { engine, skip } = await open();
 const [database, counters] = [await postgresql(), await redis()];
-const test = suite('the image', { timeoutMs: 100_000 });
+const test = suite('the image', { timeoutMs: 150_000 });
 const withImage = test.needs(engine, skip);
 const withServices = test.needs(
   engine && database.url && counters.url,
@@ -82,7 +83,6 @@ interface Service {
 const compose: {
   readonly services: Readonly<Record<string, Service>>;
   readonly secrets: Readonly<Record<string, { readonly file: string }>>;
-  readonly configs: Readonly<Record<string, { readonly file: string }>>;
   readonly volumes: Readonly<Record<string, unknown>>;
 } = parse(await readFile(join(repository, 'deploy/compose.yaml'), 'utf8'));
 
@@ -103,7 +103,7 @@ withServices('runs as the composition says, and calls its HTTP server', async ()
     await writeFile(join(secrets, name), `${values[name]}\n`, { mode: 0o444 });
   }
   const servers = join(podman.folder, 'servers.json');
-  const listed = await readFile(join(repository, 'deploy', compose.configs.servers?.file ?? ''), 'utf8');
+  const listed = await readFile(join(repository, 'deploy/servers.json'), 'utf8');
   assert.match(listed, 'http://everything:3001/mcp');
   await writeFile(servers, listed.replace('3001', String(backendPort)));
   await chmod(servers, 0o444);
@@ -156,14 +156,72 @@ test('the composition names only what it declares', () => {
   const services = Object.values(compose.services);
   const named = (key: string): unknown[] => services.flatMap((service) => (service[key] as unknown[]) ?? []);
   assert.equal([...new Set(named('secrets'))].sort(), Object.keys(compose.secrets).sort());
-  assert.equal(
-    named('configs').map((config) => Object(config).source),
-    Object.keys(compose.configs),
+  const mounts = named('volumes').map((volume) => String(volume).split(':')[0] ?? '');
+  const [files = [], volumes = []] = [true, false].map((isFile) =>
+    mounts.filter((mount) => mount.startsWith('.') === isFile),
   );
-  const volumes = named('volumes').map((volume) => String(volume).split(':')[0]);
+  assert.ok(files.every((file) => existsSync(join(repository, 'deploy', file))));
   assert.equal(volumes.sort(), Object.keys(compose.volumes).sort());
   const awaited = services.flatMap(({ depends_on }) => Object.keys(depends_on ?? {}));
   assert.ok(awaited.every((name) => compose.services[name]?.healthcheck !== undefined));
+});
+
+const composer = await findComposer();
+test.needs(composer.program, composer.skip)('runs as a whole by podman-compose', async () => {
+  const podman = engine as Podman;
+  const folder = join(podman.folder, 'composed/deploy');
+  await mkdir(join(folder, 'secrets'), { recursive: true });
+  const port = await freePort();
+  const file = join(folder, 'compose.yaml');
+  const text = await readFile(join(repository, 'deploy/compose.yaml'), 'utf8');
+  assert.match(text, '127.0.0.1:8080:8080');
+  await writeFile(file, text.replace('127.0.0.1:8080:8080', `127.0.0.1:${port}:8080`));
+  await copyFile(join(repository, 'deploy/servers.json'), join(folder, 'servers.json'));
+  const password = 'correct horse battery';
+  const secrets = {
+    database_url: 'postgresql://stagedoor:composed@postgres:5432/stagedoor',
+    signing_key: 'a signing key that is long enough, 32 bytes',
+    admin_password: password,
+    postgres_password: 'composed',
+  };
+  for (const [name, value] of Object.entries(secrets))
+    await writeFile(join(folder, 'secrets', name), `${value}\n`, { mode: 0o444 });
+  // Its own images are made of this machine; no other ones are fetched.
+  const { everything, postgres, redis: counting } = compose.services;
+  const packages = join(podman.folder, 'packages');
+  await mkdir(packages);
+  const [, wanted = ''] = /^npx -y (\S+)/.exec(String(everything?.command)) ?? [];
+  const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'];
+  await run('npm', ['install', '--prefix', packages, ...quiet, wanted], { cwd: packages, timeout: 60_000 });
+  await importNodeImage(podman, String(everything?.image), packages);
+  await importPostgresImage(podman, String(postgres?.image));
+  await importRedisImage(podman, String(counting?.image));
+  await podman.podman('tag', IMAGE, `localhost/${compose.services.gateway?.image}:latest`);
+
+  const words = ['--podman-path', String(composer.program), '-p', 'stagedoor', '-f', file];
+  const podmanCompose = (...more: string[]) =>
+    run('podman-compose', [...words, ...more], { cwd: folder, timeout: 90_000 });
+  try {
+    await podmanCompose('up', '-d');
+    const url = `http://127.0.0.1:${port}`;
+    const ready = await eventually(
+      () => fetch(`${url}/readyz`).then(({ status }) => status, String),
+      (status) => status === 200,
+      60_000,
+    );
+    assert.is(ready, 200, await logs(podman, 'stagedoor_gateway_1'));
+    const admin = caller(url, await tokenOf(url, 'admin', password));
+    const seen = await eventually(
+      () => admin('GET /mcp/everything/health'),
+      (answer) => field(answer, 'healthy_instances') === 1,
+      20_000,
+    );
+    assert.is(field(seen, 'healthy_instances'), 1, JSON.stringify(seen.body));
+    const call = { name: 'echo', arguments: { message: 'composed' } };
+    assert.match(toolText(await admin('POST /mcp/everything/tools/call', call)), /composed/);
+  } finally {
+    await podmanCompose('down', '-v', '-t', '10').catch(() => undefined); // what is left goes with the engine
+  }
 });
 
 const docker = await run('docker', ['compose', 'version']).then(
@@ -195,6 +253,32 @@ async function open(): Promise<{ readonly engine: Podman | undefined; readonly s
       ) ?? [];
     if (code) return { engine: undefined, skip: `npm could not fetch packages inside of a build (${code})` };
     throw new Error(`the image was not built:\n${said.slice(-3_000)}`);
+  }
+}
+
+/** What podman-compose is given as podman, if there is a network on which containers find each other; or why there is none. */
+async function findComposer(): Promise<{ readonly program?: string; readonly skip: string }> {
+  if (engine === undefined) return { skip };
+  for (const name of ['podman-compose', 'redis-server', 'redis-cli']) {
+    const isThere = await run('sh', ['-c', `command -v ${name}`]).then(
+      () => true,
+      () => false,
+    );
+    if (!isThere) return { skip: `${name} is not installed` };
+  }
+  if (!existsSync('/usr/lib/postgresql')) return { skip: 'PostgreSQL is not installed as Debian has it' };
+  const program = await engine.program();
+  try {
+    await run(program, ['network', 'create', 'probe']);
+    const ask = ['run', '--rm', '--name=probe', '--network=probe', '--entrypoint=node', IMAGE, '-e'];
+    await run(program, [
+      ...ask,
+      "require('node:dns').lookup('probe', (failure) => process.exit(failure ? 1 : 0))",
+    ]);
+    return { program, skip: '' };
+  } catch (thrown) {
+    const [line = ''] = String(Object(thrown).stderr || thrown).split('\n');
+    return { skip: `podman: no network with names between containers: ${line}` };
   }
 }
 
@@ -249,10 +333,13 @@ function flagsOf(service: Service, files: { readonly secrets: string; readonly s
         return Object.entries(Object(value)).flatMap(([name, text]) => ['-e', `${name}=${text}`]);
       case 'secrets':
         return list.flatMap((name) => ['-v', `${files.secrets}/${name}:/run/secrets/${name}:ro`]);
-      case 'configs':
-        return list.flatMap((config) => ['-v', `${files.servers}:${Object(config).target}:ro`]);
       case 'volumes':
-        return list.flatMap((volume) => ['-v', `composed-${volume}`]);
+        return list.flatMap((volume) => [
+          '-v',
+          String(volume).startsWith('./servers.json:')
+            ? String(volume).replace('./servers.json', files.servers)
+            : `composed-${volume}`,
+        ]);
       // Not there in every engine (init), or for more than one container.
       case 'build':
       case 'image':
