@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { latin1Of } from '../../src/http/bytes-as-text.ts';
+import { latin1Of } from '../../src/http/respond.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('bytes as text');

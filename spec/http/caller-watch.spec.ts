@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../src/domain/account-errors.ts';
 import type { Refusal } from '../../src/http/caller-check.ts';
-import { CallerWatch } from '../../src/http/caller-watch.ts';
+import { CallerWatch } from '../../src/http/caller-check.ts';
 import { suite } from '../helpers/suite.ts';
 import { steadyPace, Turns } from '../helpers/turns.ts';
 
@@ -25,7 +25,7 @@ function staged() {
         log.push(name);
         return check();
       },
-      bar: ({ code }) => {
+      revoke: ({ code }) => {
         log.push(`${name}: ${code}`);
         barred.note();
         release();

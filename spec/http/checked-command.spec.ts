@@ -3,7 +3,7 @@ import type { Auth } from '../../src/auth/auth.ts';
 import { ANONYMOUS, type Principal, type Scope } from '../../src/domain/account.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import type { InstanceInput } from '../../src/domain/instance.ts';
-import { checkedCommand } from '../../src/http/checked-command.ts';
+import { checkedCommand } from '../../src/http/routes/registration.ts';
 import type { TemplateDefinition } from '../../src/templates/definition.ts';
 import { anonymousAuth } from '../helpers/anonymous-auth.ts';
 import { suite } from '../helpers/suite.ts';

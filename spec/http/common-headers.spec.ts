@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { commonHeaders } from '../../src/http/common-headers.ts';
+import { commonHeaders } from '../../src/http/respond.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the headers of every answer');

@@ -225,7 +225,7 @@ test('of other kinds are kept alive and ended with them, until they are let go',
   app.close();
   const context = await asked.promise;
   const stream = (name: string) => ({
-    bar: () => heard.push(`${name} barred`),
+    revoke: () => heard.push(`${name} barred`),
     comment: () => {
       heard.push(name);
       commented.resolve();

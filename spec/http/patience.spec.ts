@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
-import { limitReader, limitWriteTime } from '../../src/http/write-timeout.ts';
+import { limitReader, limitWriteTime } from '../../src/http/unread-answers.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw, readUntil, untilClosed } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';

@@ -2,7 +2,7 @@ import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { serverNotFound } from '../../src/domain/registry-errors.ts';
 import { validationFailed } from '../../src/domain/request-errors.ts';
-import { relocated } from '../../src/http/relocated.ts';
+import { relocated } from '../../src/http/routes/registration.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('relocated findings');

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
+import { HttpRequest } from '../../src/http/context.ts';
 import { createProxies } from '../../src/http/proxies.ts';
 import { json } from '../../src/http/reply.ts';
-import { RequestState } from '../../src/http/request-state.ts';
 import { respond } from '../../src/http/respond.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw } from '../helpers/http-raw.ts';
@@ -13,12 +13,9 @@ const test = suite('request facts');
 const proxies = createProxies([]);
 
 /** Serves one request, looks at its facts and answers with what was seen. */
-async function look(
-  headers: Record<string, string>,
-  see: (facts: RequestState) => unknown,
-): Promise<unknown> {
+async function look(headers: Record<string, string>, see: (facts: HttpRequest) => unknown): Promise<unknown> {
   const app = await startMiddlewares((context) =>
-    respond(context, json(200, { seen: see(new RequestState(context, proxies)) })),
+    respond(context, json(200, { seen: see(new HttpRequest(context, proxies)) })),
   );
   const { body } = await app.ask('GET', '/', { headers });
   app.close();
@@ -55,7 +52,7 @@ for (const [accept, wants] of [
 test('make a signal only once and abort it when the client leaves', async () => {
   const signal = Promise.withResolvers<AbortSignal>();
   const app = await startMiddlewares(async (context) => {
-    const facts = new RequestState(context, proxies);
+    const facts = new HttpRequest(context, proxies);
     assert.is(facts.signal, facts.signal);
     signal.resolve(facts.signal);
     await once(facts.signal, 'abort');
@@ -82,7 +79,7 @@ test('tell the headers, and count for the caller', async () => {
   };
   const app = await startMiddlewares((context) => {
     context.state.principal = { ...ANONYMOUS, hourlyLimit: 9 };
-    new RequestState(context, proxies).charge(limiter, 4);
+    new HttpRequest(context, proxies).charge(limiter, 4);
     respond(context, json(200, {}));
   });
   assert.is((await app.ask('GET', '/')).headers.get('x-ratelimit-remaining'), '5');
@@ -94,7 +91,7 @@ test('say nothing of leaving when the answer is complete', async () => {
   let isGone = false;
   const closed = Promise.withResolvers<void>();
   const app = await startMiddlewares((context) => {
-    new RequestState(context, proxies).onGone(() => {
+    new HttpRequest(context, proxies).onGone(() => {
       isGone = true;
     });
     context.res.once('close', closed.resolve);
@@ -112,7 +109,7 @@ test('tell at once of a client that has left already', async () => {
   const app = await startMiddlewares(async (context) => {
     arrived.resolve();
     await once(context.res, 'close');
-    new RequestState(context, proxies).onGone(told.resolve);
+    new HttpRequest(context, proxies).onGone(told.resolve);
   });
   const socket = await openRaw(app.port);
   socket.write(head('GET /'));

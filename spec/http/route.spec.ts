@@ -4,12 +4,12 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/account.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import { createGateway } from '../../src/gateway.ts';
+import { HttpRequest } from '../../src/http/context.ts';
 import { createDocuments } from '../../src/http/docs/documents.ts';
 import { TemplateParams } from '../../src/http/path-params.ts';
 import { createProxies } from '../../src/http/proxies.ts';
 import { RecentEvents } from '../../src/http/recent-events.ts';
 import { json } from '../../src/http/reply.ts';
-import { RequestState } from '../../src/http/request-state.ts';
 import { respond } from '../../src/http/respond.ts';
 import { defineRoute, type RawInput, type Route } from '../../src/http/route.ts';
 import { anonymousAuth } from '../helpers/anonymous-auth.ts';
@@ -49,7 +49,7 @@ async function run(subject: Route, raw: Partial<RawInput>): Promise<unknown> {
   };
   let outcome: unknown;
   const app = await startMiddlewares(async (context) => {
-    const request = new RequestState(context, createProxies([]));
+    const request = new HttpRequest(context, createProxies([]));
     try {
       const input = { params: {}, query: '', body: undefined, principal: ANONYMOUS, ...raw, request };
       outcome = await subject.run(input, services);

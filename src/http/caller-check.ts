@@ -1,5 +1,5 @@
-// Whether a caller may come in, and whether one who came in still might: asked again while an event stream of theirs is
-// open. Who somebody is, is src/auth's to say.
+// Whether a caller is authorized for a route, and whether it still is while one of its event streams is open. Authentication
+// is src/auth.
 
 import type { IncomingMessage } from 'node:http';
 import type { Auth, Credentials } from '../auth/auth.ts';
@@ -12,30 +12,31 @@ import {
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { templateNotFound } from '../domain/registry-errors.ts';
+import { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { HttpContext } from './context.ts';
 
-/** Why a caller may not go on; undefined when they may. */
+/** Why a caller is refused; undefined for an authorized caller. */
 export type Refusal = GatewayError | undefined;
 
-/** Asks it for one request. Never throws or rejects; without a promise when the caller was verified lately. */
+/** Checks the caller of one request again. Never throws or rejects; without a promise when the credentials were verified lately. */
 export type CallerCheck = (context: HttpContext) => Refusal | Promise<Refusal>;
 
-/** What a request says of who sends it. */
+/** The credentials of a request. */
 export function credentialsOf({ headers }: Pick<IncomingMessage, 'headers'>): Credentials {
   const { authorization, 'x-api-key': key } = headers;
-  // Node joins what is sent twice: only a few headers ever come as a list, and this is none of them.
+  // Node joins repeated headers; only a few others come as a list.
   return { authorization, apiKey: typeof key === 'string' ? key : undefined };
 }
 
-/** True for routes that anybody with one of these scopes may use for templates and instances; accounts are an admin's. */
+/** True for routes that need the registry: all but those for admins, which manage accounts. */
 export function readsRegistry(anyOf: readonly Scope[]): boolean {
   return !anyOf.includes('admin');
 }
 
-/** INSUFFICIENT_PERMISSIONS, or TEMPLATE_NOT_FOUND for a template that is not theirs. */
+/** INSUFFICIENT_PERMISSIONS, or TEMPLATE_NOT_FOUND for a template that the principal may not use. */
 export function refusalOf(principal: Principal, anyOf: readonly Scope[], template?: string): Refusal {
   if (!mayDo(principal, anyOf)) return insufficientPermissions(anyOf);
-  // With an account of its own making it would be limited no more.
+  // Otherwise it could create an account without this limit.
   if (principal.templates !== undefined && anyOf.every((scope) => scope === 'admin'))
     return accountsNeedAllTemplates();
   if (template !== undefined && !mayUse(principal, template))
@@ -44,13 +45,13 @@ export function refusalOf(principal: Principal, anyOf: readonly Scope[], templat
 }
 
 /**
- * Makes the check of a route that needs one of these scopes. A caller is refused whose credentials are void, or belong to
- * somebody else by now, and where no template is named also one who may use others than before, or is no admin any more: what
- * they hear was chosen by that. A database that does not answer refuses nobody.
+ * Makes the check of a route that needs one of these scopes. It refuses a caller whose credentials are void or belong to
+ * another principal by now. On a route without a template it also refuses a caller whose templates changed or who is no
+ * longer an admin, because its events were selected by them. While the database does not answer, no caller is refused.
  */
 export function callerCheck(anyOf: readonly Scope[], auth: Pick<Auth, 'authenticate'>): CallerCheck {
   return ({ req: request, state: { principal: before, template } }) => {
-    const judge = (now: Principal): Refusal => {
+    const refusalNow = (now: Principal): Refusal => {
       if (now === before || before === undefined) return undefined;
       if (now.id !== before.id) return invalidCredentials();
       const isOther =
@@ -59,9 +60,11 @@ export function callerCheck(anyOf: readonly Scope[], auth: Pick<Auth, 'authentic
     };
     try {
       const principal = auth.authenticate(credentialsOf(request));
-      return principal instanceof Promise ? principal.then(judge).catch(lossOf) : judge(principal);
+      return principal instanceof Promise
+        ? principal.then(refusalNow).catch(refusalAfter)
+        : refusalNow(principal);
     } catch (thrown) {
-      return lossOf(thrown);
+      return refusalAfter(thrown);
     }
   };
 }
@@ -70,11 +73,94 @@ function isAdmin(principal: Principal): boolean {
   return mayDo(principal, ['admin']);
 }
 
-function lossOf(thrown: unknown): Refusal {
+function refusalAfter(thrown: unknown): Refusal {
   return hasCode(thrown, 'DATABASE_UNAVAILABLE') ? undefined : asGatewayError(thrown);
 }
 
 function hasSameTemplates({ templates: now }: Principal, { templates: before }: Principal): boolean {
   if (now === undefined || before === undefined) return now === before;
   return now.size === before.size && [...now].every((template) => before.has(template));
+}
+
+/** The checks of one round are spread over this many ticks. */
+const TICKS = 10;
+
+/** An open event stream. */
+interface WatchedStream {
+  /** Checks its caller. Never throws or rejects. */
+  check(): Refusal | Promise<Refusal>;
+  /** Ends it and its watch. */
+  revoke(refusal: NonNullable<Refusal>): void;
+}
+
+/**
+ * Checks the callers of open event streams periodically: a stream whose API key was revoked would otherwise stay open
+ * forever. One timer for all streams, a few checks per tick.
+ */
+export class CallerWatch {
+  readonly #roundMs: number;
+  readonly #scheduler: TaskScheduler;
+  /** Longest unchecked first. */
+  readonly #queue = new Set<WatchedStream>();
+  readonly #pending = new Set<WatchedStream>();
+  /** Checks that are due, times TICKS. */
+  #due = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** Each caller is checked about once in `roundMs`. `scheduler` spreads the end of thousands of streams of one caller. */
+  constructor(roundMs: number, scheduler = new TaskScheduler()) {
+    this.#roundMs = roundMs;
+    this.#scheduler = scheduler;
+  }
+
+  /** Watches a stream until the returned function is called. */
+  watch(stream: WatchedStream): () => void {
+    this.#queue.add(stream);
+    this.#timer ??= setInterval(() => this.#tick(), this.#roundMs / TICKS).unref();
+    return () => this.#queue.delete(stream);
+  }
+
+  /** Not at the end of the last stream: consecutive calls would each start a timer. */
+  #rest(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#due = 0;
+  }
+
+  #tick(): void {
+    if (this.#queue.size === 0) {
+      this.#rest();
+      return;
+    }
+    this.#due += this.#queue.size;
+    // A checked stream goes to the end of the queue, so one tick checks each at most once.
+    for (const stream of this.#queue) {
+      if (this.#due < TICKS) return;
+      this.#due -= TICKS;
+      this.#queue.delete(stream);
+      this.#queue.add(stream);
+      this.#check(stream);
+    }
+  }
+
+  #check(stream: WatchedStream): void {
+    if (this.#pending.has(stream)) return;
+    const refusal = stream.check();
+    if (!(refusal instanceof Promise)) {
+      this.#apply(stream, refusal);
+      return;
+    }
+    this.#pending.add(stream);
+    void refusal.then((result) => {
+      this.#pending.delete(stream);
+      this.#apply(stream, result);
+    });
+  }
+
+  #apply(stream: WatchedStream, refusal: Refusal): void {
+    if (refusal === undefined) return;
+    this.#scheduler.run(() => {
+      if (this.#queue.has(stream)) stream.revoke(refusal);
+    });
+  }
 }

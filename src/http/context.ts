@@ -1,45 +1,48 @@
-// What the middlewares of this room pass along with a request. Handlers of routes never see it: they get a
-// RouteInput (route.ts) and give back a Reply (reply.ts).
+// A request: the state that middlewares pass along, what a handler may read of it (HttpRequest), and the end of its client.
+// Handlers never see the context of koa: they get a RouteInput (route.ts) and return a Reply (reply.ts).
 
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Middleware, ParameterizedContext } from 'koa';
-import type { RateLimit } from '../auth/auth.ts';
+import type { RateLimit, RateLimiter } from '../auth/auth.ts';
 import type { Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/error-codes.ts';
 import type { JsonFields } from '../domain/json.ts';
 import type { HeldBody } from './body/held-bodies.ts';
 import type { CallerCheck } from './caller-check.ts';
+import type { Proxies } from './proxies.ts';
+import { consumeRateLimitUpTo } from './rate-limit.ts';
 
-/** Set on the way in, read by the log line and the error body. */
+/** Set by the middlewares, read by the log line and the error body. */
 export interface RequestState {
-  /** Set by middleware/request-id.ts, the first of the list. */
+  /** Set by middleware/request-id.ts, the first one. */
   requestId: string;
-  /** Who asks; set by middleware/admit.ts on every matched route, absent while nobody is known. */
+  /** The caller; set by middleware/authorize.ts on every matched route. */
   principal?: Principal;
-  /** Whether they still may; set by middleware/admit.ts where somebody is asked who they are. */
+  /** Whether the caller is still authorized; set by middleware/authorize.ts on routes that need credentials. */
   check?: CallerCheck;
-  /** The answer is for this caller alone; set by middleware/admit.ts where somebody is asked who they are. */
+  /** The answer is for this caller only; set by middleware/authorize.ts on routes that need credentials. */
   isPrivate?: boolean;
-  /** The answer names the origin that it may be read by; set by middleware/guard.ts. */
+  /** The answer names the origin that may read it; set by middleware/host-origin-check.ts. */
   variesByOrigin?: boolean;
-  /** Their window, when they have one; set by middleware/admit.ts, written with the headers of every answer. */
+  /** Rate limit window of the caller, if it has a limit; written to the headers of every answer. */
   rateLimit?: RateLimit;
-  /** Requests that were counted for it so far; see rate-limit.ts. */
+  /** Requests counted for this HTTP request so far; see rate-limit.ts. */
   charged?: number;
-  /** What is counted of the memory of its body, unless it is small; see body/held-bodies.ts. */
+  /** Memory of its body, unless the body is small; see body/held-bodies.ts. */
   heldBody?: HeldBody;
-  /** What a successful answer says for the audit log; set by middleware/handle.ts. */
+  /** Details of a successful answer for the audit log; set by the step that runs the route. */
   trail?: Trail;
   /** The parsed body; set by middleware/body.ts on routes that take one. */
   body?: unknown;
-  /** The fields of the body, as text where they are passed on; set by middleware/body.ts. */
+  /** The fields of the body, as text where they are forwarded; set by middleware/body.ts. */
   bodyFields?: JsonFields | undefined;
   /** Template of the path, once a route matched. */
   template?: string | undefined;
-  /** Who answered, once an instance did. */
+  /** The instance that answered. */
   instanceId?: string;
-  /** Why it was refused or failed, if the gateway says so: errors that backends answer have none. */
+  /** Error code of the gateway; absent for errors of backends. */
   errorCode?: ErrorCode;
-  /** What was said to the MCP endpoint, as far as a log may know it; set by mcp-reply.ts and middleware/rpc-errors.ts. */
+  /** For the log line of a request to the MCP endpoint; set by mcp-reply.ts and middleware/errors.ts. */
   rpcMethod?: string;
   rpcMessages?: number;
   rpcError?: number;
@@ -47,11 +50,11 @@ export interface RequestState {
   sessionId?: string;
 }
 
-/** What only the handler knows of a request that is recorded. */
+/** What only the handler knows of an audited request. */
 export interface Trail {
-  /** Who it turned out to be, when that was the question. */
+  /** The user that logged in. */
   readonly actor?: Pick<Principal, 'id' | 'name'>;
-  /** Path of what was made. */
+  /** Path of the created resource. */
   readonly subject?: string;
 }
 
@@ -67,3 +70,124 @@ interface Matched {
 
 export type RouteContext = ParameterizedContext<RequestState, Matched>;
 export type RouteMiddleware = Middleware<RequestState, Matched>;
+
+/** What a handler may read of a request besides its input. Everything is computed on demand: the hot path needs little of it. */
+export class HttpRequest {
+  readonly #context: HttpContext;
+  readonly #proxies: Proxies;
+  #leaving: AbortController | undefined;
+
+  constructor(context: HttpContext, proxies: Proxies) {
+    this.#context = context;
+    this.#proxies = proxies;
+  }
+
+  /** The value of `X-Request-ID`. */
+  get id(): string {
+    return this.#context.state.requestId;
+  }
+
+  /** Id of the principal; undefined before authentication. */
+  get callerId(): string | undefined {
+    return this.#context.state.principal?.id;
+  }
+
+  /** True for HEAD: the answer has no body. */
+  get isHead(): boolean {
+    return this.#context.req.method === 'HEAD';
+  }
+
+  /** Address of the client; undefined when the socket is gone. */
+  get address(): string | undefined {
+    return this.#proxies.address(this.#context.req);
+  }
+
+  /** True when the caller runs on this machine and the request passed no untrusted proxy. */
+  get isLocal(): boolean {
+    return this.#proxies.isLocal(this.#context.req);
+  }
+
+  /** All headers, credentials included: never forward them as they are. */
+  get headers(): IncomingHttpHeaders {
+    return this.#context.req.headers;
+  }
+
+  /** The `Origin` header: only browsers send it. */
+  get origin(): string | undefined {
+    return this.#context.req.headers.origin;
+  }
+
+  /** The path of the request, without the query. */
+  get path(): string {
+    return this.#context.path;
+  }
+
+  /** The `If-None-Match` header: the version that the client has. */
+  get ifNoneMatch(): string | undefined {
+    return this.#context.req.headers['if-none-match'];
+  }
+
+  /** True when the client prefers server-sent events to JSON; of equal weights the first one counts. */
+  get wantsEventStream(): boolean {
+    const { accept } = this.#context.req.headers;
+    if (accept === undefined) return false;
+    const stream = accept.indexOf('text/event-stream');
+    if (stream === -1) return false;
+    // MCP clients accept both, JSON first, on every call: decided here without the negotiator.
+    if (!accept.includes(';')) return accept.lastIndexOf('application/json', stream) === -1;
+    return this.#context.accepts('application/json', 'text/event-stream') === 'text/event-stream';
+  }
+
+  /** True when the client prefers a page to JSON: browsers do. */
+  get wantsPage(): boolean {
+    return this.#context.accepts('application/json', 'text/html') === 'text/html';
+  }
+
+  /** Counts the HTTP request as this many requests of the caller, where authorize.ts did not; see rate-limit.ts. */
+  charge(limiter: RateLimiter, count: number): void | Promise<void> {
+    return consumeRateLimitUpTo(this.#context.state, limiter, count);
+  }
+
+  /** Keeps the memory of the body counted, also after the response, until the returned function is called. Undefined for a small body. */
+  get keepBody(): (() => () => void) | undefined {
+    const { heldBody } = this.#context.state;
+    return heldBody && (() => heldBody.keep());
+  }
+
+  /** Aborts when the client disconnects before the answer is complete. Created on first use. */
+  get signal(): AbortSignal {
+    if (this.#leaving === undefined) {
+      const leaving = new AbortController();
+      this.#leaving = leaving;
+      this.onGone(() => leaving.abort());
+    }
+    return this.#leaving.signal;
+  }
+
+  /** Calls back when the client disconnects before the answer is complete; cheaper than `signal`. */
+  onGone(listener: () => void): void {
+    whenGone(this.#context.res, listener);
+  }
+}
+
+/** Thrown when the client disconnects before its request was read or answered: never answered, never logged as an error. */
+export class ClientGone extends Error {
+  constructor() {
+    super('The client disconnected.');
+    this.name = 'ClientGone';
+  }
+}
+
+/** Status in the logs for a client that disconnects before its answer begins, as in nginx. The request may have been executed. */
+export const CLIENT_CLOSED_REQUEST = 499;
+
+/** Calls back when the client disconnects before the answer is complete; at once if it already has. */
+export function whenGone(response: ServerResponse, listener: () => void): void {
+  if (response.closed) {
+    if (!response.writableFinished) listener();
+    return;
+  }
+  response.once('close', () => {
+    if (!response.writableFinished) listener();
+  });
+}

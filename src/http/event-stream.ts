@@ -9,15 +9,14 @@ import { asGatewayError, type GatewayError, shuttingDown } from '../domain/error
 import type { Tracker } from '../domain/exchange.ts';
 import { type Slow, SlowWatch } from '../domain/slow-watch.ts';
 import type { Refusal } from './caller-check.ts';
-import { CallerWatch } from './caller-watch.ts';
-import { ClientGone } from './client-gone.ts';
-import { commonHeaders } from './common-headers.ts';
+import { CallerWatch } from './caller-check.ts';
 import type { HttpContext } from './context.ts';
+import { ClientGone } from './context.ts';
 import { errorBody } from './error-reply.ts';
 import { HTTP_LIMITS } from './limits.ts';
+import { commonHeaders } from './respond.ts';
 import { commentText, EVENT_STREAM_HEADERS, inLines } from './server-sent-events.ts';
-import { UnreadAnswers } from './unread-answers.ts';
-import { limitReader, limitWriteTime } from './write-timeout.ts';
+import { limitReader, limitWriteTime, UnreadAnswers } from './unread-answers.ts';
 
 /** One event. */
 export interface StreamEvent {
@@ -64,7 +63,7 @@ export interface TrackedStream {
   /** Ends it: the app stops. */
   shutDown(): void;
   /** Ends it: its caller would not be let in any more. */
-  bar(refusal: GatewayError): void;
+  revoke(refusal: GatewayError): void;
 }
 
 /** Every open event stream of one app. */
@@ -137,7 +136,7 @@ export class EventStreams {
     if (check === undefined) return () => {};
     return this.#callers.watch({
       check: (): Refusal | Promise<Refusal> => check(context),
-      bar: (refusal) => stream.bar(refusal),
+      revoke: (refusal) => stream.revoke(refusal),
     });
   }
 }
@@ -195,7 +194,7 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
     this.fail(shuttingDown());
   }
 
-  bar(refusal: GatewayError): void {
+  revoke(refusal: GatewayError): void {
     this.fail(refusal);
   }
 

@@ -1,4 +1,4 @@
-// One exchange with a backend as one reply: the result's bytes as they came, or an event stream of everything.
+// One exchange with a backend as one reply: the bytes of the result, or an event stream; and whole lists.
 // This is the hot path: one subscription, no operators, and the result is never parsed.
 
 import { concatMap, filter, from, type Observable, of, throwError } from 'rxjs';
@@ -12,11 +12,12 @@ import {
   type Tracker,
 } from '../domain/exchange.ts';
 import type { JsonText } from '../domain/json.ts';
+import type { ListField } from '../domain/mcp.ts';
 import type { Gateway } from '../gateway.ts';
-import { ClientGone } from './client-gone.ts';
+import type { ListResult } from '../gateway-types.ts';
+import { ClientGone, type HttpRequest } from './context.ts';
 import type { StreamEvent } from './event-stream.ts';
 import { bytes, eventStream, type Reply } from './reply.ts';
-import type { RequestState } from './request-state.ts';
 
 /** Media types of the answer, for the API description; `Accept` selects. */
 export const RESULT_TYPES = ['application/json', 'text/event-stream'] as const;
@@ -24,48 +25,47 @@ export const RESULT_TYPES = ['application/json', 'text/event-stream'] as const;
 type Exchanger = Pick<Gateway, 'exchange' | 'errorOf'>;
 
 /**
- * Carries one request to an instance of the template. Answers with the MCP result as it is and who gave it; with
- * `Accept: text/event-stream`, with the events `progress`, `log`, `notification` as they come and `result` at the end.
- * A JSON-RPC error becomes the error that the gateway makes of it (`errorOf`). When the client goes away the backend is
- * told. Source: decisions, "Surface A bodies" and "Errors".
+ * Sends one request to an instance of the template. Answers with the MCP result and the id of the instance; with
+ * `Accept: text/event-stream`, with the events `progress`, `log` and `notification`, and `result` at the end. A JSON-RPC
+ * error becomes an error of the gateway (`errorOf`). When the client disconnects, the call is cancelled at the backend.
  */
 export function exchangeReply(
   gateway: Exchanger,
   template: string,
   request: ExchangeRequest,
-  facts: RequestState,
+  client: HttpRequest,
 ): Reply | Promise<Reply> {
-  const { callerId } = facts;
-  const asked = callerId === undefined ? request : { ...request, caller: callerId };
-  if (!facts.wantsEventStream) return resultReply({ gateway, template }, asked, facts, asItIs);
+  const { callerId } = client;
+  const exchange = callerId === undefined ? request : { ...request, caller: callerId };
+  if (!client.wantsEventStream) return resultReply({ gateway, template }, exchange, client, passThrough);
   const tracker: Tracker = {};
-  const answers$ = gateway.exchange(template, { ...asked, tracker });
-  // concatMap for order: what came before the error is told before it.
+  const answers$ = gateway.exchange(template, { ...exchange, tracker });
+  // concatMap keeps the order: events before the error are sent before it.
   return eventStream(
     answers$.pipe(
       filter(isForHttp),
       concatMap((answer) => {
         if (answer.event.kind !== 'error') return of(eventOf(answer.event, answer.instanceId));
         const { instanceId, event } = answer;
-        return failing(gateway.errorOf(template, request, { instanceId, error: event.error }, facts.signal));
+        return failing(gateway.errorOf(template, request, { instanceId, error: event.error }, client.signal));
       }),
     ),
     tracker,
   );
 }
 
-/** Whom to ask: an instance of the template, or this one. */
+/** The target: any instance of the template, or the given one. */
 export interface RequestedExchange {
   readonly gateway: Exchanger;
   readonly template: string;
   readonly instanceId?: string;
 }
 
-/** The same as one answer, which `replyOf` makes of the result; what it throws is the error that is answered. */
+/** The same as one answer: `replyOf` maps the result; an error that it throws is answered. */
 export function resultReply(
   { gateway, template, ...options }: RequestedExchange,
   request: ExchangeRequest,
-  facts: RequestState,
+  client: HttpRequest,
   replyOf: (result: JsonText, instanceId: string) => Reply,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
@@ -82,7 +82,7 @@ export function resultReply(
           }
         } else
           void gateway
-            .errorOf(template, request, { instanceId, error: event.error }, facts.signal)
+            .errorOf(template, request, { instanceId, error: event.error }, client.signal)
             .then(reject);
       },
       error: reject,
@@ -90,14 +90,14 @@ export function resultReply(
         if (!isAnswered) reject(backendUnavailable('it ended without an answer', { delivered: 'unknown' }));
       },
     });
-    facts.onGone(() => {
+    client.onGone(() => {
       subscription.unsubscribe();
       reject(new ClientGone());
     });
   });
 }
 
-function asItIs(result: JsonText, instanceId: string): Reply {
+function passThrough(result: JsonText, instanceId: string): Reply {
   return bytes(200, result.bytes, { instanceId });
 }
 
@@ -105,7 +105,7 @@ function failing(error: Promise<GatewayError>): Observable<never> {
   return from(error).pipe(concatMap((known) => throwError(() => known)));
 }
 
-/** Servers ask nothing of a caller who declared no capabilities, and are polled by the transport. */
+/** A caller of REST has no capabilities, so servers send it no requests; interruptions are handled by the transport. */
 type HttpEvent = Extract<ExchangeEvent, { kind: 'notification' | 'result' | 'error' }>;
 type HttpAnswer = Answer & { readonly event: HttpEvent };
 
@@ -126,3 +126,17 @@ const EVENT_NAMES: Readonly<Record<string, string>> = {
   'notifications/progress': 'progress',
   'notifications/message': 'log',
 };
+
+/** All items of a list and the instance that returned them. Rejects with ClientGone when the client disconnects, which cancels the call. */
+export async function gatherList(
+  gateway: Pick<Gateway, 'list'>,
+  template: string,
+  field: ListField,
+  { signal, callerId }: Pick<HttpRequest, 'signal' | 'callerId'>,
+): Promise<ListResult> {
+  try {
+    return await gateway.list(template, field, { signal, caller: callerId });
+  } catch (thrown) {
+    throw signal.aborted ? new ClientGone() : thrown;
+  }
+}

@@ -1,30 +1,29 @@
-// The answer of the MCP endpoint to one HTTP request, written to its response.
-// The endpoint decides what is said (src/protocol); this file knows sockets, and the headers that every answer has.
+// The answer of the MCP endpoint to one HTTP request: one body, none, or an event stream. Messages are decided by
+// src/protocol; this file writes them to the socket.
 
+import type { ServerResponse } from 'node:http';
 import type { ErrorCode } from '../domain/error-codes.ts';
-import type { McpReply, McpStream } from '../protocol/endpoint-types.ts';
-import { whenGone } from './client-gone.ts';
-import { commonHeaders } from './common-headers.ts';
-import type { HttpContext } from './context.ts';
-import type { EventStreams } from './event-stream.ts';
-import { HttpMcpStream, soleEvent } from './mcp-stream.ts';
-import { noteFailure } from './note-failure.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { McpEvent, McpReply, McpStream } from '../protocol/endpoint-types.ts';
+import { type HttpContext, type RequestState, whenGone } from './context.ts';
+import type { EventStreams, TrackedStream } from './event-stream.ts';
 import type { BytesReply, EmptyReply } from './reply.ts';
-import { respond } from './respond.ts';
-import { EVENT_STREAM_HEADERS, EVENT_STREAM_TYPE } from './server-sent-events.ts';
+import { commonHeaders, latin1Of, respond, SMALL_BYTES } from './respond.ts';
+import { commentText, EVENT_STREAM_HEADERS, EVENT_STREAM_TYPE, inLines } from './server-sent-events.ts';
+import { limitReader, limitWriteTime } from './unread-answers.ts';
 
-/** Writes one answer; what comes after it, or after the client left, is dropped. */
+/** Writes one answer; further ones, and those after a disconnect, are dropped. */
 export class HttpMcpReply implements McpReply {
   readonly #context: HttpContext;
   readonly #streams: EventStreams;
   #instanceId: string | undefined;
-  /** Who hears that the client is gone, once. */
+  /** Listeners to the disconnect, called once. */
   #leaving: (() => void)[] | undefined;
 
   constructor(context: HttpContext, streams: EventStreams) {
     this.#context = context;
     this.#streams = streams;
-    // Koa would answer by itself when the endpoint takes its time.
+    // Otherwise koa answers before the endpoint does.
     context.respond = false;
   }
 
@@ -32,7 +31,7 @@ export class HttpMcpReply implements McpReply {
     this.#write({ kind: 'bytes', status, bytes: body, headers });
   }
 
-  /** Without what keeps a stream flowing: there is nothing of it that somebody could hold back. */
+  /** A whole stream of one event, so it needs no headers against buffering. */
   event(data: Uint8Array | string, headers: readonly string[] = []): void {
     this.#write({ kind: 'bytes', status: 200, bytes: soleEvent(data), type: EVENT_STREAM_TYPE, headers });
   }
@@ -43,11 +42,11 @@ export class HttpMcpReply implements McpReply {
 
   stream(headers: readonly string[] = []): McpStream {
     const { res: response, state } = this.#context;
-    if (response.headersSent || response.destroyed) return NOBODY_LISTENS;
+    if (response.headersSent || response.destroyed) return CLOSED_STREAM;
     const all = [...EVENT_STREAM_HEADERS, ...commonHeaders(state, true), ...headers];
     if (this.#instanceId !== undefined) all.push('X-Instance-ID', this.#instanceId);
     response.writeHead(200, all);
-    // Whoever may not have it any more has left, as far as the endpoint goes: calls are cancelled or wait for a return.
+    // For the endpoint a revoked caller has disconnected: its calls are cancelled or wait for a return.
     return new HttpMcpStream(this.#context, this.#streams, () => this.#leave());
   }
 
@@ -94,4 +93,122 @@ export class HttpMcpReply implements McpReply {
   }
 }
 
-const NOBODY_LISTENS: McpStream = { send: () => {}, end: () => {}, unsentBytes: 0 };
+const CLOSED_STREAM: McpStream = { send: () => {}, end: () => {}, unsentBytes: 0 };
+
+const END = '\n\n';
+/** Ids that can be written in one latin1 text with the bytes of an event. */
+const ASCII = /^[\x20-\x7e]*$/;
+
+/**
+ * An event stream of the MCP endpoint whose head is written. It ends with the app, when the write timeout of its reader
+ * expires, or when its caller is revoked.
+ */
+export class HttpMcpStream implements McpStream, TrackedStream {
+  readonly #context: HttpContext;
+  readonly #response: ServerResponse;
+  readonly #streams: EventStreams;
+  readonly #release: () => void;
+  readonly #onRevoked: () => void;
+  #isOpen = true;
+
+  /** `onRevoked` is called when it ends because its caller is revoked. */
+  constructor(context: HttpContext, streams: EventStreams, onRevoked: () => void = () => {}) {
+    const { res: response } = context;
+    this.#context = context;
+    this.#response = response;
+    this.#streams = streams;
+    this.#onRevoked = onRevoked;
+    this.#release = streams.keep(this, context);
+    response.once('close', () => this.#leave());
+    limitReader(response, streams.unreadMs);
+    // The head is sent with the first event, or in the next tick: the client waits for it.
+    process.nextTick(() => {
+      if (this.#isOpen) response.flushHeaders();
+    });
+  }
+
+  /** Includes the writes of this turn of the event loop: Node sends them at its end. */
+  get unsentBytes(): number {
+    return this.#response.writableLength;
+  }
+
+  send({ data, id, retryMs, name }: McpEvent): void {
+    if (!this.#isOpen) return;
+    const response = this.#response;
+    // A backstop: senders respect `unsentBytes`. One message of any size is accepted.
+    if (response.writableLength > LIMITS.backendMessageBytes) {
+      response.destroy();
+      return;
+    }
+    const head = headOf(name ?? (data.length > 0 ? 'message' : undefined), id, retryMs);
+    const lines = inLines(data);
+    if (typeof lines === 'string') response.write(`${head}${lines}${END}`);
+    else if (lines.byteLength <= SMALL_BYTES && ASCII.test(id ?? '')) {
+      response.write(`${head}${latin1Of(lines)}${END}`, 'latin1');
+    } else {
+      response.cork();
+      response.write(head);
+      response.write(lines);
+      response.write(END);
+      response.uncork();
+    }
+    this.#streams.unread.count(this.#context);
+  }
+
+  end(): void {
+    if (!this.#isOpen) return;
+    this.#leave();
+    this.#response.end();
+    limitWriteTime(this.#response, this.#streams.unreadMs);
+  }
+
+  /** Keeps the connection alive; not needed while other bytes wait. */
+  comment(text: string): void {
+    if (this.#isOpen && this.#response.writableLength === 0) this.#response.write(commentText(text));
+  }
+
+  /** The app stops; the endpoint has answered the open calls before. */
+  shutDown(): void {
+    this.end();
+  }
+
+  /** MCP has no message for this: the client reconnects and gets the refusal as an error. */
+  revoke(): void {
+    this.end();
+    this.#onRevoked();
+  }
+
+  #leave(): void {
+    this.#isOpen = false;
+    this.#release();
+  }
+}
+
+/**
+ * Everything before the data. An event without data only carries an id and has no name, so that clients that look at the
+ * name alone do not take it for a message. Source: MCP 2025-11-25 basic/transports, "Sending Messages".
+ */
+function headOf(event: string | undefined, id: string | undefined, retryMs: number | undefined): string {
+  const name = event === undefined ? '' : `event: ${event}\n`;
+  const place = id === undefined ? '' : `id: ${id}\n`;
+  const wait = retryMs === undefined ? '' : `retry: ${Math.round(retryMs)}\n`;
+  return `${name}${place}${wait}data: `;
+}
+
+const SOLE_HEAD = headOf('message', undefined, undefined);
+const SOLE_HEAD_BYTES = Buffer.from(SOLE_HEAD);
+const END_BYTES = Buffer.from(END);
+
+/** A whole stream of one event without an id. */
+export function soleEvent(data: Uint8Array | string): Uint8Array | string {
+  const lines = inLines(data);
+  if (typeof lines === 'string') return `${SOLE_HEAD}${lines}${END}`;
+  return Buffer.concat([SOLE_HEAD_BYTES, lines, END_BYTES]);
+}
+
+/** Keeps the first error of a JSON-RPC request for its log line, with the error code of the gateway if there is one. */
+export function noteFailure(state: RequestState, rpcError: number, errorCode: ErrorCode | undefined): void {
+  if (state.rpcError !== undefined) return;
+  state.rpcError = rpcError;
+  if (errorCode !== undefined) state.errorCode = errorCode;
+}

@@ -1,9 +1,9 @@
-// Names in paths: which template, which instance, which account. A name that cannot be one is not found, like any other
-// unknown name.
+// Parameters of paths and queries. An invalid name in a path is not found, like any other unknown name; query strings are
+// converted to the types that a route declares.
 
-import Type from 'typebox';
+import Type, { type TSchema } from 'typebox';
 import { apiKeyNotFound, userNotFound } from '../domain/account-errors.ts';
-import { type GatewayError, internalError } from '../domain/errors.ts';
+import { type GatewayError, internalError, type ValidationItem } from '../domain/errors.ts';
 import { InstanceId } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { serverNotFound, templateNotFound } from '../domain/registry-errors.ts';
@@ -11,7 +11,6 @@ import { routeNotFound, validationFailed } from '../domain/request-errors.ts';
 import { TemplateId } from '../domain/template.ts';
 import { isCleanText, NOT_UNICODE } from '../domain/text.ts';
 import type { Shape } from '../domain/validation.ts';
-import { HIDES_BAD_TEXT } from './query.ts';
 
 export const TemplateParams = Type.Object({ template: TemplateId });
 /** A server id is an instance id, or a template and one: see domain/registration.ts. */
@@ -23,7 +22,7 @@ export const UserParams = Type.Object({ user_id: AccountId });
 export const ApiKeyParams = Type.Object({ key_id: AccountId });
 export const InstanceParams = Type.Object({ template: TemplateId, instance_id: InstanceId });
 
-/** How each name of a path is missed. */
+/** The not-found error of each name. */
 const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
   template: templateNotFound,
   instance_id: serverNotFound,
@@ -33,9 +32,9 @@ const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
   file: (name) => routeNotFound('GET', name),
 };
 
-/** The error for params that a shape refused: 422 for text no name may hold, else the not-found of the first bad name. */
+/** The error for params that a shape refused: 422 for invalid text, else the not-found error of the first invalid name. */
 export function pathRefused(params: Readonly<Record<string, string>>, shape: Shape<unknown>): GatewayError {
-  // The router leaves a segment as it was when it cannot be decoded.
+  // The router leaves a segment unchanged that it cannot decode.
   const unreadable = Object.entries(params).filter(
     ([, value]) => !isCleanText(value) || HIDES_BAD_TEXT.test(value),
   );
@@ -44,6 +43,54 @@ export function pathRefused(params: Readonly<Record<string, string>>, shape: Sha
   }
   const field = String(shape.findings(params)[0]?.loc[1]);
   const name = (params[field] ?? '').slice(0, LIMITS.locCharacters);
-  // A route that declares another name has to say here how it is missed.
+  // A new name of a path needs a row in NOT_FOUND.
   return NOT_FOUND[field]?.(name) ?? internalError(new Error(`the path name "${field}" has no not-found`));
+}
+
+/** Turns a raw query string (without `?`) into an object. Of a repeated field the last value counts. */
+type ReadQuery = (raw: string) => Readonly<Record<string, unknown>>;
+
+/**
+ * Makes a reader that converts numbers and booleans. A text that does not parse stays a text, and the check refuses it:
+ * TypeBox's Convert would make 5 of "5.5" and 0 of "". Raises VALIDATION_ERROR for NUL characters and encoded surrogates in
+ * any field.
+ */
+export function queryReader(schema: TSchema | undefined): ReadQuery {
+  const types = fieldTypes(schema);
+  return (raw) => {
+    if (raw === '') return {};
+    if (HIDES_BAD_TEXT.test(raw)) throw validationFailed([BAD_QUERY]);
+    const fields = new Map(new URLSearchParams(raw));
+    return Object.fromEntries([...fields].map(([field, text]) => [field, convert(text, types.get(field))]));
+  };
+}
+
+/** A NUL character, or the three bytes that UTF-8 forbids for a surrogate, percent-encoded. */
+const HIDES_BAD_TEXT = /%00|%ed%[ab][0-9a-f]/i;
+
+const BAD_QUERY: ValidationItem = { loc: ['query'], ...NOT_UNICODE };
+
+function convert(text: string, type: unknown): unknown {
+  if (type === 'integer' && /^-?\d{1,15}$/.test(text)) return Number(text);
+  if (type === 'number' && /^-?\d{1,15}(?:\.\d{1,15})?$/.test(text)) return Number(text);
+  if (type === 'boolean') return BOOLEANS.get(text.toLowerCase()) ?? text;
+  return text;
+}
+
+/** The words of pydantic. */
+const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
+  ...['true', '1', 'yes', 'on', 't', 'y'].map((word) => [word, true] as const),
+  ...['false', '0', 'no', 'off', 'f', 'n'].map((word) => [word, false] as const),
+]);
+
+function fieldTypes(schema: TSchema | undefined): ReadonlyMap<string, unknown> {
+  const properties: unknown = schema !== undefined && 'properties' in schema ? schema.properties : {};
+  return new Map(
+    Object.entries(properties ?? {}).map(([field, fieldSchema]: [string, unknown]) => [
+      field,
+      typeof fieldSchema === 'object' && fieldSchema !== null && 'type' in fieldSchema
+        ? fieldSchema.type
+        : undefined,
+    ]),
+  );
 }

@@ -1,12 +1,9 @@
-// Writes a reply to the socket.
-// It bypasses koa's own response (`ctx.respond = false`): one writeHead and one end cost 19.5 us per call of an empty
-// gateway, koa's setters and its look at the body 23. Event streams are written by event-stream.ts.
-
-import { latin1Of, SMALL_BYTES } from './bytes-as-text.ts';
-import { commonHeaders } from './common-headers.ts';
-import type { HttpContext } from './context.ts';
+// Writes a reply to the socket, and the headers that every answer has.
+// It bypasses koa's response (`ctx.respond = false`): one writeHead and one end cost 19.5 us per call of an empty
+// gateway, koa's setters and its inspection of the body 23. Event streams are written in sse/ and mcp-reply.ts.
+import type { HttpContext, RequestState } from './context.ts';
 import type { BytesReply, EmptyReply } from './reply.ts';
-import { limitWriteTime } from './write-timeout.ts';
+import { limitWriteTime } from './unread-answers.ts';
 
 /** Answers. Does nothing when the answer has begun or the connection is gone. */
 export function respond(context: HttpContext, reply: BytesReply | EmptyReply): void {
@@ -20,7 +17,7 @@ export function respond(context: HttpContext, reply: BytesReply | EmptyReply): v
   }
   if (reply.headers !== undefined) headers.push(...reply.headers);
   if (reply.kind === 'empty') {
-    // Node cannot know yet that nothing follows, and would begin a body of pieces.
+    // Without a length Node would begin a chunked body.
     if (!BODYLESS.includes(reply.status)) headers.push('Content-Length', '0');
     response.writeHead(reply.status, headers).end();
     return;
@@ -36,3 +33,35 @@ export function respond(context: HttpContext, reply: BytesReply | EmptyReply): v
 
 /** Statuses without a body in any case. */
 const BODYLESS: readonly number[] = [204, 304];
+
+/** For `Vary`: headers that an answer for one caller depends on. */
+const CREDENTIALS = 'Authorization, X-API-Key';
+
+/**
+ * Headers of every answer as `[name, value, name, value]`: the request id, `no-store` for what needed credentials, and the
+ * rate limit window of the caller. `saysCaching`: the answer has its own `Cache-Control`. Source: RFC 9111 section 3.5.
+ */
+export function commonHeaders(
+  { requestId, rateLimit, isPrivate, variesByOrigin }: RequestState,
+  saysCaching = false,
+): string[] {
+  const headers = ['X-Request-ID', requestId, 'X-Content-Type-Options', 'nosniff'];
+  if (isPrivate) {
+    if (!saysCaching) headers.push('Cache-Control', 'no-store');
+    headers.push('Vary', variesByOrigin ? `${CREDENTIALS}, Origin` : CREDENTIALS);
+  } else if (variesByOrigin) headers.push('Vary', 'Origin');
+  if (rateLimit !== undefined) {
+    const { limit, remaining, resetAtSeconds } = rateLimit;
+    headers.push('X-RateLimit-Limit', String(limit), 'X-RateLimit-Remaining', String(remaining));
+    headers.push('X-RateLimit-Reset', String(resetAtSeconds));
+  }
+  return headers;
+}
+
+/** Up to this size latin1Of is faster: Node joins a text with the head into one write (14.0 us per request instead of 15.7). */
+export const SMALL_BYTES = 16 * 1024;
+
+/** Bytes as a text of one character per byte; to be written with the encoding `latin1`. */
+export function latin1Of(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+}

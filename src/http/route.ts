@@ -1,5 +1,5 @@
-// What a route is: a row of the table with everything that validation, authentication and the API description need,
-// and a handler that knows no koa. Where routes hang is app.ts; which there are is routes/index.ts.
+// What a route is: a row of the table with all data for validation, authentication and the API description, and a handler
+// that does not depend on koa. app.ts mounts routes; routes/index.ts lists them.
 
 import type { StaticEncode, TSchema, TUnknown } from 'typebox';
 import type { Auth } from '../auth/auth.ts';
@@ -13,27 +13,24 @@ import type { Gateway } from '../gateway.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { readsRegistry } from './caller-check.ts';
+import type { HttpRequest } from './context.ts';
 import type { Documents } from './docs/documents.ts';
-import { pathRefused } from './path-params.ts';
-import { queryReader } from './query.ts';
+import { pathRefused, queryReader } from './path-params.ts';
 import type { RecentEvents } from './recent-events.ts';
 import type { Reply } from './reply.ts';
-import type { RequestState } from './request-state.ts';
-import { EVERY_ROUTE, WHILE_STARTING, WITH_BODY, WITH_CREDENTIALS } from './route-errors.ts';
-
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
-/** What handlers work with besides their input. */
+/** What handlers use besides their input. */
 export interface Services {
   readonly gateway: Gateway;
   readonly auth: Auth;
-  /** MCP for those who speak it. */
+  /** The MCP endpoint. */
   readonly mcp: McpEndpoint;
   /** Commands that may be registered without the scope `admin`. */
   readonly allowedCommands: readonly AllowedCommand[];
-  /** What is known of templates from their definition files, by id. */
+  /** Template definitions, by id. */
   readonly definitions: ReadonlyMap<string, TemplateDefinition>;
-  /** The newest events, for readers of the stream. */
+  /** The newest events, for `GET /events`. */
   readonly events: RecentEvents;
   /** The API description and the pages that show it. */
   readonly documents: Documents;
@@ -48,13 +45,13 @@ export interface AnswerDoc {
   readonly body?: TSchema;
   /** Media types of the body; `Accept` selects one when there are several. Default `application/json`. */
   readonly types?: readonly string[];
-  /** A body as it may look, for the API description. Default: made from the schema. */
+  /** An example of the body, for the API description. Default: made from the schema. */
   readonly example?: unknown;
-  /** Headers of its own: what each tells, by name. */
+  /** Descriptions of its own headers, by name. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Name of the event of a stream that holds the example. Default `result`. */
   readonly event?: string;
-  /** True when an error of the same status has the body of an error instead of being a part of this one. */
+  /** True when an error of the same status has its own body instead of being a part of this one. */
   readonly isApart?: boolean;
 }
 
@@ -69,23 +66,23 @@ export interface RouteAccess {
   readonly scope: 'open' | Scope | readonly Scope[];
   /** Successes by status. */
   readonly answers: Readonly<Record<number, AnswerDoc>>;
-  /** Errors it can answer. Those of every route, and of every body, are added by defineRoute. */
+  /** Errors it can answer. Common errors of routes and bodies are added by defineRoute. */
   readonly errors: readonly ErrorCode[];
   /**
-   * Who reads the body: `direct` on hot routes, `koa-body` elsewhere (the default). Both give identical answers; `form`
-   * takes a form, too.
+   * Reader of the body: `direct` on hot routes, `koa-body` elsewhere (the default). Both give identical answers; `form`
+   * also accepts a form.
    */
   readonly reader?: 'direct' | 'koa-body' | 'form';
   /**
-   * `json-rpc`: the handler gets the bytes of the body, counts the requests in it (`request.charge`) and answers errors in
-   * the words of that protocol; those of the door stay as they are. HEAD is not answered. Default: none of this.
+   * `json-rpc`: the handler gets the bytes of the body and counts the requests in it (`request.charge`), and its errors are
+   * JSON-RPC errors; refusals of authorization are ordinary errors. HEAD is not answered. Default: none of this.
    */
   readonly speaks?: 'json-rpc';
-  /** The path belongs to the template of that name where one is known: then another row fits it, and this one does not. */
+  /** Does not match while a template of this name exists: the path then belongs to the row of that template. */
   readonly unlessTemplate?: string;
-  /** Headers that the request may carry, for the API description: what each is for, by name. */
+  /** Request headers, for the API description: their purpose, by name. */
   readonly requestHeaders?: Readonly<Record<string, string>>;
-  /** A request body as one would send it, for the API description. Default: made from the schema. */
+  /** An example of the request body, for the API description. Default: made from the schema. */
   readonly example?: unknown;
 }
 
@@ -95,12 +92,12 @@ export interface RouteInput<P, Q, B> {
   readonly query: Q;
   readonly body: B;
   /**
-   * The body with its arrays, objects and unusual numbers as the text they came in, for what is passed on: ADR 43.
-   * Empty for what is no object, and for MCP.
+   * The body with its arrays, objects and unusual numbers as received text, for forwarding: ADR 43. Empty for a body that
+   * is not an object, and for MCP.
    */
   readonly fields: JsonFields;
-  readonly request: RequestState;
-  /** Who asks; the anonymous admin while authentication is off. On open routes nobody, who may do nothing. */
+  readonly request: HttpRequest;
+  /** The caller; the anonymous admin while authentication is off. On open routes a principal without any scope. */
   readonly principal: Principal;
 }
 
@@ -113,23 +110,23 @@ export interface RouteDefinition<P extends TSchema, Q extends TSchema, B extends
   ) => Reply | Promise<Reply>;
 }
 
-/** What the router found, before any check. */
+/** The matched request, before any check. */
 export interface RawInput {
   readonly params: Readonly<Record<string, string>>;
   /** Without `?`. */
   readonly query: string;
   readonly body: unknown;
   readonly bodyFields?: JsonFields | undefined;
-  readonly request: RequestState;
+  readonly request: HttpRequest;
   readonly principal: Principal;
 }
 
 /** A finished row: schemas to describe it, `run` to answer a request. */
 export interface Route extends RouteAccess {
   readonly request: { readonly params?: TSchema; readonly query?: TSchema; readonly body?: TSchema };
-  /** Throws for names of the path that cannot be: 404, or 422 for what is no text. `run` does it, too. */
+  /** Throws for invalid names in the path: 404, or 422 for invalid text. `run` checks them, too. */
   checkPath(params: RawInput['params']): void;
-  /** Validates, then asks the handler. Throws GatewayError; 404 for a bad path name, 422 for the rest. */
+  /** Validates, then calls the handler. Throws GatewayError; 404 for an invalid name in the path, 422 for the rest. */
   run(raw: RawInput, services: Services): Reply | Promise<Reply>;
 }
 
@@ -139,21 +136,21 @@ export function defineRoute<
   Q extends TSchema = TUnknown,
   B extends TSchema = TUnknown,
 >(definition: RouteDefinition<P, Q, B>): Route {
-  const { handler, request = {}, errors, ...facts } = definition;
+  const { handler, request = {}, errors, ...access } = definition;
   const paramsShape = shapeOf(request.params, 'path');
   const queryShape = shapeOf(request.query, 'query');
-  const isRpc = facts.speaks === 'json-rpc';
+  const isRpc = access.speaks === 'json-rpc';
   const bodyShape = shapeOf(isRpc ? undefined : request.body, 'body');
   const readQuery = queryReader(request.query);
   return {
-    ...facts,
+    ...access,
     request,
     errors: [
       ...new Set([
         ...errors,
         ...(request.body === undefined || isRpc ? [] : WITH_BODY),
-        ...(facts.scope === 'open' ? [] : WITH_CREDENTIALS.filter((code) => !isRpc || code !== COUNTED)),
-        ...(facts.scope !== 'open' && readsRegistry([facts.scope].flat()) ? WHILE_STARTING : []),
+        ...(access.scope === 'open' ? [] : WITH_CREDENTIALS.filter((code) => !isRpc || code !== COUNTED)),
+        ...(access.scope !== 'open' && readsRegistry([access.scope].flat()) ? WHILE_STARTING : []),
         ...EVERY_ROUTE,
       ]),
     ],
@@ -172,9 +169,44 @@ export function defineRoute<
   };
 }
 
-/** What the handler raises where it counts. */
+/** Raised by handlers that count requests themselves. */
 const COUNTED: ErrorCode = 'RATE_LIMIT_EXCEEDED';
 
 function shapeOf<S extends TSchema>(schema: S | undefined, place: Place): Shape<StaticEncode<S>> {
   return schema === undefined ? anything() : compileShape(schema, place);
 }
+
+/** Errors of every route. */
+const EVERY_ROUTE: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED', 'VALIDATION_ERROR', 'INTERNAL_ERROR'];
+
+/** Further errors of every route that needs credentials. */
+const WITH_CREDENTIALS: readonly ErrorCode[] = [
+  'AUTHENTICATION_REQUIRED',
+  'INVALID_CREDENTIALS',
+  'TOKEN_EXPIRED',
+  'INSUFFICIENT_PERMISSIONS',
+  'RATE_LIMIT_EXCEEDED',
+  'DATABASE_UNAVAILABLE',
+];
+
+/** Further errors of every route that needs the registry: it may not be loaded yet. */
+const WHILE_STARTING: readonly ErrorCode[] = ['NO_HEALTHY_INSTANCE'];
+
+/** Further errors of every route with a body. */
+const WITH_BODY: readonly ErrorCode[] = [
+  'MALFORMED_JSON',
+  'PAYLOAD_TOO_LARGE',
+  'UNSUPPORTED_MEDIA_TYPE',
+  'QUEUE_FULL',
+];
+
+/** Errors of a request to an instance of a template. */
+export const FROM_BACKEND: readonly ErrorCode[] = [
+  'TEMPLATE_NOT_FOUND',
+  'QUEUE_FULL',
+  'TOOL_EXECUTION_FAILED',
+  'NO_HEALTHY_INSTANCE',
+  'BACKEND_UNAVAILABLE',
+  'BACKEND_TIMEOUT',
+  'SHUTTING_DOWN',
+];

@@ -1,16 +1,17 @@
-// What answers hold in memory because their clients have not read them yet, by caller. Over the bounds the slowest readers are
-// cut; a caller that is near its bound gets no new calls meanwhile. Source: ADR 45.
+// Clients that do not read their answers: a bound on the unread bytes of each caller, and a time limit for each connection.
+// Over the byte bounds the slowest readers are disconnected; a caller near its bound gets no new calls. Source: ADR 45.
 
 import type { ServerResponse } from 'node:http';
 import { backendUnavailable } from '../domain/backend-errors.ts';
 import type { ByteBounds } from '../domain/byte-budget.ts';
 import { HeldBytes, type Holding, UNCOUNTED_BYTES } from '../domain/held-bytes.ts';
 import type { HttpContext, RouteMiddleware } from './context.ts';
+import { HTTP_LIMITS } from './limits.ts';
 
 /** The owner of answers to callers that are not authenticated. */
 const UNKNOWN = '';
 
-/** Those of one app. */
+/** The unread answers of one app, by caller. */
 export class UnreadAnswers {
   readonly #held: HeldBytes;
   readonly #holdings = new Map<ServerResponse, Holding>();
@@ -19,7 +20,7 @@ export class UnreadAnswers {
     this.#held = new HeldBytes(bounds);
   }
 
-  /** Counts what waits in a response. To be called whenever something was written to it. */
+  /** Counts the unread bytes of a response. To be called after each write. */
   count({ res: response, state }: Pick<HttpContext, 'res' | 'state'>): void {
     const unread = response.writableLength;
     if (unread <= UNCOUNTED_BYTES || response.destroyed) return;
@@ -27,7 +28,7 @@ export class UnreadAnswers {
     holding.set(unread);
   }
 
-  /** Refuses further calls of a caller who leaves too much unread: BACKEND_UNAVAILABLE, not delivered. */
+  /** Refuses further calls of a caller with too many unread bytes: BACKEND_UNAVAILABLE, not delivered. */
   readonly room: RouteMiddleware = ({ method, state }, next) => {
     if (method === 'POST' && this.#held.isPressed(state.principal?.id ?? UNKNOWN)) {
       throw backendUnavailable('too much of earlier answers waits for you to read it', { delivered: 'no' });
@@ -45,4 +46,43 @@ export class UnreadAnswers {
     });
     return holding;
   }
+}
+
+/** Checks per time limit: a connection is cut at most one check too late. */
+const CHECKS = 15;
+
+/**
+ * To be called after the end of an answer: if a part of it waits in memory, the connection is cut once the client has read
+ * nothing for `unreadMs`. Without it a client that reads nothing would hold large answers forever.
+ */
+export function limitWriteTime(
+  response: ServerResponse,
+  unreadMs: number = HTTP_LIMITS.unreadAnswerMs,
+): void {
+  if (response.writableLength > 0) limitReader(response, unreadMs);
+}
+
+/**
+ * The same for a stream, to be called at its beginning: only times count in which bytes wait and none are read. A second
+ * call does nothing.
+ *
+ * Node's socket timeout fires when there was no progress since the last check, and is silent otherwise: a single check of
+ * `unreadMs` would notice a client that stops early in it only at the end of the next one.
+ */
+export function limitReader(response: ServerResponse, unreadMs: number = HTTP_LIMITS.unreadAnswerMs): void {
+  const checkMs = Math.max(1, Math.ceil(unreadMs / CHECKS));
+  if (response.listenerCount('timeout') > 0) return;
+  let quietSinceMs = 0;
+  let checkedAtMs = 0;
+  response.on('timeout', () => {
+    // Nothing waits; the next write restarts the timeout.
+    if (response.writableLength === 0) return;
+    const nowMs = performance.now();
+    // A missing timeout means progress.
+    if (nowMs - checkedAtMs > checkMs * 1.5) quietSinceMs = nowMs - checkMs;
+    checkedAtMs = nowMs;
+    if (nowMs - quietSinceMs >= unreadMs) response.destroy();
+    else response.setTimeout(checkMs);
+  });
+  response.setTimeout(checkMs);
 }

@@ -4,8 +4,8 @@ import { ANONYMOUS, NOBODY, type Principal, type Scope } from '../../../src/doma
 import { insufficientPermissions, rateLimitExceeded } from '../../../src/domain/account-errors.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
 import { serverNotFound } from '../../../src/domain/registry-errors.ts';
-import { ClientGone } from '../../../src/http/client-gone.ts';
 import type { Trail } from '../../../src/http/context.ts';
+import { ClientGone } from '../../../src/http/context.ts';
 import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import { auditTrail } from '../../../src/http/middleware/audit-trail.ts';
 import { json } from '../../../src/http/reply.ts';

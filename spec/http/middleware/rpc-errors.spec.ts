@@ -6,7 +6,7 @@ import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import { atInstance } from '../../../src/domain/failures.ts';
 import { payloadTooLarge } from '../../../src/domain/request-errors.ts';
 import { sessionNotFound } from '../../../src/domain/session-errors.ts';
-import { ClientGone } from '../../../src/http/client-gone.ts';
+import { ClientGone } from '../../../src/http/context.ts';
 import { rpcErrors } from '../../../src/http/middleware/rpc-errors.ts';
 import { RpcFailure } from '../../../src/protocol/rpc-failure.ts';
 import { startMiddlewares, startRoute } from '../../helpers/http-middlewares.ts';

@@ -3,8 +3,8 @@
 
 import type { Readable } from 'node:stream';
 import { payloadTooLarge } from '../../domain/request-errors.ts';
-import { ClientGone } from '../client-gone.ts';
 import type { HttpContext } from '../context.ts';
+import { ClientGone } from '../context.ts';
 
 /**
  * Resolves with the whole body. Rejects with PAYLOAD_TOO_LARGE, ClientGone when it never ends, or what `onBytes` throws: it is

@@ -4,8 +4,8 @@
 import type { Logger } from 'pino';
 import { sessionFingerprint } from '../../actors/session-fingerprint.ts';
 import { NOBODY } from '../../domain/account.ts';
-import { CLIENT_CLOSED_REQUEST } from '../client-gone.ts';
 import type { HttpContext, HttpMiddleware, RequestState } from '../context.ts';
+import { CLIENT_CLOSED_REQUEST } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { namedKey } from '../named-key.ts';
 

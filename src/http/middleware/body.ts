@@ -11,8 +11,8 @@ import type { HeldBodies } from '../body/held-bodies.ts';
 import { parseFormBody } from '../body/parse-form.ts';
 import { parseJsonBody } from '../body/parse-json.ts';
 import type { ReadBody } from '../body/read-direct.ts';
-import { ClientGone } from '../client-gone.ts';
 import type { HttpContext, HttpMiddleware } from '../context.ts';
+import { ClientGone } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { consumeRateLimitUpTo, requestsIn } from '../rate-limit.ts';
 

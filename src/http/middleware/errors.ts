@@ -3,8 +3,8 @@
 import type { Logger } from 'pino';
 import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import { drain } from '../body/drain.ts';
-import { ClientGone } from '../client-gone.ts';
 import type { HttpContext, HttpMiddleware } from '../context.ts';
+import { ClientGone } from '../context.ts';
 import { errorReply } from '../error-reply.ts';
 import type { BytesReply } from '../reply.ts';
 import { respond } from '../respond.ts';

@@ -2,11 +2,11 @@
 
 import { NOBODY } from '../../domain/account.ts';
 import type { HttpContext, RouteContext, RouteMiddleware } from '../context.ts';
+import { HttpRequest } from '../context.ts';
 import type { EventStreams } from '../event-stream.ts';
 import { HttpMcpReply } from '../mcp-reply.ts';
 import type { Proxies } from '../proxies.ts';
 import type { Reply } from '../reply.ts';
-import { RequestState } from '../request-state.ts';
 import { respond } from '../respond.ts';
 import type { RawInput, Route, Services } from '../route.ts';
 
@@ -30,7 +30,7 @@ function inputOf(context: RouteContext, proxies: Proxies): RawInput {
   const { body, bodyFields, principal = NOBODY } = state;
   state.body = undefined;
   state.bodyFields = undefined;
-  return { params, query, body, bodyFields, request: new RequestState(context, proxies), principal };
+  return { params, query, body, bodyFields, request: new HttpRequest(context, proxies), principal };
 }
 
 function write(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {

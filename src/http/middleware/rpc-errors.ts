@@ -4,9 +4,9 @@
 import type { Logger } from 'pino';
 import { GatewayError } from '../../domain/errors.ts';
 import { failureOf, faultOf, type RpcFailure } from '../../protocol/rpc-failure.ts';
-import { ClientGone } from '../client-gone.ts';
 import type { HttpContext, RouteMiddleware } from '../context.ts';
-import { noteFailure } from '../note-failure.ts';
+import { ClientGone } from '../context.ts';
+import { noteFailure } from '../mcp-reply.ts';
 import { bytes } from '../reply.ts';
 import { refuse } from './errors.ts';
 

@@ -2,12 +2,10 @@
 // Source: decisions, "Surface A bodies"; MCP server/prompts and server/utilities/completion.
 
 import Type from 'typebox';
-import { exchangeReply, RESULT_TYPES } from '../exchange-reply.ts';
-import { gatherList } from '../list-reply.ts';
+import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';
 import { TemplateParams } from '../path-params.ts';
 import { json } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { FROM_BACKEND } from '../route-errors.ts';
+import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
 import { AnyObject, CLOSED, Meta } from '../schemas.ts';
 
 const GetPromptBody = Type.Object(

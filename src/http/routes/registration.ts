@@ -1,16 +1,23 @@
-// Instances come and go: register, deregister. Which commands may be registered is ../checked-command.ts.
-// Source: decisions, "Surface A bodies".
+// Registers and deregisters instances, and decides which caller may register which command: a command is code that this
+// machine runs. The rule for callers without the scope `admin` is domain/command-policy.ts.
 
 import Type, { type Static } from 'typebox';
+import { mayDo, type Principal } from '../../domain/account.ts';
+import { BEHIND_A_PROXY, insufficientPermissions } from '../../domain/account-errors.ts';
+import { commandRefusal } from '../../domain/command-policy.ts';
+import { splitCommand } from '../../domain/command-words.ts';
+import { GatewayError, type ValidationItem } from '../../domain/errors.ts';
 import { InstanceInput, RegisterInput } from '../../domain/instance.ts';
+import { commandNotAllowed } from '../../domain/registry-errors.ts';
+import { validationFailed } from '../../domain/request-errors.ts';
 import type { LoadBalancerSettings } from '../../domain/template.ts';
-import { checkedCommand } from '../checked-command.ts';
+import type { HttpRequest } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { InstanceParams } from '../path-params.ts';
-import { relocated } from '../relocated.ts';
 import { json, noContent } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route, type Services } from '../route.ts';
 import { CLOSED, LOCATION } from '../schemas.ts';
+import { declaredVariables } from '../server-config.ts';
 import { requireTemplate } from '../visible.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
 
@@ -94,14 +101,14 @@ export const registrationRoutes: readonly Route[] = [
   }),
 ];
 
-interface Wanted {
+interface Registration {
   readonly template: string;
   readonly instance: InstanceInput;
   readonly loadBalancer: LoadBalancerSettings;
   readonly isFlat: boolean;
 }
 
-function unfold(body: Static<typeof RegisterBody>): Wanted {
+function unfold(body: Static<typeof RegisterBody>): Registration {
   const { template_name: template, load_balancer: loadBalancer = {}, ...rest } = body;
   if (!('instance' in rest)) return { template, loadBalancer, instance: rest, isFlat: true };
   const { instance, force } = rest;
@@ -113,7 +120,60 @@ function unfold(body: Static<typeof RegisterBody>): Wanted {
   };
 }
 
-/** Findings point into `instance`; the caller of the flat form has not written one. */
+/** Findings point into `instance`, which the flat form does not have. */
 function withoutInstance(loc: readonly (string | number)[]): readonly (string | number)[] {
   return loc.filter((word, index) => index !== 1 || word !== 'instance');
+}
+
+/** A registration and its caller. */
+interface CommandRequest {
+  readonly template: string;
+  readonly instance: InstanceInput;
+  readonly principal: Principal;
+  readonly request: Pick<HttpRequest, 'isLocal' | 'origin'>;
+}
+
+/**
+ * The instance as it may be registered; without the scope `admin` its command is split into exactly the words that were
+ * checked. Throws COMMAND_NOT_ALLOWED, and INSUFFICIENT_PERMISSIONS for `force` without the scope `admin`.
+ */
+export function checkedCommand(
+  { template, instance, principal, request }: CommandRequest,
+  { auth, allowedCommands, definitions }: Pick<Services, 'auth' | 'allowedCommands' | 'definitions'>,
+): InstanceInput {
+  if (instance.command === undefined) return instance;
+  if (!auth.isEnabled) {
+    // Only a caller on this machine, outside a browser, may run programs on it.
+    if (request.isLocal && request.origin === undefined) return instance;
+    throw commandNotAllowed(
+      `While authentication is off, commands are registered from this machine only. ${BEHIND_A_PROXY}`,
+    );
+  }
+  if (mayDo(principal, ['admin'])) return instance;
+  if (instance.force === true) throw insufficientPermissions(['admin']);
+  const words = wordsOf(instance);
+  const wanted = { words, workingDir: instance.working_dir, env: instance.env_vars };
+  const refusal = commandRefusal(wanted, {
+    allowed: allowedCommands,
+    declaredNames: declaredVariables(definitions.get(template)),
+  });
+  if (refusal !== undefined) throw commandNotAllowed(refusal);
+  const [command = '', ...args] = words;
+  return { ...instance, command, args };
+}
+
+/** Empty for a command that cannot be split, which no policy allows. */
+function wordsOf({ command = '', args }: InstanceInput): readonly string[] {
+  if (args !== undefined) return [command, ...args];
+  const split = splitCommand(command);
+  return 'words' in split ? split.words : [];
+}
+
+type Loc = ValidationItem['loc'];
+
+/** Moves the findings of a VALIDATION_ERROR to where the route has the instance in its body; other errors stay unchanged. */
+export function relocated(thrown: unknown, move: (loc: Loc) => Loc): unknown {
+  const items = thrown instanceof GatewayError ? thrown.facts.items : undefined;
+  if (items === undefined) return thrown;
+  return validationFailed(items.map((item) => ({ ...item, loc: move(item.loc) })));
 }

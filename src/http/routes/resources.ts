@@ -2,12 +2,10 @@
 // Source: spec, "Endpoints", surface A; decisions, "Surface A bodies".
 
 import Type from 'typebox';
-import { exchangeReply, RESULT_TYPES } from '../exchange-reply.ts';
-import { gatherList } from '../list-reply.ts';
+import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';
 import { TemplateParams } from '../path-params.ts';
 import { json } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { FROM_BACKEND } from '../route-errors.ts';
+import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
 import { AnyObject, CLOSED, Meta } from '../schemas.ts';
 
 const ReadResourceBody = Type.Object({ uri: Type.String({ minLength: 1 }), _meta: Meta }, CLOSED);

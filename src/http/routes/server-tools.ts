@@ -9,8 +9,7 @@ import { atInstance } from '../../domain/failures.ts';
 import { isJsonObject, type JsonText } from '../../domain/json.ts';
 import { resultReply } from '../exchange-reply.ts';
 import { bytes, type Reply } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { FROM_BACKEND } from '../route-errors.ts';
+import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
 import { AnyObject, CLOSED, rounded } from '../schemas.ts';
 import { visibleServer } from '../visible.ts';
 

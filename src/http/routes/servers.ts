@@ -3,10 +3,8 @@
 
 import Type, { type Static } from 'typebox';
 import { TemplateId } from '../../domain/template.ts';
-import { checkedCommand } from '../checked-command.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { ServerParams } from '../path-params.ts';
-import { relocated } from '../relocated.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED, LOCATION } from '../schemas.ts';
@@ -14,6 +12,7 @@ import { InstanceMetadata, ServerConfig, serverInput } from '../server-config.ts
 import { requireTemplate, visibleServer, visibleServers } from '../visible.ts';
 import { InstanceHealth, instanceHealth } from './health.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
+import { checkedCommand, relocated } from './registration.ts';
 
 const NewServerBody = Type.Object(
   {

@@ -2,12 +2,10 @@
 
 import Type, { type Static } from 'typebox';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import { exchangeReply, RESULT_TYPES } from '../exchange-reply.ts';
-import { gatherList } from '../list-reply.ts';
+import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';
 import { TemplateParams } from '../path-params.ts';
 import { json } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { FROM_BACKEND } from '../route-errors.ts';
+import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
 import { AnyObject, CLOSED, Meta } from '../schemas.ts';
 
 const Parameters = Type.Object({
