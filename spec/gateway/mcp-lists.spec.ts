@@ -94,7 +94,7 @@ class Client {
         body: Buffer.from(message === undefined ? '' : JSON.stringify({ jsonrpc: '2.0', ...message })),
         template: undefined,
         principal: this.#principal,
-        charge: () => {},
+        consumeRateLimit: () => {},
       },
       reply,
     );

@@ -34,7 +34,7 @@ export async function postTo(
     body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, ...message })),
     template,
     principal,
-    charge: () => {},
+    consumeRateLimit: () => {},
   };
   try {
     await mcp.handle(request, reply);

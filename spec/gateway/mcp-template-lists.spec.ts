@@ -95,7 +95,7 @@ async function send(method: McpRequest['method'], message: JsonObject | undefine
     body: Buffer.from(message === undefined ? '' : JSON.stringify({ jsonrpc: '2.0', id: 1, ...message })),
     template: 't',
     principal: ANONYMOUS,
-    charge: () => {},
+    consumeRateLimit: () => {},
   };
   await mcp.endpoint.handle(request, reply);
   while (!reply.isAnswered) await pass(10);

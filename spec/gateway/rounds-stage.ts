@@ -108,7 +108,7 @@ export class RoundsStage {
       body: Buffer.from(message === undefined ? '' : JSON.stringify(message)),
       template: this.template,
       principal: { id: ownerId, kind: 'user', name: ownerId, scopes: new Set(['tools:call']) },
-      charge: () => {},
+      consumeRateLimit: () => {},
     });
     return reply;
   }

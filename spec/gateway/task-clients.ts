@@ -30,7 +30,7 @@ export async function post(
     body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, ...message })),
     template,
     principal: { ...ANONYMOUS, ...(typeof owner === 'string' ? { id: owner } : owner) },
-    charge: () => {},
+    consumeRateLimit: () => {},
   };
   try {
     await mcp.handle(request, reply);

@@ -24,11 +24,14 @@ export function fakeMcp(answer: FakeMcp['answer'] = politely): FakeMcp {
   return fake;
 }
 
-async function politely({ method, sseConnection, charge }: McpRequest, reply: McpReply): Promise<void> {
+async function politely(
+  { method, sseConnection, consumeRateLimit }: McpRequest,
+  reply: McpReply,
+): Promise<void> {
   if (method === 'GET') reply.stream().end();
   else if (method === 'DELETE') reply.empty(200);
   else {
-    await charge(1);
+    await consumeRateLimit(1);
     if (sseConnection !== undefined) reply.empty(202);
     else reply.json(200, '{"jsonrpc":"2.0","id":1,"result":{}}');
   }

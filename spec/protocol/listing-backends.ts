@@ -9,9 +9,9 @@ import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp.ts
 import type {
   Backends,
   Client,
-  Inquired,
+  InquiryOptions,
+  McpSession,
   Owner,
-  Session,
   SessionlessOptions,
 } from '../../src/protocol/ports.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
@@ -60,13 +60,13 @@ export class ListingBackends implements Backends {
     return NEVER;
   }
 
-  async openSession(owner: Owner, profile: ClientProfile): Promise<Session> {
+  async openSession(owner: Owner, profile: ClientProfile): Promise<McpSession> {
     const session = new ListingSession(this, owner.id, profile);
     this.sessions.push(session);
     return session;
   }
 
-  session(id: string): Session | undefined {
+  session(id: string): McpSession | undefined {
     return this.sessions.find((session) => session.id === id);
   }
 
@@ -77,7 +77,7 @@ export class ListingBackends implements Backends {
     return this.instanceIds;
   }
 
-  inquire(request: ExchangeRequest, of: Inquired): Observable<ExchangeEvent> {
+  inquire(request: ExchangeRequest, of: InquiryOptions): Observable<ExchangeEvent> {
     return this.exchange(request, of).pipe(map(({ event }) => event));
   }
 
@@ -91,7 +91,7 @@ export class ListingBackends implements Backends {
   }
 }
 
-export class ListingSession implements Session {
+export class ListingSession implements McpSession {
   readonly id: string;
   readonly ownerId: string;
   readonly profile: ClientProfile;

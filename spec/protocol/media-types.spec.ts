@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import type { Headers } from '../../src/protocol/headers.ts';
+import type { RequestHeaders } from '../../src/protocol/headers.ts';
 import { checkGetTypes, checkPostTypes } from '../../src/protocol/headers.ts';
 import { RpcFailure } from '../../src/protocol/rpc-failure.ts';
 import { suite } from '../helpers/suite.ts';
@@ -9,7 +9,7 @@ const test = suite('media types');
 const TYPES = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 
 /** Status and code of the refusal. */
-function outcome(check: (headers: Headers) => void, headers: Headers): string {
+function outcome(check: (headers: RequestHeaders) => void, headers: RequestHeaders): string {
   try {
     check(headers);
   } catch (thrown) {
@@ -19,7 +19,7 @@ function outcome(check: (headers: Headers) => void, headers: Headers): string {
   return 'taken';
 }
 
-const ofPost = (headers: Headers) => outcome(checkPostTypes, { ...TYPES, ...headers });
+const ofPost = (headers: RequestHeaders) => outcome(checkPostTypes, { ...TYPES, ...headers });
 const ofGet = (accept?: string) => outcome(checkGetTypes, { accept });
 
 test('a POST has to take JSON and events', () => {
@@ -45,7 +45,7 @@ test('a GET has to take events', () => {
 });
 
 test('what is unusual but right is taken', () => {
-  const variants: Headers[] = [
+  const variants: RequestHeaders[] = [
     {},
     { accept: '*/*' },
     { accept: 'application/*, text/*;q=0.5' },

@@ -1,22 +1,22 @@
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json.ts';
 import {
+  type InputRequest,
   missingCapabilities,
   missingCapabilityError,
-  type Question,
 } from '../../src/protocol/input-requests.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('needed capabilities');
 
-const form: Question = { method: 'elicitation/create', params: { message: 'm' } };
-const url: Question = { method: 'elicitation/create', params: { mode: 'url' } };
-const sampling: Question = { method: 'sampling/createMessage', params: {} };
-const tools: Question = { method: 'sampling/createMessage', params: { tools: [] } };
-const roots: Question = { method: 'roots/list', params: {} };
+const form: InputRequest = { method: 'elicitation/create', params: { message: 'm' } };
+const url: InputRequest = { method: 'elicitation/create', params: { mode: 'url' } };
+const sampling: InputRequest = { method: 'sampling/createMessage', params: {} };
+const tools: InputRequest = { method: 'sampling/createMessage', params: { tools: [] } };
+const roots: InputRequest = { method: 'roots/list', params: {} };
 
 test('are missing when the client did not declare them', () => {
-  const table: readonly [question: Question, declared: JsonObject, missing: JsonObject | undefined][] = [
+  const table: readonly [question: InputRequest, declared: JsonObject, missing: JsonObject | undefined][] = [
     [form, {}, { elicitation: { form: {} } }],
     [form, { elicitation: {} }, undefined],
     [form, { elicitation: { form: {} } }, undefined],

@@ -10,7 +10,7 @@ import type { ClientProfile } from '../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { McpEvent, McpReply, McpStream } from '../../src/protocol/endpoint-types.ts';
 import { LegacyEndpoint } from '../../src/protocol/legacy/legacy-endpoint.ts';
-import type { Backends, Owner, Session } from '../../src/protocol/ports.ts';
+import type { Backends, McpSession, Owner } from '../../src/protocol/ports.ts';
 import { failureOf } from '../../src/protocol/rpc-failure.ts';
 import type { Transport } from '../../src/transports/transport.ts';
 import { steadyPace } from '../helpers/turns.ts';
@@ -63,7 +63,7 @@ async function talk(
 ): Promise<void> {
   const { method, headers } = incoming;
   const body = await buffer(incoming);
-  const rest = { headers, body, template: 't', principal: ANONYMOUS, charge: () => {} };
+  const rest = { headers, body, template: 't', principal: ANONYMOUS, consumeRateLimit: () => {} };
   if (method === 'GET') await endpoint.get({ ...rest, method }, reply, backends);
   else if (method === 'DELETE') await endpoint.delete({ ...rest, method }, reply, backends);
   else await endpoint.post(JSON.parse(String(body)), { ...rest, method: 'POST' }, reply, backends);
@@ -77,7 +77,7 @@ class RealBackends extends StagedBackends {
     this.#transport = transport;
   }
 
-  override async openSession(owner: Owner, profile: ClientProfile): Promise<Session> {
+  override async openSession(owner: Owner, profile: ClientProfile): Promise<McpSession> {
     const isShared = this.#transport.peer.era !== 'legacy';
     const { signal } = new AbortController();
     const upstream = isShared ? this.#transport : await this.#transport.openUpstream(profile, signal);

@@ -8,7 +8,7 @@ import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/ex
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
 import type { Peer, Tool } from '../../src/domain/mcp.ts';
-import type { Backends, Owner, Reservation, Session } from '../../src/protocol/ports.ts';
+import type { Backends, McpSession, Owner, Reservation } from '../../src/protocol/ports.ts';
 
 export const PEER: Peer = {
   era: 'legacy',
@@ -85,7 +85,7 @@ export class StagedExchange {
   }
 }
 
-export class StagedSession implements Session {
+export class StagedSession implements McpSession {
   readonly id: string;
   readonly ownerId: string;
   readonly profile: ClientProfile;
@@ -204,7 +204,7 @@ export class StagedBackends implements Backends {
     return [this.peer];
   }
 
-  async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<Session> {
+  async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession> {
     this.opened.push(profile);
     this.signals.push(signal);
     await this.opening();

@@ -5,8 +5,8 @@ import * as assert from 'uvu/assert';
 import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import { JsonText } from '../../src/domain/json.ts';
 import { serverNotFound } from '../../src/domain/registry-errors.ts';
-import type { Inquired } from '../../src/protocol/ports.ts';
-import { NOBODY, TaskFinder } from '../../src/protocol/task-finder.ts';
+import type { InquiryOptions } from '../../src/protocol/ports.ts';
+import { NOT_FOUND, TaskFinder } from '../../src/protocol/task-finder.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('task finder');
@@ -17,10 +17,10 @@ const UNKNOWN: ExchangeEvent = { kind: 'error', error: { code: -32602, message: 
 /** Instances of which some know the task, and some are gone. */
 function staged(instanceIds: readonly string[], knowing: readonly string[], gone: readonly string[] = []) {
   const finder = new TaskFinder();
-  const asked: [ExchangeRequest, Inquired][] = [];
+  const asked: [ExchangeRequest, InquiryOptions][] = [];
   const backends = {
     modernInstanceIds: () => instanceIds,
-    inquire: (request: ExchangeRequest, whom: Inquired) => {
+    inquire: (request: ExchangeRequest, whom: InquiryOptions) => {
       asked.push([request, whom]);
       if (gone.includes(whom.instanceId)) return throwError(() => serverNotFound(whom.instanceId));
       return of(knowing.includes(whom.instanceId) ? KNOWN : UNKNOWN);
@@ -58,7 +58,7 @@ test('looks over all templates even for one instance, and finds nobody where the
   const one = staged(['t/a'], ['t/a']);
   assert.equal([one.seek(undefined), one.askedIds()], [['t/a'], ['t/a']]);
   const none = staged([], []);
-  assert.equal([none.seek(undefined), none.seek('t')], [[NOBODY], 'no choice']);
+  assert.equal([none.seek(undefined), none.seek('t')], [[NOT_FOUND], 'no choice']);
 });
 
 test('takes what two templates know for nobody’s, and remembers neither', () => {
@@ -77,7 +77,7 @@ for (const [template, where, named] of [
     finder.memory.begun({ ownerId: 'bob', template: 't' }, '1', 'a');
     assert.equal([seek(template), askedIds()], [[named('b')], [named('b')]]);
     finder.memory.begun({ ownerId: 'bob', template: 't' }, '1', 'b');
-    assert.equal([seek(template, 'eve'), askedIds()], [[NOBODY], []]);
+    assert.equal([seek(template, 'eve'), askedIds()], [[NOT_FOUND], []]);
   });
 }
 
@@ -85,7 +85,7 @@ test('does not look again at once for what nobody knew, and tells whether all ha
   const all = staged(['t/a', 'u/a'], []);
   assert.equal(
     [all.seek(undefined), all.seek(undefined), all.askedIds()],
-    [[NOBODY], [NOBODY], ['t/a', 'u/a']],
+    [[NOT_FOUND], [NOT_FOUND], ['t/a', 'u/a']],
   );
   const some = staged(['a', 'b'], [], ['b']);
   assert.equal([some.seek('t'), some.seek('t'), some.askedIds()], [[undefined], [undefined], ['a', 'b']]);

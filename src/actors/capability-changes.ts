@@ -24,7 +24,7 @@ export class CapabilityChanges {
   readonly #fleet: CapabilityChangesDeps['fleet'];
   readonly #changes = new Subject<ListChange>();
   /** By template. */
-  readonly #listers = new Map<string, Listers>();
+  readonly #listing = new Map<string, ListingInstances>();
   /** What servers say of themselves may be long: it is read once. */
   readonly #kinds = new WeakMap<Peer, Kind>();
 
@@ -43,13 +43,13 @@ export class CapabilityChanges {
     const member = this.#fleet.find(template, id);
     const ref = member instanceof InstanceRef ? member : undefined;
     const peer = ref?.state === 'healthy' ? ref.peer : undefined;
-    const listers = this.#listers.get(template) ?? new Listers();
+    const listing = this.#listing.get(template) ?? new ListingInstances();
     const changed =
       ref === undefined || peer === undefined
-        ? listers.left(id, ref)
-        : listers.came({ id, ref, peer, kind: this.#kindOf(peer) });
-    if (listers.isEmpty) this.#listers.delete(template);
-    else this.#listers.set(template, listers);
+        ? listing.removed(id, ref)
+        : listing.added({ id, ref, peer, kind: this.#kindOf(peer) });
+    if (listing.isEmpty) this.#listing.delete(template);
+    else this.#listing.set(template, listing);
     for (const list of new Set(changed.flatMap(listsOf))) this.#changes.next({ template, list });
   }
 
@@ -65,7 +65,7 @@ export class CapabilityChanges {
 type Kind = string | symbol;
 
 /** An instance that lists, and its session of then. */
-interface Lister {
+interface ListingInstance {
   readonly id: string;
   readonly ref: InstanceRef;
   readonly peer: Peer;
@@ -73,35 +73,36 @@ interface Lister {
 }
 
 /** Who can list at one template. What it answers is whose lists are news: those of who came or went, if there is no other like it. */
-class Listers {
-  readonly #healthy = new Map<string, Lister>();
+class ListingInstances {
+  readonly #healthy = new Map<string, ListingInstance>();
   /** How many of those there are of each kind. */
   readonly #counts = new Map<Kind, number>();
   /** While nobody is healthy: who was last. */
-  #last: Lister | undefined;
+  #last: ListingInstance | undefined;
 
   get isEmpty(): boolean {
     return this.#healthy.size === 0 && this.#last === undefined;
   }
 
   /** It is healthy. */
-  came(lister: Lister): readonly Lister[] {
+  added(instance: ListingInstance): readonly ListingInstance[] {
     const last = this.#last;
-    const before = last ?? this.#healthy.get(lister.id);
+    const before = last ?? this.#healthy.get(instance.id);
     this.#last = undefined;
-    this.#remove(lister.id);
+    this.#remove(instance.id);
     const isSame =
       before !== undefined &&
-      (before.id === lister.id ? before.peer === lister.peer : isLike(lister, before));
-    const isKnown = this.#counts.has(lister.kind) && (before === undefined || this.#counts.has(before.kind));
-    this.#healthy.set(lister.id, lister);
-    this.#counts.set(lister.kind, (this.#counts.get(lister.kind) ?? 0) + 1);
+      (before.id === instance.id ? before.peer === instance.peer : isLike(instance, before));
+    const isKnown =
+      this.#counts.has(instance.kind) && (before === undefined || this.#counts.has(before.kind));
+    this.#healthy.set(instance.id, instance);
+    this.#counts.set(instance.kind, (this.#counts.get(instance.kind) ?? 0) + 1);
     if (isSame || isKnown) return [];
-    return before === undefined ? [lister] : [before, lister];
+    return before === undefined ? [instance] : [before, instance];
   }
 
   /** It is not healthy; `ref` is who is there now. While there is nobody else, the lists are what they were. */
-  left(id: string, ref: InstanceRef | undefined): readonly Lister[] {
+  removed(id: string, ref: InstanceRef | undefined): readonly ListingInstance[] {
     const before = this.#last?.id === id ? this.#last : this.#healthy.get(id);
     if (before === undefined) return [];
     this.#remove(id);
@@ -110,17 +111,17 @@ class Listers {
   }
 
   #remove(id: string): void {
-    const lister = this.#healthy.get(id);
-    if (lister === undefined) return;
+    const instance = this.#healthy.get(id);
+    if (instance === undefined) return;
     this.#healthy.delete(id);
-    const count = (this.#counts.get(lister.kind) ?? 0) - 1;
-    if (count > 0) this.#counts.set(lister.kind, count);
-    else this.#counts.delete(lister.kind);
+    const count = (this.#counts.get(instance.kind) ?? 0) - 1;
+    if (count > 0) this.#counts.set(instance.kind, count);
+    else this.#counts.delete(instance.kind);
   }
 }
 
 /** True when one takes over from the last one, in the same session as ever, and says the same. */
-function isLike({ kind }: Lister, last: Lister): boolean {
+function isLike({ kind }: ListingInstance, last: ListingInstance): boolean {
   return kind === last.kind && last.ref.peer === last.peer;
 }
 
@@ -152,6 +153,6 @@ function kindOf({ era, greeting }: Peer): Kind {
 }
 
 /** The lists that it offers. */
-function listsOf({ peer: { era, capabilities } }: Lister): readonly ListField[] {
+function listsOf({ peer: { era, capabilities } }: ListingInstance): readonly ListField[] {
   return NOTICED_LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined);
 }

@@ -52,14 +52,14 @@ export interface ChangeFeedDeps {
 }
 
 /** What a client opts in to. The same shape as in the ports of the endpoint. */
-export interface Wanted {
+export interface ChangeFilter {
   readonly lists: ReadonlySet<ListField>;
   /** URIs; those above LIMITS.subscriptionsPerClient are not subscribed to. */
   readonly resources: ReadonlySet<string>;
 }
 
 /** One client, and what it wants. */
-interface Listener extends StatelessClient {
+interface FeedClient extends StatelessClient {
   readonly lists: ReadonlySet<ListField>;
   readonly uris: ReadonlySet<string>;
 }
@@ -88,7 +88,7 @@ export class ChangeFeed {
     template: string,
     owner: { readonly id: string },
     profile: ClientProfile,
-    { lists, resources }: Wanted,
+    { lists, resources }: ChangeFilter,
   ): Observable<ServerNotification> {
     return defer(() => {
       const changed$ = this.#deps.listChanges(template).pipe(share());
@@ -100,14 +100,14 @@ export class ChangeFeed {
   }
 
   /** What single instances say. */
-  #said(template: string, listener: Listener): Observable<ServerNotification> {
+  #said(template: string, client: FeedClient): Observable<ServerNotification> {
     return this.#instances(template).pipe(
       mergeMap((ref) =>
         ref.state$.pipe(
           map(() => ref.peer),
           distinctUntilChanged(),
           // The session is another one: what was subscribed to in the last one went with it.
-          switchMap((peer) => (peer === undefined ? EMPTY : this.#saidBy(ref, peer, listener))),
+          switchMap((peer) => (peer === undefined ? EMPTY : this.#saidBy(ref, peer, client))),
         ),
       ),
     );
@@ -125,21 +125,21 @@ export class ChangeFeed {
     );
   }
 
-  #saidBy(ref: InstanceRef, peer: Peer, listener: Listener): Observable<ServerNotification> {
+  #saidBy(ref: InstanceRef, peer: Peer, client: FeedClient): Observable<ServerNotification> {
     const { subscriptions, listening } = this.#deps;
-    const { uris } = listener;
+    const { uris } = client;
     const isTelling = uris.size > 0 && announcesUpdates(peer.capabilities);
     if (peer.era === 'modern') return isTelling ? listening.updates(ref, uris) : EMPTY;
-    if (isNetworked(ref.definition)) return isTelling ? this.#updatesForGuest(ref, listener) : EMPTY;
+    if (isNetworked(ref.definition)) return isTelling ? this.#updatesForGuest(ref, client) : EMPTY;
     const told = isTelling ? uris : NOTHING;
     const shared$ = resourceUpdates({ conversation: ref, messages$: ref.messages$ }, told, subscriptions);
-    return merge(shared$, this.#saidByProcesses(ref, listener, told));
+    return merge(shared$, this.#saidByProcesses(ref, client, told));
   }
 
   /** What happens in the processes that run for this owner alone, no other process knows of. */
   #saidByProcesses(
     ref: InstanceRef,
-    { owner, lists }: Listener,
+    { owner, lists }: FeedClient,
     uris: ReadonlySet<string>,
   ): Observable<ServerNotification> {
     const { pool, subscriptions } = this.#deps;
@@ -160,12 +160,12 @@ export class ChangeFeed {
   }
 
   /** In a conversation of the owner's own, which is opened again, with a back-off, when it ended before the session. */
-  #updatesForGuest(ref: InstanceRef, listener: Listener): Observable<ServerNotification> {
+  #updatesForGuest(ref: InstanceRef, client: FeedClient): Observable<ServerNotification> {
     const { pool, subscriptions, random } = this.#deps;
-    const { uris } = listener;
+    const { uris } = client;
     let tries = 0;
     return defer(() => {
-      const { conversation, release } = pool.lease(ref, listener);
+      const { conversation, release } = pool.lease(ref, client);
       return from(conversation.opened).pipe(
         switchMap(({ messages$ }) => {
           const { shared } = conversation;

@@ -8,7 +8,7 @@ export class EventStream {
   readonly #pending: GatewayEvent[] = [];
   #isTelling = false;
   /** Guarded: what a directly subscribed listener throws becomes a process warning, not an uncaught exception. */
-  readonly events$: Observable<GatewayEvent> = guarded(this.#subject);
+  readonly events$: Observable<GatewayEvent> = isolateListeners(this.#subject);
 
   /** Tells everybody. What happens because of that is told afterwards: all listeners hear the same order. */
   emit(event: GatewayEvent): void {
@@ -22,7 +22,7 @@ export class EventStream {
   /** The facts of one kind. Hot, no replay, guarded. */
   on<N extends EventName>(name: N): Observable<Extract<GatewayEvent, { type: N }>> {
     const isMeant = (event: GatewayEvent): event is Extract<GatewayEvent, { type: N }> => event.type === name;
-    return guarded(this.#subject.pipe(filter(isMeant)));
+    return isolateListeners(this.#subject.pipe(filter(isMeant)));
   }
 
   /** Completes the stream for everybody. */
@@ -32,7 +32,7 @@ export class EventStream {
 }
 
 /** The same stream, whose directly subscribed listeners may throw. Operators get the plain stream. */
-export function guarded<T>(source: Observable<T>): Observable<T> {
+export function isolateListeners<T>(source: Observable<T>): Observable<T> {
   const guardedStream = new Observable<T>((subscriber) => source.subscribe(subscriber));
   const subscribe = guardedStream.subscribe.bind(guardedStream);
   guardedStream.subscribe = (listener?: Partial<Observer<T>> | ((value: T) => void) | null): Subscription => {

@@ -61,7 +61,7 @@ export function composeGateway(
   ];
   const bounds = memoryBounds(options.memoryBytes ?? availableMemoryBytes());
   // Kept events are mostly the same bytes as answers that wait to be read.
-  const keptBytes = bounds.unreadAnswers.totalBytes / 2;
+  const bufferedBytes = bounds.unreadAnswers.totalBytes / 2;
   const heldAnswers = new HeldBytes(bounds.backendAnswers, now);
   const open = openerOf({
     deniedNetworks,
@@ -82,7 +82,7 @@ export function composeGateway(
   const mcp = new Mcp({
     ...parts,
     ...options,
-    keptBytes,
+    bufferedBytes,
     scheduler,
     dispatcher,
     events$,

@@ -25,7 +25,7 @@ import type { ClientStats } from '../gateway-types.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { createEndpoint, type EndpointOptions } from '../protocol/endpoint.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
-import { type FaultListener, guarded } from '../protocol/endpoint-types.ts';
+import { type FaultListener, nonThrowing } from '../protocol/endpoint-types.ts';
 import { CachedBackends } from '../protocol/lists/cached-backends.ts';
 import { ListMemory } from '../protocol/lists/list-cache.ts';
 import type { Backends } from '../protocol/ports.ts';
@@ -59,7 +59,7 @@ export interface McpDeps extends Clock {
   /** Randomness in [0, 1). Default Math.random. */
   readonly random?: () => number;
   /** Most bytes that are kept for clients that may come back. Default: 256 MiB. */
-  readonly keptBytes?: number | undefined;
+  readonly bufferedBytes?: number | undefined;
 }
 
 /** The endpoint, with everything that clients have open through it. Whoever makes it closes it. */
@@ -71,7 +71,7 @@ export class Mcp {
   readonly #metrics: ClientMetrics;
   readonly #pool: StatelessPool;
   readonly #memory = new ListMemory();
-  readonly #joined: AggregateBackends;
+  readonly #aggregate: AggregateBackends;
   readonly #backends = new Map<string, CachedBackends>();
   /** Of sessions with one template, and of those with all of them. */
   readonly #shares: readonly OwnerShares[];
@@ -80,14 +80,14 @@ export class Mcp {
   constructor(deps: McpDeps) {
     const { fleet, events$, serverInfo, now, alarm, scheduler, changedCallers$ = NEVER } = deps;
     const { sessions = {}, random = Math.random, sealKey = randomBytes(32) } = deps;
-    const onFault = guarded(deps.onFault);
+    const onFault = nonThrowing(deps.onFault);
     const { max: maxSessions = LIMITS.sessions, idleMs = LIMITS.sessionIdleMs } = sessions;
     const own = ownBounds(sessions);
     const limits = { maxSessions, idleMs, now, alarm, scheduler };
     const clock = clockOf(alarm);
     const shares = new OwnerShares(maxSessions, own.share);
-    const joinedShares = new OwnerShares(maxSessions, own.share);
-    this.#shares = [shares, joinedShares];
+    const aggregateShares = new OwnerShares(maxSessions, own.share);
+    this.#shares = [shares, aggregateShares];
     this.#deps = deps;
     this.#parked = new ParkedCalls(scheduler);
     this.#metrics = new ClientMetrics(events$);
@@ -105,9 +105,9 @@ export class Mcp {
       listChanges$,
       now,
     };
-    this.#joined = new AggregateBackends({
+    this.#aggregate = new AggregateBackends({
       ...limits,
-      shares: joinedShares,
+      shares: aggregateShares,
       templates: () => fleet.templates,
       of: (template) => this.#of(template),
       callTimeoutMs: (template) => fleet.group(template).policy.callTimeoutMs,
@@ -116,13 +116,13 @@ export class Mcp {
       serverInfo,
     });
     this.endpoint = createEndpoint({
-      backends: (template) => (template === undefined ? this.#joined : this.#there(template)),
+      backends: (template) => (template === undefined ? this.#aggregate : this.#there(template)),
       parked: this.#parked,
       sealKey,
       serverInfo,
       onFault,
       scheduler,
-      keptBytes: deps.keptBytes,
+      bufferedBytes: deps.bufferedBytes,
     });
     this.#changes = changedCallers$.subscribe((ownerId) => void this.#endOf(ownerId).catch(onFault));
   }
@@ -158,14 +158,14 @@ export class Mcp {
     const closing = this.#calm(graceMs).then(() =>
       Promise.all([this.#parked.close(), this.endpoint.close(), this.#pool.close()]),
     );
-    await Promise.all([dismissed, sessions.closeAll(graceMs), this.#joined.close(graceMs), closing]);
+    await Promise.all([dismissed, sessions.closeAll(graceMs), this.#aggregate.close(graceMs), closing]);
     for (const backends of this.#backends.values()) backends.close();
     this.#metrics.close();
   }
 
   /** Ends what one owner has open. Event streams without a session are ended by who knows the caller. */
   async #endOf(ownerId: string): Promise<void> {
-    const holders = [this.#parked, this.#actors.sessions, this.#joined, this.#pool];
+    const holders = [this.#parked, this.#actors.sessions, this.#aggregate, this.#pool];
     await Promise.all(holders.map((holder) => holder.endOf(ownerId)));
   }
 

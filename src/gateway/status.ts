@@ -1,7 +1,7 @@
 // What is true of a gateway now: its instances, the health of its templates, the numbers. It changes nothing.
 
 import { filter, map, type Observable, startWith } from 'rxjs';
-import { guarded } from '../actors/event-stream.ts';
+import { isolateListeners } from '../actors/event-stream.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import type { Member } from '../actors/instance-index.ts';
 import { type MemberView, viewOf, viewsOf } from '../actors/member-views.ts';
@@ -54,7 +54,7 @@ export class Status {
   health$(template: string): Observable<TemplateHealth> {
     const { events$ } = this.#deps;
     const changes$ = events$.pipe(filter(changesHealthOf(template)), startWith(undefined));
-    return guarded(changes$.pipe(map(() => this.health(template))));
+    return isolateListeners(changes$.pipe(map(() => this.health(template))));
   }
 
   stats(): GatewayStats {

@@ -14,9 +14,9 @@ import type { ListField, Peer, Tool } from '../domain/mcp.ts';
 import { serverNotFound } from '../domain/registry-errors.ts';
 import type {
   Backends,
-  Inquired,
+  InquiryOptions,
+  McpSession,
   Owner,
-  Session,
   SessionlessOptions,
   WantedChanges,
 } from '../protocol/ports.ts';
@@ -59,11 +59,11 @@ export class TemplateBackends implements Backends {
     return member instanceof InstanceRef && member.state === 'healthy';
   }
 
-  async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<Session> {
+  async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession> {
     return this.#deps.sessions.open(this.#template, owner.id, profile, signal);
   }
 
-  session(id: string): Session | undefined {
+  session(id: string): McpSession | undefined {
     const session = this.#deps.sessions.find(id);
     return session?.template === this.#template ? session : undefined;
   }
@@ -80,7 +80,7 @@ export class TemplateBackends implements Backends {
     return refs.filter(mayAnswer).map(({ id }) => id);
   }
 
-  inquire(request: ExchangeRequest, { owner, instanceId }: Inquired): Observable<ExchangeEvent> {
+  inquire(request: ExchangeRequest, { owner, instanceId }: InquiryOptions): Observable<ExchangeEvent> {
     const member = this.#deps.fleet.find(this.#template, instanceId);
     if (!(member instanceof InstanceRef)) return throwError(() => serverNotFound(instanceId));
     return member.listen({ ...request, caller: owner.id });

@@ -149,7 +149,7 @@ export class HttpRequest {
   }
 
   /** Keeps the memory of the body counted, also after the response, until the returned function is called. Undefined for a small body. */
-  get keepBody(): (() => () => void) | undefined {
+  get holdBody(): (() => () => void) | undefined {
     const { heldBody } = this.#context.state;
     return heldBody && (() => heldBody.keep());
   }

@@ -5,7 +5,7 @@
 import { isJsonObject } from '../domain/json.ts';
 import { META, MODERN_VERSIONS } from '../domain/mcp.ts';
 import { type ClientNotification, type ClientRequest, readClientMessage } from './client-message.ts';
-import { type Headers, headerMismatch, headerOf } from './headers.ts';
+import { headerMismatch, headerOf, type RequestHeaders } from './headers.ts';
 import { invalidRequest } from './rpc-failure.ts';
 
 /** The era, with the message of a modern one; what a legacy one says is looked at by its own endpoint. */
@@ -17,7 +17,7 @@ export type Classified =
  * Sorts the JSON of one POST. Throws RpcFailure, 400: -32600 for what the modern era has no place for (arrays, answers,
  * what is no message), -32020 for a handshake of the legacy era under a header of the modern one.
  */
-export function classify(parsed: unknown, headers: Headers): Classified {
+export function classify(parsed: unknown, headers: RequestHeaders): Classified {
   const isNamedModern = namesModern(headers);
   if (Array.isArray(parsed)) {
     if (!isNamedModern && !parsed.some(hasClaim)) return LEGACY;
@@ -34,7 +34,7 @@ export function classify(parsed: unknown, headers: Headers): Classified {
 }
 
 /** True when the header names a revision of the modern era, known here or not. Revisions are dates. */
-export function namesModern(headers: Headers): boolean {
+export function namesModern(headers: RequestHeaders): boolean {
   const version = headerOf(headers, 'mcp-protocol-version');
   return version !== undefined && isModernVersion(version);
 }

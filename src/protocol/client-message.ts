@@ -7,7 +7,7 @@ import { type JsonRpcId, readId } from '../domain/jsonrpc.ts';
 import { invalidRequest } from './rpc-failure.ts';
 
 /** One message of a client. */
-export type ClientMessage = ClientRequest | ClientNotification | ClientAnswer;
+export type McpMessage = ClientRequest | ClientNotification | ClientAnswer;
 
 /** What wants an answer. */
 export interface ClientRequest {
@@ -32,7 +32,7 @@ export interface ClientAnswer {
 }
 
 /** Reads one message. Throws RpcFailure (400, -32600) for what is none. */
-export function readClientMessage(parsed: unknown): ClientMessage {
+export function readClientMessage(parsed: unknown): McpMessage {
   if (!isJsonObject(parsed)) throw invalidRequest('it is no object');
   const { jsonrpc, id, method, params } = parsed;
   if (jsonrpc !== '2.0') throw invalidRequest('`jsonrpc` must be "2.0"');
@@ -48,7 +48,7 @@ export function readClientMessage(parsed: unknown): ClientMessage {
  * is invalid, there are none, one is an `initialize`, or two requests have the same id.
  * Source: MCP 2025-03-26 basic/index#batching, basic/lifecycle.
  */
-export function readBatch(parsed: readonly unknown[]): readonly ClientMessage[] {
+export function readBatch(parsed: readonly unknown[]): readonly McpMessage[] {
   if (parsed.length === 0) throw invalidRequest('a batch holds at least one message');
   const messages = parsed.map(readClientMessage);
   const requests = requestsOf(messages);
@@ -61,7 +61,7 @@ export function readBatch(parsed: readonly unknown[]): readonly ClientMessage[] 
 }
 
 /** Those that want an answer. */
-export function requestsOf(messages: readonly ClientMessage[]): ClientRequest[] {
+export function requestsOf(messages: readonly McpMessage[]): ClientRequest[] {
   return messages.filter((message) => message.kind === 'request');
 }
 

@@ -22,12 +22,12 @@ export interface McpRequest {
    * Counts the memory of the body until what it returns is called: for what needs it after the response. Undefined for a small
    * body, which is not counted.
    */
-  readonly keepBody?: (() => () => void) | undefined;
+  readonly holdBody?: (() => () => void) | undefined;
   /**
    * Counts so many JSON-RPC requests against the caller's limit. Throws, or rejects with, RATE_LIMIT_EXCEEDED. Without
    * a promise when this process counts for itself.
    */
-  charge(requests: number): void | Promise<void>;
+  consumeRateLimit(requests: number): void | Promise<void>;
 }
 
 /** How an event stream of HTTP+SSE may be opened by a GET. */
@@ -101,7 +101,7 @@ export interface McpEndpoint {
 export type FaultListener = (error: unknown) => void;
 
 /** The same listener, of which nothing is thrown any more. Without one nobody hears. */
-export function guarded(listener: FaultListener = () => {}): FaultListener {
+export function nonThrowing(listener: FaultListener = () => {}): FaultListener {
   return (error) => {
     try {
       listener(error);
@@ -114,10 +114,10 @@ export function guarded(listener: FaultListener = () => {}): FaultListener {
 // An exchange that may outlive the HTTP request it came with counts the memory of that request's body until it ends.
 
 /** The same exchange; while it is subscribed to, the body counts as held. */
-export function withBody<T>(
+export function holdingBody<T>(
   answers$: Observable<T>,
-  { keepBody }: Pick<McpRequest, 'keepBody'>,
+  { holdBody }: Pick<McpRequest, 'holdBody'>,
 ): Observable<T> {
-  if (keepBody === undefined) return answers$;
-  return defer(() => answers$.pipe(finalize(keepBody())));
+  if (holdBody === undefined) return answers$;
+  return defer(() => answers$.pipe(finalize(holdBody())));
 }

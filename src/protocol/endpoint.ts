@@ -3,13 +3,13 @@
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { classify, namesModern } from './classify.ts';
 import type { McpEndpoint, McpReply, McpRequest } from './endpoint-types.ts';
-import { type FaultListener, guarded } from './endpoint-types.ts';
+import { type FaultListener, nonThrowing } from './endpoint-types.ts';
 import { checkPostTypes } from './headers.ts';
 import { LegacyEndpoint } from './legacy/legacy-endpoint.ts';
 import { LegacySse, opensSse } from './legacy/legacy-sse.ts';
 import type { ServerInfo } from './modern/modern-discover.ts';
 import { ModernEndpoint } from './modern/modern-endpoint.ts';
-import type { Backends, ParkedCalls } from './ports.ts';
+import type { Backends, CallParking } from './ports.ts';
 import { readBody } from './read-body.ts';
 import { RpcFailure, refused } from './rpc-failure.ts';
 import { TaskFinder } from './task-finder.ts';
@@ -18,7 +18,7 @@ import { TaskFinder } from './task-finder.ts';
 export interface EndpointOptions {
   /** What is behind a path: one template, or all of them when it names none. Throws GatewayError when there is nothing. */
   readonly backends: (template: string | undefined) => Backends;
-  readonly parked: ParkedCalls;
+  readonly parked: CallParking;
   /** At least 32 random bytes; nodes that share it open what another one sealed. */
   readonly sealKey: Buffer;
   /** The gateway's own name, for several servers behind one path. */
@@ -31,7 +31,7 @@ export interface EndpointOptions {
   /** At which many streams end together. Default: one of its own. */
   readonly scheduler?: TaskScheduler;
   /** Most bytes that are kept for clients that may come back. Default: 256 MiB. */
-  readonly keptBytes?: number | undefined;
+  readonly bufferedBytes?: number | undefined;
 }
 
 /** Makes the endpoint. Whoever makes it closes it. */
@@ -47,9 +47,9 @@ class Endpoint implements McpEndpoint {
 
   constructor({ backends, scheduler = new TaskScheduler(), ...options }: EndpointOptions) {
     this.#backends = backends;
-    const onFault = guarded(options.onFault);
+    const onFault = nonThrowing(options.onFault);
     const tasks = new TaskFinder();
-    this.#legacy = new LegacyEndpoint({ onFault, scheduler, tasks, keptBytes: options.keptBytes });
+    this.#legacy = new LegacyEndpoint({ onFault, scheduler, tasks, bufferedBytes: options.bufferedBytes });
     this.#sse = new LegacySse(this.#legacy, { onFault, scheduler });
     this.#modern = new ModernEndpoint({ ...options, onFault, scheduler, tasks });
   }

@@ -10,10 +10,10 @@ import { RpcFailure, refused } from './rpc-failure.ts';
 // The headers of a request as Node gives them. What each of them means is known where it is read.
 
 /** Lower-case names. */
-export type Headers = Readonly<Record<string, string | string[] | undefined>>;
+export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** A header without the white space around it, one that came twice with both values; undefined when it is not there. */
-export function headerOf(headers: Headers, name: string): string | undefined {
+export function headerOf(headers: RequestHeaders, name: string): string | undefined {
   const value = headers[name];
   if (value === undefined) return undefined;
   return withoutSpaceAround(typeof value === 'string' ? value : value.join(', '));
@@ -37,7 +37,7 @@ function isSpace(code: number): boolean {
 // tool are param-headers.ts. Source: MCP 2026-07-28 basic/transports/streamable-http#request-metadata.
 
 /** The request as far as it is mirrored. */
-interface Mirrored {
+interface MirroredFields {
   readonly method: string;
   readonly params: JsonFields;
   /** What `_meta` says. */
@@ -45,7 +45,7 @@ interface Mirrored {
 }
 
 /** Throws RpcFailure, 400 with -32020, when a header of a request is missing or says something else than the body. */
-export function checkMirroredHeaders(headers: Headers, request: Mirrored): void {
+export function checkMirroredHeaders(headers: RequestHeaders, request: MirroredFields): void {
   const { method, params } = request;
   if (headers['mcp-protocol-version'] === undefined)
     throw headerMismatch('MCP-Protocol-Version', 'is missing');
@@ -56,7 +56,10 @@ export function checkMirroredHeaders(headers: Headers, request: Mirrored): void 
 }
 
 /** The same for revision and method, which nobody may send wrongly, but a notification need not send at all. */
-export function checkSentHeaders(headers: Headers, said: Pick<Mirrored, 'method' | 'protocolVersion'>): void {
+export function checkSentHeaders(
+  headers: RequestHeaders,
+  said: Pick<MirroredFields, 'method' | 'protocolVersion'>,
+): void {
   const version = headerOf(headers, 'mcp-protocol-version');
   if (version !== undefined && version !== said.protocolVersion) {
     throw headerMismatch('MCP-Protocol-Version', 'names another revision than the body');
@@ -73,7 +76,7 @@ export function headerMismatch(header: string, what: string): RpcFailure {
   return new RpcFailure(400, { code: RPC.headerMismatch, message, data: { header } });
 }
 
-function checkNameHeader(headers: Headers, named: unknown): void {
+function checkNameHeader(headers: RequestHeaders, named: unknown): void {
   const header = headerOf(headers, 'mcp-name');
   if (header === undefined) {
     // A body that names nothing is the backend's to refuse.
@@ -93,7 +96,7 @@ const EVENTS_TYPE = 'text/event-stream';
 const USUAL_ACCEPT = `${JSON_TYPE}, ${EVENTS_TYPE}`;
 
 /** Refuses a POST that could not be answered (406) or is no JSON (415). */
-export function checkPostTypes(headers: Headers): void {
+export function checkPostTypes(headers: RequestHeaders): void {
   const accept = headerOf(headers, 'accept') ?? '';
   if (accept !== USUAL_ACCEPT && !(accepts(accept, JSON_TYPE) && accepts(accept, EVENTS_TYPE))) {
     throw refused(406, `Not Acceptable: Client must accept both ${JSON_TYPE} and ${EVENTS_TYPE}`);
@@ -102,7 +105,7 @@ export function checkPostTypes(headers: Headers): void {
 }
 
 /** Refuses a body that is no JSON (415). */
-export function checkContentType(headers: Headers): void {
+export function checkContentType(headers: RequestHeaders): void {
   const contentType = headerOf(headers, 'content-type') ?? '';
   if (contentType !== JSON_TYPE && contentType.split(';', 1)[0]?.trim().toLowerCase() !== JSON_TYPE) {
     throw refused(415, `Unsupported Media Type: Content-Type must be ${JSON_TYPE}`);
@@ -110,13 +113,13 @@ export function checkContentType(headers: Headers): void {
 }
 
 /** Refuses a GET that does not want events (406). */
-export function checkGetTypes(headers: Headers): void {
+export function checkGetTypes(headers: RequestHeaders): void {
   if (accepts(headerOf(headers, 'accept') ?? '', EVENTS_TYPE)) return;
   throw refused(406, `Not Acceptable: Client must accept ${EVENTS_TYPE}`);
 }
 
 /** True when event streams are named as such. */
-export function namesEventStream(headers: Headers): boolean {
+export function namesEventStream(headers: RequestHeaders): boolean {
   return rangesOf(headerOf(headers, 'accept') ?? '').includes(EVENTS_TYPE);
 }
 

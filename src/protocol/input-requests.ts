@@ -21,7 +21,7 @@ const MOST_QUESTIONS = 64;
 /** What has to be answered, and sent back, for the call to go on. */
 export interface InputRequired {
   /** By the key that the answer is to carry. */
-  readonly requests: ReadonlyMap<string, Question>;
+  readonly requests: ReadonlyMap<string, InputRequest>;
   /** To be sent back as it is. */
   readonly requestState: string | undefined;
 }
@@ -34,7 +34,7 @@ export function readInputRequired(value: unknown): InputRequired | string {
   const entries = Object.entries(inputRequests);
   if (entries.length > MOST_QUESTIONS) return `more than ${MOST_QUESTIONS} input requests`;
   if (entries.length === 0 && requestState === undefined) return 'neither inputRequests nor requestState';
-  const requests = new Map<string, Question>();
+  const requests = new Map<string, InputRequest>();
   for (const [key, entry] of entries) {
     const request = readInputRequest(entry);
     if (request === undefined) return `the input request '${key}' is of no known kind, or has no params`;
@@ -43,7 +43,7 @@ export function readInputRequired(value: unknown): InputRequired | string {
   return { requests, requestState };
 }
 
-function readInputRequest(entry: unknown): Question | undefined {
+function readInputRequest(entry: unknown): InputRequest | undefined {
   if (!isJsonObject(entry)) return undefined;
   const { method, params } = entry;
   if (method === 'roots/list') return { method, params: isJsonObject(params) ? params : {} };
@@ -59,14 +59,14 @@ function readInputRequest(entry: unknown): Question | undefined {
 // Source: MCP 2026-07-28 basic/patterns/mrtr, basic/index#error-codes; client/elicitation, client/sampling.
 
 /** What is asked of a client. */
-export interface Question {
+export interface InputRequest {
   readonly method: string;
   readonly params: JsonObject;
 }
 
 /** The capabilities that the questions need and the client has not declared; undefined when it has them all. */
 export function missingCapabilities(
-  questions: Iterable<Question>,
+  questions: Iterable<InputRequest>,
   declared: JsonObject,
 ): JsonObject | undefined {
   const missing: JsonObject = {};
@@ -96,7 +96,7 @@ interface Need {
   readonly feature?: string;
 }
 
-function needOf({ method, params }: Question): Need | undefined {
+function needOf({ method, params }: InputRequest): Need | undefined {
   switch (method) {
     case 'elicitation/create':
       return { capability: 'elicitation', feature: params.mode === 'url' ? 'url' : 'form' };

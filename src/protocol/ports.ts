@@ -8,7 +8,7 @@ import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { ListField, Peer, Tool } from '../domain/mcp.ts';
-import type { Question } from './input-requests.ts';
+import type { InputRequest } from './input-requests.ts';
 
 /** Who is served: sessions, conversations and cached answers are never shared between two of them. */
 export type Owner = Pick<Principal, 'id' | 'templates'>;
@@ -24,12 +24,12 @@ export interface Backends {
    * Opens a session for a legacy client: an instance is chosen by the strategy and stays. NO_HEALTHY_INSTANCE,
    * SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN, BACKEND_UNAVAILABLE. Aborting calls it off: it rejects, and nothing is left open.
    */
-  openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<Session>;
+  openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession>;
   /**
    * The session of that id, when it is one of this path; whose it is, is for the endpoint to compare. `owner`: who asks
    * for it, as he is now. What he may use no longer, his session ends.
    */
-  session(id: string, owner: Owner): Session | undefined;
+  session(id: string, owner: Owner): McpSession | undefined;
   /**
    * One request of a client without a session; see SessionlessOptions. Cold; unsubscribing cancels on the backend. The
    * errors of Dispatcher.exchange; SERVER_NOT_FOUND when the instance is gone that alone may answer. A backend of the legacy era may ask its client (`request` events).
@@ -44,7 +44,7 @@ export interface Backends {
    * A question of the gateway's own to one of `modernInstanceIds`. Cold; unsubscribing cancels it. Like a probe it is no
    * call: nobody counts it, waits in line for it, or judges the instance by it. SERVER_NOT_FOUND, BACKEND_UNAVAILABLE.
    */
-  inquire(request: ExchangeRequest, of: Inquired): Observable<ExchangeEvent>;
+  inquire(request: ExchangeRequest, of: InquiryOptions): Observable<ExchangeEvent>;
   /**
    * What changes on any instance, instances that come later included: list changes and updates of the named resources.
    * Cold: backends are subscribed to while somebody subscribes here. Never errors; completes when the gateway closes.
@@ -78,7 +78,7 @@ export interface SessionlessOptions extends Client {
 }
 
 /** On whose behalf an instance is asked something, and which. */
-export interface Inquired {
+export interface InquiryOptions {
   readonly owner: Owner;
   readonly instanceId: string;
 }
@@ -91,7 +91,7 @@ export interface WantedChanges {
 }
 
 /** The session of one legacy client, bound to one instance; an actor owns it. */
-export interface Session {
+export interface McpSession {
   /** Visible ASCII, at least 128 random bits. */
   readonly id: string;
   /** Id of the principal that opened it. */
@@ -103,7 +103,7 @@ export interface Session {
    * The session that is bound to that instance now: this one, or where all templates are one, what it has with that
    * instance's. Undefined when it is elsewhere.
    */
-  at(instanceId: string): Session | undefined;
+  at(instanceId: string): McpSession | undefined;
   /** True while its requests travel in the instance's own conversation, beside those of other clients. */
   readonly isShared: boolean;
   /** Where it is now, or was last; undefined where all templates are one. */
@@ -159,7 +159,7 @@ export interface Reservation {
 }
 
 /** Calls of modern clients whose legacy backend waits for an answer of the client. */
-export interface ParkedCalls {
+export interface CallParking {
   /**
    * Passes the events of an exchange on. When the backend asks its client something, the exchange is parked: the
    * subscriber gets one `Asked` and the end, the exchange goes on without it. Unsubscribing before that cancels the
@@ -186,5 +186,5 @@ export interface ClientQuestion {
   /** Of the backend. */
   readonly instanceId: string;
   /** What it wants to know, by a key that the replies are to carry. */
-  readonly requests: ReadonlyMap<string, Question>;
+  readonly requests: ReadonlyMap<string, InputRequest>;
 }

@@ -29,10 +29,10 @@ import { tooManySearches } from '../domain/session-errors.ts';
 import { splitInstance } from './aggregate/aggregate-names.ts';
 import { LruMap } from './lru-map.ts';
 import type { Backends, Owner } from './ports.ts';
-import { type TaskAsker, TaskMemory } from './task-memory.ts';
+import { TaskMemory, type TaskScope } from './task-memory.ts';
 
 /** Who looks for a task, and among whom. */
-export interface TaskQuestion {
+export interface TaskQuery {
   readonly taskId: string;
   readonly owner: Owner;
   /** Of the path; undefined for all templates together. */
@@ -58,38 +58,38 @@ export class TaskFinder {
    * looked for only where it is not his, since two instances may give the same one. Undefined itself at the path of a
    * template where there is no choice: fewer than two can run it, and nobody is known to.
    */
-  seek(question: TaskQuestion): Observable<Sought> | undefined {
+  seek(question: TaskQuery): Observable<SearchResult> | undefined {
     const { taskId, owner, template, backends } = question;
-    const asker = { ownerId: owner.id, template };
+    const scope = { ownerId: owner.id, template };
     const all = backends.modernInstanceIds(owner);
     if (all.length < 2 && template !== undefined && !this.memory.isTaken(template, taskId)) return undefined;
-    const instanceIds = all.filter((id) => !this.memory.isOthers(asker, taskId, id));
-    if (instanceIds.length === 0) return of(NOBODY);
-    return this.#searches.search(asker, taskId, () => this.#search(question, asker, instanceIds));
+    const instanceIds = all.filter((id) => !this.memory.isOthers(scope, taskId, id));
+    if (instanceIds.length === 0) return of(NOT_FOUND);
+    return this.#searches.search(scope, taskId, () => this.#search(question, scope, instanceIds));
   }
 
   #search(
-    { taskId, owner, backends, meta }: TaskQuestion,
-    asker: TaskAsker,
+    { taskId, owner, backends, meta }: TaskQuery,
+    scope: TaskScope,
     instanceIds: readonly string[],
-  ): Observable<Sought> {
+  ): Observable<SearchResult> {
     const request = { method: 'tasks/get', params: { taskId, _meta: meta } };
     const denials: number[] = [];
     const count = (event: ExchangeEvent): void => {
       if (event.kind === 'error' && isDenial(event.error)) denials.push(event.error.code);
     };
     const get = (instanceId: string) => backends.inquire(request, { owner, instanceId }).pipe(tap(count));
-    const search = asker.template === undefined ? instanceOfTaskAnywhere : instanceOfTask;
+    const search = scope.template === undefined ? instanceOfTaskAnywhere : instanceOfTask;
     return search(instanceIds, get).pipe(
       map((found) => {
         if (found !== undefined) {
-          this.memory.found(asker, taskId, found);
+          this.memory.found(scope, taskId, found);
           return found;
         }
         // That there are no tasks at all is for a server to say.
         const isForServer =
-          asker.template !== undefined && denials.every((code) => code === RPC.methodNotFound);
-        return denials.length === instanceIds.length && !isForServer ? NOBODY : undefined;
+          scope.template !== undefined && denials.every((code) => code === RPC.methodNotFound);
+        return denials.length === instanceIds.length && !isForServer ? NOT_FOUND : undefined;
       }),
     );
   }
@@ -117,21 +117,21 @@ const MISS_MS = 1_000;
 const MOST_MISSES = 1_000;
 
 /** All that may run the task were asked, and said that they know none of that id. */
-export const NOBODY = Symbol('nobody');
+export const NOT_FOUND = Symbol('nobody');
 
 /** The instance that runs it, or that there is none; undefined when that is not certain. */
-type Sought = string | typeof NOBODY | undefined;
+type SearchResult = string | typeof NOT_FOUND | undefined;
 
 /** What was not found, and until when nobody is asked again. */
 interface Miss {
   readonly untilMs: number;
-  readonly sought: Exclude<Sought, string>;
+  readonly sought: Exclude<SearchResult, string>;
 }
 
 /** The searches under way. */
 export class TaskSearches {
   readonly #now: () => number;
-  readonly #underWay = new Map<string, Observable<Sought>>();
+  readonly #underWay = new Map<string, Observable<SearchResult>>();
   /** How many each owner has under way. */
   readonly #owners = new Map<string, number>();
   readonly #misses = new LruMap<Miss>(MOST_MISSES);
@@ -152,10 +152,10 @@ export class TaskSearches {
    * authentication is off all callers are one owner, who may have all.
    */
   search(
-    { ownerId, template }: TaskAsker,
+    { ownerId, template }: TaskScope,
     taskId: string,
-    begin: () => Observable<Sought>,
-  ): Observable<Sought> {
+    begin: () => Observable<SearchResult>,
+  ): Observable<SearchResult> {
     return defer(() => {
       const key = JSON.stringify([ownerId, template, taskId]);
       const miss = this.#misses.get(key);
@@ -164,7 +164,7 @@ export class TaskSearches {
     });
   }
 
-  #begin(key: string, ownerId: string, begin: () => Observable<Sought>): Observable<Sought> {
+  #begin(key: string, ownerId: string, begin: () => Observable<SearchResult>): Observable<SearchResult> {
     const own = this.#owners.get(ownerId) ?? 0;
     const most = ownerId === ANONYMOUS.id ? MOST_SEARCHES : MOST_OF_ONE;
     if (own >= most || this.#underWay.size >= MOST_SEARCHES) throw tooManySearches();
@@ -196,7 +196,7 @@ export function instanceOfTask(
   instanceIds: readonly string[],
   get: (instanceId: string) => Observable<ExchangeEvent>,
 ): Observable<string | undefined> {
-  return knowing(instanceIds, get).pipe(take(1), defaultIfEmpty(undefined));
+  return answeringInstances(instanceIds, get).pipe(take(1), defaultIfEmpty(undefined));
 }
 
 /**
@@ -208,7 +208,7 @@ export function instanceOfTaskAnywhere(
   instanceIds: readonly string[],
   get: (instanceId: string) => Observable<ExchangeEvent>,
 ): Observable<string | undefined> {
-  return knowing(instanceIds, get).pipe(
+  return answeringInstances(instanceIds, get).pipe(
     connect((found$) => found$.pipe(takeUntil(found$.pipe(take(1), delay(HEARING_MS))))),
     toArray(),
     map((found) => {
@@ -219,7 +219,7 @@ export function instanceOfTaskAnywhere(
 }
 
 /** Emits each that answers for the task with a result; completes when all have answered, or PATIENCE_MS are over. */
-function knowing(
+function answeringInstances(
   instanceIds: readonly string[],
   get: (instanceId: string) => Observable<ExchangeEvent>,
 ): Observable<string> {

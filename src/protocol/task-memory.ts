@@ -11,32 +11,32 @@ import { QuotaLruMap } from './quota-lru-map.ts';
 /** Tasks remembered, of all clients together; see FairMap for whose is forgotten first. */
 const MOST_TASKS = 10_000;
 /** Instances remembered that gave one client the same id. */
-const MOST_PLACES = 8;
+const MOST_LOCATIONS = 8;
 /** Longest id that is remembered, in characters. */
 const LONGEST_ID = 1_024;
 
 /** Who asks, and where: without a template at all of them together. */
-export interface TaskAsker {
+export interface TaskScope {
   readonly ownerId: string;
   readonly template: string | undefined;
 }
 
 /** An instance that runs a task of this id. */
-interface Place extends OwnInstance {
+interface TaskLocation extends OwnInstance {
   /** False: he asked for it, and it was there, which proves nothing against others. */
   readonly isBegun: boolean;
 }
 
 /** What one owner has under one id, latest last: ids are the instances' own, and two may give the same one. */
-interface Known {
+interface OwnedTask {
   readonly taskId: string;
-  readonly places: readonly Place[];
+  readonly locations: readonly TaskLocation[];
 }
 
 /** The tasks that were heard of. Ids that cannot be remembered (`isTaskId`) are nobody's. */
 export class TaskMemory {
-  readonly #known = new QuotaLruMap<Known>(MOST_TASKS, ({ taskId, places }) => {
-    for (const place of places) this.#leave(place, taskId);
+  readonly #known = new QuotaLruMap<OwnedTask>(MOST_TASKS, ({ taskId, locations }) => {
+    for (const location of locations) this.#leave(location, taskId);
   });
   /** By template and task: how many owners began it at which instance. */
   readonly #begun = new Map<string, Map<string, number>>();
@@ -47,14 +47,14 @@ export class TaskMemory {
   }
 
   /** The instance that runs the task, by the name that it has where it is asked for; the latest one of several. */
-  find(asker: TaskAsker, taskId: string): string | undefined {
-    return this.all(asker, taskId).at(-1);
+  find(scope: TaskScope, taskId: string): string | undefined {
+    return this.all(scope, taskId).at(-1);
   }
 
   /** All instances at which he has a task of that id, named as in `find`, the latest last. */
-  all({ ownerId, template }: TaskAsker, taskId: string): readonly string[] {
-    const places = isTaskId(taskId) ? this.#known.get(ownerId, taskId)?.places : undefined;
-    return (places ?? [])
+  all({ ownerId, template }: TaskScope, taskId: string): readonly string[] {
+    const locations = isTaskId(taskId) ? this.#known.get(ownerId, taskId)?.locations : undefined;
+    return (locations ?? [])
       .filter((one) => (template ?? one.template) === one.template)
       .filter((one) => one.isBegun || !this.#isBegun(one, taskId))
       .map((one) => (template === undefined ? aggregateInstance(one) : one.instanceId));
@@ -66,56 +66,59 @@ export class TaskMemory {
   }
 
   /** True when the task of that id at this very instance was begun by others, and not by who asks. */
-  isOthers(asker: TaskAsker, taskId: string, instanceId: string): boolean {
-    const own = ownOf(asker, instanceId);
+  isOthers(scope: TaskScope, taskId: string, instanceId: string): boolean {
+    const own = ownOf(scope, instanceId);
     if (own === undefined || !isTaskId(taskId) || !this.#isBegun(own, taskId)) return false;
-    const places = this.#known.get(asker.ownerId, taskId)?.places ?? [];
-    return !places.some((one) => one.isBegun && isSame(one, own));
+    const locations = this.#known.get(scope.ownerId, taskId)?.locations ?? [];
+    return !locations.some((one) => one.isBegun && isSame(one, own));
   }
 
   /** He has found it there, which proves nothing against others. */
-  found(asker: TaskAsker, taskId: string, instanceId: string): void {
-    this.#keep(asker, taskId, instanceId, false);
+  found(scope: TaskScope, taskId: string, instanceId: string): void {
+    this.#store(scope, taskId, instanceId, false);
   }
 
   /** He began it there. */
-  begun(asker: TaskAsker, taskId: string, instanceId: string): void {
-    this.#keep(asker, taskId, instanceId, true);
+  begun(scope: TaskScope, taskId: string, instanceId: string): void {
+    this.#store(scope, taskId, instanceId, true);
   }
 
   /** Learns of the task that a request begins. */
-  following(asker: TaskAsker): MonoTypeOperatorFunction<Answer> {
+  following(scope: TaskScope): MonoTypeOperatorFunction<Answer> {
     return tap(({ event, instanceId }) => {
       const taskId = event.kind === 'result' ? taskIdIn(event.result) : undefined;
-      if (taskId !== undefined) this.begun(asker, taskId, instanceId);
+      if (taskId !== undefined) this.begun(scope, taskId, instanceId);
     });
   }
 
-  #keep(asker: TaskAsker, taskId: string, instanceId: string, isBegun: boolean): void {
-    const own = ownOf(asker, instanceId);
+  #store(scope: TaskScope, taskId: string, instanceId: string, isBegun: boolean): void {
+    const own = ownOf(scope, instanceId);
     if (own === undefined || !isTaskId(taskId)) return;
-    const { places = [] } = this.#known.get(asker.ownerId, taskId) ?? {};
-    const before = places.find((one) => isSame(one, own));
-    const others = places.filter((one) => one !== before);
+    const { locations = [] } = this.#known.get(scope.ownerId, taskId) ?? {};
+    const before = locations.find((one) => isSame(one, own));
+    const others = locations.filter((one) => one !== before);
     const [oldest] = others;
-    if (oldest !== undefined && others.length >= MOST_PLACES) this.#leave(oldest, taskId);
-    const place = { ...own, isBegun: isBegun || before?.isBegun === true };
-    if (place.isBegun && before?.isBegun !== true) this.#take(place, taskId);
-    this.#known.set(asker.ownerId, taskId, { taskId, places: [...others.slice(1 - MOST_PLACES), place] });
+    if (oldest !== undefined && others.length >= MOST_LOCATIONS) this.#leave(oldest, taskId);
+    const location = { ...own, isBegun: isBegun || before?.isBegun === true };
+    if (location.isBegun && before?.isBegun !== true) this.#take(location, taskId);
+    this.#known.set(scope.ownerId, taskId, {
+      taskId,
+      locations: [...others.slice(1 - MOST_LOCATIONS), location],
+    });
   }
 
   #isBegun({ template, instanceId }: OwnInstance, taskId: string): boolean {
     return this.#begun.get(keyOf(template, taskId))?.has(instanceId) === true;
   }
 
-  #take({ template, instanceId }: Place, taskId: string): void {
+  #take({ template, instanceId }: TaskLocation, taskId: string): void {
     const key = keyOf(template, taskId);
     const instances = this.#begun.get(key) ?? new Map<string, number>();
     instances.set(instanceId, (instances.get(instanceId) ?? 0) + 1);
     this.#begun.set(key, instances);
   }
 
-  #leave({ template, instanceId, isBegun }: Place, taskId: string): void {
+  #leave({ template, instanceId, isBegun }: TaskLocation, taskId: string): void {
     const key = keyOf(template, taskId);
     const instances = this.#begun.get(key);
     if (!isBegun || instances === undefined) return;
@@ -148,7 +151,7 @@ export function taskIdIn(result: JsonText): string | undefined {
 }
 
 /** The instance by the name that its template has for it. */
-function ownOf({ template }: TaskAsker, instanceId: string): OwnInstance | undefined {
+function ownOf({ template }: TaskScope, instanceId: string): OwnInstance | undefined {
   return template === undefined ? splitInstance(instanceId) : { template, instanceId };
 }
 

@@ -134,14 +134,14 @@ test('is guarded like every route, before anything else', async () => {
 });
 
 test('counts requests, not posts: what is free is free, and a list counts for all in it', async () => {
-  const mcp = fakeMcp(async ({ method, body, charge }, reply) => {
+  const mcp = fakeMcp(async ({ method, body, consumeRateLimit }, reply) => {
     if (method === 'GET') {
       reply.stream().end();
       return;
     }
     const messages: unknown = JSON.parse(Buffer.from(body).toString() || '[]');
     const count = Array.isArray(messages) ? messages.length : 1;
-    await charge(count);
+    await consumeRateLimit(count);
     executed += count;
     if (count === 0) reply.empty(method === 'DELETE' ? 200 : 202);
     else reply.json(200, '[]');

@@ -4,7 +4,7 @@ import { Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { Answer, ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
-import { type CallHost, LegacyCall } from '../../../src/protocol/legacy/legacy-call.ts';
+import { LegacyCall, type LegacyCallDeps } from '../../../src/protocol/legacy/legacy-call.ts';
 import { LegacyPost } from '../../../src/protocol/legacy/legacy-post.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
@@ -17,7 +17,7 @@ const RESULT = said({ kind: 'result', result: JsonText.ofValue({}) });
 function begun(answers$?: Observable<Answer>) {
   const log: string[] = [];
   const reply = new RecordedReply();
-  const host: CallHost = {
+  const host: LegacyCallDeps = {
     instanceId: 'one',
     ask: ({ method }) => log.push(`asks ${method}`),
     ended: () => log.push('ended'),

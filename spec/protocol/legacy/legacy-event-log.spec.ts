@@ -1,15 +1,15 @@
 // What is kept of a stream, and the bounds of it.
 
 import * as assert from 'uvu/assert';
-import { EventBudget, EventLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
+import { EventBudget, StreamLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('legacy event log');
 const MIB = 1024 * 1024;
-const numbersAfter = (log: EventLog, number: number) => log.after(number).map((event) => event.number);
+const numbersAfter = (log: StreamLog, number: number) => log.after(number).map((event) => event.number);
 
 test('gives back what came after a number, oldest first', () => {
-  const log = new EventLog(EventBudget.ofSession());
+  const log = new StreamLog(EventBudget.ofSession());
   for (const number of [1, 2, 3]) log.append(number, `${number}`);
   assert.equal(
     log.after(1).map(({ data }) => data),
@@ -19,13 +19,13 @@ test('gives back what came after a number, oldest first', () => {
 });
 
 test('the 256 latest stay', () => {
-  const log = new EventLog(EventBudget.ofSession());
+  const log = new StreamLog(EventBudget.ofSession());
   for (let number = 1; number <= 300; number += 1) log.append(number, 'x');
   assert.equal([numbersAfter(log, 0)[0], log.after(0).length, log.bytes], [45, 256, 256]);
 });
 
 test('1 MiB of them stays', () => {
-  const log = new EventLog(EventBudget.ofSession());
+  const log = new StreamLog(EventBudget.ofSession());
   for (let number = 1; number <= 5; number += 1) log.append(number, Buffer.alloc(MIB / 4));
   assert.equal([numbersAfter(log, 0), log.bytes], [[2, 3, 4, 5], MIB]);
   assert.is(log.append(6, Buffer.alloc(MIB + 1)), false);
@@ -33,14 +33,14 @@ test('1 MiB of them stays', () => {
 });
 
 test('bytes are counted, not characters', () => {
-  const log = new EventLog(EventBudget.ofSession());
+  const log = new StreamLog(EventBudget.ofSession());
   log.append(1, 'é€');
   assert.is(log.bytes, 5);
 });
 
 test('4 MiB of all streams of a session stay', () => {
   const budget = EventBudget.ofSession();
-  const logs = Array.from({ length: 5 }, () => new EventLog(budget));
+  const logs = Array.from({ length: 5 }, () => new StreamLog(budget));
   const kept = logs.map((log) => log.append(1, Buffer.alloc(MIB)));
   assert.equal([kept, budget.bytes], [[true, true, true, true, false], 4 * MIB]);
   logs[0]?.clear();
@@ -50,7 +50,7 @@ test('4 MiB of all streams of a session stay', () => {
 
 test('room is made of its own events, never of those of others', () => {
   const budget = EventBudget.ofSession();
-  const [full, tight] = [new EventLog(budget), new EventLog(budget)];
+  const [full, tight] = [new StreamLog(budget), new StreamLog(budget)];
   budget.count(3 * MIB);
   full.append(1, Buffer.alloc(MIB / 2));
   tight.append(1, Buffer.alloc(MIB / 2));
@@ -60,7 +60,7 @@ test('room is made of its own events, never of those of others', () => {
 
 test('what is spare goes before an event of its own, and before one is refused', () => {
   const budget = EventBudget.ofSession();
-  const log = new EventLog(budget);
+  const log = new StreamLog(budget);
   budget.count(3 * MIB + 10);
   const spare = {
     bytes: MIB / 2,
@@ -79,7 +79,7 @@ test('what is spare goes before an event of its own, and before one is refused',
 
 test('what all sessions hold is bounded, too', () => {
   const all = EventBudget.ofAll();
-  const [log, other] = [new EventLog(EventBudget.ofSession(all)), new EventLog(EventBudget.ofSession(all))];
+  const [log, other] = [new StreamLog(EventBudget.ofSession(all)), new StreamLog(EventBudget.ofSession(all))];
   all.count(254 * MIB);
   const bytes = Buffer.alloc(MIB);
   assert.equal([log.append(1, bytes), other.append(1, bytes), log.append(2, bytes)], [true, true, true]);

@@ -26,7 +26,7 @@ function staged() {
         state.holds -= 1;
       };
     },
-    isAsked: (question) => state.asked.has(question),
+    isPending: (question) => state.asked.has(question),
   });
   const open = (after?: string) => {
     const reply = new RecordedReply();
@@ -68,8 +68,8 @@ test('the same one again replaces a connection that hangs', () => {
 test('what waits comes with the next stream, but for questions that are settled', () => {
   const { listener, open, state } = staged();
   state.asked.add(2);
-  listener.keep({ message: '{"q":1}', question: 1 });
-  listener.keep({ message: '{"q":2}', question: 2 });
+  listener.store({ message: '{"q":1}', question: 1 });
+  listener.store({ message: '{"q":2}', question: 2 });
   listener.notify('{"n":1}');
   assert.is(listener.hasWaiting, true);
   assert.equal(open().events.messages, [{ q: 2 }, { n: 1 }]);

@@ -1,7 +1,7 @@
 // When a session stays open that a client asked for, and when it does not.
 
 import * as assert from 'uvu/assert';
-import { type Opener, openSession } from '../../../src/protocol/legacy/legacy-initialize.ts';
+import { openSession, type SessionRequest } from '../../../src/protocol/legacy/legacy-initialize.ts';
 import { suite } from '../../helpers/suite.ts';
 import { nestedTooDeeply } from '../modern/modern-stage.ts';
 import { RecordedReply } from '../recorded-reply.ts';
@@ -9,7 +9,7 @@ import { PEER, StagedBackends } from '../staged-backends.ts';
 
 const test = suite('legacy opening');
 
-const OPENER: Opener = {
+const OPENER: SessionRequest = {
   id: 7,
   owner: { id: 'ann' },
   profile: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} },

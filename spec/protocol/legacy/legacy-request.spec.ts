@@ -16,7 +16,7 @@ function requestWith(headers: McpRequest['headers']): McpRequest {
     body: new Uint8Array(),
     template: undefined,
     principal: ANONYMOUS,
-    charge: () => {},
+    consumeRateLimit: () => {},
   };
 }
 

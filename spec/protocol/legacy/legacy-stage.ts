@@ -66,7 +66,7 @@ export function staged(
         body: new Uint8Array(),
         template: 't',
         principal: principalOf(headers.principal ?? 'ann'),
-        charge: (requests) => {
+        consumeRateLimit: (requests) => {
           charges.push(requests);
           return stage.charge(requests);
         },

@@ -27,7 +27,7 @@ const sessionOf = (ownerId: string, capabilities: JsonObject = {}) =>
 
 /** Code of the refusal at that instance; undefined where it would be asked. */
 function refusedTo(ownerId: string, tasks: LegacyTasks, request: ExchangeRequest, instanceId: string) {
-  const event = tasks.guarded(request, sessionOf(ownerId), 't').refusedAt?.(instanceId);
+  const event = tasks.withTaskCheck(request, sessionOf(ownerId), 't').refusedAt?.(instanceId);
   return event?.kind === 'error' ? event.error.code : undefined;
 }
 
@@ -46,14 +46,18 @@ test('a task that another one began is none where he began it', () => {
 
 test('one that is begun after the request was made is looked at when it is sent', () => {
   const memory = new TaskMemory();
-  const { refusedAt } = new LegacyTasks(new TaskFinder(memory)).guarded(get('1'), sessionOf('eve'), 't');
+  const { refusedAt } = new LegacyTasks(new TaskFinder(memory)).withTaskCheck(
+    get('1'),
+    sessionOf('eve'),
+    't',
+  );
   memory.begun(ANN, '1', 'a');
   assert.is(refusedAt?.('a')?.kind, 'error');
 });
 
 test('tasks are listed only where a server tells sessions apart', () => {
   const session = sessionOf('ann');
-  const { refusedAt } = new LegacyTasks().guarded({ method: 'tasks/list' }, session, 't');
+  const { refusedAt } = new LegacyTasks().withTaskCheck({ method: 'tasks/list' }, session, 't');
   const refused = (['legacy', 'modern', 'bare'] as const).map((era) => {
     session.peer = { ...PEER, era } as Peer;
     return refusedAt?.('a') !== undefined;
@@ -65,7 +69,7 @@ test('what is about no task, or about a text that is no id of one, is left as it
   const tasks = new LegacyTasks();
   const session = sessionOf('ann');
   for (const request of [begin, { ...get('1'), method: 'vendor/x' }, get(7), get('x'.repeat(2_000))]) {
-    assert.is(tasks.guarded(request, session, 't'), request);
+    assert.is(tasks.withTaskCheck(request, session, 't'), request);
   }
 });
 

@@ -9,7 +9,7 @@ const KIB = 1024;
 
 function staged(budget = EventBudget.ofSession()) {
   const waiting = new UndeliveredMessages(budget);
-  const keep = (text: string, question?: number) => waiting.keep({ message: text, question });
+  const keep = (text: string, question?: number) => waiting.store({ message: text, question });
   const taken = () => waiting.takeAll().map(({ message }) => message[0]);
   return { budget, waiting, keep, taken };
 }

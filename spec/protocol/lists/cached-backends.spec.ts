@@ -7,7 +7,7 @@ import { noHealthyInstance } from '../../../src/domain/backend-errors.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { CachedBackends } from '../../../src/protocol/lists/cached-backends.ts';
-import type { Session } from '../../../src/protocol/ports.ts';
+import type { McpSession } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts';
 
@@ -133,7 +133,7 @@ test('tells sessions when the template lists something else, as far as they were
 
 test('shows a session what its own instance lists, also when that is for everybody', async () => {
   const { inner, cached } = staged();
-  const listed = async (session: Session) => {
+  const listed = async (session: McpSession) => {
     const { event } = await firstValueFrom(session.exchange({ method: 'tools/list' }));
     return event.kind === 'result' ? Object(event.result.value).tools : event;
   };

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { KeptLists, ListMemory } from '../../../src/protocol/lists/list-cache.ts';
+import { ListMemory, StoredLists } from '../../../src/protocol/lists/list-cache.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('list memory');
@@ -9,7 +9,7 @@ const KIB = 1024;
 /** Room for four lists of one KiB, in two caches. */
 function staged(most = 10) {
   const memory = new ListMemory(8 * KIB);
-  return { memory, a: new KeptLists<string>(most, memory), b: new KeptLists<string>(most, memory) };
+  return { memory, a: new StoredLists<string>(most, memory), b: new StoredLists<string>(most, memory) };
 }
 
 test('lists of all caches share the room, and the one used least recently goes', () => {

@@ -3,8 +3,8 @@ import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
 import {
   completed,
   modernError,
+  requestedVisits,
   resultTypeOf,
-  visitsWanted,
 } from '../../../src/protocol/modern/modern-over-legacy.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -111,7 +111,7 @@ test('other errors stay as they are, but for a code that is no more', () => {
 test('addresses to visit are read from the error that wants it', () => {
   const visit = { mode: 'url', url: 'https://x', message: 'm' };
   const wanted = (data: JsonObject | undefined, code = -32042) =>
-    visitsWanted({ code, message: '', ...(data === undefined ? {} : { data }) });
+    requestedVisits({ code, message: '', ...(data === undefined ? {} : { data }) });
   assert.equal(wanted({ elicitations: [{ ...visit, elicitationId: 'e' }, null, {}] }), {
     'visit-1': { method: 'elicitation/create', params: visit },
   });

@@ -20,9 +20,9 @@ import { createEndpoint } from '../../../src/protocol/endpoint.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import type {
   Backends,
-  Inquired,
+  InquiryOptions,
+  McpSession,
   Owner,
-  Session,
   SessionlessOptions,
   WantedChanges,
 } from '../../../src/protocol/ports.ts';
@@ -139,7 +139,7 @@ export class ModernStagedBackends implements Backends {
   }
 
   /** Recorded like an exchange, which it is to a backend. */
-  inquire(request: ExchangeRequest, { owner, instanceId }: Inquired): Observable<ExchangeEvent> {
+  inquire(request: ExchangeRequest, { owner, instanceId }: InquiryOptions): Observable<ExchangeEvent> {
     const profile = { protocolVersion: VERSION, capabilities: {}, clientInfo: {} };
     return this.exchange(request, { owner, profile, instanceId }).pipe(map(({ event }) => event));
   }
@@ -170,11 +170,11 @@ export class ModernStagedBackends implements Backends {
     return this.onRelist(name);
   }
 
-  session(): Session | undefined {
+  session(): McpSession | undefined {
     return undefined;
   }
 
-  openSession(): Promise<Session> {
+  openSession(): Promise<McpSession> {
     throw new Error('no modern client opens a session');
   }
 }
@@ -240,7 +240,7 @@ export function modernStage(sealKey: Buffer = Buffer.alloc(32, 1)) {
         body: sent.method === 'POST' ? Buffer.from(text) : new Uint8Array(),
         template: 'template' in said ? said.template : 't',
         principal: { ...ANONYMOUS, id: owner },
-        charge: (requests) => {
+        consumeRateLimit: (requests) => {
           charges.push(requests);
           return stage.charge(requests);
         },

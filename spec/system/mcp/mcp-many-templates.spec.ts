@@ -112,7 +112,7 @@ async function ask(gateway: Gateway, method: string, params: JsonObject = {}) {
       body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } })),
       template: undefined,
       principal: ANONYMOUS,
-      charge: () => {},
+      consumeRateLimit: () => {},
     },
     reply,
   );

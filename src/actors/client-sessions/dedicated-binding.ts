@@ -7,13 +7,13 @@ import type { ServerMessage } from '../../domain/client.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import { KeptMessages } from '../kept-messages.ts';
+import { MessageBuffer } from '../message-buffer.ts';
 import { Listening } from './client-session-listening.ts';
 import type { Binding, Listener, SessionDeps, SessionInstance } from './client-session-types.ts';
 
 /** What is kept for a client that does not listen. */
 interface Kept {
-  readonly messages: KeptMessages<ServerMessage>;
+  readonly messages: MessageBuffer<ServerMessage>;
   readonly subscription: Subscription;
 }
 
@@ -134,7 +134,7 @@ export class DedicatedBinding implements Binding {
   }
 
   #keep(): Kept {
-    const messages = new KeptMessages<ServerMessage>(drop);
+    const messages = new MessageBuffer<ServerMessage>(drop);
     const subscription = this.upstream.messages$.subscribe({
       next: (message) => {
         if (this.#listener === undefined) messages.put(message, message.params);

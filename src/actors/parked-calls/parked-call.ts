@@ -9,7 +9,7 @@ import type { GatewayError } from '../../domain/errors.ts';
 import { type Answer, isFinal } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import { KeptMessages } from '../kept-messages.ts';
+import { MessageBuffer } from '../message-buffer.ts';
 import { type ParkedCallActor, parkedCallMachine } from './parked-call.machine.ts';
 
 /** A backend waits for its client. The same shape as in the ports of the endpoint. */
@@ -28,7 +28,7 @@ export interface Claim {
   readonly call: string;
 }
 
-export type Listener = Subscriber<Answer | ParkedRequest>;
+export type CallSubscriber = Subscriber<Answer | ParkedRequest>;
 
 /** What nobody answered: the backend may go on without. */
 export const NO_REPLY: ClientReply = {
@@ -48,19 +48,19 @@ export class ParkedCall {
   #instanceId = '';
   #lastKey = 0;
   /** What the backend said while nobody listened, oldest first. */
-  readonly #kept = new KeptMessages<Answer>();
+  readonly #buffered = new MessageBuffer<Answer>();
   /** How the exchange ended while nobody listened; passed on behind what was kept. */
-  #end: ((listener: Listener) => void) | undefined;
-  #listener: Listener | undefined;
+  #end: ((subscriber: CallSubscriber) => void) | undefined;
+  #subscriber: CallSubscriber | undefined;
   #isClaimed = false;
   #isOver = false;
 
   /** `source` is the exchange; `gone` is called once, when the call is over. */
-  constructor(id: string, claim: Claim, source: Subscription, listener: Listener, gone: () => void) {
+  constructor(id: string, claim: Claim, source: Subscription, subscriber: CallSubscriber, gone: () => void) {
     this.id = id;
     this.#claim = claim;
     this.#source = source;
-    this.#listener = listener;
+    this.#subscriber = subscriber;
     this.#gone = gone;
     this.#actor = createActor(parkedCallMachine, {
       input: { ask: () => this.#ask(), expire: () => this.cancel() },
@@ -74,52 +74,52 @@ export class ParkedCall {
 
   /** True while nobody listens: its client is to come back. */
   get isWaiting(): boolean {
-    return this.#listener === undefined && !this.#isClaimed;
+    return this.#subscriber === undefined && !this.#isClaimed;
   }
 
   /** What the exchange says. */
   next(answer: Answer): void {
     this.#instanceId = answer.instanceId;
     if (answer.event.kind === 'request') this.#takeIn(answer.event);
-    else if (isFinal(answer.event)) this.#finish((listener) => listener.next(answer));
-    else if (this.#listener !== undefined) this.#listener.next(answer);
-    else this.#kept.put(answer, 'params' in answer.event ? answer.event.params : {});
+    else if (isFinal(answer.event)) this.#finish((subscriber) => subscriber.next(answer));
+    else if (this.#subscriber !== undefined) this.#subscriber.next(answer);
+    else this.#buffered.put(answer, 'params' in answer.event ? answer.event.params : {});
   }
 
   error(thrown: unknown): void {
-    this.#finish((listener) => listener.error(thrown));
+    this.#finish((subscriber) => subscriber.error(thrown));
   }
 
   complete(): void {
-    this.#finish((listener) => listener.complete());
+    this.#finish((subscriber) => subscriber.complete());
   }
 
   /** True once, for whoever may go on with it while it waits. */
   claim({ ownerId, call }: Claim): boolean {
     const isTheirs = ownerId === this.#claim.ownerId && call === this.#claim.call;
-    if (!isTheirs || this.#isClaimed || this.#listener !== undefined) return false;
+    if (!isTheirs || this.#isClaimed || this.#subscriber !== undefined) return false;
     this.#isClaimed = true;
     return true;
   }
 
   /** Goes on: first what was kept, then what follows from the replies. Those that are missing are asked for again. */
-  resume(listener: Listener, replies: ReadonlyMap<string, ClientReply>): void {
+  resume(subscriber: CallSubscriber, replies: ReadonlyMap<string, ClientReply>): void {
     this.#isClaimed = false;
     if (this.#isOver)
-      listener.error(backendUnavailable('its client came back too late', { delivered: 'unknown' }));
-    else this.#goOn(listener, replies);
+      subscriber.error(backendUnavailable('its client came back too late', { delivered: 'unknown' }));
+    else this.#goOn(subscriber, replies);
   }
 
-  /** The listener went away: if it was still to hear something, the exchange is over. */
-  leave(listener: Listener): void {
-    if (listener === this.#listener) this.cancel();
+  /** The subscriber went away: if it was still to hear something, the exchange is over. */
+  leave(subscriber: CallSubscriber): void {
+    if (subscriber === this.#subscriber) this.cancel();
   }
 
   /** Ends the exchange: the backend's requests first, then itself. Whoever listens hears nothing more. */
   cancel(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#listener = undefined;
+    this.#subscriber = undefined;
     this.#refuseAll();
     this.#source.unsubscribe();
     this.#forget();
@@ -127,17 +127,17 @@ export class ParkedCall {
 
   /** The same for whoever ends it on somebody who listens: they hear why. */
   end(error: GatewayError): void {
-    const listener = this.#listener;
+    const subscriber = this.#subscriber;
     this.cancel();
-    listener?.error(error);
+    subscriber?.error(error);
   }
 
-  #goOn(listener: Listener, replies: ReadonlyMap<string, ClientReply>): void {
-    this.#listener = listener;
+  #goOn(subscriber: CallSubscriber, replies: ReadonlyMap<string, ClientReply>): void {
+    this.#subscriber = subscriber;
     this.#actor.send({ type: 'resumed' });
-    for (const answer of this.#kept.takeAll()) listener.next(answer);
-    if (this.#end !== undefined) this.#pass(listener, this.#end);
-    else if (!listener.closed) this.#hand(replies);
+    for (const answer of this.#buffered.takeAll()) subscriber.next(answer);
+    if (this.#end !== undefined) this.#pass(subscriber, this.#end);
+    else if (!subscriber.closed) this.#hand(replies);
   }
 
   #takeIn(request: ServerRequest): void {
@@ -161,11 +161,11 @@ export class ParkedCall {
   }
 
   #ask(): void {
-    const listener = this.#listener;
-    this.#listener = undefined;
+    const subscriber = this.#subscriber;
+    this.#subscriber = undefined;
     const requests = new Map([...this.#open].map(([key, { method, params }]) => [key, { method, params }]));
-    listener?.next({ kind: 'asked', id: this.id, instanceId: this.#instanceId, requests });
-    listener?.complete();
+    subscriber?.next({ kind: 'asked', id: this.id, instanceId: this.#instanceId, requests });
+    subscriber?.complete();
   }
 
   #refuseAll(): void {
@@ -174,23 +174,23 @@ export class ParkedCall {
   }
 
   /** The exchange has ended. What it asked needs no reply any more, unless the backend asked it beside the exchange. */
-  #finish(end: (listener: Listener) => void): void {
+  #finish(end: (subscriber: CallSubscriber) => void): void {
     if (this.#isOver || this.#end !== undefined) return;
     this.#refuseAll();
-    if (this.#listener === undefined) this.#end = end;
-    else this.#pass(this.#listener, end);
+    if (this.#subscriber === undefined) this.#end = end;
+    else this.#pass(this.#subscriber, end);
   }
 
-  #pass(listener: Listener, end: (listener: Listener) => void): void {
+  #pass(subscriber: CallSubscriber, end: (subscriber: CallSubscriber) => void): void {
     this.#isOver = true;
-    this.#listener = undefined;
+    this.#subscriber = undefined;
     this.#forget();
-    end(listener);
-    listener.complete();
+    end(subscriber);
+    subscriber.complete();
   }
 
   #forget(): void {
-    this.#kept.takeAll();
+    this.#buffered.takeAll();
     this.#actor.send({ type: 'over' });
     this.#gone();
   }

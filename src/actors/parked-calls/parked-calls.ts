@@ -11,7 +11,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { parkedCallsFull, parkedShareLimit } from '../../domain/session-errors.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
-import { type Listener, NO_REPLY, ParkedCall, type ParkedRequest } from './parked-call.ts';
+import { type CallSubscriber, NO_REPLY, ParkedCall, type ParkedRequest } from './parked-call.ts';
 
 /** 144 bits: whoever knows an id and is the same owner may answer for the call. */
 const ID_BYTES = 18;
@@ -48,21 +48,21 @@ export class ParkedCalls {
    * Errors: those of the exchange; QUEUE_FULL when LIMITS.parkedCalls are parked, or the owner's share of them.
    */
   follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | ParkedRequest> {
-    return new Observable((listener) => {
+    return new Observable((subscriber) => {
       const source = new Subscription();
       let parked: ParkedCall | undefined;
-      listener.add(() => (parked === undefined ? source.unsubscribe() : parked.leave(listener)));
+      subscriber.add(() => (parked === undefined ? source.unsubscribe() : parked.leave(subscriber)));
       const subscription = answers$.subscribe({
         next: (answer) => {
           if (parked === undefined && answer.event.kind === 'request') {
             const full = this.#whyFull(owner);
-            if (full !== undefined) return refuse(answer.event, source, listener, full);
-            parked = this.#park(owner, call, source, listener);
+            if (full !== undefined) return refuse(answer.event, source, subscriber, full);
+            parked = this.#park(owner, call, source, subscriber);
           }
-          (parked ?? listener).next(answer);
+          (parked ?? subscriber).next(answer);
         },
-        error: (thrown: unknown) => (parked ?? listener).error(thrown),
-        complete: () => (parked ?? listener).complete(),
+        error: (thrown: unknown) => (parked ?? subscriber).error(thrown),
+        complete: () => (parked ?? subscriber).complete(),
       });
       source.add(subscription);
     });
@@ -82,9 +82,9 @@ export class ParkedCalls {
   ): Observable<Answer | ParkedRequest> | undefined {
     const parked = this.#calls.get(id);
     if (parked?.claim({ ownerId: owner.id, call }) !== true) return undefined;
-    return new Observable((listener) => {
-      listener.add(() => parked.leave(listener));
-      parked.resume(listener, replies);
+    return new Observable((subscriber) => {
+      subscriber.add(() => parked.leave(subscriber));
+      parked.resume(subscriber, replies);
     });
   }
 
@@ -111,13 +111,13 @@ export class ParkedCalls {
     return this.#calls.size >= LIMITS.parkedCalls ? parkedCallsFull(LIMITS.parkedCalls) : undefined;
   }
 
-  #park(owner: CallOwner, call: string, source: Subscription, listener: Listener): ParkedCall {
+  #park(owner: CallOwner, call: string, source: Subscription, subscriber: CallSubscriber): ParkedCall {
     const id = randomBytes(ID_BYTES).toString('base64url');
     const claim = { ownerId: owner.id, call };
     const gone = () => {
       if (this.#calls.delete(id)) this.#shares.giveBack(owner.id);
     };
-    const parked = new ParkedCall(id, claim, source, listener, gone);
+    const parked = new ParkedCall(id, claim, source, subscriber, gone);
     this.#calls.set(id, parked);
     this.#shares.take(owner.id);
     return parked;
@@ -129,8 +129,13 @@ function notTheirs(): GatewayError {
 }
 
 /** The exchange cannot go on without its client, and there is nowhere to wait for it. */
-function refuse(request: ServerRequest, source: Subscription, listener: Listener, error: GatewayError): void {
+function refuse(
+  request: ServerRequest,
+  source: Subscription,
+  subscriber: CallSubscriber,
+  error: GatewayError,
+): void {
   request.answer(NO_REPLY);
   source.unsubscribe();
-  listener.error(error);
+  subscriber.error(error);
 }

@@ -68,7 +68,7 @@ export class SharedSubscriptions {
 }
 
 /** What is wanted of one resource, and what its backend was told. */
-interface Wish {
+interface ResourceEntry {
   readonly uri: string;
   parts: number;
   /** The backend as it was when it last answered `resources/subscribe`, and what it answered. */
@@ -79,11 +79,11 @@ interface Wish {
   waiting: PromiseWithResolvers<FinalEvent> | undefined;
 }
 
-/** The wishes of one conversation. */
+/** The entries of one conversation. */
 class Board {
   readonly #conversation: SharedConversation;
   readonly #empty: () => void;
-  readonly #wishes = new Map<string, Wish>();
+  readonly #entries = new Map<string, ResourceEntry>();
   readonly #watch = new Subscription();
   #isOver = false;
 
@@ -105,85 +105,85 @@ class Board {
 
   take(uri: string): SharedSubscription {
     if (this.#isOver) return refused(notConnected());
-    const wish = this.#wishes.get(uri) ?? this.#wish(uri);
-    if (wish === undefined) return refused(noRoom());
-    wish.parts += 1;
-    const answer = this.#answer(wish);
-    this.#settle(wish);
+    const entry = this.#entries.get(uri) ?? this.#entry(uri);
+    if (entry === undefined) return refused(noRoom());
+    entry.parts += 1;
+    const answer = this.#answer(entry);
+    this.#settle(entry);
     let isHeld = true;
     const release = (): void => {
       if (!isHeld) return;
       isHeld = false;
-      wish.parts -= 1;
-      this.#settle(wish);
+      entry.parts -= 1;
+      this.#settle(entry);
     };
     return { answer, release };
   }
 
-  #wish(uri: string): Wish | undefined {
-    if (this.#wishes.size >= MOST_RESOURCES) return undefined;
-    const wish: Wish = { uri, parts: 0, heard: undefined, request: undefined, waiting: undefined };
-    this.#wishes.set(uri, wish);
-    return wish;
+  #entry(uri: string): ResourceEntry | undefined {
+    if (this.#entries.size >= MOST_RESOURCES) return undefined;
+    const entry: ResourceEntry = { uri, parts: 0, heard: undefined, request: undefined, waiting: undefined };
+    this.#entries.set(uri, entry);
+    return entry;
   }
 
-  #answer(wish: Wish): Promise<FinalEvent> {
+  #answer(entry: ResourceEntry): Promise<FinalEvent> {
     const peer = this.#conversation.peer ?? undefined;
     if (peer === undefined) return unread(Promise.reject(notConnected()));
-    if (wish.heard?.peer === peer) return Promise.resolve(wish.heard.answer);
-    wish.waiting ??= Promise.withResolvers<FinalEvent>();
-    return unread(wish.waiting.promise);
+    if (entry.heard?.peer === peer) return Promise.resolve(entry.heard.answer);
+    entry.waiting ??= Promise.withResolvers<FinalEvent>();
+    return unread(entry.waiting.promise);
   }
 
   #settleAll(): void {
-    for (const wish of [...this.#wishes.values()]) this.#settle(wish);
+    for (const entry of [...this.#entries.values()]) this.#settle(entry);
   }
 
   /** Says the next thing that the backend has to hear, if anything; called again when it has answered. */
-  #settle(wish: Wish): void {
-    if (wish.request !== undefined || this.#isOver) return;
+  #settle(entry: ResourceEntry): void {
+    if (entry.request !== undefined || this.#isOver) return;
     const peer = this.#conversation.peer ?? undefined;
-    const isToldHere = peer !== undefined && wish.heard?.peer === peer;
-    if (wish.parts > 0) {
-      if (peer !== undefined && !isToldHere) this.#subscribe(wish, peer);
-    } else if (isToldHere && wish.heard?.answer.kind === 'result') this.#unsubscribe(wish);
-    else this.#forget(wish);
+    const isToldHere = peer !== undefined && entry.heard?.peer === peer;
+    if (entry.parts > 0) {
+      if (peer !== undefined && !isToldHere) this.#subscribe(entry, peer);
+    } else if (isToldHere && entry.heard?.answer.kind === 'result') this.#unsubscribe(entry);
+    else this.#forget(entry);
   }
 
-  #subscribe(wish: Wish, peer: Peer): void {
-    this.#ask(wish, 'resources/subscribe', {
+  #subscribe(entry: ResourceEntry, peer: Peer): void {
+    this.#ask(entry, 'resources/subscribe', {
       answered: (answer) => {
-        wish.heard = { peer, answer };
-        this.#tell(wish, (waiting) => waiting.resolve(answer));
-        this.#settle(wish);
+        entry.heard = { peer, answer };
+        this.#tell(entry, (waiting) => waiting.resolve(answer));
+        this.#settle(entry);
       },
       failed: (error) => {
-        this.#tell(wish, (waiting) => waiting.reject(error));
-        this.#settleLater(wish);
+        this.#tell(entry, (waiting) => waiting.reject(error));
+        this.#settleLater(entry);
       },
     });
   }
 
-  #unsubscribe(wish: Wish): void {
-    wish.heard = undefined; // whatever it answers: a resource that is wanted again is asked for again
-    this.#ask(wish, 'resources/unsubscribe', {
-      answered: () => this.#settle(wish),
-      failed: () => this.#settle(wish),
+  #unsubscribe(entry: ResourceEntry): void {
+    entry.heard = undefined; // whatever it answers: a resource that is wanted again is asked for again
+    this.#ask(entry, 'resources/unsubscribe', {
+      answered: () => this.#settle(entry),
+      failed: () => this.#settle(entry),
     });
   }
 
   #ask(
-    wish: Wish,
+    entry: ResourceEntry,
     method: string,
     { answered, failed }: { answered: (event: FinalEvent) => void; failed: (error: GatewayError) => void },
   ): void {
     const request = new Subscription();
     const done = (): void => {
-      wish.request = undefined;
+      entry.request = undefined;
     };
-    wish.request = request; // before subscribing: it may be answered in there
+    entry.request = request; // before subscribing: it may be answered in there
     const late = backendTimeout(ANSWER_MS);
-    const answer$ = defer(() => this.#conversation.exchange({ method, params: { uri: wish.uri } })).pipe(
+    const answer$ = defer(() => this.#conversation.exchange({ method, params: { uri: entry.uri } })).pipe(
       filter(isFinal),
       take(1),
       throwIfEmpty(() => late),
@@ -204,21 +204,21 @@ class Board {
   }
 
   /** In between a restart is followed like everywhere, only a backend that stays as it is waits. */
-  #settleLater(wish: Wish): void {
-    if (wish.parts === 0) this.#settle(wish);
-    else this.#watch.add(timer(RETRY_MS).subscribe(() => this.#settle(wish)));
+  #settleLater(entry: ResourceEntry): void {
+    if (entry.parts === 0) this.#settle(entry);
+    else this.#watch.add(timer(RETRY_MS).subscribe(() => this.#settle(entry)));
   }
 
-  #tell(wish: Wish, say: (waiting: PromiseWithResolvers<FinalEvent>) => void): void {
-    const { waiting } = wish;
-    wish.waiting = undefined;
+  #tell(entry: ResourceEntry, say: (waiting: PromiseWithResolvers<FinalEvent>) => void): void {
+    const { waiting } = entry;
+    entry.waiting = undefined;
     if (waiting !== undefined) say(waiting);
   }
 
-  #forget(wish: Wish): void {
-    this.#wishes.delete(wish.uri);
-    this.#tell(wish, (waiting) => waiting.reject(notConnected()));
-    if (this.#wishes.size === 0) this.#end();
+  #forget(entry: ResourceEntry): void {
+    this.#entries.delete(entry.uri);
+    this.#tell(entry, (waiting) => waiting.reject(notConnected()));
+    if (this.#entries.size === 0) this.#end();
   }
 
   /** Nobody wants anything any more, or nobody is there who could hear it. */
@@ -226,11 +226,11 @@ class Board {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#watch.unsubscribe();
-    for (const wish of this.#wishes.values()) {
-      wish.request?.unsubscribe();
-      this.#tell(wish, (waiting) => waiting.reject(notConnected()));
+    for (const entry of this.#entries.values()) {
+      entry.request?.unsubscribe();
+      this.#tell(entry, (waiting) => waiting.reject(notConnected()));
     }
-    this.#wishes.clear();
+    this.#entries.clear();
     this.#empty();
   }
 }

@@ -30,9 +30,9 @@ import type { ServerInfo } from '../modern/modern-discover.ts';
 import type {
   Backends,
   Client,
-  Inquired,
+  InquiryOptions,
+  McpSession,
   Owner,
-  Session,
   SessionlessOptions,
   WantedChanges,
 } from '../ports.ts';
@@ -89,7 +89,7 @@ export class AggregateBackends implements Backends {
     return [this.#peer(owner)];
   }
 
-  async openSession(owner: Owner, profile: ClientProfile): Promise<Session> {
+  async openSession(owner: Owner, profile: ClientProfile): Promise<McpSession> {
     const session = new AggregateSession({
       owner,
       profile,
@@ -104,7 +104,7 @@ export class AggregateBackends implements Backends {
     return session;
   }
 
-  session(id: string, owner: Owner): Session | undefined {
+  session(id: string, owner: Owner): McpSession | undefined {
     const session = this.#sessions.take(id);
     if (session?.ownerId === owner.id) session.servesAs(owner);
     return session;
@@ -138,7 +138,7 @@ export class AggregateBackends implements Backends {
     return inTurn(named);
   }
 
-  inquire(request: ExchangeRequest, { owner, instanceId }: Inquired): Observable<ExchangeEvent> {
+  inquire(request: ExchangeRequest, { owner, instanceId }: InquiryOptions): Observable<ExchangeEvent> {
     const own = splitInstance(instanceId);
     const isTheirs = own !== undefined && this.#templates(owner).includes(own.template);
     if (!isTheirs) return throwError(() => serverNotFound(instanceId));
@@ -195,13 +195,13 @@ export class AggregateBackends implements Backends {
     });
   }
 
-  tool(joined: string, owner?: Owner): Tool | undefined {
-    const own = this.#ownName(joined, owner);
+  tool(aggregated: string, owner?: Owner): Tool | undefined {
+    const own = this.#ownName(aggregated, owner);
     return own && this.#options.of(own.template).tool(own.name);
   }
 
-  relisted(joined: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]> {
-    const own = this.#ownName(joined, owner);
+  relisted(aggregated: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]> {
+    const own = this.#ownName(aggregated, owner);
     return own === undefined ? [] : this.#options.of(own.template).relisted(own.name);
   }
 
@@ -216,8 +216,8 @@ export class AggregateBackends implements Backends {
   }
 
   /** Undefined when no template that the caller may use can have it. */
-  #ownName(joined: string, owner: Owner | undefined): OwnName | undefined {
-    const own = splitName(joined);
+  #ownName(aggregated: string, owner: Owner | undefined): OwnName | undefined {
+    const own = splitName(aggregated);
     if (own === undefined || owner === undefined) return undefined;
     return this.#templates(owner).includes(own.template) ? own : undefined;
   }

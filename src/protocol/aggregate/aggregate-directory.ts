@@ -56,9 +56,13 @@ export class AggregateDirectory {
   }
 
   /** Whose tool or prompt it is. Undefined when no template of the owner can be meant. */
-  async ownerOfName(joined: string, list: 'tools' | 'prompts', client: Client): Promise<OwnName | undefined> {
-    if (mayBeCut(joined) && this.#cut.get(joined) === undefined) await this.list(list, client);
-    const meant = this.#cut.get(joined) ?? splitName(joined);
+  async ownerOfName(
+    aggregated: string,
+    list: 'tools' | 'prompts',
+    client: Client,
+  ): Promise<OwnName | undefined> {
+    if (mayBeCut(aggregated) && this.#cut.get(aggregated) === undefined) await this.list(list, client);
+    const meant = this.#cut.get(aggregated) ?? splitName(aggregated);
     return meant !== undefined && this.#deps.templates(client.owner).includes(meant.template)
       ? meant
       : undefined;

@@ -8,7 +8,7 @@ import { canonicalText, isJsonObject, type JsonObject, type JsonText } from '../
 import { LIMITS } from '../../domain/limits.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp.ts';
 import { shortKey } from '../client-bounds.ts';
-import { KeptLists, ListMemory } from '../lists/list-cache.ts';
+import { ListMemory, StoredLists } from '../lists/list-cache.ts';
 import type { Backends, Client, Owner } from '../ports.ts';
 import { DEEPEST } from '../read-body.ts';
 
@@ -48,14 +48,14 @@ export class AggregateLists {
   readonly late$ = new Subject<TemplateListChange>();
   readonly #of: (template: string) => Backends;
   readonly #crawler: ListCrawler;
-  readonly #remembered: KeptLists<Crawled>;
+  readonly #remembered: StoredLists<Crawled>;
   /** What is under way, by what is asked for and for whom. */
   readonly #crawls = new Map<string, Crawl>();
 
   constructor(of: (template: string) => Backends, memory: ListMemory = new ListMemory()) {
     this.#of = of;
     this.#crawler = new ListCrawler(of);
-    this.#remembered = new KeptLists(MOST_REMEMBERED, memory);
+    this.#remembered = new StoredLists(MOST_REMEMBERED, memory);
   }
 
   /**

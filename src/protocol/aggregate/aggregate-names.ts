@@ -27,15 +27,15 @@ export function aggregateName({ template, name }: OwnName): string {
 }
 
 /** The two parts of a name that was not cut; undefined for what is no joined name. */
-export function splitName(joined: string): OwnName | undefined {
-  const at = joined.indexOf(BETWEEN);
+export function splitName(aggregated: string): OwnName | undefined {
+  const at = aggregated.indexOf(BETWEEN);
   if (at <= 0) return undefined;
-  return { template: joined.slice(0, at), name: joined.slice(at + BETWEEN.length) };
+  return { template: aggregated.slice(0, at), name: aggregated.slice(at + BETWEEN.length) };
 }
 
 /** True for what may have been cut: only a list of names can tell what it stood for. */
-export function mayBeCut(joined: string): boolean {
-  return joined.length >= MOST_NAME_CHARACTERS - MOST_TEMPLATE_CHARACTERS && CUT.test(joined);
+export function mayBeCut(aggregated: string): boolean {
+  return aggregated.length >= MOST_NAME_CHARACTERS - MOST_TEMPLATE_CHARACTERS && CUT.test(aggregated);
 }
 
 const CUT = /_[0-9a-f]{8}$/;
@@ -56,9 +56,9 @@ export function sentToName({ template, id }: SentTo, ofTemplate: string | undefi
   return ofTemplate === undefined ? aggregateInstance({ template, instanceId: id }) : id;
 }
 
-export function splitInstance(joined: string): OwnInstance | undefined {
-  const at = joined.indexOf('/');
-  return at === -1 ? undefined : { template: joined.slice(0, at), instanceId: joined.slice(at + 1) };
+export function splitInstance(aggregated: string): OwnInstance | undefined {
+  const at = aggregated.indexOf('/');
+  return at === -1 ? undefined : { template: aggregated.slice(0, at), instanceId: aggregated.slice(at + 1) };
 }
 
 /** Makes answers of a template's instances those of instances of all. */

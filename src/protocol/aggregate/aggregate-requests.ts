@@ -97,8 +97,8 @@ async function byName(
   client: Client,
 ): Promise<Destination> {
   const { params = {} } = request;
-  const joined = typeof params.name === 'string' ? params.name : '';
-  const own = await directory.ownerOfName(joined, list, client);
+  const name = typeof params.name === 'string' ? params.name : '';
+  const own = await directory.ownerOfName(name, list, client);
   if (own === undefined)
     return refused(RPC.invalidParams, `Unknown ${list === 'tools' ? 'tool' : 'prompt'}.`);
   return to(own.template, request, { ...params, name: own.name });
@@ -124,8 +124,8 @@ async function byReference(
   const ref = fieldValue(params.ref);
   const reference = isJsonObject(ref) ? ref : {};
   if (typeof reference.uri === 'string') return byResource(request, reference.uri, directory, client);
-  const joined = typeof reference.name === 'string' ? reference.name : '';
-  const own = await directory.ownerOfName(joined, 'prompts', client);
+  const name = typeof reference.name === 'string' ? reference.name : '';
+  const own = await directory.ownerOfName(name, 'prompts', client);
   if (own === undefined) return refused(RPC.invalidParams, 'Unknown prompt.');
   return to(own.template, request, { ...params, ref: { ...reference, name: own.name } });
 }

@@ -31,7 +31,7 @@ import { NOTICED_LISTS } from '../../domain/notices.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
 import { asLegacy } from '../legacy/legacy-over-modern.ts';
 import { withListNotices } from '../lists/list-notices.ts';
-import type { Backends, Owner, Reservation, Session } from '../ports.ts';
+import type { Backends, McpSession, Owner, Reservation } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
 import type { TemplateListChange } from './aggregate-lists.ts';
 import { seenFrom, splitInstance } from './aggregate-names.ts';
@@ -60,12 +60,12 @@ export class AggregateSession implements TableSession {
   readonly isShared = false;
   readonly #deps: AggregateSessionDeps;
   readonly #grant: AggregateGrant;
-  readonly #inner = new Map<string, Promise<Session>>();
+  readonly #inner = new Map<string, Promise<McpSession>>();
   readonly #ended = new ReplaySubject<string>(1);
   /** The sessions that messages come from, while somebody listens. */
-  readonly #opened = new Subject<Session>();
+  readonly #opened = new Subject<McpSession>();
   /** By template. */
-  readonly #open = new Map<string, Session>();
+  readonly #open = new Map<string, McpSession>();
   /** How many are under way. */
   readonly #calls = new BehaviorSubject(0);
   #logLevel: string | undefined;
@@ -118,7 +118,7 @@ export class AggregateSession implements TableSession {
     return openings.length === 0 ? undefined : Promise.all(openings).then(() => undefined);
   }
 
-  at(instanceId: string): Session | undefined {
+  at(instanceId: string): McpSession | undefined {
     const own = splitInstance(instanceId);
     if (own === undefined || !mayUse(this.#grant.owner, own.template)) return undefined;
     return this.#open.get(own.template)?.at(own.instanceId);
@@ -218,7 +218,7 @@ export class AggregateSession implements TableSession {
     return of(answerHere({ kind: 'result', result: JsonText.ofValue({}) }));
   }
 
-  #sessionWith(template: string): Promise<Session> {
+  #sessionWith(template: string): Promise<McpSession> {
     const known = this.#inner.get(template);
     if (known !== undefined) return known;
     const opening = this.#openWith(template);
@@ -230,7 +230,7 @@ export class AggregateSession implements TableSession {
     return opening;
   }
 
-  async #openWith(template: string): Promise<Session> {
+  async #openWith(template: string): Promise<McpSession> {
     const { of: backendsOf, profile } = this.#deps;
     const session = await backendsOf(template).openSession(this.#grant.owner, profile);
     if (this.#isOver || !mayUse(this.#grant.owner, template)) {
@@ -249,13 +249,13 @@ export class AggregateSession implements TableSession {
   }
 
   /** A template that refuses the level is one that logs what it likes. */
-  #tell(session: Session, request: ExchangeRequest): void {
+  #tell(session: McpSession, request: ExchangeRequest): void {
     session.exchange(request).subscribe({ error: () => undefined });
   }
 }
 
 /** What a session says; it does not expire meanwhile. */
-function heldWhileHeard(session: Session): Observable<ServerMessage> {
+function heldWhileHeard(session: McpSession): Observable<ServerMessage> {
   const { messages$, ended$ } = session;
   return defer(() => messages$.pipe(takeUntil(ended$), finalize(session.hold())));
 }

@@ -5,7 +5,7 @@ import { shuttingDown } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionLimit, sessionShareLimit } from '../../domain/session-errors.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import type { Session } from '../ports.ts';
+import type { McpSession } from '../ports.ts';
 
 /** How much each owner holds, and whether that is all one may hold: `share`. */
 export interface Shares {
@@ -28,13 +28,13 @@ export interface SessionTableOptions extends Clock {
 }
 
 /** A session that tells whether somebody is using it right now. */
-export interface TableSession extends Session {
+export interface TableSession extends McpSession {
   readonly isHeld: boolean;
   /** Resolves when no call is under way. */
   drained(): Promise<void>;
 }
 
-interface Kept<S> {
+interface TableEntry<S> {
   readonly session: S;
   usedAtMs: number;
 }
@@ -43,7 +43,7 @@ interface Kept<S> {
 export class SessionTable<S extends TableSession> {
   readonly #options: SessionTableOptions;
   /** Longest unused first. */
-  readonly #sessions = new Map<string, Kept<S>>();
+  readonly #sessions = new Map<string, TableEntry<S>>();
   #disarm: (() => void) | undefined;
   #isClosing = false;
 
@@ -117,12 +117,12 @@ export class SessionTable<S extends TableSession> {
     );
   }
 
-  #idle(): Kept<S>[] {
+  #idle(): TableEntry<S>[] {
     return [...this.#sessions.values()].filter((kept) => this.#isIdle(kept));
   }
 
   /** Who is held counts as used now. */
-  #isIdle(kept: Kept<S>): boolean {
+  #isIdle(kept: TableEntry<S>): boolean {
     const { idleMs, now } = this.#options;
     if (kept.session.isHeld) kept.usedAtMs = now();
     return now() - kept.usedAtMs >= idleMs;

@@ -13,7 +13,7 @@ import { failureOf, faultOf } from '../rpc-failure.ts';
 import type { LegacyPost } from './legacy-post.ts';
 
 /** What a call needs of the conversation it is part of. */
-export interface CallHost {
+export interface LegacyCallDeps {
   /** Where the session is, as far as it is one. */
   readonly instanceId: string | undefined;
   /** The server asks its client in the middle of this call. */
@@ -30,14 +30,14 @@ export interface CallHost {
 export class LegacyCall {
   readonly id: JsonRpcId;
   readonly post: LegacyPost;
-  readonly #host: CallHost;
+  readonly #deps: LegacyCallDeps;
   #subscription: Subscription | undefined;
   #isOver = false;
 
-  constructor(id: JsonRpcId, post: LegacyPost, host: CallHost) {
+  constructor(id: JsonRpcId, post: LegacyPost, deps: LegacyCallDeps) {
     this.id = id;
     this.post = post;
-    this.#host = host;
+    this.#deps = deps;
   }
 
   start(answers$: Observable<Answer>): void {
@@ -54,7 +54,7 @@ export class LegacyCall {
     if (this.#isOver) return;
     const { sentTo } = this.post;
     // The session itself is at no instance where all templates are one.
-    const instanceId = this.#host.instanceId ?? (sentTo && sentToName(sentTo, undefined));
+    const instanceId = this.#deps.instanceId ?? (sentTo && sentToName(sentTo, undefined));
     if (instanceId !== undefined) this.post.from(instanceId);
     this.post.open();
   }
@@ -64,7 +64,7 @@ export class LegacyCall {
     if (!this.#end()) return;
     this.#subscription?.unsubscribe();
     this.post.skip();
-    this.#host.settled();
+    this.#deps.settled();
   }
 
   /** Ends it with an error that is not the backend's. */
@@ -74,13 +74,13 @@ export class LegacyCall {
     const failure = failureOf(thrown);
     const { status, error } = failure;
     const fault = faultOf(failure);
-    if (fault !== undefined) this.#host.onFault(fault);
+    if (fault !== undefined) this.#deps.onFault(fault);
     // Only a session that is over is told by status: clients take it for the order to initialize again. What else goes
     // wrong is the answer to a request that was accepted. Source: 2025-11-25 basic/transports#session-management.
     const isSessionOver = status === 404 && error.code === RPC.sessionNotFound;
     this.post.fails(error.code, failure.errorCode);
     this.post.answer(errorMessage(this.id, error), this.id, isSessionOver ? 404 : 200);
-    this.#host.settled();
+    this.#deps.settled();
   }
 
   /** As an observer of the exchange. */
@@ -118,7 +118,7 @@ export class LegacyCall {
         this.post.notify(notificationMessage(event.method, event.params));
         return;
       case 'request':
-        this.#host.ask(event, this);
+        this.#deps.ask(event, this);
         return;
       case 'interrupted':
         this.post.interrupted(event.retryMs);
@@ -130,13 +130,13 @@ export class LegacyCall {
     if (!this.#end()) return;
     if (errorCode !== undefined) this.post.fails(errorCode);
     this.post.answer(message, this.id);
-    this.#host.settled();
+    this.#deps.settled();
   }
 
   #end(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;
-    this.#host.ended(this);
+    this.#deps.ended(this);
     return true;
   }
 }

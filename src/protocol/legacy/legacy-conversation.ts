@@ -13,9 +13,9 @@ import { SlowWatch } from '../../domain/slow-watch.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { FaultListener, McpReply } from '../endpoint-types.ts';
 import { notificationMessage, requestMessage } from '../envelope.ts';
-import type { Session } from '../ports.ts';
+import type { McpSession } from '../ports.ts';
 import { failureOf, invalidRequest, refused } from '../rpc-failure.ts';
-import { type CallHost, LegacyCall } from './legacy-call.ts';
+import { LegacyCall, type LegacyCallDeps } from './legacy-call.ts';
 import { EventBudget } from './legacy-event-log.ts';
 import { isListenersKey, LegacyListener } from './legacy-listener.ts';
 import { LegacyPost } from './legacy-post.ts';
@@ -31,7 +31,7 @@ const MOST_REASON_UNITS = 1_024;
 const HEARD_MS = 60_000;
 
 /** What the conversations of one endpoint have together. */
-export interface ConversationHost {
+export interface ConversationDeps {
   /** What all conversations may hold for clients that lost their streams. */
   readonly budget: EventBudget;
   /** Watches the calls under way. */
@@ -45,9 +45,9 @@ export interface ConversationHost {
 }
 
 /** Of one session. It reports when there is nothing left of it. */
-export class LegacyConversation implements CallHost, Canceller {
-  readonly #session: Session;
-  readonly #host: ConversationHost;
+export class LegacyConversation implements LegacyCallDeps, Canceller {
+  readonly #session: McpSession;
+  readonly #deps: ConversationDeps;
   readonly #calls = new Map<JsonRpcId, LegacyCall>();
   // Most calls are one question and one answer: what only the others need is made when they come.
   #streams: LegacyStreams | undefined;
@@ -61,9 +61,9 @@ export class LegacyConversation implements CallHost, Canceller {
   #isAway = false;
   #cancelReason: string | undefined;
 
-  constructor(session: Session, host: ConversationHost) {
+  constructor(session: McpSession, deps: ConversationDeps) {
     this.#session = session;
-    this.#host = host;
+    this.#deps = deps;
   }
 
   /** Refuses a request whose id is that of another one under way (400), or one too many (QUEUE_FULL). */
@@ -92,7 +92,7 @@ export class LegacyConversation implements CallHost, Canceller {
     this.#quietSinceMs = undefined;
     if (!this.#session.isShared && mayBeAsked(this.#session.profile)) this.#listen();
     call.start(answers$);
-    if (!call.isOver) this.#host.slow.add(call);
+    if (!call.isOver) this.#deps.slow.add(call);
   }
 
   /**
@@ -156,21 +156,21 @@ export class LegacyConversation implements CallHost, Canceller {
     const message = this.#textOf(request, id);
     if (message === undefined) return;
     if (call?.post.ask(message) || this.#listener?.ask(message) || this.#askElsewhere(message, call)) return;
-    if (this.#listenerOf().keep({ message, question: id })) return;
+    if (this.#listenerOf().store({ message, question: id })) return;
     this.reply(id, { error: { code: RPC.internalError, message: 'The client listens to nothing.' } });
   }
 
   /** As a CallHost. What the server asked in the middle of it is not to be answered any more. */
   ended(call: LegacyCall): void {
     this.#calls.delete(call.id);
-    this.#host.slow.delete(call);
+    this.#deps.slow.delete(call);
     if (this.#questions === undefined || this.#questions.size === 0) return;
     for (const id of this.#questions.withdraw(call)) this.#takeBack(id, call);
   }
 
   /** As a CallHost. */
   onFault(error: unknown): void {
-    this.#host.onFault(error);
+    this.#deps.onFault(error);
   }
 
   /** As a CallHost. */
@@ -178,7 +178,7 @@ export class LegacyConversation implements CallHost, Canceller {
     this.#streams?.checkTaken();
     if (!this.#isEmpty) return;
     this.met();
-    this.#host.emptied(this.#session.id, this);
+    this.#deps.emptied(this.#session.id, this);
   }
 
   /** Lets go of what waited too long. To be called now and then. */
@@ -216,7 +216,7 @@ export class LegacyConversation implements CallHost, Canceller {
   }
 
   readonly #openStream = () => {
-    this.#streams ??= new LegacyStreams(this.#streamFacts());
+    this.#streams ??= new LegacyStreams(this.#streamDeps());
     return this.#streams.open();
   };
 
@@ -227,22 +227,22 @@ export class LegacyConversation implements CallHost, Canceller {
 
   #listenerOf(): LegacyListener {
     this.#listener ??= new LegacyListener({
-      ...this.#streamFacts(),
+      ...this.#streamDeps(),
       canPoll: canPoll(versionOf(this.#session)),
       hold: () => this.#session.hold(),
-      isAsked: (question) => this.#questions?.has(question) ?? false,
+      isPending: (question) => this.#questions?.has(question) ?? false,
     });
     return this.#listener;
   }
 
   #questionsOf(): LegacyQuestions<LegacyCall> {
-    this.#questions ??= new LegacyQuestions(() => this.#host.nextNumber());
+    this.#questions ??= new LegacyQuestions(() => this.#deps.nextNumber());
     return this.#questions;
   }
 
-  #streamFacts() {
-    this.#budget ??= EventBudget.ofSession(this.#host.budget);
-    const nextKey = () => this.#host.nextNumber().toString(36);
+  #streamDeps() {
+    this.#budget ??= EventBudget.ofSession(this.#deps.budget);
+    const nextKey = () => this.#deps.nextNumber().toString(36);
     return { budget: this.#budget, nextKey, onTaken: () => this.settled() };
   }
 
@@ -311,15 +311,15 @@ const SWEEP_MS = 10_000;
 /** Whoever makes them closes them. */
 export class LegacyConversations {
   readonly #bySession = new Map<string, LegacyConversation>();
-  readonly #host: ConversationHost;
+  readonly #deps: ConversationDeps;
   readonly #scheduler: TaskScheduler;
   #lastNumber = 0;
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor(onFault: FaultListener, scheduler: TaskScheduler, keptBytes?: number) {
+  constructor(onFault: FaultListener, scheduler: TaskScheduler, bufferedBytes?: number) {
     this.#scheduler = scheduler;
-    this.#host = {
-      budget: EventBudget.ofAll(keptBytes),
+    this.#deps = {
+      budget: EventBudget.ofAll(bufferedBytes),
       slow: new SlowWatch(scheduler),
       nextNumber: () => {
         this.#lastNumber += 1;
@@ -344,10 +344,10 @@ export class LegacyConversations {
   }
 
   /** That of a session; a new one if need be. Who does nothing with it says that it has settled, and it is forgotten. */
-  of(session: Session): LegacyConversation {
+  of(session: McpSession): LegacyConversation {
     const known = this.#bySession.get(session.id);
     if (known !== undefined) return known;
-    const conversation = new LegacyConversation(session, this.#host);
+    const conversation = new LegacyConversation(session, this.#deps);
     this.#bySession.set(session.id, conversation);
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
     return conversation;
@@ -356,7 +356,7 @@ export class LegacyConversations {
   /** Ends them all: calls that are left are answered with the error, streams end. */
   close(error: Error): Promise<void> {
     clearInterval(this.#sweeper);
-    this.#host.slow.close();
+    this.#deps.slow.close();
     return this.#scheduler.each([...this.#bySession.values()], (conversation) => conversation.close(error));
   }
 

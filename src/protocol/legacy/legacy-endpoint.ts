@@ -10,17 +10,17 @@ import { sessionNotFound } from '../../domain/session-errors.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { tooLongIn } from '../client-bounds.ts';
 import {
-  type ClientMessage,
   type ClientRequest,
+  type McpMessage,
   readBatch,
   readClientMessage,
   requestsOf,
 } from '../client-message.ts';
 import type { FaultListener, McpReply, McpRequest } from '../endpoint-types.ts';
-import { withBody } from '../endpoint-types.ts';
+import { holdingBody } from '../endpoint-types.ts';
 import { errorMessage, resultMessage } from '../envelope.ts';
 import { checkGetTypes, headerOf } from '../headers.ts';
-import type { Backends, Session } from '../ports.ts';
+import type { Backends, McpSession } from '../ports.ts';
 import { failureOf, invalidRequest } from '../rpc-failure.ts';
 import type { TaskFinder } from '../task-finder.ts';
 import { isTaskMethod } from '../task-memory.ts';
@@ -44,7 +44,7 @@ export interface LegacyOptions {
   /** Hears of those that are begun here, and knows whose they are. Default: nobody does. */
   readonly tasks?: TaskFinder;
   /** See EndpointOptions. */
-  readonly keptBytes?: number | undefined;
+  readonly bufferedBytes?: number | undefined;
 }
 
 /** Its sessions, of all templates. Whoever makes it closes it. */
@@ -53,8 +53,8 @@ export class LegacyEndpoint {
   readonly #onFault: FaultListener;
   readonly #tasks: LegacyTasks;
 
-  constructor({ onFault, scheduler, tasks, keptBytes }: LegacyOptions) {
-    this.#conversations = new LegacyConversations(onFault, scheduler, keptBytes);
+  constructor({ onFault, scheduler, tasks, bufferedBytes }: LegacyOptions) {
+    this.#conversations = new LegacyConversations(onFault, scheduler, bufferedBytes);
     this.#onFault = onFault;
     this.#tasks = new LegacyTasks(tasks);
   }
@@ -108,7 +108,7 @@ export class LegacyEndpoint {
   }
 
   /** Ends a session, and forgets what it has to remember. */
-  end(session: Session): void {
+  end(session: McpSession): void {
     session.close().catch(this.#onFault);
     this.#conversations.find(session.id)?.close(sessionNotFound());
   }
@@ -118,7 +118,7 @@ export class LegacyEndpoint {
     return this.#conversations.close(shuttingDown());
   }
 
-  #open(session: Session, reply: McpReply, lastEventId: string | undefined): void {
+  #open(session: McpSession, reply: McpReply, lastEventId: string | undefined): void {
     const conversation = this.#conversations.of(session);
     try {
       conversation.open(reply, lastEventId === '' ? undefined : lastEventId);
@@ -131,7 +131,7 @@ export class LegacyEndpoint {
     if (hasSession(request, backends)) throw invalidRequest('the session is initialized already');
     try {
       const profile = profileOf(message.params);
-      await request.charge(1);
+      await request.consumeRateLimit(1);
       await openSession({ id: message.id, owner: request.principal, profile }, reply, backends);
     } catch (thrown) {
       throw failureOf(thrown, message.id);
@@ -152,14 +152,14 @@ export class LegacyEndpoint {
     const conversation = this.#conversations.find(session.id);
     for (const { id } of requestsOf(messages)) conversation?.check(id); // before it is counted
     const charged = requestsOf(messages).filter(({ method }) => method !== 'ping').length;
-    return after(charged === 0 ? undefined : request.charge(charged), () =>
+    return after(charged === 0 ? undefined : request.consumeRateLimit(charged), () =>
       this.#callAll(messages, session, request, reply, backends),
     );
   }
 
   #callAll(
-    messages: readonly ClientMessage[],
-    session: Session,
+    messages: readonly McpMessage[],
+    session: McpSession,
     request: McpRequest,
     reply: McpReply,
     backends: Backends,
@@ -183,7 +183,7 @@ export class LegacyEndpoint {
   /** The way of nearly every message: one look-up, one subscription. */
   #call(
     message: ClientRequest,
-    session: Session,
+    session: McpSession,
     request: McpRequest,
     reply: McpReply,
     backends: Backends,
@@ -205,7 +205,7 @@ export class LegacyEndpoint {
     { id, method, params }: ClientRequest,
     conversation: LegacyConversation,
     post: LegacyPost,
-    session: Session,
+    session: McpSession,
     from: McpRequest,
     backends: Backends,
   ): void {
@@ -231,20 +231,20 @@ export class LegacyEndpoint {
     const { template, principal: owner } = from;
     if (isTaskMethod(method)) {
       const about$ = this.#tasks.exchange(request, session, { owner, template, backends });
-      conversation.begin(id, post, withBody(about$, from));
+      conversation.begin(id, post, holdingBody(about$, from));
       return;
     }
-    const answers$ = withBody(asLegacy(session, request), from);
+    const answers$ = holdingBody(asLegacy(session, request), from);
     const follow = this.#tasks.following(request, session, template);
     conversation.begin(id, post, follow === undefined ? answers$ : follow(answers$));
   }
 
-  #take(message: Exclude<ClientMessage, ClientRequest>, session: Session, reply: McpReply): void {
+  #take(message: Exclude<McpMessage, ClientRequest>, session: McpSession, reply: McpReply): void {
     this.#tell(message, session);
     reply.empty(202);
   }
 
-  #tell(message: Exclude<ClientMessage, ClientRequest>, session: Session): void {
+  #tell(message: Exclude<McpMessage, ClientRequest>, session: McpSession): void {
     const conversation = this.#conversations.find(session.id);
     conversation?.met();
     if (message.kind === 'answer') {
@@ -265,7 +265,7 @@ function charge(request: McpRequest, { id }: ClientRequest): void | Promise<void
     throw failureOf(thrown, id);
   };
   try {
-    const charged = request.charge(1);
+    const charged = request.consumeRateLimit(1);
     return charged?.catch(refuse);
   } catch (thrown) {
     return refuse(thrown);

@@ -13,7 +13,7 @@ export interface StoredEvent {
 }
 
 /** The latest events of one stream. The oldest make room for new ones. */
-export class EventLog {
+export class StreamLog {
   readonly #budget: EventBudget;
   #events: StoredEvent[] = [];
   #bytes = 0;

@@ -8,7 +8,7 @@ import { isProfileTooLarge, MOST_PROFILE_UNITS } from '../client-bounds.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import { resultMessage } from '../envelope.ts';
 import { serverInfoIn } from '../modern/modern-discover.ts';
-import type { Backends, Owner, Session } from '../ports.ts';
+import type { Backends, McpSession, Owner } from '../ports.ts';
 import { type RpcFailure, refused } from '../rpc-failure.ts';
 import { versionOf, versionToOpen } from './legacy-request.ts';
 
@@ -36,7 +36,7 @@ export function profileOf(params: JsonFields | undefined): ClientProfile {
  * The result of `initialize`: what the backend said of itself, in the revision of the session. A legacy greeting keeps
  * its unknown fields; of a modern one only what has a place in the handshake is told.
  */
-export function initializeResult(session: Session): JsonObject {
+export function initializeResult(session: McpSession): JsonObject {
   const { peer } = session;
   const protocolVersion = versionOf(session);
   if (peer.era === 'legacy') return { ...peer.greeting, protocolVersion };
@@ -56,14 +56,18 @@ function badParams(why: string): RpcFailure {
 // Opens the session of a legacy client that waits for it, and tells it. A session that nobody learns of is not left open.
 
 /** Who wants a session, and by which request. */
-export interface Opener {
+export interface SessionRequest {
   readonly id: JsonRpcId;
   readonly owner: Owner;
   readonly profile: ClientProfile;
 }
 
 /** Opens and answers. Rejects before anything was answered; then, and when the client has left, nothing is left open. */
-export async function openSession(opener: Opener, reply: McpReply, backends: Backends): Promise<void> {
+export async function openSession(
+  opener: SessionRequest,
+  reply: McpReply,
+  backends: Backends,
+): Promise<void> {
   const leaving = new AbortController();
   reply.onGone(() => leaving.abort());
   const session = await backends.openSession(opener.owner, opener.profile, leaving.signal);

@@ -5,7 +5,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import { refused } from '../rpc-failure.ts';
 import type { EventBudget } from './legacy-event-log.ts';
-import { type EventPosition, LegacyStream, type StreamEvents } from './legacy-stream.ts';
+import { type EventPosition, LegacyStream, type StreamDeps } from './legacy-stream.ts';
 
 /** Tells the keys of its streams from those of calls. */
 const KEY_PREFIX = 'get-';
@@ -16,7 +16,7 @@ export function isListenersKey(key: string): boolean {
 }
 
 /** What it needs to know of its session. */
-export interface ListenerEvents extends Omit<StreamEvents, 'key' | 'onLost'> {
+export interface ListenerDeps extends Omit<StreamDeps, 'key' | 'onLost'> {
   /** The client understands events without data: revision 2025-11-25 and later. */
   readonly canPoll: boolean;
   /** Keys of its streams; none comes twice in the process. */
@@ -24,19 +24,19 @@ export interface ListenerEvents extends Omit<StreamEvents, 'key' | 'onLost'> {
   /** Keeps the session alive until what it returns is called. */
   readonly hold: () => () => void;
   /** True while the server still waits for the answer to its question. */
-  readonly isAsked: (question: number) => boolean;
+  readonly isPending: (question: number) => boolean;
 }
 
 /** The one stream of this kind of a session, and the messages that found none. */
 export class LegacyListener {
-  readonly #facts: ListenerEvents;
+  readonly #deps: ListenerDeps;
   #stream: LegacyStream | undefined;
   #letGo: (() => void) | undefined;
   readonly #waiting: UndeliveredMessages;
 
-  constructor(facts: ListenerEvents) {
-    this.#facts = facts;
-    this.#waiting = new UndeliveredMessages(facts.budget);
+  constructor(deps: ListenerDeps) {
+    this.#deps = deps;
+    this.#waiting = new UndeliveredMessages(deps.budget);
   }
 
   /** True while there is a stream, or one that its client may come back to. */
@@ -84,12 +84,12 @@ export class LegacyListener {
   /** Writes a notification, or keeps it while there is room. */
   notify(message: string): void {
     if (this.#stream?.isLive) this.#stream.notify(message);
-    else this.keep({ message, question: undefined });
+    else this.store({ message, question: undefined });
   }
 
   /** Keeps a message until the stream opens; notifications that have no room are dropped. False when it was this one. */
-  keep(message: Undelivered): boolean {
-    return this.#waiting.keep(message);
+  store(message: Undelivered): boolean {
+    return this.#waiting.store(message);
   }
 
   /** Forgets a stream whose client did not come back. */
@@ -106,23 +106,23 @@ export class LegacyListener {
   }
 
   #begin(reply: McpReply): void {
-    const key = `${KEY_PREFIX}${this.#facts.nextKey()}`;
-    const stream = new LegacyStream({ ...this.#facts, key, onLost: () => this.#lost() });
+    const key = `${KEY_PREFIX}${this.#deps.nextKey()}`;
+    const stream = new LegacyStream({ ...this.#deps, key, onLost: () => this.#lost() });
     this.#stream = stream;
     this.#hold();
-    stream.begin(reply, this.#facts.canPoll);
+    stream.begin(reply, this.#deps.canPoll);
     this.#catchUp(stream);
   }
 
   #catchUp(stream: LegacyStream): void {
     if (!stream.isLive) return;
     for (const { message, question } of this.#waiting.takeAll()) {
-      if (question === undefined || this.#facts.isAsked(question)) stream.send(message);
+      if (question === undefined || this.#deps.isPending(question)) stream.send(message);
     }
   }
 
   #hold(): void {
-    this.#letGo ??= this.#facts.hold();
+    this.#letGo ??= this.#deps.hold();
   }
 
   #lost(): void {
@@ -144,14 +144,14 @@ interface Undelivered {
   readonly question: number | undefined;
 }
 
-interface Kept extends Undelivered {
+interface StoredMessage extends Undelivered {
   readonly bytes: number;
 }
 
 /** Those of one session, oldest first. */
 export class UndeliveredMessages {
   readonly #budget: EventBudget;
-  #kept: Kept[] = [];
+  #stored: StoredMessage[] = [];
   #bytes = 0;
 
   constructor(budget: EventBudget) {
@@ -160,33 +160,33 @@ export class UndeliveredMessages {
 
   /** True when nothing waits. */
   get isEmpty(): boolean {
-    return this.#kept.length === 0;
+    return this.#stored.length === 0;
   }
 
   /** Keeps a message; the oldest notifications make room for it. False when that is not enough. */
-  keep(message: Undelivered): boolean {
+  store(message: Undelivered): boolean {
     const bytes = Buffer.byteLength(message.message);
     if (bytes > MOST_BYTES) return false;
     while (!this.#findRoom(bytes)) {
-      const oldest = this.#kept.findIndex(({ question }) => question === undefined);
+      const oldest = this.#stored.findIndex(({ question }) => question === undefined);
       if (oldest === -1) return false;
-      for (const dropped of this.#kept.splice(oldest, 1)) this.#count(-dropped.bytes);
+      for (const dropped of this.#stored.splice(oldest, 1)) this.#count(-dropped.bytes);
     }
-    this.#kept.push({ ...message, bytes });
+    this.#stored.push({ ...message, bytes });
     this.#count(bytes);
     return true;
   }
 
   /** Hands them out, oldest first; none is left. */
   takeAll(): readonly Undelivered[] {
-    const taken = this.#kept;
-    this.#kept = [];
+    const taken = this.#stored;
+    this.#stored = [];
     this.#count(-this.#bytes);
     return taken;
   }
 
   #findRoom(bytes: number): boolean {
-    const isBelow = this.#kept.length < LIMITS.undeliveredMessages && this.#bytes + bytes <= MOST_BYTES;
+    const isBelow = this.#stored.length < LIMITS.undeliveredMessages && this.#bytes + bytes <= MOST_BYTES;
     return isBelow && this.#budget.makeRoom(bytes);
   }
 

@@ -12,7 +12,7 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
 import { hasRounds, type InputRequired, missingCapabilities, readInputRequired } from '../input-requests.ts';
 import { resultTypeOf } from '../modern/modern-over-legacy.ts';
-import type { Reservation, Session } from '../ports.ts';
+import type { McpSession, Reservation } from '../ports.ts';
 
 /** Times that a backend may ask in one call. */
 const MOST_ROUNDS = 8;
@@ -22,7 +22,7 @@ const ROUND_MS = 10 * 60_000;
 const PAUSE_MS = 250;
 
 /** One request in a session. Cold; unsubscribing cancels it, in whatever round it is. Errors: those of Session.exchange. */
-export function asLegacy(session: Session, request: ExchangeRequest): Observable<Answer> {
+export function asLegacy(session: McpSession, request: ExchangeRequest): Observable<Answer> {
   if (session.peer.era !== 'modern') return session.exchange(request);
   const dressed = withEraMetadata(request, session);
   if (!hasRounds(request.method)) return session.exchange(dressed);
@@ -34,7 +34,7 @@ export function asLegacy(session: Session, request: ExchangeRequest): Observable
 }
 
 /** `_meta` with who the client is and what it can do; the revision is the transport's to say. */
-export function metaOf({ params }: ExchangeRequest, { profile, logLevel }: Session): JsonObject {
+export function metaOf({ params }: ExchangeRequest, { profile, logLevel }: McpSession): JsonObject {
   const meta: JsonObject = {
     ...(isJsonObject(params?._meta) ? params._meta : {}),
     [META.clientCapabilities]: profile.capabilities,
@@ -45,13 +45,13 @@ export function metaOf({ params }: ExchangeRequest, { profile, logLevel }: Sessi
 }
 
 /** The request as a modern backend is to hear it. */
-export function withEraMetadata(request: ExchangeRequest, session: Session): ExchangeRequest {
+export function withEraMetadata(request: ExchangeRequest, session: McpSession): ExchangeRequest {
   return { ...request, params: { ...request.params, _meta: metaOf(request, session) } };
 }
 
 /** One call that may take several exchanges. */
 class Rounds {
-  readonly #session: Session;
+  readonly #session: McpSession;
   readonly #request: ExchangeRequest;
   readonly #subscriber: Subscriber<Answer>;
   /** Where it goes on; from the first question to the end, that of the latest. */
@@ -62,7 +62,7 @@ class Rounds {
   /** Answers of the client are awaited. */
   #isAsking = false;
 
-  constructor(session: Session, request: ExchangeRequest, subscriber: Subscriber<Answer>) {
+  constructor(session: McpSession, request: ExchangeRequest, subscriber: Subscriber<Answer>) {
     this.#session = session;
     this.#request = request;
     this.#subscriber = subscriber;

@@ -10,14 +10,14 @@ import type { McpReply } from '../endpoint-types.ts';
 import type { LegacyStream } from './legacy-stream.ts';
 
 /** Opens the event stream of a POST. */
-export type OpenStream = () => LegacyStream;
+export type StreamFactory = () => LegacyStream;
 
 /** Answers one POST: at once, or over a stream. */
 export class LegacyPost implements Tracker {
   /** As a Tracker of its requests. */
   sentTo: SentTo | undefined;
   readonly #reply: McpReply;
-  readonly #openStream: OpenStream;
+  readonly #openStream: StreamFactory;
   readonly #canPoll: boolean;
   #awaited: number;
   #hasAnswered = false;
@@ -27,7 +27,7 @@ export class LegacyPost implements Tracker {
   #isNamed = false;
 
   /** `awaited`: answers that will come. `canPoll`: its client understands what polling needs (legacy-versions.ts). */
-  constructor(reply: McpReply, openStream: OpenStream, awaited: number, canPoll: boolean) {
+  constructor(reply: McpReply, openStream: StreamFactory, awaited: number, canPoll: boolean) {
     this.#reply = reply;
     this.#openStream = openStream;
     this.#awaited = awaited;

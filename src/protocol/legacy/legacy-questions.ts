@@ -9,7 +9,7 @@ const MOST_QUESTIONS = 256;
 /** Longest wait for the answer of a client: a person may have to read first. */
 const LONGEST_MS = 10 * 60_000;
 
-interface Question<Asker> {
+interface PendingQuestion<Asker> {
   readonly answer: (reply: ClientReply) => void;
   readonly asker: Asker | undefined;
   readonly askedAtMs: number;
@@ -18,7 +18,7 @@ interface Question<Asker> {
 /** The questions of one session. An asker is what a question belongs to; undefined if it came outside of any call. */
 export class LegacyQuestions<Asker extends object> {
   readonly #nextId: () => number;
-  readonly #waiting = new Map<JsonRpcId, Question<Asker>>();
+  readonly #waiting = new Map<JsonRpcId, PendingQuestion<Asker>>();
 
   /** `nextId` never gives the same number twice in a session. */
   constructor(nextId: () => number) {
@@ -74,7 +74,7 @@ export class LegacyQuestions<Asker extends object> {
     }
   }
 
-  #remove(isToGo: (question: Question<Asker>) => boolean): [JsonRpcId, Question<Asker>][] {
+  #remove(isToGo: (question: PendingQuestion<Asker>) => boolean): [JsonRpcId, PendingQuestion<Asker>][] {
     const gone = [...this.#waiting].filter(([, question]) => isToGo(question));
     for (const [id] of gone) this.#waiting.delete(id);
     return gone;

@@ -6,7 +6,7 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import type { McpRequest } from '../endpoint-types.ts';
 import { headerOf } from '../headers.ts';
-import type { Backends, Session } from '../ports.ts';
+import type { Backends, McpSession } from '../ports.ts';
 import { refused } from '../rpc-failure.ts';
 
 const SESSION_ID = 'mcp-session-id';
@@ -16,7 +16,7 @@ const PROTOCOL_VERSION = 'mcp-protocol-version';
  * The session that a request names. One that is unknown, over, or somebody else's is the same to its caller: 404, after
  * which clients initialize again.
  */
-export function sessionOf(request: McpRequest, backends: Backends): Session {
+export function sessionOf(request: McpRequest, backends: Backends): McpSession {
   const id = headerOf(request.headers, SESSION_ID);
   if (id === undefined || id === '') throw refused(400, 'Bad Request: Mcp-Session-Id header is required');
   const session = backends.session(id, request.principal);
@@ -31,7 +31,7 @@ export function sessionOf(request: McpRequest, backends: Backends): Session {
  * The revision that a request of a session is in: its header says so, as with the SDK's servers; without one it is that
  * of the session.
  */
-export function revisionOf(request: McpRequest, session: Session): string {
+export function revisionOf(request: McpRequest, session: McpSession): string {
   return headerOf(request.headers, PROTOCOL_VERSION) ?? versionOf(session);
 }
 
@@ -75,7 +75,7 @@ export function versionOf({
   profile,
   peer,
   isShared,
-}: Pick<Session, 'profile' | 'peer' | 'isShared'>): string {
+}: Pick<McpSession, 'profile' | 'peer' | 'isShared'>): string {
   const isAnswer = !isShared && peer.era === 'legacy' && isLegacyVersion(peer.protocolVersion);
   return isAnswer && peer.protocolVersion < profile.protocolVersion
     ? peer.protocolVersion

@@ -13,7 +13,7 @@ import { sessionLimit, sessionShareLimit } from '../../domain/session-errors.ts'
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { FaultListener, McpReply, McpRequest, McpStream, SseOpening } from '../endpoint-types.ts';
 import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts';
-import type { Backends, Session } from '../ports.ts';
+import type { Backends, McpSession } from '../ports.ts';
 import { readBody } from '../read-body.ts';
 import { failureOf, faultOf, refused } from '../rpc-failure.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
@@ -109,7 +109,7 @@ export class LegacySse {
 }
 
 /** What a connection needs of the table that it is in. */
-interface ConnectionHost {
+interface SseConnectionDeps {
   readonly legacy: LegacyEndpoint;
   readonly onFault: FaultListener;
   /** It has a session. */
@@ -124,21 +124,21 @@ class SseConnection {
   readonly #opened: McpRequest;
   readonly #reply: McpReply;
   readonly #backends: Backends;
-  readonly #host: ConnectionHost;
+  readonly #deps: SseConnectionDeps;
   readonly #stream: McpStream;
   /** Listeners of answers that are not complete. */
   readonly #leaving = new Set<() => void>();
-  #session: Session | undefined;
+  #session: McpSession | undefined;
   #isOpening = false;
   #isClosed = false;
   #expiry: NodeJS.Timeout | undefined;
 
-  constructor(opened: McpRequest, reply: McpReply, backends: Backends, host: ConnectionHost) {
+  constructor(opened: McpRequest, reply: McpReply, backends: Backends, deps: SseConnectionDeps) {
     this.ownerId = opened.principal.id;
     this.#opened = opened;
     this.#reply = reply;
     this.#backends = backends;
-    this.#host = host;
+    this.#deps = deps;
     this.#stream = reply.stream();
   }
 
@@ -171,8 +171,8 @@ class SseConnection {
       reply.empty(202);
     };
     try {
-      const answers = new StreamReply(this, reply);
-      const taken = this.#host.legacy.post(parsed, this.#asOf(request, session), answers, backends);
+      const answers = new SseReply(this, reply);
+      const taken = this.#deps.legacy.post(parsed, this.#asOf(request, session), answers, backends);
       if (taken !== undefined) return taken.then(() => reply.empty(202), failed);
     } catch (thrown) {
       return failed(thrown);
@@ -197,11 +197,11 @@ class SseConnection {
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearTimeout(this.#expiry);
-    this.#host.ended();
+    this.#deps.ended();
     this.#stream.end();
     for (const leave of this.#leaving) leave();
     this.#leaving.clear();
-    if (this.#session !== undefined) this.#host.legacy.end(this.#session);
+    if (this.#session !== undefined) this.#deps.legacy.end(this.#session);
   }
 
   /** Answers 202 at once: a program may have to start. */
@@ -210,10 +210,10 @@ class SseConnection {
       throw refused(400, 'Invalid Request: the session is initialized already', RPC.invalidRequest);
     }
     let sessionId: string | undefined;
-    const answers = new StreamReply(this, reply, (id) => {
+    const answers = new SseReply(this, reply, (id) => {
       sessionId = id;
     });
-    const initializing = this.#host.legacy.post(parsed, { ...request, headers: {} }, answers, backends);
+    const initializing = this.#deps.legacy.post(parsed, { ...request, headers: {} }, answers, backends);
     clearTimeout(this.#expiry);
     this.#isOpening = true;
     reply.empty(202);
@@ -232,23 +232,23 @@ class SseConnection {
     const session = sessionId === undefined ? undefined : this.#backends.session(sessionId, principal);
     if (session === undefined) return; // its client left, or it is over already
     this.#session = session;
-    this.#host.opened();
-    if (this.#isClosed) return this.#host.legacy.end(session);
+    this.#deps.opened();
+    if (this.#isClosed) return this.#deps.legacy.end(session);
     this.#reply.opens(session.id);
     // Calls that end with the session are answered in the same turn.
     session.ended$.subscribe(() => setImmediate(() => this.close()));
     const listening = this.#asOf({ ...this.#opened, method: 'GET' }, session);
     try {
-      await this.#host.legacy.get(listening, new StreamReply(this, this.#reply), this.#backends);
+      await this.#deps.legacy.get(listening, new SseReply(this, this.#reply), this.#backends);
     } catch (thrown) {
       const fault = faultOf(failureOf(thrown));
-      if (fault !== undefined) this.#host.onFault(fault);
+      if (fault !== undefined) this.#deps.onFault(fault);
       this.close();
     }
   }
 
   /** A request as if its client had named the session. */
-  #asOf(request: McpRequest, { id }: Session): McpRequest {
+  #asOf(request: McpRequest, { id }: McpSession): McpRequest {
     const accept = 'text/event-stream';
     const headers = { accept, 'mcp-session-id': id, 'mcp-protocol-version': SERVED_VERSION };
     return { ...request, headers };
@@ -258,7 +258,7 @@ class SseConnection {
   #fail(thrown: unknown, reply: McpReply): void {
     const failure = failureOf(thrown);
     const fault = faultOf(failure);
-    if (fault !== undefined) this.#host.onFault(fault);
+    if (fault !== undefined) this.#deps.onFault(fault);
     reply.fails(failure.error.code, failure.errorCode);
     this.send(failure.body);
   }
@@ -269,7 +269,7 @@ class SseConnection {
 }
 
 /** The answer to one POST, or what the server says by itself, as the stream of the connection has it: without ids and statuses. */
-class StreamReply implements McpReply {
+class SseReply implements McpReply {
   readonly #connection: SseConnection;
   readonly #log: McpReply;
   readonly #onOpened: ((sessionId: string) => void) | undefined;

@@ -7,7 +7,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { errorMessage } from '../envelope.ts';
 import type { EventBudget, Spare } from './legacy-event-log.ts';
-import { EventLog } from './legacy-event-log.ts';
+import { StreamLog } from './legacy-event-log.ts';
 
 /** How long a client that lost a stream, or did not take all of it, may take to come back. */
 const AWAITED_MS = 60_000;
@@ -24,7 +24,7 @@ const TAKEN_MS = 15_000;
 type Stage = 'open' | 'leaving' | 'taken' | 'missed' | 'forgotten';
 
 /** What a stream needs to know, and who hears of it. */
-export interface StreamEvents {
+export interface StreamDeps {
   /** Unique in the process: event ids begin with it. */
   readonly key: string;
   readonly budget: EventBudget;
@@ -44,8 +44,8 @@ export interface EventPosition {
 
 /** One stream. It holds events of its budget until it is discarded, which its budget may do once they are spare. */
 export class LegacyStream implements Spare {
-  readonly #facts: StreamEvents;
-  readonly #log: EventLog;
+  readonly #deps: StreamDeps;
+  readonly #log: StreamLog;
   #stage: Stage = 'open';
   #socket: McpStream | undefined;
   /** A connection that was ended with the stream, and may still have something to hand over. */
@@ -58,13 +58,13 @@ export class LegacyStream implements Spare {
   /** When a connection carried it last, or was found to have taken all of it. */
   #leftAtMs = 0;
 
-  constructor(facts: StreamEvents) {
-    this.#facts = facts;
-    this.#log = new EventLog(facts.budget);
+  constructor(deps: StreamDeps) {
+    this.#deps = deps;
+    this.#log = new StreamLog(deps.budget);
   }
 
   get key(): string {
-    return this.#facts.key;
+    return this.#deps.key;
   }
 
   /** True while a connection carries it. */
@@ -175,7 +175,7 @@ export class LegacyStream implements Spare {
     this.#become('forgotten');
     this.#release()?.end();
     this.#log.clear();
-    this.#facts.onForgotten?.(this);
+    this.#deps.onForgotten?.(this);
   }
 
   #carryOn(reply: McpReply): void {
@@ -192,7 +192,7 @@ export class LegacyStream implements Spare {
     if (this.#stage === 'leaving' || this.#stage === 'taken') {
       this.#become('missed');
     } else if (this.#release() !== undefined) {
-      this.#facts.onLost?.();
+      this.#deps.onLost?.();
     }
   }
 
@@ -204,7 +204,7 @@ export class LegacyStream implements Spare {
     if (socket === undefined) return;
     socket.end();
     // What is written in this turn leaves with it, in nearly every case.
-    if (socket.unsentBytes > 0) setImmediate(this.#facts.onTaken);
+    if (socket.unsentBytes > 0) setImmediate(this.#deps.onTaken);
   }
 
   #becomeTaken(): void {
@@ -215,12 +215,12 @@ export class LegacyStream implements Spare {
     }
     this.#stage = 'taken';
     this.#leftAtMs = Date.now();
-    this.#facts.budget.addSpare(this);
+    this.#deps.budget.addSpare(this);
   }
 
   /** Whatever it was, what it keeps is not spare, and no connection has anything left of it. */
   #become(stage: Stage): void {
-    this.#facts.budget.removeSpare(this);
+    this.#deps.budget.removeSpare(this);
     this.#leaving = undefined;
     this.#stage = stage;
   }
@@ -233,7 +233,7 @@ export class LegacyStream implements Spare {
   }
 
   #idOf(number: number): string {
-    return `${this.#facts.key}.${number}`;
+    return `${this.#deps.key}.${number}`;
   }
 }
 
@@ -254,24 +254,24 @@ function tooLarge(id: JsonRpcId): string {
 // their client may come back for something.
 
 /** What all of them need to know. */
-interface StreamsEvents extends Omit<StreamEvents, 'key' | 'onForgotten'> {
+interface StreamsDeps extends Omit<StreamDeps, 'key' | 'onForgotten'> {
   /** Keys of streams; none comes twice in the process. */
   readonly nextKey: () => string;
 }
 
 /** The streams of one session. */
 export class LegacyStreams {
-  readonly #facts: StreamsEvents & Pick<StreamEvents, 'onForgotten'>;
+  readonly #deps: StreamsDeps & Pick<StreamDeps, 'onForgotten'>;
   readonly #streams = new Map<string, LegacyStream>();
   /** Those of which it is not known yet whether they were taken: a call only looks at these. */
   readonly #unsettled = new Set<LegacyStream>();
 
-  constructor(facts: StreamsEvents) {
+  constructor(deps: StreamsDeps) {
     const onForgotten = (stream: LegacyStream) => {
       this.#streams.delete(stream.key);
       this.#unsettled.delete(stream);
     };
-    this.#facts = { ...facts, onForgotten };
+    this.#deps = { ...deps, onForgotten };
   }
 
   get size(): number {
@@ -280,7 +280,7 @@ export class LegacyStreams {
 
   /** One that is not begun yet. */
   open(): LegacyStream {
-    const stream = new LegacyStream({ ...this.#facts, key: this.#facts.nextKey() });
+    const stream = new LegacyStream({ ...this.#deps, key: this.#deps.nextKey() });
     this.#streams.set(stream.key, stream);
     this.#unsettled.add(stream);
     return stream;

@@ -20,8 +20,8 @@ import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { TASKS_EXTENSION } from '../../domain/mcp.ts';
 import { seenFrom, splitInstance } from '../aggregate/aggregate-names.ts';
 import { answerHere } from '../aggregate/aggregate-requests.ts';
-import type { Backends, Owner, Session } from '../ports.ts';
-import { NOBODY, TaskFinder } from '../task-finder.ts';
+import type { Backends, McpSession, Owner } from '../ports.ts';
+import { NOT_FOUND, TaskFinder } from '../task-finder.ts';
 import { isTaskId, isTaskMethod } from '../task-memory.ts';
 import { asLegacy, metaOf, withEraMetadata } from './legacy-over-modern.ts';
 
@@ -34,9 +34,9 @@ export interface SessionPath {
 }
 
 /** One request about a task. */
-interface Asked extends SessionPath {
+interface TaskRequest extends SessionPath {
   readonly request: ExchangeRequest;
-  readonly session: Session;
+  readonly session: McpSession;
 }
 
 /** Of all sessions, at all paths. */
@@ -52,29 +52,33 @@ export class LegacyTasks {
    * else without it, to the instance that runs the task for him. Cold; errors are those of asLegacy, and QUEUE_FULL when
    * too many tasks are looked for.
    */
-  exchange(request: ExchangeRequest, session: Session, path: SessionPath): Observable<Answer> {
-    const asked = { ...path, request, session };
+  exchange(request: ExchangeRequest, session: McpSession, path: SessionPath): Observable<Answer> {
+    const query = { ...path, request, session };
     const { owner, template, backends } = path;
     const taskId = request.params?.taskId;
-    if (request.method === 'tasks/list' || !isTaskId(taskId)) return this.#here(asked);
+    if (request.method === 'tasks/list' || !isTaskId(taskId)) return this.#here(query);
     return defer(() => {
       const known = this.#finder.memory.all({ ownerId: owner.id, template }, taskId);
-      const place = known.findLast((instanceId) => session.at(instanceId) !== undefined) ?? known.at(-1);
-      if (place !== undefined) return this.#at(place, asked);
+      const location = known.findLast((instanceId) => session.at(instanceId) !== undefined) ?? known.at(-1);
+      if (location !== undefined) return this.#at(location, query);
       const meta = metaOf(request, session);
       const found$ = this.#finder.seek({ taskId, owner, template, backends, meta });
-      if (found$ === undefined) return this.#here(asked);
+      if (found$ === undefined) return this.#here(query);
       return found$.pipe(
         switchMap((sought) => {
-          if (typeof sought === 'string') return this.#at(sought, asked);
-          return sought === NOBODY && wasAsked(session) ? of(answerHere(UNKNOWN)) : this.#here(asked);
+          if (typeof sought === 'string') return this.#at(sought, query);
+          return sought === NOT_FOUND && wasAsked(session) ? of(answerHere(UNKNOWN)) : this.#here(query);
         }),
       );
     });
   }
 
   /** The request, refused where it is about a task that another one began, or lists those of all. */
-  guarded(request: ExchangeRequest, session: Session, template: string | undefined): ExchangeRequest {
+  withTaskCheck(
+    request: ExchangeRequest,
+    session: McpSession,
+    template: string | undefined,
+  ): ExchangeRequest {
     const { method, params } = request;
     if (!isTaskMethod(method)) return request;
     if (method === 'tasks/list') {
@@ -82,15 +86,15 @@ export class LegacyTasks {
     }
     const taskId = params?.taskId;
     if (!isTaskId(taskId)) return request;
-    const asker = { ownerId: session.ownerId, template };
-    const isOthers = (instanceId: string) => this.#finder.memory.isOthers(asker, taskId, instanceId);
+    const scope = { ownerId: session.ownerId, template };
+    const isOthers = (instanceId: string) => this.#finder.memory.isOthers(scope, taskId, instanceId);
     return { ...request, refusedAt: (instanceId) => (isOthers(instanceId) ? UNKNOWN : undefined) };
   }
 
   /** Learns of the task that a request begins; undefined for one that cannot begin any. */
   following(
     { method, params }: ExchangeRequest,
-    { ownerId, profile }: Session,
+    { ownerId, profile }: McpSession,
     template: string | undefined,
   ): MonoTypeOperatorFunction<Answer> | undefined {
     const mayBegin =
@@ -98,27 +102,28 @@ export class LegacyTasks {
     return mayBegin ? this.#finder.memory.following({ ownerId, template }) : undefined;
   }
 
-  #here({ request, session, template }: Asked): Observable<Answer> {
-    return asLegacy(session, this.guarded(request, session, template));
+  #here({ request, session, template }: TaskRequest): Observable<Answer> {
+    return asLegacy(session, this.withTaskCheck(request, session, template));
   }
 
   /** It is the session's call, whoever carries it: it is not parked meanwhile, and waited for. */
-  #at(place: string, asked: Asked): Observable<Answer> {
-    const { session } = asked;
-    const there = session.at(place);
-    const answers$ = there === undefined ? this.#elsewhere(place, asked) : this.#within(there, place, asked);
+  #at(location: string, query: TaskRequest): Observable<Answer> {
+    const { session } = query;
+    const there = session.at(location);
+    const answers$ =
+      there === undefined ? this.#elsewhere(location, query) : this.#within(there, location, query);
     return answers$.pipe(finalize(session.carry()));
   }
 
-  #within(there: Session, place: string, { request, template }: Asked): Observable<Answer> {
-    const own = template === undefined ? splitInstance(place)?.template : undefined;
-    const answers$ = asLegacy(there, this.guarded(request, there, template ?? own));
+  #within(there: McpSession, location: string, { request, template }: TaskRequest): Observable<Answer> {
+    const own = template === undefined ? splitInstance(location)?.template : undefined;
+    const answers$ = asLegacy(there, this.withTaskCheck(request, there, template ?? own));
     return own === undefined ? answers$ : answers$.pipe(map(seenFrom(own)));
   }
 
   /** Who is gone, or cannot be reached, may have left the task to another one of its kind. */
-  #elsewhere(instanceId: string, asked: Asked): Observable<Answer> {
-    const { request, session, owner, backends } = asked;
+  #elsewhere(instanceId: string, query: TaskRequest): Observable<Answer> {
+    const { request, session, owner, backends } = query;
     const { profile } = session;
     let isAnswering = false;
     return backends.exchange(withEraMetadata(request, session), { owner, profile, instanceId }).pipe(
@@ -126,15 +131,15 @@ export class LegacyTasks {
         isAnswering = true;
       }),
       catchError((thrown: unknown) => {
-        if (isAnswering || !mayBeElsewhere(thrown, asked)) throw thrown;
-        return this.#here(asked);
+        if (isAnswering || !mayBeElsewhere(thrown, query)) throw thrown;
+        return this.#here(query);
       }),
     );
   }
 }
 
 /** True where a search asks in the very conversation that the session is in. */
-function wasAsked({ peer, isShared }: Session): boolean {
+function wasAsked({ peer, isShared }: McpSession): boolean {
   return peer.era === 'modern' && isShared;
 }
 

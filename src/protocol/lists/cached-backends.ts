@@ -13,10 +13,10 @@ import { announcesChanges, NOTICED_LISTS } from '../../domain/notices.ts';
 import { shortKey } from '../client-bounds.ts';
 import type {
   Backends,
-  Inquired,
+  InquiryOptions,
+  McpSession,
   Owner,
   Reservation,
-  Session,
   SessionlessOptions,
   WantedChanges,
 } from '../ports.ts';
@@ -24,7 +24,7 @@ import { ListCache, type ListCacheOptions, type ListKey } from './list-cache.ts'
 import { withListNotices } from './list-notices.ts';
 
 /** What all sessions of one template share. */
-interface SessionHost {
+interface CachedSessionDeps {
   readonly cache: ListCache;
   /** What changes of the template's lists. */
   readonly changes$: Observable<ListField>;
@@ -37,15 +37,15 @@ export class CachedBackends implements Backends {
   readonly #inner: Backends;
   readonly #cache: ListCache;
   readonly #subscription: Subscription;
-  readonly #sessions = new WeakMap<Session, CachedSession>();
+  readonly #sessions = new WeakMap<McpSession, CachedSession>();
   /** The same as `listChanged$`, for all sessions together: there may be many. */
   readonly #changes = new Subject<ListField>();
-  readonly #host: SessionHost;
+  readonly #deps: CachedSessionDeps;
 
   constructor(inner: Backends, options: ListCacheOptions) {
     this.#inner = inner;
     this.#cache = new ListCache(options);
-    this.#host = { cache: this.#cache, changes$: this.#changes, numberOf: numbering() };
+    this.#deps = { cache: this.#cache, changes$: this.#changes, numberOf: numbering() };
     this.#subscription = inner.listChanged$.subscribe((list) => this.#change(list));
   }
 
@@ -61,7 +61,7 @@ export class CachedBackends implements Backends {
     return this.#inner.modernInstanceIds(owner);
   }
 
-  inquire(request: ExchangeRequest, of: Inquired) {
+  inquire(request: ExchangeRequest, of: InquiryOptions) {
     return this.#inner.inquire(request, of);
   }
 
@@ -77,11 +77,11 @@ export class CachedBackends implements Backends {
     return this.#inner.changes(owner, profile, wanted);
   }
 
-  async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<Session> {
+  async openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession> {
     return this.#cached(await this.#inner.openSession(owner, profile, signal));
   }
 
-  session(id: string, owner: Owner): Session | undefined {
+  session(id: string, owner: Owner): McpSession | undefined {
     const session = this.#inner.session(id, owner);
     return session === undefined ? undefined : this.#cached(session);
   }
@@ -108,25 +108,25 @@ export class CachedBackends implements Backends {
     this.#changes.next(list);
   }
 
-  #cached(session: Session): Session {
+  #cached(session: McpSession): McpSession {
     const known = this.#sessions.get(session);
     if (known !== undefined) return known;
-    const cached = new CachedSession(session, this.#host);
+    const cached = new CachedSession(session, this.#deps);
     this.#sessions.set(session, cached);
     return cached;
   }
 }
 
 /** A session that shares its conversation, and therefore also what is listed there; what others list it could not call. */
-class CachedSession implements Session {
-  readonly #inner: Session;
-  readonly #host: SessionHost;
+class CachedSession implements McpSession {
+  readonly #inner: McpSession;
+  readonly #deps: CachedSessionDeps;
   /** Of whom its client was told at the handshake. */
   readonly #greeted: Peer;
 
-  constructor(inner: Session, host: SessionHost) {
+  constructor(inner: McpSession, deps: CachedSessionDeps) {
     this.#inner = inner;
-    this.#host = host;
+    this.#deps = deps;
     this.#greeted = inner.peer;
   }
 
@@ -153,7 +153,7 @@ class CachedSession implements Session {
   }
   get messages$() {
     const announced = announcedLists(this.#greeted);
-    const changes$ = this.#host.changes$.pipe(filter((list) => announced.has(list)));
+    const changes$ = this.#deps.changes$.pipe(filter((list) => announced.has(list)));
     return withListNotices(this.#inner.messages$, changes$);
   }
   get opening() {
@@ -163,19 +163,19 @@ class CachedSession implements Session {
     return this.#inner.ended$;
   }
 
-  at(instanceId: string): Session | undefined {
+  at(instanceId: string): McpSession | undefined {
     return this.#inner.at(instanceId) === undefined ? undefined : this;
   }
 
   exchange(request: ExchangeRequest): Observable<Answer> {
     if (listOf(request.method) === undefined || !this.#inner.isShared) return this.#inner.exchange(request);
     const { profile, ownerId, peer } = this.#inner;
-    const key = keyOf(request, `session of ${ownerId}`, profile, ` of ${this.#host.numberOf(peer)}`);
+    const key = keyOf(request, `session of ${ownerId}`, profile, ` of ${this.#deps.numberOf(peer)}`);
     const load = () => this.#inner.exchange(request);
-    return key === undefined ? load() : this.#host.cache.serve(key, load);
+    return key === undefined ? load() : this.#deps.cache.serve(key, load);
   }
 
-  stay(...kept: Parameters<Session['stay']>): Reservation {
+  stay(...kept: Parameters<McpSession['stay']>): Reservation {
     return this.#inner.stay(...kept);
   }
 

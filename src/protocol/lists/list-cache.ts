@@ -18,11 +18,11 @@ const LONGEST_FRESH_MS = 60 * 60_000;
 /** How long a list may stand in for one that nobody can give. */
 const STAND_IN_MS = 10 * 60_000;
 
-interface Kept {
+interface CachedList {
   readonly list: ListField;
   readonly answer: Answer;
   freshUntilMs: number;
-  readonly keptUntilMs: number;
+  readonly storedUntilMs: number;
 }
 
 /** Where an answer may be looked for: everybody's, then the caller's own. */
@@ -45,7 +45,7 @@ export interface ListCacheOptions {
 export class ListCache {
   readonly #isThere: (instanceId: string) => boolean;
   readonly #now: () => number;
-  readonly #kept: KeptLists<Kept>;
+  readonly #lists: StoredLists<CachedList>;
   readonly #loading = new Map<string, Observable<Answer>>();
   /** Counts the changes of each list: what was asked for before one is not kept. */
   readonly #changes = new Map<ListField, number>();
@@ -53,14 +53,14 @@ export class ListCache {
   constructor({ now, isThere = () => true, memory = new ListMemory() }: ListCacheOptions) {
     this.#now = now;
     this.#isThere = isThere;
-    this.#kept = new KeptLists(MOST_LISTS, memory);
+    this.#lists = new StoredLists(MOST_LISTS, memory);
   }
 
   /** Emits the answer of the key: kept, on its way already, or from `load`. Errors like `load`, if nothing stands in. */
   serve(key: ListKey, load: () => Observable<Answer>): Observable<Answer> {
     return defer(() => {
-      const kept = this.#find(key);
-      if (kept !== undefined && this.#isFresh(kept)) return of(kept.answer);
+      const cached = this.#find(key);
+      if (cached !== undefined && this.#isFresh(cached)) return of(cached.answer);
       return this.#load(key, load).pipe(catchError((thrown) => this.#standIn(key, thrown)));
     });
   }
@@ -68,17 +68,17 @@ export class ListCache {
   /** A backend said that the list changed: what is kept only stands in from now on. */
   change(list: ListField): void {
     this.#changes.set(list, this.#changesOf(list) + 1);
-    for (const kept of this.#kept.values()) if (kept.list === list) kept.freshUntilMs = 0;
+    for (const cached of this.#lists.values()) if (cached.list === list) cached.freshUntilMs = 0;
     this.#loading.clear(); // who asks from here on must not be given what was listed before
   }
 
   /** Whoever could list is gone for good: nothing stands in. */
   forget(): void {
     for (const list of LISTS) this.change(list);
-    this.#kept.clear();
+    this.#lists.clear();
   }
 
-  #isFresh({ freshUntilMs, answer }: Kept): boolean {
+  #isFresh({ freshUntilMs, answer }: CachedList): boolean {
     return freshUntilMs > this.#now() && this.#isThere(answer.instanceId);
   }
 
@@ -90,7 +90,7 @@ export class ListCache {
       filter(({ event }) => isFinal(event)),
       tap({
         next: (answer) => {
-          if (changes === this.#changesOf(key.list)) this.#keep(key, answer);
+          if (changes === this.#changesOf(key.list)) this.#store(key, answer);
         },
         finalize: () => {
           if (this.#loading.get(key.own) === flight) this.#loading.delete(key.own);
@@ -102,7 +102,7 @@ export class ListCache {
     return flight;
   }
 
-  #keep({ list, everybody, own }: ListKey, answer: Answer): void {
+  #store({ list, everybody, own }: ListKey, answer: Answer): void {
     const { event } = answer;
     if (event.kind !== 'result') return;
     const { byteLength } = event.result.bytes;
@@ -110,23 +110,28 @@ export class ListCache {
     const { freshMs, isForEverybody } = lifeOf(event.result.value);
     const now = this.#now();
     const remembered: Answer = { ...answer, isRemembered: true };
-    const kept = { list, answer: remembered, freshUntilMs: now + freshMs, keptUntilMs: now + STAND_IN_MS };
-    this.#kept.set(isForEverybody ? everybody : own, kept, byteLength);
+    const cached = {
+      list,
+      answer: remembered,
+      freshUntilMs: now + freshMs,
+      storedUntilMs: now + STAND_IN_MS,
+    };
+    this.#lists.set(isForEverybody ? everybody : own, cached, byteLength);
   }
 
-  #find({ everybody, own }: ListKey): Kept | undefined {
+  #find({ everybody, own }: ListKey): CachedList | undefined {
     for (const key of [everybody, own]) {
-      const kept = this.#kept.get(key);
-      if (kept === undefined) continue;
-      if (kept.keptUntilMs > this.#now()) return kept;
-      this.#kept.delete(key);
+      const cached = this.#lists.get(key);
+      if (cached === undefined) continue;
+      if (cached.storedUntilMs > this.#now()) return cached;
+      this.#lists.delete(key);
     }
     return undefined;
   }
 
   #standIn(key: ListKey, thrown: unknown): Observable<Answer> {
-    const kept = isAbsence(thrown) ? this.#find(key) : undefined;
-    return kept === undefined ? throwError(() => thrown) : of(kept.answer);
+    const cached = isAbsence(thrown) ? this.#find(key) : undefined;
+    return cached === undefined ? throwError(() => thrown) : of(cached.answer);
   }
 
   #changesOf(list: ListField): number {
@@ -212,17 +217,17 @@ export class ListMemory {
 }
 
 /** One cache in that memory: at most `most` lists. Reading one is using it. */
-export class KeptLists<V> {
+export class StoredLists<V> {
   readonly #memory: ListMemory;
-  readonly #kept: LruMap<Entry & { readonly value: V }>;
+  readonly #lists: LruMap<Entry & { readonly value: V }>;
 
   constructor(most: number, memory: ListMemory) {
     this.#memory = memory;
-    this.#kept = new LruMap(most, (entry) => memory.release(entry));
+    this.#lists = new LruMap(most, (entry) => memory.release(entry));
   }
 
   get(key: string): V | undefined {
-    const entry = this.#kept.get(key);
+    const entry = this.#lists.get(key);
     if (entry === undefined) return undefined;
     this.#memory.use(entry);
     return entry.value;
@@ -231,19 +236,19 @@ export class KeptLists<V> {
   /** Keeps a list of so many bytes of JSON, if there can be room for it. */
   set(key: string, value: V, bytes: number): void {
     this.delete(key);
-    const entry = { value, bytes: bytes + ENTRY_BYTES, forget: () => this.#kept.delete(key) };
-    if (this.#memory.take(entry)) this.#kept.set(key, entry);
+    const entry = { value, bytes: bytes + ENTRY_BYTES, forget: () => this.#lists.delete(key) };
+    if (this.#memory.take(entry)) this.#lists.set(key, entry);
   }
 
   delete(key: string): void {
-    const entry = this.#kept.get(key);
+    const entry = this.#lists.get(key);
     if (entry === undefined) return;
-    this.#kept.delete(key);
+    this.#lists.delete(key);
     this.#memory.release(entry);
   }
 
   clear(): void {
-    for (const entry of [...this.#kept.values()]) {
+    for (const entry of [...this.#lists.values()]) {
       entry.forget();
       this.#memory.release(entry);
     }
@@ -251,6 +256,6 @@ export class KeptLists<V> {
 
   /** All of them, longest unused first; looking through them is not using them. */
   *values(): IterableIterator<V> {
-    for (const { value } of this.#kept.values()) yield value;
+    for (const { value } of this.#lists.values()) yield value;
   }
 }

@@ -25,7 +25,7 @@ const MOST_OF_ALL = 10_000;
 const MOST_OF_OWNER = MOST_OF_ALL * LIMITS.ownerShare;
 
 /** What this server can tell of, and who it is. */
-export interface ListenEvents {
+export interface ListenServer {
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject;
 }
@@ -53,11 +53,11 @@ export class Listens {
    * Answers `subscriptions/listen`: acknowledges what will be told, then tells it. Nothing that can be told: it ends at
    * once. Throws RpcFailure: -32602 for a filter that is none; QUEUE_FULL when too many are open.
    */
-  open(call: ModernCall, reply: McpReply, facts: ListenEvents): void {
-    const granted = grant(call.params, facts.capabilities);
+  open(call: ModernCall, reply: McpReply, server: ListenServer): void {
+    const granted = grant(call.params, server.capabilities);
     const { id } = call.owner;
     this.#checkRoom(id);
-    const listen = new Listen(call, granted, reply.stream(), facts.serverInfo, {
+    const listen = new Listen(call, granted, reply.stream(), server.serverInfo, {
       ended: () => {
         if (this.#open.delete(listen)) this.#count(id, -1);
       },
@@ -88,7 +88,7 @@ export class Listens {
 }
 
 /** Who hears what becomes of one stream. */
-interface ListenHost {
+interface ListenDeps {
   ended(): void;
   onFault(error: unknown): void;
 }
@@ -98,7 +98,7 @@ class Listen {
   readonly #granted: Granted;
   readonly #stream: McpStream;
   readonly #serverInfo: JsonObject;
-  readonly #host: ListenHost;
+  readonly #deps: ListenDeps;
   #subscription: Subscription | undefined;
   #isOver = false;
 
@@ -107,13 +107,13 @@ class Listen {
     granted: Granted,
     stream: McpStream,
     serverInfo: JsonObject,
-    host: ListenHost,
+    deps: ListenDeps,
   ) {
     this.#call = call;
     this.#granted = granted;
     this.#stream = stream;
     this.#serverInfo = serverInfo;
-    this.#host = host;
+    this.#deps = deps;
   }
 
   start(): void {
@@ -147,7 +147,7 @@ class Listen {
   leave(): void {
     this.#isOver = true;
     this.#subscription?.unsubscribe();
-    this.#host.ended();
+    this.#deps.ended();
   }
 
   #take({ method, params }: ServerNotification): void {
@@ -160,7 +160,7 @@ class Listen {
     try {
       this.#tell(method, params);
     } catch (thrown) {
-      this.#host.onFault(thrown); // nested too deeply to be written; rxjs would throw it where nobody catches
+      this.#deps.onFault(thrown); // nested too deeply to be written; rxjs would throw it where nobody catches
     }
   }
 

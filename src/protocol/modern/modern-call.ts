@@ -33,7 +33,7 @@ export interface ModernCall extends Tracker {
 }
 
 /** The call as the backend is to get it, and who is to get it when it cannot be anybody. */
-export interface Routed {
+export interface RoutedRequest {
   readonly params: JsonFields;
   readonly instanceId?: string;
 }

@@ -13,17 +13,17 @@ import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { tooLongIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import type { FaultListener, McpReply, McpRequest } from '../endpoint-types.ts';
-import { withBody } from '../endpoint-types.ts';
+import { holdingBody } from '../endpoint-types.ts';
 import { resultMessage } from '../envelope.ts';
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
 import { hasRounds } from '../input-requests.ts';
-import type { Backends, ClientQuestion, ParkedCalls } from '../ports.ts';
+import type { Backends, CallParking, ClientQuestion } from '../ports.ts';
 import { failureOf, RpcFailure } from '../rpc-failure.ts';
 import type { TaskFinder } from '../task-finder.ts';
 import { Listens } from './listen.ts';
 import { badField, checkVersion, invalidParams, type ModernCall, readEnvelope } from './modern-call.ts';
 import { commonCapabilities, discoverResult, type ServerInfo, serverInfoOf } from './modern-discover.ts';
-import { type ExchangeHost, ModernExchange } from './modern-exchange.ts';
+import { type ExchangeDeps, ModernExchange } from './modern-exchange.ts';
 import { callNotHere, ModernRounds } from './modern-rounds.ts';
 import { ModernCursors, ModernTasks } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
@@ -31,7 +31,7 @@ import { Sealer } from './sealed-state.ts';
 
 /** What it needs besides the backends. */
 export interface ModernOptions {
-  readonly parked: ParkedCalls;
+  readonly parked: CallParking;
   /** At least 32 random bytes; nodes that share it open what another one sealed. */
   readonly sealKey: Buffer;
   /** The gateway's own name, for several servers behind one path. */
@@ -45,18 +45,18 @@ export interface ModernOptions {
 
 /** Its requests, of all templates. Whoever makes it closes it. */
 export class ModernEndpoint {
-  readonly #parked: ParkedCalls;
+  readonly #parked: CallParking;
   readonly #own: ServerInfo;
   readonly #listed = new ListedHeaders();
   readonly #listens: Listens;
-  readonly #host: ExchangeHost;
+  readonly #deps: ExchangeDeps;
 
   constructor({ parked, sealKey, serverInfo, onFault, scheduler, tasks }: ModernOptions) {
     this.#parked = parked;
     this.#own = serverInfo;
     this.#listens = new Listens(onFault, scheduler);
     const sealer = new Sealer(sealKey);
-    this.#host = {
+    this.#deps = {
       cursors: new ModernCursors(sealer),
       tasks: new ModernTasks(tasks),
       rounds: new ModernRounds(sealer),
@@ -102,7 +102,7 @@ export class ModernEndpoint {
 
   /** Ends every stream of those who listen, with its answer. */
   close(): Promise<void> {
-    this.#host.slow.close();
+    this.#deps.slow.close();
     return this.#listens.close();
   }
 
@@ -131,7 +131,7 @@ export class ModernEndpoint {
   }
 
   #charge(call: ModernCall, request: McpRequest, reply: McpReply): void | Promise<void> {
-    const charged = request.charge(1);
+    const charged = request.consumeRateLimit(1);
     if (charged === undefined) return this.#serve(call, request, reply);
     return charged.then(() => this.#serve(call, request, reply));
   }
@@ -159,11 +159,11 @@ export class ModernEndpoint {
       case 'subscriptions/listen':
         this.#listens.open(call, reply, {
           capabilities: commonCapabilities(call.backends.peers(call.owner)),
-          serverInfo: this.#host.serverInfo(call),
+          serverInfo: this.#deps.serverInfo(call),
         });
         return;
       default:
-        new ModernExchange(call, reply, this.#host).start(this.#answers(call, request));
+        new ModernExchange(call, reply, this.#deps).start(this.#answers(call, request));
     }
   }
 
@@ -178,24 +178,24 @@ export class ModernEndpoint {
     const headers = paramHeadersIn(from.headers);
     const { method, owner, backends } = call;
     const { profile } = call.envelope;
-    const round = this.#host.rounds.open(call);
+    const round = this.#deps.rounds.open(call);
     if (round?.kind === 'parked') {
       const resumed = this.#parked.resume(round.id, owner, method, round.replies);
       if (resumed === undefined) throw callNotHere();
       return resumed;
     }
-    const routed = round ?? this.#host.cursors.route(call) ?? this.#host.tasks.route(call);
+    const routed = round ?? this.#deps.cursors.route(call) ?? this.#deps.tasks.route(call);
     const request = {
       method,
       params: routed?.params ?? call.params,
       ...(headers === undefined ? {} : { headers }),
       tracker: call,
     };
-    const sought$ = routed === undefined ? this.#host.tasks.seek(call) : undefined;
+    const sought$ = routed === undefined ? this.#deps.tasks.seek(call) : undefined;
     if (sought$ !== undefined) return fromFound(sought$, request, call);
     const answers$ = backends.exchange(request, { owner, profile, instanceId: routed?.instanceId });
     if (!hasRounds(method) || !mayBeAsked(profile)) return answers$;
-    return this.#parked.follow(owner, method, withBody(answers$, from)); // it may go on without its request
+    return this.#parked.follow(owner, method, holdingBody(answers$, from)); // it may go on without its request
   }
 
   /** Its questions are answered with an error first, so that nothing is left to wait for; then it is cancelled. */

@@ -16,16 +16,21 @@ import type { SlowWatch } from '../../domain/slow-watch.ts';
 import { sentToName } from '../aggregate/aggregate-names.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { errorMessage, notificationMessage, resultMessage } from '../envelope.ts';
-import { hasRounds, missingCapabilities, missingCapabilityError, type Question } from '../input-requests.ts';
+import {
+  hasRounds,
+  type InputRequest,
+  missingCapabilities,
+  missingCapabilityError,
+} from '../input-requests.ts';
 import type { ClientQuestion } from '../ports.ts';
 import { failureOf, faultOf, RpcFailure } from '../rpc-failure.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
-import { completed, modernError, resultTypeOf, visitsWanted } from './modern-over-legacy.ts';
+import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';
 import type { ModernRounds } from './modern-rounds.ts';
 import type { ModernCursors, ModernTasks } from './modern-routing.ts';
 
 /** What an exchange needs of the endpoint. */
-export interface ExchangeHost {
+export interface ExchangeDeps {
   readonly cursors: ModernCursors;
   readonly tasks: ModernTasks;
   readonly rounds: ModernRounds;
@@ -42,16 +47,16 @@ export interface ExchangeHost {
 export class ModernExchange {
   readonly #call: ModernCall;
   readonly #reply: McpReply;
-  readonly #host: ExchangeHost;
+  readonly #deps: ExchangeDeps;
   #subscription: Subscription | undefined;
   #stream: McpStream | undefined;
   #isNamed = false;
   #isOver = false;
 
-  constructor(call: ModernCall, reply: McpReply, host: ExchangeHost) {
+  constructor(call: ModernCall, reply: McpReply, deps: ExchangeDeps) {
     this.#call = call;
     this.#reply = reply;
-    this.#host = host;
+    this.#deps = deps;
   }
 
   start(answers$: Observable<Answer | ClientQuestion>): void {
@@ -60,7 +65,7 @@ export class ModernExchange {
       this.#subscription.unsubscribe();
       return;
     }
-    this.#host.slow.add(this);
+    this.#deps.slow.add(this);
     this.#reply.onGone(() => this.#end());
   }
 
@@ -88,7 +93,7 @@ export class ModernExchange {
     const failure = failureOf(this.#explained(thrown), this.#call.id);
     const { status, error, errorCode, headers } = failure;
     const fault = faultOf(failure);
-    if (fault !== undefined) this.#host.onFault(fault);
+    if (fault !== undefined) this.#deps.onFault(fault);
     // A parameter that only the gateway can judge is refused like a backend would do it.
     const isAnswer = error.code === RPC.invalidParams && !(thrown instanceof RpcFailure);
     this.#refuseWith(error, isAnswer ? 200 : status, headers, errorCode);
@@ -121,7 +126,7 @@ export class ModernExchange {
   /** The call is parked; its client is to come back with what the server wants to know. */
   #ask(asked: ClientQuestion): void {
     const call = this.#call;
-    const { rounds, serverInfo, abandon } = this.#host;
+    const { rounds, serverInfo, abandon } = this.#deps;
     this.#name(asked.instanceId);
     const missing = this.#missing(asked.requests.values());
     if (missing === undefined) {
@@ -134,8 +139,8 @@ export class ModernExchange {
 
   #takeError(error: JsonRpcError, instanceId: string): void {
     const call = this.#call;
-    const { rounds, serverInfo } = this.#host;
-    const visits = hasRounds(call.method) ? visitsWanted(error) : undefined;
+    const { rounds, serverInfo } = this.#deps;
+    const visits = hasRounds(call.method) ? requestedVisits(error) : undefined;
     if (visits === undefined) {
       this.#fail(modernError(call.method, call.params, error));
       return;
@@ -153,12 +158,12 @@ export class ModernExchange {
     this.#fail(error);
   }
 
-  #missing(questions: Iterable<Question>): JsonObject | undefined {
+  #missing(questions: Iterable<InputRequest>): JsonObject | undefined {
     return missingCapabilities(questions, this.#call.envelope.profile.capabilities);
   }
 
   #finished(result: JsonText, instanceId: string): JsonText {
-    const { cursors, tasks, rounds, serverInfo } = this.#host;
+    const { cursors, tasks, rounds, serverInfo } = this.#deps;
     const call = this.#call;
     const type = resultTypeOf(result);
     if (type === 'input_required' && hasRounds(call.method)) return rounds.seal(call, result, instanceId);
@@ -228,7 +233,7 @@ export class ModernExchange {
 
   #end(): void {
     this.#isOver = true;
-    this.#host.slow.delete(this);
+    this.#deps.slow.delete(this);
     this.#subscription?.unsubscribe();
   }
 }

@@ -7,7 +7,7 @@ import { closingQuote, skipSpace } from '../../domain/json-scanner.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { listOf, META } from '../../domain/mcp.ts';
-import type { Questions } from './modern-rounds.ts';
+import type { InputRequests } from './modern-rounds.ts';
 
 /**
  * What kind of result it is: `complete`, `input_required`, `task`, or another one; undefined when it does not say, as in
@@ -67,7 +67,7 @@ function isSmall({ bytes }: JsonText): boolean {
  * other error. The modern era asks for it in a round of the call.
  * Source: MCP 2025-11-25 client/elicitation#url-elicitation-required-error; 2026-07-28 client/elicitation.
  */
-export function visitsWanted({ code, data }: JsonRpcError): Questions | undefined {
+export function requestedVisits({ code, data }: JsonRpcError): InputRequests | undefined {
   const elicitations =
     code === URL_ELICITATION_REQUIRED && isJsonObject(data) ? data.elicitations : undefined;
   if (!Array.isArray(elicitations)) return undefined;

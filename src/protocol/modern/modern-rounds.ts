@@ -7,20 +7,20 @@ import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } 
 import { RPC } from '../../domain/jsonrpc.ts';
 import { META } from '../../domain/mcp.ts';
 import { withoutMeta } from '../../domain/meta.ts';
-import type { Question } from '../input-requests.ts';
+import type { InputRequest } from '../input-requests.ts';
 import { hasRounds } from '../input-requests.ts';
 import type { ClientQuestion } from '../ports.ts';
 import { RpcFailure } from '../rpc-failure.ts';
-import { callKey, invalidParams, type ModernCall, type Routed } from './modern-call.ts';
+import { callKey, invalidParams, type ModernCall, type RoutedRequest } from './modern-call.ts';
 import type { Sealer } from './sealed-state.ts';
 
 /** A round after the first one: the call that waits here, or an instance that keeps nothing. */
 export type Round =
   | { readonly kind: 'parked'; readonly id: string; readonly replies: ReadonlyMap<string, ClientReply> }
-  | ({ readonly kind: 'routed' } & Routed);
+  | ({ readonly kind: 'routed' } & RoutedRequest);
 
 /** What a client is asked, by a key that its answers carry. */
-export type Questions = Readonly<Record<string, Question>>;
+export type InputRequests = Readonly<Record<string, InputRequest>>;
 
 /** Seals what a client carries between two rounds, and opens it again. */
 export class ModernRounds {
@@ -68,11 +68,11 @@ export class ModernRounds {
   }
 
   /** The result for a call whose instance, of the legacy era, has refused it until its client has answered. */
-  askFirst(call: ModernCall, requests: Questions, instanceId: string, serverInfo: JsonObject): JsonText {
+  askFirst(call: ModernCall, requests: InputRequests, instanceId: string, serverInfo: JsonObject): JsonText {
     return this.#ask(call, requests, { i: instanceId }, serverInfo);
   }
 
-  #ask(call: ModernCall, requests: Questions, content: JsonObject, serverInfo: JsonObject): JsonText {
+  #ask(call: ModernCall, requests: InputRequests, content: JsonObject, serverInfo: JsonObject): JsonText {
     return JsonText.ofValue({
       resultType: 'input_required',
       inputRequests: requests,

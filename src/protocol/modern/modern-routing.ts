@@ -6,9 +6,9 @@ import { map, type Observable } from 'rxjs';
 import { asBuffer, isJsonObject, JsonText } from '../../domain/json.ts';
 import { listOf } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
-import { NOBODY, TaskFinder } from '../task-finder.ts';
-import { isTaskId, isTaskMethod, type TaskAsker, taskIdIn } from '../task-memory.ts';
-import { invalidParams, type ModernCall, pathKey, type Routed } from './modern-call.ts';
+import { NOT_FOUND, TaskFinder } from '../task-finder.ts';
+import { isTaskId, isTaskMethod, type TaskScope, taskIdIn } from '../task-memory.ts';
+import { invalidParams, type ModernCall, pathKey, type RoutedRequest } from './modern-call.ts';
 import type { Sealer } from './sealed-state.ts';
 
 /** Of modern clients, at all paths. */
@@ -20,10 +20,10 @@ export class ModernTasks {
   }
 
   /** Where a request about a task goes; undefined when it is about none, or about one that its caller is not known to have. */
-  route(call: ModernCall): Routed | undefined {
+  route(call: ModernCall): RoutedRequest | undefined {
     const { method, params } = call;
     if (!isTaskMethod(method) || !isTaskId(params.taskId)) return undefined;
-    const instanceId = this.#finder.memory.find(askerOf(call), params.taskId);
+    const instanceId = this.#finder.memory.find(scopeOf(call), params.taskId);
     return instanceId === undefined ? undefined : { params, instanceId };
   }
 
@@ -41,7 +41,7 @@ export class ModernTasks {
     const found$ = this.#finder.seek({ taskId, owner, template, backends, meta });
     return found$?.pipe(
       map((sought) => {
-        if (sought === NOBODY || (isTaken && sought === undefined)) throw invalidParams('Unknown task');
+        if (sought === NOT_FOUND || (isTaken && sought === undefined)) throw invalidParams('Unknown task');
         return sought;
       }),
     );
@@ -52,12 +52,12 @@ export class ModernTasks {
     const taskId = taskIdIn(result);
     if (taskId === undefined) return;
     const { memory } = this.#finder;
-    if (call.method === 'tools/call') memory.begun(askerOf(call), taskId, instanceId);
-    else memory.found(askerOf(call), taskId, instanceId);
+    if (call.method === 'tools/call') memory.begun(scopeOf(call), taskId, instanceId);
+    else memory.found(scopeOf(call), taskId, instanceId);
   }
 }
 
-function askerOf({ owner, template }: ModernCall): TaskAsker {
+function scopeOf({ owner, template }: ModernCall): TaskScope {
   return { ownerId: owner.id, template };
 }
 
@@ -78,7 +78,7 @@ export class ModernCursors {
    * The request with the instance's own cursor; undefined for one without. Throws RpcFailure (-32602) for a cursor that
    * was not given out here, to this client, for this list, within the hour. An empty one is a cursor like any other.
    */
-  route(call: ModernCall): Routed | undefined {
+  route(call: ModernCall): RoutedRequest | undefined {
     const { cursor } = call.params;
     if (cursor === undefined || listOf(call.method) === undefined) return undefined;
     const opened = typeof cursor === 'string' ? this.#sealer.open(cursor, boundOf(call)) : undefined;

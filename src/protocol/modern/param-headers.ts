@@ -13,12 +13,12 @@ import {
   PARAM_PREFIX,
   valueAt,
 } from '../../domain/param-headers.ts';
-import { type Headers, headerMismatch, headerOf } from '../headers.ts';
+import { headerMismatch, headerOf, type RequestHeaders } from '../headers.ts';
 import type { RpcFailure } from '../rpc-failure.ts';
 import type { ModernCall } from './modern-call.ts';
 
 /** The headers of this kind among those of a request, to be forwarded untouched; undefined when there are none. */
-export function paramHeadersIn(headers: Headers): Readonly<Record<string, string>> | undefined {
+export function paramHeadersIn(headers: RequestHeaders): Readonly<Record<string, string>> | undefined {
   let found: Record<string, string> | undefined;
   for (const name in headers) {
     const value = name.startsWith(PARAM_PREFIX) ? headers[name] : undefined;
@@ -37,7 +37,11 @@ export class ParamHeaders {
    * The refusal, 400 with -32020, of a header that is missing or says something else than the arguments; undefined when none
    * does. A tool whose declarations break the rules asks for none.
    */
-  mismatch(tool: Tool | undefined, args: JsonFields[string], headers: Headers): RpcFailure | undefined {
+  mismatch(
+    tool: Tool | undefined,
+    args: JsonFields[string],
+    headers: RequestHeaders,
+  ): RpcFailure | undefined {
     if (tool === undefined) return undefined;
     let declarations = this.#declarations.get(tool);
     if (declarations === undefined) {
@@ -56,7 +60,7 @@ export class ParamHeaders {
 function mismatchOf(
   { header, path, type }: Declaration,
   args: unknown,
-  headers: Headers,
+  headers: RequestHeaders,
 ): RpcFailure | undefined {
   const value = valueAt(args, path);
   const text = headerTextOf(value);
@@ -86,7 +90,7 @@ export class ListedHeaders {
    * Undefined when they are right, which nobody waits for. Otherwise throws RpcFailure, 400 with -32020, or resolves when a
    * list that was renewed finds them right, and rejects in the same way when none does.
    */
-  check({ method, params, owner, backends }: ModernCall, headers: Headers): Promise<void> | undefined {
+  check({ method, params, owner, backends }: ModernCall, headers: RequestHeaders): Promise<void> | undefined {
     const { name, arguments: args } = params;
     if (method !== 'tools/call' || typeof name !== 'string') return undefined;
     if (this.#params.mismatch(backends.tool(name, owner), args, headers) === undefined) return undefined;
@@ -97,7 +101,7 @@ export class ListedHeaders {
   }
 
   /** While a server is replaced its instances do not agree: which of them gets the call is not known yet. */
-  #checkAny(tools: readonly Tool[], args: JsonFields[string], headers: Headers): void {
+  #checkAny(tools: readonly Tool[], args: JsonFields[string], headers: RequestHeaders): void {
     const mismatches = tools.map((tool) => this.#params.mismatch(tool, args, headers));
     const [first] = mismatches;
     if (first !== undefined && !mismatches.includes(undefined)) throw first;

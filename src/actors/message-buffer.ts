@@ -4,14 +4,14 @@
 import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 
-interface Kept<T> {
+interface BufferedMessage<T> {
   readonly message: T;
   readonly bytes: number;
 }
 
-export class KeptMessages<T> {
+export class MessageBuffer<T> {
   readonly #dropped: (message: T) => void;
-  #kept: Kept<T>[] = [];
+  #messages: BufferedMessage<T>[] = [];
   #bytes = 0;
 
   /** `dropped` is told of each message that finds no room, or has to make some. Default: nobody is. */
@@ -26,22 +26,22 @@ export class KeptMessages<T> {
       this.#dropped(message);
       return;
     }
-    this.#kept.push({ message, bytes });
+    this.#messages.push({ message, bytes });
     this.#bytes += bytes;
-    while (this.#kept.length > LIMITS.undeliveredMessages || this.#bytes > LIMITS.undeliveredBytes)
+    while (this.#messages.length > LIMITS.undeliveredMessages || this.#bytes > LIMITS.undeliveredBytes)
       this.#drop();
   }
 
   /** All of them, oldest first; nothing is kept any more. */
   takeAll(): T[] {
-    const kept = this.#kept;
-    this.#kept = [];
+    const messages = this.#messages;
+    this.#messages = [];
     this.#bytes = 0;
-    return kept.map(({ message }) => message);
+    return messages.map(({ message }) => message);
   }
 
   #drop(): void {
-    const oldest = this.#kept.shift();
+    const oldest = this.#messages.shift();
     if (oldest === undefined) return;
     this.#bytes -= oldest.bytes;
     this.#dropped(oldest.message);

@@ -1,7 +1,7 @@
 // What is kept for a client that does not listen, and what is dropped.
 
 import * as assert from 'uvu/assert';
-import { KeptMessages } from '../../src/actors/kept-messages.ts';
+import { MessageBuffer } from '../../src/actors/message-buffer.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';
@@ -10,7 +10,7 @@ const test = suite('kept messages');
 
 function keeper() {
   const dropped: number[] = [];
-  return { dropped, kept: new KeptMessages<number>((message) => dropped.push(message)) };
+  return { dropped, kept: new MessageBuffer<number>((message) => dropped.push(message)) };
 }
 const sized = (bytes: number): JsonObject => ({ data: 'x'.repeat(bytes - '{"data":""}'.length) });
 
