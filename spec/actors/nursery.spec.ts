@@ -66,6 +66,7 @@ function open() {
         open: opener.open,
         now,
         random: () => 0.5,
+        alarm: () => () => undefined,
       },
       before,
     );

@@ -33,6 +33,7 @@ function add(root: Actor<typeof rootMachine>, template: string, isBroken = false
       open: opener.open,
       now,
       random: () => 0.5,
+      alarm: () => () => undefined,
     },
   });
   return opener;

@@ -53,6 +53,7 @@ class Supervised {
       open: opener.open,
       now,
       random: () => 0.5,
+      alarm: () => () => undefined,
     };
     this.actor.send({ type: 'instance.add', actorId, input });
     const child = this.actor.getSnapshot().children[actorId];
@@ -161,6 +162,7 @@ test('outlives an instance that breaks while it starts', () => {
       throw new Error('the clock is broken from the start');
     },
     random: () => 0.5,
+    alarm: () => () => undefined,
   };
   supervised.actor.send({ type: 'instance.add', actorId: 'a#1', input });
   assert.equal([supervised.crashes, supervised.children], [['a#1'], []]);

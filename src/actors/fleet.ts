@@ -86,12 +86,12 @@ export class Fleet {
     const { template, id } = definition;
     const group = this.group(template);
     this.#dismissHolder(template, id);
-    const { emit, open, now, random, own: ownBounds } = this.#options;
-    const input = { definition, policy: group.policy, open, now, random, ownBounds };
+    const { emit, open, now, alarm, random, own: ownBounds } = this.#options;
+    const input = { definition, policy: group.policy, open, now, alarm, random, ownBounds };
     const ref = this.#supervisor.start(input, this.#draining.predecessorsOf(definition));
     this.#index.put(ref);
     ref.onEmission((emission) => this.#tell(ref, emission));
-    ref.upstreamFacts$.subscribe(emit); // those of one with a successor, too: what was opened is to end
+    ref.upstreamEvents$.subscribe(emit); // those of one with a successor, too: what was opened is to end
     ref.state$.subscribe((state) => {
       group.observe(ref, state);
       if (!this.#hasSuccessor(ref)) emit(stateEvent(ref, state));

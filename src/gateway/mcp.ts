@@ -91,7 +91,7 @@ export class Mcp {
     this.#deps = deps;
     this.#parked = new ParkedCalls(scheduler);
     this.#metrics = new ClientMetrics(events$);
-    const pool = new StatelessPool(deps, own, scheduler);
+    const pool = new StatelessPool(scheduler);
     this.#pool = pool;
     const subscriptions = new SharedSubscriptions();
     const listening = new SharedListening();

@@ -57,7 +57,7 @@ export class GuestStage {
     this.inner = new Stage(policy);
     this.inner.open = async ({ id }) => this.#open(id);
     const now = () => Date.now();
-    this.pool = new StatelessPool({ now, alarm });
+    this.pool = new StatelessPool();
     const { fleet, dispatcher, emit } = this.inner;
     const budget = new RetryBudget(now);
     this.stateless = new StatelessClients({ fleet, dispatcher, pool: this.pool, budget, emit, now, alarm });

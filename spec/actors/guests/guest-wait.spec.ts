@@ -2,8 +2,9 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { StatelessConversation } from '../../../src/actors/stateless/stateless-conversation.ts';
+import { Conversation } from '../../../src/actors/instances/conversation.ts';
 import { leftMs, opened } from '../../../src/actors/stateless/stateless-wait.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -62,13 +63,14 @@ test.run();
 
 function wait(isSpare: boolean) {
   const opening = Promise.withResolvers<Upstream>();
-  const conversation = new StatelessConversation(clock, {
-    key: 'k',
+  const nothing = () => undefined;
+  const conversation = new Conversation(clock, {
     ownerId: 'ann',
     isExclusive: false,
     isHeard: false,
+    idleMs: LIMITS.guestIdleMs,
     open: () => opening.promise,
-    onRetired: () => undefined,
+    listener: { opened: nothing, ended: nothing, retired: nothing, gone: nothing },
   });
   const heard: string[] = [];
   const subscription = opened(conversation, undefined, clock, TIME, isSpare).subscribe({

@@ -79,6 +79,10 @@ export class Stage {
       open: this.opener.open,
       now,
       random: options.random ?? (() => 0.5),
+      alarm: (waitMs: number, ring: () => void) => {
+        const timer = this.clock.setTimeout(ring, waitMs);
+        return () => this.clock.clearTimeout(timer);
+      },
     };
     this.actor = createActor(instanceMachine, { clock: this.clock, input });
     this.ref = new InstanceRef(this.actor, now);

@@ -27,7 +27,7 @@ const parentMachine = setup({
   actors: { session },
 });
 
-class OwnUnderTest {
+class LeasesUnderTest {
   room = 0;
   ends = 0;
   readonly #gone = Promise.withResolvers<void>();
@@ -48,7 +48,7 @@ export class SessionStage {
   readonly opener = new ScriptedOpener();
   readonly clock = { nowMs: 0 };
   /** What single clients have there, until the spec calls `gone`. */
-  readonly own = new OwnUnderTest();
+  readonly leases = new LeasesUnderTest();
   readonly parent: Actor<ReturnType<typeof parentMachine.createMachine>>;
 
   constructor() {
@@ -64,7 +64,7 @@ export class SessionStage {
               opener: { open },
               now,
             },
-          }) => ({ definition: definition(), open, now, own: this.own }),
+          }) => ({ definition: definition(), open, now, leases: this.leases }),
         },
         on: { '*': { actions: ({ context, event }) => context.facts.push(event) } },
       }),

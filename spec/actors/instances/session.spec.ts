@@ -148,8 +148,8 @@ test('ends what single clients have there when it is to, and says that it is clo
   const transport = await stage.open();
   stage.end();
   await settled();
-  assert.equal([stage.own.ends, transport.isClosed, stage.told], [1, true, ['opened']]);
-  stage.own.gone();
+  assert.equal([stage.leases.ends, transport.isClosed, stage.told], [1, true, ['opened']]);
+  stage.leases.gone();
   await settled();
   assert.equal(stage.told, ['opened', 'closed']);
 });
@@ -158,8 +158,8 @@ test('does so while it is being opened, too', async () => {
   const stage = new SessionStage();
   stage.end();
   await settled();
-  assert.equal([stage.own.ends, stage.told], [1, []]);
-  stage.own.gone();
+  assert.equal([stage.leases.ends, stage.told], [1, []]);
+  stage.leases.gone();
   await settled();
   assert.equal(stage.told, ['closed']);
 });
@@ -172,7 +172,7 @@ test('leaves that alone when only its transport is to go, is lost, or it is stop
     else if (leave === 'lose') transport.lose();
     else stage.parent.stop();
     await settled();
-    assert.equal([stage.own.ends, transport.isClosed], [0, true], leave);
+    assert.equal([stage.leases.ends, transport.isClosed], [0, true], leave);
   }
 });
 

@@ -20,12 +20,12 @@ import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { type ExchangeEnding, Reply } from '../calls/reply.ts';
 import type { CallCounter } from './call-counter.ts';
-import type { OwnUpstreams } from './dedicated-upstreams.ts';
 import type { InstanceActor } from './instance.machine.ts';
 import { InstanceReservations } from './instance-reservations.ts';
 import type { InstanceEmission } from './instance-setup.ts';
 import { streamsOf } from './instance-streams.ts';
 import { isReopening, snapshotOf, stateOf, takesNew, whyNot } from './instance-view.ts';
+import type { Lease, LeaseRequest, Leases } from './leases.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
 
@@ -130,8 +130,8 @@ export class InstanceRef implements Candidate {
   get #link(): SessionLink | undefined {
     return this.#actor.getSnapshot().context.link;
   }
-  get #own(): OwnUpstreams {
-    return this.#actor.getSnapshot().context.own;
+  get #leases(): Leases {
+    return this.#actor.getSnapshot().context.leases;
   }
 
   /** True when it takes what is new in this conversation; undefined: its own. See `takesNew`. */
@@ -191,35 +191,43 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Opens a conversation of its own for one client; it ends with the present session unless it stands alone. Undefined: its
-   * backend keeps none for a single client. BACKEND_UNAVAILABLE, `delivered: 'no'`; QUEUE_FULL when the instance can have no
-   * more of them, or, where each is a process, no more for this owner. Default: for nobody in particular, which only specs do.
+   * The use of a conversation on behalf of one owner; see Leases.lease. It ends with the present session unless it stands alone.
+   * QUEUE_FULL, at once; its opening fails with BACKEND_UNAVAILABLE, `delivered: 'no'`.
+   */
+  lease(request: LeaseRequest): Lease {
+    const lease = this.#leases.lease(request);
+    if (lease.isNew)
+      lease.conversation.opening.catch((thrown: unknown) => this.#doubt(asGatewayError(thrown)));
+    return lease;
+  }
+
+  /**
+   * Leases a conversation for one client alone, until it is closed. Undefined: its backend keeps none for a single client.
+   * Rejects like `lease`. Default: for nobody in particular, which only specs do.
    */
   async openUpstream(
     profile: ClientProfile,
     signal: AbortSignal,
     ownerId: string = ANONYMOUS.id,
   ): Promise<Upstream | undefined> {
-    const link = this.#link;
-    if (link === undefined) throw notConnected();
-    const open = (ending: AbortSignal) => link.openUpstream(profile, ending, ownerId);
+    const { conversation, release } = this.lease({ owner: { id: ownerId }, profile });
+    if (signal.aborted) release();
+    signal.addEventListener('abort', release, { once: true });
     try {
-      return await this.#own.open({ ownerId, signal, open });
-    } catch (thrown) {
-      const error = asGatewayError(thrown);
-      this.#doubt(error);
-      throw error;
+      return await conversation.opening;
+    } finally {
+      signal.removeEventListener('abort', release);
     }
   }
 
   /** Ends those that stand alone. Its actor does, unless that broke. Resolves when they are gone, at the latest after LIMITS.drainMs. */
   async endOwn(): Promise<void> {
-    await firstValueFrom(race(from(this.#own.end()), timer(LIMITS.drainMs)));
+    await firstValueFrom(race(from(this.#leases.end()), timer(LIMITS.drainMs)));
   }
 
   /** Hot, no replay: what becomes of those conversations, `upstream.*`. */
-  get upstreamFacts$(): Observable<GatewayEvent> {
-    return this.#own.facts$;
+  get upstreamEvents$(): Observable<GatewayEvent> {
+    return this.#leases.events$;
   }
 
   /**

@@ -2,6 +2,7 @@
 // in instance.machine.ts; the arithmetic is in instance-statistics.ts.
 
 import { assign, emit, enqueueActions, fromPromise, not, sendTo, setup, stateIn } from 'xstate';
+import type { Clock } from '../../domain/clock.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS, type OwnBounds } from '../../domain/limits.ts';
 import type { ListField, Peer } from '../../domain/mcp.ts';
@@ -9,7 +10,6 @@ import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Open } from '../../transports/opening.ts';
 import type { OmittedTool, TransportEvents } from '../../transports/transport.ts';
 import type { CallCounter } from './call-counter.ts';
-import type { OwnUpstreams } from './dedicated-upstreams.ts';
 import {
   afterClosing,
   afterFailedProbe,
@@ -18,24 +18,24 @@ import {
   backOffMs,
   type InstanceStatistics,
 } from './instance-statistics.ts';
+import type { Leases } from './leases.ts';
 import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
 import { type SessionChange, type SessionLink, session } from './session.ts';
 
-/** What an instance needs from outside: how to open its transport, a monotonic clock in ms, randomness in [0, 1). */
-export interface InstanceActorInput {
+/** What an instance needs from outside: how to open its transport, a clock, randomness in [0, 1). */
+export interface InstanceActorInput extends Clock {
   readonly definition: InstanceDefinition;
   readonly policy: BalancerPolicy;
   readonly open: Open;
-  readonly now: () => number;
   readonly random: () => number;
   /** Default OWN_BOUNDS. */
   readonly ownBounds?: OwnBounds | undefined;
 }
 
-export interface InstanceContext extends Omit<InstanceActorInput, 'ownBounds'> {
-  /** The conversations of single clients. Those that stand alone live on when the session is lost. */
-  readonly own: OwnUpstreams;
-  /** Counted by those that carry the calls, past the mailbox. */
+export interface InstanceContext extends Omit<InstanceActorInput, 'ownBounds' | 'alarm'> {
+  /** The conversations that clients lease. Those that stand alone live on when the session is lost. */
+  readonly leases: Leases;
+  /** Counted by the handles that carry the calls, past the mailbox. */
   readonly calls: CallCounter;
   readonly link: SessionLink | undefined;
   /** What the program says that is being opened; undefined while none is. */
@@ -91,7 +91,7 @@ export const instanceSetup = setup({
   actors: {
     session,
     probe,
-    endOfOwn: fromPromise<void, OwnUpstreams>(({ input }) => input.end()),
+    endLeases: fromPromise<void, Leases>(({ input }) => input.end()),
   },
   delays: {
     /** After a failed probe the next one follows soon: two in a row settle it. */

@@ -17,9 +17,9 @@ import { type ActorRefFrom, raise, type SnapshotFrom } from 'xstate';
 import { reasonOf } from '../../domain/failures.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CallCounter } from './call-counter.ts';
-import { OwnUpstreams } from './dedicated-upstreams.ts';
 import { instanceSetup, probeInput } from './instance-setup.ts';
 import { INITIAL_STATISTICS } from './instance-statistics.ts';
+import { Leases } from './leases.ts';
 
 export type InstanceActor = ActorRefFrom<typeof instanceMachine>;
 export type InstanceMachineSnapshot = SnapshotFrom<typeof instanceMachine>;
@@ -33,10 +33,16 @@ const CLEARED = [
 export const instanceMachine = instanceSetup.createMachine({
   id: 'instance',
   type: 'parallel',
-  context: ({ input: { ownBounds, ...input } }) => ({
+  context: ({ input: { ownBounds: bounds, alarm, ...input }, self }) => ({
     ...input,
-    own: new OwnUpstreams(input.definition, ownBounds),
     calls: new CallCounter(),
+    leases: new Leases({
+      host: input.definition,
+      bounds,
+      now: input.now,
+      alarm,
+      link: () => self.getSnapshot().context.link,
+    }),
     link: undefined,
     starting: undefined,
     lastPeer: undefined,
@@ -61,7 +67,7 @@ export const instanceMachine = instanceSetup.createMachine({
           invoke: {
             id: 'session',
             src: 'session',
-            input: ({ context: { definition, open, now, own } }) => ({ definition, open, now, own }),
+            input: ({ context: { definition, open, now, leases } }) => ({ definition, open, now, leases }),
           },
           on: {
             'session.lost': { target: '.closing', actions: 'lose' },
@@ -184,7 +190,7 @@ export const instanceMachine = instanceSetup.createMachine({
           after: { backOff: { guard: 'isToStay', target: 'connected' } },
         },
         clearing: {
-          invoke: { src: 'endOfOwn', input: ({ context }) => context.own, onDone: CLEARED },
+          invoke: { src: 'endLeases', input: ({ context }) => context.leases, onDone: CLEARED },
           after: { abandoned: CLEARED },
         },
         ended: { type: 'final' },

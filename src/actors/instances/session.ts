@@ -27,7 +27,7 @@ import type { Open } from '../../transports/opening.ts';
 import type { OmittedTool, Transport, TransportEvents, Upstream } from '../../transports/transport.ts';
 import { gatherPages } from '../calls/list-pages.ts';
 import { listChanges } from '../list-changes.ts';
-import type { OwnUpstreams } from './dedicated-upstreams.ts';
+import type { Leases } from './leases.ts';
 import { ToolCache } from './tool-cache.ts';
 
 /** An open session as its instance sees it. */
@@ -62,8 +62,8 @@ export interface SessionInput {
   readonly definition: InstanceDefinition;
   readonly open: Open;
   readonly now: () => number;
-  /** What single clients have here that stands alone. */
-  readonly own: Pick<OwnUpstreams, 'end' | 'room'>;
+  /** The conversations that clients have here. */
+  readonly leases: Pick<Leases, 'end' | 'room'>;
 }
 
 /** `close`: its own transport goes. `end`: so does everything that single clients have here. */
@@ -96,7 +96,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   const ending = new AbortController();
   const startedAtMs = now();
   let transport: Transport | undefined;
-  let endOfOwn: Promise<void> | undefined;
+  let endOfLeases: Promise<void> | undefined;
   let heardAtMs = startedAtMs;
   const heard = () => {
     heardAtMs = now();
@@ -113,18 +113,18 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     try {
       opened = await input.open(definition, ending.signal, {
         onStarted: (facts) => sendBack({ type: 'session.starting', facts }),
-        room: () => input.own.room,
+        room: () => input.leases.room,
       });
     } catch (thrown) {
       const failed = ending.signal.aborted ? {} : { openingMs: now() - startedAtMs };
-      if (endOfOwn !== undefined) await endOfOwn;
+      if (endOfLeases !== undefined) await endOfLeases;
       return sendBack({ type: 'session.closed', ...endOf(thrown), ...failed });
     }
     transport = opened;
     const end = await lifeOf(opened);
     if (!ending.signal.aborted) sendBack({ type: 'session.lost', ...end });
     await letGo(opened);
-    if (endOfOwn !== undefined) await endOfOwn;
+    if (endOfLeases !== undefined) await endOfLeases;
     sendBack({ type: 'session.closed', ...end });
   }
 
@@ -200,7 +200,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   }
 
   function end(): void {
-    endOfOwn = input.own.end();
+    endOfLeases = input.leases.end();
     close();
   }
 });

@@ -19,9 +19,9 @@ import { pickFor } from '../calls/next-instance.ts';
 import type { RetryBudget } from '../calls/retry-budget.ts';
 import type { Fleet } from '../fleet.ts';
 import type { Group } from '../group.ts';
+import type { Conversation } from '../instances/conversation.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import { NO_TASKS } from '../task-requests.ts';
-import type { StatelessConversation } from './stateless-conversation.ts';
 import type { Lease, StatelessClient, StatelessPool } from './stateless-pool.ts';
 import { forLegacy, hears, logLevelOf } from './stateless-request.ts';
 import { commonRouting, isList, isNetworked, type Routing, routingTo } from './stateless-routing.ts';
@@ -220,7 +220,7 @@ export class StatelessClients {
   }
 
   #askOver(
-    conversation: StatelessConversation,
+    conversation: Conversation,
     ref: InstanceRef,
     order: Order,
     tried: ReadonlySet<string>,

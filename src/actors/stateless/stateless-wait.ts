@@ -5,7 +5,7 @@ import { from, Observable, race } from 'rxjs';
 import { backendTimeout } from '../../domain/backend-errors.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import type { StatelessConversation } from './stateless-conversation.ts';
+import type { Conversation } from '../instances/conversation.ts';
 
 /** The time of one call. */
 export interface CallTime {
@@ -25,7 +25,7 @@ export function leftMs(clock: Pick<Clock, 'now'>, { cameAtMs, timeoutMs }: CallT
  * BACKEND_TIMEOUT, `delivered: 'no'`, when that took too long. `isSpare`: another instance could take the call.
  */
 export function opened(
-  conversation: StatelessConversation,
+  conversation: Conversation,
   logLevel: string | undefined,
   clock: Clock,
   time: CallTime,
@@ -41,7 +41,7 @@ export function opened(
   return race(from(ready(conversation, logLevel)), late$);
 }
 
-async function ready(conversation: StatelessConversation, logLevel: string | undefined): Promise<Upstream> {
+async function ready(conversation: Conversation, logLevel: string | undefined): Promise<Upstream> {
   const upstream = await conversation.opened;
   if (logLevel !== undefined) await conversation.wantLevel(logLevel);
   return upstream;

@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { StatelessConversation } from '../../../src/actors/stateless/stateless-conversation.ts';
+import { Conversation } from '../../../src/actors/instances/conversation.ts';
 import { NO_SUBSCRIBER } from '../../../src/actors/stateless/stateless-upstream.ts';
 import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
@@ -10,9 +10,9 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { alarm, settled } from './guest-stage.ts';
+import { alarm, settled } from '../guests/guest-stage.ts';
 
-const test = suite('a conversation of guests');
+const test = suite('a conversation');
 
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
@@ -87,6 +87,30 @@ test('calls its opening off when it is closed, and closes what is opened all the
   assert.equal([told, upstream.closings], [['retired', 'gone'], 1]);
 });
 
+test('ends with its last lease where it has no idle time, also while it is being opened', async () => {
+  const { conversation, upstream, opening, signals, told } = start(true, 0);
+  conversation.take();
+  conversation.giveBack();
+  assert.equal([told, signals[0]?.aborted], [['retired'], true]);
+  opening.resolve(upstream);
+  assert.is(
+    hasCode(await conversation.opening.catch((thrown: unknown) => thrown), 'BACKEND_UNAVAILABLE'),
+    true,
+  );
+  assert.equal([upstream.isClosed, told], [true, ['retired', 'gone']]);
+});
+
+test('is none where the backend keeps none for a single client', async () => {
+  const { conversation, opening, told } = start();
+  opening.resolve(undefined);
+  assert.is(await conversation.opening, undefined);
+  assert.is(
+    hasCode(await conversation.opened.catch((thrown: unknown) => thrown), 'BACKEND_UNAVAILABLE'),
+    true,
+  );
+  assert.equal(told, ['retired', 'gone']);
+});
+
 test('closes without mercy for its calls, and without fail', async () => {
   const { conversation, upstream, told } = await open();
   conversation.take();
@@ -137,23 +161,25 @@ test('refuses what the backend asks in the middle of a request of the gateway it
 
 test.run();
 
-function start(isExclusive = false) {
-  const opening = Promise.withResolvers<Upstream>();
+function start(isExclusive = false, idleMs: number = LIMITS.guestIdleMs) {
+  const opening = Promise.withResolvers<Upstream | undefined>();
   const signals: AbortSignal[] = [];
   const told: string[] = [];
   const clock = { now: () => Date.now(), alarm };
-  const conversation = new StatelessConversation(clock, {
-    key: 'k',
+  const conversation = new Conversation(clock, {
     ownerId: 'ann',
     isExclusive,
     isHeard: false,
+    idleMs,
     open: (signal) => {
       signals.push(signal);
       return opening.promise;
     },
-    onRetired: (gone) => {
-      told.push('retired');
-      void gone.then(() => told.push('gone'));
+    listener: {
+      opened: () => undefined,
+      ended: () => undefined,
+      retired: () => told.push('retired'),
+      gone: () => told.push('gone'),
     },
   });
   return {

@@ -1,32 +1,39 @@
-// What is told of the conversations of single clients, and what one owner may have of them.
+// What is told of the conversations that clients lease, and what one owner may have of them. Those of clients without a session
+// are in guests/guest-pool.spec.ts, too.
 
 import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { OwnUpstreams } from '../../../src/actors/instances/dedicated-upstreams.ts';
+import { Leases } from '../../../src/actors/instances/leases.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
+import { LIMITS, type OwnBounds } from '../../../src/domain/limits.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
+import { alarm } from '../guests/guest-stage.ts';
 
-const test = suite('own upstreams');
+const test = suite('leases');
 
+const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} };
 const FACT = { template: 't', instanceId: 'i', serverId: 's', principal: 'user:1' };
 
 function host(transport: TransportKind = 'stdio') {
-  const own = new OwnUpstreams({ template: 't', id: 'i', serverId: 's', transport });
+  const opener = { next: Promise.resolve<Upstream | undefined>(undefined) };
+  const leases = make(transport, () => opener.next);
   const facts: Omit<GatewayEvent, 'atMs'>[] = [];
-  own.facts$.subscribe(({ atMs, ...fact }) => {
+  leases.events$.subscribe(({ atMs, ...fact }) => {
     assert.ok(Math.abs(Date.now() - atMs) < 5_000);
     facts.push(fact);
   });
-  const open = (opened: Promise<Upstream | undefined>, signal = new AbortController().signal) =>
-    own.open({ ownerId: 'user:1', signal, open: () => opened });
-  return { own, facts, open };
+  const lease = (opened: Promise<Upstream | undefined>, ownerId = 'user:1') => {
+    opener.next = opened;
+    return leases.lease({ owner: { id: ownerId }, profile: PROFILE });
+  };
+  const open = async (opened: Promise<Upstream | undefined>) => lease(opened).conversation.opening;
+  return { leases, facts, lease, open };
 }
 
 test('tells that one was opened, and how it ended, once', async () => {
@@ -91,10 +98,12 @@ test('tells nothing where the backend keeps none for a single client', async () 
   assert.equal(facts, []);
 });
 
-test('tells why one could not be opened, unless nobody waited for it any more', async () => {
-  const { facts, open } = host();
+test('tells why one could not be opened, unless its lease had ended', async () => {
+  const { facts, open, lease } = host();
   const failure = () => Promise.reject(backendUnavailable('exited with code 1', { delivered: 'no' }));
-  assert.is(await codeOf(open(failure(), AbortSignal.abort())), 'BACKEND_UNAVAILABLE');
+  const { conversation, release } = lease(failure());
+  release();
+  assert.is(await codeOf(conversation.opening), 'BACKEND_UNAVAILABLE');
   assert.equal(facts, []);
   assert.is(await codeOf(open(failure())), 'BACKEND_UNAVAILABLE');
   const [fact] = facts;
@@ -125,11 +134,8 @@ test('names the setting that bounds the owner: where the share is all there is, 
     [1, 'sessions.max_processes'],
     [64, 'sessions.share'],
   ] as const) {
-    const at = { template: 't', id: 'i', serverId: 's', transport: 'stdio' } as const;
-    const own = new OwnUpstreams(at, { processes, share: 0.25 });
-    const { signal } = new AbortController();
-    const open = () =>
-      own.open({ ownerId: 'user:1', signal, open: () => Promise.resolve(new ScriptedTransport()) });
+    const leases = make('stdio', async () => new ScriptedTransport(), { processes, share: 0.25 });
+    const open = async () => leases.lease({ owner: { id: 'user:1' }, profile: PROFILE });
     for (let count = Math.ceil(processes / 4); count > 0; count -= 1) await open();
     const refusal = await open().catch((thrown: unknown) => thrown);
     assert.match(String(refusal), `(setting ${setting})`);
@@ -163,24 +169,52 @@ test('counts a process until nothing is left of it, whatever ended it', async ()
   assert.is.not(await oneMore(), 'QUEUE_FULL', 'nobody could do more about one that breaks its promise');
 });
 
-test('closes none over HTTP: what has ended there leaves nothing behind', async () => {
-  const { open } = host('http');
-  const upstream = new ScriptedTransport();
-  await open(Promise.resolve(upstream));
-  upstream.lose();
+test('ends an idle conversation for one that needs its place, of the same owner where its share is used up', async () => {
+  const processes: ScriptedTransport[] = [];
+  const bounds = { processes: 9, share: 0.25 }; // 8 for each
+  const open = async () => {
+    processes.push(new ScriptedTransport());
+    return processes.at(-1);
+  };
+  const leases = make('stdio', open, bounds);
+  const take = (id: string, idleMs?: number) =>
+    leases.lease({ owner: { id }, profile: PROFILE, ...(idleMs === undefined ? {} : { idleMs }) });
+  const mine = Array.from({ length: 8 }, () => take('ann', 60_000));
   await settled();
-  assert.is(upstream.closings, 0);
+  const refused = (id: string, idleMs?: number) => codeOf((async () => take(id, idleMs))());
+  assert.equal([await refused('ann'), await refused('ann', 60_000)], ['QUEUE_FULL', 'QUEUE_FULL']);
+  const other = take('bo');
+  await settled();
+  assert.is(await refused('cy'), 'QUEUE_FULL');
+  for (const process of processes) process.closesSlowly = true;
+  mine[3]?.release();
+  const session = take('ann');
+  await settled();
+  assert.equal([processes[3]?.isClosed, processes.length], [true, 9], 'it waits until the other one is gone');
+  processes[3]?.finishClosing();
+  assert.is(await session.conversation.opening, processes[9]);
+  other.release();
+  assert.is(await refused('cy'), 'QUEUE_FULL', 'one that has ended counts until it is gone');
+  processes[8]?.finishClosing();
+  await settled();
+  take('cy');
+  assert.is(leases.room, 0);
+  for (const process of processes) process.finishClosing();
+  await leases.end();
 });
 
 test('gives everything to who cannot be told apart, and over HTTP to everybody', async () => {
-  const { own } = host();
+  const pipe = host();
   const web = host('http');
   for (let count = 0; count < LIMITS.isolatedProcesses; count += 1) {
-    const { signal } = new AbortController();
-    const open = () => Promise.resolve(new ScriptedTransport());
-    await own.open({ ownerId: ANONYMOUS.id, signal, open });
-    await web.open(open());
+    await pipe.lease(Promise.resolve(new ScriptedTransport()), ANONYMOUS.id).conversation.opening;
+    await web.open(Promise.resolve(new ScriptedTransport()));
   }
 });
 
 test.run();
+
+function make(transport: TransportKind, open: () => Promise<Upstream | undefined>, bounds?: OwnBounds) {
+  const host = { template: 't', id: 'i', serverId: 's', transport };
+  return new Leases({ host, bounds, now: () => Date.now(), alarm, link: () => ({ openUpstream: open }) });
+}

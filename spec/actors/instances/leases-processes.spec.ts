@@ -4,14 +4,15 @@
 import { setImmediate as settled } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { OwnProcesses } from '../../../src/actors/instances/dedicated-processes.ts';
+import { Leases } from '../../../src/actors/instances/leases.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
+import { alarm } from '../guests/guest-stage.ts';
 
-const test = suite('own processes');
+const test = suite('leases: processes');
 
 test('there may be so many in all, of whoever they are', async () => {
   const { processes, opened, open } = make(3);
@@ -27,19 +28,17 @@ test('there may be so many in all, of whoever they are', async () => {
 });
 
 test('a refused or failed opening leaves its place to others', async () => {
-  const { processes, open } = make(1);
-  const { signal } = new AbortController();
-  const failing = processes.take('ann');
+  const { processes, openWith, open } = make(1);
   const fail = () => Promise.reject(backendUnavailable('no', { delivered: 'no' }));
-  assert.is(await codeOf(failing.open(signal, fail)), 'BACKEND_UNAVAILABLE');
-  assert.is(await processes.take('ann').open(signal, async () => undefined), undefined);
+  assert.is(await codeOf(openWith('ann', fail)), 'BACKEND_UNAVAILABLE');
+  assert.is(await openWith('ann', async () => undefined), undefined);
   await open('ann');
   assert.is(await codeOf(open('ann')), 'QUEUE_FULL');
-  assert.is(processes.size, 1);
+  assert.is(processes.room, 0);
 });
 
 test('the end of all waits for those that go slowly, and for those that are being opened', async () => {
-  const { processes, opened, open } = make(4);
+  const { processes, opened, open, openWith } = make(4);
   await open('ann');
   await open('ann');
   const [slow, broken] = opened;
@@ -47,20 +46,20 @@ test('the end of all waits for those that go slowly, and for those that are bein
   slow.closesSlowly = true;
   broken.thrownByClose = new Error('broken');
   const late = Promise.withResolvers<ScriptedTransport>();
-  const opening = codeOf(processes.take('bo').open(new AbortController().signal, () => late.promise));
+  const opening = codeOf(openWith('bo', () => late.promise));
   let isOver = false;
   const ending = processes.end().then(() => {
     isOver = true;
   });
   await settled();
-  assert.equal([slow.isClosed, broken.isClosed, isOver, processes.size], [true, true, false, 2]);
+  assert.equal([slow.isClosed, broken.isClosed, isOver, processes.room], [true, true, false, 2]);
   slow.finishClosing();
   await settled();
   assert.is(isOver, false);
   const comes = new ScriptedTransport();
   late.resolve(comes);
   await ending;
-  assert.equal([comes.isClosed, await opening, processes.size], [true, 'BACKEND_UNAVAILABLE', 0]);
+  assert.equal([comes.isClosed, await opening, processes.room], [true, 'BACKEND_UNAVAILABLE', 4]);
 });
 
 test('there may be new ones after the end of all', async () => {
@@ -88,7 +87,7 @@ test('whatever comes and goes, there are never more than may be, and none is lef
       await settled();
       await processes.end();
       await settled();
-      assert.equal([processes.size, opened.every(({ isClosed }) => isClosed)], [0, true]);
+      assert.equal([processes.room, opened.every(({ isClosed }) => isClosed)], [4, true]);
       for (const ownerId of ['a', 'b', 'c', 'd']) await open(ownerId);
     }),
     { numRuns: 50 },
@@ -96,14 +95,26 @@ test('whatever comes and goes, there are never more than may be, and none is lef
 
 test.run();
 
-function make(processes: number) {
-  const own = new OwnProcesses({ processes, share: 1 });
+function make(most: number) {
   const opened: ScriptedTransport[] = [];
-  const open = async (ownerId: string) =>
-    own.take(ownerId).open(new AbortController().signal, async () => {
+  let next: () => Promise<ScriptedTransport | undefined>;
+  const processes = new Leases({
+    host: { template: 't', id: 'i', serverId: 's', transport: 'stdio' },
+    bounds: { processes: most, share: 1 },
+    now: () => Date.now(),
+    alarm,
+    link: () => ({ openUpstream: () => next() }),
+  });
+  const openWith = async (id: string, how: typeof next) => {
+    next = how;
+    const profile = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} };
+    return processes.lease({ owner: { id }, profile }).conversation.opening;
+  };
+  const open = (ownerId: string) =>
+    openWith(ownerId, async () => {
       const process = new ScriptedTransport();
       opened.push(process);
       return process;
     });
-  return { processes: own, opened, open };
+  return { processes, opened, open, openWith };
 }

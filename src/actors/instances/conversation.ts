@@ -1,0 +1,281 @@
+// One conversation with a backend on behalf of one owner: from its opening until nothing is left of it. It ends with its last
+// lease, or when no lease used it for a while. Which lease gets it, and how many there are, is leases.ts.
+
+import {
+  concat,
+  filter,
+  lastValueFrom,
+  NEVER,
+  type Observable,
+  type Observer,
+  of,
+  takeUntil,
+  tap,
+  throwError,
+  timeout,
+} from 'rxjs';
+import { backendTimeout, backendUnavailable } from '../../domain/backend-errors.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
+import { includesLevel } from '../../domain/log-levels.ts';
+import type { Closed, Upstream } from '../../transports/transport.ts';
+import type { SharedConversation } from '../sharing/shared-subscriptions.ts';
+import { NO_SUBSCRIBER, StatelessUpstream } from '../stateless/stateless-upstream.ts';
+
+export interface ConversationInput {
+  readonly ownerId: string;
+  /** Only one lease at a time may use it. */
+  readonly isExclusive: boolean;
+  /** What the backend says beside its calls goes to the call under way. */
+  readonly isHeard: boolean;
+  /** How long it stays without a lease, in ms; 0: it ends with its last one. */
+  readonly idleMs: number;
+  /** Opens it; undefined: the backend keeps none for a single client. `signal` ends the opening. */
+  readonly open: (signal: AbortSignal) => Promise<Upstream | undefined>;
+  readonly listener: ConversationListener;
+}
+
+/** Learns what becomes of a conversation. Each of the four is called at most once. */
+export interface ConversationListener {
+  opened(conversation: Conversation, upstream: Upstream): void;
+  /** Its backend ended it, or `close` did; something may be left of it. */
+  ended(conversation: Conversation, closed: Closed): void;
+  /** It takes no leases any more. */
+  retired(conversation: Conversation): void;
+  /** Nothing is left of it. */
+  gone(conversation: Conversation): void;
+}
+
+/** Longest wait for the answer to `logging/setLevel`, in ms; the call goes on without. */
+const LEVEL_MS = 5_000;
+
+/** An observer of its own end: there are thousands, and one object is the smallest that this can be. */
+export class Conversation implements Observer<Closed> {
+  readonly ownerId: string;
+  readonly isExclusive: boolean;
+  /** Settles as `open` does; BACKEND_UNAVAILABLE when it was closed meanwhile. Undefined: the backend keeps none. */
+  readonly opening: Promise<Upstream | undefined>;
+  /** Resolves when nothing is left of it. Never rejects. */
+  readonly gone: Promise<void>;
+  readonly #clock: Clock;
+  readonly #listener: ConversationListener;
+  readonly #idleMs: number;
+  readonly #ending = new AbortController();
+  readonly #resolveGone: () => void;
+  #upstream: Upstream | undefined;
+  #shared: SharedConversation | undefined;
+  #leases = 0;
+  #usedAtMs: number;
+  #isRetired = false;
+  #isEnded = false;
+  #isGone = false;
+  #isClosing = false;
+  #disarm: (() => void) | undefined;
+  #level: string | undefined;
+  #levelling: Promise<void> | undefined;
+
+  constructor(clock: Clock, { ownerId, isExclusive, isHeard, idleMs, open, listener }: ConversationInput) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.ownerId = ownerId;
+    this.isExclusive = isExclusive;
+    this.gone = promise;
+    this.#resolveGone = resolve;
+    this.#clock = clock;
+    this.#listener = listener;
+    this.#idleMs = idleMs;
+    this.#usedAtMs = clock.now();
+    if (idleMs > 0) this.#disarm = this.#arm(idleMs);
+    this.opening = this.#open(open, isHeard);
+    this.opening.catch(() => undefined); // its leases hear why
+  }
+
+  /** As `opening`; BACKEND_UNAVAILABLE also when the backend keeps none. */
+  get opened(): Promise<Upstream> {
+    return this.opening.then((upstream) => upstream ?? refuse());
+  }
+  /** Undefined until it is open. */
+  get upstream(): Upstream | undefined {
+    return this.#upstream;
+  }
+  /** For requests of the gateway itself; undefined until it is open, and where it ends with its last lease. */
+  get shared(): SharedConversation | undefined {
+    return this.#shared;
+  }
+  get isIdle(): boolean {
+    return this.#leases === 0;
+  }
+  /** True when one more lease may use it. */
+  get isFree(): boolean {
+    return !this.#isRetired && (!this.isExclusive || this.isIdle);
+  }
+  /** When it was last used, in ms of the clock. */
+  get usedAtMs(): number {
+    return this.#usedAtMs;
+  }
+
+  take(): void {
+    this.#leases += 1;
+  }
+
+  giveBack(): void {
+    this.#leases -= 1;
+    this.#usedAtMs = this.#clock.now();
+    if (this.isIdle && (this.#isRetired || this.#idleMs === 0)) void this.close();
+  }
+
+  /** Takes no leases any more; ends as soon as it has none. Idempotent. */
+  retire(): void {
+    if (this.#isRetired) return;
+    this.#isRetired = true;
+    this.#disarm?.();
+    this.#listener.retired(this);
+    if (this.isIdle) void this.close();
+  }
+
+  /** Ends it at once, its calls with it. Resolves when nothing is left of it, and never rejects. */
+  close(): Promise<void> {
+    if (!this.#isClosing) {
+      this.#isClosing = true;
+      this.retire();
+      void this.#close();
+    }
+    return this.gone;
+  }
+
+  /**
+   * Makes sure that the backend writes log lines of that level. A promise, which never rejects, while it has to be told
+   * so; undefined when there is nothing to wait for. The level is never raised again: other calls may have asked for more.
+   */
+  wantLevel(level: string): Promise<void> | undefined {
+    if (this.#upstream?.peer.capabilities.logging === undefined) return undefined;
+    if (this.#level !== undefined && includesLevel(this.#level, level)) return this.#levelling;
+    this.#level = level;
+    const levelling: Promise<void> = this.ask({ method: 'logging/setLevel', params: { level } }, LEVEL_MS)
+      .then(
+        () => undefined,
+        () => undefined, // the call is worth more than its log lines
+      )
+      .finally(() => {
+        if (this.#levelling === levelling) this.#levelling = undefined;
+      });
+    this.#levelling = levelling;
+    return levelling;
+  }
+
+  /** A request of the gateway's own in here. Rejects with BACKEND_TIMEOUT, or like the exchange. */
+  async ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent> {
+    await this.opening;
+    return lastValueFrom(
+      (this.shared?.exchange(request) ?? NEVER).pipe(
+        filter(isFinal),
+        timeout({ first: timeoutMs, with: () => throwError(() => backendTimeout(timeoutMs)) }),
+      ),
+    );
+  }
+
+  // --- the end of its upstream, also of one that breaks its promise to say why ---------------------------------------
+
+  next(closed: Closed): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#listener.ended(this, closed);
+    void this.close();
+  }
+
+  error(): void {
+    this.next(SILENT);
+  }
+
+  complete(): void {
+    this.next(SILENT);
+  }
+
+  // -----------------------------------------------------------------------------------------------------------------
+
+  async #open(open: ConversationInput['open'], isHeard: boolean): Promise<Upstream | undefined> {
+    const { signal } = this.#ending;
+    let raw: Upstream | undefined;
+    try {
+      raw = await open(signal);
+    } catch (thrown) {
+      this.#leave();
+      throw thrown;
+    }
+    if (raw === undefined) {
+      this.#leave();
+      return undefined;
+    }
+    if (signal.aborted) {
+      await closed(raw);
+      throw backendUnavailable('closed by the gateway', { delivered: 'no' });
+    }
+    this.#upstream = isHeard ? new StatelessUpstream(raw) : raw;
+    if (this.#idleMs > 0) this.#shared = sharedOf(raw);
+    this.#listener.opened(this, raw);
+    raw.closed$.subscribe(this);
+    return this.#upstream;
+  }
+
+  /** Aborting ends an opening; one that succeeds all the same is closed behind it. */
+  async #close(): Promise<void> {
+    this.#ending.abort();
+    try {
+      const upstream = this.#upstream ?? (await this.opening);
+      if (upstream !== undefined) await closed(upstream);
+    } catch {
+      // It was never open.
+    }
+    this.#leave();
+  }
+
+  #leave(): void {
+    if (this.#isGone) return;
+    this.#isGone = true;
+    this.#isClosing = true;
+    this.retire();
+    this.#listener.gone(this);
+    this.#resolveGone();
+  }
+
+  /** One timer per conversation: when it rings and a lease used it meanwhile, it is set again. */
+  #arm(waitMs: number): () => void {
+    return this.#clock.alarm(waitMs, () => {
+      const idleMs = this.isIdle ? this.#clock.now() - this.#usedAtMs : 0;
+      if (idleMs >= this.#idleMs) this.retire();
+      else this.#disarm = this.#arm(this.#idleMs - idleMs);
+    });
+  }
+}
+
+const SILENT: Closed = { reason: 'it did not say why', expected: false };
+
+/** Resolves when nothing is left of it, which its transport sees to in bounded time. Never rejects. */
+async function closed(upstream: Upstream): Promise<void> {
+  try {
+    await upstream.close();
+  } catch {
+    // Conversations promise that closing never fails; one that breaks it must not be counted for ever.
+  }
+}
+
+function sharedOf(upstream: Upstream): SharedConversation {
+  return {
+    peer: upstream.peer,
+    state$: concat(of('open'), NEVER).pipe(takeUntil(upstream.closed$)),
+    exchange: (request) => ownExchange(upstream, request),
+  };
+}
+
+/** A request of the gateway itself: what the backend asks in the middle of it is no client's to answer. */
+function ownExchange(upstream: Upstream, request: ExchangeRequest): Observable<ExchangeEvent> {
+  return upstream.exchange(request).pipe(
+    tap((event) => {
+      if (event.kind === 'request') event.answer(NO_SUBSCRIBER);
+    }),
+  );
+}
+
+/** Only backends that keep conversations are asked for one; a backend that keeps none has replaced another. */
+function refuse(): never {
+  throw backendUnavailable('it is of another era now', { delivered: 'no' });
+}

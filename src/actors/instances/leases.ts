@@ -1,0 +1,248 @@
+// The conversations that clients have with one instance, each on behalf of one owner: which one a lease gets, how many there
+// may be, in all and of each owner, and what is told of them. A legacy session holds a lease for itself, with no idle time; a
+// call without a session leases for as long as it lasts, and the conversation stays a while for the next one (ADR 82).
+
+import { type Observable, Subject } from 'rxjs';
+import { notConnected, queueFull } from '../../domain/backend-errors.ts';
+import type { ClientProfile } from '../../domain/client.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { asGatewayError } from '../../domain/errors.ts';
+import type { GatewayEvent } from '../../domain/events.ts';
+import { reasonOf } from '../../domain/failures.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
+import { canonicalText } from '../../domain/json.ts';
+import { OWN_BOUNDS, type OwnBounds } from '../../domain/limits.ts';
+import { conversationShareLimit, processLimit, processShareLimit } from '../../domain/session-errors.ts';
+import type { Closed, Upstream } from '../../transports/transport.ts';
+import { Conversation, type ConversationListener } from './conversation.ts';
+import { eventOf } from './instance-events.ts';
+import { OwnerShares } from './owner-shares.ts';
+import type { SessionLink } from './session.ts';
+
+/** What a client wants. */
+export interface LeaseRequest {
+  readonly owner: { readonly id: string };
+  /** What the backend learns of the client. */
+  readonly profile: ClientProfile;
+  /** Only one lease at a time may use the conversation. Default true. */
+  readonly isExclusive?: boolean;
+  /** How long the conversation stays without a lease, in ms. Default: it ends with this one, and is for it alone. */
+  readonly idleMs?: number;
+  /** What the backend says beside its calls goes to the call under way. Default false. */
+  readonly isHeard?: boolean;
+}
+
+/** The use of a conversation. */
+export interface Lease {
+  readonly conversation: Conversation;
+  /** True when it was opened for this lease. */
+  readonly isNew: boolean;
+  /** Ends the use. Idempotent. */
+  readonly release: () => void;
+}
+
+/** What tells the instance from others, and whether these conversations are processes. */
+type Host = Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
+
+export interface LeasesOptions extends Clock {
+  readonly host: Host;
+  /** Default OWN_BOUNDS. */
+  readonly bounds?: OwnBounds | undefined;
+  /** The present session of the instance; undefined while there is none. */
+  readonly link: () => Pick<SessionLink, 'openUpstream'> | undefined;
+}
+
+/** Over a network a conversation costs little more than its name; on a pipe it is a process. */
+const MOST_NETWORKED = 1_024;
+
+/** Of one instance, through all its restarts. */
+export class Leases implements ConversationListener {
+  readonly #options: LeasesOptions;
+  readonly #isPipe: boolean;
+  readonly #most: number;
+  /** Conversations that may have further leases, by what these have to have in common. */
+  readonly #byKey = new Map<string, Set<Conversation>>();
+  readonly #keys = new Map<Conversation, string>();
+  /** All that are counted: those that are being opened, and those that have been told to end, included. */
+  readonly #counted = new Set<Conversation>();
+  readonly #shares: OwnerShares;
+  /** Those that end, and whose place another conversation has that waits for their end. */
+  readonly #replaced = new Set<Conversation>();
+  readonly #events = new Subject<GatewayEvent>();
+
+  constructor(options: LeasesOptions) {
+    const { processes, share } = options.bounds ?? OWN_BOUNDS;
+    this.#options = options;
+    this.#isPipe = options.host.transport === 'stdio';
+    this.#most = this.#isPipe ? processes : MOST_NETWORKED;
+    this.#shares = new OwnerShares(this.#most, share);
+  }
+
+  /** Hot, no replay: a conversation was opened, could not be, or ended. */
+  get events$(): Observable<GatewayEvent> {
+    return this.#events;
+  }
+
+  /** How many more there may be. */
+  get room(): number {
+    return Math.max(0, this.#most - this.#counted.size);
+  }
+
+  /**
+   * The use of a conversation: one that is free and was leased on behalf of the same owner with the same capabilities, or a new
+   * one. Where there are too many, the one that was idle for longest ends, and the new one waits for that. QUEUE_FULL when none
+   * is idle, in all or of this owner. How many without idle time there may be over a network is the business of who leases them.
+   */
+  lease(request: LeaseRequest): Lease {
+    const key = keyOf(request);
+    const known = key === undefined ? undefined : this.#free(key);
+    const conversation = known ?? this.#open(request, key);
+    let isHeld = true;
+    conversation.take();
+    const release = (): void => {
+      if (isHeld) conversation.giveBack();
+      isHeld = false;
+    };
+    return { conversation, isNew: known === undefined, release };
+  }
+
+  /**
+   * Ends the processes, and calls off those that are being opened: nothing else does when the instance leaves or is restarted.
+   * Resolves when nothing is left of them; never rejects.
+   */
+  async end(): Promise<void> {
+    if (this.#isPipe) await Promise.all([...this.#counted, ...this.#replaced].map((each) => each.close()));
+  }
+
+  // --- what becomes of them ------------------------------------------------------------------------------------------
+
+  opened({ ownerId }: Conversation, upstream: Upstream): void {
+    this.#events.next({ type: 'upstream.opened', ...this.#eventFor(ownerId), ...pidOf(upstream) });
+  }
+
+  ended({ ownerId, upstream }: Conversation, { reason, expected }: Closed): void {
+    const end = { reason, isLost: !expected };
+    this.#events.next({ type: 'upstream.ended', ...this.#eventFor(ownerId), ...pidOf(upstream), ...end });
+  }
+
+  retired(conversation: Conversation): void {
+    const key = this.#keys.get(conversation);
+    if (key === undefined) return;
+    const alike = this.#byKey.get(key);
+    this.#keys.delete(conversation);
+    alike?.delete(conversation);
+    if (alike?.size === 0) this.#byKey.delete(key);
+  }
+
+  gone(conversation: Conversation): void {
+    this.#replaced.delete(conversation);
+    this.#giveBack(conversation);
+  }
+
+  // -----------------------------------------------------------------------------------------------------------------
+
+  /** One that a lease of that key may use. Every call takes this way, hence the loop: nothing is allocated. */
+  #free(key: string): Conversation | undefined {
+    const alike = this.#byKey.get(key);
+    if (alike === undefined) return undefined;
+    for (const conversation of alike) {
+      if (conversation.isFree) return conversation;
+    }
+    return undefined;
+  }
+
+  #open(request: LeaseRequest, key: string | undefined): Conversation {
+    const { owner, profile, isExclusive = true, isHeard = false, idleMs = 0 } = request;
+    const isCounted = this.#isPipe || idleMs > 0;
+    const before = isCounted ? this.#makeRoom(request) : undefined;
+    if (isCounted) this.#shares.take(owner.id);
+    const conversation = new Conversation(this.#options, {
+      ownerId: owner.id,
+      isExclusive,
+      isHeard,
+      idleMs,
+      open: (signal) => this.#openAfter(before, owner.id, profile, signal),
+      listener: this,
+    });
+    if (isCounted) this.#counted.add(conversation);
+    if (key !== undefined) {
+      this.#keys.set(conversation, key);
+      const alike = this.#byKey.get(key) ?? new Set();
+      this.#byKey.set(key, alike.add(conversation));
+    }
+    return conversation;
+  }
+
+  /** The signal does not shorten the wait: there are never more than there may be. */
+  async #openAfter(
+    before: Promise<void> | undefined,
+    ownerId: string,
+    profile: ClientProfile,
+    signal: AbortSignal,
+  ): Promise<Upstream | undefined> {
+    if (before !== undefined) await before;
+    const link = this.#options.link();
+    if (link === undefined) throw notConnected();
+    try {
+      return await link.openUpstream(profile, signal, ownerId);
+    } catch (thrown) {
+      if (!signal.aborted) this.#tellFailed(ownerId, thrown);
+      throw thrown;
+    }
+  }
+
+  /** QUEUE_FULL. The end of the conversation that makes room; undefined: there was room. */
+  #makeRoom({ owner, idleMs }: LeaseRequest): Promise<void> | undefined {
+    const isFull = this.#shares.isFull(owner.id);
+    if (!isFull && this.#counted.size < this.#most) return undefined;
+    const idle = this.#oldestIdle(isFull ? owner.id : undefined);
+    if (idle !== undefined && this.#replaced.size < this.#most) return this.#replace(idle);
+    const { share, isAll } = this.#shares;
+    if (idleMs !== undefined)
+      throw isFull ? conversationShareLimit(share) : queueFull(this.#options.host.template);
+    if (isFull && !isAll) throw processShareLimit(share);
+    throw processLimit(this.#most);
+  }
+
+  /** Of that owner, or of any. */
+  #oldestIdle(ownerId: string | undefined): Conversation | undefined {
+    let oldest: Conversation | undefined;
+    for (const conversation of this.#keys.keys()) {
+      if (!conversation.isIdle || (ownerId !== undefined && conversation.ownerId !== ownerId)) continue;
+      if (oldest === undefined || conversation.usedAtMs < oldest.usedAtMs) oldest = conversation;
+    }
+    return oldest;
+  }
+
+  /** Ends it; its place is free now. */
+  #replace(conversation: Conversation): Promise<void> {
+    this.#giveBack(conversation);
+    this.#replaced.add(conversation);
+    return conversation.close();
+  }
+
+  #giveBack(conversation: Conversation): void {
+    if (this.#counted.delete(conversation)) this.#shares.giveBack(conversation.ownerId);
+  }
+
+  #tellFailed(ownerId: string, thrown: unknown): void {
+    const { code } = asGatewayError(thrown);
+    const reason = reasonOf(thrown);
+    this.#events.next({ type: 'upstream.failed', ...this.#eventFor(ownerId), code, reason });
+  }
+
+  #eventFor(principal: string) {
+    const { host } = this.#options;
+    return { ...eventOf(host), transport: host.transport, principal };
+  }
+}
+
+/** Equal for leases that may use the same conversation; undefined: no other may. */
+function keyOf({ owner, profile, isExclusive, idleMs }: LeaseRequest): string | undefined {
+  if (idleMs === undefined) return undefined;
+  return canonicalText([owner.id, profile.capabilities, isExclusive === true]);
+}
+
+function pidOf(upstream: Upstream | undefined): { readonly pid: number } | undefined {
+  return upstream?.pid === undefined ? undefined : { pid: upstream.pid };
+}
