@@ -85,17 +85,23 @@ export function listenForStop(onDefect: (error: unknown) => void, options: StopO
   };
 }
 
-/** For commands that go on until Ctrl-C: aborts at the first SIGINT or SIGTERM, or when the reader of the output ends (`| head -1`). */
-export function untilSignal(): AbortSignal {
+/**
+ * For commands that go on until Ctrl-C: `signal` aborts at the first SIGINT or SIGTERM, or when the reader of the output ends
+ * (`| head -1`). `dispose` gives the signals back to Node.
+ */
+export function untilSignal(): { readonly signal: AbortSignal; dispose(): void } {
   const ending = new AbortController();
-  const end = (): void => {
+  const dispose = (): void => {
     process.off('SIGINT', end).off('SIGTERM', end);
     process.stdout.off('error', end);
+  };
+  const end = (): void => {
+    dispose();
     ending.abort();
   };
   process.on('SIGINT', end).on('SIGTERM', end);
   process.stdout.on('error', end);
-  return ending.signal;
+  return { signal: ending.signal, dispose };
 }
 
 function isTerminalAttached(): boolean {

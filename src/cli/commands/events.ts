@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fields, fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
-import { StreamBroken } from '../remote.ts';
+import { type Remote, StreamBroken } from '../remote.ts';
 import { untilSignal } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -44,26 +44,42 @@ export const events: CommandDefinition = {
       if (value !== undefined) query.set(name, value);
     }
     const gateway = await gatewayOf(input, terminal);
-    const signal = isFollowed ? untilSignal() : undefined;
-    let after: string | undefined;
-    for (let tries = 0; ; tries += 1) {
-      try {
-        const request = { after, ...(signal === undefined ? {} : { signal }) };
-        await gateway.follow(`/events?${query}`, request, ({ data, id }) => {
-          tries = 0;
-          if (id !== '') after = id;
-          terminal.print(isRaw ? data : line(terminal, fields(JSON.parse(data))));
-        });
-        if (isFollowed && signal?.aborted === false) terminal.note(`${gateway.url} has ended the stream`);
-        return 0;
-      } catch (error) {
-        if (!isFollowed || !(error instanceof StreamBroken) || tries >= TRIES) throw error;
-        terminal.note(`${error.message}; trying again`);
-        await sleep(PAUSE_MS, undefined, signal && { signal }).catch(() => undefined);
-      }
+    const until = isFollowed ? untilSignal() : undefined;
+    try {
+      await show(gateway, `/events?${query}`, until?.signal, isRaw, terminal);
+      return 0;
+    } finally {
+      until?.dispose();
     }
   },
 };
+
+/** Prints the events; with a signal, asks again after a broken connection, from where it broke. */
+async function show(
+  gateway: Remote,
+  path: string,
+  signal: AbortSignal | undefined,
+  isRaw: boolean,
+  terminal: Terminal,
+): Promise<void> {
+  let after: string | undefined;
+  for (let tries = 0; ; tries += 1) {
+    try {
+      const request = { after, ...(signal === undefined ? {} : { signal }) };
+      await gateway.follow(path, request, ({ data, id }) => {
+        tries = 0;
+        if (id !== '') after = id;
+        terminal.print(isRaw ? data : line(terminal, fields(JSON.parse(data))));
+      });
+      if (signal?.aborted === false) terminal.note(`${gateway.url} has ended the stream`);
+      return;
+    } catch (error) {
+      if (signal === undefined || !(error instanceof StreamBroken) || tries >= TRIES) throw error;
+      terminal.note(`${error.message}; trying again`);
+      await sleep(PAUSE_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+}
 
 /** `10:15:07 instance.unhealthy  search/search-1  reason="exited with code 1"`. */
 function line(

@@ -62,11 +62,13 @@ async function showLog(
   options: ShowOptions,
 ): Promise<void> {
   const file = await opened(log);
+  let until: ReturnType<typeof untilSignal> | undefined;
   try {
     let { size: at } = await file.stat();
     for (const line of await lastLines(file, at, options.lines)) print(line);
     if (!options.isFollowed) return;
-    const signal = untilSignal();
+    until = untilSignal();
+    const { signal } = until;
     let rest = Buffer.alloc(0);
     while (!signal.aborted) {
       const { size } = await file.stat();
@@ -82,6 +84,7 @@ async function showLog(
       if (piece.length === 0) await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined);
     }
   } finally {
+    until?.dispose();
     await file.close();
   }
 }

@@ -59,13 +59,17 @@ async function lookAt(gateway: Remote): Promise<Look> {
 }
 
 async function watch(gateway: Remote, terminal: Terminal, first: Look): Promise<void> {
-  const signal = untilSignal();
+  const { signal, dispose } = untilSignal();
   let [before, now]: readonly [Look | undefined, Look] = [undefined, first];
-  while (!signal.aborted) {
-    const clock = new Date().toTimeString().slice(0, 8);
-    terminal.redraw(`${await drawn(terminal, now, before)}\n\n${gateway.url} at ${clock}; Ctrl-C ends`);
-    await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
-    if (!signal.aborted) [before, now] = [now, await lookAt(gateway)];
+  try {
+    while (!signal.aborted) {
+      const clock = new Date().toTimeString().slice(0, 8);
+      terminal.redraw(`${await drawn(terminal, now, before)}\n\n${gateway.url} at ${clock}; Ctrl-C ends`);
+      await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
+      if (!signal.aborted) [before, now] = [now, await lookAt(gateway)];
+    }
+  } finally {
+    dispose();
   }
 }
 
