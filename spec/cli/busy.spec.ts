@@ -5,7 +5,7 @@ import { clearLine, cursorTo, moveCursor } from 'node:readline';
 import { PassThrough } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
 import * as assert from 'uvu/assert';
-import { showBusy } from '../../src/cli/busy.ts';
+import { showBusy } from '../../src/cli/terminal.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('busy');

@@ -1,7 +1,6 @@
 import * as assert from 'uvu/assert';
 import { CLIENT_OPTIONS, gatewayOf } from '../../src/cli/client-options.ts';
-import { optionName } from '../../src/cli/command.ts';
-import { CommandInput } from '../../src/cli/command-input.ts';
+import { CommandInput, optionName } from '../../src/cli/command.ts';
 import { suite } from '../helpers/suite.ts';
 import { recordingTerminal } from './recording-terminal.ts';
 

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { CommandInput } from '../../src/cli/command-input.ts';
+import { CommandInput } from '../../src/cli/command.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('command input');

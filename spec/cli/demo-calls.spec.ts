@@ -1,7 +1,7 @@
 // That the lines work is proven by pasting them: spec/system/journeys/demo.spec.ts. Here is how they are written.
 
 import * as assert from 'uvu/assert';
-import { demoCalls } from '../../src/cli/demo-calls.ts';
+import { demoCalls } from '../../src/cli/demo.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('demo calls');

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { issueText } from '../../src/cli/issue-text.ts';
+import { issueText } from '../../src/cli/answers.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('finding text');

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import * as assert from 'uvu/assert';
-import { readFirstLine, readWhole } from '../../src/cli/first-line.ts';
+import { readFirstLine, readWhole } from '../../src/cli/terminal.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('first line');

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../src/cli/free-port.ts';
+import { freePort } from '../../src/cli/demo-servers.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('free port');

@@ -3,7 +3,7 @@
 import { PassThrough } from 'node:stream';
 import * as assert from 'uvu/assert';
 import { Interrupted } from '../../src/cli/failures.ts';
-import { askHidden } from '../../src/cli/hidden-prompt.ts';
+import { askHidden } from '../../src/cli/terminal.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('hidden prompt');

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { LogSink } from '../../src/cli/log-sink.ts';
+import { LogSink } from '../../src/cli/log.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('log sink');

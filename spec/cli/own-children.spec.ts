@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import * as assert from 'uvu/assert';
-import { killOwnChildren } from '../../src/cli/own-children.ts';
+import { killOwnChildren } from '../../src/cli/run-gateway.ts';
 import { isRunning } from '../helpers/is-running.ts';
 import { suite } from '../helpers/suite.ts';
 

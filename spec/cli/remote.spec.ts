@@ -6,8 +6,9 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { CredentialsFile, credentialsPath } from '../../src/cli/accounts/credentials-file.ts';
+import { CredentialsFile, credentialsPath } from '../../src/cli/accounts/credentials.ts';
 import { CommandFailure, Refused, UsageError } from '../../src/cli/failures.ts';
+import type { RemoteEvent } from '../../src/cli/remote.ts';
 import {
   answersAsGateway,
   DEFAULT_URLS,
@@ -17,7 +18,6 @@ import {
   StreamBroken,
   seekGateway,
 } from '../../src/cli/remote.ts';
-import type { RemoteEvent } from '../../src/cli/remote-events.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('remote');

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { CommandInput, type OptionValue } from '../../src/cli/command-input.ts';
+import { CommandInput, type OptionValue } from '../../src/cli/command.ts';
 import { UsageError } from '../../src/cli/failures.ts';
 import { readSettings, SETTING_OPTIONS } from '../../src/cli/setting-options.ts';
 import { suite } from '../helpers/suite.ts';

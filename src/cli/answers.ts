@@ -1,4 +1,5 @@
-// Reads what a gateway answered field by field: nothing is assumed about a gateway of another version.
+// Reads what a gateway answered field by field: nothing is assumed about a gateway of another version. Its validation issues
+// are translated into options, since a person typed options and not JSON.
 
 /** An object of an answer. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -29,4 +30,48 @@ function isEjected({ ejection }: Fields): boolean {
 export function reasonOf({ reason, ejection }: Fields): string {
   const said = reason ?? fields(ejection).reason;
   return typeof said === 'string' ? said.replace(/\.$/, '') : '';
+}
+
+/** What names may look like, for people: the gateway tells the regular expression. */
+const NAME_RULES: Readonly<Record<string, string>> = {
+  template_name: 'a template name is lower-case letters, digits and hyphens, starting with a letter',
+  id: 'an instance id is letters, digits, dots, hyphens and underscores, starting with a letter or a digit',
+};
+
+/** The option or the word that becomes a field. */
+const WRITTEN_AS: Readonly<Record<string, string>> = {
+  template_name: '<template>',
+  id: '--id',
+  endpoint: '--endpoint',
+  command: '--command',
+  working_dir: '--working-dir',
+  env_vars: '--env',
+  headers: '--header',
+  metadata: '--metadata',
+  weight: '--weight',
+  wait: '--wait',
+  username: '<username>',
+  password: '--password',
+  email: '--email',
+  is_superuser: '--role',
+  templates: '--templates',
+  name: '<name>',
+  permissions: '--permissions',
+  expires_at: '--expires',
+};
+
+/** One finding about invalid input, as a clause: `--env A-B: no name of a variable`. */
+export function issueText(item: unknown): string {
+  const { loc, msg, type } = fields(item);
+  const path = Array.isArray(loc) ? loc.map(String) : ['request'];
+  const rule = type === 'string_pattern_mismatch' ? NAME_RULES[path.at(-1) ?? ''] : undefined;
+  return rule ?? `${placeOf(path)}: ${String(msg)}`;
+}
+
+/** `body.instance.env_vars.A` is `--env A`; what no option makes stays a path. */
+function placeOf(path: readonly string[]): string {
+  const [, field = '', ...below] = path.filter((each, index) => index !== 1 || each !== 'instance');
+  const written = Object.hasOwn(WRITTEN_AS, field) ? WRITTEN_AS[field] : undefined;
+  if (written === undefined) return path.join('.');
+  return below.length === 0 ? written : `${written} ${below.join('.')}`;
 }

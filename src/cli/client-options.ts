@@ -1,9 +1,11 @@
-// The options that every command shares that talks to a running gateway.
-// Finding it and speaking to it is remote.ts.
+// What every command shares that talks to a running gateway: its options, finding the gateway, and a hint for a template that
+// the gateway does not know. HTTP is remote.ts.
 
+import { nearMiss } from '../config/nearest.ts';
+import { fields } from './answers.ts';
 import { usualUrls } from './background/daemon-files.ts';
-import type { OptionDefinition } from './command.ts';
-import type { CommandInput } from './command-input.ts';
+import type { CommandInput, OptionDefinition } from './command.ts';
+import { CommandFailure, Refused } from './failures.ts';
 import { findGateway, type Remote } from './remote.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -34,4 +36,26 @@ export function shownRemote(remote: Remote, { busy }: Pick<Terminal, 'busy'>): R
     request: (...asked) => shown(() => remote.request(...asked)),
     look: (...asked) => shown(() => remote.look(...asked)),
   };
+}
+
+/** Does what is asked of a template. Where there is none of that name, the failure names one that is like it. */
+export async function ofTemplate<T>(gateway: Remote, template: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof Refused) || error.code !== 'TEMPLATE_NOT_FOUND') throw error;
+    const meant = nearMiss(template, await templatesOf(gateway));
+    if (meant === undefined) throw error;
+    throw new CommandFailure(`${error.message}; did you mean "${meant}"?`, { cause: error });
+  }
+}
+
+/** None where the caller may not ask: it is only advice. */
+async function templatesOf(gateway: Remote): Promise<readonly string[]> {
+  try {
+    return Object.keys(fields(fields(await gateway.request('/gateway/registry')).templates));
+  } catch (error) {
+    if (error instanceof CommandFailure) return [];
+    throw error;
+  }
 }

@@ -5,8 +5,13 @@
 import { cac } from 'cac';
 import { nearMiss } from '../config/nearest.ts';
 import { ownCommand } from '../domain/own-command.ts';
-import { type CommandDefinition, type OptionDefinition, optionName } from './command.ts';
-import { CommandInput, type OptionValue } from './command-input.ts';
+import {
+  type CommandDefinition,
+  CommandInput,
+  type OptionDefinition,
+  type OptionValue,
+  optionName,
+} from './command.ts';
 import { UsageError } from './failures.ts';
 
 /** What the command line asks for. `asked` is false when help is shown because no command was named. */

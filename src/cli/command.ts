@@ -1,7 +1,7 @@
-// What a command is: the data that help and parsing are made from, and the function that runs it.
+// A command: the data that help and parsing are made from, the function that runs it, and what the user typed for it.
 // A command's file must be cheap to import, since `--help` imports all of them: heavy things are loaded inside `run`.
 
-import type { CommandInput } from './command-input.ts';
+import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
 /** One option of a command. */
@@ -39,4 +39,55 @@ export function optionFlag({ flags }: OptionDefinition): string {
 /** The name of an option without its dashes: `port` of `--port <number>`, `auth` of `--no-auth`. */
 export function optionName({ flags }: OptionDefinition): string {
   return flags.replace(/^--(no-)?/, '').replace(/ .*$/, '');
+}
+
+/** An option's value as parsed: text, a switch, or several of one kind. */
+export type OptionValue = string | boolean | readonly (string | boolean)[];
+
+/** Words and options of one command. Names are written as on the command line, without dashes: `working-dir`. */
+export class CommandInput {
+  readonly positionals: readonly string[];
+  readonly #options: ReadonlyMap<string, OptionValue>;
+
+  constructor(positionals: readonly string[], options: ReadonlyMap<string, OptionValue>) {
+    this.positionals = positionals;
+    this.#options = options;
+  }
+
+  /** The positional at `index`; the parser has made sure of the required ones. */
+  positional(index: number): string {
+    const word = this.positionals[index];
+    if (word === undefined) throw new UsageError('a word is missing');
+    return word;
+  }
+
+  /** True when a switch was given, false when `--no-…` was, undefined when neither. */
+  switch(name: string): boolean | undefined {
+    const value = [this.#options.get(name)].flat().at(-1);
+    return typeof value === 'boolean' ? value : undefined;
+  }
+
+  /** The text of an option that may be given once. */
+  text(name: string): string | undefined {
+    const [value, second] = this.texts(name);
+    if (second !== undefined) throw new UsageError(`--${name} is given twice`);
+    return value;
+  }
+
+  /** Every text of a repeatable option, in order. */
+  texts(name: string): readonly string[] {
+    return [this.#options.get(name)].flat().filter((value) => typeof value === 'string');
+  }
+
+  /** A number within bounds, both included. Decimals only when `decimals` says so. */
+  number(name: string, bounds: { minimum: number; maximum: number; decimals?: boolean }): number | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    const value = text.trim() === '' ? Number.NaN : Number(text);
+    const { minimum, maximum, decimals = false } = bounds;
+    const isFine = value >= minimum && value <= maximum && (decimals || Number.isInteger(value));
+    if (isFine) return value;
+    const kind = decimals ? 'a number' : 'a whole number';
+    throw new UsageError(`--${name} must be ${kind} from ${minimum} to ${maximum}, not "${text}"`);
+  }
 }

@@ -1,14 +1,15 @@
 // The servers of the demo: which templates run how often, made into registrations like anybody's.
 // What a template runs is said in templates/<id>/template.json; starting and watching is demo.ts.
 
+import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { InstanceInput } from '../domain/instance.ts';
 import { readCatalogue } from '../templates/catalogue.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { instanceInputOf } from '../templates/instance-input.ts';
 import { resolveLaunch } from '../templates/launch.ts';
-import { freePort } from './free-port.ts';
 
 /** One server to be registered. */
 export interface DemoServer {
@@ -92,4 +93,14 @@ async function makeFolder(scratch: string, id: string): Promise<string> {
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, 'welcome.txt'), 'This folder belongs to the demo and goes away with it.\n');
   return folder;
+}
+
+/** A port of this machine that was free a moment ago. Nothing keeps it free: use it soon. */
+export async function freePort(host = '127.0.0.1'): Promise<number> {
+  const server = createServer();
+  await once(server.listen(0, host), 'listening');
+  const address = server.address();
+  await once(server.close(), 'close');
+  if (typeof address === 'object' && address !== null) return address.port;
+  throw new Error('the system gave no port');
 }

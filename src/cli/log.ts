@@ -1,10 +1,11 @@
 // Where the log of `gateway start` goes: standard error, since standard output is for what the command says. JSON lines
-// (pino) for programs; one short line per record when a person watches in a terminal. Getting them there is log-sink.ts.
+// (pino) for programs; one short line per record when a person watches in a terminal. The gateway never waits for the log:
+// lines are collected and written together, and those that cannot be written are dropped and counted.
 
+import { writeSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { pino } from 'pino';
 import { withoutUnseen } from '../domain/text.ts';
-import { LogSink } from './log-sink.ts';
 
 /**
  * Makes the log at a level of pino. It never fails and never waits: lines that nobody takes are dropped. `write`: see
@@ -53,4 +54,137 @@ function inline(value: unknown): string {
 function stackOf(error: unknown): string {
   const { stack, message } = Object(error) as Record<string, unknown>;
   return String(stack ?? message ?? error);
+}
+
+// --- the sink ------------------------------------------------------------------------------------------------------
+
+/** Characters that are collected before they are written: one system call for many lines, and little to lose. */
+const COLLECTED_CHARACTERS = 16 * 1024;
+/** Longest time a line is kept back, in ms; also how often a reader that does not read is tried again. */
+const FLUSH_MS = 100;
+/** Most that is kept for a reader that does not read: bytes that were tried, and characters that were not yet. */
+const LONGEST_BACKLOG = 1024 * 1024;
+/** Longest wait at the end of the process for such a reader, and the pause between two tries, in ms. */
+const LAST_WAIT_MS = 200;
+const LAST_PAUSE_MS = 5;
+const LINE_END = 10;
+
+/** The outside world; replaced in specs. */
+interface LogSinkOptions {
+  /** Writes some of the bytes, returns how many; throws EAGAIN when there is no room now. Default: standard error. */
+  readonly write?: (bytes: Uint8Array) => number;
+  /** The line that tells how many were dropped, with its line end. */
+  readonly notice: (dropped: number) => string;
+}
+
+/** Bytes that are being written: lines, and before them what the sink has to say itself. */
+interface Batch {
+  readonly bytes: Uint8Array;
+  /** How many of the bytes are the sink's own: the end of a torn line, and the notice. */
+  readonly ownBytes: number;
+  /** How many dropped lines the notice tells. */
+  readonly told: number;
+  /** How many bytes are written. */
+  at: number;
+}
+
+const NOTHING: Batch = { bytes: new Uint8Array(), ownBytes: 0, told: 0, at: 0 };
+
+/** A destination for pino. Has a timer only while lines wait, and that one keeps no process alive. */
+export class LogSink {
+  readonly #write: (bytes: Uint8Array) => number;
+  readonly #notice: (dropped: number) => string;
+  /** Lines that were not tried yet. */
+  #collected = '';
+  #batch = NOTHING;
+  #dropped = 0;
+  /** The reader has read half a line, and the other half is lost. */
+  #isTorn = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({ write = (bytes) => writeSync(2, bytes), notice }: LogSinkOptions) {
+    this.#write = write;
+    this.#notice = notice;
+  }
+
+  /** Takes one line, with its line end. */
+  write(line: string): void {
+    if (this.#collected.length + this.#unsent >= LONGEST_BACKLOG) this.#dropped += 1;
+    else this.#collected += line;
+    // While bytes are unsent only the timer tries again: trying at every line would cost what collecting saves.
+    if (this.#unsent === 0 && this.#collected.length >= COLLECTED_CHARACTERS) this.flushSync();
+    else this.#timer ??= this.#later();
+  }
+
+  /** Writes what there is as far as there is room. pino calls it after a fatal record. Never throws. */
+  flushSync(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    while (this.#unsent > 0 || this.#encode()) {
+      try {
+        const { bytes, at } = this.#batch;
+        const written = this.#write(bytes.subarray(at));
+        this.#batch.at += written;
+        if (written === 0) {
+          this.#timer = this.#later();
+          return;
+        }
+      } catch (error) {
+        // A reader that is behind is tried again. Any other failure (no space, a closed terminal) can be reported nowhere;
+        // the next lines find out when it is over.
+        if (isBusy(error)) this.#timer = this.#later();
+        else this.#drop();
+        return;
+      }
+    }
+  }
+
+  /** For the end of the process: waits a moment for a reader that is behind. */
+  close(): void {
+    this.flushSync();
+    const pause = new Int32Array(new SharedArrayBuffer(4));
+    for (let waitedMs = 0; this.#unsent > 0 && waitedMs < LAST_WAIT_MS; waitedMs += LAST_PAUSE_MS) {
+      Atomics.wait(pause, 0, 0, LAST_PAUSE_MS);
+      this.flushSync();
+    }
+    clearTimeout(this.#timer);
+  }
+
+  get #unsent(): number {
+    return this.#batch.bytes.length - this.#batch.at;
+  }
+
+  /** Makes a batch of all that was collected, after the end of a torn line and the notice, if they are due; false for none. */
+  #encode(): boolean {
+    const told = this.#dropped;
+    const own = (this.#isTorn ? '\n' : '') + (told > 0 ? this.#notice(told) : '');
+    const bytes = Buffer.from(own + this.#collected);
+    if (bytes.length === 0) return false;
+    this.#batch = { bytes, ownBytes: Buffer.byteLength(own), told, at: 0 };
+    this.#collected = '';
+    this.#dropped = 0;
+    this.#isTorn = false;
+    return true;
+  }
+
+  /** Gives the rest of the batch up: its lines that were not written to their end are lost, and so is an unfinished notice. */
+  #drop(): void {
+    const { bytes, ownBytes, told, at } = this.#batch;
+    // A line of which only the end is missing gets it by the repair.
+    const kept = at > 0 && bytes[at] === LINE_END ? at + 1 : at;
+    const lost = bytes.subarray(Math.max(kept, ownBytes));
+    this.#dropped += lost.reduce((count, byte) => count + (byte === LINE_END ? 1 : 0), 0);
+    if (kept < ownBytes) this.#dropped += told;
+    // Also when nothing was written of a batch that was to repair a torn line.
+    this.#isTorn = at === 0 ? bytes[0] === LINE_END : bytes[at - 1] !== LINE_END;
+    this.#batch = NOTHING;
+  }
+
+  #later(): NodeJS.Timeout {
+    return setTimeout(() => this.flushSync(), FLUSH_MS).unref();
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'EAGAIN' || error.code === 'EINTR');
 }

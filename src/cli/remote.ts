@@ -2,12 +2,11 @@
 // turns every failure into one line that says what to do. What the answers mean is the command's business.
 
 import { ownCommand } from '../domain/own-command.ts';
-import { type RequestCredentials, requestCredentials } from './accounts/request-credentials.ts';
-import { fields } from './answers.ts';
+import { SseReader } from '../transports/http/sse-reader.ts';
+import { type RequestCredentials, requestCredentials } from './accounts/credentials.ts';
+import { fields, issueText } from './answers.ts';
 import { CommandFailure, NotLoggedIn, Refused, UsageError } from './failures.ts';
-import { issueText } from './issue-text.ts';
-import { type RemoteEvent, readEvents } from './remote-events.ts';
-
+import type { Terminal } from './terminal.ts';
 /** Where a gateway listens when nobody said otherwise: first the port of surface A, then that of surface B. */
 export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] as const;
 
@@ -59,8 +58,6 @@ export interface Remote {
 /** The connection ended, or nothing came for so long that it must have. */
 export class StreamBroken extends CommandFailure {}
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /** A stream without a byte for so long has lost its gateway, which writes a comment every 15 s. */
 const SILENCE_MS = 60_000;
 
@@ -70,7 +67,7 @@ const LOOK_MS = 3_000;
 /** Finds the gateway: `--url`, else STAGEDOOR_URL, else the default that answers. Throws when none does. */
 export async function findGateway(
   written: string | undefined,
-  env: Environment,
+  env: Terminal['env'],
   fetcher: typeof fetch = fetch,
   urls: readonly string[] = DEFAULT_URLS,
 ): Promise<Remote> {
@@ -85,7 +82,7 @@ export async function findGateway(
 /** The gateway that `--url` or STAGEDOOR_URL names, whether it answers or not; undefined when neither is given. */
 export function namedGateway(
   written: string | undefined,
-  env: Environment,
+  env: Terminal['env'],
   fetcher: typeof fetch = fetch,
 ): Remote | undefined {
   const named = written ?? (env.STAGEDOOR_URL || undefined);
@@ -95,14 +92,14 @@ export function namedGateway(
 }
 
 /** Where `--url`, else STAGEDOOR_URL, else the defaults say that gateways are. Nobody is asked. */
-export function gatewayUrls(written: string | undefined, env: Environment): readonly string[] {
+export function gatewayUrls(written: string | undefined, env: Terminal['env']): readonly string[] {
   const named = written ?? (env.STAGEDOOR_URL || undefined);
   return named === undefined ? DEFAULT_URLS : [checkedUrl(named, written === undefined)];
 }
 
 /** The first of these addresses at which a gateway answers. Nothing is sent to a program that does not answer like one. */
 export async function seekGateway(
-  env: Environment,
+  env: Terminal['env'],
   fetcher: typeof fetch = fetch,
   urls: readonly string[] = DEFAULT_URLS,
 ): Promise<Remote | undefined> {
@@ -301,3 +298,29 @@ const CLIENT_REFUSALS: Readonly<Record<string, string>> = {
   'bad port': 'its port is one that HTTP clients refuse, because other protocols use it; choose another',
   'unexpected redirect': 'it points to another address, which is not followed',
 };
+
+/** One event that carries data. */
+export interface RemoteEvent {
+  readonly name: string;
+  readonly data: string;
+  /** Of the event, or of the last one that had any; empty without. */
+  readonly id: string;
+}
+
+/** Bytes of one event; the result of a tool may be as long as a message of a backend. */
+const EVENT_BYTES = 65 * 1024 * 1024;
+
+/** Resolves when the stream ends. Rejects with what `onEvent` throws, and with the error of the stream. */
+async function readEvents(
+  body: ReadableStream<Uint8Array>,
+  onBytes: () => void,
+  onEvent: (event: RemoteEvent) => void,
+): Promise<void> {
+  const reader = new SseReader(EVENT_BYTES, (data, name) => {
+    onEvent({ name, data: data.toString('utf8'), id: reader.lastEventId });
+  });
+  for await (const chunk of body) {
+    onBytes();
+    if (!reader.push(Buffer.from(chunk))) throw new Error('an event is too long');
+  }
+}

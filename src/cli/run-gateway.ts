@@ -1,6 +1,8 @@
 // Runs a gateway in the foreground: starts it, says where it listens, and ends it in order when a signal or a defect
 // asks for it. The server itself is src/server.ts; the servers of --demo are demo.ts.
 
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import { ConfigError } from '../config/config-error.ts';
@@ -14,12 +16,12 @@ import { CipherError } from '../persistence/cipher.ts';
 import { DamagedFileError, describeDatabase, StoreOpenError } from '../persistence/open.ts';
 import { RegistryFileError } from '../persistence/registry-file.ts';
 import { type RunningServer, startServer } from '../server.ts';
+import { killGroup } from '../transports/stdio/process-group.ts';
 import { databaseFailure } from './database/open-database.ts';
 import type { Demo } from './demo.ts';
 import { logEvents } from './event-log.ts';
 import { UsageError } from './failures.ts';
 import { createLog } from './log.ts';
-import { killOwnChildren } from './own-children.ts';
 import { packageVersion } from './package-version.ts';
 import { answersAsGateway, localUrl } from './remote.ts';
 import { listenForStop, type StopOptions, type StopReason } from './stop-signals.ts';
@@ -185,4 +187,49 @@ function exitCodeOf({ kind }: StopReason): number {
 function endProcess(code?: number): void {
   if (code !== undefined && code > 128 && process.platform !== 'win32') process.kill(process.pid, code - 128);
   process.exit(code);
+}
+
+/**
+ * Kills every child of this process and all members of their groups; each child of the gateway leads one. Synchronous,
+ * so that the process can exit right after. On Windows, where there are no groups, this process ends with its tree.
+ */
+export function killOwnChildren(): void {
+  if (process.platform === 'win32') {
+    spawnSync('taskkill', ['/pid', String(process.pid), '/T', '/F'], { windowsHide: true });
+    return;
+  }
+  for (const pid of ownChildren()) killGroup(pid, 'SIGKILL');
+}
+
+function ownChildren(): number[] {
+  const table = process.platform === 'linux' ? readProcesses() : askPs();
+  return table.filter(({ parent }) => parent === process.pid).map(({ pid }) => pid);
+}
+
+interface ProcessRow {
+  readonly pid: number;
+  readonly parent: number;
+}
+
+/** Images for containers often come without ps. */
+function readProcesses(): ProcessRow[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        // "pid (name) state parent …", where the name may hold anything.
+        const [, parent] = /\) \S (\d+) [^)]*$/.exec(readFileSync(`/proc/${name}/stat`, 'latin1')) ?? [];
+        return [{ pid: Number(name), parent: Number(parent) }];
+      } catch {
+        return []; // ended between the two looks
+      }
+    });
+}
+
+function askPs(): ProcessRow[] {
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' });
+  return (stdout ?? '').split('\n').map((line) => {
+    const [pid, parent] = line.trim().split(/\s+/).map(Number);
+    return { pid: pid ?? 0, parent: parent ?? 0 };
+  });
 }

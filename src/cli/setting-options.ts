@@ -7,8 +7,7 @@ import { ConfigError } from '../config/config-error.ts';
 import { settingFlags } from '../config/documents.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { type Config, loadConfig } from '../config.ts';
-import type { OptionDefinition } from './command.ts';
-import type { CommandInput } from './command-input.ts';
+import type { CommandInput, OptionDefinition } from './command.ts';
 import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -107,3 +106,16 @@ function isFolder(path: string): boolean {
     return false; // whoever reads it says what is wrong
   }
 }
+
+/**
+ * The options that say which database a command works on; the rest comes from the environment and gateway.yaml, as for
+ * `gateway start`. `--database` is a setting, so a URL with a password is refused.
+ */
+export const DATABASE_OPTIONS: readonly OptionDefinition[] = [
+  {
+    flags: '--database <url>',
+    description:
+      'Database to work on; default what a gateway started here would use. GATEWAY_DATABASE_URL may hold a password',
+  },
+  { flags: '--config <file>', description: 'Configuration file; default gateway.yaml when it exists' },
+];

@@ -1,11 +1,13 @@
-// Where a command reads its surroundings and writes its words: standard output for results and progress, standard error
-// for what went wrong and for questions. Commands get it as an argument, so that specs can read what they say.
+// The surroundings of a command: standard output for results and progress, standard error for errors, questions and a
+// spinner, standard input for one line, a hidden answer or everything. Commands get it as an argument, so that specs can read
+// the output.
 
+import { createInterface } from 'node:readline';
+import { type Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
+import type { Spinner } from 'yocto-spinner';
 import { withoutUnseen } from '../domain/text.ts';
-import { type Busy, showBusy } from './busy.ts';
-import { readFirstLine, readWhole } from './first-line.ts';
-import { askHidden } from './hidden-prompt.ts';
+import { Interrupted } from './failures.ts';
 
 /** The outside world of one command. */
 export interface Terminal {
@@ -88,3 +90,149 @@ function complain(text: string): void {
 
 /** Whatever it is (EPIPE, EIO, ENOSPC): there is nobody left to tell, and telling would fail in the same way. */
 function ignore(): void {}
+
+// --- the spinner on standard error ---------------------------------------------------------------------------------
+
+/** Replaces the words beside the spinner; shows it at once if it was not there yet. */
+type Progress = (text: string) => void;
+
+/** Runs the work. `what` is a clause: "waiting for http://127.0.0.1:8080". */
+type Busy = <T>(what: string, work: (progress: Progress) => Promise<T>) => Promise<T>;
+
+/** Work that is done sooner shows nothing, in ms. */
+const PATIENCE_MS = 500;
+
+/** One spinner at a time: work within work, and beside it, shows none of its own. */
+export function showBusy(stream: NodeJS.WriteStream = process.stderr): Busy {
+  let isTaken = false;
+  return async (what, work) => {
+    if (isTaken) return work(() => {});
+    isTaken = true;
+    const line = new BusyLine(what, stream);
+    try {
+      return await work((text) => line.say(text));
+    } finally {
+      line.end();
+      isTaken = false;
+    }
+  };
+}
+
+class BusyLine {
+  readonly #stream: NodeJS.WriteStream;
+  readonly #timer: NodeJS.Timeout;
+  #text: string;
+  #spinner: Spinner | undefined;
+  #isOver = false;
+
+  constructor(what: string, stream: NodeJS.WriteStream) {
+    this.#text = what;
+    this.#stream = stream;
+    this.#timer = setTimeout(() => void this.#show(), PATIENCE_MS);
+  }
+
+  say(text: string): void {
+    // One line of the screen: a spinner that wraps flickers.
+    this.#text = withoutUnseen(text)
+      .replace(/\s+/g, ' ')
+      .slice(0, Math.max(20, this.#stream.columns - 4));
+    if (this.#spinner === undefined) void this.#show();
+    else this.#spinner.text = this.#text;
+  }
+
+  end(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#spinner?.stop();
+  }
+
+  async #show(): Promise<void> {
+    clearTimeout(this.#timer);
+    const { default: yoctoSpinner } = await import('yocto-spinner');
+    if (this.#isOver || this.#spinner !== undefined) return;
+    this.#spinner = yoctoSpinner({ stream: this.#stream, text: this.#text }).start();
+  }
+}
+
+// --- standard input: without a deadline, since the program at the other end of a pipe may ask a question itself -------
+
+/** Bytes after which a line is given up. */
+const LONGEST_LINE = 64 * 1024;
+/** Bytes after which the whole input is given up. */
+const LONGEST_INPUT = 64 * 1024 * 1024;
+
+/**
+ * The text up to the first line end (LF or CRLF) or the end of the input. Undefined when it is longer than 64 KiB or no
+ * UTF-8. Rejects with the error of the input.
+ */
+export async function readFirstLine(input: Readable): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of input) {
+    const part = Buffer.from(chunk);
+    chunks.push(part);
+    bytes += part.length;
+    if (part.includes('\n')) break;
+    if (bytes > LONGEST_LINE) return undefined;
+  }
+  // What is not UTF-8 is no password that could be typed elsewhere.
+  return decoded(chunks)?.split(/\r?\n/, 1)[0];
+}
+
+/** The whole input. Undefined when it is longer than 64 MiB or no UTF-8. Rejects with the error of the input. */
+export async function readWhole(input: Readable): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of input) {
+    const part = Buffer.from(chunk);
+    chunks.push(part);
+    bytes += part.length;
+    if (bytes > LONGEST_INPUT) return undefined;
+  }
+  return decoded(chunks);
+}
+
+function decoded(chunks: readonly Buffer[]): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where a person types and reads. */
+interface PromptStreams {
+  readonly input: Readable;
+  /** Gets the question and the line end; never what is typed. */
+  readonly output: Pick<Writable, 'write'>;
+}
+
+/**
+ * The line that was typed; undefined when it was cancelled with Ctrl-D. Rejects with Interrupted after Ctrl-C. Backspace,
+ * Ctrl-U and the like work. The terminal is as before when the promise settles; a signal that ends the process puts it back as well (Node does).
+ */
+export function askHidden(question: string, { input, output }: PromptStreams): Promise<string | undefined> {
+  // A line editor that draws into nothing: it knows all keys, and sets and resets the raw mode.
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const editor = createInterface({ input, output: nowhere, terminal: true, historySize: 0 });
+  // From here on nothing is echoed, not even what is typed before the question is read.
+  output.write(question);
+  return new Promise((resolve, reject) => {
+    let answer: string | undefined;
+    let isInterrupted = false;
+    editor.once('line', (line) => {
+      answer = line;
+      editor.close();
+    });
+    editor.once('SIGINT', () => {
+      isInterrupted = true;
+      editor.close();
+    });
+    editor.once('close', () => {
+      output.write('\n');
+      input.pause(); // otherwise it would keep the process alive
+      if (isInterrupted) reject(new Interrupted());
+      else resolve(answer);
+    });
+  });
+}

@@ -11,7 +11,7 @@ import {
   findUser,
   withAccountClient,
 } from '../../../src/cli/accounts/account-client.ts';
-import { CommandInput, type OptionValue } from '../../../src/cli/command-input.ts';
+import { CommandInput, type OptionValue } from '../../../src/cli/command.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { namedGateway } from '../../../src/cli/remote.ts';
 import { openStore } from '../../../src/persistence/open.ts';

@@ -7,7 +7,7 @@ import {
   templatesOf,
   usernameOf,
 } from '../../../src/cli/accounts/account-options.ts';
-import { CommandInput } from '../../../src/cli/command-input.ts';
+import { CommandInput } from '../../../src/cli/command.ts';
 import { UsageError } from '../../../src/cli/failures.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { CredentialsFile, credentialsPath } from '../../../src/cli/accounts/credentials-file.ts';
+import { CredentialsFile, credentialsPath } from '../../../src/cli/accounts/credentials.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
 import { writePrivateFile } from '../../../src/cli/private-file.ts';
 import { suite } from '../../helpers/suite.ts';

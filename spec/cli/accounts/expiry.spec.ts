@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { readExpiry } from '../../../src/cli/accounts/expiry.ts';
+import { readExpiry } from '../../../src/cli/accounts/account-options.ts';
 import { UsageError } from '../../../src/cli/failures.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { openLocalClient } from '../../../src/cli/accounts/local-client.ts';
-import { CommandInput } from '../../../src/cli/command-input.ts';
+import { CommandInput } from '../../../src/cli/command.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { readCatalogue } from '../../../src/templates/catalogue.ts';

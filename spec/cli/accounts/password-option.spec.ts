@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { readPassword } from '../../../src/cli/accounts/password-option.ts';
-import { CommandInput } from '../../../src/cli/command-input.ts';
+import { CommandInput } from '../../../src/cli/command.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type RecordingOptions, recordingTerminal } from '../recording-terminal.ts';

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
 import type { AccountClient } from '../../../src/cli/accounts/account-client.ts';
-import { remoteClient } from '../../../src/cli/accounts/remote-client.ts';
+import { remoteClient } from '../../../src/cli/accounts/account-client.ts';
 import { namedGateway } from '../../../src/cli/remote.ts';
 import { suite } from '../../helpers/suite.ts';
 

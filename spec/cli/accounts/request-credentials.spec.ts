@@ -2,8 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { CredentialsFile, credentialsPath } from '../../../src/cli/accounts/credentials-file.ts';
-import { requestCredentials } from '../../../src/cli/accounts/request-credentials.ts';
+import {
+  CredentialsFile,
+  credentialsPath,
+  requestCredentials,
+} from '../../../src/cli/accounts/credentials.ts';
 import { UsageError } from '../../../src/cli/failures.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { warnOfUnknownTemplates } from '../../../src/cli/accounts/unknown-templates.ts';
+import { warnOfUnknownTemplates } from '../../../src/cli/accounts/account-client.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -2,7 +2,7 @@ import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { rotatingLog } from '../../../src/cli/background/rotating-log.ts';
+import { rotatingLog } from '../../../src/cli/background/run-daemon.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('rotating log');

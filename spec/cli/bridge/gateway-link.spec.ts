@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import * as assert from 'uvu/assert';
 import { GatewayAway, GatewayLink, LostRequest } from '../../../src/cli/bridge/gateway-link.ts';
-import { freePort } from '../../../src/cli/free-port.ts';
+import { freePort } from '../../../src/cli/demo-servers.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the link of the bridge');

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { CredentialsFile, credentialsPath } from '../../../src/cli/accounts/credentials-file.ts';
+import { CredentialsFile, credentialsPath } from '../../../src/cli/accounts/credentials.ts';
 import { suite } from '../../helpers/suite.ts';
 import { runCommand } from './against-gateway.ts';
 

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { databaseState, migrateDatabase } from '../../../src/cli/database/database-state.ts';
+import { databaseState, migrateDatabase } from '../../../src/cli/database/open-database.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { openStore } from '../../../src/persistence/open.ts';

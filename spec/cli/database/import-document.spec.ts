@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { importDocument } from '../../../src/cli/database/import-document.ts';
+import { importDocument } from '../../../src/cli/database/registry-document.ts';
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import { parseRegistryDocument } from '../../../src/persistence/registry-file.ts';

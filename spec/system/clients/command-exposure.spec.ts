@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { fields } from '../../../src/cli/answers.ts';
-import { importDocument } from '../../../src/cli/database/import-document.ts';
+import { importDocument } from '../../../src/cli/database/registry-document.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { openStore } from '../../../src/persistence/open.ts';

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/free-port.ts';
+import { freePort } from '../../../src/cli/demo-servers.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { binPath, PLAIN } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -14,7 +14,7 @@ import { promisify } from 'node:util';
 import { createGzip } from 'node:zlib';
 import * as assert from 'uvu/assert';
 import { parse } from 'yaml';
-import { freePort } from '../../../src/cli/free-port.ts';
+import { freePort } from '../../../src/cli/demo-servers.ts';
 import { caller, field, tokenOf, toolText } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { importNodeImage, importPostgresImage, importRedisImage } from '../../helpers/machine-images.ts';

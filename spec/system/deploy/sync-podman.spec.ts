@@ -2,7 +2,7 @@
 // are skipped with the reason.
 
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/free-port.ts';
+import { freePort } from '../../../src/cli/demo-servers.ts';
 import { callTool, eventually, get, textOf } from '../../helpers/gateway-client.ts';
 import { Podman, startPodman } from '../../helpers/podman.ts';
 import { Program } from '../../helpers/program.ts';

@@ -7,7 +7,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/free-port.ts';
+import { freePort } from '../../../src/cli/demo-servers.ts';
 import { stdioServerPath } from '../../fixtures/drive.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { AS_IT_COMES, binPath, canFindDescendants, Program, runProgram } from '../../helpers/program.ts';

@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/free-port.ts';
+import { freePort } from '../../../src/cli/demo-servers.ts';
 import { httpServerPath, stdioServerPath } from '../../fixtures/drive.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { callTool, eventually, follow, get, type Reply, textOf } from '../../helpers/gateway-client.ts';

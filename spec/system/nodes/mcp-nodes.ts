@@ -2,7 +2,7 @@
 // administrator, and an API key that clients use.
 
 import * as assert from 'uvu/assert';
-import { freePort } from '../../../src/cli/free-port.ts';
+import { freePort } from '../../../src/cli/demo-servers.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import { type Caller, caller, tokenOf } from '../../helpers/caller.ts';
 import { eventually } from '../../helpers/gateway-client.ts';

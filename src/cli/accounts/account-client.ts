@@ -1,17 +1,16 @@
-// What the account commands ask for, whoever answers: a running gateway (remote-client.ts) or the database itself
-// (local-client.ts). Records are those of the API in both cases, so `--json` prints the same.
+// The accounts of a gateway or of a database, as the account commands see them: through the /auth routes of a running gateway,
+// or in the database itself (local-client.ts). Records are those of the API in both cases, so `--json` prints the same.
 
+import { nearMiss } from '../../config/nearest.ts';
 import type { Role, Scope } from '../../domain/account.ts';
-import type { Fields } from '../answers.ts';
+import { type Fields, fields } from '../answers.ts';
 import { usualUrls } from '../background/daemon-files.ts';
 import { shownRemote } from '../client-options.ts';
-import type { OptionDefinition } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
-import { DATABASE_OPTIONS } from '../database/database-options.ts';
+import type { CommandInput, OptionDefinition } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { namedGateway, seekGateway } from '../remote.ts';
+import { namedGateway, type Remote, seekGateway } from '../remote.ts';
+import { DATABASE_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
-import { remoteClient } from './remote-client.ts';
 
 export interface NewUserFields {
   readonly username: string;
@@ -60,7 +59,7 @@ export const ACCOUNT_CLIENT_OPTIONS: readonly OptionDefinition[] = [
   ...COMMON_OPTIONS,
 ];
 
-/** The same for a command that prefers the database, see DeskChoice. */
+/** The same for a command that prefers the database, see ClientChoice. */
 export const DATABASE_CLIENT_OPTIONS: readonly OptionDefinition[] = [
   {
     flags: '--url <url>',
@@ -89,7 +88,7 @@ export async function withAccountClient<T>(
   work: (client: AccountClient) => Promise<T>,
   { prefersDatabase = false, seek = seekGateway }: ClientChoice = {},
 ): Promise<T> {
-  const client = await openDesk(input, terminal, { prefersDatabase, seek });
+  const client = await openClient(input, terminal, { prefersDatabase, seek });
   try {
     return await work(client);
   } finally {
@@ -97,7 +96,7 @@ export async function withAccountClient<T>(
   }
 }
 
-async function openDesk(
+async function openClient(
   input: CommandInput,
   terminal: Terminal,
   { prefersDatabase, seek }: Required<ClientChoice>,
@@ -145,4 +144,69 @@ export async function findApiKey(
     throw new CommandFailure(`${named.length} API keys are called "${idOrName}"; name one by its id: ${ids}`);
   }
   return { ...key, id: String(key.id) };
+}
+
+/** Accounts through a running gateway: its /auth routes, with the credentials of the gateway. */
+export function remoteClient(gateway: Remote): AccountClient {
+  const list = async (path: string): Promise<readonly Fields[]> => {
+    const answer = await gateway.request(path);
+    return Array.isArray(answer) ? answer.map(fields) : [];
+  };
+  const remove = async (path: string): Promise<void> => {
+    await gateway.request(path, { method: 'DELETE' });
+  };
+  return {
+    users: () => list('/auth/users'),
+    createUser: async ({ username, email, password, role, templates }) => {
+      const body = { username, email, password, is_superuser: role === 'admin', ...only({ templates }) };
+      return fields(await gateway.request('/auth/users', { method: 'POST', body }));
+    },
+    setPassword: async (id, password) =>
+      fields(
+        await gateway.request(`/auth/users/${encodeURIComponent(id)}`, {
+          method: 'PATCH',
+          body: { password },
+        }),
+      ),
+    deleteUser: (id) => remove(`/auth/users/${encodeURIComponent(id)}`),
+    apiKeys: () => list('/auth/api-keys'),
+    createApiKey: async ({ name, permissions, templates, expiresAt }) => {
+      const body = { name, permissions, ...only({ templates, expires_at: expiresAt }) };
+      return fields(await gateway.request('/auth/api-keys', { method: 'POST', body }));
+    },
+    revokeApiKey: (id) => remove(`/auth/api-keys/${encodeURIComponent(id)}`),
+    templates: async () => Object.keys(fields(fields(await gateway.request('/gateway/registry')).templates)),
+    close: async () => {}, // every request was a connection of its own
+  };
+}
+
+/** Without the fields that are undefined. */
+function only(values: Fields): Fields {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+}
+
+/** Warns of names that are no template now. It may come later, so it is no failure; nor is it when nobody can be asked. */
+export async function warnOfUnknownTemplates(
+  client: Pick<AccountClient, 'templates'>,
+  wanted: readonly string[] | undefined,
+  terminal: Pick<Terminal, 'note'>,
+): Promise<void> {
+  if (wanted === undefined || wanted.length === 0) return;
+  const known = await knownTo(client);
+  if (known === undefined) return;
+  for (const name of wanted.filter((each) => !known.includes(each))) {
+    const meant = nearMiss(name, known);
+    const guess = meant === undefined ? '' : `; did you mean "${meant}"?`;
+    terminal.note(`warning: there is no template "${name}" now, though it may come later${guess}`);
+  }
+}
+
+/** Undefined when it is not told: what was asked for is done, and this is only advice about it. */
+async function knownTo(client: Pick<AccountClient, 'templates'>): Promise<readonly string[] | undefined> {
+  try {
+    return await client.templates();
+  } catch (error) {
+    if (error instanceof CommandFailure) return undefined;
+    throw error;
+  }
 }

@@ -1,4 +1,4 @@
-// Words and options about accounts, checked before anything is asked or sent: names, roles, permissions, templates.
+// Words and options about accounts, checked before anything is asked or sent: names, roles, permissions, templates, expiry.
 // The rules are those of the domain; the gateway checks again.
 
 import type { TSchema } from 'typebox';
@@ -16,7 +16,8 @@ import {
   Username,
 } from '../../domain/account.ts';
 import { isCleanText } from '../../domain/text.ts';
-import type { CommandInput } from '../command-input.ts';
+import { timestampOf } from '../../domain/timestamp.ts';
+import type { CommandInput } from '../command.ts';
 import { UsageError } from '../failures.ts';
 
 export function usernameOf(input: CommandInput): string {
@@ -25,7 +26,7 @@ export function usernameOf(input: CommandInput): string {
   return checked(Username, input.positional(0), `a user name is ${rule}`);
 }
 
-/** Default `<username>@localhost`. Source: decisions, "Command line". */
+/** Default `<username>@localhost`. */
 export function emailOf(input: CommandInput, username: string): string {
   // The part before the "@" has at most 64 characters, and a user name may be an address already.
   const fallback = username.includes('@') ? username : `${username}@localhost`;
@@ -84,4 +85,29 @@ function checked<T>(schema: TSchema, value: T, rule: string): T {
   const isText = typeof value !== 'string' || isCleanText(value);
   if (isText && Check(schema, value)) return value;
   throw new UsageError(rule);
+}
+
+const HOUR_MS = 3_600_000;
+const UNIT_MS: Readonly<Record<string, number>> = { h: HOUR_MS, d: 24 * HOUR_MS, w: 7 * 24 * HOUR_MS };
+const ISO_DAY = /^\d{4}-\d{2}-\d{2}$/;
+
+/**
+ * `2027-01-31T00:00:00Z` as it is, `2027-01-31` as the start of that day in UTC, `12h`, `30d` and `8w` from now on;
+ * ISO 8601 in UTC. Throws UsageError.
+ */
+export function readExpiry(written: string, nowMs: number = Date.now()): string {
+  const [, count, unit = ''] = /^(\d{1,5})([hdw])$/.exec(written) ?? [];
+  const atMs = count === undefined ? timeOf(written) : nowMs + Number(count) * (UNIT_MS[unit] ?? 0);
+  if (Number.isNaN(atMs)) {
+    throw new UsageError(
+      `--expires takes a time such as 2027-01-31T00:00:00Z, a day such as 2027-01-31, or a span such as 12h, 30d or 8w, not "${written}"`,
+    );
+  }
+  if (atMs <= nowMs) throw new UsageError(`--expires must be in the future, not "${written}"`);
+  return new Date(atMs).toISOString();
+}
+
+/** NaN for what is no time. */
+function timeOf(written: string): number {
+  return timestampOf(ISO_DAY.test(written) ? `${written}T00:00Z` : written);
 }

@@ -3,8 +3,7 @@
 
 import { LIMITS } from '../../domain/limits.ts';
 import { type PasswordFault, passwordFault } from '../../domain/password-rule.ts';
-import type { OptionDefinition } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
+import type { CommandInput, OptionDefinition } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 

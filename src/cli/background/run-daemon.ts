@@ -2,7 +2,7 @@
 // started it and from there to the terminal; from then on to the log. Its standard output and error are the log file, so
 // that whatever Node itself says at a crash is in it, too.
 
-import { rmSync } from 'node:fs';
+import { copyFileSync, fstatSync, ftruncateSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config.ts';
 import { lockFile } from '../../persistence/file-lock.ts';
@@ -17,7 +17,6 @@ import {
   daemonFiles,
   writeDaemon,
 } from './daemon-files.ts';
-import { rotatingLog } from './rotating-log.ts';
 
 /** How often the lock is tried, and the pause in between in ms: a command that looks at it holds it for a moment. */
 const LOCK_TRIES = 10;
@@ -80,4 +79,45 @@ async function lockOf({ lock: path, folder }: DaemonFiles): Promise<{ release():
     await sleep(LOCK_PAUSE_MS);
   }
   throw new CommandFailure(`another gateway in the background has the state folder ${folder}`);
+}
+
+const STANDARD_ERROR = 2;
+/** Size at which the file is set aside, in bytes, and how many of those are kept: `gateway.log.1` is the newest. */
+const LARGEST_BYTES = 10 * 1024 * 1024;
+const KEPT_FILES = 5;
+
+/** The `write` of a log sink. It throws what the file system says about the log itself; a copy that fails is done without. */
+export function rotatingLog(
+  path: string,
+  { descriptor = STANDARD_ERROR, largestBytes = LARGEST_BYTES } = {},
+): (bytes: Uint8Array) => number {
+  let size = fstatSync(descriptor).size;
+  return (bytes) => {
+    if (size > 0 && size + bytes.length > largestBytes) {
+      setAside(path);
+      ftruncateSync(descriptor);
+      size = 0;
+    }
+    const written = writeSync(descriptor, bytes);
+    size += written;
+    return written;
+  };
+}
+
+function setAside(path: string): void {
+  try {
+    for (let number = KEPT_FILES - 1; number >= 1; number -= 1)
+      renameIfThere(`${path}.${number}`, `${path}.${number + 1}`);
+    copyFileSync(path, `${path}.1`);
+  } catch {
+    // No room, or no right to write: the newest lines are worth more than the old ones.
+  }
+}
+
+function renameIfThere(from: string, to: string): void {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+  }
 }

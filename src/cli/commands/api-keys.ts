@@ -5,11 +5,10 @@ import {
   ACCOUNT_CLIENT_OPTIONS,
   type AccountClient,
   findApiKey,
+  warnOfUnknownTemplates,
   withAccountClient,
 } from '../accounts/account-client.ts';
-import { readExpiry } from '../accounts/expiry.ts';
 import { API_KEY_HEADINGS, apiKeyRow, hasExpired, list, minute } from '../accounts/records.ts';
-import { warnOfUnknownTemplates } from '../accounts/unknown-templates.ts';
 import type { Fields } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
 
@@ -76,7 +75,9 @@ export const createApiKey: CommandDefinition = {
     'gateway create-api-key search-only --permissions tools:call --templates search',
   ],
   run: async (input, terminal) => {
-    const { keyNameOf, permissionsOf, templatesOf } = await import('../accounts/account-options.ts');
+    const { keyNameOf, permissionsOf, readExpiry, templatesOf } = await import(
+      '../accounts/account-options.ts'
+    );
     const expires = input.text('expires');
     const fields = {
       name: keyNameOf(input),

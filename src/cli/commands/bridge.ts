@@ -3,9 +3,11 @@
 
 import { isUtf8 } from 'node:buffer';
 import { once } from 'node:events';
+import { namedEnvironment, requestCredentials, withEnvironment } from '../accounts/credentials.ts';
+import { usualUrls } from '../background/daemon-files.ts';
 import { CLIENT_OPTIONS } from '../client-options.ts';
-import type { CommandDefinition } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
+import type { CommandDefinition, CommandInput } from '../command.ts';
+import { gatewayUrls, seekGateway } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Serves one client over standard input and output. */
@@ -26,15 +28,9 @@ export const bridge: CommandDefinition = {
 
 /** Finds the gateway and the credentials for it. The gateway need not answer yet: a bridge waits for it. */
 async function targetOf(input: CommandInput, terminal: Terminal): Promise<BridgeTarget> {
-  const [{ requestCredentials }, { gatewayUrls, seekGateway }, { usualUrls }] = await Promise.all([
-    import('../accounts/request-credentials.ts'),
-    import('../remote.ts'),
-    import('../background/daemon-files.ts'),
-  ]);
   const name = input.text('env');
   let { env } = terminal;
   if (name !== undefined) {
-    const { namedEnvironment, withEnvironment } = await import('../accounts/environments-file.ts');
     env = withEnvironment(env, namedEnvironment(name, env));
   }
   const named = gatewayUrls(input.text('url'), env);

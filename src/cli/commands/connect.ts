@@ -3,8 +3,7 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
-import type { CommandDefinition } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
+import type { CommandDefinition, CommandInput } from '../command.ts';
 import type { Connections } from '../connect/find-connection.ts';
 import type { Connection, ConnectKind, Transport } from '../connect/kind.ts';
 import type { Verified } from '../connect/verify.ts';
@@ -132,7 +131,7 @@ async function reach(
   }
   const [{ findConnections }, { namedEnvironment, withEnvironment }] = await Promise.all([
     import('../connect/find-connection.ts'),
-    import('../accounts/environments-file.ts'),
+    import('../accounts/credentials.ts'),
   ]);
   if (name !== undefined && input.text('url') !== undefined) {
     throw new UsageError('--url and --env both name a gateway: keep one');

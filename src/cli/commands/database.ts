@@ -2,13 +2,11 @@
 
 import { existsSync, lstatSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { CommandDefinition } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
-import { DATABASE_OPTIONS } from '../database/database-options.ts';
-import type { DatabaseState } from '../database/database-state.ts';
+import type { CommandDefinition, CommandInput } from '../command.ts';
+import type { DatabaseState } from '../database/open-database.ts';
 import type { RegistryDocument } from '../database/registry-document.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { readSettings } from '../setting-options.ts';
+import { DATABASE_OPTIONS, readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Exit code 0 only when a gateway could start on the database without a migration. */
@@ -19,7 +17,7 @@ export const dbStatus: CommandDefinition = {
   options: [...DATABASE_OPTIONS, { flags: '--json', description: 'Print it as JSON' }],
   examples: ['db status', 'db status --database postgresql://127.0.0.1/stagedoor'],
   run: async (input, terminal) => {
-    const { databaseState } = await import('../database/database-state.ts');
+    const { databaseState } = await import('../database/open-database.ts');
     const state = await databaseState(readSettings(input, terminal), terminal);
     const { facts, json } = await import('../output.ts');
     terminal.print(input.switch('json') ? json(state) : facts(factsOf(state)));
@@ -59,7 +57,7 @@ export const dbMigrate: CommandDefinition = {
   options: [...DATABASE_OPTIONS, { flags: '--json', description: 'Print the migrations as JSON' }],
   examples: ['db migrate', 'db migrate --database postgresql://gateway@db.example.com/stagedoor'],
   run: async (input, terminal) => {
-    const { migrateDatabase } = await import('../database/database-state.ts');
+    const { migrateDatabase } = await import('../database/open-database.ts');
     const { name, applied } = await migrateDatabase(readSettings(input, terminal), terminal);
     const { json } = await import('../output.ts');
     if (input.switch('json')) terminal.print(json({ database: name, applied }));
@@ -179,7 +177,7 @@ export const dbImport: CommandDefinition = {
     const config = readSettings(input, terminal);
     const [{ withDatabase }, { importDocument }] = await Promise.all([
       import('../database/open-database.ts'),
-      import('../database/import-document.ts'),
+      import('../database/registry-document.ts'),
     ]);
     const contents = await contentsOf(resolve(terminal.folder, input.positional(0)));
     const { name, done } = await withDatabase(config, terminal, async (database) => ({

@@ -66,8 +66,7 @@ export const restart: CommandDefinition = {
         'name the template and the id of an instance, or neither to restart the gateway in the background',
       );
     }
-    const { requireDaemon } = await import('../background/stop-daemon.ts');
-    const { restartDaemon } = await import('../background/start-daemon.ts');
+    const { requireDaemon, restartDaemon } = await import('../background/start-daemon.ts');
     const config = readSettings(input, terminal);
     const daemon = await requireDaemon(await daemonFiles(config, terminal));
     return restartDaemon(daemon, terminal);

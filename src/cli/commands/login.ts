@@ -1,9 +1,9 @@
 // `stagedoor gateway login | logout`: gets a token from a running gateway and keeps it for the commands that talk to it, or
-// forgets it. The token is never printed; accounts/credentials-file.ts keeps it.
+// forgets it. The token is never printed; accounts/credentials.ts keeps it.
 
 import { isLoopback } from '../../config/listeners.ts';
 import { ownCommand } from '../../domain/own-command.ts';
-import { CredentialsFile, credentialsPath } from '../accounts/credentials-file.ts';
+import { CredentialsFile, credentialsPath } from '../accounts/credentials.ts';
 import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import { fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';

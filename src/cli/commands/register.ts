@@ -7,8 +7,7 @@ import { lastWords } from '../../domain/last-words.ts';
 import { ownCommand } from '../../domain/own-command.ts';
 import { type Fields, fields, reasonOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
-import type { CommandDefinition } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
+import type { CommandDefinition, CommandInput } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 

@@ -78,7 +78,7 @@ export const stop: CommandDefinition = {
   options: DAEMON_OPTIONS,
   examples: ['gateway stop', 'gateway stop --state-dir /var/lib/stagedoor'],
   run: async (input, terminal) => {
-    const { requireDaemon, stopDaemon } = await import('../background/stop-daemon.ts');
+    const { requireDaemon, stopDaemon } = await import('../background/start-daemon.ts');
     const daemon = await requireDaemon(await daemonFiles(readSettings(input, terminal), terminal));
     await stopDaemon(daemon, terminal);
     terminal.print(`stopped: process ${daemon.pid}, ${daemon.url}`);

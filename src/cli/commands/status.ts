@@ -1,10 +1,9 @@
 // `stagedoor gateway status | health`: the state of a running gateway and of its templates; one word for scripts and monitors.
 
 import { type Fields, fields, instancesOf, reasonOf, stateOf } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import { CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { NotLoggedIn } from '../failures.ts';
-import { ofTemplate } from '../nearest-template.ts';
 import type { Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 

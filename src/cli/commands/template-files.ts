@@ -5,8 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { link, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Remark } from '../../templates/validate.ts';
-import type { CommandDefinition } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
+import type { CommandDefinition, CommandInput } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { TemplateAnswers } from '../template-wizard.ts';
 

@@ -2,8 +2,7 @@
 
 import { type Fields, fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
-import type { CommandDefinition, OptionDefinition } from '../command.ts';
-import type { CommandInput } from '../command-input.ts';
+import type { CommandDefinition, CommandInput, OptionDefinition } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 

@@ -4,13 +4,10 @@ import { nearMiss } from '../../config/nearest.ts';
 import { parseExact } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/own-command.ts';
 import { type Fields, fields } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import { CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { ofTemplate } from '../nearest-template.ts';
-import type { Remote } from '../remote.ts';
-import type { RemoteEvent } from '../remote-events.ts';
-
+import type { Remote, RemoteEvent } from '../remote.ts';
 /** Lists the tools of a template. */
 export const tools: CommandDefinition = {
   name: 'gateway tools',

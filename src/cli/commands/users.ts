@@ -4,11 +4,11 @@ import {
   ACCOUNT_CLIENT_OPTIONS,
   DATABASE_CLIENT_OPTIONS,
   findUser,
+  warnOfUnknownTemplates,
   withAccountClient,
 } from '../accounts/account-client.ts';
 import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import { USER_HEADINGS, userRow } from '../accounts/records.ts';
-import { warnOfUnknownTemplates } from '../accounts/unknown-templates.ts';
 import type { CommandDefinition } from '../command.ts';
 
 /** Lists the users. */

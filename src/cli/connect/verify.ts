@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import { LineDecoder } from '../../transports/stdio/line-decoder.ts';
-import { requestCredentials } from '../accounts/request-credentials.ts';
+import { requestCredentials } from '../accounts/credentials.ts';
 import { fields } from '../answers.ts';
 import { Bridge } from '../bridge/bridge.ts';
 import { GatewayLink } from '../bridge/gateway-link.ts';

@@ -1,6 +1,6 @@
 // `connect --write` and `--remove`: shows what changes in the client's file, asks, and does it.
 
-import type { CommandInput } from '../command-input.ts';
+import type { CommandInput } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 import {

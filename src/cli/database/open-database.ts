@@ -1,13 +1,21 @@
-// Opens the database of the settings for a command. Unlike a gateway a command never makes one: a misspelt path must not
-// become an empty database in which nobody is.
+// Opens the database of the settings for a command, reports its state, and migrates it. Unlike a gateway, a command creates
+// a database only for `db migrate`: a misspelt path must not become an empty database without accounts.
 
 import { ConfigError } from '../../config/config-error.ts';
 import type { Config } from '../../config.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import { reasonOf } from '../../domain/failures.ts';
+import { ownCommand } from '../../domain/own-command.ts';
 import { CipherError } from '../../persistence/cipher.ts';
 import type { DatabaseDescription } from '../../persistence/database-url.ts';
-import { describeDatabase, StoreOpenError } from '../../persistence/open.ts';
+import type { MigrationStatus } from '../../persistence/migrate.ts';
+import {
+  DamagedFileError,
+  describeDatabase,
+  exposureOf,
+  migrationStatus,
+  StoreOpenError,
+} from '../../persistence/open.ts';
 import type { Store } from '../../persistence/store.ts';
 import { openStorage, type Storage } from '../../storage.ts';
 import { CommandFailure } from '../failures.ts';
@@ -83,4 +91,102 @@ export function databaseFailure(error: unknown): unknown {
     return new CommandFailure(`The database does not answer${why}${fate} (${code})`, { cause: error });
   }
   return new CommandFailure(`${message.replace(/\.$/, '')} (${code})`, { cause: error });
+}
+
+/** As `db status --json` prints it. */
+export interface DatabaseState {
+  /** Without a password, with an absolute path. */
+  readonly database: string;
+  readonly kind: string;
+  readonly is_reachable: boolean;
+  /** A gateway of this version starts on it without a migration. */
+  readonly is_usable: boolean;
+  /** Why it is not; null when it is. */
+  readonly reason: string | null;
+  /** Names in the order in which they are applied; null when nobody answered. */
+  readonly migrations: MigrationStatus | null;
+  /** Rows; null while the tables are not those of this version. */
+  readonly counts: Readonly<Record<'templates' | 'instances' | 'users' | 'api_keys', number>> | null;
+  /** One line each: what is not as it should be and does not prevent a start. */
+  readonly warnings: readonly string[];
+}
+
+/** Looks, and changes nothing. Throws for `memory://` and for what is no URL of a database. */
+export async function databaseState(config: Config, terminal: Terminal): Promise<DatabaseState> {
+  const { kind, printable, file } = describeStored(config, terminal.folder);
+  const exposure = file === undefined ? undefined : await exposureOf(file);
+  const away = {
+    ...{ database: printable, kind, is_reachable: false, is_usable: false, reason: null },
+    ...{ migrations: null, counts: null, warnings: exposure === undefined ? [] : [exposure] },
+  };
+  const found = await told(() => migrationStatus(config.databaseUrl, { cwd: terminal.folder }));
+  if ('reason' in found) return { ...away, reason: found.reason };
+  const state = { ...away, is_reachable: true, migrations: found.value };
+  const reason = reasonAgainst(found.value);
+  if (reason !== undefined) return { ...state, reason };
+  const counted = await told(() => withDatabase(config, terminal, ({ store }) => countsOf(store)));
+  if ('reason' in counted) return { ...state, reason: counted.reason };
+  return { ...state, is_usable: true, counts: counted.value };
+}
+
+/** Makes the database when there is none and applies what is pending. */
+export async function migrateDatabase(
+  config: Config,
+  terminal: Terminal,
+): Promise<{ readonly name: string; readonly applied: readonly string[] }> {
+  const { folder, env } = terminal;
+  const { printable: name } = describeStored(config, folder);
+  try {
+    const before = await appliedBefore(config, folder);
+    terminal.note(`migrating ${name}`);
+    const { store } = await openStorage(config, { folder, env, migrations: 'apply' });
+    await store.close();
+    const { applied } = await migrationStatus(config.databaseUrl, { cwd: folder });
+    return { name, applied: applied.filter((each) => !before.includes(each)) };
+  } catch (error) {
+    throw databaseFailure(error);
+  }
+}
+
+/** Names of migrations; none when there is no such database yet. A file that is damaged must not be changed. */
+async function appliedBefore(config: Config, folder: string): Promise<readonly string[]> {
+  try {
+    return (await migrationStatus(config.databaseUrl, { cwd: folder })).applied;
+  } catch (error) {
+    if (error instanceof StoreOpenError && !(error instanceof DamagedFileError)) return [];
+    throw error;
+  }
+}
+
+/** The result, or in one line why there is none; throws a defect of ours. */
+async function told<T>(work: () => Promise<T>): Promise<{ readonly value: T } | { readonly reason: string }> {
+  try {
+    return { value: await work() };
+  } catch (thrown) {
+    const error = databaseFailure(thrown);
+    if (error instanceof CommandFailure) return { reason: error.message };
+    throw error;
+  }
+}
+
+function reasonAgainst({ pending, unknown }: MigrationStatus): string | undefined {
+  if (unknown.length > 0) return 'it was changed by a newer version';
+  if (pending.length > 0)
+    return `migrations are pending: run "${ownCommand('db migrate')}", or start the gateway once`;
+  return undefined;
+}
+
+async function countsOf(store: Store) {
+  const [templates, instances, users, keys] = await Promise.all([
+    store.listTemplates(),
+    store.listInstances(),
+    store.accounts.listUsers(),
+    store.accounts.listApiKeys(),
+  ]);
+  return {
+    templates: templates.length,
+    instances: instances.length,
+    users: users.length,
+    api_keys: keys.length,
+  };
 }

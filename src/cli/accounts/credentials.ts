@@ -1,13 +1,15 @@
-// The tokens of `gateway login`: one per gateway, in a file that only its owner can read. A token is found under exactly
-// the URL that issued it. Whether a command uses one is request-credentials.ts.
+// The credentials of commands: which ones a command sends to a gateway, the tokens that `gateway login` has kept (one per
+// gateway, in a file that only its owner can read), and the gateways that have a name in environments.json.
 
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
-import { CommandFailure } from '../failures.ts';
+import { dirname, isAbsolute, join } from 'node:path';
+import { nearMiss } from '../../config/nearest.ts';
+import { ownCommand } from '../../domain/own-command.ts';
+import { fields } from '../answers.ts';
+import { CommandFailure, NotLoggedIn, UsageError } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';
-
-type Environment = Readonly<Record<string, string | undefined>>;
+import type { Terminal } from '../terminal.ts';
 
 /** A token as it is kept. */
 export interface KeptToken {
@@ -18,7 +20,7 @@ export interface KeptToken {
 }
 
 /** The file that is used with these variables: `stagedoor/credentials.json` in the person's folder of settings. */
-export function credentialsPath(env: Environment, platform: NodeJS.Platform = process.platform): string {
+export function credentialsPath(env: Terminal['env'], platform: NodeJS.Platform = process.platform): string {
   const home = env.HOME || homedir();
   const folders = platform === 'win32' ? [env.APPDATA] : [env.XDG_CONFIG_HOME];
   // A relative path is to be ignored. Source: XDG Base Directory Specification.
@@ -146,4 +148,113 @@ function tokenOf(written: unknown): KeptToken | undefined {
 
 function membersOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? { ...value } : {};
+}
+
+/** The credentials for one gateway. */
+export interface RequestCredentials {
+  /** Headers of every request; none when nobody is logged in there. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** What the command fails with when the gateway answers 401 with this detail. */
+  refused(detail: string): NotLoggedIn;
+}
+
+/**
+ * STAGEDOOR_TOKEN or STAGEDOOR_API_KEY, else the token that `gateway login` got from this very URL. Throws UsageError
+ * when both variables are set: the gateway would take them for two principals.
+ */
+export function requestCredentials(url: string, env: Terminal['env']): RequestCredentials {
+  const { STAGEDOOR_TOKEN: token, STAGEDOOR_API_KEY: key } = env;
+  if (token && key) throw new UsageError('STAGEDOOR_TOKEN and STAGEDOOR_API_KEY are both set: keep one');
+  if (token) return fromEnvironment('STAGEDOOR_TOKEN', { Authorization: `Bearer ${token}` }, url);
+  if (key) return fromEnvironment('STAGEDOOR_API_KEY', { 'X-API-Key': key }, url);
+
+  const file = new CredentialsFile(credentialsPath(env));
+  const kept = file.find(url);
+  const expired = kept === undefined ? file.findExpired(url) : undefined;
+  return {
+    headers: kept === undefined ? {} : { Authorization: `Bearer ${kept.access_token}` },
+    refused: () => {
+      const { username = '<name>' } = kept ?? expired ?? {};
+      const lack =
+        expired === undefined
+          ? `not logged in at ${url}`
+          : `the login of ${expired.username} at ${url} expired at ${expired.expires_at}`;
+      const login = ownCommand(`gateway login ${username}`);
+      return new NotLoggedIn(`${lack}; run "${login}", or set STAGEDOOR_API_KEY`);
+    },
+  };
+}
+
+function fromEnvironment(
+  variable: string,
+  headers: Readonly<Record<string, string>>,
+  url: string,
+): RequestCredentials {
+  const [value = ''] = Object.values(headers);
+  if (/[^\x20-\x7e]/.test(value))
+    throw new UsageError(`${variable} holds characters that no header may have`);
+  return {
+    headers,
+    refused: (detail) => new NotLoggedIn(`${url} does not accept what ${variable} holds: ${detail}`),
+  };
+}
+
+// --- environments.json beside the tokens, written by hand; `--env NAME` reads it:
+//   { "prod": { "url": "https://mcp.example.com", "key_variable": "PROD_KEY" }, "lab": { "url": "http://lab:8080", "key": "sd_..." } }
+
+/** One named gateway. */
+export interface NamedEnvironment {
+  readonly url: string;
+  /** The variable that holds the key. */
+  readonly keyVariable?: string;
+  /** The key: of the file, or of the variable. */
+  readonly key?: string;
+}
+
+/** Throws UsageError when there is no such environment, or the file cannot be read. */
+export function namedEnvironment(name: string, env: Terminal['env']): NamedEnvironment {
+  const path = join(dirname(credentialsPath(env)), 'environments.json');
+  const all = read(path);
+  const { url, key, key_variable: keyVariable } = fields(Object.hasOwn(all, name) ? all[name] : undefined);
+  if (typeof url !== 'string') {
+    const meant = nearMiss(name, Object.keys(all));
+    throw new UsageError(
+      `there is no environment "${name}" with a url in ${path}${meant === undefined ? '' : `; did you mean "${meant}"?`}`,
+    );
+  }
+  if (key !== undefined && isOpen(path)) {
+    throw new UsageError(`${path} holds a key and can be read by other users: run "chmod 600 ${path}"`);
+  }
+  const held = typeof keyVariable === 'string' ? env[keyVariable] : key;
+  return {
+    url,
+    ...(typeof keyVariable === 'string' ? { keyVariable } : {}),
+    ...(typeof held === 'string' && held !== '' ? { key: held } : {}),
+  };
+}
+
+/** The variables of a command for this environment: its URL and key in place of those that are set. */
+export function withEnvironment(env: Terminal['env'], { url, key }: NamedEnvironment): Terminal['env'] {
+  const { STAGEDOOR_TOKEN: _, STAGEDOOR_API_KEY: __, ...others } = env;
+  return { ...others, STAGEDOOR_URL: url, STAGEDOOR_API_KEY: key };
+}
+
+/** On Windows the folder of the person is closed to others. */
+function isOpen(path: string): boolean {
+  return process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0;
+}
+
+function read(path: string): Readonly<Record<string, unknown>> {
+  try {
+    return fields(JSON.parse(readFileSync(path, 'utf8')));
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+    const reason =
+      code === 'ENOENT'
+        ? 'there is no such file'
+        : code === undefined
+          ? 'it is not JSON'
+          : `cannot be read (${code})`;
+    throw new UsageError(`--env takes KEY=VALUE, or a name in ${path}: ${reason}`, { cause: error });
+  }
 }
