@@ -49,13 +49,16 @@ const tables: readonly { folder: string; isVariant: (source: Source) => boolean 
   { folder: 'src/transports', isVariant: (source) => exportsA('TransportType', source) },
   { folder: 'src/http/routes', isVariant: () => true },
   { folder: 'src/cli/commands', isVariant: () => true },
-  { folder: 'src/cli/connect', isVariant: (source) => exportsA('ConnectKind', source) },
+  {
+    folder: 'src/cli/connect',
+    isVariant: (source) => exportsA('ConnectKind', source) || / = (?:file|python)Kind\(/.test(source.code),
+  },
   { folder: 'src/persistence/databases', isVariant: () => true },
   { folder: 'src/discovery', isVariant: (source) => exportsA('Provider', source) },
 ];
 
 /** Files in a table's folder that are no variant, although its rule would take them for one. */
-const noVariants: readonly string[] = [];
+const noVariants: readonly string[] = ['src/cli/connect/file-kind.ts'];
 
 /** Files that nobody imports because they are where everything starts. */
 const entries = ['src/index.ts', 'src/cli/main.ts'];

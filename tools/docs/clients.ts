@@ -1,12 +1,12 @@
 // Everything that `stagedoor connect` knows of each kind of client, for the template of the demo. Made from its table.
 
 import { CONNECT_KINDS } from '../../src/cli/connect/index.ts';
-import type { Connection, ConnectKind, Transport } from '../../src/cli/connect/kind.ts';
+import type { Connection, ConnectKind } from '../../src/cli/connect/kind.ts';
 import { code, item, plain, wrap } from './markdown.ts';
 
 const url = 'http://127.0.0.1:8080';
 const base = { template: 'everything', url, key: { variable: 'STAGEDOOR_API_KEY' } } as const;
-const CONNECTIONS: Readonly<Record<Transport, Connection>> = {
+const CONNECTIONS: Readonly<Record<Connection['transport'], Connection>> = {
   stdio: {
     ...base,
     ...{ transport: 'stdio', program: 'bridge', command: 'stagedoor', env: {} },

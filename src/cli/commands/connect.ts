@@ -2,11 +2,12 @@
 
 import { existsSync, lstatSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { namedEnvironment, withEnvironment } from '../accounts/credentials.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import type { Connections } from '../connect/find-connection.ts';
-import type { Connection, ConnectKind, Transport } from '../connect/kind.ts';
-import type { Verified } from '../connect/verify.ts';
+import type { Connection, ConnectKind } from '../connect/kind.ts';
+import type { Verification } from '../connect/verify.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -66,14 +67,14 @@ export const connect: CommandDefinition = {
     checkFileOptions(input);
     const [kind] = kinds;
     if (input.switch('remove') === true && kind !== undefined) {
-      const { removeEntry } = await import('../connect/write.ts');
+      const { removeEntry } = await import('../connect/config-file.ts');
       return removeEntry(kind, input.positional(0), input, terminal);
     }
     const { connections, asked, env } = await reach(input, terminal);
     const shown = choose(kinds, connections, asked);
     const [only] = shown;
     if (input.switch('write') === true && only !== undefined) {
-      const { writeEntry } = await import('../connect/write.ts');
+      const { writeEntry } = await import('../connect/config-file.ts');
       const code = await writeEntry(only.kind, only.connection, input, terminal);
       if (code !== 0 || input.switch('verify') !== true) return code;
       return report(shown, await verified(shown, env), input, terminal);
@@ -119,7 +120,7 @@ function kindsOf(input: CommandInput, kinds: readonly ConnectKind[]): readonly C
 async function reach(
   input: CommandInput,
   terminal: Terminal,
-): Promise<{ connections: Connections; asked: Transport | undefined; env: Terminal['env'] }> {
+): Promise<{ connections: Connections; asked: Connection['transport'] | undefined; env: Terminal['env'] }> {
   const asked = transportOf(input);
   const words = input.texts('env');
   const variables = Object.fromEntries(words.filter((word) => word.includes('=')).map(assignment));
@@ -129,10 +130,7 @@ async function reach(
   if (asked === 'http' && Object.keys(variables).length > 0) {
     throw new UsageError('--env KEY=VALUE is for a program: it does not go with --http');
   }
-  const [{ findConnections }, { namedEnvironment, withEnvironment }] = await Promise.all([
-    import('../connect/find-connection.ts'),
-    import('../accounts/credentials.ts'),
-  ]);
+  const { findConnections } = await import('../connect/find-connection.ts');
   if (name !== undefined && input.text('url') !== undefined) {
     throw new UsageError('--url and --env both name a gateway: keep one');
   }
@@ -154,7 +152,7 @@ async function reach(
   return { connections, asked, env };
 }
 
-function transportOf(input: CommandInput): Transport | undefined {
+function transportOf(input: CommandInput): Connection['transport'] | undefined {
   const [isStdio, isHttp] = [input.switch('stdio') === true, input.switch('http') === true];
   if (isStdio && isHttp) throw new UsageError('--stdio and --http contradict each other: keep one');
   return isStdio ? 'stdio' : isHttp ? 'http' : undefined;
@@ -182,7 +180,7 @@ async function keyOf(input: CommandInput, terminal: Terminal): Promise<string | 
 function choose(
   kinds: readonly ConnectKind[],
   { stdio, http }: Connections,
-  asked: Transport | undefined,
+  asked: Connection['transport'] | undefined,
 ): readonly Shown[] {
   const shown = kinds.flatMap((kind) => {
     const transport = asked ?? kind.transports[0];
@@ -226,12 +224,12 @@ async function textOf(
 }
 
 /** What was seen of each way, or why it does not work. */
-type Outcomes = ReadonlyMap<Connection, Verified | CommandFailure>;
+type Outcomes = ReadonlyMap<Connection, Verification | CommandFailure>;
 
 /** Each way is tried once, however many clients use it. */
 async function verified(shown: readonly Shown[], env: Terminal['env']): Promise<Outcomes> {
   const { verify } = await import('../connect/verify.ts');
-  const outcomes = new Map<Connection, Verified | CommandFailure>();
+  const outcomes = new Map<Connection, Verification | CommandFailure>();
   for (const { connection } of shown) {
     if (outcomes.has(connection)) continue;
     const outcome = await verify(connection, env).catch((error: unknown) => {
@@ -243,7 +241,7 @@ async function verified(shown: readonly Shown[], env: Terminal['env']): Promise<
   return outcomes;
 }
 
-function outcomeRecord(outcome: Verified | CommandFailure | undefined): object {
+function outcomeRecord(outcome: Verification | CommandFailure | undefined): object {
   return outcome instanceof CommandFailure
     ? { works: false, reason: outcome.message }
     : { works: true, ...outcome };

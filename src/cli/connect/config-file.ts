@@ -1,14 +1,15 @@
-// A client's own configuration file: where it is, what it would be with an entry more or less, and writing it. It is replaced
-// as a whole or not at all, after a copy of it was kept.
+// `connect --write` and `--remove`: a client's own configuration file. The change is shown, confirmed and written. The file is
+// replaced as a whole or not at all, and a copy of the old one is kept.
 
 import { chownSync, copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { CommandFailure } from '../failures.ts';
+import type { CommandInput } from '../command.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
 import { replaceFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 import { type ConfigEdit, editedConfig } from './edit-config.ts';
-import type { FileLocations } from './kind.ts';
+import type { ConfigFile, Connection, ConnectKind, FileLocations } from './kind.ts';
 
 /** Largest file that is edited. Over it, it is not the file of a client. */
 const LARGEST_BYTES = 5 * 1024 * 1024;
@@ -122,4 +123,92 @@ const AROUND = 3;
 
 function linesOf(text: string): string[] {
   return text === '' ? [] : text.replace(/\n$/, '').split('\n');
+}
+
+/** Puts the entry into the file. Resolves with the exit code. */
+export async function writeEntry(
+  kind: ConnectKind,
+  connection: Connection,
+  input: CommandInput,
+  terminal: Terminal,
+): Promise<number> {
+  const file = fileOf(kind);
+  const { key } = connection;
+  if (kind.needsKeyInFile && key !== undefined && key.value === undefined) {
+    throw new UsageError(
+      `${kind.title} reads no variables in its file: give the key with --key, or a gateway with --env`,
+    );
+  }
+  const { template } = connection;
+  const edit = { file, template, connection, own: OWN };
+  const before = readConfig(pathOf(file, input, terminal));
+  return settle(before, plannedText(before, edit), { input, terminal, template, kind });
+}
+
+/** Takes the entry out of the file. */
+export async function removeEntry(
+  kind: ConnectKind,
+  template: string,
+  input: CommandInput,
+  terminal: Terminal,
+): Promise<number> {
+  const file = fileOf(kind);
+  const before = readConfig(pathOf(file, input, terminal));
+  const after = plannedText(before, { file, template, own: OWN });
+  return settle(before, after, { input, terminal, template, kind });
+}
+
+/** Members that entries of some kind have: those that an entry does not need any more go. */
+const OWN: readonly string[] = [
+  ...['type', 'command', 'args', 'env', 'url', 'headers', 'serverUrl', 'httpUrl'],
+  ...['requestOptions', 'cmd', 'uri'],
+];
+
+function fileOf({ title, file }: ConnectKind): ConfigFile {
+  if (file === undefined)
+    throw new UsageError(`${title} has no file of servers: --write does not go with it`);
+  return file;
+}
+
+function pathOf(file: ConfigFile, input: CommandInput, terminal: Terminal): string {
+  const place = input.text('file');
+  return locate(
+    place === undefined ? file.locations : { macos: place, windows: place, linux: place },
+    terminal,
+  );
+}
+
+interface Context {
+  readonly input: CommandInput;
+  readonly terminal: Terminal;
+  readonly template: string;
+  readonly kind: ConnectKind;
+}
+
+async function settle(
+  before: ConfigText,
+  after: string,
+  { input, terminal, template, kind }: Context,
+): Promise<number> {
+  const { path, text = '' } = before;
+  if (after === text) {
+    terminal.print(`${path} needs no change for ${template}`);
+    return 0;
+  }
+  terminal.print(`${path}${before.text === undefined ? ' (new)' : ''}\n\n${differenceOf(text, after)}\n`);
+  if (!(await isWanted(input, terminal))) {
+    terminal.print('nothing was written; --yes writes it');
+    return 0;
+  }
+  const backup = writeConfig(before, after);
+  terminal.print(`wrote ${path}${backup === undefined ? '' : `; what it was is in ${backup}`}`);
+  terminal.print(`Restart ${kind.title}, or let it read its servers again.`);
+  return 0;
+}
+
+async function isWanted(input: CommandInput, terminal: Terminal): Promise<boolean> {
+  if (input.switch('yes') === true) return true;
+  if (!terminal.canAsk) return false;
+  terminal.complain('Write it? [y/N]');
+  return /^\s*y(es)?\s*$/i.test((await terminal.readLine()) ?? '');
 }

@@ -1,6 +1,5 @@
 // curl: lines for a shell.
 
-import { shellWord } from './code-text.ts';
 import { type ConnectKind, setVariable } from './kind.ts';
 
 const initialize = {
@@ -50,3 +49,8 @@ export const curl: ConnectKind = {
   ],
   documentation: ['https://curl.se/docs/manpage.html'],
 };
+
+/** One word for a POSIX shell. */
+function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -14,7 +14,7 @@ import {
 import { isMap, isSeq, parseDocument } from 'yaml';
 import { fields } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
-import { configText, tomlTable } from './config-text.ts';
+import { configText, tomlTable } from './file-kind.ts';
 import type { ConfigFile, Connection } from './kind.ts';
 
 /** What is to be in the file. */

@@ -10,12 +10,12 @@ import { ownCommand } from '../../domain/own-command.ts';
 import { type Fields, fields } from '../answers.ts';
 import { CommandFailure, Refused } from '../failures.ts';
 import type { Remote } from '../remote.ts';
-import type { HttpConnection, Key, StdioConnection } from './kind.ts';
+import type { EndpointConnection, Key, ProgramConnection } from './kind.ts';
 
 /** How clients reach one template, by either transport. */
 export interface Connections {
-  readonly stdio: StdioConnection;
-  readonly http: HttpConnection;
+  readonly stdio: ProgramConnection;
+  readonly http: EndpointConnection;
   /** Why the client is not given the registered command, to be shown; undefined when it is. */
   readonly whyBridge?: string;
 }
@@ -36,11 +36,17 @@ export async function findConnections(gateway: Remote, choice: ConnectionChoice)
   const [instances, asksForKey] = await Promise.all([instancesOf(gateway, template), isGuarded(gateway.url)]);
   const key = asksForKey ? choice.key : undefined;
   const { url } = gateway;
-  const http: HttpConnection = { transport: 'http', template, url, key, endpoint: `${url}/mcp/${template}` };
+  const http: EndpointConnection = {
+    transport: 'http',
+    template,
+    url,
+    key,
+    endpoint: `${url}/mcp/${template}`,
+  };
   const base = { transport: 'stdio', template, url, env } as const;
   const own = ownProgram(instances, url, Object.keys(env));
   if (typeof own !== 'string') return { http, stdio: { ...base, ...own, key: undefined } };
-  const bridge: StdioConnection = {
+  const bridge: ProgramConnection = {
     ...base,
     program: 'bridge',
     key: environment === undefined ? key : undefined,
@@ -53,7 +59,7 @@ export async function findConnections(gateway: Remote, choice: ConnectionChoice)
 export function bridgeCommand(
   template: string,
   words: readonly string[],
-): Pick<StdioConnection, 'command' | 'args'> {
+): Pick<ProgramConnection, 'command' | 'args'> {
   const program = realpathSync(fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.url)));
   return { command: process.execPath, args: [program, 'bridge', template, ...words] };
 }
@@ -114,7 +120,7 @@ async function isGuarded(url: string): Promise<boolean> {
   }
 }
 
-type OwnProgram = Pick<StdioConnection, 'command' | 'args' | 'program'>;
+type OwnProgram = Pick<ProgramConnection, 'command' | 'args' | 'program'>;
 
 /** What a client on this machine can start in place of the gateway; else why there is nothing. */
 function ownProgram(

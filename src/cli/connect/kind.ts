@@ -2,7 +2,7 @@
 // folder and a line in its index.ts; the command, docs/reference/clients.md and the specs are made from the table.
 
 /** How a client reaches a template. */
-export type Connection = StdioConnection | HttpConnection;
+export type Connection = ProgramConnection | EndpointConnection;
 
 interface AnyConnection {
   readonly template: string;
@@ -13,7 +13,7 @@ interface AnyConnection {
 }
 
 /** The client starts a program and speaks to it over its standard input and output. */
-export interface StdioConnection extends AnyConnection {
+export interface ProgramConnection extends AnyConnection {
   readonly transport: 'stdio';
   /** What the program is: our own bridge to the gateway, the registered command, or a command in a container. */
   readonly program: 'bridge' | 'command' | 'container';
@@ -24,7 +24,7 @@ export interface StdioConnection extends AnyConnection {
 }
 
 /** The client sends requests to the MCP endpoint of the gateway. */
-export interface HttpConnection extends AnyConnection {
+export interface EndpointConnection extends AnyConnection {
   readonly transport: 'http';
   /** The MCP endpoint of the template. */
   readonly endpoint: string;
@@ -37,8 +37,6 @@ export interface Key {
   /** The key itself; only when it is to be written into the snippet. */
   readonly value?: string;
 }
-
-export type Transport = Connection['transport'];
 
 /** Where the configuration of a client is. `~` is the home folder, `%NAME%` a variable of Windows; others are in the project. */
 export interface FileLocations {
@@ -73,7 +71,7 @@ export interface ConnectKind {
   readonly name: string;
   readonly title: string;
   /** The transports that it can do; the first is used unless one is asked for. */
-  readonly transports: readonly [Transport, ...Transport[]];
+  readonly transports: readonly [Connection['transport'], ...Connection['transport'][]];
   /** What the snippet is written in. */
   readonly language: 'json' | 'yaml' | 'toml' | 'sh' | 'js' | 'python';
   /** The file that is written by `--write`, and whose section the snippet is. */
@@ -99,7 +97,7 @@ export function keyText({ variable, value }: Key, reference?: (variable: string)
 
 /** The variables of the program, with the key among them. */
 export function environmentOf(
-  { env, key }: StdioConnection,
+  { env, key }: ProgramConnection,
   reference?: (variable: string) => string,
 ): Readonly<Record<string, string>> {
   return key === undefined ? env : { ...env, STAGEDOOR_API_KEY: keyText(key, reference) };
@@ -107,7 +105,7 @@ export function environmentOf(
 
 /** The headers of each request. */
 export function headersOf(
-  { key }: HttpConnection,
+  { key }: EndpointConnection,
   reference?: (variable: string) => string,
 ): Readonly<Record<string, string>> {
   return key === undefined ? {} : { 'X-API-Key': keyText(key, reference) };

@@ -13,18 +13,17 @@ import { Bridge } from '../bridge/bridge.ts';
 import { GatewayLink } from '../bridge/gateway-link.ts';
 import { CommandFailure } from '../failures.ts';
 import { packageVersion } from '../package-version.ts';
-import type { Connection, HttpConnection, StdioConnection } from './kind.ts';
+import type { Terminal } from '../terminal.ts';
+import type { Connection, EndpointConnection, ProgramConnection } from './kind.ts';
 
 /** What was seen. */
-export interface Verified {
+export interface Verification {
   readonly server: string;
   readonly protocolVersion: string;
   readonly tools: readonly string[];
   /** From the start to the last page of tools. */
   readonly ms: number;
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Longest time for all of it, in ms: a program may have to be downloaded first. */
 const VERIFY_MS = 60_000;
@@ -34,9 +33,9 @@ const END_MS = 3_000;
 /** Throws CommandFailure with the reason when it does not work. `env` has the key, or there is a login. */
 export async function verify(
   connection: Connection,
-  env: Environment,
+  env: Terminal['env'],
   withinMs: number = VERIFY_MS,
-): Promise<Verified> {
+): Promise<Verification> {
   const beganAtMs = performance.now();
   const line = connection.transport === 'http' ? endpointLine(connection, env) : programLine(connection, env);
   const conversation = new Conversation(line);
@@ -74,7 +73,7 @@ class Conversation {
     line.hear = (text) => this.#hear(text);
   }
 
-  async lookAround(): Promise<Omit<Verified, 'ms'>> {
+  async lookAround(): Promise<Omit<Verification, 'ms'>> {
     const greeting = await this.#ask('initialize', {
       protocolVersion: LEGACY_VERSIONS[0],
       capabilities: {},
@@ -131,7 +130,7 @@ class Conversation {
 
 const MOST_TOOLS = 10_000;
 
-function endpointLine({ endpoint, url, key }: HttpConnection, env: Environment): ServerLine {
+function endpointLine({ endpoint, url, key }: EndpointConnection, env: Terminal['env']): ServerLine {
   const value = key === undefined ? undefined : (key.value ?? env[key.variable]);
   const headers = value
     ? { 'X-API-Key': value }
@@ -154,7 +153,7 @@ function endpointLine({ endpoint, url, key }: HttpConnection, env: Environment):
 /** A gateway that is away is no reason to wait: it has just answered. */
 const AWAY_MS = 2_000;
 
-function programLine({ command, args, env, key }: StdioConnection, outer: Environment): ServerLine {
+function programLine({ command, args, env, key }: ProgramConnection, outer: Terminal['env']): ServerLine {
   const value = key === undefined ? undefined : (key.value ?? outer[key.variable]);
   const child = spawn(command, args, {
     env: { ...outer, ...env, ...(value ? { STAGEDOOR_API_KEY: value, STAGEDOOR_TOKEN: '' } : {}) },

@@ -1,7 +1,24 @@
-// The snippet of clients that are configured by a file: the section of the file with one entry, in the file's own language.
+// Clients that are configured by a file: their snippet is the section of the file with one entry, in the language of the file.
 
 import { stringify as yaml } from 'yaml';
-import type { ConfigFile, Connection } from './kind.ts';
+import type { ConfigFile, Connection, ConnectKind } from './kind.ts';
+
+/** The row of such a client. Default: it can do both transports. */
+export function fileKind({
+  file,
+  transports = ['stdio', 'http'],
+  ...kind
+}: Omit<ConnectKind, 'file' | 'language' | 'snippet' | 'transports'> & {
+  readonly file: ConfigFile;
+  readonly transports?: ConnectKind['transports'];
+}): ConnectKind {
+  const snippet = (connection: Connection) => configText(file, connection);
+  return { ...kind, transports, language: file.format, file, snippet };
+}
+
+/** How clients name a variable in their files. */
+export const shellReference = (variable: string) => `\${${variable}}`;
+export const envReference = (variable: string) => `\${env:${variable}}`;
 
 /** The whole file as it would be with this one server. Without a line end. */
 export function configText(file: ConfigFile, connection: Connection): string {
