@@ -8,6 +8,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mock } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
 import { runCommand, startGateway } from './against-gateway.ts';
@@ -21,8 +22,10 @@ test.before(async () => {
   await once(blocker.listen(0), 'listening');
   port = String((blocker.address() as AddressInfo).port);
 });
-test.after(() => {
+test.after(async () => {
   blocker.close();
+  // The files that run next in this process must not be ended by the last of these runs.
+  await sleep(2_100);
   mock.restoreAll();
 });
 
