@@ -4,7 +4,7 @@ import type { Principal, Scope } from '../../src/domain/account.ts';
 import { tokenExpired } from '../../src/domain/account-errors.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { callerCheck, type Refusal } from '../../src/http/caller-check.ts';
-import type { RequestState } from '../../src/http/context.ts';
+import type { RequestState } from '../../src/http/request.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { ClientGone, whenGone } from '../../src/http/context.ts';
+import { ClientGone, whenGone } from '../../src/http/request.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';

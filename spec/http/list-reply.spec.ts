@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import * as assert from 'uvu/assert';
 import { serverNotFound } from '../../src/domain/registry-errors.ts';
-import { ClientGone } from '../../src/http/context.ts';
 import { gatherList } from '../../src/http/exchange-reply.ts';
+import { ClientGone } from '../../src/http/request.ts';
 import { startApp } from '../helpers/http-app.ts';
 import { head, openRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';

@@ -3,9 +3,9 @@
 import { once } from 'node:events';
 import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../src/domain/account-errors.ts';
-import type { HttpContext } from '../../src/http/context.ts';
-import { EventStreams } from '../../src/http/event-stream.ts';
-import { HttpMcpReply } from '../../src/http/mcp-reply.ts';
+import type { HttpContext } from '../../src/http/request.ts';
+import { EventStreams } from '../../src/http/sse/event-stream.ts';
+import { HttpMcpReply } from '../../src/http/sse/mcp-reply.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';

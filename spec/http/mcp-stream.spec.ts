@@ -2,9 +2,9 @@
 
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { whenGone } from '../../src/http/context.ts';
-import { type EventStreamOptions, EventStreams } from '../../src/http/event-stream.ts';
-import { HttpMcpStream, soleEvent } from '../../src/http/mcp-reply.ts';
+import { whenGone } from '../../src/http/request.ts';
+import { type EventStreamOptions, EventStreams } from '../../src/http/sse/event-stream.ts';
+import { HttpMcpStream, soleEvent } from '../../src/http/sse/mcp-reply.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw, readAll, readUntil, untilClosed } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';

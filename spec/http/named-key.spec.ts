@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { newKey } from '../../src/auth/api-keys.ts';
-import { namedKey } from '../../src/http/named-key.ts';
+import { namedKey } from '../../src/http/middleware/access-log.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the key that somebody came with');

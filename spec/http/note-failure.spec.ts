@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
-import type { RequestState } from '../../src/http/context.ts';
-import { noteFailure } from '../../src/http/mcp-reply.ts';
+import type { RequestState } from '../../src/http/request.ts';
+import { noteFailure } from '../../src/http/request.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('what the log says of a failure');

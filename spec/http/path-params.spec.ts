@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { compileShape } from '../../src/domain/validation.ts';
-import { InstanceParams, pathRefused } from '../../src/http/path-params.ts';
+import { InstanceParams, pathRefused } from '../../src/http/parameters.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { startApp } from '../helpers/http-app.ts';
 import { head, sendRaw } from '../helpers/http-raw.ts';

@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
-import { queryReader } from '../../src/http/path-params.ts';
+import { queryReader } from '../../src/http/parameters.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { commentText, EVENT_STREAM_HEADERS, inLines } from '../../src/http/server-sent-events.ts';
+import { commentText, EVENT_STREAM_HEADERS, inLines } from '../../src/http/sse/server-sent-events.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the text of server-sent events');

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
-import { EventStreams } from '../../src/http/event-stream.ts';
 import { bytes } from '../../src/http/reply.ts';
 import { respond } from '../../src/http/respond.ts';
+import { EventStreams } from '../../src/http/sse/event-stream.ts';
 import { startRoute } from '../helpers/http-middlewares.ts';
 import { head, openRaw, untilClosed } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';

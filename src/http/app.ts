@@ -17,29 +17,25 @@ import type { TemplateDefinition } from '../templates/definition.ts';
 import { HeldBodies } from './body/held-bodies.ts';
 import { readDirect } from './body/read-direct.ts';
 import { readKoaBody } from './body/read-koa-body.ts';
-import type { RequestState, RouteMiddleware } from './context.ts';
 import { createDocuments } from './docs/documents.ts';
-import { EventStreams } from './event-stream.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { auditTrail } from './middleware/audit-trail.ts';
-import { authorize } from './middleware/authorize.ts';
+import { authorize, localAccounts } from './middleware/authorize.ts';
 import { body } from './middleware/body.ts';
-import { errors, refuse } from './middleware/errors.ts';
-import { handle } from './middleware/handle.ts';
+import { errors, refuse, rpcErrors } from './middleware/errors.ts';
 import { hostOriginCheck } from './middleware/host-origin-check.ts';
-import { knownPath } from './middleware/known-path.ts';
-import { localAccounts } from './middleware/local-accounts.ts';
 import { requestId } from './middleware/request-id.ts';
-import { rpcErrors } from './middleware/rpc-errors.ts';
-import { unmatched } from './middleware/unmatched.ts';
+import { handle, knownPath, unmatched } from './middleware/routing.ts';
 import { createProxies } from './proxies.ts';
-import { RecentEvents } from './recent-events.ts';
 import { json } from './reply.ts';
+import type { RequestState, RouteMiddleware } from './request.ts';
 import { respond } from './respond.ts';
 import type { Route, Services } from './route.ts';
 import { ROUTES } from './routes/index.ts';
 import { startingReply } from './routes/liveness.ts';
+import { EventStreams } from './sse/event-stream.ts';
+import { RecentEvents } from './sse/recent-events.ts';
 
 /** How an app is made. */
 export interface AppOptions {

@@ -13,7 +13,7 @@ import { asGatewayError, type GatewayError, hasCode } from '../domain/errors.ts'
 import { LIMITS } from '../domain/limits.ts';
 import { templateNotFound } from '../domain/registry-errors.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
-import type { HttpContext } from './context.ts';
+import type { HttpContext } from './request.ts';
 
 /** Why a caller is refused; undefined for an authorized caller. */
 export type Refusal = GatewayError | undefined;

@@ -2,8 +2,8 @@
 
 import type { RateLimit, RateLimiter } from '../auth/auth.ts';
 import { rateLimitExceeded } from '../domain/account-errors.ts';
-import type { RequestState } from './context.ts';
 import { HTTP_LIMITS } from './limits.ts';
+import type { RequestState } from './request.ts';
 
 /**
  * Counts so many requests of `state.principal` at once and leaves the window in the state, for the headers of the

@@ -2,8 +2,8 @@
 
 import type { Tracker } from '../domain/exchange.ts';
 import type { McpReply } from '../protocol/endpoint-types.ts';
-import type { Trail } from './context.ts';
-import type { EventSource } from './event-stream.ts';
+import type { Trail } from './request.ts';
+import type { EventSource } from './sse/event-stream.ts';
 
 /** Facts that every kind of reply may carry. */
 export interface ReplyEvents {

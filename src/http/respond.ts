@@ -1,8 +1,9 @@
 // Writes a reply to the socket, and the headers that every answer has.
 // It bypasses koa's response (`ctx.respond = false`): one writeHead and one end cost 19.5 us per call of an empty
 // gateway, koa's setters and its inspection of the body 23. Event streams are written in sse/ and mcp-reply.ts.
-import type { HttpContext, RequestState } from './context.ts';
+
 import type { BytesReply, EmptyReply } from './reply.ts';
+import type { HttpContext, RequestState } from './request.ts';
 import { limitWriteTime } from './unread-answers.ts';
 
 /** Answers. Does nothing when the answer has begun or the connection is gone. */

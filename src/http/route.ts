@@ -13,11 +13,11 @@ import type { Gateway } from '../gateway.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { readsRegistry } from './caller-check.ts';
-import type { HttpRequest } from './context.ts';
 import type { Documents } from './docs/documents.ts';
-import { pathRefused, queryReader } from './path-params.ts';
-import type { RecentEvents } from './recent-events.ts';
+import { pathRefused, queryReader } from './parameters.ts';
 import type { Reply } from './reply.ts';
+import type { HttpRequest } from './request.ts';
+import type { RecentEvents } from './sse/recent-events.ts';
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /** What handlers use besides their input. */

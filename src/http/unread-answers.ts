@@ -5,8 +5,8 @@ import type { ServerResponse } from 'node:http';
 import { backendUnavailable } from '../domain/backend-errors.ts';
 import type { ByteBounds } from '../domain/byte-budget.ts';
 import { HeldBytes, type Holding, UNCOUNTED_BYTES } from '../domain/held-bytes.ts';
-import type { HttpContext, RouteMiddleware } from './context.ts';
 import { HTTP_LIMITS } from './limits.ts';
+import type { HttpContext, RouteMiddleware } from './request.ts';
 
 /** The owner of answers to callers that are not authenticated. */
 const UNKNOWN = '';

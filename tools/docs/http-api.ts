@@ -1,6 +1,6 @@
 // Every route: method, path, what it does and the permission that it needs. Made from the table of routes.
 
-import { TAGS, tagOf } from '../../src/http/openapi/tags.ts';
+import { TAGS, tagOf } from '../../src/http/openapi/document.ts';
 import type { Route } from '../../src/http/route.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { code, table } from './markdown.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import * as assert from 'uvu/assert';
-import { drain } from '../../../src/http/body/drain.ts';
+import { drain } from '../../../src/http/middleware/errors.ts';
 import { startApp } from '../../helpers/http-app.ts';
 import { head, openRaw, readAll, readUntil } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';

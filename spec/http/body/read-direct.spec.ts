@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import * as assert from 'uvu/assert';
 import { readAllOf } from '../../../src/http/body/read-direct.ts';
-import { ClientGone } from '../../../src/http/context.ts';
+import { ClientGone } from '../../../src/http/request.ts';
 import { suite } from '../../helpers/suite.ts';
 
 // That it answers like the other reader is held by spec/http/middleware/body.spec.ts.

@@ -33,7 +33,7 @@ test('are refused when a passage is missing, or there twice', async () => {
     await readAsset({ ...asset, edits: [{ passage, by: '' }] }).catch((error: unknown) => {
       refused = error;
     });
-    assert.match(String(refused), /is not the file that is known here/);
+    assert.match(String(refused), /is not the expected file/);
   }
 });
 

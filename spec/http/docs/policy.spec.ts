@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { inlinePartsOf, pageHeaders } from '../../../src/http/docs/policy.ts';
+import { inlinePartsOf, pageHeaders } from '../../../src/http/docs/pages.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the policy of a page');

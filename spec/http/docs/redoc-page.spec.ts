@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { redocPage } from '../../../src/http/docs/redoc-page.ts';
+import { redocPage } from '../../../src/http/docs/pages.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the page of ReDoc');

@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { SWAGGER_ASSETS } from '../../../src/http/docs/assets.ts';
-import { swaggerPage } from '../../../src/http/docs/swagger-page.ts';
+import { swaggerPage } from '../../../src/http/docs/pages.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the page of Swagger UI');

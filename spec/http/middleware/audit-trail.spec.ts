@@ -4,11 +4,11 @@ import { ANONYMOUS, NOBODY, type Principal, type Scope } from '../../../src/doma
 import { insufficientPermissions, rateLimitExceeded } from '../../../src/domain/account-errors.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
 import { serverNotFound } from '../../../src/domain/registry-errors.ts';
-import type { Trail } from '../../../src/http/context.ts';
-import { ClientGone } from '../../../src/http/context.ts';
 import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import { auditTrail } from '../../../src/http/middleware/audit-trail.ts';
 import { json } from '../../../src/http/reply.ts';
+import type { Trail } from '../../../src/http/request.ts';
+import { ClientGone } from '../../../src/http/request.ts';
 import { respond } from '../../../src/http/respond.ts';
 import type { Method } from '../../../src/http/route.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';

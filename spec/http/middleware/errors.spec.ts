@@ -18,8 +18,8 @@ import {
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { atInstance } from '../../../src/domain/failures.ts';
 import { methodNotAllowed, validationFailed } from '../../../src/domain/request-errors.ts';
-import { ClientGone } from '../../../src/http/context.ts';
 import { errors } from '../../../src/http/middleware/errors.ts';
+import { ClientGone } from '../../../src/http/request.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';
 import { head, openRaw, readAll } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -1,8 +1,8 @@
 import * as assert from 'uvu/assert';
 import { templateNotFound } from '../../../src/domain/registry-errors.ts';
 import { createGateway } from '../../../src/gateway.ts';
-import { knownPath } from '../../../src/http/middleware/known-path.ts';
-import { TemplateParams } from '../../../src/http/path-params.ts';
+import { knownPath } from '../../../src/http/middleware/routing.ts';
+import { TemplateParams } from '../../../src/http/parameters.ts';
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';
 import { defineRoute } from '../../../src/http/route.ts';

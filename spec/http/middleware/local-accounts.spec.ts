@@ -1,7 +1,7 @@
 // Who may change accounts while authentication is off; while it is on, nobody is asked here.
 
 import * as assert from 'uvu/assert';
-import { localAccounts } from '../../../src/http/middleware/local-accounts.ts';
+import { localAccounts } from '../../../src/http/middleware/authorize.ts';
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';

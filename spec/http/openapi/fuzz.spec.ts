@@ -4,8 +4,7 @@
 
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
-import { openApiDocument } from '../../../src/http/openapi/document.ts';
-import { tagOf } from '../../../src/http/openapi/tags.ts';
+import { openApiDocument, tagOf } from '../../../src/http/openapi/document.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { answerCheck, type SeenAnswer } from '../../helpers/answer-check.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';

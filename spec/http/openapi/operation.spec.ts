@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import * as assert from 'uvu/assert';
 import type { SharedAnswers } from '../../../src/http/openapi/answers.ts';
-import { operationOf, pathTemplate } from '../../../src/http/openapi/operation.ts';
+import { operationOf, pathTemplate } from '../../../src/http/openapi/document.ts';
 import { schemaWriter } from '../../../src/http/openapi/schema.ts';
 import { noContent } from '../../../src/http/reply.ts';
 import { defineRoute, type RouteAccess } from '../../../src/http/route.ts';

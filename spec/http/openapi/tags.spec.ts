@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { TAGS, tagOf } from '../../../src/http/openapi/tags.ts';
+import { TAGS, tagOf } from '../../../src/http/openapi/document.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the groups of operations');

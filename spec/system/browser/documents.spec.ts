@@ -5,7 +5,7 @@
 import { createServer, request as forward, type Server } from 'node:http';
 import type { Locator } from 'playwright-core';
 import * as assert from 'uvu/assert';
-import { TAGS, tagOf } from '../../../src/http/openapi/tags.ts';
+import { TAGS, tagOf } from '../../../src/http/openapi/document.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import {
   type Browser,

@@ -3,8 +3,8 @@
 
 import type { Readable } from 'node:stream';
 import { payloadTooLarge } from '../../domain/request-errors.ts';
-import type { HttpContext } from '../context.ts';
-import { ClientGone } from '../context.ts';
+import type { HttpContext } from '../request.ts';
+import { ClientGone } from '../request.ts';
 
 /**
  * Resolves with the whole body. Rejects with PAYLOAD_TOO_LARGE, ClientGone when it never ends, or what `onBytes` throws: it is

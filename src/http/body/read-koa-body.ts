@@ -3,8 +3,8 @@
 // keys, so that the two readers would answer differently.
 
 import { payloadTooLarge } from '../../domain/request-errors.ts';
-import type { HttpMiddleware } from '../context.ts';
-import { ClientGone } from '../context.ts';
+import type { HttpMiddleware } from '../request.ts';
+import { ClientGone } from '../request.ts';
 import type { ReadBody } from './read-direct.ts';
 
 /** Makes a reader that refuses more than `maxBytes`. The library is loaded by the first request (75 ms). */

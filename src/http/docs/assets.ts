@@ -1,17 +1,17 @@
-// The files that the two pages load, all of them from packages that were installed with this one. The list is explicit:
-// a name from a URL is looked up in it and never becomes part of a path.
+// The files that the two pages load, all from installed packages. The list is explicit: a name from a URL is looked up in it
+// and never becomes part of a path.
 
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 
-/** Where a file comes from and what it is. */
+/** A file of an installed package. */
 export interface Asset {
   /** As Node resolves it. */
   readonly module: string;
   /** Media type. */
   readonly type: string;
-  /** Passages that are replaced, each exactly one of the file. */
+  /** Passages to be replaced, each of which occurs exactly once. */
   readonly edits?: readonly Edit[];
 }
 
@@ -23,7 +23,7 @@ interface Edit {
 const SCRIPT = 'text/javascript; charset=utf-8';
 const STYLE = 'text/css; charset=utf-8';
 
-/** Files of GET /docs/assets/…, by name. The page of koa2-swagger-ui asks for the style under its CDN's name. */
+/** Files of GET /docs/assets/…, by name. The page of koa2-swagger-ui requests the style under the name that a CDN uses. */
 export const SWAGGER_ASSETS: Readonly<Record<string, Asset>> = {
   'swagger-ui.min.css': { module: 'swagger-ui-dist/swagger-ui.css', type: STYLE },
   'swagger-ui-bundle.js': { module: 'swagger-ui-dist/swagger-ui-bundle.js', type: SCRIPT },
@@ -34,7 +34,7 @@ export const SWAGGER_ASSETS: Readonly<Record<string, Asset>> = {
   'favicon-32x32.png': { module: 'swagger-ui-dist/favicon-32x32.png', type: 'image/png' },
 };
 
-/** The name as a picture of its own. */
+/** The name of the maker as an image. */
 const REDOCLY = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" width="44" height="14"><text y="11" font-family="sans-serif" font-size="12">Redocly</text></svg>',
 )}`;
@@ -45,12 +45,12 @@ export const REDOC_ASSETS: Readonly<Record<string, Asset>> = {
     module: 'redoc/bundles/redoc.standalone.js',
     type: SCRIPT,
     edits: [
-      // The name of its maker is a picture from a CDN.
+      // The logo of its maker is loaded from a CDN.
       { passage: '`https://cdn.redoc.ly/redoc/logo-mini-full.svg`', by: `\`${REDOCLY}\`` },
       { passage: '`https://cdn.redoc.ly/redoc/logo-mini.svg`', by: `\`${REDOCLY}\`` },
-      // Its search tries to make code of a text, for a worker. The policy forbids that, and it works without.
+      // Its search compiles a text for a worker, which the policy forbids; it also works without.
       { passage: 'return e._factory??=Function(XDe),!0', by: 'return!1' },
-      // It shows relative addresses of servers as if the page were a folder.
+      // It resolves relative server addresses as if the page were a folder.
       { passage: 'return e.endsWith(`.html`)&&HP(e)||e', by: 'return HP(e)||e' },
       { passage: 'n=WP(e)+`/`+t;', by: 'n=new URL(t,WP(e)+`/`).href;' },
     ],
@@ -58,10 +58,10 @@ export const REDOC_ASSETS: Readonly<Record<string, Asset>> = {
 };
 
 const { resolve } = createRequire(import.meta.url);
-/** Where the build puts packages that cannot be dependencies: redoc wants a version of another one that does not exist. */
+/** The build copies redoc here. It cannot be a dependency: it needs a version of another package that does not exist. */
 const VENDOR = new URL('../../vendor/', import.meta.url);
 
-/** Reads a file of the lists above. Rejects when its package is not installed, or is not the one that is known here. */
+/** Reads a listed file. Rejects when its package is not installed, or has another version than the edits expect. */
 export async function readAsset({ module, edits = [] }: Asset): Promise<Buffer> {
   const content = await readFile(placeOf(module));
   if (edits.length === 0) return content;
@@ -76,7 +76,7 @@ function placeOf(module: string): string | URL {
 function edited(text: string, { passage, by }: Edit, module: string): string {
   const [before = '', after, ...more] = text.split(passage);
   if (after === undefined || more.length > 0) {
-    throw new Error(`${module} is not the file that is known here: ${passage.slice(0, 60)}`);
+    throw new Error(`${module} is not the expected file: ${passage.slice(0, 60)}`);
   }
   return before + by + after;
 }

@@ -1,30 +1,30 @@
-// The documents of one app: the API description, two pages that show it, and their files. Each is made when it is first
-// asked for and kept, so that a start pays for none of them.
+// The documents of one app: the API description, the two pages that show it, and their files. Each is made at the first
+// request for it and kept, so that none delays the start.
 
 import { createHash } from 'node:crypto';
 import { type BytesReply, bytes, type EmptyReply } from '../reply.ts';
 import type { Route } from '../route.ts';
 import { type Asset, REDOC_ASSETS, readAsset, SWAGGER_ASSETS } from './assets.ts';
-import type { Page } from './page.ts';
+import { type Page, redocPage, swaggerPage } from './pages.ts';
 
-/** What answers the routes of routes/documents.ts. Each takes `If-None-Match` and answers 304 when that fits. */
+/** Answers the routes of routes/documents.ts. `known` is the `If-None-Match` header; a matching one is answered 304. */
 export interface Documents {
   description(known: string | undefined): Promise<BytesReply | EmptyReply>;
   page(name: PageName, known: string | undefined): Promise<BytesReply | EmptyReply>;
-  /** `name` is one of the lists of assets.ts. */
+  /** `name` is listed in assets.ts. */
   asset(page: PageName, name: string, known: string | undefined): Promise<BytesReply | EmptyReply>;
 }
 
-/** Also the first word of their paths. */
+/** Also the first segment of their paths. */
 export type PageName = 'docs' | 'redoc';
 
-/** Documents about these routes. Nothing is made yet. */
+/** Documents about these routes, made on demand. */
 export function createDocuments(routes: readonly Route[]): Documents {
   const made = new Map<string, Promise<Document>>();
   const once = (key: string, make: () => Promise<Document>): Promise<Document> => {
     const document = made.get(key) ?? make();
     made.set(key, document);
-    // What failed once may work later: a file that was missing can be installed.
+    // A failure is not kept: a missing file can be installed.
     document.catch(() => made.delete(key));
     return document;
   };
@@ -49,8 +49,8 @@ interface Document {
 }
 
 const PAGES: Readonly<Record<PageName, () => Promise<Page>>> = {
-  docs: async () => (await import('./swagger-page.ts')).swaggerPage(),
-  redoc: async () => (await import('./redoc-page.ts')).redocPage(),
+  docs: swaggerPage,
+  redoc: async () => redocPage(),
 };
 
 const ASSETS: Readonly<Record<PageName, Readonly<Record<string, Asset>>>> = {
@@ -58,9 +58,9 @@ const ASSETS: Readonly<Record<PageName, Readonly<Record<string, Asset>>>> = {
   redoc: REDOC_ASSETS,
 };
 
-/** Asked for again each time, because an upgrade changes it; with the tag that costs a few bytes. */
+/** Validated on each use, because an upgrade changes it; with the ETag that costs a few bytes. */
 const REVALIDATED = ['Cache-Control', 'no-cache'];
-const KEPT_AN_HOUR = ['Cache-Control', 'public, max-age=3600'];
+const CACHED_FOR_AN_HOUR = ['Cache-Control', 'public, max-age=3600'];
 
 async function describe(routes: readonly Route[]): Promise<Document> {
   const { openApiDocument } = await import('../openapi/document.ts');
@@ -72,7 +72,7 @@ function pageDocument({ html, headers }: Page): Document {
 }
 
 async function fileDocument(asset: Asset): Promise<Document> {
-  return documentOf(await readAsset(asset), asset.type, KEPT_AN_HOUR);
+  return documentOf(await readAsset(asset), asset.type, CACHED_FOR_AN_HOUR);
 }
 
 function documentOf(content: Buffer, type: string, headers: readonly string[]): Document {
@@ -82,11 +82,11 @@ function documentOf(content: Buffer, type: string, headers: readonly string[]): 
 
 function replyWith(document: Document, known: string | undefined): BytesReply | EmptyReply {
   const { headers, etag } = document;
-  if (known !== undefined && isKnown(etag, known)) return { kind: 'empty', status: 304, headers };
+  if (known !== undefined && matches(etag, known)) return { kind: 'empty', status: 304, headers };
   return { ...bytes(200, document.bytes, { headers }), type: document.type };
 }
 
-/** Weak tags are alike, too: proxies that compress make them. Source: RFC 9110 section 13.1.2. */
-function isKnown(etag: string, known: string): boolean {
+/** A weak tag matches, too: proxies that compress make tags weak. Source: RFC 9110 section 13.1.2. */
+function matches(etag: string, known: string): boolean {
   return known.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
 }

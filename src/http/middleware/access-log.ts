@@ -1,15 +1,20 @@
-// One line per request, written when it is over, however it ended. Never bodies, headers or query strings: they may
-// hold secrets. A session is named by its fingerprint, a key by its id.
+// One log line per request, written at its end. Never bodies, headers or query strings: they may hold secrets. A session
+// appears as its fingerprint, an API key as its id.
 
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
 import { sessionFingerprint } from '../../actors/session-fingerprint.ts';
+import { parseKey } from '../../auth/api-keys.ts';
 import { NOBODY } from '../../domain/account.ts';
-import type { HttpContext, HttpMiddleware, RequestState } from '../context.ts';
-import { CLIENT_CLOSED_REQUEST } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { namedKey } from '../named-key.ts';
+import {
+  CLIENT_CLOSED_REQUEST,
+  type HttpContext,
+  type HttpMiddleware,
+  type RequestState,
+} from '../request.ts';
 
-/** Logs at `info`. When that level is off, a request pays for one comparison. */
+/** Logs at `info`. While that level is off, a request costs one comparison. */
 export function accessLog(log: Logger): HttpMiddleware {
   return (context, next) => {
     if (!log.isLevelEnabled('info')) return next();
@@ -19,7 +24,7 @@ export function accessLog(log: Logger): HttpMiddleware {
   };
 }
 
-/** Also of one that is not known here: that it is asked for again and again is worth a look. */
+/** Also of an unknown session: repeated requests for it are worth a look. */
 function sessionOf({ headers }: HttpContext['req'], { sessionId }: RequestState): string | undefined {
   const id = sessionId ?? headers['mcp-session-id'];
   return typeof id === 'string' && id !== '' ? sessionFingerprint(id) : undefined;
@@ -41,7 +46,20 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
     rpc_messages: state.rpcMessages,
     rpc_error: state.rpcError,
     session: sessionOf(req, state),
-    // The answer began, but the client did not take all of it.
+    // The answer began, but the client did not read all of it.
     cut: res.writableFinished ? undefined : true,
   };
+}
+
+/** Characters of `Authorization` that are read. */
+const LONGEST = 128;
+
+/**
+ * The id of the API key in a refused request: it shows who still uses a revoked key, and is no secret. Undefined without a
+ * key, or for an unreadable one.
+ */
+export function namedKey(headers: IncomingHttpHeaders): string | undefined {
+  const { 'x-api-key': key, authorization } = headers;
+  const sent = typeof key === 'string' ? key : authorization?.slice(0, LONGEST).replace(/^bearer +/i, '');
+  return sent === undefined ? undefined : parseKey(sent.trim())?.id;
 }

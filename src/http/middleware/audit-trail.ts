@@ -4,10 +4,10 @@
 import type { Audit } from '../../auth/auth.ts';
 import { NOBODY } from '../../domain/account.ts';
 import { asGatewayError } from '../../domain/errors.ts';
-import type { HttpContext, RouteMiddleware } from '../context.ts';
-import { CLIENT_CLOSED_REQUEST, ClientGone } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
+import type { HttpContext, RouteMiddleware } from '../request.ts';
+import { CLIENT_CLOSED_REQUEST, ClientGone } from '../request.ts';
 import type { RouteAccess } from '../route.ts';
 
 type Recorded = Pick<RouteAccess, 'method' | 'path' | 'scope'>;

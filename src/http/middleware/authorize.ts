@@ -1,24 +1,25 @@
-// The door of a matched route: who is calling, is it one request too many, may they do this, may they see this template, and
-// is it known yet which templates there are.
-// It stands before the body is read. Verifying and counting are src/auth; it waits for neither when they answer at once.
+// Authorizes a matched request before its body is read: credentials, rate limit, scope, template, and whether the registry is
+// loaded. Verifying and counting are src/auth; when they answer at once, no promise is created.
 
 import type { Next } from 'koa';
 import type { Auth } from '../../auth/auth.ts';
 import { NOBODY, type Principal, type Scope } from '../../domain/account.ts';
+import { accountsFromHereOnly } from '../../domain/account-errors.ts';
 import { gatewayStarting } from '../../domain/errors.ts';
 import type { Gateway } from '../../gateway.ts';
 import { callerCheck, credentialsOf, readsRegistry, refusalOf } from '../caller-check.ts';
-import type { RouteContext, RouteMiddleware } from '../context.ts';
+import type { Proxies } from '../proxies.ts';
 import { consumeRateLimit } from '../rate-limit.ts';
+import type { RouteContext, RouteMiddleware } from '../request.ts';
 import type { RouteAccess } from '../route.ts';
 
 /**
- * Lets a request in and leaves `principal`, `check` and `rateLimit` in the state. In this order: 401 for bad credentials, 429 over
- * the limit, 403 without the scope, 404 for a template that is not theirs, in the words of one that does not exist. A
- * request that is refused after the count has been counted: probing is limited like anything else. Open routes ask
- * nothing and count nothing. Where one HTTP request holds several, or none, they are counted by the handler; only the
- * window is looked up here. While the gateway starts, NO_HEALTHY_INSTANCE in front of the registry: what is not loaded yet is
- * not to be called unknown. Source: decisions, "Authentication" and "Limits".
+ * Authorizes a request and leaves `principal`, `check` and `rateLimit` in the state. In this order: 401 for bad credentials,
+ * 429 over the limit, 403 without the scope, 404 for a template that the principal may not use, exactly as for one that
+ * does not exist. Requests that are refused after counting stay counted, so probing is limited, too. Open routes need no
+ * credentials and count nothing. Routes of JSON-RPC are counted by their handlers, because one HTTP request may hold
+ * several requests or none. While the gateway starts, routes that need the registry answer NO_HEALTHY_INSTANCE: a
+ * template that is not loaded yet is not unknown.
  */
 export function authorize(
   route: Pick<RouteAccess, 'scope' | 'speaks'>,
@@ -64,4 +65,22 @@ export function authorize(
     if (!(principal instanceof Promise)) return count(principal, context, next);
     return principal.then((verified) => count(verified, context, next));
   };
+}
+
+/**
+ * One step for the routes that change accounts while authentication is off; none otherwise. Every caller is an admin then,
+ * but accounts outlast that state: they are changed from this machine only and never by a web page, like commands.
+ */
+export function localAccounts(
+  { method, scope }: Pick<RouteAccess, 'method' | 'scope'>,
+  isAuthEnabled: boolean,
+  proxies: Pick<Proxies, 'isLocal'>,
+): RouteMiddleware[] {
+  if (isAuthEnabled || scope !== 'admin' || method === 'GET') return [];
+  return [
+    ({ req }, next) => {
+      if (!proxies.isLocal(req) || req.headers.origin !== undefined) throw accountsFromHereOnly();
+      return next();
+    },
+  ];
 }

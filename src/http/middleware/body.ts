@@ -11,10 +11,10 @@ import type { HeldBodies } from '../body/held-bodies.ts';
 import { parseFormBody } from '../body/parse-form.ts';
 import { parseJsonBody } from '../body/parse-json.ts';
 import type { ReadBody } from '../body/read-direct.ts';
-import type { HttpContext, HttpMiddleware } from '../context.ts';
-import { ClientGone } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { consumeRateLimitUpTo, requestsIn } from '../rate-limit.ts';
+import type { HttpContext, HttpMiddleware } from '../request.ts';
+import { ClientGone } from '../request.ts';
 
 /** What a route takes: JSON; a form, too; JSON that is left as the bytes it came in. */
 export type BodyKind = 'json' | 'form' | 'bytes';

@@ -1,15 +1,23 @@
-// The one exit for errors: whatever is thrown further in becomes an error body with its status and headers.
+// Translates thrown errors to answers, in one place: an error body with its status and headers, or on routes of the MCP
+// endpoint a JSON-RPC error.
 
+import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
-import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
-import { drain } from '../body/drain.ts';
-import type { HttpContext, HttpMiddleware } from '../context.ts';
-import { ClientGone } from '../context.ts';
+import { asGatewayError, GatewayError } from '../../domain/errors.ts';
+import { failureOf, faultOf, type RpcFailure } from '../../protocol/rpc-failure.ts';
 import { errorReply } from '../error-reply.ts';
-import type { BytesReply } from '../reply.ts';
+import { HTTP_LIMITS } from '../limits.ts';
+import { type BytesReply, bytes } from '../reply.ts';
+import {
+  ClientGone,
+  type HttpContext,
+  type HttpMiddleware,
+  noteFailure,
+  type RouteMiddleware,
+} from '../request.ts';
 import { respond } from '../respond.ts';
 
-/** Answers errors. What is no GatewayError becomes INTERNAL_ERROR without details; those are in the log, by request id. */
+/** Any error but a GatewayError becomes INTERNAL_ERROR without details; the log has them, by request id. */
 export function errors(log: Logger): HttpMiddleware {
   return async (context, next) => {
     try {
@@ -29,15 +37,55 @@ function answer(context: HttpContext, error: GatewayError, log: Logger): void {
   refuse(context, errorReply(error, state.requestId, { viewer: state.principal }));
 }
 
-/** Answers with a refusal, whatever was read of the request. */
+/** Answers with an error, however much of the request was read. */
 export function refuse(context: HttpContext, reply: BytesReply): void {
   const { req: request, res: response } = context;
   if (response.headersSent) {
-    // Half an answer is out: a broken connection is the only way left to say that it is not whole.
+    // A part of an answer is sent: only a broken connection can still tell that it is incomplete.
     context.respond = false;
     response.destroy();
     return;
   }
   respond(context, reply);
   drain(request);
+}
+
+/**
+ * For routes of the MCP endpoint, behind `authorize`: a JSON-RPC error with its HTTP status. Details of internal errors are
+ * in the log, by request id.
+ */
+export function rpcErrors(log: Logger): RouteMiddleware {
+  return async (context, next) => {
+    try {
+      await next();
+    } catch (thrown) {
+      if (thrown instanceof ClientGone) throw thrown;
+      answerRpc(context, failureOf(thrown), log);
+    }
+  };
+}
+
+function answerRpc(context: HttpContext, failure: RpcFailure, log: Logger): void {
+  const { cause, status, body, headers } = failure;
+  const fault = faultOf(failure);
+  noteFailure(context.state, failure.error.code, failure.errorCode);
+  if (fault !== undefined) log.error({ err: fault, request_id: context.state.requestId }, 'request failed');
+  const instanceId = cause instanceof GatewayError ? cause.facts.instanceId : undefined;
+  refuse(context, bytes(status, body, { headers, ...(instanceId === undefined ? {} : { instanceId }) }));
+}
+
+/**
+ * Discards the rest of a refused body, so that the answer arrives and the connection stays usable: closing at once would
+ * reset the connection, and many clients would see that instead of the 413. An endless body ends the connection.
+ */
+export function drain(request: Readable, mostBytes: number = HTTP_LIMITS.drainedBytes): void {
+  if (request.readableEnded || request.destroyed) return;
+  let left = mostBytes;
+  request.on('data', (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0) request.destroy();
+  });
+  // The rest is not needed: a disconnect meanwhile is no error.
+  request.on('error', () => request.destroy());
+  request.resume();
 }

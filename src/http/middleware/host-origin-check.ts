@@ -4,10 +4,10 @@
 
 import type { IncomingMessage } from 'node:http';
 import { originNotAllowed } from '../../domain/request-errors.ts';
-import type { HttpContext, HttpMiddleware } from '../context.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
 import { noContent } from '../reply.ts';
+import type { HttpContext, HttpMiddleware } from '../request.ts';
 import { respond } from '../respond.ts';
 
 export interface HostOriginCheckOptions {

@@ -1,7 +1,7 @@
 // Gives each request its id: the one the client sent when it is sane, else a new one. respond.ts sends it back.
 
 import { randomUUID } from 'node:crypto';
-import type { HttpMiddleware } from '../context.ts';
+import type { HttpMiddleware } from '../request.ts';
 
 /** Header that carries the id both ways, in the lower case Node uses. */
 const REQUEST_ID_HEADER = 'x-request-id';

@@ -1,16 +1,15 @@
-// The API description: OpenAPI 3.1 made from the table of routes, so that it cannot tell another story than they do.
-// Source: spec, "What the service does" 8; ADR 21.
+// The API description: OpenAPI 3.1 made from the table of routes, so that it cannot differ from them. Source: ADR 21.
 
+import type { TSchema } from 'typebox';
+import type { Scope } from '../../domain/account.ts';
 import { API_VERSION } from '../../domain/version.ts';
 import type { Route } from '../route.ts';
-import type { SharedAnswers } from './answers.ts';
+import { answersOf, type SharedAnswers } from './answers.ts';
 import { HEADERS, NAMED_SCHEMAS, SECURITY_SCHEMES } from './components.ts';
 import { exampleOf } from './example.ts';
-import { type OperationObject, operationOf, pathTemplate } from './operation.ts';
 import { schemaWriter } from './schema.ts';
-import { TAGS } from './tags.ts';
 
-/** The parts of the document that programs of this repository look at; it is plain JSON. */
+/** The document as plain JSON; the fields are those that specs and tools read. */
 export interface OpenApiDocument {
   readonly openapi: string;
   readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>;
@@ -18,7 +17,7 @@ export interface OpenApiDocument {
   readonly [field: string]: unknown;
 }
 
-/** Describes every route. Addresses are relative to the document, so it also holds behind a path prefix. */
+/** Describes every route. Addresses are relative to the document, so it is also valid behind a path prefix. */
 export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
   const writer = schemaWriter(NAMED_SCHEMAS);
   const shared: SharedAnswers = { errors: {}, describe: writer.describe };
@@ -65,3 +64,142 @@ methods of a path, another method is \`405 METHOD_NOT_ALLOWED\`, and an unknown 
 MCP clients connect to \`/mcp/{template}\`, or to \`/mcp\` for all templates they may use. What is wrong with their
 messages is told in the words of JSON-RPC; who may not come in at all gets the errors above. There the limit counts
 JSON-RPC requests, and \`HEAD\` is not answered.`;
+
+/** An operation object of OpenAPI 3.1. */
+type OperationObject = Readonly<Record<string, unknown>>;
+
+/** Describes one route; its error answers are added to `shared`. */
+export function operationOf(route: Route, shared: SharedAnswers): OperationObject {
+  const { path, summary, scope } = route;
+  const scopes = scope === 'open' ? [] : [scope].flat();
+  const parameters = [
+    ...parametersOf(route, 'path', shared),
+    ...parametersOf(route, 'query', shared),
+    ...headersOf(route),
+  ];
+  const body = bodyOf(route, shared);
+  return {
+    tags: [tagOf(path)],
+    operationId: operationId(route),
+    summary,
+    description: whoMay(scopes),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(body === undefined ? {} : { requestBody: body }),
+    responses: answersOf(route, shared),
+    security: securityOf(scopes),
+    'x-required-scopes': scopes,
+  };
+}
+
+/** `/mcp/:template/health` as OpenAPI writes it: `/mcp/{template}/health`. */
+export function pathTemplate(path: string): string {
+  return path.replaceAll(/:(\w+)/g, '{$1}');
+}
+
+/** Method and words of the path, with a parameter at the end, and `OfAll` for a row beside that of a template. */
+function operationId({ method, path, unlessTemplate }: Route): string {
+  const words = path
+    .split('/')
+    .filter((word, index, all) => !word.startsWith(':') || index === all.length - 1)
+    .map((word) => (word.startsWith(':') ? `by-${word.slice(1)}` : word))
+    .flatMap((word) => word.split(/[^A-Za-z0-9]+/))
+    .filter((word) => word !== '');
+  const capitals = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return `${method.toLowerCase()}${capitals.join('')}${unlessTemplate === undefined ? '' : 'OfAll'}`;
+}
+
+function whoMay(scopes: readonly Scope[]): string {
+  const [first, ...others] = scopes.map((scope) => `\`${scope}\``);
+  if (first === undefined) return 'Open to everybody.';
+  return `Needs the scope ${[first, ...others].join(' or ')}.`;
+}
+
+/** Every security scheme with each sufficient scope. */
+function securityOf(scopes: readonly Scope[]): readonly Readonly<Record<string, readonly Scope[]>>[] {
+  return scopes.flatMap((scope) => Object.keys(SECURITY_SCHEMES).map((scheme) => ({ [scheme]: [scope] })));
+}
+
+function parametersOf(
+  { request }: Route,
+  place: 'path' | 'query',
+  { describe }: SharedAnswers,
+): readonly OperationObject[] {
+  const schema = place === 'path' ? request.params : request.query;
+  if (schema === undefined || !('properties' in schema)) return [];
+  const required = 'required' in schema && Array.isArray(schema.required) ? schema.required : [];
+  const example = Object(exampleOf(schema));
+  return Object.entries(schema.properties ?? {}).map(([name, property]: [string, TSchema]) => ({
+    name,
+    in: place,
+    required: required.includes(name),
+    schema: describe(property),
+    ...(name in example ? { example: example[name] } : {}),
+  }));
+}
+
+function headersOf({ requestHeaders = {} }: Route): readonly OperationObject[] {
+  return Object.entries(requestHeaders).map(([name, description]) => ({
+    ...{ name, in: 'header', required: false, description },
+    schema: { type: 'string' },
+  }));
+}
+
+function bodyOf(route: Route, { describe }: SharedAnswers): OperationObject | undefined {
+  const { body } = route.request;
+  if (body === undefined) return undefined;
+  const content = { schema: describe(body), example: route.example ?? exampleOf(body) };
+  // The form stands first: it is what interactive pages then offer.
+  const types = route.reader === 'form' ? ['application/x-www-form-urlencoded'] : [];
+  return {
+    required: true,
+    content: Object.fromEntries([...types, 'application/json'].map((type) => [type, content])),
+  };
+}
+
+/** A group of operations, selected by path. */
+interface Tag {
+  readonly name: string;
+  readonly description: string;
+  /** Paths that belong to it; the first matching group counts. */
+  readonly paths: RegExp;
+}
+
+/** In display order: by surface, then by subject. */
+export const TAGS: readonly Tag[] = [
+  {
+    name: 'MCP',
+    description: 'For MCP clients: each template, and all of them, as one MCP server.',
+    paths: /^\/mcp(?:\/sse|\/:template(?:\/(?:mcp|sse|messages))?)?$/,
+  },
+  {
+    name: 'Templates',
+    description: 'Surface A: calls by template. The gateway chooses a healthy instance.',
+    paths: /^\/mcp\//,
+  },
+  {
+    name: 'Gateway',
+    description: 'Surface A: the registry, its instances, health, statistics and events.',
+    paths: /^\/(?:events$|gateway\/(?!audit(?:\/|$)))/,
+  },
+  {
+    name: 'Servers',
+    description: 'Surface B: servers by id, calls to one of them, health and statistics.',
+    paths: /^\/(?:servers|tools|health|stats)(?:\/|$)/,
+  },
+  {
+    name: 'Accounts',
+    description: 'Surface B: login, users, API keys and the audit log.',
+    paths: /^\/(?:auth|gateway\/audit)(?:\/|$)/,
+  },
+  {
+    name: 'Documents',
+    description: 'This description and the pages that show it.',
+    paths: /^\/(?:$|(?:docs|redoc|openapi\.json)(?:\/|$))/,
+  },
+  { name: 'Process', description: 'For the operator of this process.', paths: /^/ },
+];
+
+/** The group of a path. */
+export function tagOf(path: string): string {
+  return TAGS.find(({ paths }) => paths.test(path))?.name ?? '';
+}

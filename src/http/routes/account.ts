@@ -1,10 +1,23 @@
-// Who a caller is, and what may be done with the credentials that were sent. Whoever may do anything may ask.
+// Credentials of the caller: a token for a user name and a password, and the account that the sent credentials belong to.
 
 import Type from 'typebox';
 import { SCOPES } from '../../domain/account.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { NullableTemplates, NullableText } from '../schemas.ts';
+import { NOT_STORED, NullableTemplates, NullableText } from '../schemas.ts';
+
+/** Longer texts cannot be a name or a password, and are not hashed. */
+const Entry = Type.String({ minLength: 1, maxLength: 1_024 });
+
+/** Other fields, those of OAuth clients (`grant_type`, `scope`, ...), are ignored. */
+const LoginBody = Type.Object({ username: Entry, password: Entry });
+
+const Token = Type.Object({
+  access_token: Type.String(),
+  token_type: Type.Literal('bearer'),
+  /** Seconds. */
+  expires_in: Type.Integer(),
+});
 
 const Account = Type.Object({
   id: Type.String(),
@@ -19,6 +32,27 @@ const Account = Type.Object({
 });
 
 export const accountRoutes: readonly Route[] = [
+  defineRoute({
+    method: 'POST',
+    path: '/auth/login',
+    summary: 'Log in: a token for a user name and a password, as a form or as JSON',
+    scope: 'open',
+    reader: 'form',
+    request: { body: LoginBody },
+    answers: { 200: { description: 'Send it as `Authorization: Bearer <access_token>`', body: Token } },
+    errors: ['INVALID_CREDENTIALS', 'TOO_MANY_ATTEMPTS', 'DATABASE_UNAVAILABLE'],
+    handler: async ({ body, request }, { auth }) => {
+      const { username, password } = body;
+      // Without an address the socket is closed; failures still need a key to be counted under.
+      const { address = 'unknown' } = request;
+      const { accessToken, expiresInSeconds, user } = await auth.login({ username, password, address });
+      return json(
+        200,
+        { access_token: accessToken, token_type: 'bearer', expires_in: expiresInSeconds },
+        { headers: NOT_STORED, trail: { actor: { id: `user:${user.id}`, name: user.username } } },
+      );
+    },
+  }),
   defineRoute({
     method: 'GET',
     path: '/auth/me',

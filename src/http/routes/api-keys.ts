@@ -3,7 +3,7 @@
 import Type, { type Static } from 'typebox';
 import type { ApiKeyView } from '../../auth/auth.ts';
 import { KeyName, SCOPES, TemplateList } from '../../domain/account.ts';
-import { ApiKeyParams } from '../path-params.ts';
+import { ApiKeyParams } from '../parameters.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED, NullableTemplates, NullableText } from '../schemas.ts';

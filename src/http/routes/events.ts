@@ -7,7 +7,7 @@ import { TemplateId } from '../../domain/template.ts';
 import { eventStream } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED } from '../schemas.ts';
-import { EVENT_STREAM_TYPE } from '../server-sent-events.ts';
+import { EVENT_STREAM_TYPE } from '../sse/server-sent-events.ts';
 
 const NAMES = Object.keys(EVENT_NAMES);
 /** `instance` stands for all that begin with `instance.`. */

@@ -9,7 +9,7 @@ import { API_VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { Server } from '../../gateway-types.ts';
 import { errorReply } from '../error-reply.ts';
-import { TemplateParams } from '../path-params.ts';
+import { TemplateParams } from '../parameters.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED, NullableEjection, NullableText, rounded } from '../schemas.ts';

@@ -12,7 +12,6 @@ import { healthRoutes } from './health.ts';
 import { homeRoutes } from './home.ts';
 import { instanceRoutes } from './instances.ts';
 import { livenessRoutes } from './liveness.ts';
-import { loginRoutes } from './login.ts';
 import { mcpEndpointRoutes } from './mcp-endpoint.ts';
 import { promptRoutes } from './prompts.ts';
 import { registrationRoutes } from './registration.ts';
@@ -38,7 +37,6 @@ export const ROUTES: readonly Route[] = [
   ...instanceRoutes,
   ...syncRoutes,
   ...livenessRoutes,
-  ...loginRoutes,
   ...accountRoutes,
   ...userRoutes,
   ...apiKeyRoutes,

@@ -7,7 +7,7 @@ import { lastWords } from '../../domain/last-words.ts';
 import { cutText } from '../../domain/text.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { Server } from '../../gateway-types.ts';
-import { InstanceParams } from '../path-params.ts';
+import { InstanceParams } from '../parameters.ts';
 import { type BytesReply, json } from '../reply.ts';
 import { type AnswerDoc, defineRoute, type Route } from '../route.ts';
 import { NullableEjection, NullableText } from '../schemas.ts';

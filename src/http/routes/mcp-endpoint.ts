@@ -3,7 +3,7 @@
 
 import Type, { type TSchema } from 'typebox';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
-import { TemplateParams } from '../path-params.ts';
+import { TemplateParams } from '../parameters.ts';
 import { conversation, type Reply } from '../reply.ts';
 import {
   type AnswerDoc,

@@ -3,7 +3,7 @@
 
 import Type from 'typebox';
 import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';
-import { TemplateParams } from '../path-params.ts';
+import { TemplateParams } from '../parameters.ts';
 import { json } from '../reply.ts';
 import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
 import { AnyObject, CLOSED, Meta } from '../schemas.ts';

@@ -4,7 +4,7 @@
 import Type, { type Static } from 'typebox';
 import { TemplateId } from '../../domain/template.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { ServerParams } from '../path-params.ts';
+import { ServerParams } from '../parameters.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED, LOCATION } from '../schemas.ts';

@@ -12,7 +12,7 @@ import { LoadBalancerChange } from '../../domain/template.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { withoutSecrets } from '../../templates/settings.ts';
-import { TemplateParams } from '../path-params.ts';
+import { TemplateParams } from '../parameters.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
 import { CLOSED } from '../schemas.ts';

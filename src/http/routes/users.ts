@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox';
 import { Email, ROLES, type Role, TemplateList, type User, Username } from '../../domain/account.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { validationFailed } from '../../domain/request-errors.ts';
-import { UserParams } from '../path-params.ts';
+import { UserParams } from '../parameters.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED, LOCATION, NullableTemplates } from '../schemas.ts';

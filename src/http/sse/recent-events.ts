@@ -3,9 +3,9 @@
 // The route decides which events a caller may read.
 
 import { Observable, type Subscriber } from 'rxjs';
-import type { GatewayEvent } from '../domain/events.ts';
+import type { GatewayEvent } from '../../domain/events.ts';
+import { HTTP_LIMITS } from '../limits.ts';
 import type { StreamEvent, StreamReader } from './event-stream.ts';
-import { HTTP_LIMITS } from './limits.ts';
 
 export interface ReadOptions {
   /** Those that are told; the others are passed over. */

@@ -170,6 +170,13 @@ export class HttpRequest {
   }
 }
 
+/** Keeps the first error of a JSON-RPC request for its log line, with the error code of the gateway if there is one. */
+export function noteFailure(state: RequestState, rpcError: number, errorCode: ErrorCode | undefined): void {
+  if (state.rpcError !== undefined) return;
+  state.rpcError = rpcError;
+  if (errorCode !== undefined) state.errorCode = errorCode;
+}
+
 /** Thrown when the client disconnects before its request was read or answered: never answered, never logged as an error. */
 export class ClientGone extends Error {
   constructor() {

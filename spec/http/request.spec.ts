@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
-import { HttpRequest } from '../../src/http/context.ts';
 import { createProxies } from '../../src/http/proxies.ts';
 import { json } from '../../src/http/reply.ts';
+import { HttpRequest } from '../../src/http/request.ts';
 import { respond } from '../../src/http/respond.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw } from '../helpers/http-raw.ts';

@@ -2,15 +2,15 @@
 // src/protocol; this file writes them to the socket.
 
 import type { ServerResponse } from 'node:http';
-import type { ErrorCode } from '../domain/error-codes.ts';
-import { LIMITS } from '../domain/limits.ts';
-import type { McpEvent, McpReply, McpStream } from '../protocol/endpoint-types.ts';
-import { type HttpContext, type RequestState, whenGone } from './context.ts';
+import type { ErrorCode } from '../../domain/error-codes.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { McpEvent, McpReply, McpStream } from '../../protocol/endpoint-types.ts';
+import type { BytesReply, EmptyReply } from '../reply.ts';
+import { type HttpContext, noteFailure, whenGone } from '../request.ts';
+import { commonHeaders, latin1Of, respond, SMALL_BYTES } from '../respond.ts';
+import { limitReader, limitWriteTime } from '../unread-answers.ts';
 import type { EventStreams, TrackedStream } from './event-stream.ts';
-import type { BytesReply, EmptyReply } from './reply.ts';
-import { commonHeaders, latin1Of, respond, SMALL_BYTES } from './respond.ts';
 import { commentText, EVENT_STREAM_HEADERS, EVENT_STREAM_TYPE, inLines } from './server-sent-events.ts';
-import { limitReader, limitWriteTime } from './unread-answers.ts';
 
 /** Writes one answer; further ones, and those after a disconnect, are dropped. */
 export class HttpMcpReply implements McpReply {
@@ -204,11 +204,4 @@ export function soleEvent(data: Uint8Array | string): Uint8Array | string {
   const lines = inLines(data);
   if (typeof lines === 'string') return `${SOLE_HEAD}${lines}${END}`;
   return Buffer.concat([SOLE_HEAD_BYTES, lines, END_BYTES]);
-}
-
-/** Keeps the first error of a JSON-RPC request for its log line, with the error code of the gateway if there is one. */
-export function noteFailure(state: RequestState, rpcError: number, errorCode: ErrorCode | undefined): void {
-  if (state.rpcError !== undefined) return;
-  state.rpcError = rpcError;
-  if (errorCode !== undefined) state.errorCode = errorCode;
 }

@@ -2,8 +2,8 @@ import * as assert from 'uvu/assert';
 import { createRateLimiter } from '../../src/auth/rate-limiter.ts';
 import type { Principal } from '../../src/domain/account.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
-import type { RequestState } from '../../src/http/context.ts';
 import { consumeRateLimit } from '../../src/http/rate-limit.ts';
+import type { RequestState } from '../../src/http/request.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('charging a caller');

@@ -3,20 +3,20 @@
 
 import type { ServerResponse } from 'node:http';
 import type { Observable, Subscription } from 'rxjs';
-import { availableMemoryBytes } from '../config/memory.ts';
-import { type ByteBounds, memoryBounds } from '../domain/byte-budget.ts';
-import { asGatewayError, type GatewayError, shuttingDown } from '../domain/errors.ts';
-import type { Tracker } from '../domain/exchange.ts';
-import { type Slow, SlowWatch } from '../domain/slow-watch.ts';
-import type { Refusal } from './caller-check.ts';
-import { CallerWatch } from './caller-check.ts';
-import type { HttpContext } from './context.ts';
-import { ClientGone } from './context.ts';
-import { errorBody } from './error-reply.ts';
-import { HTTP_LIMITS } from './limits.ts';
-import { commonHeaders } from './respond.ts';
+import { availableMemoryBytes } from '../../config/memory.ts';
+import { type ByteBounds, memoryBounds } from '../../domain/byte-budget.ts';
+import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
+import type { Tracker } from '../../domain/exchange.ts';
+import { type Slow, SlowWatch } from '../../domain/slow-watch.ts';
+import type { Refusal } from '../caller-check.ts';
+import { CallerWatch } from '../caller-check.ts';
+import { errorBody } from '../error-reply.ts';
+import { HTTP_LIMITS } from '../limits.ts';
+import type { HttpContext } from '../request.ts';
+import { ClientGone } from '../request.ts';
+import { commonHeaders } from '../respond.ts';
+import { limitReader, limitWriteTime, UnreadAnswers } from '../unread-answers.ts';
 import { commentText, EVENT_STREAM_HEADERS, inLines } from './server-sent-events.ts';
-import { limitReader, limitWriteTime, UnreadAnswers } from './unread-answers.ts';
 
 /** One event. */
 export interface StreamEvent {

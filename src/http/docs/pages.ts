@@ -1,0 +1,122 @@
+// The two pages that show the API, Swagger UI and ReDoc, and the headers that restrict them: a page loads from this gateway
+// only, runs no script but its own, and may not be framed. Addresses are relative, so the pages also work behind a path
+// prefix. Source: Content Security Policy level 3; ADR 21.
+
+import { createHash } from 'node:crypto';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import Koa from 'koa';
+import { SWAGGER_ASSETS } from './assets.ts';
+
+/** A page before the first request for it. */
+export interface Page {
+  readonly html: string;
+  /** As `[name, value, …]`. */
+  readonly headers: readonly string[];
+}
+
+/** The page of Swagger UI, rendered by koa2-swagger-ui, which is loaded for it once (45 ms). */
+export async function swaggerPage(): Promise<Page> {
+  const { koaSwagger } = await import('koa2-swagger-ui');
+  const render = koaSwagger({
+    title: 'Stagedoor: API',
+    routePrefix: '/docs',
+    swaggerCdnUrl: 'docs',
+    swaggerVersion: 'assets',
+    favicon: 'docs/assets/favicon-32x32.png',
+    hideTopbar: true,
+    swaggerOptions: {
+      url: 'openapi.json',
+      // The default sends the address of the description to a validation service.
+      validatorUrl: null,
+      deepLinking: true,
+      persistAuthorization: false,
+      displayRequestDuration: true,
+      tryItOutEnabled: true,
+    },
+  });
+  // Rendered once, in a context without a connection: the policy and the ETag are hashes of the whole page.
+  const request = new IncomingMessage(new Socket());
+  request.url = '/docs';
+  const context = new Koa().createContext(request, new ServerResponse(request));
+  await render(context, async () => {});
+  const html = selfHosted(String(context.body));
+  return { html, headers: pageHeaders(inlinePartsOf(html)) };
+}
+
+/** Removes the link to fonts on another host, and the one style attribute, which the policy does not allow. */
+function selfHosted(html: string): string {
+  const page = html
+    .replace(/\s*<link href="https:\/\/fonts\.googleapis\.com[^>]*>/, '')
+    .replace(/ style="position:absolute;width:0;height:0"/, ' width="0" height="0"');
+  const names = Object.keys(SWAGGER_ASSETS).filter((name) => !page.includes(`"docs/assets/${name}"`));
+  if (names.length > 0 || /(?:src|href)="(?:https?:)?\/\/|\sstyle="/.test(page)) {
+    throw new Error(`the page of koa2-swagger-ui is not the expected one: ${names.join(', ')}`);
+  }
+  return page;
+}
+
+/**
+ * The page of ReDoc, whose bundle is an ES module that reads the attributes of the element `redoc`. Telemetry is off.
+ * ReDoc creates an empty style element and fills it by rules, so the policy allows an empty style element only.
+ */
+export function redocPage(): Page {
+  const { scripts, styles } = inlinePartsOf(REDOC_HTML);
+  return { html: REDOC_HTML, headers: pageHeaders({ scripts, styles: [...styles, ''] }) };
+}
+
+const REDOC_HTML = `<!DOCTYPE html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <title>Stagedoor: API</title>
+  <link rel="icon" href="data:,">
+  <style>body { margin: 0; }</style>
+</head>
+<body>
+  <redoc id="redoc" spec-url="openapi.json" disable-telemetry="true"></redoc>
+  <script type="module" src="redoc/assets/redoc.standalone.js"></script>
+</body>
+</html>
+`;
+
+/** Inline scripts and styles of a page, without their tags. */
+interface InlineParts {
+  readonly scripts: readonly string[];
+  readonly styles: readonly string[];
+}
+
+/** Headers as `[name, value, …]`. Inline parts are allowed by hash, never by `unsafe-inline`. */
+export function pageHeaders({ scripts, styles }: InlineParts): readonly string[] {
+  const policy = {
+    'default-src': ["'none'"],
+    'script-src': ["'self'", ...scripts.map(hashOf)],
+    'style-src': ["'self'", ...styles.map(hashOf)],
+    'img-src': ["'self'", 'data:'],
+    'font-src': ['data:'],
+    'connect-src': ["'self'"],
+    'base-uri': ["'none'"],
+    'form-action': ["'none'"],
+    'frame-ancestors': ["'none'"],
+  };
+  const directives = Object.entries(policy).map(([name, sources]) => `${name} ${sources.join(' ')}`);
+  return [
+    ...['Content-Security-Policy', directives.join('; ')],
+    ...['Referrer-Policy', 'no-referrer', 'Cross-Origin-Opener-Policy', 'same-origin'],
+  ];
+}
+
+/** The inline scripts and styles of a page, as a browser would hash them. */
+export function inlinePartsOf(html: string): InlineParts {
+  const contents = (pattern: RegExp): string[] =>
+    [...html.matchAll(pattern)].map(([, content = '']) => content);
+  return {
+    scripts: contents(/<script>([\s\S]*?)<\/script>/g),
+    styles: contents(/<style>([\s\S]*?)<\/style>/g),
+  };
+}
+
+function hashOf(content: string): string {
+  return `'sha256-${createHash('sha256').update(content).digest('base64')}'`;
+}

@@ -1,0 +1,89 @@
+// The steps around the routes: `handle` runs a matched route and writes its reply, `knownPath` checks the names of its path
+// early, `unmatched` answers requests without a route.
+
+import type { Router } from '@koa/router';
+import { NOBODY } from '../../domain/account.ts';
+import { methodNotAllowed, routeNotFound } from '../../domain/request-errors.ts';
+import type { Gateway } from '../../gateway.ts';
+import { HTTP_LIMITS } from '../limits.ts';
+import type { Proxies } from '../proxies.ts';
+import { noContent, type Reply } from '../reply.ts';
+import {
+  type HttpContext,
+  type HttpMiddleware,
+  HttpRequest,
+  type RouteContext,
+  type RouteMiddleware,
+} from '../request.ts';
+import { respond } from '../respond.ts';
+import type { RawInput, Route, Services } from '../route.ts';
+import type { EventStreams } from '../sse/event-stream.ts';
+import { HttpMcpReply } from '../sse/mcp-reply.ts';
+
+/** Makes the handling middleware of one route. */
+export function handle(
+  route: Route,
+  services: Services,
+  proxies: Proxies,
+  streams: EventStreams,
+): RouteMiddleware {
+  return async (context) => {
+    const reply = await route.run(inputOf(context, proxies), services);
+    await write(context, reply, streams);
+  };
+}
+
+/** Moves the body out of the state, so that it can be collected while the handler waits. */
+function inputOf(context: RouteContext, proxies: Proxies): RawInput {
+  const { state, params, querystring: query } = context;
+  state.template = params.template;
+  const { body, bodyFields, principal = NOBODY } = state;
+  state.body = undefined;
+  state.bodyFields = undefined;
+  return { params, query, body, bodyFields, request: new HttpRequest(context, proxies), principal };
+}
+
+function write(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {
+  if (reply.kind === 'stream') return streams.write(context, reply.events$, reply.tracker);
+  if (reply.kind === 'conversation') return reply.talk(new HttpMcpReply(context, streams));
+  if (reply.trail !== undefined) context.state.trail = reply.trail;
+  respond(context, reply);
+  streams.unread.count(context);
+}
+
+/**
+ * Refuses invalid names and unknown templates before a body is read, for routes whose later errors are JSON-RPC errors:
+ * TEMPLATE_NOT_FOUND; VALIDATION_ERROR for invalid text.
+ */
+export function knownPath(
+  route: Pick<Route, 'checkPath'>,
+  gateway: Pick<Gateway, 'requireTemplate'>,
+): RouteMiddleware {
+  return (context, next) => {
+    const { params } = context;
+    route.checkPath(params);
+    if (params.template !== undefined) gateway.requireTemplate(params.template);
+    return next();
+  };
+}
+
+/** Answers requests without a route: OPTIONS on a known path lists its methods, another method is 405, an unknown path is 404. */
+export function unmatched(routers: readonly Pick<Router, 'match'>[]): HttpMiddleware {
+  return (context) => {
+    const { method, path } = context;
+    const allow = methodsFor(path, routers);
+    if (method === 'OPTIONS' && allow.length > 0) {
+      respond(context, noContent({ headers: ['Allow', allow.join(', ')] }));
+      return;
+    }
+    const shown = path.slice(0, HTTP_LIMITS.loggedPathCharacters);
+    throw allow.length > 0 ? methodNotAllowed(method, shown, allow) : routeNotFound(method, shown);
+  };
+}
+
+function methodsFor(path: string, routers: readonly Pick<Router, 'match'>[]): string[] {
+  if (path === '*') return ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST'];
+  const rows = routers.flatMap((router) => router.match(path, 'OPTIONS').path);
+  const methods = new Set(rows.flatMap((row) => row.methods));
+  return methods.size === 0 ? [] : [...methods, 'OPTIONS'].sort();
+}
