@@ -17,7 +17,7 @@ const drainMs = 3_000;
 export class SpecProcess {
   readonly #child: ChildProcess;
   readonly #ended: Promise<string | undefined>;
-  readonly #closed: Promise<void>;
+  readonly #closed: Promise<unknown>;
   #output = '';
   #isUsable = true;
   /** What went wrong in the file that runs, or after the last one. */
@@ -37,7 +37,11 @@ export class SpecProcess {
       });
       this.#child.on('exit', (code, signal) => resolve(describeEnd(code, signal)));
     });
-    this.#closed = new Promise((resolve) => this.#child.once('close', () => resolve()));
+    // Not `close` of the process, which does not come after a disconnect.
+    const outputs = [this.#child.stdout, this.#child.stderr];
+    this.#closed = Promise.all(
+      outputs.map((output) => new Promise((resolve) => output?.once('close', resolve) ?? resolve(undefined))),
+    );
     const keep = (chunk: string): void => {
       this.#output = (this.#output + chunk).slice(-outputCharacters);
     };
@@ -123,15 +127,14 @@ export class SpecProcess {
     killGroup(this.#child);
   }
 
-  /** The same, and waits for its last output. */
+  /** Lets the process end, which writes its coverage, then kills what is left of it; waits for its last output. */
   async close(): Promise<void> {
+    if (this.#isUsable && this.#child.connected) {
+      this.#child.disconnect();
+      await within(this.#ended, drainMs);
+    }
     this.kill();
-    let timer: NodeJS.Timeout | undefined;
-    const limit = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, drainMs);
-    });
-    await Promise.race([this.#closed, limit]);
-    clearTimeout(timer);
+    await within(this.#closed, drainMs);
     this.#child.stdout?.destroy();
     this.#child.stderr?.destroy();
   }
@@ -143,6 +146,15 @@ export async function runFile(file: string, limits: FileLimits): Promise<FileRes
   const result = await specProcess.run(file, limits, true);
   await specProcess.close();
   return result;
+}
+
+async function within(promise: Promise<unknown>, limitMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, limitMs);
+  });
+  await Promise.race([promise, limit]);
+  clearTimeout(timer);
 }
 
 function describeEnd(code: number | null, signal: NodeJS.Signals | null): string | undefined {

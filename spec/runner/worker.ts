@@ -45,6 +45,9 @@ process.on('message', (request: RunRequest) => {
   void runFile(request).then((isReusable) => say({ kind: 'idle', isReusable }));
 });
 
+// The runner has no more files, or is gone.
+process.once('disconnect', () => process.exit());
+
 /** Runs one file to the end of its last test and waits until the process is quiet. Says whether another one may run in it. */
 async function runFile({ file, graceMs, isAlone }: RunRequest): Promise<boolean> {
   passed = failed = skipped = 0;
