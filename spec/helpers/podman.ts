@@ -137,10 +137,8 @@ export class Podman {
   /** Writes a program that is podman with the storage and the networks of this engine, and gives its path. */
   async program(): Promise<string> {
     const path = join(this.folder, 'podman');
-    const networks = join(this.folder, 'networks');
-    await mkdir(networks, { recursive: true });
     const variables = Object.entries(this.#env()).map(([name, value]) => `export ${name}='${value ?? ''}'`);
-    const words = [...this.#storage(), '--network-config-dir', networks].join(' ');
+    const words = this.#storage().join(' ');
     await writeFile(path, `#!/bin/sh\n${variables.join('\n')}\nexec podman ${words} "$@"\n`, { mode: 0o755 });
     return path;
   }
@@ -175,9 +173,12 @@ export class Podman {
   }
 
   #storage(): readonly string[] {
-    const [root, runRoot, temporary] = ['storage', 'run', 'tmp'].map((name) => join(this.folder, name));
-    const folders = ['--root', String(root), '--runroot', String(runRoot), '--tmpdir', String(temporary)];
-    return [...folders, '--storage-driver', this.#driver];
+    const folders = { root: 'storage', runroot: 'run', tmpdir: 'tmp', 'network-config-dir': 'networks' };
+    const words = Object.entries(folders).flatMap(([name, folder]) => [
+      `--${name}`,
+      join(this.folder, folder),
+    ]);
+    return [...words, '--storage-driver', this.#driver];
   }
 
   #env(): NodeJS.ProcessEnv {
