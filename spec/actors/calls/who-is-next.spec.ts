@@ -2,13 +2,9 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { CallOrder } from '../../../src/actors/calls/call-order.ts';
-import {
-  certainlyLacksTool,
-  isOnlyFull,
-  mayLackTool,
-  nextInstance,
-} from '../../../src/actors/calls/next-instance.ts';
+import { type CallOrder, certainlyLacksTool, mayLackTool } from '../../../src/actors/calls/call-order.ts';
+import { BalancedRoute, BoundRoute } from '../../../src/actors/calls/routes.ts';
+import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { answers, Stage, settled, silent, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -26,33 +22,33 @@ test.after.each(async () => {
 
 test('is any that was not tried, and then nobody', async () => {
   for (const id of ['a', 'b']) await stage.add(id, answers());
-  assert.is(nextInstance(order(), new Set(['a']))?.id, 'b');
-  assert.is(nextInstance(order(), new Set(['a', 'b'])), undefined);
-  assert.is(isOnlyFull(order(), new Set(['a', 'b'])), false);
+  assert.is(balanced().next(new Set(['a']))?.id, 'b');
+  assert.is(balanced().next(new Set(['a', 'b'])), undefined);
+  assert.is(balanced().isOnlyFull(new Set(['a', 'b'])), false);
 });
 
-test('is the pinned one, unless it was tried', async () => {
+test('is the one it is bound to, unless it was tried', async () => {
   for (const id of ['a', 'b']) await stage.add(id, answers());
-  const pinned = order({ pinned: stage.ref('b') });
-  assert.is(nextInstance(pinned, undefined)?.id, 'b');
-  assert.is(nextInstance(pinned, new Set(['b'])), undefined);
-  assert.is(isOnlyFull(pinned, new Set(['b'])), false);
+  const route = boundTo(stage.ref('b'));
+  assert.is(route.next(undefined)?.id, 'b');
+  assert.is(route.next(new Set(['b'])), undefined);
+  assert.is(route.isOnlyFull(new Set(['b'])), false);
 });
 
-test('is a pinned one that drains only for what goes on there', async () => {
+test('is an instance that drains only for what goes on there', async () => {
   await stage.add('a', answers());
   stage.ref('a').drain();
   await settled();
-  assert.is(nextInstance(order({ pinned: stage.ref('a') }), undefined), undefined);
-  assert.is(nextInstance(order({ pinned: stage.ref('a'), goesOn: true }), undefined)?.id, 'a');
+  assert.is(boundTo(stage.ref('a')).next(undefined), undefined);
+  assert.is(boundTo(stage.ref('a'), true).next(undefined)?.id, 'a');
 });
 
 test('is nobody while all are full, for which a call may wait', async () => {
   const ref = await stage.add('a', silent);
   for (let place = 0; place < LIMITS.inFlightPerInstance; place += 1) stage.call('write');
-  for (const pinned of [undefined, ref]) {
-    assert.is(nextInstance(order({ pinned }), undefined), undefined);
-    assert.is(isOnlyFull(order({ pinned }), undefined), true);
+  for (const route of [balanced(), boundTo(ref)]) {
+    assert.is(route.next(undefined), undefined);
+    assert.is(route.isOnlyFull(undefined), true);
   }
 });
 
@@ -75,14 +71,20 @@ test('may lack a tool that it has not listed, and lacks it when there is no use 
 
 test.run();
 
+function balanced(): BalancedRoute {
+  return new BalancedRoute(stage.fleet.group('t'), toolCall('write'));
+}
+
+function boundTo(ref: InstanceRef, goesOn = false): BoundRoute {
+  return new BoundRoute(ref, toolCall('write'), { goesOn });
+}
+
 function order(fields: Partial<CallOrder> = {}): CallOrder {
   return {
     group: stage.fleet.group('t'),
     request: toolCall('write'),
+    route: balanced(),
     wantedTool: undefined,
-    pinned: undefined,
-    goesOn: false,
-    upstream: undefined,
     timeoutMs: 1_000,
     slow: undefined,
     ...fields,

@@ -6,7 +6,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('why nobody');
 
 const NOBODY = 'No instance of "t" is healthy right now';
-const SEARCH: Search = { template: 't', pinned: undefined, lackedTool: undefined, tried: undefined };
+const SEARCH: Search = { template: 't', bound: undefined, lackedTool: undefined, tried: undefined };
 const instance = (id: string, state: InstanceState, reason: string | null = null) => ({ id, state, reason });
 const clauses = (instances: Parameters<typeof noneHealthy>[1]) => noneHealthy('t', instances).message;
 
@@ -47,16 +47,16 @@ test('says that a tool is not there unless somebody is away who comes back and w
 });
 
 test('speaks of one instance when only that may answer', () => {
-  const pinned = instance('a', 'draining');
-  const { code, delivered, message } = noInstanceError({ ...SEARCH, pinned }, [
-    pinned,
+  const bound = instance('a', 'draining');
+  const { code, delivered, message } = noInstanceError({ ...SEARCH, bound }, [
+    bound,
     instance('b', 'starting'),
   ]);
   assert.equal(
     [code, delivered, message],
     ['BACKEND_UNAVAILABLE', 'no', 'The backend is unavailable: "a" is draining.'],
   );
-  const lacking = { ...SEARCH, pinned, lackedTool: 'add' };
+  const lacking = { ...SEARCH, bound, lackedTool: 'add' };
   assert.is(noInstanceError(lacking, [instance('b', 'starting')]).code, 'TOOL_NOT_FOUND');
 });
 

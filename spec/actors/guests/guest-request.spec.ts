@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { forLegacy, hears, logLevelOf } from '../../../src/actors/stateless/stateless-request.ts';
-import type { Answer } from '../../../src/domain/exchange.ts';
+import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
 import { META } from '../../../src/domain/mcp.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -47,15 +47,15 @@ test('opts in to log lines with a level that there is', () => {
 
 test('hears log lines from its level on, and everything else', () => {
   const heard = (level: string | undefined, params: JsonObject) =>
-    hears(level)(answer('notifications/message', params));
+    hears(level)(notice('notifications/message', params));
   assert.equal([heard(undefined, { level: 'emergency' }), heard('info', { level: 'debug' })], [false, false]);
   assert.equal([heard('info', { level: 'info' }), heard('info', { level: 'alert' })], [true, true]);
   assert.equal([heard('info', { level: 'loud' }), heard('info', {})], [true, true]);
-  assert.is(hears(undefined)(answer('notifications/progress', {})), true);
+  assert.is(hears(undefined)(notice('notifications/progress', {})), true);
 });
 
 test.run();
 
-function answer(method: string, params: JsonObject): Answer {
-  return { event: { kind: 'notification', method, params }, instanceId: 'a', serverId: 'a' };
+function notice(method: string, params: JsonObject): ExchangeEvent {
+  return { kind: 'notification', method, params };
 }

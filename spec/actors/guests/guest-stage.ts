@@ -2,7 +2,6 @@
 // several owners. Time is simulated by the spec.
 
 import { setImmediate as turn } from 'node:timers/promises';
-import { RetryBudget } from '../../../src/actors/calls/retry-budget.ts';
 import { StatelessClients } from '../../../src/actors/stateless/stateless-clients.ts';
 import { StatelessPool } from '../../../src/actors/stateless/stateless-pool.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
@@ -58,9 +57,8 @@ export class GuestStage {
     this.inner.open = async ({ id }) => this.#open(id);
     const now = () => Date.now();
     this.pool = new StatelessPool();
-    const { fleet, dispatcher, emit } = this.inner;
-    const budget = new RetryBudget(now);
-    this.stateless = new StatelessClients({ fleet, dispatcher, pool: this.pool, budget, emit, now, alarm });
+    const { fleet, dispatcher } = this.inner;
+    this.stateless = new StatelessClients({ fleet, dispatcher, pool: this.pool, now, alarm });
   }
 
   /** Starts an instance; what its backend answers to, in every conversation, is the script. */

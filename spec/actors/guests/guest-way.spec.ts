@@ -1,7 +1,7 @@
-// The table of ways, and what follows when candidates differ.
+// The table of ways.
 
 import * as assert from 'uvu/assert';
-import { commonRouting, type Routing, routingTo } from '../../../src/actors/stateless/stateless-routing.ts';
+import { type Routing, routingTo } from '../../../src/actors/stateless/stateless-routing.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
 import type { Era } from '../../../src/domain/mcp.ts';
 import type { SessionSharing } from '../../../src/domain/policy.ts';
@@ -75,21 +75,6 @@ test('is that of who was there last while nobody is: a process of the guest may 
     listsAlike: false,
   } as const;
   assert.is(routingTo(gone, facts), 'guest');
-});
-
-test('is common where all agree and nobody needs a conversation', () => {
-  const common = (...ways: Routing[]) => commonRouting(ways, (way) => way);
-  assert.equal(
-    [
-      common(),
-      common('shared', 'shared'),
-      common('plain'),
-      common('shared', 'plain'),
-      common('guest', 'guest'),
-      common('shared', 'refused'),
-    ],
-    ['plain', 'shared', 'plain', undefined, undefined, undefined],
-  );
 });
 
 test.run();

@@ -1,27 +1,27 @@
 // One call on its way: choose, count, send, wait, and on to the next instance when that is safe. Choosing and counting
 // happen in one synchronous block. A call that may be repeated and stays silent is sent to a second instance, too: the first
-// answer wins. Whom it chooses is next-instance.ts, whether it may be made again failover.ts; who may call,
-// and the rules in full, are in dispatcher.ts.
+// answer wins. Its route says which instances may take it and how it travels there (routes.ts), failover.ts whether it may be
+// made again; the rules in full are in dispatcher.ts.
 
-import { type Subscriber, Subscription } from 'rxjs';
+import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import type { Sent } from '../../balancing/outliers.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
 import { backendTimeout, queueFull } from '../../domain/backend-errors.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
-import type { Answer, ExchangeEvent } from '../../domain/exchange.ts';
-import { atInstance } from '../../domain/failures.ts';
+import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
+import { atInstance, perhapsDelivered } from '../../domain/failures.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { finishedEvent, refusedEvent, retriedEvent } from './call-events.ts';
-import { asSent, type CallOrder } from './call-order.ts';
+import { asSent, type CallOrder, certainlyLacksTool, mayLackTool } from './call-order.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
 import { affords, isRepeatable, mayGoOn } from './failover.ts';
-import { certainlyLacksTool, isOnlyFull, mayLackTool, nextInstance } from './next-instance.ts';
 import { noInstanceError } from './no-instance-error.ts';
 import { callEndOf, type ExchangeEnding } from './reply.ts';
 import type { RetryBudget } from './retry-budget.ts';
+import type { Passage, Route } from './routes.ts';
 import type { QueuedCall, QueuedPlace } from './wait-queue.ts';
 
 export interface CallDeps extends Clock {
@@ -35,6 +35,7 @@ export interface CallDeps extends Clock {
 /** The call at one instance. */
 interface Attempt {
   readonly ref: InstanceRef;
+  readonly passage: Passage;
   readonly sent: Sent<InstanceRef>;
   readonly mayRepeat: boolean;
   readonly subscription: Subscription;
@@ -45,12 +46,16 @@ interface Attempt {
 interface Failure {
   readonly ref: InstanceRef;
   readonly error: GatewayError;
+  /** A repeat after it was paid for, and told. */
+  isPaid: boolean;
+  isTold: boolean;
 }
 
 /** From the first choice to the end; the subscriber hears of it once. */
 export class Call implements QueuedCall {
   readonly #deps: CallDeps;
   readonly #order: CallOrder;
+  readonly #route: Route;
   readonly #subscriber: Subscriber<Answer>;
   readonly #deadline: Deadline;
   #tried: Set<string> | undefined;
@@ -66,10 +71,13 @@ export class Call implements QueuedCall {
   /** The one before, which kept silent and goes on. */
   #slowAttempt: Attempt | undefined;
   #isQueued = false;
+  /** What is being opened before it can be sent. */
+  #opening: Subscription | undefined;
 
   constructor(deps: CallDeps, order: CallOrder, subscriber: Subscriber<Answer>) {
     this.#deps = deps;
     this.#order = order;
+    this.#route = order.route;
     this.#subscriber = subscriber;
     const { timeoutMs, request } = order;
     const onOver = (passedMs: number) => this.#late(passedMs);
@@ -87,9 +95,7 @@ export class Call implements QueuedCall {
   }
 
   waitsFor(place: QueuedPlace): boolean {
-    const { pinned, group } = this.#order;
-    if (pinned !== undefined) return pinned === place;
-    return group.pool.candidates.some((ref) => ref === place && group.pool.mayBePicked(ref, this.#tried));
+    return this.#route.waitsFor(place, this.#tried);
   }
 
   go(): boolean {
@@ -105,8 +111,10 @@ export class Call implements QueuedCall {
   end(): void {
     this.#deadline.end();
     this.#stepOutOfLine();
+    this.#opening?.unsubscribe();
     this.#slowAttempt?.subscription.unsubscribe();
     this.#attempt?.subscription.unsubscribe();
+    this.#route.end();
   }
 
   /** Chooses and sends in one block, or looks up the tool, or waits, or gives up. True when it was sent. */
@@ -116,15 +124,59 @@ export class Call implements QueuedCall {
     if (ref === undefined) this.#wait();
     else if (mayLackTool(this.#order, ref)) this.#lookAgain(ref);
     else if (!this.#affordsToGoOn()) this.#giveUp();
-    else return this.#send(ref);
+    else return this.#takeTo(ref);
     return false;
   }
 
+  /** Sends it there, or opens what it needs before. False when it was not sent. */
+  #takeTo(ref: InstanceRef): boolean {
+    this.#stepOutOfLine();
+    if (this.#lastFailure?.isTold === false) this.#tellRetry(this.#lastFailure);
+    if (this.#subscriber.closed) return false; // its caller left on hearing of the retry
+    let passage: Passage;
+    try {
+      passage = this.#route.passageTo(ref, this.#tried);
+    } catch (thrown) {
+      this.#unopened(ref, asGatewayError(thrown));
+      return false;
+    }
+    if (passage.opening !== undefined) this.#open(ref, passage.opening);
+    else if (passage.answer !== undefined) this.#answer(ref, passage.answer);
+    else {
+      this.#send(ref, passage);
+      return true;
+    }
+    return false;
+  }
+
+  #open(ref: InstanceRef, opening$: Observable<unknown>): void {
+    const opening = new Subscription();
+    this.#opening = opening; // before subscribing: it may be open, or fail, in there
+    opening.add(
+      opening$.subscribe({
+        next: () => this.#try(),
+        error: (thrown: unknown) => this.#unopened(ref, asGatewayError(thrown)),
+      }),
+    );
+  }
+
+  /** Nothing was sent there: as an attempt that failed, which no instance has seen. */
+  #unopened(ref: InstanceRef, error: GatewayError): void {
+    this.#fail(ref, error);
+    if (this.#mayGoOn(error, false)) this.#try();
+    else this.#giveUp();
+  }
+
+  #answer({ id, serverId }: InstanceRef, event: FinalEvent): void {
+    this.#subscriber.next({ event, instanceId: id, serverId });
+    this.#subscriber.complete();
+  }
+
   #next(): InstanceRef | undefined {
-    let ref = nextInstance(this.#order, this.#tried);
+    let ref = this.#route.next(this.#tried);
     while (ref !== undefined && certainlyLacksTool(this.#order, ref)) {
       this.#passOver(ref);
-      ref = nextInstance(this.#order, this.#tried);
+      ref = this.#route.next(this.#tried);
     }
     return ref;
   }
@@ -151,16 +203,14 @@ export class Call implements QueuedCall {
     });
   }
 
-  /** False when its caller left on hearing of the retry. `failed` is retried. */
-  #send(ref: InstanceRef, failed: Failure | undefined = this.#lastFailure): boolean {
-    this.#stepOutOfLine();
-    if (failed !== undefined) this.#tellRetry(failed);
-    if (this.#subscriber.closed) return false;
+  #send(ref: InstanceRef, passage: Passage): void {
     this.#asked = ref;
-    const { request, upstream, group } = this.#order;
+    const { group } = this.#order;
+    const { request, upstream } = passage;
     this.#track(ref);
     const attempt: Attempt = {
       ref,
+      passage,
       sent: group.pool.sent(ref),
       mayRepeat: isRepeatable(request, ref),
       subscription: new Subscription(),
@@ -182,7 +232,6 @@ export class Call implements QueuedCall {
         complete: () => this.#subscriber.complete(),
       }),
     );
-    return true;
   }
 
   #track(ref: InstanceRef | undefined): void {
@@ -191,13 +240,14 @@ export class Call implements QueuedCall {
   }
 
   #pass(attempt: Attempt, event: ExchangeEvent): void {
+    const { ref, sent, passage } = attempt;
+    this.#order.group.pool.heard(sent);
+    this.#deadline.heard();
+    if (passage.receive?.(event) === false) return;
     if (!this.#isAnswering) {
       this.#isAnswering = true;
-      this.#order.group.pool.heard(attempt.sent);
       this.#endOther(attempt);
     }
-    this.#deadline.heard();
-    const { ref } = attempt;
     const passed = event.kind === 'request' ? this.#deadline.standStillFor(event) : event;
     this.#subscriber.next({ event: passed, instanceId: ref.id, serverId: ref.serverId });
   }
@@ -220,15 +270,28 @@ export class Call implements QueuedCall {
   }
 
   #failed(attempt: Attempt, error: GatewayError): void {
-    const { ref, mayRepeat } = attempt;
+    const { ref, passage, mayRepeat } = attempt;
     this.#attempt = this.#other(attempt);
     this.#slowAttempt = undefined;
-    this.#lastFailure = { ref, error };
     this.#track(this.#attempt?.ref);
-    this.#exclude(ref);
-    if (this.#attempt !== undefined) this.#trySecond();
+    const isAgain = !this.#isAnswering && this.#attempt === undefined && passage.failed?.(error);
+    if (!isAgain) this.#fail(ref, error);
+    if (isAgain) this.#try();
+    else if (this.#attempt !== undefined) this.#trySecond();
     else if (this.#mayGoOn(error, mayRepeat)) this.#try();
     else this.#giveUp();
+  }
+
+  /** What certainly did not arrive the last time may have arrived before. */
+  #fail(ref: InstanceRef, error: GatewayError): void {
+    const isUncertain = error.delivered === 'no' && this.#lastFailure?.error.delivered === 'unknown';
+    this.#lastFailure = {
+      ref,
+      error: isUncertain ? perhapsDelivered(error) : error,
+      isPaid: error.delivered === 'no',
+      isTold: false,
+    };
+    this.#exclude(ref);
   }
 
   /** Called by the deadline when nothing was heard for long; returns when to call again. */
@@ -244,37 +307,45 @@ export class Call implements QueuedCall {
 
   /** The silent attempt goes on beside it; nothing happens when nobody else could take the call now. */
   #trySecond(): void {
-    const { group, pinned, request } = this.#order;
+    const { request } = this.#order;
     const silent = this.#attempt;
     if (silent === undefined || this.#slowAttempt !== undefined || !silent.mayRepeat) return;
-    if (this.#isAnswering || pinned !== undefined || this.#retries >= group.policy.maxRetries) return;
+    if (silent.passage.upstream !== undefined || !this.#mayRetry()) return;
     this.#exclude(silent.ref);
     const ref = this.#next();
     if (ref === undefined || mayLackTool(this.#order, ref) || !isRepeatable(request, ref)) return;
-    if (!this.#deps.budget.take()) return;
+    if (!this.#route.mayBeSecond(ref) || !this.#deps.budget.take()) return;
     const silentMs = Math.round(this.#deps.now() - silent.sent.atMs);
-    this.#send(ref, { ref: silent.ref, error: backendTimeout(silentMs) });
+    this.#tellRetry({ ref: silent.ref, error: backendTimeout(silentMs), isPaid: true, isTold: true });
+    if (!this.#subscriber.closed) this.#send(ref, this.#route.passageTo(ref, this.#tried));
   }
 
   #mayGoOn({ delivered }: GatewayError, mayRepeat: boolean): boolean {
-    const { pinned, group } = this.#order;
-    if (this.#isAnswering || pinned !== undefined || this.#retries >= group.policy.maxRetries) return false;
-    return mayGoOn(delivered, mayRepeat);
+    return this.#mayRetry() && mayGoOn(delivered, mayRepeat);
+  }
+
+  #mayRetry(): boolean {
+    const { bound } = this.#route;
+    return !this.#isAnswering && bound === undefined && this.#retries < this.#order.group.policy.maxRetries;
   }
 
   #affordsToGoOn(): boolean {
-    return this.#lastFailure === undefined || affords(this.#deps.budget, this.#lastFailure.error.delivered);
+    const failure = this.#lastFailure;
+    if (failure === undefined || failure.isPaid) return true;
+    failure.isPaid = affords(this.#deps.budget, failure.error.delivered);
+    return failure.isPaid;
   }
 
-  #tellRetry({ ref, error }: Failure): void {
+  #tellRetry(failure: Failure): void {
+    failure.isTold = true;
     this.#retries += 1;
-    this.#deps.emit(retriedEvent(ref, this.#order.request, error.code));
+    this.#deps.emit(retriedEvent(failure.ref, this.#order.request, failure.error.code));
   }
 
   /** Joins the line, or keeps its place there, while somebody who may serve it is only full. */
   #wait(): void {
     const { group } = this.#order;
-    const isWorthIt = isOnlyFull(this.#order, this.#tried);
+    const isWorthIt = this.#route.isOnlyFull(this.#tried);
     if (!isWorthIt) this.#giveUp();
     if (!isWorthIt || this.#isQueued) return;
     this.#isQueued = true; // before it joins: it may be served in there
@@ -293,9 +364,9 @@ export class Call implements QueuedCall {
 
   #whyNobody(): GatewayError {
     if (!this.#deps.isAccepting()) return shuttingDown();
-    const { pinned, group } = this.#order;
-    const { template } = group;
-    const search = { template, pinned, lackedTool: this.#lackedTool, tried: this.#tried };
+    const { template } = this.#order.group;
+    const { bound } = this.#route;
+    const search = { template, bound, lackedTool: this.#lackedTool, tried: this.#tried };
     return noInstanceError(search, this.#deps.fleet.members(template));
   }
 
@@ -307,8 +378,9 @@ export class Call implements QueuedCall {
     this.#subscriber.error(error);
   }
 
-  #finished({ ref, sent }: Attempt, ending: ExchangeEnding): void {
+  #finished({ ref, sent, passage }: Attempt, ending: ExchangeEnding): void {
     const { group, request } = this.#order;
+    passage.ended?.(ending);
     this.#deps.emit(finishedEvent(ref, request, ending));
     group.pool.ended(sent, callEndOf(ending));
     group.queue.advance(ref);

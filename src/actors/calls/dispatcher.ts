@@ -10,6 +10,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Call, type CallDeps } from './call.ts';
 import { refusedEvent, startedEvent } from './call-events.ts';
 import { type CallOrder, toolOf } from './call-order.ts';
+import { BalancedRoute, BoundRoute } from './routes.ts';
 
 export interface ExchangeOptions {
   /** Ms until the first answer; each notification starts it anew. Default: the template's policy. */
@@ -47,7 +48,7 @@ export class Dispatcher {
    * a second instance, too: the first message wins. The last failure is the one that is told. Source: ADR 9, ADR 40.
    */
   exchange(template: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<Answer> {
-    return this.#carry(template, request, () => {
+    return this.carry(template, request, () => {
       const { fleet } = this.#deps;
       const group = fleet.groups.require(template);
       const {
@@ -56,9 +57,12 @@ export class Dispatcher {
         looksUpTools = true,
         goesOn = false,
       } = options;
-      const pinned = instanceId === undefined ? undefined : fleet.get(template, instanceId);
+      const route =
+        instanceId === undefined
+          ? new BalancedRoute(group, request)
+          : new BoundRoute(fleet.get(template, instanceId), request, { goesOn });
       const wantedTool = looksUpTools ? toolOf(request) : undefined;
-      return { group, request, wantedTool, pinned, goesOn, upstream: undefined, timeoutMs, slow: undefined };
+      return { group, request, route, wantedTool, timeoutMs, slow: undefined };
     });
   }
 
@@ -72,15 +76,16 @@ export class Dispatcher {
     request: ExchangeRequest,
     options: WithinOptions = {},
   ): Observable<Answer> {
-    return this.#carry(ref.template, request, () => {
+    return this.carry(ref.template, request, () => {
       const group = this.#deps.fleet.group(ref.template);
       const { timeoutMs = group.policy.callTimeoutMs, goesOn = false, slow } = options;
-      return { group, request, wantedTool: undefined, pinned: ref, goesOn, upstream, timeoutMs, slow };
+      const route = new BoundRoute(ref, request, { goesOn, upstream });
+      return { group, request, route, wantedTool: undefined, timeoutMs, slow };
     });
   }
 
-  /** `orderOf` throws when it is plain from the start that nobody can take the call. */
-  #carry(template: string, request: ExchangeRequest, orderOf: () => CallOrder): Observable<Answer> {
+  /** Like `exchange`, for any route. `orderOf` throws when it is plain from the start that no instance can take the call. */
+  carry(template: string, request: ExchangeRequest, orderOf: () => CallOrder): Observable<Answer> {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting } = this.#deps;
       emit(startedEvent(template, request));

@@ -3,7 +3,7 @@
 import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../domain/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { InstanceState } from '../../domain/instance.ts';
-import type { Tried } from './next-instance.ts';
+import type { Tried } from './routes.ts';
 
 /** What is told of an instance. */
 interface Absent {
@@ -19,7 +19,7 @@ const MOST_NAMED = 3;
 export interface Search {
   readonly template: string;
   /** The only one that may answer. */
-  readonly pinned: Absent | undefined;
+  readonly bound: Absent | undefined;
   /** The tool that one at least of those who were asked does not have. */
   readonly lackedTool: string | undefined;
   readonly tried: Tried;
@@ -27,13 +27,13 @@ export interface Search {
 
 /** Of all `members` of the template. TOOL_NOT_FOUND only while nobody is away who may have it. */
 export function noInstanceError(
-  { template, pinned, lackedTool, tried }: Search,
+  { template, bound, lackedTool, tried }: Search,
   members: readonly Absent[],
 ): GatewayError {
-  const mayBeThere = pinned === undefined && members.some((one) => !tried?.has(one.id) && mayComeBack(one));
+  const mayBeThere = bound === undefined && members.some((one) => !tried?.has(one.id) && mayComeBack(one));
   if (lackedTool !== undefined && !mayBeThere) return toolNotFound(lackedTool, template);
-  if (pinned === undefined) return noneHealthy(template, members);
-  return backendUnavailable(`"${pinned.id}" is ${pinned.state}`, { delivered: 'no' });
+  if (bound === undefined) return noneHealthy(template, members);
+  return backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' });
 }
 
 /**

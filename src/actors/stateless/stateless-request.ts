@@ -1,7 +1,7 @@
 // What a backend of the legacy era hears of a request of the modern one, and what of its log lines the client gets to hear.
 // Which backend that is, and in which conversation, is stateless-clients.ts.
 
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { includesLevel, isLogLevel } from '../../domain/log-levels.ts';
 import { META } from '../../domain/mcp.ts';
@@ -30,9 +30,9 @@ export function forLegacy(request: ExchangeRequest): ExchangeRequest {
   return { ...request, params: withoutMeta(request.params ?? {}, MODERN_KEYS) };
 }
 
-/** Says of each answer whether a client that opted in to `level` is to hear it: log lines only from that level on. */
-export function hears(level: string | undefined): (answer: Answer) => boolean {
-  return ({ event }) => {
+/** True for each event that a client hears that opted in to `level`: log lines only from that level on. */
+export function hears(level: string | undefined): (event: ExchangeEvent) => boolean {
+  return (event) => {
     if (event.kind !== 'notification' || event.method !== 'notifications/message') return true;
     return level !== undefined && includesLevel(level, event.params.level);
   };

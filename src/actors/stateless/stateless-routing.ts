@@ -1,5 +1,5 @@
 // How an instance takes a call of a client without a session: which conversation it travels in, and whether it is said in
-// the words of the legacy era. Who carries it there is stateless-clients.ts.
+// the words of the legacy era. The route of a call applies it (stateless-route.ts).
 
 import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
@@ -13,9 +13,7 @@ import { isAboutTask } from '../task-requests.ts';
  * `plain`: in the instance's own conversation, as it is; the backend tells its callers apart by request. `shared`: there,
  * too, with what a legacy backend hears of it. `guest`: in a conversation of the caller's owner. `refused`: nowhere.
  */
-export type Routing = CommonRouting | 'guest' | 'refused';
-/** A way that asks for nothing but the instance. */
-export type CommonRouting = 'plain' | 'shared';
+export type Routing = 'plain' | 'shared' | 'guest' | 'refused';
 
 /** What decides besides the instance. */
 export interface RoutingInput {
@@ -57,20 +55,6 @@ export function tellsCallsApart(
   profile: ClientProfile,
 ): boolean {
   return isNetworked(definition) && !(definition.transport === 'sse' && mayBeAsked(profile));
-}
-
-/** How all of them take it; undefined when they differ, need a conversation, or refuse. `plain` when there is nobody. */
-export function commonRouting<R>(
-  candidates: readonly R[],
-  wayOf: (candidate: R) => Routing,
-): CommonRouting | undefined {
-  let common: CommonRouting | undefined;
-  for (const candidate of candidates) {
-    const way = wayOf(candidate);
-    if (way === 'guest' || way === 'refused' || (common !== undefined && way !== common)) return undefined;
-    common = way;
-  }
-  return common ?? 'plain';
 }
 
 /**

@@ -1,0 +1,145 @@
+// Where a call may go next, and how it travels there. A balanced call goes to any instance of its template, a bound one to one
+// instance; calls of stateless clients have a route of their own (stateless-route.ts). A route counts no call: the call does, in
+// the block in which it asks its route. Source: ADR 81.
+
+import type { Observable } from 'rxjs';
+import { ANONYMOUS } from '../../domain/account.ts';
+import type { GatewayError } from '../../domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
+import type { InstanceState } from '../../domain/instance.ts';
+import type { Upstream } from '../../transports/transport.ts';
+import type { Group } from '../group.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { isRepeatable } from './failover.ts';
+import type { ExchangeEnding } from './reply.ts';
+import type { QueuedPlace } from './wait-queue.ts';
+
+/** Ids of instances that are not asked again; undefined while there is none. */
+export type Tried = ReadonlySet<string> | undefined;
+
+/** Of one call. */
+export interface Route {
+  /** The only instance that may answer: there is no failover. */
+  readonly bound: InstanceRef | undefined;
+  /** Undefined when no instance can take it now. The send that counts it is to follow in the same synchronous block: see Pool.pick. */
+  next(tried: Tried): InstanceRef | undefined;
+  /** True when there is an instance that may take it and is only full: waiting may help. */
+  isOnlyFull(tried: Tried): boolean;
+  /** True when room at that instance is of use to it. */
+  waitsFor(place: QueuedPlace, tried: Tried): boolean;
+  /** True when the call may be sent there beside a silent attempt elsewhere. */
+  mayBeSecond(ref: InstanceRef): boolean;
+  /** How it travels to the instance that is next. Throws like an opening. */
+  passageTo(ref: InstanceRef, tried: Tried): Passage;
+  /** The call is over. Gives back what was taken for a passage that was not used. */
+  end(): void;
+}
+
+/** One way to one instance, for one attempt. */
+export interface Passage {
+  /** What is sent. */
+  readonly request: ExchangeRequest;
+  /** The conversation it goes through; undefined: the instance's own. */
+  readonly upstream?: Upstream | undefined;
+  /** Set when something has to be opened before: emits once when `next` is to be asked again, or errors like an opening. Cold. */
+  readonly opening?: Observable<unknown>;
+  /** Set when there is nothing to send: the answer. */
+  readonly answer?: FinalEvent;
+  /** False for what the client is not to hear. */
+  readonly receive?: (event: ExchangeEvent) => boolean;
+  /** It failed before anything was heard. True: the same instance may be asked again, once, through another passage. */
+  readonly failed?: (error: GatewayError) => boolean;
+  /** Called in the teardown of the exchange. */
+  readonly ended?: (ending: ExchangeEnding) => void;
+}
+
+export class BalancedRoute implements Route {
+  readonly bound = undefined;
+  readonly #pool: Group['pool'];
+  readonly #request: ExchangeRequest;
+
+  constructor({ pool }: Group, request: ExchangeRequest) {
+    this.#pool = pool;
+    this.#request = request;
+  }
+
+  /** One that is below its capacity; if all are full, one whose reserve is open to the owner of the request. Source: ADR 41. */
+  next(tried: Tried): InstanceRef | undefined {
+    const ownerId = this.#request.caller ?? ANONYMOUS.id;
+    const mayRepeat = (ref: InstanceRef) => isRepeatable(this.#request, ref);
+    return (
+      this.#pool.pick(tried, mayRepeat) ??
+      this.#pool.pick(tried, mayRepeat, (ref) => ref.hasPlaceFor(ownerId))
+    );
+  }
+
+  isOnlyFull(tried: Tried): boolean {
+    return this.#pool.isFull(tried);
+  }
+
+  waitsFor(place: QueuedPlace, tried: Tried): boolean {
+    return this.#pool.candidates.some((ref) => ref === place && this.#pool.mayBePicked(ref, tried));
+  }
+
+  mayBeSecond(): boolean {
+    return true;
+  }
+
+  passageTo(): Passage {
+    return { request: this.#request };
+  }
+
+  end(): void {}
+}
+
+export interface BoundOptions {
+  /** It may answer although it takes nothing new: the call goes on with what is under way there. */
+  readonly goesOn: boolean;
+  /** The conversation it goes through. Default: the instance's own. */
+  readonly upstream?: Upstream | undefined;
+}
+
+export class BoundRoute implements Route {
+  readonly bound: InstanceRef;
+  readonly #request: ExchangeRequest;
+  readonly #options: BoundOptions;
+
+  constructor(bound: InstanceRef, request: ExchangeRequest, options: BoundOptions) {
+    this.bound = bound;
+    this.#request = request;
+    this.#options = options;
+  }
+
+  next(tried: Tried): InstanceRef | undefined {
+    const hasPlace = this.bound.hasPlaceFor(this.#request.caller ?? ANONYMOUS.id);
+    return hasPlace && this.isOpen(tried) ? this.bound : undefined;
+  }
+
+  /** True when the instance may take the call, full or not. */
+  isOpen(tried: Tried): boolean {
+    const { goesOn, upstream } = this.#options;
+    const isServing = this.bound.takes(upstream) || (goesOn && UNDER_WAY.has(this.bound.state));
+    return isServing && !tried?.has(this.bound.id);
+  }
+
+  isOnlyFull(tried: Tried): boolean {
+    return this.isOpen(tried) && this.bound.inFlight >= this.bound.capacity;
+  }
+
+  waitsFor(place: QueuedPlace): boolean {
+    return place === this.bound;
+  }
+
+  mayBeSecond(): boolean {
+    return false;
+  }
+
+  passageTo(): Passage {
+    return { request: this.#request, upstream: this.#options.upstream };
+  }
+
+  end(): void {}
+}
+
+/** States of an instance that takes nothing new, and may go on with what is under way there. */
+const UNDER_WAY: ReadonlySet<InstanceState> = new Set(['draining', 'unhealthy']);

@@ -1,0 +1,40 @@
+// Which backends list the same tools to clients of certain capabilities as in the process that all share. Most do: then no process is
+// needed for a list until the shared one starts again. Source: ADR 49.
+
+import type { ClientProfile } from '../../domain/client.ts';
+import type { ExchangeEvent } from '../../domain/exchange.ts';
+import { canonicalText, isJsonObject } from '../../domain/json.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+
+/** Sets of capabilities that are remembered of one backend. */
+const MOST_CAPABILITIES = 64;
+
+export class AlikeLists {
+  readonly #alike = new WeakMap<Peer, Set<string>>();
+
+  has({ peer }: Pick<InstanceRef, 'peer'>, { capabilities }: ClientProfile): boolean {
+    const alike = peer ? this.#alike.get(peer) : undefined;
+    return alike?.has(canonicalText(capabilities)) === true;
+  }
+
+  /** `event`: what the backend answered to such a client that asked for its tools. */
+  learn(
+    { peer, tools }: Pick<InstanceRef, 'peer' | 'tools'>,
+    { capabilities }: ClientProfile,
+    event: ExchangeEvent,
+  ): void {
+    if (!peer || event.kind !== 'result') return;
+    const names = allToolsOf(event.result.value);
+    if (names === undefined || tools?.listsOnly(names) !== true) return;
+    const alike = this.#alike.get(peer) ?? new Set();
+    if (alike.size < MOST_CAPABILITIES) this.#alike.set(peer, alike.add(canonicalText(capabilities)));
+  }
+}
+
+/** The names of the tools in a list that has no further page. */
+function allToolsOf(result: unknown): readonly string[] | undefined {
+  if (!isJsonObject(result) || !Array.isArray(result.tools) || result.nextCursor !== undefined)
+    return undefined;
+  return result.tools.map((tool: unknown) => (isJsonObject(tool) ? String(tool.name) : ''));
+}

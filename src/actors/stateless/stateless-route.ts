@@ -1,0 +1,239 @@
+// The route of one call of a stateless client. The instance decides how the call travels (stateless-routing.ts): in the instance's own
+// conversation, with or without what only the modern era knows, or in a conversation of the client's owner, which is leased
+// once the instance was chosen. Which conversations there are is stateless-pool.ts.
+
+import { catchError, defer, from, Observable, of, race, tap } from 'rxjs';
+import { backendTimeout } from '../../domain/backend-errors.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import { LIST_METHODS } from '../../domain/mcp.ts';
+import type { Upstream } from '../../transports/transport.ts';
+import { BalancedRoute, BoundRoute, type Passage, type Route, type Tried } from '../calls/routes.ts';
+import type { QueuedPlace } from '../calls/wait-queue.ts';
+import type { Group } from '../group.ts';
+import type { Conversation } from '../instances/conversation.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { NO_TASKS } from '../task-requests.ts';
+import type { AlikeLists } from './alike-lists.ts';
+import type { Lease, StatelessClient, StatelessPool } from './stateless-pool.ts';
+import { forLegacy, hears, logLevelOf } from './stateless-request.ts';
+import { isList, isNetworked, type Routing, routingTo } from './stateless-routing.ts';
+import { NO_SUBSCRIBER } from './stateless-upstream.ts';
+
+export interface StatelessRouteDeps extends Clock {
+  readonly pool: StatelessPool;
+  readonly alikeLists: AlikeLists;
+}
+
+export interface StatelessCall {
+  readonly client: StatelessClient;
+  readonly group: Group;
+  readonly request: ExchangeRequest;
+  /** Only this instance may answer, drained, unhealthy or not. */
+  readonly bound: InstanceRef | undefined;
+  /** When its time is over, in ms of the clock. */
+  readonly endsAtMs: number;
+}
+
+/** A conversation that is held for the call. */
+interface Held {
+  readonly ref: InstanceRef;
+  readonly lease: Lease;
+  /** Set as soon as the call may be sent. */
+  upstream: Upstream | undefined;
+}
+
+export class StatelessRoute implements Route {
+  readonly bound: InstanceRef | undefined;
+  readonly #deps: StatelessRouteDeps;
+  readonly #call: StatelessCall;
+  readonly #legacyRequest: ExchangeRequest;
+  readonly #logLevel: string | undefined;
+  readonly #free: BalancedRoute | BoundRoute;
+  /** Where a conversation was opened for the call, or is to be opened anew. */
+  #settled: BoundRoute | undefined;
+  #held: Held | undefined;
+  /** A conversation had ended unnoticed, and another one takes its place. */
+  #isReopened = false;
+  /** There is no room for a further process. */
+  #sharesProcess = false;
+
+  constructor(deps: StatelessRouteDeps, call: StatelessCall) {
+    const { bound, group, request } = call;
+    this.bound = bound;
+    this.#deps = deps;
+    this.#call = call;
+    this.#legacyRequest = forLegacy(request);
+    this.#logLevel = logLevelOf(request);
+    this.#free = bound === undefined ? new BalancedRoute(group, request) : this.#routeTo(bound);
+  }
+
+  next(tried: Tried): InstanceRef | undefined {
+    if (this.#settled !== undefined && !this.#settled.isOpen(tried)) this.end();
+    if (this.#settled !== undefined) return this.#settled.next(tried);
+    const { bound } = this;
+    // Its conversation may stand alone: then it does not matter how the instance is.
+    if (bound !== undefined && this.#routingTo(bound) === 'guest')
+      return tried?.has(bound.id) ? undefined : bound;
+    return this.#free.next(tried);
+  }
+
+  isOnlyFull(tried: Tried): boolean {
+    return (this.#settled ?? this.#free).isOnlyFull(tried);
+  }
+
+  waitsFor(place: QueuedPlace, tried: Tried): boolean {
+    return (this.#settled ?? this.#free).waitsFor(place, tried);
+  }
+
+  mayBeSecond(ref: InstanceRef): boolean {
+    const routing = this.#routingTo(ref);
+    return this.bound === undefined && (routing === 'plain' || routing === 'shared');
+  }
+
+  passageTo(ref: InstanceRef, tried: Tried): Passage {
+    const routing = this.#routingTo(ref);
+    const { request } = this.#call;
+    if (routing === 'plain') return { request };
+    if (routing === 'refused') return { request, answer: NO_TASKS };
+    if (routing === 'shared') return this.#shared();
+    try {
+      return this.#own(ref, tried);
+    } catch (thrown) {
+      if (!this.#mayShare(thrown)) throw thrown;
+      this.#sharesProcess = true;
+      return this.#shared();
+    }
+  }
+
+  end(): void {
+    this.#settled = undefined;
+    if (this.#held !== undefined) this.#release(this.#held, true);
+  }
+
+  #routingTo(ref: InstanceRef): Routing {
+    const { client, group, request } = this.#call;
+    const { profile } = client;
+    const listsAlike = request.method === LIST_METHODS.tools && this.#deps.alikeLists.has(ref, profile);
+    const facts = { sharing: group.policy.session, profile, request, logLevel: this.#logLevel, listsAlike };
+    const routing = routingTo(ref, facts);
+    return routing === 'guest' && this.#sharesProcess ? 'shared' : routing;
+  }
+
+  #shared(): Passage {
+    return { request: this.#legacyRequest, receive: hears(this.#logLevel) };
+  }
+
+  /** In a conversation of the client's owner. */
+  #own(ref: InstanceRef, tried: Tried): Passage {
+    const held = this.#held?.ref === ref ? this.#held : this.#hold(ref);
+    const { upstream } = held;
+    const request = this.#legacyRequest;
+    if (upstream === undefined) return { request, opening: this.#open(held, tried) };
+    // Whether its instance takes it depends on the conversation.
+    if (this.bound !== undefined && this.#settled === undefined)
+      return { request, opening: defer(() => of(this.#settle(held, upstream))) };
+    return {
+      request,
+      upstream,
+      receive: (event) => this.#receive(ref, event),
+      failed: (error) => this.#failed(held, error),
+      ended: ({ outcome, error }) =>
+        this.#release(held, outcome === 'result' || outcome === 'error' || error?.delivered === 'no'),
+    };
+  }
+
+  #hold(ref: InstanceRef): Held {
+    const lease = this.#deps.pool.lease(ref, this.#call.client);
+    const { upstream } = lease.conversation;
+    const level = this.#logLevel;
+    const isReady = upstream !== undefined && (level === undefined || !lease.conversation.wantLevel(level));
+    const held = { ref, lease, upstream: isReady ? upstream : undefined };
+    this.#held = held;
+    return held;
+  }
+
+  /** The conversation is opened all the same when the call does not wait for it: others may use it. */
+  #open(held: Held, tried: Tried): Observable<unknown> {
+    const { conversation } = held.lease;
+    const ready$ = from(ready(conversation, this.#logLevel));
+    // A program takes its time to start, on every instance; over a network nothing does that is well.
+    const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, tried);
+    return (isSpare ? race(ready$, this.#halfTime()) : ready$).pipe(
+      tap((upstream) => this.#settle(held, upstream)),
+      catchError((thrown: unknown) => {
+        this.#release(held, asGatewayError(thrown).delivered === 'no');
+        if (!this.#mayShare(thrown)) throw thrown;
+        this.#sharesProcess = true;
+        return of(undefined);
+      }),
+    );
+  }
+
+  #settle(held: Held, upstream: Upstream): void {
+    held.upstream = upstream;
+    this.#settled = this.#routeTo(held.ref, upstream);
+  }
+
+  #routeTo(ref: InstanceRef, upstream?: Upstream): BoundRoute {
+    return new BoundRoute(ref, this.#call.request, { goesOn: this.bound !== undefined, upstream });
+  }
+
+  #halfTime(): Observable<never> {
+    const { now, alarm } = this.#deps;
+    return new Observable((subscriber) => {
+      const waitMs = Math.max(0, Math.ceil((this.#call.endsAtMs - now()) / 2));
+      return alarm(waitMs, () => subscriber.error(backendTimeout(waitMs, 'no')));
+    });
+  }
+
+  #hasOther(ref: InstanceRef, tried: Tried): boolean {
+    const { group } = this.#call;
+    if (this.bound !== undefined || (tried?.size ?? 0) >= group.policy.maxRetries) return false;
+    return group.pool.candidates.some(({ id }) => id !== ref.id && tried?.has(id) !== true);
+  }
+
+  /** What a backend asks in the middle of a list is about no list: it is answered here. */
+  #receive(ref: InstanceRef, event: ExchangeEvent): boolean {
+    const { request, client } = this.#call;
+    if (!hears(this.#logLevel)(event)) return false;
+    if (!isList(request)) return true;
+    if (event.kind === 'request') {
+      event.answer(NO_SUBSCRIBER);
+      return false;
+    }
+    if (request.method === LIST_METHODS.tools) this.#deps.alikeLists.learn(ref, client.profile, event);
+    return true;
+  }
+
+  /** A conversation may have ended unnoticed since it was last used: then it is opened anew, once. */
+  #failed(held: Held, { code, delivered }: GatewayError): boolean {
+    const { conversation, isNew } = held.lease;
+    const isLost = code === 'BACKEND_UNAVAILABLE' && delivered === 'no';
+    if (isLost) conversation.retire();
+    this.#release(held, delivered === 'no');
+    if (!isLost || isNew || this.#isReopened) return false;
+    this.#isReopened = true;
+    this.#settled = this.#routeTo(held.ref);
+    return true;
+  }
+
+  #release(held: Held, isOver: boolean): void {
+    if (this.#held === held) this.#held = undefined;
+    held.lease.release(isOver);
+  }
+
+  /** Where there is no room for one more process the shared one lists what it can. */
+  #mayShare(thrown: unknown): boolean {
+    const { group, request } = this.#call;
+    const isFull = asGatewayError(thrown).code === 'QUEUE_FULL';
+    return isFull && request.method === LIST_METHODS.tools && group.policy.session === 'auto';
+  }
+}
+
+async function ready(conversation: Conversation, logLevel: string | undefined): Promise<Upstream> {
+  const upstream = await conversation.opened;
+  if (logLevel !== undefined) await conversation.wantLevel(logLevel);
+  return upstream;
+}
