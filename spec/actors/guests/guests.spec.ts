@@ -506,6 +506,29 @@ test('leaves half of its time to another instance over the network, where there 
   assert.equal(told(await late.end), TOO_LATE);
 });
 
+test('sends what may be repeated to a second instance, too, when the first is silent and a conversation is at hand', async () => {
+  await restage({ callTimeoutMs: 6_000 });
+  await stage.add('a', 'http', silent);
+  await stage.add('b', 'http', answers());
+  const list = () => stage.call({ method: 'resources/list' });
+  await stage.call(modernCall(), { instanceId: 'b' }).end;
+  const first = list();
+  await settled();
+  mock.timers.tick(2_000);
+  assert.is(await first.end, 'b');
+  assert.is(stage.upstreams('a')[0]?.last.isCancelled, true);
+  await stage.pool.endOf('ann');
+  const second = [list(), list()];
+  await settled();
+  mock.timers.tick(2_000);
+  await settled();
+  mock.timers.tick(2_000);
+  assert.equal(await Promise.all(second.map(({ end }) => end)), ['b', 'b'], 'it was opened meanwhile');
+  mock.timers.tick(2 * LIMITS.guestIdleMs);
+  await settled();
+  assert.is(stage.pool.size, 0);
+});
+
 test('waits for a program, or the instance that is named, all of its time', async () => {
   await restage({ callTimeoutMs: 4_000 });
   for (const id of ['a', 'b']) await stage.add(id, 'stdio', answers());

@@ -310,11 +310,15 @@ export class Call implements QueuedCall {
     const { request } = this.#order;
     const silent = this.#attempt;
     if (silent === undefined || this.#slowAttempt !== undefined || !silent.mayRepeat) return;
-    if (silent.passage.upstream !== undefined || !this.#mayRetry()) return;
+    if (!this.#mayRetry()) return;
     this.#exclude(silent.ref);
     const ref = this.#next();
     if (ref === undefined || mayLackTool(this.#order, ref) || !isRepeatable(request, ref)) return;
-    if (!this.#route.mayBeSecond(ref) || !this.#deps.budget.take()) return;
+    if (!this.#route.mayBeSecond(ref)) return;
+    if (!this.#deps.budget.take()) {
+      this.#route.end();
+      return;
+    }
     const silentMs = Math.round(this.#deps.now() - silent.sent.atMs);
     this.#tellRetry({ ref: silent.ref, error: backendTimeout(silentMs), isPaid: true, isTold: true });
     if (!this.#subscriber.closed) this.#send(ref, this.#route.passageTo(ref, this.#tried));

@@ -27,7 +27,7 @@ export interface Route {
   isOnlyFull(tried: Tried): boolean;
   /** True when room at that instance is of use to it. */
   waitsFor(place: QueuedPlace, tried: Tried): boolean;
-  /** True when the call may be sent there beside a silent attempt elsewhere. */
+  /** True when the call may be sent there beside a silent attempt elsewhere, in the same synchronous block. */
   mayBeSecond(ref: InstanceRef): boolean;
   /** How it travels to the instance that is next. Throws like an opening. */
   passageTo(ref: InstanceRef, tried: Tried): Passage;

@@ -36,7 +36,7 @@ export interface StatelessCall {
   readonly endsAtMs: number;
 }
 
-/** A conversation that is held for the call. */
+/** A conversation that is held for an attempt which was not sent yet. */
 interface Held {
   readonly ref: InstanceRef;
   readonly lease: Lease;
@@ -89,7 +89,8 @@ export class StatelessRoute implements Route {
 
   mayBeSecond(ref: InstanceRef): boolean {
     const routing = this.#routingTo(ref);
-    return this.bound === undefined && (routing === 'plain' || routing === 'shared');
+    if (routing !== 'guest') return routing !== 'refused';
+    return isNetworked(ref.definition) && this.#isAtHand(ref);
   }
 
   passageTo(ref: InstanceRef, tried: Tried): Passage {
@@ -108,8 +109,14 @@ export class StatelessRoute implements Route {
   }
 
   end(): void {
+    const held = this.#held;
+    this.#forget();
+    held?.lease.release(true);
+  }
+
+  #forget(): void {
     this.#settled = undefined;
-    if (this.#held !== undefined) this.#release(this.#held, true);
+    this.#held = undefined;
   }
 
   #routingTo(ref: InstanceRef): Routing {
@@ -134,13 +141,14 @@ export class StatelessRoute implements Route {
     // Whether its instance takes it depends on the conversation.
     if (this.bound !== undefined && this.#settled === undefined)
       return { request, opening: defer(() => of(this.#settle(held, upstream))) };
+    this.#forget(); // it belongs to the attempt from now on
     return {
       request,
       upstream,
       receive: (event) => this.#receive(ref, event),
       failed: (error) => this.#failed(held, error),
       ended: ({ outcome, error }) =>
-        this.#release(held, outcome === 'result' || outcome === 'error' || error?.delivered === 'no'),
+        held.lease.release(outcome === 'result' || outcome === 'error' || error?.delivered === 'no'),
     };
   }
 
@@ -154,6 +162,17 @@ export class StatelessRoute implements Route {
     return held;
   }
 
+  /** One that has to be opened is there for the next time that is asked. */
+  #isAtHand(ref: InstanceRef): boolean {
+    try {
+      if (this.#hold(ref).upstream !== undefined) return true;
+    } catch {
+      return false; // there is no room for one, and the first attempt goes on
+    }
+    this.end();
+    return false;
+  }
+
   /** The conversation is opened all the same when the call does not wait for it: others may use it. */
   #open(held: Held, tried: Tried): Observable<unknown> {
     const { conversation } = held.lease;
@@ -163,7 +182,7 @@ export class StatelessRoute implements Route {
     return (isSpare ? race(ready$, this.#halfTime()) : ready$).pipe(
       tap((upstream) => this.#settle(held, upstream)),
       catchError((thrown: unknown) => {
-        this.#release(held, asGatewayError(thrown).delivered === 'no');
+        this.end();
         if (!this.#mayShare(thrown)) throw thrown;
         this.#sharesProcess = true;
         return of(undefined);
@@ -212,16 +231,11 @@ export class StatelessRoute implements Route {
     const { conversation, isNew } = held.lease;
     const isLost = code === 'BACKEND_UNAVAILABLE' && delivered === 'no';
     if (isLost) conversation.retire();
-    this.#release(held, delivered === 'no');
+    held.lease.release(delivered === 'no');
     if (!isLost || isNew || this.#isReopened) return false;
     this.#isReopened = true;
     this.#settled = this.#routeTo(held.ref);
     return true;
-  }
-
-  #release(held: Held, isOver: boolean): void {
-    if (this.#held === held) this.#held = undefined;
-    held.lease.release(isOver);
   }
 
   /** Where there is no room for one more process the shared one lists what it can. */
