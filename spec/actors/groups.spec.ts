@@ -1,7 +1,7 @@
 // Which templates a fleet has, and what is kept of those that were deleted.
 
 import * as assert from 'uvu/assert';
-import { Groups } from '../../src/actors/groups.ts';
+import { Groups } from '../../src/actors/group.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { suite } from '../helpers/suite.ts';

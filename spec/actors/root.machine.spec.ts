@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { type Actor, createActor, SimulatedClock } from 'xstate';
-import { rootMachine } from '../../src/actors/root.machine.ts';
+import { rootMachine } from '../../src/actors/template.machine.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { ScriptedOpener } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';

@@ -6,7 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { Dispatcher } from '../../src/actors/calls/dispatcher.ts';
-import { RetryBudget } from '../../src/actors/calls/retry-budget.ts';
+import { RetryBudget } from '../../src/actors/calls/retry.ts';
 import { Fleet } from '../../src/actors/fleet.ts';
 import { ANONYMOUS } from '../../src/domain/account.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';

@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
-import { RetryBudget } from '../../src/actors/calls/retry-budget.ts';
+import { RetryBudget } from '../../src/actors/calls/retry.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import { backendUnavailable } from '../../src/domain/backend-errors.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';

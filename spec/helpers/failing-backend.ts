@@ -4,7 +4,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { filter, firstValueFrom, type Observable, type Subscription } from 'rxjs';
 import { Dispatcher, type ExchangeOptions } from '../../src/actors/calls/dispatcher.ts';
-import { RetryBudget } from '../../src/actors/calls/retry-budget.ts';
+import { RetryBudget } from '../../src/actors/calls/retry.ts';
 import { Fleet, type FleetOptions } from '../../src/actors/fleet.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import { backendUnavailable } from '../../src/domain/backend-errors.ts';

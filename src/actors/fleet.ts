@@ -14,7 +14,7 @@ import type { BalancerPolicy } from '../domain/policy.ts';
 import { DrainingInstances } from './draining-instances.ts';
 import { ForeignInstance } from './foreign-instance.ts';
 import type { Group } from './group.ts';
-import { Groups } from './groups.ts';
+import { Groups } from './group.ts';
 import { InstanceIndex, type Member } from './instance-index.ts';
 import { InstanceSupervisor, type Running } from './instance-supervisor.ts';
 import { emissionEvent, eventOf, stateEvent } from './instances/instance-events.ts';

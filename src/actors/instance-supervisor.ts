@@ -5,8 +5,8 @@ import { type Actor, createActor } from 'xstate';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
 import { Openings } from './instances/openings.ts';
-import { rootMachine } from './root.machine.ts';
 import type { TemplateActor } from './template.machine.ts';
+import { rootMachine } from './template.machine.ts';
 
 /** An instance actor that was started and has not ended. */
 export interface Running {

@@ -1,7 +1,9 @@
-// The supervisor of one template: spawns its instance actors, lets them go when they are done, and outlives their
-// crashes. One per template, because spawning thousands under one parent is quadratic.
+// The supervisors. Of one template: spawns its instance actors, lets them go when they are done, and outlives their crashes. One per
+// template, because spawning thousands under one parent is quadratic. The root of one gateway spawns those and outlives their
+// crashes; two gateways in one process have two roots and do not see each other.
 //
-//   supervising ── instance.add ──► (spawns)      xstate.done / xstate.error ──► (stops and forgets the child)
+//   template   supervising ── instance.add ──► (spawns)     xstate.done / xstate.error ──► (stops and forgets the child)
+//   root       running ── template.open ──► (spawns)        xstate.error ──► (stops and forgets the child)
 
 import {
   type ActorRefFrom,
@@ -10,6 +12,7 @@ import {
   emit,
   enqueueActions,
   setup,
+  spawnChild,
   stopChild,
 } from 'xstate';
 import { instanceMachine } from './instances/instance.machine.ts';
@@ -66,6 +69,24 @@ export const templateMachine = setup({
             })),
           ],
         },
+      },
+    },
+  },
+});
+
+type RootEvent = { readonly type: 'template.open'; readonly template: string } | ErrorActorEvent;
+
+export const rootMachine = setup({
+  types: { events: {} as RootEvent },
+  actors: { template: templateMachine },
+}).createMachine({
+  id: 'root',
+  initial: 'running',
+  states: {
+    running: {
+      on: {
+        'template.open': { actions: spawnChild('template', { id: ({ event }) => event.template }) },
+        'xstate.error.actor.*': { actions: stopChild(({ event }) => event.actorId) },
       },
     },
   },

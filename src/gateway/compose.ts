@@ -2,7 +2,7 @@
 // facade's (gateway.ts).
 
 import { Dispatcher } from '../actors/calls/dispatcher.ts';
-import { RetryBudget } from '../actors/calls/retry-budget.ts';
+import { RetryBudget } from '../actors/calls/retry.ts';
 import type { EventStream } from '../actors/event-stream.ts';
 import { Fleet } from '../actors/fleet.ts';
 import { availableMemoryBytes } from '../config/memory.ts';

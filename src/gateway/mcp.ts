@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { NEVER, type Observable, type Subscription } from 'rxjs';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
-import type { RetryBudget } from '../actors/calls/retry-budget.ts';
+import type { RetryBudget } from '../actors/calls/retry.ts';
 import { CapabilityChanges } from '../actors/capability-changes.ts';
 import { ChangeFeed } from '../actors/change-feed.ts';
 import { ClientMetrics, type InstanceClients } from '../actors/client-metrics.ts';

@@ -1,7 +1,7 @@
 // The rule of failover by itself; what becomes of calls through it is call.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { affords, isRepeatable, mayGoOn } from '../../../src/actors/calls/failover.ts';
+import { affords, isRepeatable, mayGoOn } from '../../../src/actors/calls/retry.ts';
 import type { Delivered } from '../../../src/domain/errors.ts';
 import { toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -1,7 +1,7 @@
 // How many uncertain calls may be repeated: 20 % of the calls of the last 10 s, and 10.
 
 import * as assert from 'uvu/assert';
-import { RetryBudget } from '../../../src/actors/calls/retry-budget.ts';
+import { RetryBudget } from '../../../src/actors/calls/retry.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('retry budget');

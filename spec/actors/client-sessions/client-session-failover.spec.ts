@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
-import { hasOthers, isSafe, mayMove } from '../../../src/actors/client-sessions/client-session-failover.ts';
+import { hasOthers, isSafe, mayMove } from '../../../src/actors/client-sessions/client-session-call.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../../src/domain/policy.ts';
 import { suite } from '../../helpers/suite.ts';
 import {

@@ -3,7 +3,7 @@
 
 import { mock } from 'node:test';
 import type { Subscription } from 'rxjs';
-import { RetryBudget } from '../../../src/actors/calls/retry-budget.ts';
+import { RetryBudget } from '../../../src/actors/calls/retry.ts';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { ClientSessions } from '../../../src/actors/client-sessions/client-sessions.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';

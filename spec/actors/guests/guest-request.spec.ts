@@ -1,7 +1,7 @@
 // What crosses from the modern era to the legacy one: everything that is the caller's, nothing that only one side knows.
 
 import * as assert from 'uvu/assert';
-import { forLegacy, hears, logLevelOf } from '../../../src/actors/stateless/stateless-request.ts';
+import { forLegacy, hears, logLevelOf } from '../../../src/actors/stateless/stateless-routing.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
 import { META } from '../../../src/domain/mcp.ts';

@@ -15,32 +15,32 @@ const test = suite('the way to an instance');
 type Client = 'quiet' | 'askable' | 'logging' | 'listing' | 'tools' | 'same tools' | 'task';
 
 const rows: readonly [Era | 'nobody', TransportKind, SessionSharing, Client, Routing][] = [
-  ['modern', 'http', 'isolated', 'askable', 'plain'],
-  ['modern', 'stdio', 'auto', 'logging', 'plain'],
-  ['nobody', 'http', 'auto', 'askable', 'plain'],
+  ['modern', 'http', 'isolated', 'askable', 'direct'],
+  ['modern', 'stdio', 'auto', 'logging', 'direct'],
+  ['nobody', 'http', 'auto', 'askable', 'direct'],
   ['bare', 'http', 'isolated', 'askable', 'shared'],
   ['legacy', 'in-process', 'isolated', 'askable', 'shared'],
-  ['legacy', 'http', 'shared', 'quiet', 'guest'],
-  ['legacy', 'sse', 'auto', 'quiet', 'guest'],
+  ['legacy', 'http', 'shared', 'quiet', 'dedicated'],
+  ['legacy', 'sse', 'auto', 'quiet', 'dedicated'],
   ['legacy', 'stdio', 'auto', 'quiet', 'shared'],
-  ['legacy', 'stdio', 'auto', 'askable', 'guest'],
-  ['legacy', 'stdio', 'auto', 'logging', 'guest'],
-  ['legacy', 'stdio', 'isolated', 'quiet', 'guest'],
+  ['legacy', 'stdio', 'auto', 'askable', 'dedicated'],
+  ['legacy', 'stdio', 'auto', 'logging', 'dedicated'],
+  ['legacy', 'stdio', 'isolated', 'quiet', 'dedicated'],
   ['legacy', 'stdio', 'shared', 'askable', 'shared'],
   ['legacy', 'stdio', 'auto', 'listing', 'shared'],
-  ['legacy', 'stdio', 'isolated', 'listing', 'guest'],
-  ['legacy', 'http', 'auto', 'listing', 'guest'],
-  ['legacy', 'stdio', 'auto', 'tools', 'guest'],
+  ['legacy', 'stdio', 'isolated', 'listing', 'dedicated'],
+  ['legacy', 'http', 'auto', 'listing', 'dedicated'],
+  ['legacy', 'stdio', 'auto', 'tools', 'dedicated'],
   ['legacy', 'stdio', 'auto', 'same tools', 'shared'],
   ['legacy', 'stdio', 'shared', 'tools', 'shared'],
-  ['legacy', 'stdio', 'isolated', 'same tools', 'guest'],
-  ['modern', 'stdio', 'auto', 'tools', 'plain'],
-  ['legacy', 'stdio', 'auto', 'task', 'guest'],
-  ['legacy', 'stdio', 'isolated', 'task', 'guest'],
+  ['legacy', 'stdio', 'isolated', 'same tools', 'dedicated'],
+  ['modern', 'stdio', 'auto', 'tools', 'direct'],
+  ['legacy', 'stdio', 'auto', 'task', 'dedicated'],
+  ['legacy', 'stdio', 'isolated', 'task', 'dedicated'],
   ['legacy', 'stdio', 'shared', 'task', 'refused'],
-  ['legacy', 'http', 'shared', 'task', 'guest'],
+  ['legacy', 'http', 'shared', 'task', 'dedicated'],
   ['legacy', 'in-process', 'shared', 'task', 'shared'],
-  ['modern', 'stdio', 'shared', 'task', 'plain'],
+  ['modern', 'stdio', 'shared', 'task', 'direct'],
 ];
 const METHOD_OF: Readonly<Record<Client, string>> = {
   quiet: 'tools/call',
@@ -74,7 +74,7 @@ test('is that of who was there last while nobody is: a process of the guest may 
     logLevel: undefined,
     listsAlike: false,
   } as const;
-  assert.is(routingTo(gone, facts), 'guest');
+  assert.is(routingTo(gone, facts), 'dedicated');
 });
 
 test.run();

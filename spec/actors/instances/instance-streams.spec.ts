@@ -2,7 +2,7 @@
 
 import type { Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { streamsOf } from '../../../src/actors/instances/instance-streams.ts';
+import { streamsOf } from '../../../src/actors/instances/instance-view.ts';
 import { suite } from '../../helpers/suite.ts';
 import { onStage, type Stage, settled } from './instance-stage.ts';
 

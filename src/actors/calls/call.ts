@@ -1,6 +1,6 @@
 // One call on its way: choose, count, send, wait, and on to the next instance when that is safe. Choosing and counting
 // happen in one synchronous block. A call that may be repeated and stays silent is sent to a second instance, too: the first
-// answer wins. Its route says which instances may take it and how it travels there (routes.ts), failover.ts whether it may be
+// answer wins. Its route says which instances may take it and how it travels there (routes.ts), retry.ts whether it may be
 // made again; the rules in full are in dispatcher.ts.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
@@ -17,10 +17,10 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { finishedEvent, refusedEvent, retriedEvent } from './call-events.ts';
 import { asSent, type CallOrder, certainlyLacksTool, mayLackTool } from './call-order.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
-import { affords, isRepeatable, mayGoOn } from './failover.ts';
 import { noInstanceError } from './no-instance-error.ts';
 import { callEndOf, type ExchangeEnding } from './reply.ts';
-import type { RetryBudget } from './retry-budget.ts';
+import type { RetryBudget } from './retry.ts';
+import { affords, isRepeatable, mayGoOn } from './retry.ts';
 import type { Passage, Route } from './routes.ts';
 import type { QueuedCall, QueuedPlace } from './wait-queue.ts';
 

@@ -10,8 +10,8 @@ import type { InstanceState } from '../../domain/instance.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { isRepeatable } from './failover.ts';
 import type { ExchangeEnding } from './reply.ts';
+import { isRepeatable } from './retry.ts';
 import type { QueuedPlace } from './wait-queue.ts';
 
 /** Ids of instances that are not asked again; undefined while there is none. */

@@ -15,7 +15,7 @@ import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import type { RetryBudget } from '../calls/retry-budget.ts';
+import type { RetryBudget } from '../calls/retry.ts';
 import type { QueuedPlace, WaitQueue } from '../calls/wait-queue.ts';
 import type { ToolCache } from '../instances/tool-cache.ts';
 import type { SharedSubscriptions } from '../sharing/shared-subscriptions.ts';

@@ -12,7 +12,7 @@ import { noneHealthy } from '../calls/no-instance-error.ts';
 import type { Binder, Wish } from './binder.ts';
 import type { ClientSessionDeps, SessionPhase } from './client-session.machine.ts';
 import type { CallHost } from './client-session-call.ts';
-import { hasOthers, mayMove } from './client-session-failover.ts';
+import { hasOthers, mayMove } from './client-session-call.ts';
 import { Life } from './client-session-life.ts';
 import type {
   Binding,

@@ -1,11 +1,29 @@
-// What a snapshot of the instance machine means for those outside: its state in one word, and the facts that people see.
-// Who asks is the handle of the instance (instance-ref.ts).
+// What an instance actor shows: what one snapshot means (its state in one word, the facts that people see), and what changes over
+// time. The handle of the instance asks for it (instance-ref.ts).
 
+import {
+  catchError,
+  defer,
+  distinctUntilChanged,
+  EMPTY,
+  endWith,
+  from,
+  map,
+  type Observable,
+  of,
+  share,
+  shareReplay,
+  startWith,
+  switchMap,
+  takeWhile,
+} from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
+import type { ServerMessage } from '../../domain/client.ts';
 import { strayLines } from '../../domain/failures.ts';
 import type { InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
 import type { TransportEvents } from '../../transports/transport.ts';
-import type { InstanceMachineSnapshot } from './instance.machine.ts';
+import type { InstanceActor, InstanceMachineSnapshot } from './instance.machine.ts';
+import type { SessionLink } from './session.ts';
 
 export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
   if (snapshot.status !== 'active') return 'stopped';
@@ -93,4 +111,40 @@ function factsOf(facts: (() => TransportEvents) | undefined): TransportEvents | 
 /** Wall-clock time of a monotonic one. */
 function isoTime(monotonicMs: number): string {
   return new Date(performance.timeOrigin + monotonicMs).toISOString();
+}
+
+interface InstanceStreams {
+  /** Replayed and then whenever it changes; ends with `stopped`. Never errors. */
+  readonly state$: Observable<InstanceState>;
+  /** The present session, replayed, and then each other one, or that there is none; ends as the actor does. */
+  readonly links$: Observable<SessionLink | undefined>;
+  /** Hot, no replay: what the present session hears besides answers, after a restart that of the next. Completes with it. */
+  readonly messages$: Observable<ServerMessage>;
+}
+
+/**
+ * State, session, and what that hears, over time. Shared: a look at every snapshot of the actor is cheap once, not once per
+ * client that listens or is waited for. Nothing is observed without a subscriber.
+ */
+export function streamsOf(actor: InstanceActor): InstanceStreams {
+  const snapshots$ = defer(() => from(actor).pipe(startWith(actor.getSnapshot())));
+  const links$ = snapshots$.pipe(
+    map(({ context }) => context.link),
+    distinctUntilChanged(),
+    shareReplay({ bufferSize: 1, refCount: true }),
+  );
+  const messages$ = links$.pipe(
+    switchMap((link) => link?.messages$.pipe(catchError(() => EMPTY)) ?? EMPTY),
+    catchError(() => EMPTY),
+    share(),
+  );
+  const state$ = snapshots$.pipe(
+    map(stateOf),
+    distinctUntilChanged(),
+    catchError(() => of('stopped' as const)),
+    endWith('stopped' as const),
+    takeWhile((state) => state !== 'stopped', true),
+    shareReplay({ bufferSize: 1, refCount: true }),
+  );
+  return { state$, links$, messages$ };
 }

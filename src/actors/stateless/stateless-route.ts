@@ -17,8 +17,15 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { NO_TASKS } from '../task-requests.ts';
 import type { AlikeLists } from './alike-lists.ts';
 import type { Lease, StatelessClient, StatelessPool } from './stateless-pool.ts';
-import { forLegacy, hears, logLevelOf } from './stateless-request.ts';
-import { isList, isNetworked, type Routing, routingTo } from './stateless-routing.ts';
+import {
+  forLegacy,
+  hears,
+  isList,
+  isNetworked,
+  logLevelOf,
+  type Routing,
+  routingTo,
+} from './stateless-routing.ts';
 import { NO_SUBSCRIBER } from './stateless-upstream.ts';
 
 export interface StatelessRouteDeps extends Clock {
@@ -74,7 +81,7 @@ export class StatelessRoute implements Route {
     if (this.#settled !== undefined) return this.#settled.next(tried);
     const { bound } = this;
     // Its conversation may stand alone: then it does not matter how the instance is.
-    if (bound !== undefined && this.#routingTo(bound) === 'guest')
+    if (bound !== undefined && this.#routingTo(bound) === 'dedicated')
       return tried?.has(bound.id) ? undefined : bound;
     return this.#free.next(tried);
   }
@@ -89,14 +96,14 @@ export class StatelessRoute implements Route {
 
   mayBeSecond(ref: InstanceRef): boolean {
     const routing = this.#routingTo(ref);
-    if (routing !== 'guest') return routing !== 'refused';
+    if (routing !== 'dedicated') return routing !== 'refused';
     return isNetworked(ref.definition) && this.#isAtHand(ref);
   }
 
   passageTo(ref: InstanceRef, tried: Tried): Passage {
     const routing = this.#routingTo(ref);
     const { request } = this.#call;
-    if (routing === 'plain') return { request };
+    if (routing === 'direct') return { request };
     if (routing === 'refused') return { request, answer: NO_TASKS };
     if (routing === 'shared') return this.#shared();
     try {
@@ -125,7 +132,7 @@ export class StatelessRoute implements Route {
     const listsAlike = request.method === LIST_METHODS.tools && this.#deps.alikeLists.has(ref, profile);
     const facts = { sharing: group.policy.session, profile, request, logLevel: this.#logLevel, listsAlike };
     const routing = routingTo(ref, facts);
-    return routing === 'guest' && this.#sharesProcess ? 'shared' : routing;
+    return routing === 'dedicated' && this.#sharesProcess ? 'shared' : routing;
   }
 
   #shared(): Passage {

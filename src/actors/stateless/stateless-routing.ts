@@ -1,19 +1,22 @@
-// How an instance takes a call of a client without a session: which conversation it travels in, and whether it is said in
-// the words of the legacy era. The route of a call applies it (stateless-route.ts).
+// How an instance takes a call of a client without a session: which conversation it travels in, what a legacy backend hears of a
+// request of the modern era, and which of its log lines the client hears. The route of a call applies it (stateless-route.ts).
 
 import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
-import type { ExchangeRequest } from '../../domain/exchange.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import { LIST_METHODS } from '../../domain/mcp.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import { includesLevel, isLogLevel } from '../../domain/log-levels.ts';
+import { LIST_METHODS, META } from '../../domain/mcp.ts';
+import { withoutMeta } from '../../domain/meta.ts';
 import type { SessionSharing } from '../../domain/policy.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { isAboutTask } from '../task-requests.ts';
 
 /**
- * `plain`: in the instance's own conversation, as it is; the backend tells its callers apart by request. `shared`: there,
- * too, with what a legacy backend hears of it. `guest`: in a conversation of the caller's owner. `refused`: nowhere.
+ * `direct`: in the instance's own conversation, as it is; the backend tells its callers apart by request. `shared`: there,
+ * too, with what a legacy backend hears of it. `dedicated`: in a conversation of the caller's owner. `refused`: nowhere.
  */
-export type Routing = 'plain' | 'shared' | 'guest' | 'refused';
+export type Routing = 'direct' | 'shared' | 'dedicated' | 'refused';
 
 /** What decides besides the instance. */
 export interface RoutingInput {
@@ -35,10 +38,10 @@ export function routingTo(
   facts: RoutingInput,
 ): Routing {
   const peer = present ?? lastPeer;
-  if (peer === undefined || peer.era === 'modern') return 'plain';
+  if (peer === undefined || peer.era === 'modern') return 'direct';
   if (peer.era === 'bare' || definition.transport === 'in-process') return 'shared';
-  if (isNetworked(definition)) return 'guest';
-  return wayOverPipe(facts);
+  if (isNetworked(definition)) return 'dedicated';
+  return routingOverPipe(facts);
 }
 
 /** True when one connection may carry the conversations of many, and each conversation many calls. */
@@ -62,13 +65,14 @@ export function tellsCallsApart(
  * all the same. While it lists something a backend asks nobody; but which tools it lists may depend on what it could ask,
  * and only a process that was told the capabilities of the client says so. Source: ADR 49.
  */
-function wayOverPipe({ sharing, profile, request, logLevel, listsAlike }: RoutingInput): Routing {
-  if (sharing === 'isolated') return 'guest';
-  if (isAboutTask(request)) return sharing === 'auto' ? 'guest' : 'refused';
+function routingOverPipe({ sharing, profile, request, logLevel, listsAlike }: RoutingInput): Routing {
+  if (sharing === 'isolated') return 'dedicated';
+  if (isAboutTask(request)) return sharing === 'auto' ? 'dedicated' : 'refused';
   if (sharing === 'shared') return 'shared';
-  if (request.method === LIST_METHODS.tools) return mayBeAsked(profile) && !listsAlike ? 'guest' : 'shared';
+  if (request.method === LIST_METHODS.tools)
+    return mayBeAsked(profile) && !listsAlike ? 'dedicated' : 'shared';
   if (isList(request)) return 'shared';
-  return mayBeAsked(profile) || logLevel !== undefined ? 'guest' : 'shared';
+  return mayBeAsked(profile) || logLevel !== undefined ? 'dedicated' : 'shared';
 }
 
 /** True for requests in the middle of which a backend asks nobody. */
@@ -77,3 +81,34 @@ export function isList({ method }: ExchangeRequest): boolean {
 }
 
 const LISTS: ReadonlySet<string> = new Set(Object.values(LIST_METHODS));
+
+/** Keys of `_meta` that only the modern era knows; every other one is the caller's and stays. */
+const MODERN_KEYS = [
+  META.protocolVersion,
+  META.clientCapabilities,
+  META.clientInfo,
+  META.logLevel,
+  META.subscriptionId,
+] as const;
+
+/** The level of log lines that the request opts in to; undefined when it does not. */
+export function logLevelOf({ params }: ExchangeRequest): string | undefined {
+  const meta = params?._meta;
+  const level = isJsonObject(meta) ? meta[META.logLevel] : undefined;
+  return isLogLevel(level) ? level : undefined;
+}
+
+/** The same request without what the modern era added to it. */
+export function forLegacy(request: ExchangeRequest): ExchangeRequest {
+  const meta = request.params?._meta;
+  if (!isJsonObject(meta) || !MODERN_KEYS.some((key) => key in meta)) return request;
+  return { ...request, params: withoutMeta(request.params ?? {}, MODERN_KEYS) };
+}
+
+/** True for each event that a client hears that opted in to `level`: log lines only from that level on. */
+export function hears(level: string | undefined): (event: ExchangeEvent) => boolean {
+  return (event) => {
+    if (event.kind !== 'notification' || event.method !== 'notifications/message') return true;
+    return level !== undefined && includesLevel(level, event.params.level);
+  };
+}

@@ -1,12 +1,13 @@
-// Whether a call that failed may be made again, wherever and by whom. How often, and at which instance, is decided by who
-// carries it: call.ts, stateless-clients.ts or client-session-call.ts. Source: ADR 9.
+// Whether a call that failed may be made again, and the budget of the gateway for repeats. How often, and at which instance, the
+// call and its route decide (call.ts), or the call of a session (client-session-call.ts). Source: ADR 9.
 
+import { RecentCounts } from '../../balancing/recent-counts.ts';
 import type { Delivered } from '../../domain/errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { METHODS } from '../../domain/mcp.ts';
 import type { ToolCache } from '../instances/tool-cache.ts';
 import { toolOf } from './call-order.ts';
-import type { RetryBudget } from './retry-budget.ts';
 
 /** Where a request is sent; `tools` is undefined while nobody is connected there. */
 interface Asked {
@@ -28,4 +29,33 @@ export function mayGoOn(delivered: Delivered, mayRepeat: boolean): boolean {
 /** Asked last, when somebody is there to take it: a repeat is paid for, and one that nobody can take costs nothing. */
 export function affords(budget: Pick<RetryBudget, 'take'>, delivered: Delivered): boolean {
   return delivered === 'no' || budget.take();
+}
+
+/**
+ * How many uncertain calls may be repeated: a share of recent traffic plus an allowance, so that a failing backend is not
+ * buried under repeats. One per gateway.
+ */
+export class RetryBudget {
+  readonly #now: () => number;
+  /** Calls, and repeats. */
+  readonly #counts: RecentCounts;
+
+  /** `now` is a monotonic clock in ms. */
+  constructor(now: () => number) {
+    this.#now = now;
+    this.#counts = new RecentCounts(now());
+  }
+
+  countCall(): void {
+    this.#counts.addFirst(this.#now());
+  }
+
+  /** True, and counted, when one more repeat is within 20 % of the last 10 s plus 10. Source: ADR 9. */
+  take(): boolean {
+    const now = this.#now();
+    const [calls, repeats] = this.#counts.sums(now);
+    if (repeats + 1 > calls * LIMITS.retryBudgetShare + LIMITS.retryBudgetAllowance) return false;
+    this.#counts.addSecond(now);
+    return true;
+  }
 }
