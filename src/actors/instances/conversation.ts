@@ -1,5 +1,8 @@
 // One conversation with a backend on behalf of one owner: from its opening until nothing is left of it. It ends with its last
 // lease, or when no lease used it for a while. Which lease gets it, and how many there are, is leases.ts.
+// Its actor is a child of the instance's: inspection shows what it is, and stopping the actor ends the conversation.
+//
+//   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: takes no leases any more
 
 import {
   concat,
@@ -14,6 +17,7 @@ import {
   throwError,
   timeout,
 } from 'rxjs';
+import { type Actor, type ActorLogic, type AnyActorRef, createActor, type Snapshot } from 'xstate';
 import { backendTimeout, backendUnavailable } from '../../domain/backend-errors.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
@@ -23,6 +27,10 @@ import type { SharedConversation } from '../sharing/shared-subscriptions.ts';
 import { NO_SUBSCRIBER, StatelessUpstream } from '../stateless/stateless-upstream.ts';
 
 export interface ConversationInput {
+  /** Of its actor. */
+  readonly id: string;
+  /** The actor of its instance. Default: none, which only specs do. */
+  readonly parent?: AnyActorRef | undefined;
   readonly ownerId: string;
   /** Only one lease at a time may use it. */
   readonly isExclusive: boolean;
@@ -46,6 +54,57 @@ export interface ConversationListener {
   gone(conversation: Conversation): void;
 }
 
+/** What inspection shows. */
+type ConversationSnapshot = Snapshot<undefined> & {
+  readonly state: 'opening' | 'open' | 'retired' | 'gone';
+  readonly ownerId: string;
+  /** Of a process that runs for this conversation alone. */
+  readonly pid: number | undefined;
+  /** Ends the conversation. */
+  readonly close: () => void;
+};
+
+type ConversationEvent =
+  | { readonly type: 'opened'; readonly pid: number | undefined }
+  | { readonly type: 'retired' }
+  | { readonly type: 'gone' };
+
+/** Plain logic, and no child in the instance's snapshot: a machine with thousands of children copies all of them for each. */
+const conversationLogic: ActorLogic<
+  ConversationSnapshot,
+  ConversationEvent | { readonly type: 'xstate.stop' },
+  Pick<ConversationSnapshot, 'ownerId' | 'close'>
+> = {
+  getInitialSnapshot: (_, { ownerId, close }) => ({
+    ...ACTIVE,
+    state: 'opening',
+    ownerId,
+    pid: undefined,
+    close,
+  }),
+  transition: (snapshot, event) => {
+    switch (event.type) {
+      case 'opened':
+        return {
+          ...snapshot,
+          ...ACTIVE,
+          state: snapshot.state === 'opening' ? 'open' : snapshot.state,
+          pid: event.pid,
+        };
+      case 'retired':
+        return { ...snapshot, ...ACTIVE, state: 'retired' };
+      case 'gone':
+        return { ...snapshot, status: 'done', output: undefined, error: undefined, state: 'gone' };
+      case 'xstate.stop':
+        snapshot.close();
+        return { ...snapshot, status: 'stopped', output: undefined, error: undefined };
+    }
+  },
+  getPersistedSnapshot: (snapshot) => snapshot,
+};
+
+const ACTIVE = { status: 'active', output: undefined, error: undefined } as const;
+
 /** Longest wait for the answer to `logging/setLevel`, in ms; the call goes on without. */
 const LEVEL_MS = 5_000;
 
@@ -57,6 +116,7 @@ export class Conversation implements Observer<Closed> {
   readonly opening: Promise<Upstream | undefined>;
   /** Resolves when nothing is left of it. Never rejects. */
   readonly gone: Promise<void>;
+  readonly #actor: Actor<typeof conversationLogic>;
   readonly #clock: Clock;
   readonly #listener: ConversationListener;
   readonly #idleMs: number;
@@ -74,7 +134,8 @@ export class Conversation implements Observer<Closed> {
   #level: string | undefined;
   #levelling: Promise<void> | undefined;
 
-  constructor(clock: Clock, { ownerId, isExclusive, isHeard, idleMs, open, listener }: ConversationInput) {
+  constructor(clock: Clock, input: ConversationInput) {
+    const { id, parent, ownerId, isExclusive, isHeard, idleMs, open, listener } = input;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = ownerId;
     this.isExclusive = isExclusive;
@@ -85,6 +146,13 @@ export class Conversation implements Observer<Closed> {
     this.#idleMs = idleMs;
     this.#usedAtMs = clock.now();
     if (idleMs > 0) this.#disarm = this.#arm(idleMs);
+    const close = (): void => void this.close();
+    this.#actor = createActor(conversationLogic, {
+      id,
+      ...(parent && { parent }),
+      input: { ownerId, close },
+    });
+    this.#actor.start();
     this.opening = this.#open(open, isHeard);
     this.opening.catch(() => undefined); // its leases hear why
   }
@@ -128,6 +196,7 @@ export class Conversation implements Observer<Closed> {
     if (this.#isRetired) return;
     this.#isRetired = true;
     this.#disarm?.();
+    this.#actor.send({ type: 'retired' });
     this.#listener.retired(this);
     if (this.isIdle) void this.close();
   }
@@ -211,6 +280,7 @@ export class Conversation implements Observer<Closed> {
     }
     this.#upstream = isHeard ? new StatelessUpstream(raw) : raw;
     if (this.#idleMs > 0) this.#shared = sharedOf(raw);
+    this.#actor.send({ type: 'opened', pid: raw.pid });
     this.#listener.opened(this, raw);
     raw.closed$.subscribe(this);
     return this.#upstream;
@@ -234,6 +304,7 @@ export class Conversation implements Observer<Closed> {
     this.#isClosing = true;
     this.retire();
     this.#listener.gone(this);
+    this.#actor.send({ type: 'gone' });
     this.#resolveGone();
   }
 

@@ -37,6 +37,7 @@ export const instanceMachine = instanceSetup.createMachine({
     ...input,
     calls: new CallCounter(),
     leases: new Leases({
+      parent: self,
       host: input.definition,
       bounds,
       now: input.now,

@@ -3,6 +3,7 @@
 // call without a session leases for as long as it lasts, and the conversation stays a while for the next one (ADR 82).
 
 import { type Observable, Subject } from 'rxjs';
+import type { AnyActorRef } from 'xstate';
 import { notConnected, queueFull } from '../../domain/backend-errors.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -45,6 +46,8 @@ export interface Lease {
 type Host = Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
 
 export interface LeasesOptions extends Clock {
+  /** The actor of the instance, below which the actors of the conversations are. Default: none, which only specs do. */
+  readonly parent?: AnyActorRef | undefined;
   readonly host: Host;
   /** Default OWN_BOUNDS. */
   readonly bounds?: OwnBounds | undefined;
@@ -69,6 +72,7 @@ export class Leases implements ConversationListener {
   /** Those that end, and whose place another conversation has that waits for their end. */
   readonly #replaced = new Set<Conversation>();
   readonly #events = new Subject<GatewayEvent>();
+  #ids = 0;
 
   constructor(options: LeasesOptions) {
     const { processes, share } = options.bounds ?? OWN_BOUNDS;
@@ -156,7 +160,10 @@ export class Leases implements ConversationListener {
     const isCounted = this.#isPipe || idleMs > 0;
     const before = isCounted ? this.#makeRoom(request) : undefined;
     if (isCounted) this.#shares.take(owner.id);
+    this.#ids += 1;
     const conversation = new Conversation(this.#options, {
+      id: `conversation-${this.#ids}`,
+      parent: this.#options.parent,
       ownerId: owner.id,
       isExclusive,
       isHeard,
