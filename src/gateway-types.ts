@@ -2,6 +2,7 @@
 
 import type { Observable } from 'rxjs';
 import type { ClientCounts, InstanceClients } from './actors/client-metrics.ts';
+import type { Inspect } from './actors/instance-supervisor.ts';
 import type { MetricsSummary } from './actors/metrics.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';
 import type { OwnBounds } from './domain/limits.ts';
@@ -60,6 +61,9 @@ export interface GatewayOptions {
   readonly onFault?: (error: unknown) => void;
   /** Where containers, pods and entries of a file are looked for; see `Gateway.sync`. Default: nowhere. */
   readonly discovery?: DiscoveryOptions;
+  /** Observes the actors of instances and of the conversations that clients have there, as `inspect` of xstate's
+   *  `createActor` does. It is called for every event of every call. Default: they are not inspected. */
+  readonly inspect?: Inspect | undefined;
   /** Randomness in [0, 1). Default Math.random. */
   readonly random?: () => number;
 }

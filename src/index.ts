@@ -6,6 +6,7 @@ import './domain/required-node.ts';
 
 export type { ExchangeOptions } from './actors/calls/dispatcher.ts';
 export type { ClientCounts, InstanceClients } from './actors/client-metrics.ts';
+export type { Inspect } from './actors/instance-supervisor.ts';
 export type { InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
 export type { TemplateHealth } from './actors/template-health.ts';
 export type { ErrorCode } from './domain/error-codes.ts';

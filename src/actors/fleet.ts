@@ -16,7 +16,7 @@ import { ForeignInstance } from './foreign-instance.ts';
 import type { Group } from './group.ts';
 import { Groups } from './group.ts';
 import { InstanceIndex, type Member } from './instance-index.ts';
-import { InstanceSupervisor, type Running } from './instance-supervisor.ts';
+import { type Inspect, InstanceSupervisor, type Running } from './instance-supervisor.ts';
 import { emissionEvent, eventOf, stateEvent } from './instances/instance-events.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
@@ -26,6 +26,8 @@ export interface FleetOptions extends Clock, Pick<InstanceActorInput, 'open' | '
   /** Default OWN_BOUNDS. */
   readonly own?: InstanceActorInput['ownBounds'];
   readonly emit: (event: GatewayEvent) => void;
+  /** Default: actors are not inspected. */
+  readonly inspect?: Inspect | undefined;
 }
 
 /** One of the lists of one instance is not what it was. */
@@ -37,7 +39,7 @@ export interface ListChange {
 
 export class Fleet {
   readonly #options: FleetOptions;
-  readonly #supervisor = new InstanceSupervisor((running, error) => this.#afterCrash(running, error));
+  readonly #supervisor: InstanceSupervisor;
   /** Which templates there are. */
   readonly groups: Groups;
   readonly #index = new InstanceIndex();
@@ -49,6 +51,10 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
+    this.#supervisor = new InstanceSupervisor(
+      (running, error) => this.#afterCrash(running, error),
+      options.inspect,
+    );
     this.groups = new Groups(options);
   }
 

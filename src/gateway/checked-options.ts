@@ -103,6 +103,10 @@ const OPTIONS = membersOf<GatewayOptions>({
   memoryBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER),
   changedCallers$: observable(),
   onFault: aFunction(),
+  inspect: {
+    expected: 'a function, or an observer',
+    accepts: (value) => typeof value === 'function' || has(value, 'next'),
+  },
   discovery: { expected: 'an object', accepts: isJsonObject },
   random: aFunction(),
 });

@@ -72,7 +72,7 @@ export function composeGateway(
     definitions,
     heldAnswers,
   });
-  const fleet = new Fleet({ now, random, emit, alarm, open, own });
+  const fleet = new Fleet({ now, random, emit, alarm, open, own, inspect: options.inspect });
   const isDenied = deniedBy(deniedNetworks);
   const defined = new Set([...(options.templates ?? []), ...definitions.keys()]);
   const registryParts = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, news$ };

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filter, firstValueFrom, timeout } from 'rxjs';
 import * as assert from 'uvu/assert';
+import type { Inspect } from '../../../src/actors/instance-supervisor.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
-import type { InstanceRecord } from '../../../src/http/routes/instances.ts';
 import { postTo } from '../../gateway/mcp-post.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { type AppFixture, startApp } from '../../helpers/http-app.ts';
@@ -20,6 +20,7 @@ import {
   textOf,
 } from '../../helpers/mcp-client.ts';
 import { type Message, Wire } from '../../helpers/mcp-wire.ts';
+import type { InstanceRecord } from '../../src/http/views/instance-record.ts';
 import { fixture } from '../../transports/stdio/open-stdio.ts';
 
 const TEMPLATE = 't';
@@ -34,6 +35,7 @@ export interface OwnStageOptions {
   readonly policy?: Partial<BalancerPolicy>;
   /** Most processes of single clients. */
   readonly processes?: number;
+  readonly inspect?: Inspect;
 }
 
 /** How a shared process is lost. */
@@ -52,11 +54,11 @@ export class OwnStage {
     this.wire = new Wire(app.url);
   }
 
-  static async open({ policy, processes }: OwnStageOptions = {}): Promise<OwnStage> {
+  static async open({ policy, processes, inspect }: OwnStageOptions = {}): Promise<OwnStage> {
     const sessions = processes === undefined ? {} : { processes };
     return new OwnStage(
       await startApp({
-        gateway: { policy: { session: 'isolated', sessionFailover: 'never', ...policy }, sessions },
+        gateway: { policy: { session: 'isolated', sessionFailover: 'never', ...policy }, sessions, inspect },
       }),
     );
   }
