@@ -7,6 +7,7 @@ import { backendUnavailable } from '../../src/domain/backend-errors.ts';
 import { answers, Stage, settled, silent, told } from '../helpers/failing-backend.ts';
 import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
+import { openOwn } from './instances/instance-stage.ts';
 
 const test = suite('fleet: crashes');
 let stage = new Stage();
@@ -74,7 +75,7 @@ for (const isLost of [false, true]) {
     const ref = await stage.add('a', silent, { fields: { transport: 'stdio', command: 'serve' } });
     const backend = stage.backend('a');
     backend.ownStandsAlone = true;
-    await ref.openUpstream(PROFILE, new AbortController().signal);
+    await openOwn(ref, PROFILE);
     const [own] = backend.upstreams;
     assert.ok(own);
     own.closesSlowly = true;

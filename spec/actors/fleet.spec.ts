@@ -7,6 +7,7 @@ import { GatewayError } from '../../src/domain/errors.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { answers, definition, Stage, settled, silent, told } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
+import { openOwn } from './instances/instance-stage.ts';
 
 const test = suite('fleet');
 let stage = new Stage();
@@ -37,7 +38,7 @@ test('finds instances by template and id, by server id, and all of them in order
 test('tells what becomes of conversations of single clients, of one that was replaced, too', async () => {
   const old = await stage.add('a', silent);
   const profile = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} };
-  await old.openUpstream(profile, new AbortController().signal, 'user:1');
+  await openOwn(old, profile, 'user:1');
   await stage.add('a', silent, { fields: { serverId: 'a.2' } });
   const about = {
     template: 't',

@@ -7,6 +7,7 @@ import { type Answer, isFinal } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { answers, listen, Stage, settled, silent, told, toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
+import { openOwn } from '../instances/instance-stage.ts';
 
 const test = suite('dispatcher: within a conversation');
 let stage = new Stage();
@@ -152,7 +153,7 @@ const PROFILE: ClientProfile = { protocolVersion: '2025-11-25', capabilities: { 
 /** An instance whose own conversation is silent, with one for a client. */
 async function opened(script = silent) {
   const ref = await stage.add('a', script);
-  await ref.openUpstream(PROFILE, new AbortController().signal);
+  await openOwn(ref, PROFILE);
   const [upstream] = stage.backend('a').upstreams;
   if (upstream === undefined) throw new Error('nothing was opened');
   upstream.onExchange = undefined;

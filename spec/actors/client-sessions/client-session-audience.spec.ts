@@ -95,5 +95,5 @@ function listen() {
 }
 
 function pinOf(backend: ScriptedTransport): DedicatedBinding {
-  return new DedicatedBinding(stage.ref('a'), backend, { keeps: false, alarm });
+  return new DedicatedBinding(stage.ref('a'), backend, { close: () => backend.close(), keeps: false, alarm });
 }

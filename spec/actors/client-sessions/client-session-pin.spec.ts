@@ -96,11 +96,11 @@ test('one of many sessions finds out whether a program speaks the legacy era, to
 test('another session finds out when the first one left, or had no room', async () => {
   stage = new SessionStage();
   await stage.add('a', { peer: MODERN, fields: PIPE, own: { ...FULL, era: 'legacy' } });
-  const ref = stage.ref('a');
-  const open = ref.openUpstream.bind(ref);
+  const transport = stage.transport('a');
+  const open = transport.openUpstream.bind(transport);
   const held = Promise.withResolvers<undefined>();
-  ref.openUpstream = (_, signal) => {
-    ref.openUpstream = open;
+  transport.openUpstream = (_, signal) => {
+    transport.openUpstream = open;
     signal.addEventListener('abort', () => held.reject(signal.reason));
     return held.promise;
   };
@@ -120,7 +120,7 @@ test('another session finds out when the first one left, or had no room', async 
 test('has a part where the backend keeps nothing for a single client', async () => {
   stage = new SessionStage();
   await stage.add('a', { peer: FULL, fields: HTTP });
-  stage.ref('a').openUpstream = () => Promise.resolve(undefined);
+  stage.transport('a').ownPeer = null;
   const session = await stage.open(ASKABLE);
   assert.is(session.isShared, true);
   assert.is(session.peer, stage.transport('a').peer);

@@ -7,7 +7,7 @@ import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { onStage, settled } from './instance-stage.ts';
+import { onStage, openOwn, settled } from './instance-stage.ts';
 
 const PROFILE = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
 const test = suite('instance ref');
@@ -15,7 +15,7 @@ const check = onStage(test);
 
 check('goes through the conversation of one client when it is given one', async (stage) => {
   const transport = await stage.healthy();
-  const upstream = await stage.ref.openUpstream(PROFILE, new AbortController().signal);
+  const upstream = await openOwn(stage.ref, PROFILE);
   const caller = stage.call(undefined, undefined, upstream);
   assert.equal([transport.asked, transport.upstreams[0]?.asked, stage.ref.inFlight], [[], ['tools/call'], 1]);
   transport.upstreams[0]?.lose();
@@ -28,15 +28,15 @@ check('says whose the conversation is that is opened', async (stage) => {
   const transport = await stage.healthy();
   const owners: unknown[] = [];
   transport.openUpstream = async (...[, , ownerId]: readonly unknown[]) => void owners.push(ownerId);
-  await stage.ref.openUpstream(PROFILE, new AbortController().signal, 'ada');
+  await openOwn(stage.ref, PROFILE, 'ada');
   assert.equal(owners, ['ada']);
 });
 
 check('opens no conversation without a session, and none goes on in the next one', async (stage) => {
-  const open = () => codeOf(stage.ref.openUpstream(PROFILE, new AbortController().signal));
+  const open = () => codeOf(openOwn(stage.ref, PROFILE));
   assert.is(await open(), 'BACKEND_UNAVAILABLE');
   const transport = await stage.healthy();
-  const upstream = await stage.ref.openUpstream(PROFILE, new AbortController().signal);
+  const upstream = await openOwn(stage.ref, PROFILE);
   transport.lose();
   await settled();
   assert.is(await open(), 'BACKEND_UNAVAILABLE');
@@ -50,7 +50,7 @@ check('opens no conversation without a session, and none goes on in the next one
 check('doubts an instance at whose address nothing answers when a conversation is opened', async (stage) => {
   const transport = await stage.healthy();
   transport.thrownByOpenUpstream = backendUnavailable('refused', { delivered: 'no', unreachable: true });
-  await codeOf(stage.ref.openUpstream(PROFILE, new AbortController().signal));
+  await codeOf(openOwn(stage.ref, PROFILE));
   assert.is(stage.ref.state, 'unhealthy');
 });
 

@@ -8,6 +8,8 @@ import type { ExchangeEnding } from '../../../src/actors/calls/reply.ts';
 import { instanceMachine } from '../../../src/actors/instances/instance.machine.ts';
 import { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
+import { ANONYMOUS } from '../../../src/domain/account.ts';
+import type { ClientProfile } from '../../../src/domain/client.ts';
 import { asGatewayError, type GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { InstanceDefinition, InstanceState } from '../../../src/domain/instance.ts';
@@ -160,4 +162,13 @@ export function onStage(test: Suite) {
         await settled();
       }
     });
+}
+
+/** Opens a conversation on behalf of one client alone, as a session does. */
+export async function openOwn(
+  ref: Pick<InstanceRef, 'lease'>,
+  profile: ClientProfile = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {} },
+  id: string = ANONYMOUS.id,
+): Promise<Upstream | undefined> {
+  return ref.lease({ owner: { id }, profile }).conversation.opening;
 }

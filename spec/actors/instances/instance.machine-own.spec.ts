@@ -9,7 +9,7 @@ import type { Upstream } from '../../../src/transports/transport.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CHILD, onStage, type Stage, settled } from './instance-stage.ts';
+import { CHILD, onStage, openOwn, type Stage, settled } from './instance-stage.ts';
 
 const test = suite('instance machine, own');
 const declare = onStage(test);
@@ -220,7 +220,7 @@ check(
       ending = signal;
       return held.promise;
     };
-    const opening = codeOf(stage.ref.openUpstream(PROFILE, new AbortController().signal));
+    const opening = codeOf(openOwn(stage.ref, PROFILE));
     stage.ref.leave(0);
     await settled();
     assert.equal([ending?.aborted, stage.ref.state], [true, 'draining']);
@@ -244,7 +244,7 @@ function withOwn(): ScriptedTransport {
 }
 
 async function open(stage: Stage, transport: ScriptedTransport) {
-  const own = await stage.ref.openUpstream(PROFILE, new AbortController().signal);
+  const own = await openOwn(stage.ref, PROFILE);
   const [scripted] = transport.upstreams;
   assert.ok(own !== undefined && scripted !== undefined);
   return { own, scripted };

@@ -8,6 +8,7 @@ import { filter, firstValueFrom, timeout } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { Inspect } from '../../../src/actors/instance-supervisor.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
+import type { InstanceRecord } from '../../../src/http/routes/instances.ts';
 import { postTo } from '../../gateway/mcp-post.ts';
 import { eventually } from '../../helpers/gateway-client.ts';
 import { type AppFixture, startApp } from '../../helpers/http-app.ts';
@@ -20,7 +21,6 @@ import {
   textOf,
 } from '../../helpers/mcp-client.ts';
 import { type Message, Wire } from '../../helpers/mcp-wire.ts';
-import type { InstanceRecord } from '../../src/http/views/instance-record.ts';
 import { fixture } from '../../transports/stdio/open-stdio.ts';
 
 const TEMPLATE = 't';

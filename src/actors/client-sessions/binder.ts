@@ -25,6 +25,13 @@ export interface Wish {
   readonly introduce?: (upstream: Upstream, signal: AbortSignal) => Promise<void>;
 }
 
+/** A conversation that is leased for one session alone. */
+interface Leased {
+  readonly upstream: Upstream;
+  /** Ends the lease, and the conversation with it. Resolves when nothing is left; never rejects. */
+  readonly close: () => Promise<void>;
+}
+
 /** Which instances come first. */
 export interface Order {
   /** Tried before all others. */
@@ -121,9 +128,14 @@ export class Binder {
     if (present !== undefined) return present;
     const { peer } = ref;
     if (!isPeer(peer)) throw notConnected();
-    const upstream = await this.#openOwn(ref, peer, wish, signal);
-    if (upstream === undefined) return this.at(ref, wish) ?? raise(notConnected()); // it may have become another meanwhile
-    const binding = new DedicatedBinding(ref, upstream, { keeps: isPipe(ref), alarm: this.#deps.alarm });
+    const leased = await this.#leaseOwn(ref, peer, wish, signal);
+    if (leased === undefined) return this.at(ref, wish) ?? raise(notConnected()); // it may have become another meanwhile
+    const { upstream, close } = leased;
+    const binding = new DedicatedBinding(ref, upstream, {
+      close,
+      keeps: isPipe(ref),
+      alarm: this.#deps.alarm,
+    });
     try {
       await wish.introduce?.(upstream, signal);
       signal.throwIfAborted();
@@ -135,39 +147,39 @@ export class Binder {
   }
 
   /** Undefined where a part in the instance's conversation is all there is, which is remembered. */
-  async #openOwn(
+  async #leaseOwn(
     ref: SessionInstance,
     peer: Peer,
     wish: Wish,
     signal: AbortSignal,
-  ): Promise<Upstream | undefined> {
+  ): Promise<Leased | undefined> {
     const { policy } = this.#deps.fleet.group(wish.template);
-    if (isForLegacy(ref, peer, policy)) return this.#openLegacy(ref, peer, wish, signal);
-    const upstream = await ref.openUpstream(wish.profile, signal, wish.ownerId);
-    if (upstream === undefined) this.#withoutOwn.add(peer);
-    return upstream;
+    if (isForLegacy(ref, peer, policy)) return this.#leaseLegacy(ref, peer, wish, signal);
+    const leased = await lease(ref, wish, signal);
+    if (leased === undefined) this.#withoutOwn.add(peer);
+    return leased;
   }
 
   /**
    * A process of its own is worth its price only in the legacy era: there the program can ask its client by requests.
    * One session finds out whether the program speaks that era; the others wait, and do not take places for nothing.
    */
-  async #openLegacy(
+  async #leaseLegacy(
     ref: SessionInstance,
     peer: Peer,
     wish: Wish,
     signal: AbortSignal,
-  ): Promise<Upstream | undefined> {
+  ): Promise<Leased | undefined> {
     const asker = this.#askers.get(peer) ?? new SingleFlight(false, this.#deps.scheduler);
     this.#askers.set(peer, asker);
     const calledOff = (): GatewayError => asGatewayError(signal.reason);
     const opened = await asker.run({ signal, calledOff }, async () => {
       if (this.#modernOnly.has(peer)) return undefined;
       try {
-        const upstream = await ref.openUpstream(wish.profile, signal, wish.ownerId);
-        if (upstream === undefined || upstream.peer.era === 'legacy') return upstream;
+        const leased = await lease(ref, wish, signal);
+        if (leased === undefined || leased.upstream.peer.era === 'legacy') return leased;
         this.#modernOnly.add(peer); // before the others go on
-        void upstream.close(); // it never rejects
+        void leased.close(); // it never rejects
         return undefined;
       } catch (thrown) {
         if (signal.aborted) throw thrown;
@@ -185,6 +197,23 @@ export class Binder {
 }
 
 const NOBODY: ReadonlySet<string> = new Set();
+
+/** Undefined where the backend keeps none for a single client. Rejects as the opening does; aborting ends the lease. */
+async function lease(ref: SessionInstance, wish: Wish, signal: AbortSignal): Promise<Leased | undefined> {
+  const { conversation, release } = ref.lease({ owner: { id: wish.ownerId }, profile: wish.profile });
+  const close = (): Promise<void> => {
+    release();
+    return conversation.gone;
+  };
+  if (signal.aborted) release();
+  signal.addEventListener('abort', release, { once: true });
+  try {
+    const upstream = await conversation.opening;
+    return upstream === undefined ? undefined : { upstream, close };
+  } finally {
+    signal.removeEventListener('abort', release);
+  }
+}
 
 /**
  * Whether a session needs a conversation of its own. Over HTTP: always, because there legacy backends have sessions, too,

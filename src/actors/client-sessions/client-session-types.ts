@@ -4,7 +4,7 @@
 
 import type { Observable } from 'rxjs';
 import type { Candidate } from '../../balancing/strategy.ts';
-import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import type { ServerMessage } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
@@ -17,6 +17,7 @@ import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { RetryBudget } from '../calls/retry.ts';
 import type { QueuedPlace, WaitQueue } from '../calls/wait-queue.ts';
+import type { Lease, LeaseRequest } from '../instances/leases.ts';
 import type { ToolCache } from '../instances/tool-cache.ts';
 import type { SharedSubscriptions } from '../sharing/shared-subscriptions.ts';
 import type { LifeClock } from './client-session-life.ts';
@@ -36,8 +37,8 @@ export interface SessionInstance extends Candidate, QueuedPlace {
   readonly tools: Pick<ToolCache, 'isRepeatable'> | undefined;
   /** What it says in its own conversation, outside of exchanges. Hot; goes on after a restart. */
   readonly messages$: Observable<ServerMessage>;
-  /** Undefined when its backend keeps nothing for a single client. */
-  openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId: string): Promise<Upstream | undefined>;
+  /** The use of a conversation on behalf of one owner; see InstanceRef.lease. QUEUE_FULL. */
+  lease(request: LeaseRequest): Lease;
   /** One exchange in its own conversation, counted, without a deadline. */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
   /** Exchanges under way there, in whichever conversation. */

@@ -1,4 +1,4 @@
-// A conversation that is one session's own: a session of an HTTP backend, or a process. It is closed with the session, or
+// A conversation that is leased for one session: a session of an HTTP backend, or a process. The lease ends with the session, or
 // when its last call has ended after the session went elsewhere. A process may speak the modern era: then it is asked for
 // news like an instance that sessions share.
 
@@ -18,6 +18,8 @@ interface Kept {
 }
 
 export interface DedicatedBindingOptions {
+  /** Ends the conversation. Called once; never rejects. */
+  readonly close: () => Promise<void>;
   /**
    * What the backend says while nobody listens is kept, as far as KeptMessages has room; a process says things whether
    * somebody listens or not, an HTTP backend is only listened to while somebody does, and a modern one is asked.
@@ -33,14 +35,16 @@ export class DedicatedBinding implements Binding {
   #isOver = false;
   #isRetired = false;
   #listener: Listener | undefined;
+  readonly #close: () => Promise<void>;
   readonly #alarm: SessionDeps['alarm'];
   #kept: Kept | undefined;
   #listening: Listening | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(ref: SessionInstance, upstream: Upstream, { keeps, alarm }: DedicatedBindingOptions) {
+  constructor(ref: SessionInstance, upstream: Upstream, { close, keeps, alarm }: DedicatedBindingOptions) {
     this.ref = ref;
     this.upstream = upstream;
+    this.#close = close;
     this.#alarm = alarm;
     const end = () => this.#end();
     upstream.closed$.subscribe({ next: end, complete: end, error: end });
@@ -91,18 +95,12 @@ export class DedicatedBinding implements Binding {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  async #close(): Promise<void> {
-    this.#listener = undefined;
-    this.#end();
-    try {
-      await this.upstream.close();
-    } catch {
-      // Conversations promise that closing never fails; nobody could do more about one that breaks it.
+    if (this.#closing === undefined) {
+      this.#listener = undefined;
+      this.#end();
+      this.#closing = this.#close();
     }
+    return this.#closing;
   }
 
   #hear(listener: Listener): () => void {

@@ -7,7 +7,7 @@ import type { Ejection } from '../../balancing/outliers.ts';
 import type { Candidate } from '../../balancing/strategy.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
 import { backendUnavailable, notConnected } from '../../domain/backend-errors.ts';
-import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import type { ServerMessage } from '../../domain/client.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
@@ -198,25 +198,6 @@ export class InstanceRef implements Candidate {
     if (lease.isNew)
       lease.conversation.opening.catch((thrown: unknown) => this.#doubt(asGatewayError(thrown)));
     return lease;
-  }
-
-  /**
-   * Leases a conversation for one client alone, until it is closed. Undefined: its backend keeps none for a single client.
-   * Rejects like `lease`. Default: for nobody in particular, which only specs do.
-   */
-  async openUpstream(
-    profile: ClientProfile,
-    signal: AbortSignal,
-    ownerId: string = ANONYMOUS.id,
-  ): Promise<Upstream | undefined> {
-    const { conversation, release } = this.lease({ owner: { id: ownerId }, profile });
-    if (signal.aborted) release();
-    signal.addEventListener('abort', release, { once: true });
-    try {
-      return await conversation.opening;
-    } finally {
-      signal.removeEventListener('abort', release);
-    }
   }
 
   /** Ends those that stand alone. Its actor does, unless that broke. Resolves when they are gone, at the latest after LIMITS.drainMs. */
