@@ -73,8 +73,6 @@ export class Mcp {
   readonly #memory = new ListMemory();
   readonly #aggregate: AggregateBackends;
   readonly #backends = new Map<string, CachedBackends>();
-  /** Of sessions with one template, and of those with all of them. */
-  readonly #shares: readonly OwnerShares[];
   readonly #changes: Subscription;
 
   constructor(deps: McpDeps) {
@@ -87,7 +85,6 @@ export class Mcp {
     const clock = clockOf(alarm);
     const shares = new OwnerShares(maxSessions, own.share);
     const aggregateShares = new OwnerShares(maxSessions, own.share);
-    this.#shares = [shares, aggregateShares];
     this.#deps = deps;
     this.#parked = new ParkedCalls(scheduler);
     this.#metrics = new ClientMetrics(events$);
@@ -99,15 +96,16 @@ export class Mcp {
     const listChanges = (template: string) => listChangesOf(listChanges$, template);
     this.#actors = {
       fleet,
-      sessions: new ClientSessions({ ...deps, ...limits, clock, shares, subscriptions }),
+      sessions: new ClientSessions({ ...deps, ...limits, clock, shares, aggregateShares, subscriptions }),
       stateless: new StatelessClients({ ...deps, pool }),
       feed: new ChangeFeed({ fleet, pool, subscriptions, listening, events$, listChanges, random }),
       listChanges$,
       now,
     };
     this.#aggregate = new AggregateBackends({
-      ...limits,
-      shares: aggregateShares,
+      now,
+      alarm,
+      sessions: this.#actors.sessions,
       templates: () => fleet.templates,
       of: (template) => this.#of(template),
       callTimeoutMs: (template) => fleet.group(template).policy.callTimeoutMs,
@@ -134,8 +132,7 @@ export class Mcp {
 
   /** Ids of the owners who have something open that `changedCallers$` can end. */
   get owners(): ReadonlySet<string> {
-    const sessions = this.#shares.flatMap((shares) => [...shares.owners]);
-    return new Set([...sessions, ...this.#parked.owners, ...this.#pool.owners]);
+    return new Set([...this.#actors.sessions.owners, ...this.#parked.owners, ...this.#pool.owners]);
   }
 
   /** Sessions with calls under way. */
@@ -158,14 +155,14 @@ export class Mcp {
     const closing = this.#calm(graceMs).then(() =>
       Promise.all([this.#parked.close(), this.endpoint.close(), this.#pool.close()]),
     );
-    await Promise.all([dismissed, sessions.closeAll(graceMs), this.#aggregate.close(graceMs), closing]);
+    await Promise.all([dismissed, sessions.closeAll(graceMs), closing]);
     for (const backends of this.#backends.values()) backends.close();
     this.#metrics.close();
   }
 
   /** Ends what one owner has open. Event streams without a session are ended by who knows the caller. */
   async #endOf(ownerId: string): Promise<void> {
-    const holders = [this.#parked, this.#actors.sessions, this.#aggregate, this.#pool];
+    const holders = [this.#parked, this.#actors.sessions, this.#pool];
     await Promise.all(holders.map((holder) => holder.endOf(ownerId)));
   }
 

@@ -150,6 +150,34 @@ export interface McpSession {
   close(): Promise<void>;
 }
 
+/** The table of the sessions of one gateway, which an actor owns. It bounds, expires and ends them (ADR 83). */
+export interface SessionTable {
+  /** Adds an open session. SESSION_LIMIT, SHUTTING_DOWN. */
+  add(session: TableSession): void;
+  /** Looking it up is not using it. */
+  findAny(id: string): unknown;
+  /** A message of its client came, or what kept the session busy has ended. */
+  used(session: TableSession): void;
+  /** It is over. */
+  remove(session: TableSession): void;
+}
+
+/** A session as its table sees it. The table writes `usedAtMs` and `isParked`. */
+export interface TableSession {
+  readonly id: string;
+  readonly ownerId: string;
+  usedAtMs: number;
+  isParked: boolean;
+  /** Calls under way. */
+  readonly calls: number;
+  /** False when it is in use and may not expire. */
+  park(): boolean;
+  /** Ends the calls that wait between two rounds. */
+  dismiss(error: GatewayError): void;
+  /** Ends it for good. Resolves when nothing is left of it. `reason` is a clause. */
+  close(reason?: string): Promise<void>;
+}
+
 /** A place that is kept for a call of several exchanges. */
 export interface Reservation {
   /** Like Session.exchange, at the instance where the call is for as long as that lasts, drained or not. */

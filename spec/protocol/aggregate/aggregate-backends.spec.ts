@@ -8,9 +8,8 @@ import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { ListField } from '../../../src/domain/mcp.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
 import type { TemplateListChange } from '../../../src/protocol/aggregate/aggregate-lists.ts';
-import type { Owner, WantedChanges } from '../../../src/protocol/ports.ts';
+import type { Owner, SessionTable, TableSession, WantedChanges } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
-import { steadyPace } from '../../helpers/turns.ts';
 import { ADA, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
 
 const test = suite('joined backends');
@@ -37,17 +36,22 @@ function staged() {
   b.peer = { ...b.peer, capabilities: { tools: {}, prompts: {} } };
   const listChanges$ = new Subject<TemplateListChange>();
   const templates = ['a', 'b'];
+  const table = new Map<string, TableSession>();
+  const sessions: SessionTable = {
+    add: (session) => table.set(session.id, session),
+    findAny: (id) => table.get(id),
+    used: () => {},
+    remove: ({ id }) => table.delete(id),
+  };
   const joined = new AggregateBackends({
     templates: () => templates,
     of: (template) => (template === 'a' ? a : b),
     callTimeoutMs: () => 30_000,
     listChanges$,
     serverInfo,
-    maxSessions: 10,
-    idleMs: 1_000,
+    sessions,
     now: () => 0,
     alarm: () => () => {},
-    scheduler: steadyPace(),
   });
   const ask = async (request: ExchangeRequest, owner: Owner = ADA, instanceId?: string) => {
     const { event, ...from } = await firstValueFrom(

@@ -30,7 +30,8 @@ function staged(owner: Owner = ADA) {
     lists: new AggregateLists(of),
     templates: (owner) => ['a', 'b'].filter((template) => mayUse(owner, template)),
   });
-  const session = new AggregateSession({
+  const uses: unknown[] = [];
+  const session: AggregateSession = new AggregateSession({
     owner,
     profile: PROFILE,
     peer: PEER,
@@ -38,6 +39,7 @@ function staged(owner: Owner = ADA) {
     of,
     listChanges$,
     clock: { now: () => Date.now(), alarm },
+    table: { used: () => uses.push(session.calls), remove: () => uses.push('removed') },
     callTimeoutMs: () => 4_000,
   });
   const ask = async (request: ExchangeRequest) => {
@@ -45,7 +47,7 @@ function staged(owner: Owner = ADA) {
     return event.kind === 'result' ? event.result.value : event;
   };
   const call = (name: string) => ask({ method: 'tools/call', params: { name } });
-  return { a, b, session, ask, call, listChanges$ };
+  return { a, b, session, ask, call, listChanges$, uses };
 }
 
 test('opens a session with a template when it is first used, once', async () => {
@@ -107,7 +109,7 @@ test('lets a call wait for a session no longer than for its answer, and opens it
     a.asked.map(({ cameAtMs }) => cameAtMs),
     [3_000],
   );
-  assert.is(session.isHeld, false);
+  assert.is(session.park(), true);
 });
 
 test('tells the log level to those that log, now or when they are opened', async () => {
@@ -178,38 +180,38 @@ test('is held while a call runs', async () => {
   a.instead = answer;
   const subscription = session.exchange({ method: 'tools/call', params: { name: 'a__x' } }).subscribe();
   await settled();
-  assert.is(session.isHeld, true);
+  assert.is(session.park(), false);
   subscription.unsubscribe();
-  assert.is(session.isHeld, false);
+  assert.is(session.park(), true);
   const release = session.hold();
   release();
   release();
-  assert.is(session.isHeld, false);
+  assert.is(session.park(), true);
 });
 
-test('tells when the last of its calls is over, and not of who only holds it', async () => {
-  const { a, session, call } = staged();
-  session.hold();
-  await session.drained();
+test('counts its calls, and not what only holds it, and tells its table of the end of each', async () => {
+  const { a, session, call, uses } = staged();
+  const letGo = session.hold();
+  assert.is(session.calls, 0);
   await call('a__x');
   a.instead = new Subject<never>();
   const subscription = session.exchange({ method: 'tools/call', params: { name: 'a__x' } }).subscribe();
   const { leave } = session.stay();
   const carried = session.carry();
   await settled();
-  let isDrained = false;
-  const drained = session.drained().then(() => {
-    isDrained = true;
-  });
+  assert.is(session.calls, 3);
   subscription.unsubscribe();
-  await settled();
-  assert.is(isDrained, false);
   leave();
   leave();
-  await settled();
-  assert.is(isDrained, false, 'another one carries a call of its');
+  assert.is(session.calls, 1);
+  uses.splice(0);
   carried();
-  await drained;
+  carried();
+  assert.equal([session.calls, session.park(), uses], [0, false, [0]]);
+  letGo();
+  assert.is(session.park(), true);
+  await session.close();
+  assert.equal(uses, [0, 0, 'removed']);
 });
 
 test('ends with its inner sessions, and refuses calls from then on', async () => {

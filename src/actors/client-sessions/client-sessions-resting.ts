@@ -86,10 +86,10 @@ export class RestingSessions<S extends Resting> {
     this.#parked.delete(id);
   }
 
-  /** Ends some of those whose time is over: of that owner, or anybody's. */
-  makeRoom(ownerId?: string): void {
+  /** Ends some of the sessions that expired and that `isMeant` accepts. */
+  makeRoom(isMeant: (session: S) => boolean): void {
     this.#park(NEVER);
-    this.#expire(ENDED_AT_ONCE, ownerId);
+    this.#expire(ENDED_AT_ONCE, isMeant);
   }
 
   /** From now on none is parked or ended. */
@@ -144,13 +144,13 @@ export class RestingSessions<S extends Resting> {
     return true;
   }
 
-  /** Ends those that nobody used for too long, at most so many: of that owner, or anybody's. False when there may be more. */
-  #expire(most: number, ownerId?: string): boolean {
+  /** Ends sessions that expired, at most `most` of those that `isMeant` accepts. False when there may be more. */
+  #expire(most: number, isMeant: (session: S) => boolean = () => true): boolean {
     const { now, idleMs, end } = this.#options;
     let left = most;
     for (const session of this.#parked.values()) {
       if (now() - session.usedAtMs < idleMs) return true;
-      if (ownerId !== undefined && session.ownerId !== ownerId) continue;
+      if (!isMeant(session)) continue;
       if (left === 0) return false;
       left -= 1;
       end(session);

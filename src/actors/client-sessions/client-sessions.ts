@@ -1,9 +1,9 @@
-// The sessions of legacy clients of one gateway: bounded in number, and all that may happen to many of them at once. Which of
-// them rest, and end because nobody used them, is client-sessions-resting.ts. Who a session belongs to is compared by whoever
-// looks it up.
+// The table of all sessions of legacy clients of one gateway: with one template, and with all templates at once (ADR 83). It
+// bounds their number and ends many of them together. client-sessions-resting.ts parks and expires them. Callers of `find`
+// compare the owner.
 
 import type { ClientProfile } from '../../domain/client.ts';
-import { shuttingDown } from '../../domain/errors.ts';
+import { type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { Ending } from '../../domain/events.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionLimit, sessionLost, sessionShareLimit } from '../../domain/session-errors.ts';
@@ -13,26 +13,40 @@ import { ClientSession, type SessionSupervisor } from './client-session.ts';
 import { endedEvent, movedEvent, openedEvent } from './client-session-events.ts';
 import { ClientProfiles } from './client-session-profiles.ts';
 import type { SessionDeps } from './client-session-types.ts';
-import { RestingSessions } from './client-sessions-resting.ts';
+import { type Resting, RestingSessions } from './client-sessions-resting.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
   /** Default LIMITS.sessions. */
   readonly maxSessions?: number;
   /** Default LIMITS.sessionIdleMs. */
   readonly idleMs?: number;
-  /** Of them, and of nothing else. Default: each owner has LIMITS.ownerShare. */
+  /** Of the sessions with one template. Default: each owner has LIMITS.ownerShare. */
   readonly shares?: OwnerShares;
+  /** Of the sessions with all templates, which have a bound of their own. Default: as `shares`. */
+  readonly aggregateShares?: OwnerShares;
+}
+
+/** A session in the table: a ClientSession, or one with all templates at once (TableSession of protocol/ports.ts). */
+export interface TableSession extends Resting {
+  /** Calls under way. */
+  readonly calls: number;
+  /** Ends the calls that wait between two rounds. */
+  dismiss(error: GatewayError): void;
+  /** Ends it for good. Resolves when nothing is left of it. `reason` is a clause. */
+  close(reason?: string): Promise<void>;
 }
 
 export class ClientSessions implements SessionSupervisor {
   readonly deps: SessionDeps;
   readonly binder: Binder;
   readonly #maxSessions: number;
-  readonly #shares: OwnerShares;
+  /** Of the sessions with one template, and of those with all. */
+  readonly #quota: SessionQuota;
+  readonly #aggregateQuota: SessionQuota;
   readonly #profiles = new ClientProfiles();
   readonly #opening = new Set<ClientSession>();
   /** Those that are open. */
-  readonly #resting: RestingSessions<ClientSession>;
+  readonly #resting: RestingSessions<TableSession>;
   readonly #closings = new Set<Promise<void>>();
   #emptied: (() => void) | undefined;
   #isClosing = false;
@@ -41,14 +55,16 @@ export class ClientSessions implements SessionSupervisor {
     maxSessions = LIMITS.sessions,
     idleMs = LIMITS.sessionIdleMs,
     shares = new OwnerShares(maxSessions),
+    aggregateShares = new OwnerShares(maxSessions),
     ...parts
   }: ClientSessionsOptions) {
     this.deps = parts;
     this.binder = new Binder(parts);
     this.#maxSessions = maxSessions;
-    this.#shares = shares;
+    this.#quota = new SessionQuota(maxSessions, shares);
+    this.#aggregateQuota = new SessionQuota(maxSessions, aggregateShares);
     const { now, alarm } = parts;
-    const end = (session: ClientSession) => void this.#end(session, 'nobody used it for too long');
+    const end = (session: TableSession) => void this.#end(session, 'nobody used it for too long');
     this.#resting = new RestingSessions({ idleMs, now, alarm, end });
   }
 
@@ -60,13 +76,18 @@ export class ClientSessions implements SessionSupervisor {
   get max(): number {
     return this.#maxSessions;
   }
-  /** How many of them have calls under way. */
-  get calling(): number {
-    return this.#all().filter(({ calls }) => calls > 0).length;
+  /** Ids of the owners that have sessions. */
+  get owners(): readonly string[] {
+    return [...this.#quota.shares.owners, ...this.#aggregateQuota.shares.owners];
   }
-  /** How many of them are parked. */
+  /** How many sessions with one template have calls under way. */
+  get calling(): number {
+    return this.#all().filter((session) => session instanceof ClientSession && session.calls > 0).length;
+  }
+  /** How many sessions with one template are parked. */
   get parked(): number {
-    return this.#resting.parked;
+    return this.#resting.all().filter((session) => session instanceof ClientSession && session.isParked)
+      .length;
   }
 
   /**
@@ -83,11 +104,11 @@ export class ClientSessions implements SessionSupervisor {
   ): Promise<ClientSession> {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (signal?.aborted) throw sessionLost(CALLED_OFF);
-    this.#makeRoom(ownerId);
+    this.#makeRoom(ownerId, this.#quota);
     const shared = this.#profiles.take(profile);
     const session = new ClientSession(this, { template, ownerId, profile: shared });
     this.#opening.add(session);
-    this.#shares.take(ownerId);
+    this.#quota.take(ownerId);
     const callOff = () => this.#end(session, CALLED_OFF);
     signal?.addEventListener('abort', callOff);
     try {
@@ -108,8 +129,30 @@ export class ClientSessions implements SessionSupervisor {
     return session;
   }
 
-  /** Looking it up is not using it. */
+  /** Adds the open session of a client with all templates. SESSION_LIMIT, SHUTTING_DOWN. It ends with `remove`. */
+  add(session: TableSession): void {
+    if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
+    this.#makeRoom(session.ownerId, this.#aggregateQuota);
+    this.#aggregateQuota.take(session.ownerId);
+    this.#resting.add(session);
+  }
+
+  /** A session that was added is over. */
+  remove(session: TableSession): void {
+    if (this.#resting.find(session.id) === undefined) return;
+    this.#aggregateQuota.giveBack(session.ownerId);
+    this.#resting.delete(session);
+    if (this.size === 0) this.#emptied?.();
+  }
+
+  /** A session with one template. Looking it up is not using it. */
   find(id: string): ClientSession | undefined {
+    const session = this.#resting.find(id);
+    return session instanceof ClientSession ? session : undefined;
+  }
+
+  /** A session of either kind. Looking it up is not using it. */
+  findAny(id: string): TableSession | undefined {
     return this.#resting.find(id);
   }
 
@@ -147,7 +190,7 @@ export class ClientSessions implements SessionSupervisor {
 
   // --- what its sessions tell it ------------------------------------------------------------------------------------
 
-  used(session: ClientSession): void {
+  used(session: TableSession): void {
     if (this.#isClosing && session.calls === 0) this.#end(session, SHUT_DOWN);
     this.#resting.used(session);
   }
@@ -162,7 +205,7 @@ export class ClientSessions implements SessionSupervisor {
   ended(session: ClientSession, ending?: Ending): void {
     const { toldAt } = session;
     this.#profiles.release(session.profile);
-    this.#shares.giveBack(session.ownerId);
+    this.#quota.giveBack(session.ownerId);
     this.#opening.delete(session);
     this.#resting.delete(session);
     if (toldAt !== undefined && ending !== undefined) {
@@ -173,24 +216,61 @@ export class ClientSessions implements SessionSupervisor {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  #all(): ClientSession[] {
+  #all(): TableSession[] {
     return [...this.#opening, ...this.#resting.all()];
   }
 
-  #end(session: ClientSession, reason: string): Promise<void> {
+  #end(session: TableSession, reason: string): Promise<void> {
     const closing = session.close(reason);
     this.#closings.add(closing);
     void closing.then(() => this.#closings.delete(closing));
     return closing;
   }
 
-  /** Those whose time is over go first; the others are never put out for a newcomer. */
-  #makeRoom(ownerId: string): void {
-    const isFull = this.size >= this.#maxSessions;
-    if (!isFull && !this.#shares.isFull(ownerId)) return;
-    this.#resting.makeRoom(isFull ? undefined : ownerId);
-    if (!this.#shares.isAll && this.#shares.isFull(ownerId)) throw sessionShareLimit(this.#shares.share);
-    if (this.size >= this.#maxSessions) throw sessionLimit(this.#maxSessions);
+  /** Expired sessions make room; others never end for a new one. Where the owner's share is full only its own help. */
+  #makeRoom(ownerId: string, quota: SessionQuota): void {
+    if (!quota.isFull && !quota.shares.isFull(ownerId)) return;
+    const isOwnersOnly = quota.shares.isFull(ownerId);
+    this.#resting.makeRoom(
+      (session) => this.#quotaOf(session) === quota && (!isOwnersOnly || session.ownerId === ownerId),
+    );
+    quota.check(ownerId);
+  }
+
+  #quotaOf(session: TableSession): SessionQuota {
+    return session instanceof ClientSession ? this.#quota : this.#aggregateQuota;
+  }
+}
+
+/** How many sessions of one kind there may be, of all owners and of one. */
+class SessionQuota {
+  readonly shares: OwnerShares;
+  readonly #max: number;
+  #taken = 0;
+
+  constructor(max: number, shares: OwnerShares) {
+    this.#max = max;
+    this.shares = shares;
+  }
+
+  get isFull(): boolean {
+    return this.#taken >= this.#max;
+  }
+
+  /** Throws SESSION_LIMIT when there is no room, or the owner has its share. */
+  check(ownerId: string): void {
+    if (!this.shares.isAll && this.shares.isFull(ownerId)) throw sessionShareLimit(this.shares.share);
+    if (this.isFull) throw sessionLimit(this.#max);
+  }
+
+  take(ownerId: string): void {
+    this.#taken += 1;
+    this.shares.take(ownerId);
+  }
+
+  giveBack(ownerId: string): void {
+    this.#taken -= 1;
+    this.shares.giveBack(ownerId);
   }
 }
 

@@ -20,6 +20,7 @@ import {
 } from 'rxjs';
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerNotification } from '../../domain/client.ts';
+import type { Clock } from '../../domain/clock.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LEGACY_VERSIONS, type ListField, type Peer, TASKS_EXTENSION, type Tool } from '../../domain/mcp.ts';
@@ -34,6 +35,7 @@ import type {
   McpSession,
   Owner,
   SessionlessOptions,
+  SessionTable,
   WantedChanges,
 } from '../ports.ts';
 import { AggregateDirectory } from './aggregate-directory.ts';
@@ -41,13 +43,14 @@ import { AggregateLists, type TemplateListChange } from './aggregate-lists.ts';
 import { type OwnName, seenFrom, splitInstance, splitName } from './aggregate-names.ts';
 import { aggregateExchange } from './aggregate-requests.ts';
 import { AggregateSession } from './aggregate-session.ts';
-import { SessionTable, type SessionTableOptions } from './session-table.ts';
 
 /** Shortest time between two looks at who owns the resources that somebody wants to hear of. */
 const LOOK_MS = 1_000;
 
-/** What all templates are joined from, and the bounds of their sessions. */
-export interface AggregateOptions extends SessionTableOptions {
+/** What the aggregate is made from. */
+export interface AggregateOptions extends Clock {
+  /** Owns the sessions. */
+  readonly sessions: SessionTable;
   /** Names of all templates. */
   readonly templates: () => readonly string[];
   readonly of: (template: string) => Backends;
@@ -61,12 +64,11 @@ export interface AggregateOptions extends SessionTableOptions {
   readonly memory?: ListMemory;
 }
 
-/** The templates as one server. Whoever makes it closes it. */
+/** The templates as one server. */
 export class AggregateBackends implements Backends {
   readonly #options: AggregateOptions;
   readonly #lists: AggregateLists;
   readonly #directory: AggregateDirectory;
-  readonly #sessions: SessionTable<AggregateSession>;
   readonly #changes$: Observable<TemplateListChange>;
 
   constructor(options: AggregateOptions) {
@@ -76,7 +78,6 @@ export class AggregateBackends implements Backends {
       lists: this.#lists,
       templates: (owner) => this.#templates(owner),
     });
-    this.#sessions = new SessionTable(options);
     const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
     this.#changes$ = merge(options.listChanges$, this.#lists.late$).pipe(takeUntil(closed$));
   }
@@ -97,16 +98,20 @@ export class AggregateBackends implements Backends {
       directory: this.#directory,
       of: this.#options.of,
       clock: this.#options,
+      table: this.#options.sessions,
       callTimeoutMs: this.#options.callTimeoutMs,
       listChanges$: this.#changes$,
     });
-    this.#sessions.put(session);
+    this.#options.sessions.add(session);
     return session;
   }
 
   session(id: string, owner: Owner): McpSession | undefined {
-    const session = this.#sessions.take(id);
-    if (session?.ownerId === owner.id) session.servesAs(owner);
+    const { sessions } = this.#options;
+    const session = sessions.findAny(id);
+    if (!(session instanceof AggregateSession)) return undefined;
+    sessions.used(session);
+    if (session.ownerId === owner.id) session.servesAs(owner);
     return session;
   }
 
@@ -203,16 +208,6 @@ export class AggregateBackends implements Backends {
   relisted(aggregated: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]> {
     const own = this.#ownName(aggregated, owner);
     return own === undefined ? [] : this.#options.of(own.template).relisted(own.name);
-  }
-
-  /** Ends all sessions of an owner. */
-  async endOf(ownerId: string): Promise<void> {
-    await this.#sessions.endOf(ownerId);
-  }
-
-  /** Refuses new sessions, lets calls under way finish within the grace, and ends every session. */
-  async close(graceMs: number): Promise<void> {
-    await this.#sessions.close(graceMs);
   }
 
   /** Undefined when no template that the caller may use can have it. */

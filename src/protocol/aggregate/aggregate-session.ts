@@ -3,11 +3,9 @@
 
 import { randomBytes } from 'node:crypto';
 import {
-  BehaviorSubject,
   defer,
   filter,
   finalize,
-  firstValueFrom,
   from,
   map,
   merge,
@@ -31,12 +29,11 @@ import { NOTICED_LISTS } from '../../domain/notices.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
 import { asLegacy } from '../legacy/legacy-over-modern.ts';
 import { withListNotices } from '../lists/list-notices.ts';
-import type { Backends, McpSession, Owner, Reservation } from '../ports.ts';
+import type { Backends, McpSession, Owner, Reservation, SessionTable, TableSession } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
 import type { TemplateListChange } from './aggregate-lists.ts';
 import { seenFrom, splitInstance } from './aggregate-names.ts';
 import { aggregateExchange, answerHere } from './aggregate-requests.ts';
-import type { TableSession } from './session-table.ts';
 
 /** Whose session it is, and what it is made from. */
 export interface AggregateSessionDeps {
@@ -46,6 +43,8 @@ export interface AggregateSessionDeps {
   readonly directory: AggregateDirectory;
   readonly of: (template: string) => Backends;
   readonly clock: Clock;
+  /** The table that the session stands in. */
+  readonly table: Pick<SessionTable, 'used' | 'remove'>;
   /** How long a call of that template may take to its first answer. */
   readonly callTimeoutMs: (template: string) => number;
   /** Hot: a list of any template changed. */
@@ -53,7 +52,9 @@ export interface AggregateSessionDeps {
 }
 
 /** One client's session. Whoever opens it closes it. */
-export class AggregateSession implements TableSession {
+export class AggregateSession implements McpSession, TableSession {
+  usedAtMs = 0;
+  isParked = false;
   readonly id = randomBytes(32).toString('base64url');
   readonly profile: ClientProfile;
   readonly peer: Peer;
@@ -67,7 +68,7 @@ export class AggregateSession implements TableSession {
   /** By template. */
   readonly #open = new Map<string, McpSession>();
   /** How many are under way. */
-  readonly #calls = new BehaviorSubject(0);
+  #calls = 0;
   #logLevel: string | undefined;
   #holds = 0;
   #isOver = false;
@@ -87,9 +88,17 @@ export class AggregateSession implements TableSession {
     return this.#logLevel;
   }
 
-  get isHeld(): boolean {
-    return this.#holds > 0;
+  get calls(): number {
+    return this.#calls;
   }
+
+  /** A session that is held does not expire; there is nothing else to give up. */
+  park(): boolean {
+    return this.#holds === 0;
+  }
+
+  /** Its sessions with single templates are in the table, too, and end their own. */
+  dismiss(): void {}
 
   get ended$(): Observable<string> {
     return this.#ended;
@@ -138,10 +147,6 @@ export class AggregateSession implements TableSession {
     return { exchange: (request) => this.exchange(request), leave: this.carry() };
   }
 
-  async drained(): Promise<void> {
-    await firstValueFrom(this.#calls.pipe(filter((calls) => calls === 0)));
-  }
-
   notify(method: string, params: JsonObject): void {
     for (const session of this.#open.values()) session.notify(method, params);
   }
@@ -149,9 +154,12 @@ export class AggregateSession implements TableSession {
   hold(): () => void {
     let isHeld = true;
     this.#holds += 1;
+    this.#used();
     return () => {
-      if (isHeld) this.#holds -= 1;
+      if (!isHeld) return;
       isHeld = false;
+      this.#holds -= 1;
+      this.#used();
     };
   }
 
@@ -161,24 +169,29 @@ export class AggregateSession implements TableSession {
 
   /** A call is under way until the returned function is called. */
   carry(): () => void {
-    const release = this.hold();
     let isUnderWay = true;
-    this.#calls.next(this.#calls.value + 1);
+    this.#calls += 1;
+    const release = this.hold();
     return () => {
       if (!isUnderWay) return;
       isUnderWay = false;
+      this.#calls -= 1;
       release();
-      this.#calls.next(this.#calls.value - 1);
     };
   }
 
-  async close(): Promise<void> {
+  async close(reason = 'closed'): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#ended.next('closed');
+    this.#ended.next(reason);
     this.#ended.complete();
     this.#opened.complete();
+    this.#deps.table.remove(this);
     await Promise.allSettled([...this.#inner.values()].map(async (opening) => (await opening).close()));
+  }
+
+  #used(): void {
+    if (!this.#isOver) this.#deps.table.used(this);
   }
 
   #route(request: ExchangeRequest): Observable<Answer> {

@@ -1,0 +1,153 @@
+// Sessions with all templates at once stand in the same table as the others: a bound of their own, one idle expiry, one end.
+
+import { mock } from 'node:test';
+import * as assert from 'uvu/assert';
+import type { TableSession } from '../../../src/actors/client-sessions/client-sessions.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { suite } from '../../helpers/suite.ts';
+import { PLAIN, SessionStage, settled, simulateTime } from './client-session-stage.ts';
+
+const test = suite('client sessions: aggregate');
+const MAX = 40;
+const SHARE = MAX * LIMITS.ownerShare;
+const IDLE_MS = LIMITS.sessionIdleMs;
+let stage = new SessionStage();
+let count = 0;
+simulateTime(
+  test,
+  () => stage.close(),
+  () => {
+    stage = new SessionStage({ maxSessions: MAX });
+  },
+);
+
+/** In the table until it is closed. */
+class Session implements TableSession {
+  readonly id: string;
+  readonly ownerId: string;
+  usedAtMs = 0;
+  isParked = false;
+  calls = 0;
+  isHeld = false;
+  endedFor: string | undefined;
+
+  constructor(ownerId: string) {
+    count += 1;
+    this.id = `session-${count}`;
+    this.ownerId = ownerId;
+  }
+
+  park(): boolean {
+    return !this.isHeld;
+  }
+
+  dismiss(): void {}
+
+  async close(reason = 'closed'): Promise<void> {
+    this.endedFor ??= reason;
+    stage.sessions.remove(this);
+  }
+
+  /** Its last call ends. */
+  finish(): void {
+    this.calls = 0;
+    stage.sessions.used(this);
+  }
+}
+
+function add(ownerId = 'ann'): Session {
+  const session = new Session(ownerId);
+  stage.sessions.add(session);
+  return session;
+}
+
+test('finds a session until it has ended, and not as one of a template', async () => {
+  const session = add();
+  assert.equal([stage.sessions.findAny(session.id), stage.sessions.find(session.id)], [session, undefined]);
+  await session.close();
+  await session.close();
+  assert.equal([stage.sessions.findAny(session.id), stage.sessions.size], [undefined, 0]);
+});
+
+test('has room for so many, beside the sessions with one template', async () => {
+  await stage.add('a');
+  for (let owner = 0; owner < MAX; owner += 1) add(`${owner}`);
+  assert.throws(() => add('more'), /40/);
+  await stage.open(PLAIN, 'ann');
+  assert.is(stage.sessions.size, MAX + 1);
+});
+
+test('gives one owner a share, which ends with the sessions', async () => {
+  const [first] = Array.from({ length: SHARE }, () => add());
+  assert.throws(() => add(), /You have 10 sessions already/);
+  assert.equal(stage.sessions.owners, ['ann']);
+  add('bob');
+  await first?.close();
+  add();
+});
+
+test('makes room with sessions that expired: of the owner where the share is full, else of all', () => {
+  const idle = Array.from({ length: SHARE }, () => add());
+  const others = Array.from({ length: MAX - SHARE }, (_, owner) => add(`${owner}`));
+  for (const session of others) session.isHeld = true;
+  mock.timers.setTime(Date.now() + LIMITS.sessionParkMs - 1);
+  mock.timers.setTime(Date.now() + IDLE_MS);
+  add();
+  assert.equal(
+    [idle.some(({ endedFor }) => endedFor === undefined), others[0]?.endedFor],
+    [false, undefined],
+  );
+});
+
+test('ends the session that nobody used, and not one that is held or used', async () => {
+  const [idle, held, used] = [add(), add(), add()];
+  held.isHeld = true;
+  for (let passedMs = 0; passedMs <= IDLE_MS + LIMITS.sessionParkMs; passedMs += LIMITS.sessionParkMs) {
+    mock.timers.tick(LIMITS.sessionParkMs);
+    stage.sessions.used(used);
+    await settled();
+  }
+  assert.equal(
+    [idle, held, used].map(({ endedFor }) => endedFor),
+    ['nobody used it for too long', undefined, undefined],
+  );
+});
+
+test('ends those of one owner', async () => {
+  const [theirs, another] = [add(), add('bob')];
+  await stage.sessions.endOf('ann');
+  assert.equal([theirs.endedFor, another.endedFor], ['its owner may not use it any more', undefined]);
+});
+
+test('when it is closed refuses new ones, and ends all: one with a call under way after that', async () => {
+  const [idle, busy] = [add(), add()];
+  busy.calls = 1;
+  const closed = stage.sessions.closeAll(1_000);
+  await settled();
+  assert.equal([idle.endedFor, busy.endedFor], ['the gateway shuts down', undefined]);
+  assert.throws(add, (error: { code: string }) => error.code === 'SHUTTING_DOWN');
+  busy.finish();
+  await closed;
+  assert.is(busy.endedFor, 'the gateway shuts down');
+});
+
+test('waits for calls no longer than the grace', async () => {
+  const busy = add();
+  busy.calls = 1;
+  const closed = stage.sessions.closeAll(1_000);
+  await settled();
+  assert.is(busy.endedFor, undefined);
+  mock.timers.tick(1_000);
+  await closed;
+  assert.is(busy.endedFor, 'the gateway shuts down');
+});
+
+test('shows neither as parked nor as calling what is no session with one template', () => {
+  const session = add();
+  session.calls = 1;
+  mock.timers.tick(2 * LIMITS.sessionParkMs);
+  assert.equal([stage.sessions.parked, stage.sessions.calling], [0, 0]);
+  session.finish();
+});
+
+test.run();
