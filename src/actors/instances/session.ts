@@ -26,7 +26,7 @@ import { changedList } from '../../domain/notices.ts';
 import type { Open } from '../../transports/opening.ts';
 import type { OmittedTool, Transport, TransportEvents, Upstream } from '../../transports/transport.ts';
 import { gatherPages } from '../calls/list-pages.ts';
-import { listChanges } from '../list-changes.ts';
+import { listChanges } from '../sharing/listen-client.ts';
 import type { Leases } from './leases.ts';
 import { ToolCache } from './tool-cache.ts';
 

@@ -3,15 +3,15 @@
 import { mock } from 'node:test';
 import { Observable, type Subscriber } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { listChanges } from '../../src/actors/list-changes.ts';
-import { backendUnavailable } from '../../src/domain/backend-errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
-import { JsonText } from '../../src/domain/json.ts';
-import { RPC } from '../../src/domain/jsonrpc.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import type { Peer } from '../../src/domain/mcp.ts';
-import { PEER } from '../helpers/scripted-transport.ts';
-import { suite } from '../helpers/suite.ts';
+import { listChanges } from '../../../src/actors/sharing/listen-client.ts';
+import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
+import { JsonText } from '../../../src/domain/json.ts';
+import { RPC } from '../../../src/domain/jsonrpc.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import type { Peer } from '../../../src/domain/mcp.ts';
+import { PEER } from '../../helpers/scripted-transport.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('list changes');
 test.before.each(() => mock.timers.enable({ apis: ['setInterval', 'Date'] }));
