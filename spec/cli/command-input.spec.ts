@@ -21,7 +21,7 @@ test('refuses what is no such number and says what is expected', () => {
 });
 
 test('refuses a second value where one is meant', () => {
-  assert.throws(() => withValue(['a', 'b']).text('n'), /--n is given twice/);
+  assert.throws(() => withValue(['a', 'b']).text('n'), /--n can be given only once/);
 });
 
 test('takes the last of repeated switches', () => {
@@ -29,7 +29,7 @@ test('takes the last of repeated switches', () => {
 });
 
 test('names a missing positional instead of making one up', () => {
-  assert.throws(() => new CommandInput(['a'], new Map()).positional(1), /a word is missing/);
+  assert.throws(() => new CommandInput(['a'], new Map()).positional(1), /missing required argument/);
 });
 
 test.run();

@@ -57,8 +57,7 @@ test('refuses a switch together with its negation', () => {
     assert.throws(
       () => run('gateway', 'start', ...words),
       (error: Error) =>
-        error instanceof UsageError &&
-        error.message === '--auth and --no-auth contradict each other: keep one',
+        error instanceof UsageError && error.message === '--auth cannot be combined with --no-auth',
     );
 });
 
@@ -83,50 +82,58 @@ test('shows help on every level', () => {
 });
 
 const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
-  ['an unknown command', ['confg'], /no command "stagedoor confg"; did you mean "npx stagedoor config"\?/],
+  [
+    'an unknown command',
+    ['confg'],
+    /unknown command "stagedoor confg"; did you mean "npx stagedoor config"\?/,
+  ],
   ['an unknown command of a group', ['gateway', 'strat'], /did you mean "npx stagedoor gateway start"\?/],
   ['a command whose group was forgotten', ['start'], /did you mean "npx stagedoor gateway start"\?/],
   [
     'a command that resembles none',
     ['gateway', 'audit'],
-    /^there is no command "stagedoor gateway audit"; see npx stagedoor gateway --help$/,
+    /^unknown command "stagedoor gateway audit"; see npx stagedoor gateway --help$/,
   ],
-  [
-    'a group that resembles none',
-    ['drain'],
-    /^there is no command "stagedoor drain"; see npx stagedoor --help$/,
-  ],
+  ['a group that resembles none', ['drain'], /^unknown command "stagedoor drain"; see npx stagedoor --help$/],
   ['a group that was not typed right', ['gatway'], /did you mean "npx stagedoor gateway"\?$/],
   [
     'an option that resembles none',
     ['config', '--colour'],
-    /has no option --colour; see npx stagedoor config --help$/,
+    /unknown option --colour for "stagedoor config"; see npx stagedoor config --help$/,
   ],
-  ['an unknown option', ['gateway', 'start', '--prot', '1'], /has no option --prot; did you mean --port\?/],
-  ['an unknown option with a value', ['gateway', 'start', '--prot=1'], /has no option --prot;/],
-  ['an unknown negation', ['gateway', 'start', '--no-demo'], /has no option --no-demo/],
-  ['an option that would reach the prototype', ['config', '--__proto__', 'x'], /no option --__proto__/],
-  ['an option before the command', ['--json', 'config'], /--json is not an option of "stagedoor"/],
+  [
+    'an unknown option',
+    ['gateway', 'start', '--prot', '1'],
+    /unknown option --prot for "stagedoor gateway start"; did you mean --port\?/,
+  ],
+  ['an unknown option with a value', ['gateway', 'start', '--prot=1'], /unknown option --prot for/],
+  ['an unknown negation', ['gateway', 'start', '--no-demo'], /unknown option --no-demo/],
+  ['an option that would reach the prototype', ['config', '--__proto__', 'x'], /unknown option --__proto__/],
+  ['an option before the command', ['--json', 'config'], /unknown option --json for "stagedoor"/],
   ['a value that is missing', ['gateway', 'start', '--port'], /`--port <number>` value is missing/],
   [
     'a value that is an option',
     ['gateway', 'start', '--port', '--demo'],
     /`--port <number>` value is missing/,
   ],
-  ['an option given twice', ['gateway', 'start', '--port', '1', '--port', '2'], /--port is given twice/],
+  [
+    'an option given twice',
+    ['gateway', 'start', '--port', '1', '--port', '2'],
+    /--port can be given only once/,
+  ],
   [
     'a positional that is missing',
     ['gateway', 'register'],
-    /^<template> is missing; see npx stagedoor gateway register --help$/,
+    /^missing required argument <template>; see npx stagedoor gateway register --help$/,
   ],
   ['a value for a switch', ['config', '--json=maybe'], /--json takes no value, not "maybe"/],
   ['a negation that there is not', ['config', '--json=false'], /--json takes no value, not "false"/],
   [
     'a positional too many',
     ['gateway', 'register', 'a', '7'],
-    /^"7" is not expected here; see npx stagedoor gateway register --help$/,
+    /^unexpected argument "7"; see npx stagedoor gateway register --help$/,
   ],
-  ['words after two dashes', ['config', '--', 'a'], /nothing is expected after "--"/],
+  ['words after two dashes', ['config', '--', 'a'], /unexpected arguments after "--"/],
 ];
 for (const [what, words, message] of refusals) {
   test(`refuses ${what} with one line`, () => {
@@ -144,9 +151,12 @@ test('tells all unknown options at once, each with its own advice', () => {
     () => read('gateway', 'start', ...typed),
     ({ message }: Error) => {
       const [option, unlike, mistyped, ...more] = message.split('\n');
-      assert.match(String(option), /no option --prot; did you mean --port\?$/);
-      assert.match(String(unlike), /no option --colour; see .* --help$/);
-      assert.match(String(mistyped), /no option --demmo; did you mean --demo\?$/);
+      assert.match(
+        String(option),
+        /^unknown option --prot for "stagedoor gateway start"; did you mean --port\?$/,
+      );
+      assert.match(String(unlike), /^unknown option --colour for [^;]+; see .* --help$/);
+      assert.match(String(mistyped), /^unknown option --demmo for [^;]+; did you mean --demo\?$/);
       return more.length === 0;
     },
   );

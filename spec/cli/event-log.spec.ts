@@ -24,7 +24,7 @@ test('warns of a tool that is left out of lists', () => {
   const { events, lines } = open();
   const omitted = { tool: 'x', reason: 'a header is asked for "a", which is no string, integer or boolean' };
   events.next({ type: 'tool.omitted', ...instance, ...omitted });
-  const message = 'tool is left out of every list: clients must not call it';
+  const message = 'tool is omitted from all lists: clients must not call it';
   assert.equal(lines, [['warn', message, { ...who, ...omitted }]]);
 });
 
@@ -70,10 +70,10 @@ test('does not warn of a restart that somebody asked for, nor say of a server el
     lines.filter(([level]) => level !== 'debug').map(([level, message]) => [level, message]),
     [
       ['info', 'instance is down for a restart'],
-      ['info', 'instance is started again'],
+      ['info', 'instance is restarting'],
       ['info', 'instance is down for a restart'],
-      ['info', 'instance is connected again'],
-      ['warn', 'instance will be tried again'],
+      ['info', 'instance is reconnecting'],
+      ['warn', 'instance will be reconnected'],
     ],
   );
 });
@@ -91,7 +91,7 @@ test('says at the stop what it waits for', () => {
       ['info', 'the gateway is stopping: 1 call in flight has 25 s to finish'],
       [
         'info',
-        'the gateway is stopping: 3 calls in flight have 25 s to finish; 1 of them waits until its client answers',
+        'the gateway is stopping: 3 calls in flight have 25 s to finish; 1 of them waits for an answer of its client',
       ],
     ],
   );
@@ -119,17 +119,17 @@ test('writes what clients lost, louder where it was a process', () => {
     lines.map(([level, message]) => [level, message]),
     [
       ['debug', 'session.opened'],
-      ['info', 'session goes on with another instance'],
+      ['info', 'session moved to another instance'],
       ['debug', 'session.ended'],
-      ['info', 'session ended: it can go on nowhere'],
+      ['info', 'session ended: no instance can continue it'],
       ['debug', 'upstream.opened'],
       ['debug', 'upstream.ended'],
-      ['warn', 'process of a client ended by itself'],
-      ['warn', 'process for a client could not be started'],
+      ['warn', 'dedicated process of a client exited'],
+      ['warn', 'dedicated process for a client could not be started'],
       ['debug', 'upstream.opened'],
       ['debug', 'upstream.ended'],
-      ['info', 'session of a client was ended by its backend'],
-      ['info', 'session for a client could not be opened at its backend'],
+      ['info', 'backend ended the session of a client'],
+      ['info', 'backend session for a client could not be opened'],
     ],
   );
   const [, , fields] = lines[6] ?? [];

@@ -15,14 +15,17 @@ test('fail for one that nobody knows, and for a word too few', async () => {
   assert.is(unknown.code, 1);
   assert.match(unknown.err, /^stagedoor: [^\n]+_NOT_FOUND\)$/);
   const { code, err } = await gateway.run('gateway', 'resume', 'demo');
-  assert.equal([code, err], [2, 'stagedoor: <id> is missing; see npx stagedoor gateway resume --help']);
+  assert.equal(
+    [code, err],
+    [2, 'stagedoor: missing required argument <id>; see npx stagedoor gateway resume --help'],
+  );
 });
 
 test('say what is left there', () => {
   const left = (calls: number, sessions: number) => leftThere({ in_flight: calls, sessions });
   assert.equal(
     [left(0, 0), left(1, 0), left(0, 2), left(2, 1)],
-    ['', '1 call is there', '2 sessions are there', '2 calls and 1 session are there'],
+    ['', '1 call remains', '2 sessions remain', '2 calls and 1 session remain'],
   );
   assert.is(leftThere({}), '', 'of a gateway of another version nothing is known');
 });

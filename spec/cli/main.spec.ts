@@ -34,7 +34,7 @@ test('answers a mistake with one line and exit code 2', async () => {
   assert.equal(await runCommand(['gateway', 'lits']), {
     code: 2,
     out: '',
-    err: 'stagedoor: there is no command "stagedoor gateway lits"; did you mean "npx stagedoor gateway list"?',
+    err: 'stagedoor: unknown command "stagedoor gateway lits"; did you mean "npx stagedoor gateway list"?',
   });
 });
 

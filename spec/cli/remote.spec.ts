@@ -103,7 +103,11 @@ test('shows every finding about invalid input', async () => {
 test('notices that it speaks to something else than a gateway', async () => {
   const url = await serve((_, response) => void response.end('<html>'));
   const remote = await findGateway(url, nobody);
-  await fails(remote.request('/x'), CommandFailure, `${url} answers (status 200), but not as a gateway does`);
+  await fails(
+    remote.request('/x'),
+    CommandFailure,
+    `${url} is not a gateway: its answer (status 200) is not JSON`,
+  );
 });
 
 test('looks at an unhealthy gateway, but asks nothing of it', async () => {
@@ -164,7 +168,7 @@ test('does not follow a redirect', async () => {
   await fails(
     remote.request('/x'),
     CommandFailure,
-    /cannot be reached: it points to another address, which is not followed$/,
+    /cannot be reached: it redirects to another address, which is not followed$/,
   );
 });
 
@@ -271,19 +275,19 @@ const streams: readonly (readonly [string, RequestListener, new (...words: never
       response.write('event: a\n', () => response.destroy());
     },
     StreamBroken,
-    /^the connection to http:\S+ broke$/,
+    /^lost the connection to http:\S+$/,
   ],
   [
     'is none',
     (_, response) => void response.end('{}'),
     CommandFailure,
-    /does not answer \/events with events$/,
+    /answered \/events without an event stream$/,
   ],
   [
     'is no answer of a gateway',
     (_, response) => void response.end('<p>'),
     CommandFailure,
-    /not as a gateway does$/,
+    /is not a gateway: its answer \(status \d+\) is not JSON$/,
   ],
 ];
 for (const [what, listener, kind, message] of streams) {

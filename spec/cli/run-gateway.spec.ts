@@ -25,9 +25,9 @@ test('says where it listens, serves, and ends in order after a signal', async ()
   assert.is(await ended, 0);
   assert.equal(terminal.printed, [
     `stagedoor ${packageVersion()} listening on ${url}`,
-    'database memory://: forgotten at the end',
+    'database memory://: in memory, lost when the gateway stops',
     `MCP clients: ${url}/mcp/<template>; "npx stagedoor connect <template>" shows how`,
-    'stopping after SIGTERM: calls in flight have 25 s; a second signal stops at once',
+    'stopping after SIGTERM: calls in flight have 25 s to finish; a second signal stops at once',
   ]);
   assert.equal(terminal.complaints, []);
   const said = logged.map((line) => JSON.parse(line)).filter(({ level }) => level === 30);
@@ -70,7 +70,10 @@ test('warns when everybody on the network is an admin of it, and not when they h
     String(open.terminal.printed[0]),
     / listening on 0\.0\.0\.0:(\d+) \(http:\/\/127\.0\.0\.1:\1 here\)$/,
   );
-  assert.match(open.logged.join(''), /"level":40,.*"msg":"everyone who can reach 0\.0\.0\.0 is an admin/);
+  assert.match(
+    open.logged.join(''),
+    /"level":40,.*"msg":"authentication is off: anyone who can reach 0\.0\.0\.0 is an admin/,
+  );
 
   const guarded = run({ port: '0', host: '0.0.0.0', auth: true }, { columns: 80 });
   await guarded.listening;

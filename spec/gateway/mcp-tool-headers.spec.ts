@@ -24,7 +24,7 @@ test('a tool that may not be called is in no list, and in the log once', async (
   for (const client of ['ann', 'bob', 'cid']) assert.equal(await stage.listed(client), ['one'], client);
   assert.ok(stage.backend.lists >= 4, 'each client asked the server');
   const fields = { template: 't', instance_id: 'a', server_id: 'a', tool: 'bad', reason: BAD };
-  assert.equal(stage.warnings, [['tool is left out of every list: clients must not call it', fields]]);
+  assert.equal(stage.warnings, [['tool is omitted from all lists: clients must not call it', fields]]);
 });
 
 test('it is in the log again for another reason, after it was right, and of another instance', async () => {

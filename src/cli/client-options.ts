@@ -14,9 +14,9 @@ export const CLIENT_OPTIONS: readonly OptionDefinition[] = [
   {
     flags: '--url <url>',
     description:
-      'Gateway to talk to; default STAGEDOOR_URL, else the one that runs in the background here, else http://127.0.0.1:8080 or :8000',
+      'URL of the gateway; default STAGEDOOR_URL, else the gateway in the background here, else http://127.0.0.1:8080 or :8000',
   },
-  { flags: '--json', description: 'Print what the gateway answered, as JSON' },
+  { flags: '--json', description: 'Print the answer of the gateway as JSON' },
 ];
 
 /** The gateway these options name. Throws CommandFailure when none answers. */

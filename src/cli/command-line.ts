@@ -51,7 +51,7 @@ function readOptions(command: CommandDefinition, typed: readonly string[]): Comm
 
   const denied = known.find((flag) => known.includes(flag.replace(/^--/, '--no-')));
   if (denied !== undefined)
-    throw new UsageError(`${denied} and ${denied.replace('--', '--no-')} contradict each other: keep one`);
+    throw new UsageError(`${denied} cannot be combined with ${denied.replace('--', '--no-')}`);
 
   const parsed = parseWithCac(command, words);
   const options = new Map<string, OptionValue>();
@@ -121,13 +121,13 @@ function parseWithCac(
     command.checkOptionValue();
     const missing = (positionals.match(/<[^>]+>/g) ?? []).slice(parsed.args.length);
     if (missing.length > 0)
-      throw new Error(`${missing.join(' and ')} ${missing.length > 1 ? 'are' : 'is'} missing`);
+      throw new Error(`missing required argument${missing.length > 1 ? 's' : ''} ${missing.join(' and ')}`);
     const isOpen = positionals.includes('[...');
     const expected = isOpen ? parsed.args.length : (positionals.match(/[<[][^>\]]+[>\]]/g) ?? []).length;
     const beyond = parsed.args[expected];
-    if (beyond !== undefined) throw new Error(`"${beyond}" is not expected here`);
+    if (beyond !== undefined) throw new Error(`unexpected argument "${beyond}"`);
     const afterDashes: string[] = parsed.options['--'];
-    if (afterDashes.length > 0) throw new Error(`nothing is expected after "--"`);
+    if (afterDashes.length > 0) throw new Error('unexpected arguments after "--"');
     return parsed;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -144,7 +144,7 @@ function checkUse(
   if (!typed.includes(flag)) return;
   const takesValue = flag !== definition.flags;
   if (takesValue && !definition.repeatable && Array.isArray(options.get(optionName(definition)))) {
-    throw new UsageError(`${flag} is given twice`);
+    throw new UsageError(`${flag} can be given only once`);
   }
 }
 
@@ -181,7 +181,7 @@ function unknownWord(
   const where = group === undefined ? 'stagedoor' : `stagedoor ${group}`;
   if (word.startsWith('-')) {
     return new UsageError(
-      `${word} is not an option of "${where}": options follow a command; see ${ownCommand(`${group ?? ''} --help`.trim())}`,
+      `unknown option ${word} for "${where}"; options follow a command; see ${ownCommand(`${group ?? ''} --help`.trim())}`,
     );
   }
   const names = commands.map(({ name }) => name);
@@ -190,7 +190,7 @@ function unknownWord(
     (meant) => `"${ownCommand(meant)}"`,
     `${group ?? ''} --help`.trim(),
   );
-  return new UsageError(`there is no command "${where} ${word}"; ${advice}`);
+  return new UsageError(`unknown command "${where} ${word}"; ${advice}`);
 }
 
 function meantCommand(word: string, group: string | undefined, names: readonly string[]): string | undefined {
@@ -219,7 +219,7 @@ function unknownOptions(unknown: readonly string[], { name, options }: CommandDe
   const flags = options.map((each) => each.flags.replace(/ .*$/, ''));
   const lines = unknown.map((option) => {
     const advice = adviceOn(nearMiss(option, flags), (meant) => meant, `${name} --help`);
-    return `"stagedoor ${name}" has no option ${option}; ${advice}`;
+    return `unknown option ${option} for "stagedoor ${name}"; ${advice}`;
   });
   return new UsageError(lines.join('\n'));
 }

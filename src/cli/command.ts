@@ -57,7 +57,7 @@ export class CommandInput {
   /** The positional at `index`; the parser has made sure of the required ones. */
   positional(index: number): string {
     const word = this.positionals[index];
-    if (word === undefined) throw new UsageError('a word is missing');
+    if (word === undefined) throw new UsageError('missing required argument');
     return word;
   }
 
@@ -70,7 +70,7 @@ export class CommandInput {
   /** The text of an option that may be given once. */
   text(name: string): string | undefined {
     const [value, second] = this.texts(name);
-    if (second !== undefined) throw new UsageError(`--${name} is given twice`);
+    if (second !== undefined) throw new UsageError(`--${name} can be given only once`);
     return value;
   }
 

@@ -58,7 +58,7 @@ export function openDemo(stage: DemoSetup, terminal: Terminal, templates?: strin
       const invitation = calls.length === 0 ? 'The gateway keeps trying.' : 'To try in another terminal:';
       say(`\n${healthy.length} of ${servers.length} servers are healthy. ${invitation}`);
       if (apiKey !== undefined && process.platform !== 'win32') {
-        say(`\n${terminal.paint('dim', 'The key of the calls below, for calls of your own.')}`);
+        say(`\n${terminal.paint('dim', 'The API key of the calls below, for your own calls.')}`);
         say(`export STAGEDOOR_API_KEY=${apiKey}`);
       }
       if (calls.length > 0) {
@@ -123,7 +123,7 @@ async function start(
 /** The reason, and the last line the program wrote. */
 function failed(gateway: DemoSetup['gateway'], template: string, id: string, reason: string): string {
   const lastLine = gateway.instance(template, id).snapshot.stderr.at(-1);
-  const said = lastLine === undefined ? '' : `; it said last: "${lastLine}"`;
+  const said = lastLine === undefined ? '' : `; last output: "${lastLine}"`;
   return printable(`failed: ${reason}${said}`);
 }
 

@@ -53,17 +53,17 @@ function snakeCase(fields: object): Record<string, unknown> {
 function wordsOf(event: GatewayEvent): Words | undefined {
   switch (event.type) {
     case 'session.ended':
-      return event.isLost ? ['info', 'session ended: it can go on nowhere'] : undefined;
+      return event.isLost ? ['info', 'session ended: no instance can continue it'] : undefined;
     case 'upstream.ended':
       if (!event.isLost) return undefined;
       // HTTP backends end sessions that they have no more use for, which is no trouble.
       return isProcess(event)
-        ? ['warn', 'process of a client ended by itself']
-        : ['info', 'session of a client was ended by its backend'];
+        ? ['warn', 'dedicated process of a client exited']
+        : ['info', 'backend ended the session of a client'];
     case 'upstream.failed':
       return isProcess(event)
-        ? ['warn', 'process for a client could not be started']
-        : ['info', 'session for a client could not be opened at its backend'];
+        ? ['warn', 'dedicated process for a client could not be started']
+        : ['info', 'backend session for a client could not be opened'];
     case 'gateway.closing':
       return ['info', stopping(event)];
     case 'instance.unhealthy':
@@ -82,13 +82,13 @@ function isProcess({ transport }: GatewayEvents['upstream.opened']): boolean {
 function stopping({ calls, unanswered, graceMs }: Outstanding): string {
   if (calls === 0) return 'the gateway is stopping';
   const have = calls === 1 ? '1 call in flight has' : `${calls} calls in flight have`;
-  const answers = `; ${unanswered} of them ${unanswered === 1 ? 'waits until its client answers' : 'wait until their clients answer'}`;
+  const answers = `; ${unanswered} of them ${unanswered === 1 ? 'waits for an answer of its client' : 'wait for answers of their clients'}`;
   return `the gateway is stopping: ${have} ${graceMs / 1000} s to finish${unanswered === 0 ? '' : answers}`;
 }
 
 function restartWords({ isPlanned, isProgram }: GatewayEvents['instance.restarting']): Words {
-  if (isPlanned) return ['info', isProgram ? 'instance is started again' : 'instance is connected again'];
-  return ['warn', isProgram ? 'instance will be restarted' : 'instance will be tried again'];
+  if (isPlanned) return ['info', isProgram ? 'instance is restarting' : 'instance is reconnecting'];
+  return ['warn', isProgram ? 'instance will be restarted' : 'instance will be reconnected'];
 }
 
 type Words = readonly ['info' | 'warn', string];
@@ -97,12 +97,12 @@ const WORDS: Readonly<Partial<Record<EventName, Words>>> = {
   'instance.registered': ['info', 'instance registered'],
   'instance.deregistered': ['info', 'instance deregistered'],
   'instance.healthy': ['info', 'instance is healthy'],
-  'instance.ejected': ['warn', 'instance gets no calls for a time: those it had failed or are silent'],
-  'instance.readmitted': ['info', 'instance gets calls again'],
-  'instance.crashed': ['warn', 'instance broke by a fault of the gateway and starts anew'],
-  'instance.draining': ['info', 'instance drains'],
-  'tool.omitted': ['warn', 'tool is left out of every list: clients must not call it'],
-  'session.moved': ['info', 'session goes on with another instance'],
+  'instance.ejected': ['warn', 'instance is ejected: its calls fail or stay unanswered'],
+  'instance.readmitted': ['info', 'instance is readmitted'],
+  'instance.crashed': ['warn', 'instance crashed by a fault of the gateway and is restarted'],
+  'instance.draining': ['info', 'instance is draining'],
+  'tool.omitted': ['warn', 'tool is omitted from all lists: clients must not call it'],
+  'session.moved': ['info', 'session moved to another instance'],
   'registry.behind': ['warn', 'changes of other nodes cannot be read; known instances are served as before'],
   'registry.current': ['info', 'changes of other nodes are read again'],
 };

@@ -184,7 +184,7 @@ function remoteAt(url: string, credentials: RequestCredentials, fetcher: typeof 
         const answer = parseAnswer(url, response.status, await response.text());
         if (response.status === 401) throw credentials.refused(reasonsOf(answer));
         throw response.ok
-          ? new CommandFailure(`${url} does not answer ${path} with events`)
+          ? new CommandFailure(`${url} answered ${path} without an event stream`)
           : refused(response, answer);
       }
       hasBegun = true;
@@ -200,7 +200,7 @@ function remoteAt(url: string, credentials: RequestCredentials, fetcher: typeof 
       if (error instanceof CommandFailure) throw error;
       if (signal?.aborted) return;
       if (!hasBegun && !silence.signal.aborted) throw unreachable(url, SILENCE_MS, error);
-      throw new StreamBroken(`the connection to ${url} broke`, { cause: error });
+      throw new StreamBroken(`lost the connection to ${url}`, { cause: error });
     } finally {
       clearTimeout(timer);
     }
@@ -241,7 +241,7 @@ function parseAnswer(url: string, status: number, text: string): object {
   } catch {
     // Said below: whoever answers in something else than JSON is no gateway.
   }
-  throw new CommandFailure(`${url} answers (status ${status}), but not as a gateway does`);
+  throw new CommandFailure(`${url} is not a gateway: its answer (status ${status}) is not JSON`);
 }
 
 /** The gateway's error body as one line. Its request id is for those who read the log, not for those who type. */
@@ -270,7 +270,7 @@ function reasonsOf(answer: object): string {
 
 function unreachable(url: string, timeoutMs: number, error: unknown): CommandFailure {
   const options = { cause: error };
-  if (!(error instanceof Error)) return new CommandFailure(`${url} cannot be asked`, options);
+  if (!(error instanceof Error)) return new CommandFailure(`${url} cannot be reached`, options);
   if (error.name === 'TimeoutError') {
     return new CommandFailure(`${url} did not answer within ${timeoutMs / 1000} s`, options);
   }
@@ -296,7 +296,7 @@ function unreachable(url: string, timeoutMs: number, error: unknown): CommandFai
 /** What the HTTP client itself refuses has no code, only these words. */
 const CLIENT_REFUSALS: Readonly<Record<string, string>> = {
   'bad port': 'its port is one that HTTP clients refuse, because other protocols use it; choose another',
-  'unexpected redirect': 'it points to another address, which is not followed',
+  'unexpected redirect': 'it redirects to another address, which is not followed',
 };
 
 /** One event that carries data. */

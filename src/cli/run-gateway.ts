@@ -49,7 +49,7 @@ const LAST_RESORT_MS = 2_000;
  */
 export async function runGateway(config: Config, options: RunOptions): Promise<number> {
   const { isDemo, terminal, exit = endProcess, log = createLog(logLevel(config, isDemo)) } = options;
-  const onDefect = (error: unknown): void => log.fatal({ err: error }, 'a defect: the gateway stops');
+  const onDefect = (error: unknown): void => log.fatal({ err: error }, 'uncaught error; shutting down');
   const stop = listenForStop(onDefect, options.stop);
   let demo: Demo | undefined;
   const starting = new AbortController();
@@ -57,7 +57,7 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
   void stop.first.then((reason) => {
     if (isStarted) return;
     starting.abort();
-    terminal.print(`stopping after ${causeOf(reason)}, during the start; a second signal stops at once`);
+    terminal.print(`stopping after ${causeOf(reason)} during the start; a second signal stops at once`);
   });
   // From the first moment on: also a start that hangs, on a registry file that is a pipe perhaps, can be ended.
   void stop.urgent.then((code) => {
@@ -70,7 +70,7 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
     const server = await start(config, terminal, log, starting.signal).catch((error: unknown) => {
       if (!starting.signal.aborted) throw error;
       if (error !== starting.signal.reason)
-        log.warn({ err: error }, 'the start failed while it was given up');
+        log.warn({ err: error }, 'the start failed while it was being cancelled');
     });
     if (server === undefined) return exitCodeOf(await stop.first);
     isStarted = true;
@@ -156,24 +156,26 @@ function announce(
 ) {
   for (const place of places) terminal.print(`stagedoor ${packageVersion()} listening on ${place}`);
   const { kind, printable } = describeDatabase(config.databaseUrl, terminal.folder);
-  terminal.print(`database ${printable}${kind === 'memory' ? ': forgotten at the end' : ''}`);
+  terminal.print(
+    `database ${printable}${kind === 'memory' ? ': in memory, lost when the gateway stops' : ''}`,
+  );
   terminal.print(`MCP clients: ${urls[0]}/mcp/<template>; "${ownCommand('connect <template>')}" shows how`);
   for (const notice of notices) terminal.print(notice);
   for (const warning of warnings) log.warn(warning);
   const open = config.listeners.find(({ host }) => !isLoopback(host));
   if (open === undefined || config.authEnabled) return;
   log.warn(
-    `everyone who can reach ${open.host} is an admin of this gateway: authentication is off; ` +
-      'names by which it is called, other than localhost, belong into allowed_hosts',
+    `authentication is off: anyone who can reach ${open.host} is an admin of this gateway; ` +
+      'host names that clients use, other than localhost, belong in allowed_hosts',
   );
 }
 
 function farewell(reason: StopReason, { graceMs }: Config): string {
-  return `stopping after ${causeOf(reason)}: calls in flight have ${graceMs / 1000} s; a second signal stops at once`;
+  return `stopping after ${causeOf(reason)}: calls in flight have ${graceMs / 1000} s to finish; a second signal stops at once`;
 }
 
 function causeOf(reason: StopReason): string {
-  return reason.kind === 'signal' ? reason.signal : 'a defect';
+  return reason.kind === 'signal' ? reason.signal : 'an uncaught error';
 }
 
 function exitCodeOf({ kind }: StopReason): number {

@@ -31,12 +31,12 @@ const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
 /** What the two forms of a switch mean, where the sentence about its setting would not tell. */
 const SWITCHES: Readonly<Record<string, { readonly on: string; readonly off: string }>> = {
   sync: {
-    on: 'Register containers and pods that serve a template, and follow what happens to them',
-    off: 'Leave them to "gateway sync"; the default',
+    on: 'Register containers and pods that serve a template, and follow their changes',
+    off: 'Register them only on "gateway sync"; the default',
   },
   auth: {
-    on: 'Callers must authenticate; the default',
-    off: 'Every caller that can reach it is an admin; to be used on this machine alone',
+    on: 'Require authentication; the default',
+    off: 'Turn authentication off: anyone who can reach the gateway is an admin; for this machine alone',
   },
 };
 
@@ -47,7 +47,7 @@ export const SETTING_OPTIONS: readonly OptionDefinition[] = [
       ? [{ flags: `--${flag} <${placeholderOf(flag)}>`, description: doc + choicesOf(flag) }]
       : [
           { flags: `--${flag}`, description: SWITCHES[flag]?.on ?? doc },
-          { flags: `--no-${flag}`, description: SWITCHES[flag]?.off ?? `Turns ${flag} off` },
+          { flags: `--no-${flag}`, description: SWITCHES[flag]?.off ?? `Turn ${flag} off` },
         ],
   ),
   { flags: '--registry <file>', description: 'Short for --registry-file' },
@@ -83,7 +83,7 @@ export function readSettings(
   }
   const registry = input.text('registry');
   if (registry !== undefined && flags['registry-file'] !== undefined) {
-    throw new UsageError('--registry and --registry-file are the same: keep one');
+    throw new UsageError('--registry cannot be combined with --registry-file: both name the same setting');
   }
   if (registry !== undefined) flags['registry-file'] = registry;
   const { config } = flags;
@@ -115,7 +115,7 @@ export const DATABASE_OPTIONS: readonly OptionDefinition[] = [
   {
     flags: '--database <url>',
     description:
-      'Database to work on; default what a gateway started here would use. GATEWAY_DATABASE_URL may hold a password',
+      'Database to use; default the one of a gateway started here. GATEWAY_DATABASE_URL may hold a password',
   },
   { flags: '--config <file>', description: 'Configuration file; default gateway.yaml when it exists' },
 ];

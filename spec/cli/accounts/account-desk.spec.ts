@@ -27,20 +27,20 @@ test.before(async () => {
 test.after(() => rmSync(folder, { recursive: true, force: true }));
 
 test('is the gateway that is named, whether it answers or not', async () => {
-  assert.equal(await opened({ url: 'http://127.0.0.1:2' }), ['at the gateway http://127.0.0.1:2']);
+  assert.equal(await opened({ url: 'http://127.0.0.1:2' }), ['using the gateway http://127.0.0.1:2']);
   const env = { STAGEDOOR_URL: 'http://127.0.0.1:3' };
-  assert.equal(await opened({}, env), ['at the gateway http://127.0.0.1:3']);
+  assert.equal(await opened({}, env), ['using the gateway http://127.0.0.1:3']);
 });
 
 test('is the gateway that answers at a default address, else the database', async () => {
   const there = async () => namedGateway('http://127.0.0.1:4', { STAGEDOOR_TOKEN: 'x' });
-  assert.equal(await opened({}, {}, { seek: there }), ['at the gateway http://127.0.0.1:4']);
+  assert.equal(await opened({}, {}, { seek: there }), ['using the gateway http://127.0.0.1:4']);
   const nobody = async () => undefined;
-  assert.equal(await opened({}, {}, { seek: nobody }), [`on the database ${join(folder, 'gateway.db')}`]);
+  assert.equal(await opened({}, {}, { seek: nobody }), [`using the database ${join(folder, 'gateway.db')}`]);
 });
 
 test('is the database when that is asked for, whatever the environment names', async () => {
-  const place = [`on the database ${join(folder, 'gateway.db')}`];
+  const place = [`using the database ${join(folder, 'gateway.db')}`];
   const env = { STAGEDOOR_URL: 'http://127.0.0.1:2' };
   assert.equal(await opened({ local: true }, env), place);
   assert.equal(await opened({ database: 'sqlite:///gateway.db' }, env), place);
@@ -52,7 +52,7 @@ test('is the database when that is asked for, whatever the environment names', a
 
 test('is the gateway for a command that prefers the database, once one is named', async () => {
   const seen = await opened({ url: 'http://127.0.0.1:2' }, {}, { prefersDatabase: true });
-  assert.equal(seen, ['at the gateway http://127.0.0.1:2']);
+  assert.equal(seen, ['using the gateway http://127.0.0.1:2']);
 });
 
 test('is never both', async () => {

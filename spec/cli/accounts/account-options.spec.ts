@@ -50,12 +50,15 @@ test('take permissions from the list, else from the role', () => {
 });
 
 test('refuse permissions that do not exist, are none, or go beyond the role', () => {
-  const misspelt = /^there is no permission "tools:cal"; did you mean "tools:call"\?$/;
+  const misspelt = /^unknown permission "tools:cal"; did you mean "tools:call"\?$/;
   refuses(() => permissionsOf(given({ permissions: 'tools:cal' })), misspelt);
-  const unlike = /^there is no permission "all"; there are gateway:read, .*tools:call.*admin/;
+  const unlike = /^unknown permission "all"; permissions are gateway:read, .*tools:call.*admin/;
   refuses(() => permissionsOf(given({ permissions: 'all' })), unlike);
-  refuses(() => permissionsOf(given({ permissions: '' })), /^--permissions takes words with commas/);
-  refuses(() => permissionsOf(given({ permissions: 'admin,' })), /^--permissions takes words with commas/);
+  refuses(() => permissionsOf(given({ permissions: '' })), /^--permissions takes words separated by commas/);
+  refuses(
+    () => permissionsOf(given({ permissions: 'admin,' })),
+    /^--permissions takes words separated by commas/,
+  );
   const beyond = /^the role user does not have the permission "admin"$/;
   refuses(() => permissionsOf(given({ role: 'user', permissions: 'tools:call,admin' })), beyond);
 });

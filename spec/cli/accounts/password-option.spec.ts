@@ -11,7 +11,10 @@ test('asks once for one that exists and twice for a new one', async () => {
   const login = await read({ answers: ['short'] }, { isNew: false });
   assert.equal([login.password, login.questions], ['short', ['Password of ada: ']]);
   const fresh = await read({ answers: ['long enough', 'long enough'] }, { isNew: true });
-  assert.equal([fresh.password, fresh.questions], ['long enough', ['Password of ada: ', 'Once more: ']]);
+  assert.equal(
+    [fresh.password, fresh.questions],
+    ['long enough', ['Password of ada: ', 'Repeat the password: ']],
+  );
 });
 
 test('reads the line of standard input', async () => {
@@ -30,7 +33,7 @@ test('takes a value of the command line and warns, without repeating it', async 
 });
 
 test('says how to give it where nobody can be asked', async () => {
-  await fails(read({}, { isNew: false }), UsageError, /^nobody can be asked .* --password - /);
+  await fails(read({}, { isNew: false }), UsageError, /^there is no terminal to ask .* --password - /);
 });
 
 test('fails when it is cancelled or typed differently', async () => {
@@ -66,7 +69,7 @@ test('takes 8 characters and 72 bytes', async () => {
 test('refuses an empty one and input that holds none', async () => {
   await fails(read({ line: '' }, { written: '-', isNew: false }), UsageError, /^the password is empty$/);
   await fails(read({ answers: [''] }, { isNew: false }), UsageError, /^the password is empty$/);
-  await fails(read({}, { written: '-', isNew: false }), UsageError, /^standard input holds no password/);
+  await fails(read({}, { written: '-', isNew: false }), UsageError, /^standard input must hold the password/);
 });
 
 test.run();

@@ -33,9 +33,12 @@ test('come from the environment first', () => {
 
 test('are refused when they contradict each other or cannot be sent, without being repeated', () => {
   const both = { ...env, STAGEDOOR_TOKEN: 'a', STAGEDOOR_API_KEY: 'b' };
-  assert.throws(() => requestCredentials(url, both), isUsageError(/are both set: keep one$/));
+  assert.throws(
+    () => requestCredentials(url, both),
+    isUsageError(/cannot be combined with STAGEDOOR_API_KEY: unset one of them$/),
+  );
   const broken = { ...env, STAGEDOOR_TOKEN: 'planted\nX: y' };
-  assert.throws(() => requestCredentials(url, broken), isUsageError(/^STAGEDOOR_TOKEN holds characters/));
+  assert.throws(() => requestCredentials(url, broken), isUsageError(/^STAGEDOOR_TOKEN contains characters/));
   assert.throws(
     () => requestCredentials(url, broken),
     (error: Error) => !error.message.includes('planted'),
@@ -61,7 +64,7 @@ test('say how to log in when the gateway refuses, or whose fault it is', () => {
   const given = requestCredentials(url, { ...env, STAGEDOOR_API_KEY: 'planted' }).refused(
     'The key has expired',
   );
-  assert.is(given.message, `${url} does not accept what STAGEDOOR_API_KEY holds: The key has expired`);
+  assert.is(given.message, `${url} rejects STAGEDOOR_API_KEY: The key has expired`);
 });
 
 test.run();

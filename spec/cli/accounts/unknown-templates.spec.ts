@@ -8,8 +8,8 @@ const known = async () => ['files', 'search'];
 
 test('are named one by one, with the one that was probably meant', async () => {
   assert.equal(await warnings(['file', 'search', 'weather'], known), [
-    'warning: there is no template "file" now, though it may come later; did you mean "files"?',
-    'warning: there is no template "weather" now, though it may come later',
+    'warning: template "file" does not exist yet; did you mean "files"?',
+    'warning: template "weather" does not exist yet',
   ]);
 });
 

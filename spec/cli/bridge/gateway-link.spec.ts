@@ -31,7 +31,10 @@ test('waits for a gateway that is away, and says so once', async () => {
   const answer = link.send({ ...ask, signal: forever });
   await serve(port, (_, response) => void response.end('{}'));
   assert.is((await answer).status, 200);
-  assert.ok(said.length === 0 || (said.length === 2 && said[1] === 'the gateway is back'), said.join());
+  assert.ok(
+    said.length === 0 || (said.length === 2 && said[1] === 'the gateway is reachable again'),
+    said.join(),
+  );
 });
 
 test('gives up in the end', async () => {

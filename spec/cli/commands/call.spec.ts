@@ -144,7 +144,7 @@ const refusals: readonly (readonly [string, readonly string[], number, RegExp])[
   ['JSON that is broken', ['odd', 'show', '{"a":'], 2, /: the arguments must be one JSON object: /],
   ['JSON that is no object', ['odd', 'show', '[1]'], 2, /: the arguments must be one JSON object such as /],
   ['a word that is no pair', ['odd', 'show', 'a=1', 'b'], 2, /key=value, not "b"$/],
-  ['an argument given twice', ['odd', 'show', 'a=1', 'a=2'], 2, /: the argument a is given twice$/],
+  ['an argument given twice', ['odd', 'show', 'a=1', 'a=2'], 2, /: argument a can be given only once$/],
   [
     'an unknown tool, for its arguments',
     ['odd', 'shwo', 'a=1'],
@@ -154,7 +154,7 @@ const refusals: readonly (readonly [string, readonly string[], number, RegExp])[
   ['an unknown tool', ['demo', 'nothing'], 1, /\(TOOL_NOT_FOUND\)$/],
   ['an unknown template', ['nothing', 'show'], 1, /\(TEMPLATE_NOT_FOUND\)$/],
   ['a template that was not typed right', ['dmeo', 'name'], 1, /_NOT_FOUND\); did you mean "demo"\?$/],
-  ['a tool that is not named', ['demo'], 2, /: <tool> is missing; /],
+  ['a tool that is not named', ['demo'], 2, /: missing required argument <tool>; /],
 ];
 for (const [what, words, expected, line] of refusals) {
   test(`refuses ${what} in one line`, async () => {

@@ -78,7 +78,7 @@ for (const [shell, harness] of Object.entries(HARNESS)) {
 
 test('names the shells that there are', async () => {
   assert.equal(await runCommand(['completion', 'tcsh']), {
-    ...{ code: 2, out: '', err: 'stagedoor: completion is there for bash, zsh, fish, not for "tcsh"' },
+    ...{ code: 2, out: '', err: 'stagedoor: unknown shell "tcsh"; shells are bash, zsh, fish' },
   });
 });
 

@@ -135,7 +135,7 @@ test('writes a file that only its owner can read, and replaces none', async () =
   assert.match(err, `wrote ${path}`);
   assert.is(statSync(path).mode & 0o777, 0o600);
   const again = await connect('weather', '--llm', 'curl', '--output', path);
-  assert.equal(again, { code: 1, out: '', err: `stagedoor: ${path} is there already` });
+  assert.equal(again, { code: 1, out: '', err: `stagedoor: ${path} already exists` });
   assert.match(readFileSync(path, 'utf8'), 'StdioClientTransport');
   const nowhere = await connect('weather', '--output', join(folder, 'no', 'x'));
   assert.is(nowhere.code, 1);
@@ -183,9 +183,9 @@ test('reads gateway and variable of a named environment', async () => {
 const mistakes: readonly (readonly [words: string[], code: number, message: RegExp])[] = [
   [['weather', '--llm', 'emacs'], 2, /--llm must be one of claude, claude-code, .*curl.*, not "emacs"/],
   [['wether'], 1, /there is no template "wether"; nearest: weather, /],
-  [['weather', '--http', '--stdio'], 2, /contradict/],
+  [['weather', '--http', '--stdio'], 2, /--stdio cannot be combined with --http/],
   [['weather', '--llm', 'curl', '--stdio'], 2, /curl cannot use --stdio/],
-  [['weather', '--http', '--env', 'A=b'], 2, /--env KEY=VALUE is for a program/],
+  [['weather', '--http', '--env', 'A=b'], 2, /--env KEY=VALUE cannot be combined with --http/],
   [['weather', '--env', '1A=b'], 2, /--env takes KEY=VALUE, not "1A=b"/],
   [['weather', '--key', 'a b'], 2, /--key is not an API key/],
 ];

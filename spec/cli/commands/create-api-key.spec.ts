@@ -14,7 +14,7 @@ test('prints the key and nothing else where a program reads', async () => {
   const { code, out, err } = await gateway.run('gateway', 'create-api-key', 'ci');
   assert.is(code, 0);
   assert.match(out, key);
-  assert.is(err, `at the gateway ${gateway.url}`);
+  assert.is(err, `using the gateway ${gateway.url}`);
   const principal = await gateway.server.auth.authenticate({ apiKey: out });
   assert.equal([...principal.scopes].sort(), ['gateway:read', 'tools:call']);
 });
@@ -36,7 +36,7 @@ test('warns of a template that is not there, and makes the key', async () => {
   const { code, out, err } = await gateway.run(...words);
   assert.is(code, 0);
   assert.match(out, key);
-  const warning = 'there is no template "memoy" now, though it may come later; did you mean "memory"?';
+  const warning = 'template "memoy" does not exist yet; did you mean "memory"?';
   assert.equal(err.split('\n').slice(1), [`warning: ${warning}`]);
 });
 

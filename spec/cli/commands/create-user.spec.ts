@@ -12,7 +12,7 @@ test.after(() => gateway.close());
 test('asks for the password twice and makes a user', async () => {
   const answers = ['correct horse', 'correct horse'];
   const { code, out, err } = await gateway.runAt({ answers }, 'gateway', 'create-user', 'ada');
-  assert.equal([code, out, err], [0, 'ada is a user now', `at the gateway ${gateway.url}`]);
+  assert.equal([code, out, err], [0, 'created the user ada', `using the gateway ${gateway.url}`]);
   const user = (await gateway.server.auth.accounts.users()).find(({ username }) => username === 'ada');
   assert.equal([user?.role, user?.email, user?.templates], ['user', 'ada@localhost', undefined]);
 });
@@ -29,7 +29,7 @@ test('makes an admin, with an address and templates, and prints the record', asy
     [0, 'admin', true, 'bo@example.com', ['a', 'b']],
   );
   assert.not.match(JSON.stringify(rest), 'correct horse');
-  assert.match(err, /^warning: there is no template "a" now, though it may come later$/m);
+  assert.match(err, /^warning: template "a" does not exist yet$/m);
 });
 
 test('takes a password of the command line and warns', async () => {

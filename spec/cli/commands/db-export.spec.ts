@@ -27,7 +27,7 @@ test('prints the document without secrets, and says what it left out', async () 
   const plain = instances.map(({ headers: _headers, env_vars: _variables, ...rest }) => rest);
   assert.equal(JSON.parse(out), { templates: { demo: { load_balancer: { timeout: 9 }, instances: plain } } });
   const what = 'left out the environment variables and headers of demo/far, demo/near';
-  assert.is(err, `${what}; --with-secrets takes them`);
+  assert.is(err, `${what}; --with-secrets includes them`);
 });
 
 test('prints all of it when it is asked to', async () => {
@@ -71,14 +71,14 @@ test('makes no folder and replaces no file unless it is told to', async () => {
   const path = join(folder, 'there.json');
   writeFileSync(path, 'precious');
   const refused = await run('--file', 'there.json');
-  assert.equal([refused.code, refused.err], [1, `stagedoor: ${path} is there already; --force replaces it`]);
+  assert.equal([refused.code, refused.err], [1, `stagedoor: ${path} already exists; --force replaces it`]);
   assert.is(readFileSync(path, 'utf8'), 'precious');
   const forced = await run('--file', 'there.json', '--force', '--with-secrets');
   assert.equal([forced.code, forced.err], [0, `wrote ${path}, 2 instances`]);
   assert.equal(JSON.parse(readFileSync(path, 'utf8')), document);
 
   const pointless = await run('--force');
-  assert.equal([pointless.code, pointless.err], [2, 'stagedoor: --force belongs to --file']);
+  assert.equal([pointless.code, pointless.err], [2, 'stagedoor: --force requires --file']);
 });
 
 test('fails when the key of the secrets is another', async () => {

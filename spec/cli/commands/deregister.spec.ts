@@ -33,7 +33,10 @@ test('fails for an instance that nobody knows', async () => {
 test('needs both words', async () => {
   const { code, err } = await gateway.run('gateway', 'deregister', 'demo');
   assert.is(code, 2);
-  assert.match(err, /^stagedoor: <id> is missing; see npx stagedoor gateway deregister --help$/);
+  assert.match(
+    err,
+    /^stagedoor: missing required argument <id>; see npx stagedoor gateway deregister --help$/,
+  );
 });
 
 test.run();

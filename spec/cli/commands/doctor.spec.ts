@@ -87,7 +87,7 @@ test('tells a port of another program from one of a gateway', async () => {
     const found = checks.filter(({ check }) => check === 'ports').map(({ status, text }) => [status, text]);
     assert.equal(found, [
       ['fail', `127.0.0.1:${port} is used by another program`],
-      ['warn', `127.0.0.1:${running} is used by a gateway that runs already`],
+      ['warn', `127.0.0.1:${running} is used by another gateway`],
     ]);
     assert.is(checks.find(({ check }) => check === 'clock')?.text, `as at ${gateway.url}`);
     assert.is(both.code, 1);

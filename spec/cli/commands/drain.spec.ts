@@ -15,7 +15,7 @@ const now = () => gateway.server.gateway.instance('demo', 'one').snapshot;
 
 test('takes an instance out of balancing, which stays', async () => {
   const { code, out } = await gateway.run('gateway', 'drain', 'demo', 'one');
-  assert.equal([code, out], [0, 'one of demo takes nothing new until it is resumed']);
+  assert.equal([code, out], [0, 'one of demo gets no new calls until it is resumed']);
   assert.is(now().state, 'draining');
 });
 

@@ -94,7 +94,7 @@ test('comes back after a broken connection, where it was', async () => {
   server.close();
   assert.equal([code, asked], [0, [undefined, 'run-1']]);
   assert.match(out, /^ +t1\n +t2$/);
-  assert.match(err, /^the connection to [^\n]+ broke; trying again\n[^\n]+ has ended the stream$/);
+  assert.match(err, /^lost the connection to [^\n]+; reconnecting\n[^\n]+ has ended the stream$/);
 });
 
 test('says in one line what is refused', async () => {

@@ -14,7 +14,7 @@ test('says how to register when there is nothing', async () => {
   const { code, out } = await gateway.run('gateway', 'list');
   assert.equal(
     { code, out },
-    { code: 0, out: 'No instance is registered. npx stagedoor gateway register --help shows how.' },
+    { code: 0, out: 'No instance is registered; "npx stagedoor gateway register --help" shows how.' },
   );
 });
 

@@ -57,7 +57,7 @@ test('keeps nothing when the password is wrong, and does not say who exists', as
   assert.match(line, /^stagedoor: [^\n]+ \(INVALID_CREDENTIALS\)$/);
   assert.is(
     hint,
-    'A lost password is replaced, in the folder the gateway is started in, by "npx stagedoor gateway set-password <name>".',
+    'To replace a lost password, run "npx stagedoor gateway set-password <name>" in the folder in which the gateway is started.',
   );
   assert.is(existsSync(path), false);
 });
@@ -79,7 +79,7 @@ test('sends no kept token or key with a login', async () => {
   server.closeAllConnections();
   assert.is(code, 0);
   assert.equal(seen, [undefined, undefined, 'application/x-www-form-urlencoded;charset=UTF-8']);
-  assert.is(err, 'warning: STAGEDOOR_API_KEY is set and goes before this login');
+  assert.is(err, 'warning: STAGEDOOR_API_KEY is set and takes precedence over this login');
 });
 
 test('warns before a password leaves this machine unencrypted', async () => {
@@ -112,7 +112,7 @@ test('fails when the answer is no token', async () => {
   const { code, err } = await runAtTerminal(words, { env, line: 'secret' });
   server.close();
   server.closeAllConnections();
-  assert.equal([code, err], [1, `stagedoor: ${url} answered the login, but not with a token`]);
+  assert.equal([code, err], [1, `stagedoor: ${url} answered the login without a token`]);
 });
 
 test.run();

@@ -21,7 +21,7 @@ test('forgets the token of the gateway that is named, without asking it', async 
   const words = ['gateway', 'logout', '--url', 'https://gateway.example.com/'];
   const [first, second] = [await runCommand(words, env), await runCommand(words, env)];
   assert.equal([first.code, first.out], [0, 'logged out of https://gateway.example.com']);
-  assert.equal([second.code, second.out], [0, 'Nobody was logged in.']);
+  assert.equal([second.code, second.out], [0, 'Not logged in.']);
   assert.equal(left(), urls.slice(0, 2));
 });
 
@@ -44,7 +44,7 @@ test('forgets all', async () => {
 
 test('refuses to forget all and one', async () => {
   const { code, err } = await runCommand(['gateway', 'logout', '--all', '--url', 'http://a'], env);
-  assert.equal([code, err], [2, 'stagedoor: --all and --url: keep one']);
+  assert.equal([code, err], [2, 'stagedoor: --all cannot be combined with --url']);
 });
 
 test.run();

@@ -162,11 +162,11 @@ test('shows why the gateway refuses', async () => {
 });
 
 const misuses: readonly (readonly [string[], RegExp])[] = [
-  [[], /say how to reach it: --endpoint <url> or --command <string>/],
-  [['--endpoint', 'http://a', '--working-dir', '.'], /--working-dir and --env belong to --command/],
-  [['--endpoint', 'http://a', '--env', 'A=1'], /--working-dir and --env belong to --command/],
+  [[], /missing --endpoint <url> or --command <line>/],
+  [['--endpoint', 'http://a', '--working-dir', '.'], /--working-dir and --env require --command/],
+  [['--endpoint', 'http://a', '--env', 'A=1'], /--working-dir and --env require --command/],
   [['--command', 'a', '--env', 'A'], /--env takes KEY=VALUE, not "A"/],
-  [['--command', 'a', '--header', 'A=1'], /--header belongs to --endpoint/],
+  [['--command', 'a', '--header', 'A=1'], /--header requires --endpoint/],
   [['--endpoint', 'http://a', '--header', 'A'], /--header takes NAME=VALUE, not "A"/],
   [['--endpoint', 'http://a', '--header', 'A=@none.txt'], /--header: "none\.txt" cannot be read \(ENOENT\)/],
   [['--endpoint', 'http://a', '--metadata', 'A'], /--metadata takes KEY=VALUE, not "A"/],

@@ -17,7 +17,7 @@ test('takes a drained instance back', async () => {
   gateway.server.gateway.drain('demo', 'one');
   assert.is(now().state, 'draining');
   const { code, out } = await gateway.run('gateway', 'resume', 'demo', 'one');
-  assert.equal([code, out], [0, 'one of demo is in use again: healthy']);
+  assert.equal([code, out], [0, 'one of demo gets calls again: healthy']);
   assert.is(now().state, 'healthy');
 });
 

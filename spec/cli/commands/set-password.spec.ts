@@ -18,7 +18,10 @@ test('gives a user of the gateway that is named a new password', async () => {
   );
   assert.equal(
     [code, out],
-    [0, 'admin has a new password; tokens of before are void, on other gateways of its database within 10 s'],
+    [
+      0,
+      'changed the password of admin; earlier tokens become void, on other gateways of its database within 10 s',
+    ],
   );
   const attempt = { username: 'admin', password: 'battery staple', address: '127.0.0.1' };
   assert.is((await gateway.server.auth.login(attempt)).user.username, 'admin');
@@ -30,7 +33,7 @@ test('works on the database when no gateway is named, even if one is known', asy
     ...['gateway', 'set-password', 'admin', '--password', '-', '--database', 'memory://'],
   );
   assert.is(code, 1);
-  assert.match(err, /^stagedoor: the database is memory:\/\/, which is inside a running gateway/);
+  assert.match(err, /^stagedoor: the database memory:\/\/ exists only inside a running gateway/);
   const implicit = await gateway.runAt(
     { line: 'correct horse', env: { GATEWAY_DATABASE_URL: 'memory://' } },
     ...['gateway', 'set-password', 'admin', '--password', '-'],

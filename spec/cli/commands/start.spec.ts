@@ -8,24 +8,29 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
 import { runCommand, startGateway } from './against-gateway.ts';
 
 const test = suite('gateway start');
 const blocker = createServer((socket) => socket.destroy());
+/** Runs that get as far as opening ports. */
+const RUNS = 5;
+const allExited = Promise.withResolvers<void>();
+let exits = 0;
 let port = '';
 test.before(async () => {
-  // A run that has ended lets the process live for 2 s at most: here that is the process of the specs.
-  mock.method(process, 'exit', () => {});
+  // A run that has ended lets the process live for 2 s at most: here that is the process of the specs, and of the next files.
+  mock.method(process, 'exit', () => {
+    exits += 1;
+    if (exits === RUNS) allExited.resolve();
+  });
   await once(blocker.listen(0), 'listening');
   port = String((blocker.address() as AddressInfo).port);
 });
 test.after(async () => {
+  await allExited.promise;
   blocker.close();
-  // The files that run next in this process must not be ended by the last of these runs.
-  await sleep(2_100);
   mock.restoreAll();
 });
 
@@ -70,7 +75,10 @@ test('lets a demo keep nothing, and refuses one that was given a database', asyn
   assert.equal(await readdir(folder), []);
   const { code, err } = await runCommand(words, { GATEWAY_DATABASE_URL: 'sqlite:///kept.db' }, folder);
   assert.is(code, 2);
-  assert.match(err, /^stagedoor: --demo keeps nothing, so it takes no database \(GATEWAY_DATABASE_URL\)/);
+  assert.match(
+    err,
+    /^stagedoor: --demo cannot be combined with a database \(GATEWAY_DATABASE_URL\): a demo keeps nothing/,
+  );
   assert.equal(await readdir(folder), []);
   await rm(folder, { recursive: true });
 });

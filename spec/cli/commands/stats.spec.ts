@@ -45,9 +45,9 @@ test('draws again with calls per second, until a signal', async () => {
 test('refuses to watch where nothing can be drawn', async () => {
   const piped = await gateway.run('gateway', 'stats', '--watch');
   assert.equal([piped.code, piped.out], [2, '']);
-  assert.match(piped.err, /^stagedoor: --watch draws on a terminal[^\n]+$/);
+  assert.match(piped.err, /^stagedoor: --watch requires a terminal[^\n]+$/);
   const asJson = await gateway.runAt({ columns: 80 }, 'gateway', 'stats', '--watch', '--json');
-  assert.is(asJson.err, 'stagedoor: --watch and --json: keep one');
+  assert.is(asJson.err, 'stagedoor: --watch cannot be combined with --json');
 });
 
 test.run();

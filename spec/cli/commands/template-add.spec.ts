@@ -45,13 +45,13 @@ test('replace what is there only when forced, and leave nothing beside it', asyn
   const again = await run(...search, '--author', 'me');
   assert.equal(
     [again.code, again.err],
-    [1, 'stagedoor: /search/template.json exists already; --force replaces it'],
+    [1, 'stagedoor: /search/template.json already exists; --force replaces it'],
   );
   assert.is((await run(...search, '--author', 'me', '--force')).code, 0);
   const refused = await run('add', 'search', '--templates-dir', 'templates');
   assert.equal(
     [refused.code, refused.err],
-    [1, 'stagedoor: /templates/search/template.json exists already; --force replaces it'],
+    [1, 'stagedoor: /templates/search/template.json already exists; --force replaces it'],
   );
   assert.is((await run('add', 'search', '--templates-dir', 'templates', '--force')).code, 0);
   assert.match(
@@ -82,14 +82,14 @@ test('refuse what is not valid or not there, with nothing changed', async () => 
   const missing = await run('add', 'missing', '--templates-dir', 'templates');
   assert.equal([missing.code, missing.err], [2, 'stagedoor: missing/template.json does not exist']);
   const nowhere = await run('add', 'broken');
-  assert.match([nowhere.code, nowhere.err].join(' '), /^2 stagedoor: name the folder of templates/);
+  assert.match([nowhere.code, nowhere.err].join(' '), /^2 stagedoor: missing --templates-dir/);
   assert.equal(await readdir(folder), ['broken']);
 });
 
 test('ask nobody where nobody is', async () => {
   assert.equal(await run('init'), {
     ...{ code: 2, out: '' },
-    err: 'stagedoor: there is no terminal to ask at: give <id>, --description, --command or --endpoint',
+    err: 'stagedoor: missing <id>, --description, --command or --endpoint: there is no terminal to ask for them',
   });
   const bad = await run('init', 'Bad', '--description', 'x', '--command', 'y');
   assert.equal([bad.code, bad.err], [2, 'stagedoor: id: must match pattern "^[a-z][a-z0-9-]*$"']);

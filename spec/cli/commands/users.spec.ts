@@ -33,7 +33,7 @@ test('prints the records as JSON, without hashes', async () => {
 test('says how to log in when nobody is', async () => {
   const { code, out, err } = await gateway.runAt({ env: { STAGEDOOR_API_KEY: '' } }, 'gateway', 'users');
   const line = `stagedoor: not logged in at ${gateway.url}; run "npx stagedoor gateway login <name>", or set STAGEDOOR_API_KEY`;
-  assert.equal([code, out, err], [1, '', `at the gateway ${gateway.url}\n${line}`]);
+  assert.equal([code, out, err], [1, '', `using the gateway ${gateway.url}\n${line}`]);
 });
 
 test.run();

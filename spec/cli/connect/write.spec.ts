@@ -245,15 +245,15 @@ test('follows a link to the file, and refuses a circle of links and a folder', a
 });
 
 for (const [words, reason] of [
-  [['curl', '--write'], /curl has no file of servers/],
+  [['curl', '--write'], /curl has no configuration file/],
   [
     ['claude', '--write', '--yes'],
     /Claude \(desktop app\) reads no variables in its file: give the key with --key/,
   ],
-  [['cursor', '--write', '--remove'], /contradict/],
-  [['cursor', '--yes'], /--yes belongs to --write/],
-  [['cursor', '--file', 'x'], /--file belongs to --write/],
-  [['cursor', '--write', '--output', 'x'], /does not go with --output/],
+  [['cursor', '--write', '--remove'], /--write cannot be combined with --remove/],
+  [['cursor', '--yes'], /--yes requires --write/],
+  [['cursor', '--file', 'x'], /--file requires --write/],
+  [['cursor', '--write', '--output', 'x'], /cannot be combined with --output/],
 ] as const) {
   test(`refuses ${words.join(' ')}`, async () => {
     const [kind, ...more] = words;

@@ -37,10 +37,7 @@ test('makes none', async () => {
 
 test('refuses one in memory, and what is no database', async () => {
   for (const url of ['memory://', 'sqlite://', 'sqlite:///:memory:'])
-    await fails(
-      openDatabase(config(url), terminal()),
-      new RegExp(`^the database is ${url}, which is inside`),
-    );
+    await fails(openDatabase(config(url), terminal()), new RegExp(`^the database ${url} exists only inside`));
   assert.throws(
     () => describeStored(config('mongodb://a/b'), folder),
     (error: unknown) => error instanceof CommandFailure,
@@ -53,7 +50,7 @@ test('closes when the work fails, and tells a database that went away from a def
     withDatabase(config('sqlite:///a.db'), terminal(), () => Promise.reject(error));
   await fails(
     work(databaseUnavailable(new Error('gone'))),
-    /^The database does not answer: gone \(DATABASE_UNAVAILABLE\)$/,
+    /^the database does not answer: gone \(DATABASE_UNAVAILABLE\)$/,
   );
   const defect = new Error('a defect on purpose');
   assert.is(await work(defect).catch((reason: unknown) => reason), defect);

@@ -136,7 +136,7 @@ test('goes on after the gateway was restarted', async () => {
     gateway = await startGateway();
     assert.match(await whileAway, SIMPLE);
     assert.match(await say(client, 'test_simple_text'), SIMPLE);
-    assert.match(said, 'the session was lost and is open again');
+    assert.match(said, 'the session was lost and has been reopened');
     assert.ok(await eventually(async () => changes.includes('notifications/tools/list_changed'), Boolean));
     changes.length = 0;
     // What the server says by itself arrives again, too.

@@ -139,7 +139,7 @@ function lineOf(example: string): string {
       `for i in $(seq 100); do grep -q '${question}' tty.log && break; sleep 0.1; done; printf '${PASSWORD}\\r'`;
     const answers = [
       answer('assword'),
-      ...(example.startsWith('gateway login') ? [] : [answer('Once more')]),
+      ...(example.startsWith('gateway login') ? [] : [answer('Repeat the password')]),
     ];
     return `: > tty.log; { ${answers.join('; ')}; sleep 1; } | script -qefc '${line}' tty.log`;
   }

@@ -55,7 +55,7 @@ test('from an empty folder to a revoked key, over a restart', async () => {
   assert.is(wrong.code, 1);
   assert.match(
     wrong.err,
-    /^stagedoor: .*\(INVALID_CREDENTIALS\)\nA lost password is replaced, .*set-password admin"\.\n$/,
+    /^stagedoor: .*\(INVALID_CREDENTIALS\)\nTo replace a lost password, run .*set-password admin" in the folder [^\n]+\n$/,
   );
   const right = await cli(['gateway', 'login', 'admin', '--password', '-'], `${password}\n`);
   assert.equal([right.code, right.err], [0, '']);
@@ -141,7 +141,7 @@ test('lets a user do what users may, and a key of the environment go before the 
   assert.is(read.code, 0, read.err);
   const wrong = await cli(['gateway', 'list'], undefined, { STAGEDOOR_API_KEY: `${key.slice(0, -1)}_` });
   assert.is(wrong.code, 1);
-  assert.match(wrong.err, / does not accept what STAGEDOOR_API_KEY holds: /);
+  assert.match(wrong.err, / rejects STAGEDOOR_API_KEY: /);
   assert.not.match(wrong.err, key.slice(0, -1));
 });
 
@@ -153,12 +153,12 @@ test('works on the database when no gateway runs, and a lost password is replace
     ['gateway', 'create-user', 'ada', '--role', 'admin', '--password', '-'],
     'correct horse',
   );
-  assert.equal([created.code, created.out], [0, 'ada is an admin now\n'], created.err);
-  assert.match(created.err, /^on the database .*gateway\.db\n$/);
+  assert.equal([created.code, created.out], [0, 'created the admin ada\n'], created.err);
+  assert.match(created.err, /^using the database .*gateway\.db\n$/);
   const key = (await local(['gateway', 'create-api-key', 'ci', '--role', 'admin'])).out.trim();
   assert.match(key, /^sd_/);
   const replaced = await local(['gateway', 'set-password', 'admin', '--password', '-'], 'battery staple');
-  const done = 'admin has a new password; tokens of before are void, on running gateways within 10 s\n';
+  const done = 'changed the password of admin; earlier tokens become void, on running gateways within 10 s\n';
   assert.equal([replaced.code, replaced.out], [0, done], replaced.err);
 
   await start();

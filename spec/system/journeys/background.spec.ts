@@ -91,7 +91,7 @@ test('is started once in a state folder, whatever its port and database', () =>
     const { pid, url } = await desk.start();
     const second = await desk.run(...START, '--database', 'sqlite:///other.db');
     assert.is(second.code, 1);
-    assert.match(second.err, `a gateway runs in the background already: ${url}, process ${pid}`);
+    assert.match(second.err, `a gateway already runs in the background: ${url}, process ${pid}`);
     assert.is(desk.has('other.db'), false);
     assert.is(desk.running().pid, pid);
     const elsewhere = await desk.run(...START, '--database', 'sqlite:///other.db', '--state-dir', 'other');

@@ -35,7 +35,12 @@ const refusals: readonly (readonly [string, readonly string[], Record<string, st
   ],
   ['a key that nobody knows', ['--config', 'key.yaml'], {}, /^key\.yaml.*"?prot"?.*port/],
   ['text that is no YAML', ['--config', 'broken.yaml'], {}, /^broken\.yaml/],
-  ['an unknown option', ['--prot', '1'], {}, /has no option --prot; did you mean --port\?$/],
+  [
+    'an unknown option',
+    ['--prot', '1'],
+    {},
+    /unknown option --prot for "stagedoor gateway start"; did you mean --port\?$/,
+  ],
   [
     'a port that is none',
     ['--port', '70000'],

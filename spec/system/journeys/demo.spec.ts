@@ -40,7 +40,7 @@ test('starts real servers, shows calls that work when they are pasted, and ends 
   assert.match(demo.out, `\nexport STAGEDOOR_API_KEY=${key}\n`);
   const refused = JSON.parse(paste(String(lines[0]).replace(key, 'sd_0123456789abcdef_wrong')));
   assert.is(refused.error_code, 'INVALID_CREDENTIALS');
-  assert.match(demo.out, /^database memory:\/\/: forgotten at the end$/m);
+  assert.match(demo.out, /^database memory:\/\/: in memory, lost when the gateway stops$/m);
   assert.not.match(demo.err, key);
 
   assert.is(scratchFolders().length, 1);

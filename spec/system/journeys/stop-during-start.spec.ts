@@ -34,7 +34,7 @@ test.after.each(async () => {
 needsProcesses('a signal ends it after the step under way, and nothing is made or started', async () => {
   const program = await startAtPipe();
   program.signal('SIGTERM');
-  await program.sees(/^stopping after SIGTERM, during the start; a second signal stops at once$/m);
+  await program.sees(/^stopping after SIGTERM during the start; a second signal stops at once$/m);
   await pipe?.writeFile(registry);
   await closePipe();
   assert.equal(await program.end(), { code: 0, signal: null });

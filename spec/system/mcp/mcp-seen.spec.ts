@@ -26,7 +26,7 @@ needsProcesses('a process of a client dies', async () => {
       own_processes: { running: 2, started: 2, lost: 0 },
     });
     process.kill(pid, 'SIGKILL');
-    const died = await line(stage, ({ msg }) => msg === 'process of a client ended by itself');
+    const died = await line(stage, ({ msg }) => msg === 'dedicated process of a client exited');
     assert.equal(
       [died.level, died.template, died.instance_id, died.principal],
       [40, 'own', 'one', 'anonymous'],
@@ -35,7 +35,7 @@ needsProcesses('a process of a client dies', async () => {
     const { status } = await unlucky.call('test_instance');
     assert.is(status, 404);
     const session = sessionFingerprint(unlucky.sessionId);
-    const lost = await line(stage, ({ msg }) => msg === 'session ended: it can go on nowhere');
+    const lost = await line(stage, ({ msg }) => msg === 'session ended: no instance can continue it');
     assert.equal([lost.level, lost.session, lost.reason], [30, session, 'its instance is gone']);
     const refused = await line(stage, (one) => one.rpc_error === -32_001 && one.session === session);
     assert.equal([refused.rpc_method, refused.status, refused.template], ['tools/call', 404, 'own']);

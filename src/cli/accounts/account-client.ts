@@ -53,9 +53,9 @@ export const ACCOUNT_CLIENT_OPTIONS: readonly OptionDefinition[] = [
   {
     flags: '--url <url>',
     description:
-      'Gateway to talk to; default STAGEDOOR_URL, else http://127.0.0.1:8080 or :8000 if one is there',
+      'URL of the gateway; default STAGEDOOR_URL, else http://127.0.0.1:8080 or :8000 if a gateway answers there',
   },
-  { flags: '--local', description: 'Work on the database, even when a gateway runs' },
+  { flags: '--local', description: 'Use the database, even when a gateway runs' },
   ...COMMON_OPTIONS,
 ];
 
@@ -64,9 +64,9 @@ export const DATABASE_CLIENT_OPTIONS: readonly OptionDefinition[] = [
   {
     flags: '--url <url>',
     description:
-      'Ask this gateway instead of the database, as the admin who is logged in there; STAGEDOOR_URL is not looked at',
+      'Use this gateway instead of the database, as the admin who is logged in there; STAGEDOOR_URL is ignored',
   },
-  { flags: '--local', description: 'Work on the database: the default, and never together with --url' },
+  { flags: '--local', description: 'Use the database; the default' },
   ...COMMON_OPTIONS,
 ];
 
@@ -104,12 +104,12 @@ async function openClient(
   const url = input.text('url');
   const isLocal = input.switch('local') === true || input.text('database') !== undefined;
   if (isLocal && url !== undefined) {
-    throw new UsageError('--url is a gateway, --local and --database are a database: keep one');
+    throw new UsageError('--url cannot be combined with --local or --database');
   }
   if (!isLocal && !(prefersDatabase && url === undefined)) {
     const remote = namedGateway(url, terminal.env) ?? (await seek(terminal.env, fetch, usualUrls(terminal)));
     if (remote !== undefined) {
-      terminal.note(`at the gateway ${remote.url}`);
+      terminal.note(`using the gateway ${remote.url}`);
       return remoteClient(shownRemote(remote, terminal));
     }
   }
@@ -197,7 +197,7 @@ export async function warnOfUnknownTemplates(
   for (const name of wanted.filter((each) => !known.includes(each))) {
     const meant = nearMiss(name, known);
     const guess = meant === undefined ? '' : `; did you mean "${meant}"?`;
-    terminal.note(`warning: there is no template "${name}" now, though it may come later${guess}`);
+    terminal.note(`warning: template "${name}" does not exist yet${guess}`);
   }
 }
 

@@ -54,8 +54,8 @@ export function permissionsOf(input: CommandInput): readonly Scope[] {
     const scope = SCOPES.find((each) => each === word);
     if (scope !== undefined) return scope;
     const meant = nearMiss(word, SCOPES);
-    const advice = meant === undefined ? `there are ${SCOPES.join(', ')}` : `did you mean "${meant}"?`;
-    throw new UsageError(`there is no permission "${word}"; ${advice}`);
+    const advice = meant === undefined ? `permissions are ${SCOPES.join(', ')}` : `did you mean "${meant}"?`;
+    throw new UsageError(`unknown permission "${word}"; ${advice}`);
   });
   const beyond = permissions.find((scope) => role !== undefined && !ROLE_SCOPES[role].includes(scope));
   if (beyond !== undefined) throw new UsageError(`the role ${role} does not have the permission "${beyond}"`);
@@ -66,8 +66,7 @@ export function permissionsOf(input: CommandInput): readonly Scope[] {
 export function templatesOf(input: CommandInput): readonly string[] | undefined {
   const words = wordsOf(input, 'templates');
   if (words === undefined) return undefined;
-  const rule =
-    '--templates takes names of templates with commas in between: lower-case letters, digits, hyphens';
+  const rule = '--templates takes template names separated by commas: lower-case letters, digits, hyphens';
   return checked(TemplateList, [...new Set(words)], rule);
 }
 
@@ -76,8 +75,7 @@ function wordsOf(input: CommandInput, option: string): readonly string[] | undef
     .text(option)
     ?.split(',')
     .map((word) => word.trim());
-  if (words?.some((word) => word === ''))
-    throw new UsageError(`--${option} takes words with commas in between`);
+  if (words?.some((word) => word === '')) throw new UsageError(`--${option} takes words separated by commas`);
   return words;
 }
 

@@ -164,7 +164,8 @@ export interface RequestCredentials {
  */
 export function requestCredentials(url: string, env: Terminal['env']): RequestCredentials {
   const { STAGEDOOR_TOKEN: token, STAGEDOOR_API_KEY: key } = env;
-  if (token && key) throw new UsageError('STAGEDOOR_TOKEN and STAGEDOOR_API_KEY are both set: keep one');
+  if (token && key)
+    throw new UsageError('STAGEDOOR_TOKEN cannot be combined with STAGEDOOR_API_KEY: unset one of them');
   if (token) return fromEnvironment('STAGEDOOR_TOKEN', { Authorization: `Bearer ${token}` }, url);
   if (key) return fromEnvironment('STAGEDOOR_API_KEY', { 'X-API-Key': key }, url);
 
@@ -192,10 +193,10 @@ function fromEnvironment(
 ): RequestCredentials {
   const [value = ''] = Object.values(headers);
   if (/[^\x20-\x7e]/.test(value))
-    throw new UsageError(`${variable} holds characters that no header may have`);
+    throw new UsageError(`${variable} contains characters that are not allowed in a header`);
   return {
     headers,
-    refused: (detail) => new NotLoggedIn(`${url} does not accept what ${variable} holds: ${detail}`),
+    refused: (detail) => new NotLoggedIn(`${url} rejects ${variable}: ${detail}`),
   };
 }
 

@@ -23,7 +23,7 @@ import type { AccountClient } from './account-client.ts';
 export async function openLocalClient(input: CommandInput, terminal: Terminal): Promise<AccountClient> {
   const config = readSettings(input, terminal);
   const { store, name, initialPasswordFile } = await openDatabase(config, terminal);
-  terminal.note(`on the database ${name}`);
+  terminal.note(`using the database ${name}`);
   const now = Date.now;
   const audit = new AuditLog({
     store: store.audit,

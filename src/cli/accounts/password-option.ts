@@ -10,7 +10,7 @@ import type { Terminal } from '../terminal.ts';
 export const PASSWORD_OPTION: OptionDefinition = {
   flags: '--password <value>',
   description:
-    '"-" reads it from standard input; default a hidden prompt. A value here can be seen by others',
+    'Password; "-" reads standard input, default a hidden prompt. Other users can read a value given here',
 };
 
 export interface PasswordQuestion {
@@ -42,20 +42,21 @@ async function given(written: string, terminal: Terminal): Promise<string> {
     return written;
   }
   const line = await terminal.readLine();
-  if (line === undefined) throw new UsageError('standard input holds no password: one line of UTF-8 text');
+  if (line === undefined)
+    throw new UsageError('standard input must hold the password: one line of UTF-8 text');
   return line;
 }
 
 async function asked(terminal: Terminal, question: string, isNew: boolean): Promise<string> {
   if (!terminal.canAsk) {
     throw new UsageError(
-      'nobody can be asked for a password here: --password - reads it from standard input',
+      'there is no terminal to ask for the password; --password - reads it from standard input',
     );
   }
   const password = await answered(terminal, `${question}: `);
   if (isNew) {
     refuseUnusable(password); // before it is typed a second time
-    if ((await answered(terminal, 'Once more: ')) !== password) {
+    if ((await answered(terminal, 'Repeat the password: ')) !== password) {
       throw new CommandFailure('the two passwords differ; nothing was changed');
     }
   }
@@ -71,7 +72,7 @@ async function answered(terminal: Terminal, question: string): Promise<string> {
 /** The rule of the gateway, told before anything is sent. */
 function refuseUnusable(password: string): void {
   const fault = passwordFault(password);
-  if (fault !== undefined) throw new UsageError(`a password has ${RULES[fault]}`);
+  if (fault !== undefined) throw new UsageError(`a password must have ${RULES[fault]}`);
 }
 
 const RULES: Readonly<Record<PasswordFault, string>> = {

@@ -78,7 +78,7 @@ async function lockOf({ lock: path, folder }: DaemonFiles): Promise<{ release():
     if (lock !== undefined) return lock;
     await sleep(LOCK_PAUSE_MS);
   }
-  throw new CommandFailure(`another gateway in the background has the state folder ${folder}`);
+  throw new CommandFailure(`another gateway in the background uses the state folder ${folder}`);
 }
 
 const STANDARD_ERROR = 2;

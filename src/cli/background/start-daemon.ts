@@ -39,7 +39,7 @@ export async function restartDaemon(daemon: Daemon, terminal: Terminal): Promise
   });
   if (check.status !== 0) {
     throw new CommandFailure(
-      `it cannot be started again, and goes on:\n${check.stderr.replace('stagedoor: ', '').trim()}`,
+      `the gateway cannot be restarted and keeps running:\n${check.stderr.replace('stagedoor: ', '').trim()}`,
     );
   }
   await stopDaemon(daemon, terminal);
@@ -61,7 +61,7 @@ export async function startDaemon(
   const other = await runningDaemon(files);
   if (other !== undefined) {
     throw new CommandFailure(
-      `a gateway runs in the background already: ${other.url}, process ${other.pid}; ` +
+      `a gateway already runs in the background: ${other.url}, process ${other.pid}; ` +
         `end it with "${ownCommand('gateway stop')}", or choose another --state-dir`,
     );
   }
@@ -120,7 +120,9 @@ function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Termina
       failure = new CommandFailure(`the gateway was not ready within ${READY_MS / 1000} s; see ${log}`);
       child.kill('SIGTERM');
     }, READY_MS);
-    child.on('error', (error) => reject(new CommandFailure(`it cannot be started: ${error.message}`)));
+    child.on('error', (error) =>
+      reject(new CommandFailure(`the gateway cannot be started: ${error.message}`)),
+    );
     child.on('message', (message: DaemonMessage) => {
       if (message.kind === 'print') terminal.print(message.text);
       else if (message.kind === 'complain') terminal.note(message.text);
@@ -136,7 +138,7 @@ function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Termina
       clearTimeout(timer);
       reject(
         failure ??
-          new CommandFailure(`the gateway ended at once (${signal ?? `exit code ${code}`}); see ${log}`),
+          new CommandFailure(`the gateway exited at once (${signal ?? `exit code ${code}`}); see ${log}`),
       );
     });
   });
@@ -167,7 +169,7 @@ export async function requireDaemon(files: DaemonFiles): Promise<Daemon> {
 export async function stopDaemon({ pid, graceMs }: Daemon, terminal: Terminal): Promise<void> {
   if (!signal(pid, 'SIGTERM') || (await isGone(pid, QUIET_MS))) return;
   if (terminal.columns !== undefined) {
-    terminal.note(`stopping process ${pid}: its calls in flight have ${graceMs / 1000} s`);
+    terminal.note(`stopping process ${pid}: its calls in flight have ${graceMs / 1000} s to finish`);
   }
   if (await terminal.busy('stopping', () => isGone(pid, graceMs + LAST_MS))) return;
   // A second signal ends it at once, its children first.

@@ -289,7 +289,7 @@ export class Bridge {
       const told = await this.#options.link.send(this.#post(message, this.#session, signal));
       await readMessages(told, async () => {}); // the client has had its answer
     }
-    this.#options.log('the session was lost and is open again');
+    this.#options.log('the session was lost and has been reopened');
     this.#listen();
     // What the server offers may be something else by now.
     for (const list of ['tools', 'resources', 'prompts']) {

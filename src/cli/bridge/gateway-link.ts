@@ -65,7 +65,7 @@ export class GatewayLink {
       if (pastMs > this.#awayMs) {
         throw new GatewayAway(`the gateway at ${this.#endpoint} cannot be reached: ${reason}`);
       }
-      if (!this.#isAway) this.#log(`the gateway is away (${reason}); waiting for it`);
+      if (!this.#isAway) this.#log(`the gateway is unreachable (${reason}); waiting for it`);
       this.#isAway = true;
       await delay(waitMs, undefined, { signal: request.signal });
     }
@@ -87,7 +87,7 @@ export class GatewayLink {
         headers: { ...this.#headers, ...headers },
         ...(body === undefined ? {} : { body }),
       });
-      if (this.#isAway) this.#log('the gateway is back');
+      if (this.#isAway) this.#log('the gateway is reachable again');
       this.#isAway = false;
       return response;
     } catch (error) {

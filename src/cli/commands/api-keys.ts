@@ -55,7 +55,7 @@ async function disabledOwners(
 export const createApiKey: CommandDefinition = {
   name: 'gateway create-api-key',
   positionals: '<name>',
-  summary: 'Create an API key and print it, this once; where a program reads, the key and nothing else',
+  summary: 'Create an API key and print it, only this once; in a pipe, the key and nothing else',
   options: [
     { flags: '--role <word>', description: 'admin or user: all permissions of that role; default user' },
     {

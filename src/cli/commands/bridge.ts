@@ -14,8 +14,7 @@ import type { Terminal } from '../terminal.ts';
 export const bridge: CommandDefinition = {
   name: 'bridge',
   positionals: '<template>',
-  summary:
-    'Be an MCP server over standard input and output, for clients that start one, and pass all to a template',
+  summary: 'Serve a template over standard input and output, for MCP clients that start programs',
   options: [
     { flags: '--env <name>', description: 'Take URL and key from this entry of environments.json' },
     ...CLIENT_OPTIONS.filter(({ flags }) => flags !== '--json'),

@@ -8,7 +8,7 @@ import { UsageError } from '../failures.ts';
 export const completion: CommandDefinition = {
   name: 'completion',
   positionals: '<bash|zsh|fish>',
-  summary: 'Print the completion of commands and options for a shell, to be loaded by it at its start',
+  summary: 'Print the completion script of a shell, for its start-up files',
   options: [],
   examples: [
     'completion bash > ~/.local/share/bash-completion/completions/stagedoor',
@@ -20,9 +20,7 @@ export const completion: CommandDefinition = {
     const shell = input.positional(0);
     const script = COMPLETIONS.get(shell);
     if (script === undefined) {
-      throw new UsageError(
-        `completion is there for ${[...COMPLETIONS.keys()].join(', ')}, not for "${shell}"`,
-      );
+      throw new UsageError(`unknown shell "${shell}"; shells are ${[...COMPLETIONS.keys()].join(', ')}`);
     }
     terminal.print(script(COMMANDS));
     return 0;

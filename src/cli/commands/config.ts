@@ -36,7 +36,7 @@ function tidySource(source: string): string {
 
 function explanation({ listeners, portsDefaulted }: Config): string {
   if (portsDefaulted) {
-    return 'It listens on two ports because nobody set one: each serves everything; --port leaves one.';
+    return 'It listens on two ports because no port is set: each serves everything; --port leaves one.';
   }
   return listeners.length > 1
     ? 'It listens on one port per PORT variable: each serves everything; --port leaves one.'

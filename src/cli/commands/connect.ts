@@ -15,7 +15,7 @@ import type { Terminal } from '../terminal.ts';
 export const connect: CommandDefinition = {
   name: 'connect',
   positionals: '<template>',
-  summary: 'Show how MCP clients connect to a template: a snippet, where it belongs, and what to do',
+  summary: 'Show how MCP clients connect to a template: a snippet, its file and the steps',
   options: [
     {
       flags: '--llm <kind>',
@@ -41,7 +41,7 @@ export const connect: CommandDefinition = {
     {
       flags: '--verify',
       description:
-        'Start what the snippet starts, list the tools, and say what was seen; exit code 1 when it does not work',
+        'Start what the snippet starts, list the tools and report them; exit code 1 when it does not work',
     },
     {
       flags: '--write',
@@ -91,17 +91,16 @@ export const connect: CommandDefinition = {
 /** What belongs to --write and --remove, and what does not. */
 function checkFileOptions(input: CommandInput): void {
   const [isWrite, isRemove] = [input.switch('write') === true, input.switch('remove') === true];
-  if (isWrite && isRemove) throw new UsageError('--write and --remove contradict each other: keep one');
+  if (isWrite && isRemove) throw new UsageError('--write cannot be combined with --remove');
   if (isWrite || isRemove) {
     const flag = isWrite ? '--write' : '--remove';
-    if (input.text('llm') === undefined)
-      throw new UsageError(`${flag} is for one client: name it with --llm`);
-    if (input.text('output') !== undefined) throw new UsageError(`${flag} does not go with --output`);
-    if (input.switch('json') === true) throw new UsageError(`${flag} does not go with --json`);
+    if (input.text('llm') === undefined) throw new UsageError(`${flag} requires --llm <kind>`);
+    if (input.text('output') !== undefined) throw new UsageError(`${flag} cannot be combined with --output`);
+    if (input.switch('json') === true) throw new UsageError(`${flag} cannot be combined with --json`);
     return;
   }
-  if (input.switch('yes') === true) throw new UsageError('--yes belongs to --write or --remove');
-  if (input.text('file') !== undefined) throw new UsageError('--file belongs to --write or --remove');
+  if (input.switch('yes') === true) throw new UsageError('--yes requires --write or --remove');
+  if (input.text('file') !== undefined) throw new UsageError('--file requires --write or --remove');
 }
 
 interface Shown {
@@ -126,13 +125,13 @@ async function reach(
   const variables = Object.fromEntries(words.filter((word) => word.includes('=')).map(assignment));
   const [name, second] = words.filter((word) => !word.includes('='));
   if (second !== undefined)
-    throw new UsageError(`--env names two environments, "${name}" and "${second}": keep one`);
+    throw new UsageError(`--env can name only one environment, not both "${name}" and "${second}"`);
   if (asked === 'http' && Object.keys(variables).length > 0) {
-    throw new UsageError('--env KEY=VALUE is for a program: it does not go with --http');
+    throw new UsageError('--env KEY=VALUE cannot be combined with --http: only a program has variables');
   }
   const { findConnections } = await import('../connect/find-connection.ts');
   if (name !== undefined && input.text('url') !== undefined) {
-    throw new UsageError('--url and --env both name a gateway: keep one');
+    throw new UsageError('--url cannot be combined with --env NAME: both name a gateway');
   }
   const environment = name === undefined ? undefined : namedEnvironment(name, terminal.env);
   const value = await keyOf(input, terminal);
@@ -154,7 +153,7 @@ async function reach(
 
 function transportOf(input: CommandInput): Connection['transport'] | undefined {
   const [isStdio, isHttp] = [input.switch('stdio') === true, input.switch('http') === true];
-  if (isStdio && isHttp) throw new UsageError('--stdio and --http contradict each other: keep one');
+  if (isStdio && isHttp) throw new UsageError('--stdio cannot be combined with --http');
   return isStdio ? 'stdio' : isHttp ? 'http' : undefined;
 }
 
@@ -282,7 +281,7 @@ function targetOf(input: CommandInput, { folder }: Terminal): string | undefined
   }
   // A link that leads nowhere is there, too.
   if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
-    throw new CommandFailure(`${path} is there already`);
+    throw new CommandFailure(`${path} already exists`);
   }
   return path;
 }

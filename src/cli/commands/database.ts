@@ -77,12 +77,12 @@ export const dbExport: CommandDefinition = {
   options: [
     {
       flags: '--file <path>',
-      description: 'Where to; YAML for .yaml and .yml. Default standard output, as JSON',
+      description: 'File to write; YAML for .yaml and .yml. Default standard output, as JSON',
     },
     { flags: '--force', description: 'Replace the file when there is one' },
     {
       flags: '--with-secrets',
-      description: 'With environment variables and headers, as they are; without it they are left out',
+      description: 'Include environment variables and headers in plain text',
     },
     ...DATABASE_OPTIONS,
     { flags: '--json', description: 'JSON, whatever the file is called' },
@@ -114,7 +114,9 @@ export const dbExport: CommandDefinition = {
     }
     if (withheld.length > 0) {
       const whose = withheld.length > MOST_NAMED ? `${withheld.length} instances` : withheld.join(', ');
-      terminal.note(`left out the environment variables and headers of ${whose}; --with-secrets takes them`);
+      terminal.note(
+        `left out the environment variables and headers of ${whose}; --with-secrets includes them`,
+      );
     }
     return 0;
   },
@@ -125,7 +127,7 @@ function targetOf(input: CommandInput, { folder }: Terminal): string | undefined
   const written = input.text('file');
   const isForced = input.switch('force') === true;
   if (written === undefined) {
-    if (isForced) throw new UsageError('--force belongs to --file');
+    if (isForced) throw new UsageError('--force requires --file');
     return undefined;
   }
   const path = resolve(folder, written);
@@ -134,7 +136,7 @@ function targetOf(input: CommandInput, { folder }: Terminal): string | undefined
   }
   // A link that leads nowhere is there, too.
   if (!isForced && lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
-    throw new CommandFailure(`${path} is there already; --force replaces it`);
+    throw new CommandFailure(`${path} already exists; --force replaces it`);
   }
   return path;
 }
@@ -162,12 +164,11 @@ async function save(path: string, text: string): Promise<void> {
 export const dbImport: CommandDefinition = {
   name: 'db import',
   positionals: '<file>',
-  summary:
-    'Take a registry document (JSON or YAML, any shape) into the database, as if each entry were registered',
+  summary: 'Import a registry document (JSON or YAML, any shape) into the database',
   options: [
     {
       flags: '--node-id <name>',
-      description: 'Gateway that runs its programs; default what one started here is called',
+      description: 'Node that runs its programs; default the name of a gateway started here',
     },
     ...DATABASE_OPTIONS,
     { flags: '--json', description: 'Print what was done as JSON' },

@@ -10,7 +10,7 @@ export const doctor: CommandDefinition = {
   name: 'doctor',
   positionals: '',
   summary:
-    'Check Node, settings, database, ports, files, templates, proxies and the clock, and say what to do; exit code 1 when something fails',
+    'Check Node, settings, database, ports, files, templates, proxies and the clock, with advice; exit code 1 when a check fails',
   options: [...SETTING_OPTIONS, { flags: '--json', description: 'Print the checks as JSON' }],
   examples: ['doctor', 'doctor --config gateway.yaml --json'],
   run: async (input, terminal) => {

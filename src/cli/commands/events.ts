@@ -17,9 +17,9 @@ export const events: CommandDefinition = {
   name: 'gateway events',
   positionals: '',
   summary:
-    'Show what happened lately: instances, sessions, calls; without the scope admin the calls and sessions of your own',
+    'Show recent events of instances, sessions and calls; without the scope admin only your own calls and sessions',
   options: [
-    { flags: '--follow', short: 'f', description: 'Go on with what happens, until Ctrl-C' },
+    { flags: '--follow', short: 'f', description: 'Keep printing new events until Ctrl-C' },
     { flags: '--template <name>', description: 'Events of this template only' },
     {
       flags: '--type <word>',
@@ -75,7 +75,7 @@ async function show(
       return;
     } catch (error) {
       if (signal === undefined || !(error instanceof StreamBroken) || tries >= TRIES) throw error;
-      terminal.note(`${error.message}; trying again`);
+      terminal.note(`${error.message}; reconnecting`);
       await sleep(PAUSE_MS, undefined, { signal }).catch(() => undefined);
     }
   }

@@ -12,7 +12,7 @@ import { readSettings } from '../setting-options.ts';
 export const deregister: CommandDefinition = {
   name: 'gateway deregister',
   positionals: '<template> <id>',
-  summary: 'Take an instance out; calls it is working on are finished',
+  summary: 'Deregister an instance; its calls in flight finish',
   options: CLIENT_OPTIONS,
   examples: ['gateway deregister search search-1'],
   run: async (input, terminal) => {
@@ -30,18 +30,18 @@ export const deregister: CommandDefinition = {
 /** Takes an instance out of balancing and leaves it running. */
 export const drain = instanceCommand({
   word: 'drain',
-  summary: 'Send an instance no new calls until it is resumed, or the gateway starts again; it keeps running',
+  summary: 'Send an instance no new calls until it is resumed or the gateway restarts; it keeps running',
   done: (record) => {
     const left = leftThere(record);
-    return `takes nothing new until it is resumed${left && `; ${left}`}`;
+    return `gets no new calls until it is resumed${left && `; ${left}`}`;
   },
 });
 
 /** Takes a drained instance back into balancing. */
 export const resume = instanceCommand({
   word: 'resume',
-  summary: 'Let a drained instance take calls again',
-  done: ({ state }) => `is in use again: ${String(state)}`,
+  summary: 'Send calls to a drained instance again',
+  done: ({ state }) => `gets calls again: ${String(state)}`,
 });
 
 const restartInstance = instanceCommand({
@@ -49,7 +49,7 @@ const restartInstance = instanceCommand({
   summary: 'Restart the gateway in the background, or one instance when its calls have ended',
   done: (record) => {
     const left = leftThere(record);
-    return left === '' ? 'restarts' : `restarts when its calls have ended, in 30 s at the latest; ${left}`;
+    return left === '' ? 'restarts' : `restarts when its calls have ended, after 30 s at the latest; ${left}`;
   },
 });
 
@@ -63,7 +63,7 @@ export const restart: CommandDefinition = {
     if (input.positionals.length === 2) return restartInstance.run(input, terminal);
     if (input.positionals.length === 1) {
       throw new UsageError(
-        'name the template and the id of an instance, or neither to restart the gateway in the background',
+        'missing required argument <id>; without arguments the gateway in the background restarts',
       );
     }
     const { requireDaemon, restartDaemon } = await import('../background/start-daemon.ts');
@@ -77,7 +77,7 @@ export const restart: CommandDefinition = {
 export const deleteTemplate: CommandDefinition = {
   name: 'gateway delete-template',
   positionals: '<template>',
-  summary: 'Delete a template that has no instances any more, together with its settings',
+  summary: 'Delete a template that has no instances, and its settings',
   options: CLIENT_OPTIONS,
   examples: ['gateway delete-template search'],
   run: async (input, terminal) => {
@@ -118,11 +118,11 @@ function instanceCommand({ word, summary, done }: InstanceCommand): CommandDefin
   };
 }
 
-/** `2 calls and 1 session are there`; an empty text when there is nothing. */
+/** `2 calls and 1 session remain`; an empty text when there is nothing. */
 export function leftThere({ in_flight: calls, sessions }: Fields): string {
   const parts = [counted(calls, 'call'), counted(sessions, 'session')].filter((part) => part !== '');
   if (parts.length === 0) return '';
-  return `${parts.join(' and ')} ${parts.length === 1 && parts[0]?.startsWith('1 ') ? 'is' : 'are'} there`;
+  return `${parts.join(' and ')} ${parts.length === 1 && parts[0]?.startsWith('1 ') ? 'remains' : 'remain'}`;
 }
 
 function counted(count: unknown, what: string): string {

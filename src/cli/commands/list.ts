@@ -26,7 +26,7 @@ export const list: CommandDefinition = {
 async function listing(terminal: Terminal, registry: unknown): Promise<string> {
   const records = instancesOf(registry);
   if (records.length === 0)
-    return `No instance is registered. ${ownCommand('gateway register --help')} shows how.`;
+    return `No instance is registered; "${ownCommand('gateway register --help')}" shows how.`;
   const { stateWord, table } = await import('../output.ts');
   const rows = records.map((record) => [
     String(record.template_name),

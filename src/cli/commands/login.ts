@@ -15,7 +15,7 @@ import { gatewayUrls } from '../remote.ts';
 export const login: CommandDefinition = {
   name: 'gateway login',
   positionals: '<username>',
-  summary: 'Log in at a gateway; the token is kept for the commands that talk to it',
+  summary: 'Log in to a gateway; the token is stored for later commands',
   options: [PASSWORD_OPTION, ...CLIENT_OPTIONS],
   examples: ['gateway login admin', 'gateway login admin --password - < password.txt'],
   run: async (input, terminal) => {
@@ -34,7 +34,7 @@ export const login: CommandDefinition = {
     const answer = fields(await attempt.catch((error: unknown) => fail(error, username, isHere)));
     const { access_token: token, expires_in: seconds } = answer;
     if (typeof token !== 'string' || typeof seconds !== 'number' || !(seconds > 0)) {
-      throw new CommandFailure(`${gateway.url} answered the login, but not with a token`);
+      throw new CommandFailure(`${gateway.url} answered the login without a token`);
     }
 
     const expiresAt = new Date(Date.now() + seconds * 1000).toISOString();
@@ -48,7 +48,8 @@ export const login: CommandDefinition = {
         : `${username} is logged in at ${gateway.url} for ${duration(seconds)}; the token is in ${file.path}`,
     );
     const variable = ['STAGEDOOR_TOKEN', 'STAGEDOOR_API_KEY'].find((name) => terminal.env[name]);
-    if (variable !== undefined) terminal.note(`warning: ${variable} is set and goes before this login`);
+    if (variable !== undefined)
+      terminal.note(`warning: ${variable} is set and takes precedence over this login`);
     return 0;
   },
 };
@@ -59,7 +60,7 @@ function fail(error: unknown, username: string, isHere: boolean): never {
   const replace = ownCommand(`gateway set-password ${username}`);
   throw new CommandFailure(error.message, {
     cause: error,
-    details: [`A lost password is replaced, in the folder the gateway is started in, by "${replace}".`],
+    details: [`To replace a lost password, run "${replace}" in the folder in which the gateway is started.`],
   });
 }
 
@@ -80,13 +81,13 @@ export const logout: CommandDefinition = {
   run: async (input, terminal) => {
     const file = new CredentialsFile(credentialsPath(terminal.env));
     const isAll = input.switch('all') === true;
-    if (isAll && input.text('url') !== undefined) throw new UsageError('--all and --url: keep one');
+    if (isAll && input.text('url') !== undefined) throw new UsageError('--all cannot be combined with --url');
     const urls = isAll
       ? file.forgetAll()
       : gatewayUrls(input.text('url'), terminal.env).filter((url) => file.forget(url));
     const { json } = await import('../output.ts');
     if (input.switch('json')) terminal.print(json({ logged_out: urls }));
-    else terminal.print(urls.length === 0 ? 'Nobody was logged in.' : `logged out of ${urls.join(', ')}`);
+    else terminal.print(urls.length === 0 ? 'Not logged in.' : `logged out of ${urls.join(', ')}`);
     return 0;
   },
 };

@@ -18,15 +18,15 @@ export const logs: CommandDefinition = {
   positionals: '',
   summary: 'Show the log of a gateway in the background',
   options: [
-    { flags: '--follow', short: 'f', description: 'Go on with what it logs from now on, until Ctrl-C' },
+    { flags: '--follow', short: 'f', description: 'Keep printing new lines until Ctrl-C' },
     {
       flags: '--lines <number>',
       short: 'n',
-      description: `How many of the last lines to begin with; default ${LINES}`,
+      description: `Number of last lines to print first; default ${LINES}`,
     },
     {
       flags: '--json',
-      description: 'Print the records as they are in the file; the default where no terminal is written to',
+      description: 'Print the records as they are in the file; the default in a pipe',
     },
     ...DAEMON_OPTIONS,
   ],
@@ -96,7 +96,7 @@ async function opened(path: string): Promise<FileHandle> {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
     throw new CommandFailure(
       isMissing
-        ? `there is no log of a gateway in the background: ${path}`
+        ? `no gateway in the background has written a log: ${path} does not exist`
         : `${path} cannot be read: ${error}`,
       { cause: error },
     );

@@ -25,7 +25,7 @@ export const register: CommandDefinition = {
     {
       flags: '--transport <kind>',
       description:
-        'How the endpoint is spoken to: http, or sse for the older HTTP+SSE; default: what it answers to',
+        'Protocol of the endpoint: http, or sse for the older HTTP+SSE; default the one that it answers',
     },
     {
       flags: '--header <NAME=VALUE>',
@@ -34,7 +34,7 @@ export const register: CommandDefinition = {
     },
     {
       flags: '--command <line>',
-      description: 'Program with its words, as one string; no shell is involved',
+      description: 'Program and its arguments, as one string; no shell is involved',
     },
     { flags: '--working-dir <folder>', description: "Folder of the program; default the gateway's own" },
     { flags: '--env <KEY=VALUE>', description: 'Variable for the program; repeatable', repeatable: true },
@@ -50,7 +50,7 @@ export const register: CommandDefinition = {
     },
     {
       flags: '--force',
-      description: 'Accept a command that is handed files of the gateway itself; needs the scope admin',
+      description: 'Accept a command that can reach files of the gateway itself; needs the scope admin',
     },
     { flags: '--id <id>', description: 'Name of the instance in its template; default a generated one' },
     {
@@ -102,7 +102,7 @@ function instanceOf(input: CommandInput, { folder }: Terminal): Record<string, u
   const command = input.text('command');
   if (endpoint === undefined && command === undefined) {
     throw new UsageError(
-      'say how to reach it: --endpoint <url> or --command <string>, or --defined for a template with a definition',
+      'missing --endpoint <url> or --command <line>, or --defined for a template with a definition',
     );
   }
   const workingDir = input.text('working-dir');
@@ -116,11 +116,11 @@ function instanceOf(input: CommandInput, { folder }: Terminal): Record<string, u
   });
   const metadata = input.texts('metadata').map((text) => assignment('--metadata KEY=VALUE', text));
   if (command === undefined && (workingDir !== undefined || variables.length > 0)) {
-    throw new UsageError('--working-dir and --env belong to --command');
+    throw new UsageError('--working-dir and --env require --command');
   }
   if (command === undefined && input.switch('force') === true)
-    throw new UsageError('--force belongs to --command');
-  if (endpoint === undefined && headers.length > 0) throw new UsageError('--header belongs to --endpoint');
+    throw new UsageError('--force requires --command');
+  if (endpoint === undefined && headers.length > 0) throw new UsageError('--header requires --endpoint');
   const fields = {
     id: input.text('id'),
     endpoint,

@@ -18,13 +18,13 @@ export const start: CommandDefinition = {
     {
       flags: '--demo',
       description:
-        'Start real MCP servers behind it and show calls to try; on the loopback address unless --host says otherwise',
+        'Start with real MCP servers and show calls to try; on the loopback address unless --host says otherwise',
     },
     ...SETTING_OPTIONS,
     {
       flags: '--background',
       description:
-        'Run detached from the terminal; returns when the gateway is ready. See "gateway stop" and "gateway logs"',
+        'Run detached from the terminal; return when the gateway is ready. See "gateway stop" and "gateway logs"',
     },
   ],
   examples: [
@@ -41,7 +41,7 @@ export const start: CommandDefinition = {
     // The demo runs programs for whoever can call it, so it stays on this machine unless --host says otherwise.
     const config = readSettings(input, terminal, isDemo ? { host: '127.0.0.1' } : {});
     if (isDemo && input.switch('background')) {
-      throw new UsageError('--demo shows what it does, so it takes no --background: leave one of them out');
+      throw new UsageError('--demo cannot be combined with --background');
     }
     if (input.switch('background')) {
       const { startDaemon } = await import('../background/start-daemon.ts');
@@ -64,7 +64,7 @@ function withoutTrace(config: Config): Config {
   const isDatabase = ({ name }: ConfigRow) => name === SETTINGS.databaseUrl.key;
   const source = config.rows.find(isDatabase)?.source;
   if (source !== 'default' && config.databaseUrl !== 'memory://') {
-    throw new UsageError(`--demo keeps nothing, so it takes no database (${source}): leave one of them out`);
+    throw new UsageError(`--demo cannot be combined with a database (${source}): a demo keeps nothing`);
   }
   const rows = config.rows.map((row) => (isDatabase(row) ? { ...row, value: 'memory://' } : row));
   return { ...config, databaseUrl: 'memory://', rows };
@@ -74,7 +74,7 @@ function withoutTrace(config: Config): Config {
 export const stop: CommandDefinition = {
   name: 'gateway stop',
   positionals: '',
-  summary: 'End the gateway that runs in the background, when the calls in flight have ended',
+  summary: 'Stop the gateway in the background, when its calls in flight have ended',
   options: DAEMON_OPTIONS,
   examples: ['gateway stop', 'gateway stop --state-dir /var/lib/stagedoor'],
   run: async (input, terminal) => {

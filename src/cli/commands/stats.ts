@@ -21,7 +21,7 @@ export const stats: CommandDefinition = {
     {
       flags: '--watch',
       short: 'w',
-      description: 'Show them again every 2 s, until Ctrl-C; on a terminal only',
+      description: 'Show them again every 2 s until Ctrl-C; on a terminal only',
     },
     ...CLIENT_OPTIONS,
   ],
@@ -29,11 +29,10 @@ export const stats: CommandDefinition = {
   run: async (input, terminal) => {
     const { json } = await import('../output.ts');
     const isWatched = input.switch('watch') === true;
-    if (isWatched && input.switch('json') === true) throw new UsageError('--watch and --json: keep one');
+    if (isWatched && input.switch('json') === true)
+      throw new UsageError('--watch cannot be combined with --json');
     if (isWatched && terminal.columns === undefined) {
-      throw new UsageError(
-        '--watch draws on a terminal, and this is none; gateway stats --json is for programs',
-      );
+      throw new UsageError('--watch requires a terminal; "gateway stats --json" is for programs');
     }
     const gateway = await gatewayOf(input, terminal);
     const first = await lookAt(gateway);

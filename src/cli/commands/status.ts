@@ -12,7 +12,7 @@ export const status: CommandDefinition = {
   name: 'gateway status',
   positionals: '',
   summary:
-    'Show how a gateway is doing; exit code 0 when it is healthy or degraded, 1 when it is unhealthy or not running',
+    'Show the state of a gateway; exit code 0 when it is healthy or degraded, 1 when it is unhealthy or not running',
   options: CLIENT_OPTIONS,
   examples: ['gateway status', 'gateway status --url http://gateway.example:8080'],
   run: async (input, terminal) => {

@@ -16,14 +16,14 @@ export const sync: CommandDefinition = {
   name: 'gateway sync',
   positionals: '',
   summary:
-    "Register what runs in Docker, Podman and Kubernetes, and what the gateway's registry file lists now, and remove what is gone; exit code 1 when none of them answers",
+    'Register and remove instances to match Docker, Podman, Kubernetes and the registry file; exit code 1 when no source answers',
   options: [
-    { flags: '--dry-run', description: 'Show what would be done, and change nothing' },
+    { flags: '--dry-run', description: 'Show what would change, and change nothing' },
     {
       flags: '--namespace <name>',
-      description: "Kubernetes namespace to look into; default the gateway's own setting, mcp-servers",
+      description: "Kubernetes namespace to search; default the gateway's own setting, mcp-servers",
     },
-    { flags: '--all-namespaces', description: 'Look into every Kubernetes namespace' },
+    { flags: '--all-namespaces', description: 'Search every Kubernetes namespace' },
     ...CLIENT_OPTIONS,
   ],
   examples: ['gateway sync', 'gateway sync --dry-run', 'gateway sync --namespace tools --json'],

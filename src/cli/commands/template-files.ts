@@ -17,7 +17,7 @@ export const templateInit: CommandDefinition = {
   options: [
     { flags: '--name <text>', description: 'Display name; default made from the id' },
     { flags: '--description <text>', description: 'What the server does, in a sentence' },
-    { flags: '--command <line>', description: 'Program with its words that speaks MCP over stdio' },
+    { flags: '--command <line>', description: 'Program and its arguments; it speaks MCP over stdio' },
     { flags: '--endpoint <url>', description: 'URL of a server that runs already' },
     { flags: '--author <text>', description: 'A person or an organization' },
     { flags: '--tag <tag>', description: 'A tag for "template list --tag"; repeatable', repeatable: true },
@@ -37,7 +37,7 @@ export const templateInit: CommandDefinition = {
       ...(given.command === undefined && given.endpoint === undefined ? ['--command or --endpoint'] : []),
     ];
     if (missing.length > 0 && !terminal.canAsk)
-      throw new UsageError(`there is no terminal to ask at: give ${missing.join(', ')}`);
+      throw new UsageError(`missing ${missing.join(', ')}: there is no terminal to ask for them`);
     const answers = missing.length === 0 ? given : await asked(given);
     const { readTemplate, TemplateError } = await import('../../templates/definition.ts');
     const text = `${JSON.stringify(definitionOf(answers), null, 2)}\n`;
@@ -175,9 +175,7 @@ export const templateAdd: CommandDefinition = {
       ]);
     const { templatesFolder } = readSettings(input, terminal);
     if (templatesFolder === undefined)
-      throw new UsageError(
-        'name the folder of templates: --templates-dir <folder>; those of stagedoor stay as they are',
-      );
+      throw new UsageError('missing --templates-dir <folder>; the bundled templates cannot be changed');
     const written = input.positional(0);
     const folder = resolve(terminal.folder, written);
     const file = join(written, 'template.json');
@@ -229,7 +227,7 @@ async function placeDefinition(folder: string, { id, text, isForced }: NewDefini
     if (made !== undefined) await rmdir(home).catch(() => undefined); // not empty: another program was here
     const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : String(thrown);
     if (code === 'EEXIST' && !isForced)
-      throw new CommandFailure(`${path} exists already; --force replaces it`, { cause: thrown });
+      throw new CommandFailure(`${path} already exists; --force replaces it`, { cause: thrown });
     throw new CommandFailure(`${path} cannot be written (${code})`, { cause: thrown });
   } finally {
     await rm(draft, { force: true }).catch(() => undefined); // a draft has no effect

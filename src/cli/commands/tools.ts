@@ -179,10 +179,10 @@ async function readArguments(
     const [, key, value] = /^([^=]+)=(.*)$/s.exec(word) ?? [];
     if (key === undefined || value === undefined) {
       throw new UsageError(
-        `arguments are one JSON object, - for standard input, or key=value, not "${word}"`,
+        `arguments must be one JSON object, - for standard input, or key=value, not "${word}"`,
       );
     }
-    if (pairs.has(key)) throw new UsageError(`the argument ${key} is given twice`);
+    if (pairs.has(key)) throw new UsageError(`argument ${key} can be given only once`);
     pairs.set(key, value);
   }
   return { kind: 'pairs', pairs };

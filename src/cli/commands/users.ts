@@ -23,7 +23,7 @@ export const users: CommandDefinition = {
     const { json, table } = await import('../output.ts');
     if (input.switch('json')) terminal.print(json(found));
     else if (found.length === 0)
-      terminal.print('There is no user. The first start of a gateway makes an admin.');
+      terminal.print('There is no user; the first start of a gateway creates an admin.');
     else terminal.print(table(terminal, USER_HEADINGS, found.map(userRow)));
     return 0;
   },
@@ -62,8 +62,7 @@ export const createUser: CommandDefinition = {
       const user = await client.createUser({ ...facts, password });
       await warnOfUnknownTemplates(client, facts.templates, terminal);
       const { json } = await import('../output.ts');
-      const article = facts.role === 'admin' ? 'an admin' : 'a user';
-      terminal.print(input.switch('json') ? json(user) : `${user.username} is ${article} now`);
+      terminal.print(input.switch('json') ? json(user) : `created the ${facts.role} ${user.username}`);
       return 0;
     });
   },
@@ -76,7 +75,7 @@ export const createUser: CommandDefinition = {
 export const setPassword: CommandDefinition = {
   name: 'gateway set-password',
   positionals: '<username>',
-  summary: 'Give a user a new password, in the database, which needs no login; --url asks a gateway instead',
+  summary: 'Set a new password for a user: in the database, without a login, or with --url at a gateway',
   options: [PASSWORD_OPTION, ...DATABASE_CLIENT_OPTIONS],
   examples: ['gateway set-password admin', 'gateway set-password ada --url https://gateway.example.com'],
   run: async (input, terminal) => {
@@ -95,7 +94,7 @@ export const setPassword: CommandDefinition = {
     const user = await work;
     const { json } = await import('../output.ts');
     const where = input.text('url') === undefined ? 'running gateways' : 'other gateways of its database';
-    const text = `${user.username} has a new password; tokens of before are void, on ${where} within 10 s`;
+    const text = `changed the password of ${user.username}; earlier tokens become void, on ${where} within 10 s`;
     terminal.print(input.switch('json') ? json(user) : text);
     return 0;
   },
@@ -105,7 +104,7 @@ export const setPassword: CommandDefinition = {
 export const deleteUser: CommandDefinition = {
   name: 'gateway delete-user',
   positionals: '<username>',
-  summary: 'Delete a user together with the API keys they made',
+  summary: 'Delete a user and the API keys of that user',
   options: ACCOUNT_CLIENT_OPTIONS,
   examples: ['gateway delete-user ada'],
   run: async (input, terminal) => {

@@ -84,7 +84,7 @@ export function writeConfig(
     const owner = before === undefined ? undefined : statSync(path);
     const isStillSame = () => readConfig(path).text === before;
     if (!replaceFile(path, after, mode, isStillSame)) {
-      throw new CommandFailure(`${path} was changed by another program meanwhile; run it again`);
+      throw new CommandFailure(`${path} was changed by another program meanwhile; run the command again`);
     }
     // Run as root, for the file of another user.
     if (owner !== undefined && owner.uid !== process.getuid?.()) chownSync(path, owner.uid, owner.gid);
@@ -166,7 +166,7 @@ const OWN: readonly string[] = [
 
 function fileOf({ title, file }: ConnectKind): ConfigFile {
   if (file === undefined)
-    throw new UsageError(`${title} has no file of servers: --write does not go with it`);
+    throw new UsageError(`${title} has no configuration file: --write and --remove are not possible`);
   return file;
 }
 
@@ -201,7 +201,7 @@ async function settle(
     return 0;
   }
   const backup = writeConfig(before, after);
-  terminal.print(`wrote ${path}${backup === undefined ? '' : `; what it was is in ${backup}`}`);
+  terminal.print(`wrote ${path}${backup === undefined ? '' : `; the old file is kept as ${backup}`}`);
   terminal.print(`Restart ${kind.title}, or let it read its servers again.`);
   return 0;
 }

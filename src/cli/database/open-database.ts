@@ -72,7 +72,7 @@ export function describeStored({ databaseUrl }: Config, folder: string): Databas
   if (described.kind !== 'memory' && (described.kind !== 'sqlite' || described.file !== undefined))
     return described;
   throw new CommandFailure(
-    `the database is ${databaseUrl}, which is inside a running gateway: ask that one, or name another with --database`,
+    `the database ${databaseUrl} exists only inside a running gateway; name another with --database`,
   );
 }
 
@@ -87,8 +87,8 @@ export function databaseFailure(error: unknown): unknown {
   if (code === 'DATABASE_UNAVAILABLE') {
     // A command may have changed something before: what the error says of its own change is not all there is.
     const why = facts.cause === undefined ? '' : `: ${reasonOf(facts.cause)}`;
-    const fate = facts.delivered === 'no' ? '' : '; whether the last change was made is not known';
-    return new CommandFailure(`The database does not answer${why}${fate} (${code})`, { cause: error });
+    const fate = facts.delivered === 'no' ? '' : '; the outcome of the last change is unknown';
+    return new CommandFailure(`the database does not answer${why}${fate} (${code})`, { cause: error });
   }
   return new CommandFailure(`${message.replace(/\.$/, '')} (${code})`, { cause: error });
 }

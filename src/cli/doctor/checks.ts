@@ -78,12 +78,12 @@ async function lookAtDatabase(config: Config, terminal: Terminal): Promise<reado
     return [fail(described.message, 'correct GATEWAY_DATABASE_URL or database_url')];
   const { kind, file, printable } = described;
   if (kind === 'memory' || (kind === 'sqlite' && file === undefined)) {
-    return [ok(`${printable}: in memory, forgotten when the gateway ends`)];
+    return [ok(`${printable}: in memory, lost when the gateway stops`)];
   }
   if (file !== undefined && (await modeOf(file)) === undefined) {
     const isWritable = await may(dirname(file), constants.W_OK);
     return isWritable
-      ? [ok(`${printable} is not there yet; the first start makes it`)]
+      ? [ok(`${printable} does not exist yet; the first start creates it`)]
       : [
           fail(
             `${printable} cannot be made: ${dirname(file)} cannot be written to`,
@@ -130,7 +130,7 @@ async function lookAtPorts(config: Config, terminal: Terminal): Promise<readonly
       if (daemon !== undefined && (isSame || config.portsDefaulted)) {
         return ok(`${place} is used by the gateway in the background here, process ${daemon.pid}`);
       }
-      return warn(`${place} is used by a gateway that runs already`, 'a further one needs another --port');
+      return warn(`${place} is used by another gateway`, 'choose another --port');
     }),
   );
   // Of the two default ports one is enough.
@@ -156,7 +156,7 @@ async function lookAtFiles(config: Config, terminal: Terminal): Promise<readonly
   const folder = stateFolderOf(config, terminal.folder, terminal.env);
   const mode = await modeOf(folder);
   const findings: Finding[] = [];
-  if (mode === undefined) findings.push(ok(`${folder} is not there yet; the first start makes it`));
+  if (mode === undefined) findings.push(ok(`${folder} does not exist yet; the first start creates it`));
   else if (!(await may(folder, constants.W_OK))) {
     findings.push(
       fail(
@@ -284,7 +284,7 @@ function compareClock(whose: string, aheadMs: number): Finding {
   const seconds = Math.round(aheadMs / 1000);
   if (Math.abs(seconds) <= MOST_SECONDS) return ok(`as at ${whose}`);
   const text = `the clock of ${whose} is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} this one`;
-  return warn(text, 'set both by a time service: tokens and keys expire by these clocks');
+  return warn(text, 'synchronise both clocks: tokens and keys expire by them');
 }
 
 /** Clocks that differ by less are the same. */
