@@ -38,6 +38,40 @@ test('shows usage, options and examples of each command', () => {
   }
 });
 
+test('fits the terminal, and wraps nothing in a pipe', () => {
+  for (const columns of [72, 80, 132]) {
+    for (const command of COMMANDS) {
+      const [options = ''] = commandHelp(command, columns).split('\nExamples:');
+      const long = options.split('\n').filter((line) => line.length > columns);
+      assert.equal(long, [], `${command.name} at ${columns}`);
+    }
+    assert.equal(
+      overview(COMMANDS, undefined, columns)
+        .split('\n')
+        .filter((line) => line.length > columns),
+      [],
+    );
+  }
+  for (const command of COMMANDS) {
+    const text = commandHelp(command);
+    for (const { description } of command.options)
+      assert.ok(text.includes(`  ${description}\n`), command.name);
+  }
+});
+
+test('groups the options of a start by the sections of the settings', () => {
+  const start = COMMANDS.find(({ name }) => name === 'gateway start');
+  assert.ok(start);
+  const text = commandHelp(start);
+  const headings = [...text.matchAll(/^(\w[\w ]*):$/gm)].map(([, heading]) => heading);
+  assert.equal(headings, [
+    ...['Usage', 'Options', 'Service', 'Balancing and sessions', 'HTTP', 'Accounts and limits'],
+    ...['Storage and programs', 'Examples'],
+  ]);
+  assert.match(text, /^Options:\n {2}--demo .*\n {2}--background .*\n {2}-q, --quiet .*\n {2}-h, --help/m);
+  assert.match(text, /^Accounts and limits:\n {2}--auth /m);
+});
+
 test('names the variables for a gateway where a command talks to one', () => {
   assert.match(overview(COMMANDS), '  STAGEDOOR_URL ');
   for (const name of ['STAGEDOOR_API_KEY', 'STAGEDOOR_TOKEN']) {

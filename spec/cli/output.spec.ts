@@ -42,6 +42,24 @@ test('draws a table that fits the terminal, with all of its text', () => {
   }
 });
 
+test('leaves out columns that are empty or zero in every row for a person, unless all are wanted', () => {
+  const headings = ['NAME', 'CALLS', 'FAILED', 'REASON'];
+  const rows = [
+    ['a', 0, '0.0 %', ''],
+    ['b', 2, '0.0 %', ''],
+  ];
+  const headOf = (text: string) => text.split('\n')[0];
+  const person = recordingTerminal({ columns: 80 });
+  assert.is(headOf(table(person, headings, rows, { isWide: false })), 'NAME  CALLS');
+  assert.is(headOf(table(person, headings, rows)), 'NAME  CALLS  FAILED  REASON');
+  assert.is(headOf(table(plain, headings, rows, { isWide: false })), 'NAME  CALLS  FAILED  REASON');
+});
+
+test('wraps facts on a terminal, below their value', () => {
+  const text = facts(recordingTerminal({ columns: 20 }), [['name', 'one two three four']]);
+  assert.is(text, 'name  one two three\n      four');
+});
+
 test('colours headings and states only where the terminal wants it', () => {
   const colourful = recordingTerminal({ colours: true });
   assert.match(table(colourful, ['NAME'], [['a']]), '<bold>NAME</bold>');
@@ -53,7 +71,7 @@ test('colours headings and states only where the terminal wants it', () => {
 
 test('lines up facts', () => {
   assert.is(
-    facts([
+    facts(plain, [
       ['a', 1],
       ['long', 'x'],
     ]),

@@ -19,6 +19,12 @@ export const CLIENT_OPTIONS: readonly OptionDefinition[] = [
   { flags: '--json', description: 'Print the answer of the gateway as JSON' },
 ];
 
+/** For commands with many columns; see `table` in output.ts. */
+export const WIDE_OPTION: OptionDefinition = {
+  flags: '--wide',
+  description: 'Show every column, also those that are empty or zero in every row; always so in a pipe',
+};
+
 /** The gateway these options name. Throws CommandFailure when none answers. */
 export async function gatewayOf(input: CommandInput, terminal: Terminal): Promise<Remote> {
   const found = await terminal.busy('looking for a gateway', () =>

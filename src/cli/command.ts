@@ -12,6 +12,8 @@ export interface OptionDefinition {
   readonly short?: string;
   /** For help; names the default. */
   readonly description: string;
+  /** Heading under which help shows it. Default: `Options`. */
+  readonly group?: string;
   /** May be given several times. Default: giving it twice is a usage error. */
   readonly repeatable?: boolean;
 }

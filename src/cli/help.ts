@@ -1,73 +1,104 @@
-// The text of `--help`, for the program, a group and a command. Made from the table, so that it cannot be out of date.
-// cac's own help is not used: it knows no groups and writes to the console by itself.
+// The text of `--help`, for the program, a group and a command, made from the command table. cac's own help is not used: it
+// has no groups and writes to the console by itself.
 
 import { ownCommand } from '../domain/own-command.ts';
-import type { CommandDefinition } from './command.ts';
+import type { CommandDefinition, OptionDefinition } from './command.ts';
 
-/** Help for the program (`group` undefined) or for the commands of one group. */
-export function overview(commands: readonly CommandDefinition[], group?: string): string {
+type Row = readonly [name: string, text: string];
+
+/** Help for the program (`group` undefined) or for the commands of one group. `columns`: see `rowLines`. */
+export function overview(commands: readonly CommandDefinition[], group?: string, columns?: number): string {
   const shown = commands.filter(({ name }) => group === undefined || name.startsWith(`${group} `));
   const program = group === undefined ? 'stagedoor' : `stagedoor ${group}`;
-  const rows = shown.map((command) => [usage(command), command.summary] as const);
+  // What follows a semicolon is for those who read the help of the command.
+  const rows = shown.map((command): Row => [usage(command), command.summary.replace(/;.*$/s, '')]);
   return [
     'One HTTP entrance to many MCP servers.',
     section('Usage', [`${program} <command> [options]`]),
-    section('Commands', columns(rows)),
-    section('Options', columns(group === undefined ? [help, version] : [help])),
-    ...(shown.some(talksToGateway) ? [section('Environment', columns([url, ...credentials]))] : []),
-    `Every command explains itself: ${ownCommand(`${shown[0]?.name ?? ''} --help`)}`,
+    section('Commands', rowLines(rows, columns)),
+    section('Options', rowLines(group === undefined ? [HELP, VERSION] : [HELP], columns)),
+    ...(shown.some(talksToGateway) ? [section('Environment', rowLines([URL, ...CREDENTIALS], columns))] : []),
+    `Help for a command: ${ownCommand(`${shown[0]?.name ?? ''} --help`)}`,
   ].join('\n\n');
 }
 
-/** Help for one command. */
-export function commandHelp(command: CommandDefinition): string {
-  const rows = command.options.map(
-    ({ flags, short, description }) =>
-      [short === undefined ? flags : `-${short}, ${flags}`, description] as const,
-  );
-  const examples = (command.examples ?? []).map((example) => ownCommand(example));
+/** Help for one command; options with a group stand under its heading. */
+export function commandHelp(command: CommandDefinition, columns?: number): string {
+  const { options, summary, examples = [] } = command;
+  const groups = new Set(options.flatMap(({ group }) => group ?? []));
+  const common = [...options.filter(({ group }) => group === undefined).map(optionRow), HELP];
+  const named = [...groups].map((each): readonly [string, readonly Row[]] => [
+    each,
+    options.filter(({ group }) => group === each).map(optionRow),
+  ]);
   return [
-    `${command.summary}.`,
-    section('Usage', [`stagedoor ${usage(command)}${rows.length > 0 ? ' [options]' : ''}`]),
-    section('Options', columns([...rows, help])),
-    ...(talksToGateway(command) ? [section('Environment', columns(credentials))] : []),
-    ...(examples.length > 0 ? [section('Examples', examples)] : []),
-  ].join('\n\n');
+    ...wrapLines(`${summary}.`, columns ?? Number.POSITIVE_INFINITY),
+    '',
+    section('Usage', [`stagedoor ${usage(command)} [options]`]),
+    '',
+    [['Options', common] as const, ...named]
+      .map(([title, rows]) => section(title, rowLines(rows, columns)))
+      .join('\n\n'),
+    ...(talksToGateway(command) ? ['', section('Environment', rowLines(CREDENTIALS, columns))] : []),
+    ...(examples.length > 0
+      ? [
+          '',
+          section(
+            'Examples',
+            examples.map((each) => ownCommand(each)),
+          ),
+        ]
+      : []),
+  ].join('\n');
+}
+
+function optionRow({ flags, short, description }: OptionDefinition): Row {
+  return [short === undefined ? flags : `-${short}, ${flags}`, description];
 }
 
 function talksToGateway({ options }: CommandDefinition): boolean {
   return options.some(({ flags }) => flags.startsWith('--url '));
 }
 
-const url = ['STAGEDOOR_URL', 'the gateway to talk to, where no --url says so'] as const;
-const credentials = [
-  ['STAGEDOOR_API_KEY', 'the API key that is sent to the gateway'],
-  ['STAGEDOOR_TOKEN', 'a token instead; without either, what "gateway login" has kept is sent'],
-] as const;
-const help = ['-h, --help', 'show this'] as const;
-const version = ['-v, --version', 'show the version'] as const;
+const URL: Row = ['STAGEDOOR_URL', 'URL of the gateway, unless --url is given'];
+const CREDENTIALS: readonly Row[] = [
+  ['STAGEDOOR_API_KEY', 'API key for the gateway'],
+  ['STAGEDOOR_TOKEN', 'token instead of a key; default the token that "gateway login" has stored'],
+];
+const HELP: Row = ['-h, --help', 'Show this help'];
+const VERSION: Row = ['-v, --version', 'Show the version'];
 
 function usage({ name, positionals }: CommandDefinition): string {
   return `${name} ${positionals}`.trim();
 }
 
 function section(title: string, lines: readonly string[]): string {
-  return [`${title}:`, ...lines.map((line) => `  ${line}`)].join('\n');
+  return [`${title}:`, ...lines.map((line) => `${INDENT}${line}`)].join('\n');
 }
 
-/** Two columns; the right one is wrapped, so that lines stay readable. */
-function columns(rows: readonly (readonly [string, string])[]): string[] {
-  const width = Math.max(...rows.map(([left]) => left.length));
-  return rows.flatMap(([left, right]) =>
-    wrapped(right, LINE_CHARACTERS - width).map((line, index) =>
-      `${(index === 0 ? left : '').padEnd(width)}  ${line}`.trimEnd(),
-    ),
-  );
+const INDENT = '  ';
+const GAP = '  ';
+/** Longer lines are hard to read, however wide the terminal is. */
+const LONGEST_LINE = 110;
+/** Share of a line that names may take; the text of a longer name begins on the next line. */
+const NAME_SHARE = 0.4;
+
+/** Names and their texts in two columns, within `columns` characters; without, as in a pipe, each row is one line. */
+function rowLines(rows: readonly Row[], columns = Number.POSITIVE_INFINITY): string[] {
+  const width =
+    (columns === Number.POSITIVE_INFINITY ? columns : Math.min(columns, LONGEST_LINE)) - INDENT.length;
+  const fitting = rows.map(([name]) => name.length).filter((length) => length <= width * NAME_SHARE);
+  const nameWidth = Math.max(0, ...fitting);
+  return rows.flatMap(([name, text]) => {
+    const lines = wrapLines(text, width - nameWidth - GAP.length);
+    const [first = '', ...rest] = name.length <= nameWidth ? lines : ['', ...lines];
+    const below = rest.map((line) => `${' '.repeat(nameWidth)}${GAP}${line}`);
+    return [`${name.padEnd(nameWidth)}${GAP}${first}`.trimEnd(), ...below];
+  });
 }
 
-const LINE_CHARACTERS = 110;
-
-function wrapped(text: string, width: number): string[] {
+/** The text in lines of at most `width` characters, broken between words. */
+export function wrapLines(text: string, width: number): string[] {
   const lines = [''];
   for (const word of text.split(' ')) {
     const line = lines.at(-1) ?? '';

@@ -36,14 +36,14 @@ async function perform(line: CommandLine, terminal: Terminal): Promise<number> {
     case 'run':
       return line.command.run(line.input, line.input.switch('quiet') ? quietTerminal(terminal) : terminal);
     case 'help':
-      terminal.print(commandHelp(line.command));
+      terminal.print(commandHelp(line.command, terminal.columns));
       return SUCCESS;
     case 'version':
       terminal.print(packageVersion());
       return SUCCESS;
     case 'overview':
-      if (line.asked) terminal.print(overview(COMMANDS, line.group));
-      else terminal.complain(overview(COMMANDS, line.group));
+      if (line.asked) terminal.print(overview(COMMANDS, line.group, terminal.columns));
+      else terminal.complain(overview(COMMANDS, line.group, terminal.columns));
       return line.asked ? SUCCESS : USAGE;
   }
 }

@@ -4,6 +4,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import Table from 'cli-table3';
 import { hasUnseen, withoutUnseen } from '../domain/text.ts';
+import { wrapLines } from './help.ts';
 import type { Terminal } from './terminal.ts';
 
 /** JSON for programs: two spaces, the shape the gateway sent. What changes how a terminal shows it is escaped. */
@@ -15,15 +16,22 @@ export function json(value: unknown): string {
 }
 
 /**
- * A table without borders: headings, then one line per row. On a terminal it is as wide as that at most: the widest columns are
- * wrapped, between words where that is possible.
+ * A table without borders: headings, then one line per row. On a terminal it fits: the widest columns are wrapped, between words
+ * where that is possible; without `isWide`, columns that are empty or zero in every row are left out. A pipe gets everything.
  */
 export function table(
   terminal: Terminal,
-  headings: readonly string[],
+  allHeadings: readonly string[],
   rows: readonly (readonly (string | number)[])[],
+  { isWide = true } = {},
 ): string {
-  const cells = rows.map((row) => row.map((cell) => printable(String(cell))));
+  const isShown = allHeadings.map(
+    (_, index) => isWide || terminal.columns === undefined || rows.some((row) => !isBlank(row[index])),
+  );
+  const headings = allHeadings.filter((_, index) => isShown[index]);
+  const cells = rows.map((row) =>
+    row.filter((_, index) => isShown[index]).map((cell) => printable(String(cell))),
+  );
   const widths = fittingWidths(terminal.columns, [headings, ...cells]);
   const inColumn = (cell: string, index: number) => withShortWords(cell, widths?.[index]);
   const drawn = new Table({
@@ -34,6 +42,11 @@ export function table(
   });
   drawn.push(...cells.map((row) => row.map(inColumn)));
   return withoutTrailingSpaces(drawn.toString());
+}
+
+/** Empty, unknown or zero, also as a share: `0.0 %`. */
+function isBlank(cell: string | number = ''): boolean {
+  return /^(-|0(\.0+)?( %)?)?$/.test(String(cell));
 }
 
 /** Characters between two columns, and those that each keeps, however narrow the terminal is. */
@@ -65,10 +78,18 @@ function withShortWords(cell: string, width: number | undefined): string {
   return cell.replace(/\S+/g, (word) => (word.match(new RegExp(`.{1,${width}}`, 'gu')) ?? []).join('\n'));
 }
 
-/** `name  value` lines with the values in one column. */
-export function facts(pairs: readonly (readonly [string, string | number])[]): string {
-  const width = Math.max(...pairs.map(([name]) => name.length));
-  return pairs.map(([name, value]) => `${name.padEnd(width)}  ${printable(String(value))}`).join('\n');
+/** `name  value` lines with the values in one column, which is wrapped on a terminal. */
+export function facts(
+  { columns = Number.POSITIVE_INFINITY }: Pick<Terminal, 'columns'>,
+  pairs: readonly (readonly [string, string | number])[],
+): string {
+  const width = Math.max(...pairs.map(([name]) => name.length)) + GAP;
+  const lines = pairs.flatMap(([name, value]) =>
+    wrapLines(printable(String(value)), columns - width).map(
+      (line, index) => `${(index === 0 ? name : '').padEnd(width)}${line}`,
+    ),
+  );
+  return lines.join('\n');
 }
 
 /** The word of an instance's state in its colour. */

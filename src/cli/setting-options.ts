@@ -5,6 +5,12 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
 import { settingFlags } from '../config/documents.ts';
+import type { SettingNames } from '../config/setting.ts';
+import { ACCESS_SETTINGS } from '../config/settings/access.ts';
+import { BALANCING_SETTINGS } from '../config/settings/balancing.ts';
+import { SERVICE_SETTINGS } from '../config/settings/service.ts';
+import { STORAGE_SETTINGS } from '../config/settings/storage.ts';
+import { WEB_SETTINGS } from '../config/settings/web.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { type Config, loadConfig } from '../config.ts';
 import type { CommandInput, OptionDefinition } from './command.ts';
@@ -40,18 +46,35 @@ const SWITCHES: Readonly<Record<string, { readonly on: string; readonly off: str
   },
 };
 
-/** Every setting that has a flag; a switch has two. */
-export const SETTING_OPTIONS: readonly OptionDefinition[] = [
-  ...settingFlags().flatMap(({ flag, takesValue, doc }): OptionDefinition[] =>
-    takesValue
-      ? [{ flags: `--${flag} <${placeholderOf(flag)}>`, description: doc + choicesOf(flag) }]
-      : [
-          { flags: `--${flag}`, description: SWITCHES[flag]?.on ?? doc },
-          { flags: `--no-${flag}`, description: SWITCHES[flag]?.off ?? `Turn ${flag} off` },
-        ],
-  ),
-  { flags: '--registry <file>', description: 'Short for --registry-file' },
+/** Headings of help for the sections of the table of settings. */
+const GROUPS: readonly (readonly [title: string, settings: Readonly<Record<string, SettingNames>>])[] = [
+  ['Service', SERVICE_SETTINGS],
+  ['Balancing and sessions', BALANCING_SETTINGS],
+  ['HTTP', WEB_SETTINGS],
+  ['Accounts and limits', ACCESS_SETTINGS],
+  ['Storage and programs', STORAGE_SETTINGS],
 ];
+
+/** Every setting that has a flag, with the group of its section; a switch has two. */
+export const SETTING_OPTIONS: readonly OptionDefinition[] = [
+  ...settingFlags().flatMap(({ flag, takesValue, doc }): OptionDefinition[] => {
+    const group = groupOf(flag);
+    return takesValue
+      ? [{ flags: `--${flag} <${placeholderOf(flag)}>`, description: doc + choicesOf(flag), group }]
+      : [
+          { flags: `--${flag}`, description: SWITCHES[flag]?.on ?? doc, group },
+          { flags: `--no-${flag}`, description: SWITCHES[flag]?.off ?? `Turn ${flag} off`, group },
+        ];
+  }),
+  { flags: '--registry <file>', description: 'Short for --registry-file', group: groupOf('registry-file') },
+];
+
+/** `--config` is no setting; it stands with those of the first section. */
+function groupOf(flag: string): string {
+  const [first] = GROUPS;
+  const found = GROUPS.find(([, settings]) => Object.values(settings).some((row) => row.flag === flag));
+  return (found ?? first)?.[0] ?? '';
+}
 
 /** How config/kinds.ts calls the kind of a flag's values; `--config` is no setting. */
 function typeOf(flag: string): string {

@@ -48,7 +48,9 @@ test('shows a command whole to programs, and what tells it apart to people', asy
   assert.match(wide.out, `  program …${script.slice(-31)} stdio`);
 });
 
-test('fits a terminal of 80 columns, without counts that are the usual ones', async () => {
+test('fits a terminal, without columns that are zero everywhere unless they are wanted', async () => {
+  const all = await gateway.runAt({ columns: 300 }, 'gateway', 'list', '--wide');
+  assert.match(all.out, /^TEMPLATE +INSTANCE +TRANSPORT +STATE +WEIGHT +IN FLIGHT +SESSIONS +OWN PROCESSES /);
   const { out } = await gateway.runAt({ columns: 80 }, 'gateway', 'list');
   const [headings = '', ...lines] = out.split('\n');
   assert.match(headings, /^TEMPLATE +INSTANCE +TRANSPORT +STATE +WEIGHT +SESSIONS? +BACKEND +REASON$/);

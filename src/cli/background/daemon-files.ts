@@ -48,7 +48,7 @@ export const DAEMON_MARK = 'STAGEDOOR_BACKGROUND';
 /** The options that say which gateway is meant: they choose the state folder. */
 export const DAEMON_OPTIONS: readonly OptionDefinition[] = SETTING_OPTIONS.filter(({ flags }) =>
   /^--(config|database|state-dir) /.test(flags),
-);
+).map(({ group, ...option }) => option);
 
 /** The files of the daemon that these settings describe. */
 export async function daemonFiles(

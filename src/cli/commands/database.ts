@@ -20,7 +20,7 @@ export const dbStatus: CommandDefinition = {
     const { databaseState } = await import('../database/open-database.ts');
     const state = await databaseState(readSettings(input, terminal), terminal);
     const { facts, json } = await import('../output.ts');
-    terminal.print(input.switch('json') ? json(state) : facts(factsOf(state)));
+    terminal.print(input.switch('json') ? json(state) : facts(terminal, factsOf(state)));
     return state.is_usable ? 0 : 1;
   },
 };

@@ -2,6 +2,7 @@
 
 import type { CommandDefinition } from '../command.ts';
 import type { Examination } from '../doctor/checks.ts';
+import { wrapLines } from '../help.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -24,9 +25,13 @@ export const doctor: CommandDefinition = {
   },
 };
 
+/** Column at which texts begin. */
+const TEXT_AT = 17;
 const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 
 function lines(terminal: Terminal, { check, status, text, advice }: Examination): string {
-  const first = `${terminal.paint(COLOURS[status], status.padEnd(4))}  ${check.padEnd(9)}  ${text}`;
-  return advice === null ? first : `${first}\n${' '.repeat(17)}${advice}`;
+  const head = `${terminal.paint(COLOURS[status], status.padEnd(4))}  ${check.padEnd(9)}  `;
+  const width = (terminal.columns ?? Number.POSITIVE_INFINITY) - TEXT_AT;
+  const texts = [text, ...(advice === null ? [] : [advice])].flatMap((each) => wrapLines(each, width));
+  return head + texts.join(`\n${' '.repeat(TEXT_AT)}`);
 }

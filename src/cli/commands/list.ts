@@ -3,7 +3,7 @@
 import { basename } from 'node:path';
 import { ownCommand } from '../../domain/own-command.ts';
 import { type Fields, instancesOf, reasonOf, stateOf } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -12,52 +12,39 @@ export const list: CommandDefinition = {
   name: 'gateway list',
   positionals: '',
   summary: 'List every registered instance and its state',
-  options: CLIENT_OPTIONS,
-  examples: ['gateway list', 'gateway list --json'],
+  options: [WIDE_OPTION, ...CLIENT_OPTIONS],
+  examples: ['gateway list', 'gateway list --wide', 'gateway list --json'],
   run: async (input, terminal) => {
     const { json } = await import('../output.ts');
     const gateway = await gatewayOf(input, terminal);
     const registry = await gateway.request('/gateway/registry');
-    terminal.print(input.switch('json') ? json(registry) : await listing(terminal, registry));
+    const isWide = input.switch('wide') === true;
+    terminal.print(input.switch('json') ? json(registry) : await listing(terminal, registry, isWide));
     return 0;
   },
 };
 
-async function listing(terminal: Terminal, registry: unknown): Promise<string> {
+async function listing(terminal: Terminal, registry: unknown, isWide: boolean): Promise<string> {
   const records = instancesOf(registry);
   if (records.length === 0)
     return `No instance is registered; "${ownCommand('gateway register --help')}" shows how.`;
   const { stateWord, table } = await import('../output.ts');
+  // The usual weight says as little as a zero.
+  const isEven = !isWide && terminal.columns !== undefined && records.every(({ weight }) => weight === 1);
   const rows = records.map((record) => [
     String(record.template_name),
     String(record.id),
     String(record.transport),
     stateWord(terminal, stateOf(record)),
-    Number(record.weight),
+    isEven ? '' : Number(record.weight),
     Number(record.in_flight),
     Number(record.sessions ?? 0),
     Number(record.own_processes ?? 0),
     target(record, terminal.columns !== undefined),
     reasonOf(record),
   ]);
-  const isShown = shownColumns(terminal, rows);
-  return table(
-    terminal,
-    HEADINGS.filter((_, index) => isShown[index]),
-    rows.map((row) => row.filter((_, index) => isShown[index])),
-  );
+  return table(terminal, HEADINGS, rows, { isWide });
 }
-
-/** On a terminal that is not wide, counts that are the usual ones everywhere are left out. */
-function shownColumns({ columns }: Terminal, rows: readonly (readonly (string | number)[])[]): boolean[] {
-  const isNarrow = columns !== undefined && columns < WIDE;
-  return HEADINGS.map((heading, index) => {
-    const usual = heading === 'WEIGHT' ? 1 : 0;
-    return !isNarrow || rows.some((row) => row[index] !== usual);
-  });
-}
-
-const WIDE = 140;
 
 const HEADINGS: readonly string[] = [
   ...['TEMPLATE', 'INSTANCE', 'TRANSPORT', 'STATE', 'WEIGHT'],

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fields, instancesOf, stateOf } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import type { Remote } from '../remote.ts';
@@ -23,6 +23,7 @@ export const stats: CommandDefinition = {
       short: 'w',
       description: 'Show them again every 2 s until Ctrl-C; on a terminal only',
     },
+    WIDE_OPTION,
     ...CLIENT_OPTIONS,
   ],
   examples: ['gateway stats', 'gateway stats --watch', 'gateway stats --json'],
@@ -37,7 +38,8 @@ export const stats: CommandDefinition = {
     const gateway = await gatewayOf(input, terminal);
     const first = await lookAt(gateway);
     if (input.switch('json')) terminal.print(json(first.stats));
-    else if (!isWatched) terminal.print(await drawn(terminal, first, undefined));
+    else if (!isWatched)
+      terminal.print(await drawn(terminal, first, undefined, input.switch('wide') === true));
     else await watch(gateway, terminal, first);
     return 0;
   },
@@ -63,7 +65,9 @@ async function watch(gateway: Remote, terminal: Terminal, first: Look): Promise<
   try {
     while (!signal.aborted) {
       const clock = new Date().toTimeString().slice(0, 8);
-      terminal.redraw(`${await drawn(terminal, now, before)}\n\n${gateway.url} at ${clock}; Ctrl-C ends`);
+      terminal.redraw(
+        `${await drawn(terminal, now, before, true)}\n\n${gateway.url} at ${clock}; Ctrl-C ends`,
+      );
       await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
       if (!signal.aborted) [before, now] = [now, await lookAt(gateway)];
     }
@@ -72,8 +76,13 @@ async function watch(gateway: Remote, terminal: Terminal, first: Look): Promise<
   }
 }
 
-/** Calls per second need two looks. */
-async function drawn(terminal: Terminal, now: Look, before: Look | undefined): Promise<string> {
+/** Calls per second need two looks. What is drawn again and again keeps its columns. */
+async function drawn(
+  terminal: Terminal,
+  now: Look,
+  before: Look | undefined,
+  isWide: boolean,
+): Promise<string> {
   const { duration, facts, stateWord, table } = await import('../output.ts');
   const stats = fields(now.stats);
   const of = fields(stats.instances);
@@ -97,7 +106,7 @@ async function drawn(terminal: Terminal, now: Look, before: Look | undefined): P
     ];
   });
   const percentiles = [stats.p50_ms, stats.p95_ms, stats.p99_ms].map(milliseconds).join(', ');
-  const summary = facts([
+  const summary = facts(terminal, [
     ['uptime', duration(Number(stats.uptime))],
     ['requests', `${stats.total_requests}, ${stats.active_connections} in flight`],
     ['failed', percent(stats.error_rate)],
@@ -107,7 +116,7 @@ async function drawn(terminal: Terminal, now: Look, before: Look | undefined): P
     ...['TEMPLATE', 'INSTANCE', 'STATE', 'CALLS', ...(before === undefined ? [] : ['PER SECOND'])],
     ...['FAILED', 'TIME', 'IN FLIGHT', 'SESSIONS'],
   ];
-  return rows.length === 0 ? summary : `${summary}\n\n${table(terminal, headings, rows)}`;
+  return rows.length === 0 ? summary : `${summary}\n\n${table(terminal, headings, rows, { isWide })}`;
 }
 
 function percent(rate: unknown): string {

@@ -1,7 +1,7 @@
 // `stagedoor gateway status | health`: the state of a running gateway and of its templates; one word for scripts and monitors.
 
 import { type Fields, fields, instancesOf, reasonOf, stateOf } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../client-options.ts';
+import { CLIENT_OPTIONS, gatewayOf, ofTemplate, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
 import { NotLoggedIn } from '../failures.ts';
 import type { Remote } from '../remote.ts';
@@ -13,20 +13,24 @@ export const status: CommandDefinition = {
   positionals: '',
   summary:
     'Show the state of a gateway; exit code 0 when it is healthy or degraded, 1 when it is unhealthy or not running',
-  options: CLIENT_OPTIONS,
+  options: [WIDE_OPTION, ...CLIENT_OPTIONS],
   examples: ['gateway status', 'gateway status --url http://gateway.example:8080'],
   run: async (input, terminal) => {
     const { json } = await import('../output.ts');
     const gateway = await gatewayOf(input, terminal);
     const [health, details] = await Promise.all([gateway.look('/gateway/health'), detailsOf(gateway)]);
     const { stats, registry, locked } = details;
-    const seen: Seen = {
+    const seen: GatewayReport = {
       url: gateway.url,
       health: fields(health),
       ...(stats === undefined ? {} : { stats: fields(stats) }),
     };
     const records = instancesOf(registry);
-    terminal.print(input.switch('json') ? json(seen) : await summary(terminal, seen, records));
+    terminal.print(
+      input.switch('json')
+        ? json(seen)
+        : await summary(terminal, seen, records, input.switch('wide') === true),
+    );
     if (locked !== undefined) terminal.note(`only its health is shown: ${locked}`);
     return SERVING.includes(String(seen.health.status)) ? 0 : 1;
   },
@@ -34,7 +38,7 @@ export const status: CommandDefinition = {
 
 const SERVING: readonly string[] = ['healthy', 'degraded'];
 
-interface Seen {
+interface GatewayReport {
   readonly url: string;
   readonly health: Fields;
   /** Absent for who is not logged in. */
@@ -64,12 +68,13 @@ async function detailsOf(gateway: Remote): Promise<Details> {
 
 async function summary(
   terminal: Terminal,
-  { url, health, stats }: Seen,
+  { url, health, stats }: GatewayReport,
   records: readonly Fields[],
+  isWide: boolean,
 ): Promise<string> {
   const { duration, facts, stateWord, table } = await import('../output.ts');
   const instances = fields(health.instances);
-  const lines = facts([
+  const lines = facts(terminal, [
     ['gateway', url],
     ['status', stateWord(terminal, String(health.status))],
     ['version', `API ${health.version}, stagedoor ${health.build}`],
@@ -98,7 +103,7 @@ async function summary(
   ]);
   return [
     lines,
-    ...(rows.length > 0 ? [table(terminal, TEMPLATE_HEADINGS, rows)] : []),
+    ...(rows.length > 0 ? [table(terminal, TEMPLATE_HEADINGS, rows, { isWide })] : []),
     ...(reasons.length > 0 ? [table(terminal, ['NOT HEALTHY', 'STATE', 'REASON'], reasons)] : []),
     ...(elsewhere.length > 0 ? [table(terminal, ['ELSEWHERE', 'NODE'], elsewhere)] : []),
   ].join('\n\n');
@@ -164,7 +169,7 @@ export const health: CommandDefinition = {
     else if (template === undefined) {
       const instances = fields(seen.instances);
       terminal.print(
-        facts([
+        facts(terminal, [
           ['status', stateWord(terminal, String(seen.status))],
           ['database', String(seen.database)],
           ['instances', `${instances.healthy} of ${instances.total} healthy`],

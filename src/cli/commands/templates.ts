@@ -1,7 +1,7 @@
 // `stagedoor template list | show`: the templates of a gateway, or those in the folder of definitions of this machine.
 
 import { type Fields, fields } from '../answers.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
+import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../client-options.ts';
 import type { CommandDefinition, CommandInput, OptionDefinition } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
@@ -18,7 +18,11 @@ export const templateList: CommandDefinition = {
   name: 'template list',
   positionals: '',
   summary: 'List the templates: what each is, and how many instances it has',
-  options: [{ flags: '--tag <tag>', description: 'Only templates with this tag' }, ...TEMPLATE_OPTIONS],
+  options: [
+    { flags: '--tag <tag>', description: 'Only templates with this tag' },
+    WIDE_OPTION,
+    ...TEMPLATE_OPTIONS,
+  ],
   examples: ['template list', 'template list --tag files --local'],
   run: async (input, terminal) => {
     const { json, table } = await import('../output.ts');
@@ -27,7 +31,9 @@ export const templateList: CommandDefinition = {
     else if (records.length === 0) terminal.print('There is no such template.');
     else
       terminal.print(
-        table(terminal, ['TEMPLATE', 'VERSION', 'INSTANCES', 'TAGS', 'DESCRIPTION'], records.map(rowOf)),
+        table(terminal, ['TEMPLATE', 'VERSION', 'INSTANCES', 'TAGS', 'DESCRIPTION'], records.map(rowOf), {
+          isWide: input.switch('wide') === true,
+        }),
       );
     return 0;
   },
@@ -56,7 +62,12 @@ export const templateShow: CommandDefinition = {
       terminal.print(json(record));
       return 0;
     }
-    terminal.print(facts(FIELDS.flatMap((name) => factOf(name, record[name]))));
+    terminal.print(
+      facts(
+        terminal,
+        FIELDS.flatMap((name) => factOf(name, record[name])),
+      ),
+    );
     const settings = settingsOf(record);
     if (settings.length > 0) {
       terminal.print(
