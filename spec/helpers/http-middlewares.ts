@@ -5,9 +5,9 @@ import { createServer } from 'node:http';
 import { Router } from '@koa/router';
 import Koa from 'koa';
 import { pino } from 'pino';
-import type { HttpMiddleware, RequestState, RouteMiddleware } from '../../src/http/request.ts';
 import { errors } from '../../src/http/middleware/errors.ts';
 import { requestId } from '../../src/http/middleware/request-id.ts';
+import type { HttpMiddleware, RequestState, RouteMiddleware } from '../../src/http/request.ts';
 import { type Answer, type Ask, portOf, send } from './http-app.ts';
 
 /** A running list of middlewares. */

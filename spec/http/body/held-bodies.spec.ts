@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import type { RateLimiter } from '../../../src/auth/auth.ts';
 import type { Principal } from '../../../src/domain/account.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
-import { readDirect } from '../../../src/http/body/read-direct.ts';
+import { readDirect } from '../../../src/http/body/read.ts';
 import { body } from '../../../src/http/middleware/body.ts';
 import type { HttpMiddleware } from '../../../src/http/request.ts';
 import { ClientGone } from '../../../src/http/request.ts';

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { GatewayError, type ValidationItem } from '../../../src/domain/errors.ts';
-import { parseFormBody } from '../../../src/http/body/parse-form.ts';
+import { parseFormBody } from '../../../src/http/body/parse.ts';
 import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { parseJsonBody } from '../../../src/http/body/parse-json.ts';
+import { parseJsonBody } from '../../../src/http/body/parse.ts';
 import { BAD_BODIES, ODD_BODIES } from '../../helpers/http-bad-bodies.ts';
 import { suite } from '../../helpers/suite.ts';
 

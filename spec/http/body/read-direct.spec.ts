@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import * as assert from 'uvu/assert';
-import { readAllOf } from '../../../src/http/body/read-direct.ts';
+import { readAllOf } from '../../../src/http/body/read.ts';
 import { ClientGone } from '../../../src/http/request.ts';
 import { suite } from '../../helpers/suite.ts';
 

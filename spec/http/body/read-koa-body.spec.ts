@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { readKoaBody } from '../../../src/http/body/read-koa-body.ts';
+import { readKoaBody } from '../../../src/http/body/read.ts';
 import { body } from '../../../src/http/middleware/body.ts';
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';

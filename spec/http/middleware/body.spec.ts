@@ -1,8 +1,7 @@
 // Both readers of bodies behind the same middleware: the same table of inputs, the same answers.
 
 import * as assert from 'uvu/assert';
-import { readDirect } from '../../../src/http/body/read-direct.ts';
-import { readKoaBody } from '../../../src/http/body/read-koa-body.ts';
+import { readDirect, readKoaBody } from '../../../src/http/body/read.ts';
 import { body } from '../../../src/http/middleware/body.ts';
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';
