@@ -18,14 +18,15 @@ export const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
 };
 
 /** Names are told apart without regard to case: `Ada` and `ada` are one user. */
-export const Username = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$' });
+export const Username = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$', examples: ['ada'] });
 /** A host without a dot is fine: `admin@localhost`. */
-export const Email = Type.String({ pattern: '^[^\\s@]{1,64}@[^\\s@]{1,189}$' });
+export const Email = Type.String({ pattern: '^[^\\s@]{1,64}@[^\\s@]{1,189}$', examples: ['ada@localhost'] });
 /** No control characters, and none that hide or reorder what stands beside them. */
 export const KeyName = Type.String({
   minLength: 1,
   maxLength: 128,
   pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]*$',
+  examples: ['nightly build'],
 });
 /** Templates a principal may use; absent = all. */
 export const TemplateList = Type.Array(TemplateId, { maxItems: 1_000, uniqueItems: true });

@@ -6,7 +6,7 @@ import type { ContainerRef } from './deployment.ts';
 import { LoadBalancerSettings, TemplateId } from './template.ts';
 
 export const INSTANCE_ID_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$';
-export const InstanceId = Type.String({ pattern: INSTANCE_ID_PATTERN });
+export const InstanceId = Type.String({ pattern: INSTANCE_ID_PATTERN, examples: ['everything-1'] });
 
 export const TRANSPORT_KINDS = ['http', 'sse', 'stdio', 'in-process'] as const;
 export type TransportKind = (typeof TRANSPORT_KINDS)[number];
@@ -43,12 +43,19 @@ export const InstanceInput = Type.Object(
     transport: Type.Optional(Type.Enum(['http', 'sse', 'stdio'])),
     /** The command may be handed what the gateway keeps for itself (ADR 51). Default false. */
     force: Type.Optional(Type.Boolean()),
-    weight: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_WEIGHT })),
+    weight: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_WEIGHT, examples: [2] })),
     metadata: Type.Optional(
-      Type.Record(Type.String({ pattern: '^[\\s\\S]{0,256}$' }), Type.Unknown(), ONLY_THESE_NAMES),
+      Type.Record(Type.String({ pattern: '^[\\s\\S]{0,256}$' }), Type.Unknown(), {
+        ...ONLY_THESE_NAMES,
+        examples: [{ team: 'search' }],
+      }),
     ),
   },
-  { additionalProperties: false },
+  {
+    additionalProperties: false,
+    // Not an id of the demo: registering it would replace that instance.
+    examples: [{ id: 'remote-1', endpoint: 'http://127.0.0.1:3001/mcp', weight: 2 }],
+  },
 );
 export type InstanceInput = Static<typeof InstanceInput>;
 

@@ -13,10 +13,15 @@ import {
 
 /** Template names are used in URLs and commands. Source: spec, "Template definition". */
 export const TEMPLATE_ID_PATTERN = '^[a-z][a-z0-9-]*$';
-export const TemplateId = Type.String({ pattern: TEMPLATE_ID_PATTERN, maxLength: 128 });
+export const TemplateId = Type.String({
+  pattern: TEMPLATE_ID_PATTERN,
+  maxLength: 128,
+  examples: ['everything'],
+});
 
 const CLOSED = { additionalProperties: false } as const;
 
+const EXAMPLE = { strategy: 'least_connections', timeout: 30 };
 const FIELDS = {
   strategy: Type.Enum([...STRATEGY_NAMES, 'weighted']),
   /** Seconds between two probes of one instance. */
@@ -32,7 +37,7 @@ const FIELDS = {
 };
 
 /** Settings as they are written: seconds, whole numbers; `weighted` is an alias. Source: spec "Limits" 3, ADR 4. */
-export const LoadBalancerSettings = Type.Partial(Type.Object(FIELDS), CLOSED);
+export const LoadBalancerSettings = Type.Partial(Type.Object(FIELDS), { ...CLOSED, examples: [EXAMPLE] });
 export type LoadBalancerSettings = Static<typeof LoadBalancerSettings>;
 
 /** A change of settings: null takes one away, so that the default of the gateway holds again. */
@@ -45,7 +50,7 @@ export const LoadBalancerChange = Type.Partial(
     session: orNull(FIELDS.session),
     session_failover: orNull(FIELDS.session_failover),
   }),
-  CLOSED,
+  { ...CLOSED, examples: [EXAMPLE] },
 );
 export type LoadBalancerChange = Static<typeof LoadBalancerChange>;
 

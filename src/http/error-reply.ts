@@ -4,6 +4,7 @@ import Type, { type Static } from 'typebox';
 import { NOBODY, type Principal, SCOPES } from '../domain/account.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import { type BytesReply, json } from './reply.ts';
+import { text } from './schemas.ts';
 import { seesMachine } from './visible.ts';
 
 const ValidationItem = Type.Object({
@@ -14,14 +15,14 @@ const ValidationItem = Type.Object({
 
 /** Schema of the error body. */
 export const ErrorBody = Type.Object({
-  detail: Type.Union([Type.String(), Type.Array(ValidationItem)]),
-  error_code: Type.String(),
-  request_id: Type.String(),
+  detail: Type.Union([text('No instance "everything-1" is registered.'), Type.Array(ValidationItem)]),
+  error_code: text('SERVER_NOT_FOUND'),
+  request_id: text('7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'),
   required_permissions: Type.Optional(Type.Array(Type.Enum([...SCOPES]))),
   backend_error: Type.Optional(
     Type.Object({ code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) }),
   ),
-  result: Type.Optional(Type.Unknown()),
+  result: Type.Optional(Type.Unknown({ examples: [{ content: [{ type: 'text', text: 'Echo: hello' }] }] })),
   delivered: Type.Optional(Type.Literal('unknown')),
 });
 export type ErrorBody = Static<typeof ErrorBody>;

@@ -15,11 +15,11 @@ import type { Shape } from '../domain/validation.ts';
 export const TemplateParams = Type.Object({ template: TemplateId });
 /** A server id is an instance id, or a template and one: see domain/registration.ts. */
 export const ServerParams = Type.Object({
-  server_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._~-]{0,299}$' }),
+  server_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._~-]{0,299}$', examples: ['everything-1'] }),
 });
-const AccountId = Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$' });
-export const UserParams = Type.Object({ user_id: AccountId });
-export const ApiKeyParams = Type.Object({ key_id: AccountId });
+const accountId = (example: string) => Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$', examples: [example] });
+export const UserParams = Type.Object({ user_id: accountId('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10') });
+export const ApiKeyParams = Type.Object({ key_id: accountId('00112233445566ff') });
 export const InstanceParams = Type.Object({ template: TemplateId, instance_id: InstanceId });
 
 /** The not-found error of each name. */

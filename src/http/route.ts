@@ -82,8 +82,6 @@ export interface RouteAccess {
   readonly unlessTemplate?: string;
   /** Request headers, for the API description: their purpose, by name. */
   readonly requestHeaders?: Readonly<Record<string, string>>;
-  /** An example of the request body, for the API description. Default: made from the schema. */
-  readonly example?: unknown;
 }
 
 /** What a handler gets. */

@@ -6,22 +6,54 @@ import type { JsonObject } from '../domain/json.ts';
 /** Any JSON object. Cheaper to check than a record of unknown values. */
 export const AnyObject = Type.Unsafe<JsonObject>(Type.Object({}));
 
+/** The same with an example. */
+export function anyObject(example: JsonObject) {
+  return Type.Unsafe<JsonObject>(Type.Object({}, { examples: [example] }));
+}
+
 /** `_meta` of an MCP request: passed on as it is. */
 export const Meta = Type.Optional(AnyObject);
 
 /** Bodies and queries that refuse unknown fields. */
 export const CLOSED = { additionalProperties: false } as const;
 
-export const NullableText = Type.Union([Type.String(), Type.Null()]);
+// Simple fields, each with its example for the API description. Examples match the demo (`npm start`), so that an example
+// can be tried there unchanged.
+
+export function text(example: string) {
+  return Type.String({ examples: [example] });
+}
+
+export function integer(example: number) {
+  return Type.Integer({ examples: [example] });
+}
+
+export function number(example: number) {
+  return Type.Number({ examples: [example] });
+}
+
+export function flag(example: boolean) {
+  return Type.Boolean({ examples: [example] });
+}
+
+export function nullableText(example: string | null) {
+  return Type.Union([Type.String(), Type.Null()], { examples: [example] });
+}
+
+export const NullableText = nullableText(null);
+export const Time = text('2026-11-20T12:00:00.000Z');
+export const NullableTime = nullableText('2026-11-20T12:00:00.000Z');
 
 /** Why an instance gets no calls although it may be healthy, and until when; null for an instance that gets calls. */
-export const NullableEjection = Type.Union([
-  Type.Object({ reason: Type.String(), until: Type.String() }),
-  Type.Null(),
-]);
+export const NullableEjection = Type.Union(
+  [Type.Object({ reason: Type.String(), until: Type.String() }), Type.Null()],
+  { examples: [null] },
+);
 
-/** Templates a principal may use; null = all. */
-export const NullableTemplates = Type.Union([Type.Array(Type.String()), Type.Null()]);
+/** Templates that a principal may use; null = all. */
+export function nullableTemplates(example: readonly string[] | null) {
+  return Type.Union([Type.Array(Type.String()), Type.Null()], { examples: [example] });
+}
 
 /** For a body with a secret: no cache may keep it. Source: RFC 6749 section 5.1. */
 export const NOT_STORED: readonly string[] = ['Cache-Control', 'no-store'];

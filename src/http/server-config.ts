@@ -26,7 +26,9 @@ const { endpoint, command, args, working_dir, env_vars, headers, transport, forc
 const ownFields = { endpoint, command, args, working_dir, env_vars, headers, transport, force };
 
 /** How to reach the server; other keys are settings of the template, mapped by its `config_schema`. */
-export const ServerConfig = Type.Object(ownFields);
+export const ServerConfig = Type.Object(ownFields, {
+  examples: [{ endpoint: 'http://127.0.0.1:3001/mcp' }],
+});
 export type ServerConfig = Static<typeof ServerConfig>;
 
 /** The weight may stand in here. */

@@ -19,16 +19,20 @@ const facts: RouteAccess = {
   errors: [],
 };
 const request = {
-  params: Type.Object({ server_id: Type.String() }),
-  query: Type.Object({ wait: Type.Optional(Type.Integer({ minimum: 0 })) }),
-  body: Type.Object({ username: Type.String() }),
+  params: Type.Object({ server_id: Type.String({ examples: ['everything-1'] }) }),
+  query: Type.Object({ wait: Type.Optional(Type.Integer({ minimum: 0, examples: [5] })) }),
+  body: Type.Object({ username: Type.String({ examples: ['ada'] }) }),
 };
 
 test('has its parameters, its body and who may ask', () => {
   const route = defineRoute({ ...facts, request, handler: () => noContent() });
   const { responses: _responses, ...operation } = operationOf(route, shared());
   const content = {
-    schema: { type: 'object', required: ['username'], properties: { username: { type: 'string' } } },
+    schema: {
+      type: 'object',
+      required: ['username'],
+      properties: { username: { type: 'string', examples: ['ada'] } },
+    },
     example: { username: 'ada' },
   };
   assert.equal(operation, {
@@ -37,8 +41,14 @@ test('has its parameters, its body and who may ask', () => {
     summary: 'A route of the spec',
     description: 'Needs the scope `gateway:read` or `tools:call`.',
     parameters: [
-      { name: 'server_id', in: 'path', required: true, schema: { type: 'string' }, example: 'everything-1' },
-      { name: 'wait', in: 'query', required: false, schema: { type: 'integer', minimum: 0 }, example: 5 },
+      {
+        ...{ name: 'server_id', in: 'path', required: true },
+        ...{ schema: { type: 'string', examples: ['everything-1'] }, example: 'everything-1' },
+      },
+      {
+        ...{ name: 'wait', in: 'query', required: false },
+        ...{ schema: { type: 'integer', minimum: 0, examples: [5] }, example: 5 },
+      },
     ],
     requestBody: { required: true, content: { 'application/json': content } },
     security: [
@@ -70,8 +80,9 @@ test('asks nobody on an open route', () => {
   assert.equal([security, description, scopes], [[], 'Open to everybody.', []]);
 });
 
-test('prefers the example that the route gives', () => {
-  const route = defineRoute({ ...facts, request, example: { username: 'eve' }, handler: () => noContent() });
+test('prefers the example of a body to those of its fields', () => {
+  const body = Type.Object(request.body.properties, { examples: [{ username: 'eve' }] });
+  const route = defineRoute({ ...facts, request: { ...request, body }, handler: () => noContent() });
   assert.is(
     Object(operationOf(route, shared()).requestBody).content['application/json'].example.username,
     'eve',

@@ -147,7 +147,7 @@ function headersOf({ requestHeaders = {} }: Route): readonly OperationObject[] {
 function bodyOf(route: Route, { describe }: SharedAnswers): OperationObject | undefined {
   const { body } = route.request;
   if (body === undefined) return undefined;
-  const content = { schema: describe(body), example: route.example ?? exampleOf(body) };
+  const content = { schema: describe(body), example: exampleOf(body) };
   // The form stands first: it is what interactive pages then offer.
   const types = route.reader === 'form' ? ['application/x-www-form-urlencoded'] : [];
   return {

@@ -4,31 +4,31 @@ import Type from 'typebox';
 import { SCOPES } from '../../domain/account.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { NOT_STORED, NullableTemplates, NullableText } from '../schemas.ts';
+import { integer, NOT_STORED, nullableTemplates, nullableText, text } from '../schemas.ts';
 
 /** Longer texts cannot be a name or a password, and are not hashed. */
-const Entry = Type.String({ minLength: 1, maxLength: 1_024 });
+const entry = (example: string) => Type.String({ minLength: 1, maxLength: 1_024, examples: [example] });
 
 /** Other fields, those of OAuth clients (`grant_type`, `scope`, ...), are ignored. */
-const LoginBody = Type.Object({ username: Entry, password: Entry });
+const LoginBody = Type.Object({ username: entry('ada'), password: entry('correct horse battery') });
 
 const Token = Type.Object({
-  access_token: Type.String(),
+  access_token: text('eyJhbGciOiJIUzI1NiJ9.e30.signature'),
   token_type: Type.Literal('bearer'),
   /** Seconds. */
-  expires_in: Type.Integer(),
+  expires_in: integer(3_600),
 });
 
 const Account = Type.Object({
-  id: Type.String(),
-  kind: Type.Enum(['anonymous', 'user', 'api-key']),
-  name: Type.String(),
+  id: text('user:3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
+  kind: Type.Enum(['anonymous', 'user', 'api-key'], { examples: ['user'] }),
+  name: text('ada'),
   /** The user, or the owner of the key. */
-  user_id: NullableText,
-  scopes: Type.Array(Type.Enum([...SCOPES])),
-  templates: NullableTemplates,
+  user_id: nullableText('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
+  scopes: Type.Array(Type.Enum([...SCOPES]), { examples: [['gateway:read', 'tools:call']] }),
+  templates: nullableTemplates(['everything']),
   /** Requests per hour; null = no limit. */
-  hourly_limit: Type.Union([Type.Integer(), Type.Null()]),
+  hourly_limit: Type.Union([Type.Integer(), Type.Null()], { examples: [1_000] }),
 });
 
 export const accountRoutes: readonly Route[] = [

@@ -6,19 +6,19 @@ import { KeyName, SCOPES, TemplateList } from '../../domain/account.ts';
 import { ApiKeyParams } from '../parameters.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { CLOSED, NullableTemplates, NullableText } from '../schemas.ts';
+import { CLOSED, flag, NullableTime, nullableTemplates, nullableText, Time, text } from '../schemas.ts';
 
 /** A key without its secret. `templates` is null when all may be used, `created_by` when the operator created it. */
 export const ApiKeyRecord = Type.Object({
-  id: Type.String(),
-  name: Type.String(),
-  permissions: Type.Array(Type.Enum([...SCOPES])),
-  templates: NullableTemplates,
-  expires_at: NullableText,
-  created_at: Type.String(),
-  last_used_at: NullableText,
-  is_active: Type.Boolean(),
-  created_by: NullableText,
+  id: text('00112233445566ff'),
+  name: text('nightly build'),
+  permissions: Type.Array(Type.Enum([...SCOPES]), { examples: [['tools:call']] }),
+  templates: nullableTemplates(['everything']),
+  expires_at: nullableText('2099-12-31T23:59:59Z'),
+  created_at: Time,
+  last_used_at: NullableTime,
+  is_active: flag(true),
+  created_by: nullableText('admin'),
 });
 export type ApiKeyRecord = Static<typeof ApiKeyRecord>;
 
@@ -39,17 +39,26 @@ export function apiKeyRecord({ apiKey, isActive, createdBy }: ApiKeyView): ApiKe
 const NewApiKeyBody = Type.Object(
   {
     name: KeyName,
-    permissions: Type.Array(Type.Enum([...SCOPES]), { minItems: 1, maxItems: 16 }),
+    permissions: Type.Array(Type.Enum([...SCOPES]), {
+      minItems: 1,
+      maxItems: 16,
+      examples: [['tools:call']],
+    }),
     /** null = all. */
-    templates: Type.Optional(Type.Union([TemplateList, Type.Null()])),
+    templates: Type.Optional(Type.Union([TemplateList, Type.Null()], { examples: [['everything']] })),
     /** ISO 8601 with an offset or `Z`; null = never. */
-    expires_at: Type.Optional(Type.Union([Type.String({ maxLength: 64 }), Type.Null()])),
+    expires_at: Type.Optional(
+      Type.Union([Type.String({ maxLength: 64 }), Type.Null()], { examples: ['2099-12-31T23:59:59Z'] }),
+    ),
   },
   CLOSED,
 );
 
 /** The only answer that ever holds the key. */
-const NewApiKey = Type.Object({ ...ApiKeyRecord.properties, key: Type.String() });
+const NewApiKey = Type.Object({
+  ...ApiKeyRecord.properties,
+  key: text(`sd_00112233445566ff_${'x'.repeat(43)}`),
+});
 
 export const apiKeyRoutes: readonly Route[] = [
   defineRoute({

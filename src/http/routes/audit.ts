@@ -5,19 +5,19 @@ import type { AuditEntry } from '../../domain/account.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { CLOSED, NullableText } from '../schemas.ts';
+import { CLOSED, integer, NullableText, nullableText, Time, text } from '../schemas.ts';
 
 /** One entry. `status` is 0 for a change made on the database, without HTTP. */
 export const AuditRecord = Type.Object({
-  id: Type.String(),
-  at: Type.String(),
-  actor: Type.String(),
-  actor_name: Type.String(),
-  action: Type.String(),
-  subject: Type.String(),
-  status: Type.Integer(),
-  address: NullableText,
-  request_id: NullableText,
+  id: text('019aa0b4-1f00-7000-8000-000000000001'),
+  at: Time,
+  actor: text('user:3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
+  actor_name: text('ada'),
+  action: text('POST /gateway/register'),
+  subject: text('/servers/everything-1'),
+  status: integer(200),
+  address: nullableText('127.0.0.1'),
+  request_id: nullableText('7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'),
 });
 export type AuditRecord = Static<typeof AuditRecord>;
 
@@ -37,7 +37,9 @@ export const auditRoutes: readonly Route[] = [
     request: {
       query: Type.Object(
         {
-          limit: Type.Optional(Type.Integer({ minimum: 1, maximum: HTTP_LIMITS.pageRecords })),
+          limit: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: HTTP_LIMITS.pageRecords, examples: [DEFAULT_PAGE] }),
+          ),
           /** `next_cursor` of the page before. */
           cursor: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$' })),
         },

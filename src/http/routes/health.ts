@@ -12,14 +12,24 @@ import { errorReply } from '../error-reply.ts';
 import { TemplateParams } from '../parameters.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { CLOSED, NullableEjection, NullableText, rounded } from '../schemas.ts';
+import {
+  CLOSED,
+  integer,
+  NullableEjection,
+  NullableText,
+  NullableTime,
+  number,
+  rounded,
+  Time,
+  text,
+} from '../schemas.ts';
 import { seesMachine } from '../visible.ts';
 import { fullReason, INSTANCE_STATES } from './instances.ts';
 
 const InstanceCounts = Type.Object({
   total: Type.Integer(),
   healthy: Type.Integer(),
-  unhealthy: Type.Integer(),
+  unhealthy: integer(0),
 });
 type InstanceCounts = Static<typeof InstanceCounts>;
 
@@ -43,18 +53,18 @@ export const GatewayHealthView = Type.Object({
   database: Database,
   templates: Type.Integer(),
   instances: InstanceCounts,
-  uptime: Type.Integer(),
-  version: Type.String(),
-  build: Type.String(),
+  uptime: integer(3_600),
+  version: text('2.0.0'),
+  build: text('0.1.0'),
 });
 export type GatewayHealthView = Static<typeof GatewayHealthView>;
 
 /** Body of GET /health. */
 export const ServerHealthView = Type.Object({
   status: Type.Enum(['healthy', 'unhealthy']),
-  timestamp: Type.String(),
-  uptime: Type.Integer(),
-  version: Type.String(),
+  timestamp: Time,
+  uptime: integer(3_600),
+  version: text('2.0.0'),
   database: Database,
   mcp_servers: InstanceCounts,
 });
@@ -94,14 +104,14 @@ function statusOf(instances: InstanceCounts, database: Database): GatewayHealthV
 const healthFields = {
   healthy: Type.Boolean(),
   status: Type.Enum(['healthy', 'unhealthy']),
-  state: Type.Enum([...INSTANCE_STATES]),
+  state: Type.Enum([...INSTANCE_STATES], { examples: ['healthy'] }),
   transport: Type.Enum([...TRANSPORT_KINDS]),
-  in_flight: Type.Integer(),
-  weight: Type.Integer(),
-  score: Type.Number(),
-  latency_ms: Type.Union([Type.Number(), Type.Null()]),
-  consecutive_failures: Type.Integer(),
-  last_check: NullableText,
+  in_flight: integer(0),
+  weight: integer(2),
+  score: number(99.5),
+  latency_ms: Type.Union([Type.Number(), Type.Null()], { examples: [1.25] }),
+  consecutive_failures: integer(0),
+  last_check: NullableTime,
   reason: NullableText,
   ejection: NullableEjection,
 };
@@ -110,15 +120,15 @@ export type InstanceHealth = Static<typeof InstanceHealth>;
 
 /** Body of GET /mcp/{template}/health; with `?format=array` the instances are a list and carry their `id`. */
 export const TemplateHealthView = Type.Object({
-  template_name: Type.String(),
+  template_name: text('everything'),
   status: Type.Enum(['healthy', 'unhealthy']),
-  strategy: Type.Enum([...STRATEGY_NAMES]),
+  strategy: Type.Enum([...STRATEGY_NAMES], { examples: ['least_connections'] }),
   total_instances: Type.Integer(),
   healthy_instances: Type.Integer(),
-  health_percentage: Type.Number(),
+  health_percentage: number(100),
   instances: Type.Union([
-    Type.Record(Type.String(), InstanceHealth),
-    Type.Array(Type.Object({ id: Type.String(), ...healthFields })),
+    Type.Record(Type.String(), InstanceHealth, { propertyNames: text('everything-1') }),
+    Type.Array(Type.Object({ id: text('everything-1'), ...healthFields })),
   ]),
 });
 export type TemplateHealthView = Static<typeof TemplateHealthView>;

@@ -5,6 +5,7 @@ import Type from 'typebox';
 import { API_VERSION } from '../../domain/version.ts';
 import { bytes, json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { text } from '../schemas.ts';
 import { GatewayHealthView, gatewayHealthView } from './health.ts';
 
 const LINKS = {
@@ -19,7 +20,7 @@ const LINKS = {
 const HomeView = Type.Object({
   name: Type.Literal('stagedoor'),
   status: GatewayHealthView.properties.status,
-  version: Type.String(),
+  version: text('2.0.0'),
   links: Type.Record(Type.String(), Type.String()),
 });
 

@@ -10,49 +10,59 @@ import type { Server } from '../../gateway-types.ts';
 import { InstanceParams } from '../parameters.ts';
 import { type BytesReply, json } from '../reply.ts';
 import { type AnswerDoc, defineRoute, type Route } from '../route.ts';
-import { NullableEjection, NullableText } from '../schemas.ts';
+import {
+  integer,
+  NullableEjection,
+  NullableText,
+  NullableTime,
+  nullableText,
+  Time,
+  text,
+} from '../schemas.ts';
 import { seesMachine } from '../visible.ts';
 
-const Masked = Type.Record(Type.String(), Type.Literal('***'));
+function masks(example: Readonly<Record<string, '***'>>) {
+  return Type.Record(Type.String(), Type.Literal('***'), { examples: [example] });
+}
 
 export const INSTANCE_STATES = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'] as const;
 
 /** What was registered, and the present state of the instance. */
 export const InstanceRecord = Type.Object({
-  id: Type.String(),
-  server_id: Type.String(),
-  template_name: Type.String(),
+  id: text('everything-1'),
+  server_id: text('everything-1'),
+  template_name: text('everything'),
   transport: Type.Enum([...TRANSPORT_KINDS]),
-  endpoint: NullableText,
+  endpoint: nullableText('http://127.0.0.1:3001/mcp'),
   command: NullableText,
-  args: Type.Array(Type.String()),
+  args: Type.Array(Type.String(), { examples: [[]] }),
   working_dir: NullableText,
   /** Id of the container in which sync found it; only then. */
   container: Type.Optional(Type.String()),
   /** Only when it is true. */
   force: Type.Optional(Type.Boolean()),
-  env_vars: Masked,
-  headers: Masked,
-  weight: Type.Integer(),
-  metadata: Type.Record(Type.String(), Type.Unknown()),
+  env_vars: masks({}),
+  headers: masks({ Authorization: '***' }),
+  weight: integer(2),
+  metadata: Type.Record(Type.String(), Type.Unknown(), { examples: [{ team: 'search' }] }),
   source: Type.Enum(['api', 'file', 'sync']),
-  node_id: NullableText,
+  node_id: nullableText('node-a'),
   status: Type.Enum(['healthy', 'unhealthy']),
   healthy: Type.Boolean(),
-  state: Type.Enum([...INSTANCE_STATES]),
-  in_flight: Type.Integer(),
-  sessions: Type.Integer(),
-  own_processes: Type.Integer(),
-  pid: Type.Union([Type.Integer(), Type.Null()]),
-  own_pids: Type.Array(Type.Object({ pid: Type.Integer(), principal: Type.String() })),
+  state: Type.Enum([...INSTANCE_STATES], { examples: ['healthy'] }),
+  in_flight: integer(0),
+  sessions: integer(3),
+  own_processes: integer(1),
+  pid: Type.Union([Type.Integer(), Type.Null()], { examples: [null] }),
+  own_pids: Type.Array(Type.Object({ pid: integer(4711), principal: text('key:00112233445566ff') })),
   reason: NullableText,
   warnings: Type.Array(Type.String()),
   ejection: NullableEjection,
-  restarts: Type.Integer(),
-  stderr: Type.Array(Type.String()),
-  created_at: Type.String(),
-  updated_at: Type.String(),
-  last_check: NullableText,
+  restarts: integer(0),
+  stderr: Type.Array(Type.String(), { examples: [[]] }),
+  created_at: Time,
+  updated_at: Time,
+  last_check: NullableTime,
 });
 export type InstanceRecord = Static<typeof InstanceRecord>;
 

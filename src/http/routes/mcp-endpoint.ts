@@ -14,34 +14,50 @@ import {
   type RouteInput,
   type Services,
 } from '../route.ts';
-import { AnyObject } from '../schemas.ts';
+import { AnyObject, anyObject, text } from '../schemas.ts';
 
 const VERSION = Type.Literal('2.0');
 const Id = Type.Union([Type.Integer(), Type.String()]);
-const RpcError = Type.Object({
-  code: Type.Integer(),
-  message: Type.String(),
-  data: Type.Optional(Type.Unknown()),
-});
+const RpcError = Type.Object(
+  {
+    code: Type.Integer(),
+    message: Type.String(),
+    data: Type.Optional(Type.Unknown()),
+  },
+  { examples: [{ code: -32_001, message: 'There is no such session. Initialize again.' }] },
+);
 
 /** A request, a notification, or the answer to a request of the server. */
 const RpcMessage = Type.Object({
   jsonrpc: VERSION,
   id: Type.Optional(Id),
-  method: Type.Optional(Type.String()),
+  method: Type.Optional(text('tools/list')),
   params: Type.Optional(AnyObject),
   result: Type.Optional(Type.Unknown()),
   error: Type.Optional(RpcError),
 });
 
+/** The first message of a client: every other one needs the session that it opens. */
+const INITIALIZE = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'my-client', version: '1.0.0' },
+  },
+} as const;
 /** Body of a POST; lists belong to revision 2025-03-26. The handler gets the unparsed bytes. */
-const RpcMessages = Type.Unsafe<Uint8Array>(Type.Union([RpcMessage, Type.Array(RpcMessage)]));
+const RpcMessages = Type.Unsafe<Uint8Array>(
+  Type.Union([RpcMessage, Type.Array(RpcMessage)], { examples: [INITIALIZE] }),
+);
 
 /** The answer to a request. */
 export const RpcAnswer = Type.Object({
   jsonrpc: VERSION,
-  id: Type.Union([Type.Integer(), Type.String(), Type.Null()]),
-  result: Type.Optional(AnyObject),
+  id: Type.Union([Type.Integer(), Type.String(), Type.Null()], { examples: [1] }),
+  result: Type.Optional(anyObject({ content: [{ type: 'text', text: 'Echo: hello' }] })),
   error: Type.Optional(RpcError),
 });
 
@@ -51,7 +67,7 @@ const RpcAnswers = Type.Union([RpcAnswer, Type.Array(RpcAnswer)]);
 /** A refusal. `id` is null where it must not be taken for the answer to a request. */
 export const RpcRefusal = Type.Object({
   jsonrpc: VERSION,
-  id: Type.Union([Type.Integer(), Type.String(), Type.Null()]),
+  id: Type.Union([Type.Integer(), Type.String(), Type.Null()], { examples: [1] }),
   error: RpcError,
 });
 
@@ -78,17 +94,6 @@ const GET_HEADERS = {
 } as const;
 
 const ANSWER_HEADERS = { 'Mcp-Session-Id': 'Name of the session that `initialize` opened' } as const;
-/** What a client sends first; everything else belongs to what it opens. */
-const INITIALIZE = {
-  jsonrpc: '2.0',
-  id: 1,
-  method: 'initialize',
-  params: {
-    protocolVersion: '2025-11-25',
-    capabilities: {},
-    clientInfo: { name: 'my-client', version: '1.0.0' },
-  },
-} as const;
 const MESSAGE = {
   event: 'message',
   example: {
@@ -149,7 +154,6 @@ const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what
       summary: `Send an MCP message to ${what}`,
       request: { ...named, ...ofAll, body: RpcMessages },
       requestHeaders: POST_HEADERS,
-      example: INITIALIZE,
       answers: {
         200: {
           description: 'The answers, or an event stream that ends with them',
@@ -234,7 +238,6 @@ const sseRoutes: readonly Route[] = [
     path: '/mcp/:template/messages',
     summary: 'Send a message of HTTP+SSE to a template',
     request: { params: TemplateParams, query: SseQuery, body: RpcMessages },
-    example: INITIALIZE,
     answers: {
       202: { description: 'Taken; answers come on the stream' },
       ...refusals(400, 404, 413, 415, 422, 429, 500, 503),

@@ -6,21 +6,24 @@ import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';
 import { TemplateParams } from '../parameters.ts';
 import { json } from '../reply.ts';
 import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
-import { AnyObject, CLOSED, Meta } from '../schemas.ts';
+import { AnyObject, anyObject, CLOSED, Meta, text } from '../schemas.ts';
 
 const GetPromptBody = Type.Object(
   { name: Type.String({ minLength: 1 }), arguments: Type.Optional(AnyObject), _meta: Meta },
-  CLOSED,
+  { ...CLOSED, examples: [{ name: 'args-prompt', arguments: { city: 'Paris' } }] },
 );
 
 const CompleteBody = Type.Object(
   {
-    ref: Type.Object({
-      type: Type.Enum(['ref/prompt', 'ref/resource']),
-      name: Type.Optional(Type.String()),
-      uri: Type.Optional(Type.String()),
-    }),
-    argument: Type.Object({ name: Type.String(), value: Type.String() }),
+    ref: Type.Object(
+      {
+        type: Type.Enum(['ref/prompt', 'ref/resource']),
+        name: Type.Optional(Type.String()),
+        uri: Type.Optional(Type.String()),
+      },
+      { examples: [{ type: 'ref/prompt', name: 'completable-prompt' }] },
+    ),
+    argument: Type.Object({ name: text('department'), value: text('E') }),
     context: Type.Optional(AnyObject),
     _meta: Meta,
   },
@@ -37,7 +40,12 @@ export const promptRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'All prompts, from one instance; none when its server offers no prompts',
-        body: Type.Object({ prompts: Type.Array(AnyObject), count: Type.Integer() }),
+        body: Type.Object({
+          prompts: Type.Array(
+            anyObject({ name: 'args-prompt', arguments: [{ name: 'city', required: true }] }),
+          ),
+          count: Type.Integer(),
+        }),
       },
     },
     errors: FROM_BACKEND,
@@ -53,12 +61,15 @@ export const promptRoutes: readonly Route[] = [
     scope: 'tools:call',
     reader: 'direct',
     request: { params: TemplateParams, body: GetPromptBody },
-    example: { name: 'args-prompt', arguments: { city: 'Paris' } },
     answers: {
       200: {
         description: 'The MCP result as the instance gave it',
         types: RESULT_TYPES,
-        body: Type.Object({ messages: Type.Array(AnyObject) }),
+        body: Type.Object({
+          messages: Type.Array(
+            anyObject({ role: 'user', content: { type: 'text', text: "What's weather in Paris?" } }),
+          ),
+        }),
       },
     },
     errors: [...FROM_BACKEND, 'PROMPT_NOT_FOUND'],
@@ -76,7 +87,7 @@ export const promptRoutes: readonly Route[] = [
       200: {
         description: 'The MCP result as the instance gave it',
         types: RESULT_TYPES,
-        body: Type.Object({ completion: AnyObject }),
+        body: Type.Object({ completion: anyObject({ values: ['Engineering'], total: 1, hasMore: false }) }),
       },
     },
     errors: [...FROM_BACKEND, 'PROMPT_NOT_FOUND'],

@@ -16,7 +16,7 @@ import { InstanceParams } from '../parameters.ts';
 import { json, noContent } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
-import { CLOSED, LOCATION } from '../schemas.ts';
+import { CLOSED, LOCATION, text } from '../schemas.ts';
 import { declaredVariables } from '../server-config.ts';
 import { requireTemplate } from '../visible.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
@@ -30,7 +30,7 @@ const RegisterBody = Type.Union([RegisterInput, FlatRegisterInput]);
 
 const Registered = Type.Intersect([
   InstanceRecord,
-  Type.Object({ message: Type.String(), instance_id: Type.String() }),
+  Type.Object({ message: text('Instance "everything-1" is registered.'), instance_id: text('everything-1') }),
 ]);
 
 export const registrationRoutes: readonly Route[] = [
@@ -41,7 +41,11 @@ export const registrationRoutes: readonly Route[] = [
     scope: 'gateway:write',
     request: {
       query: Type.Object(
-        { wait: Type.Optional(Type.Integer({ minimum: 0, maximum: HTTP_LIMITS.registrationWaitSeconds })) },
+        {
+          wait: Type.Optional(
+            Type.Integer({ minimum: 0, maximum: HTTP_LIMITS.registrationWaitSeconds, examples: [5] }),
+          ),
+        },
         CLOSED,
       ),
       body: RegisterBody,

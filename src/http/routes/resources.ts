@@ -6,9 +6,14 @@ import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';
 import { TemplateParams } from '../parameters.ts';
 import { json } from '../reply.ts';
 import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
-import { AnyObject, CLOSED, Meta } from '../schemas.ts';
+import { anyObject, CLOSED, Meta } from '../schemas.ts';
 
-const ReadResourceBody = Type.Object({ uri: Type.String({ minLength: 1 }), _meta: Meta }, CLOSED);
+const DOCUMENT = 'demo://resource/static/document/features.md';
+
+const ReadResourceBody = Type.Object(
+  { uri: Type.String({ minLength: 1, examples: [DOCUMENT] }), _meta: Meta },
+  CLOSED,
+);
 
 export const resourceRoutes: readonly Route[] = [
   defineRoute({
@@ -20,7 +25,10 @@ export const resourceRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'All resources, from one instance; none when its server offers no resources',
-        body: Type.Object({ resources: Type.Array(AnyObject), count: Type.Integer() }),
+        body: Type.Object({
+          resources: Type.Array(anyObject({ uri: DOCUMENT, name: 'features.md', mimeType: 'text/markdown' })),
+          count: Type.Integer(),
+        }),
       },
     },
     errors: FROM_BACKEND,
@@ -38,7 +46,15 @@ export const resourceRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'All resource templates, from one instance; none when its server offers no resources',
-        body: Type.Object({ resourceTemplates: Type.Array(AnyObject), count: Type.Integer() }),
+        body: Type.Object({
+          resourceTemplates: Type.Array(
+            anyObject({
+              uriTemplate: 'demo://resource/dynamic/text/{resourceId}',
+              name: 'Dynamic Text Resource',
+            }),
+          ),
+          count: Type.Integer(),
+        }),
       },
     },
     errors: FROM_BACKEND,
@@ -58,7 +74,9 @@ export const resourceRoutes: readonly Route[] = [
       200: {
         description: 'The MCP result as the instance gave it',
         types: RESULT_TYPES,
-        body: Type.Object({ contents: Type.Array(AnyObject) }),
+        body: Type.Object({
+          contents: Type.Array(anyObject({ uri: DOCUMENT, mimeType: 'text/markdown', text: '# Features' })),
+        }),
       },
     },
     errors: [...FROM_BACKEND, 'RESOURCE_NOT_FOUND'],

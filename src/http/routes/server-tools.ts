@@ -10,23 +10,23 @@ import { isJsonObject, type JsonText } from '../../domain/json.ts';
 import { resultReply } from '../exchange-reply.ts';
 import { bytes, type Reply } from '../reply.ts';
 import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
-import { AnyObject, CLOSED, rounded } from '../schemas.ts';
+import { anyObject, CLOSED, number, rounded, text } from '../schemas.ts';
 import { visibleServer } from '../visible.ts';
 
 const CallServerToolBody = Type.Object(
   {
-    server_id: Type.String({ minLength: 1 }),
-    tool_name: Type.String({ minLength: 1 }),
-    arguments: Type.Optional(AnyObject),
+    server_id: Type.String({ minLength: 1, examples: ['everything-1'] }),
+    tool_name: Type.String({ minLength: 1, examples: ['echo'] }),
+    arguments: Type.Optional(anyObject({ message: 'hello' })),
   },
   CLOSED,
 );
 
 const ServerToolResult = Type.Object({
-  result: AnyObject,
-  server_id: Type.String(),
-  tool_name: Type.String(),
-  execution_time_ms: Type.Number(),
+  result: anyObject({ content: [{ type: 'text', text: 'Echo: hello' }] }),
+  server_id: text('everything-1'),
+  tool_name: text('echo'),
+  execution_time_ms: number(12.5),
 });
 
 export const serverToolRoutes: readonly Route[] = [

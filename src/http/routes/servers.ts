@@ -26,14 +26,18 @@ const NewServerBody = Type.Object(
 );
 
 const WaitQuery = Type.Object(
-  { wait: Type.Optional(Type.Integer({ minimum: 0, maximum: HTTP_LIMITS.registrationWaitSeconds })) },
+  {
+    wait: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: HTTP_LIMITS.registrationWaitSeconds, examples: [5] }),
+    ),
+  },
   CLOSED,
 );
 
 const ListQuery = Type.Object(
   {
     include_health: Type.Optional(Type.Boolean()),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: HTTP_LIMITS.pageRecords })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: HTTP_LIMITS.pageRecords, examples: [100] })),
     /** `X-Next-Cursor` of the page before. */
     cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
   },

@@ -8,7 +8,7 @@ import type { Gateway } from '../../gateway.ts';
 import type { GatewayStats, Server } from '../../gateway-types.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { NullableText, rounded } from '../schemas.ts';
+import { flag, integer, NullableTime, number, rounded, text } from '../schemas.ts';
 import {
   type VisibleClients,
   type VisibleStats,
@@ -19,77 +19,81 @@ import {
 
 /** Sessions of all visible templates. `ended` includes `lost`; `parked` is null for a viewer of some templates. */
 export const SessionCounts = Type.Object({
-  open: Type.Integer(),
-  parked: Type.Union([Type.Integer(), Type.Null()]),
-  max: Type.Integer(),
-  opened: Type.Integer(),
-  ended: Type.Integer(),
-  lost: Type.Integer(),
-  moved: Type.Integer(),
+  open: integer(12),
+  parked: Type.Union([Type.Integer(), Type.Null()], { examples: [8] }),
+  max: integer(10_000),
+  opened: integer(480),
+  ended: integer(468),
+  lost: integer(0),
+  moved: integer(2),
 });
 
 /** Dedicated processes of single clients. */
 export const OwnProcessCounts = Type.Object({
-  running: Type.Integer(),
-  started: Type.Integer(),
-  lost: Type.Integer(),
+  running: integer(4),
+  started: integer(150),
+  lost: integer(0),
 });
 
-/** In ms; null for a viewer of some templates. */
-const Percentile = Type.Union([Type.Number(), Type.Null()]);
-const CountByServer = Type.Record(Type.String(), Type.Integer());
+/** Null for a viewer of some templates. */
+function percentileMs(example: number) {
+  return Type.Union([Type.Number(), Type.Null()], { examples: [example] });
+}
+const CountByServer = Type.Record(Type.String(), Type.Integer(), { propertyNames: text('everything-1') });
 
 /** Body of GET /gateway/stats. Rates are 0 to 1, percentages 0 to 100, times as their names say. */
 export const StatisticsView = Type.Object({
-  uptime: Type.Integer(),
-  total_requests: Type.Integer(),
+  uptime: integer(3_600),
+  total_requests: integer(1_200),
   active_connections: Type.Integer(),
-  error_rate: Type.Number(),
-  average_response_time_ms: Type.Number(),
-  p50_ms: Percentile,
-  p95_ms: Percentile,
-  p99_ms: Percentile,
+  error_rate: number(0.01),
+  average_response_time_ms: number(2.5),
+  p50_ms: percentileMs(2),
+  p95_ms: percentileMs(6),
+  p99_ms: percentileMs(12),
   templates: Type.Record(
     Type.String(),
     Type.Object({
       total_instances: Type.Integer(),
       healthy_instances: Type.Integer(),
-      load_balancer_strategy: Type.Enum([...STRATEGY_NAMES]),
-      sessions: Type.Integer(),
-      own_processes: Type.Integer(),
+      load_balancer_strategy: Type.Enum([...STRATEGY_NAMES], { examples: ['round_robin'] }),
+      sessions: integer(3),
+      own_processes: integer(1),
     }),
+    { propertyNames: text('everything') },
   ),
   instances: Type.Record(
     Type.String(),
     Type.Object({
       healthy: Type.Boolean(),
       requests: Type.Integer(),
-      error_rate: Type.Number(),
-      average_response_time_ms: Type.Number(),
-      ejections: Type.Integer(),
-      is_ejected: Type.Boolean(),
-      sessions: Type.Integer(),
-      own_processes: Type.Integer(),
+      error_rate: number(0.01),
+      average_response_time_ms: number(2.5),
+      ejections: integer(0),
+      is_ejected: flag(false),
+      sessions: integer(3),
+      own_processes: integer(1),
     }),
+    { propertyNames: text('everything-1') },
   ),
   sessions: SessionCounts,
   own_processes: OwnProcessCounts,
   load_balancer: Type.Object({
-    default_strategy: Type.Enum([...STRATEGY_NAMES]),
-    available_strategies: Type.Array(Type.String()),
-    total_requests: Type.Integer(),
+    default_strategy: Type.Enum([...STRATEGY_NAMES], { examples: ['round_robin'] }),
+    available_strategies: Type.Array(Type.String(), { examples: [['round_robin', 'least_connections']] }),
+    total_requests: integer(1_200),
     requests_per_instance: CountByServer,
     active_connections: CountByServer,
   }),
   health_checker: Type.Object({
-    running: Type.Boolean(),
-    check_interval: Type.Number(),
-    timeout: Type.Number(),
+    running: flag(true),
+    check_interval: number(30),
+    timeout: number(30),
     total_checks: Type.Integer(),
     successful_checks: Type.Integer(),
-    failed_checks: Type.Integer(),
-    success_rate_percent: Type.Number(),
-    last_check_time: NullableText,
+    failed_checks: integer(0),
+    success_rate_percent: number(100),
+    last_check_time: NullableTime,
   }),
 });
 export type StatisticsView = Static<typeof StatisticsView>;
@@ -216,14 +220,14 @@ function byServer<T>(servers: readonly Server[], view: (server: Server) => T): R
 
 /** Body of GET /stats. */
 const ServerStatistics = Type.Object({
-  uptime: Type.Integer(),
-  total_requests: Type.Integer(),
+  uptime: integer(3_600),
+  total_requests: integer(1_200),
   active_servers: Type.Integer(),
   healthy_servers: Type.Integer(),
   load_balancer: Type.Object({
-    strategy: Type.Enum([...STRATEGY_NAMES]),
-    total_requests: Type.Integer(),
-    requests_per_server: Type.Record(Type.String(), Type.Integer()),
+    strategy: Type.Enum([...STRATEGY_NAMES], { examples: ['least_connections'] }),
+    total_requests: integer(1_200),
+    requests_per_server: CountByServer,
   }),
 });
 

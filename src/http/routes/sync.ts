@@ -6,17 +6,17 @@ import { mayUse } from '../../domain/account.ts';
 import type { SyncedInstance } from '../../domain/deployment.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { CLOSED } from '../schemas.ts';
+import { CLOSED, flag, text } from '../schemas.ts';
 
 /** A name of Kubernetes, or `*`. */
 const Namespace = Type.String({ pattern: '^(\\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$' });
 
 const Synced = Type.Array(
   Type.Object({
-    template_name: Type.String(),
-    instance_id: Type.String(),
+    template_name: text('everything'),
+    instance_id: text('everything-1'),
     /** Name of the container or pod; absent when it is gone, and for entries of the registry file. */
-    name: Type.Optional(Type.String()),
+    name: Type.Optional(text('echo')),
   }),
 );
 
@@ -27,7 +27,7 @@ const SyncBody = Type.Object({
   removed: Synced,
   unchanged: Synced,
   skipped: Type.Array(
-    Type.Object({ template_name: Type.String(), name: Type.String(), reason: Type.String() }),
+    Type.Object({ template_name: text('everything'), name: text('echo'), reason: Type.String() }),
   ),
   /** Templates whose settings follow the registry file and were others before. */
   settings: Type.Array(Type.String()),
@@ -45,15 +45,11 @@ export const syncRoutes: readonly Route[] = [
       'Add, change and remove instances to match the containers and pods that run, and the registry file',
     scope: 'gateway:write',
     request: {
-      body: Type.Object(
-        { dry_run: Type.Optional(Type.Boolean()), namespace: Type.Optional(Namespace) },
-        CLOSED,
-      ),
+      body: Type.Object({ dry_run: Type.Optional(flag(true)), namespace: Type.Optional(Namespace) }, CLOSED),
     },
     answers: {
       200: { description: 'What was done; with `dry_run`, what would be', body: SyncBody },
     },
-    example: { dry_run: true },
     errors: ['SHUTTING_DOWN'],
     handler: async ({ body, principal }, { gateway }) => {
       const { dry_run: isDryRun = false, namespace } = body;

@@ -15,17 +15,17 @@ import { withoutSecrets } from '../../templates/settings.ts';
 import { TemplateParams } from '../parameters.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
-import { CLOSED } from '../schemas.ts';
+import { CLOSED, integer, nullableText, number, text } from '../schemas.ts';
 import { visibleServers, visibleTemplates } from '../visible.ts';
 import { instanceCounts } from './health.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
 
 /** The settings in force: those of the template over the defaults of the gateway; times in seconds. Source: ADR 4. */
 export const LoadBalancerView = Type.Object({
-  strategy: Type.Enum([...STRATEGY_NAMES]),
-  health_check_interval: Type.Number(),
-  max_retries: Type.Integer(),
-  timeout: Type.Number(),
+  strategy: Type.Enum([...STRATEGY_NAMES], { examples: ['least_connections'] }),
+  health_check_interval: number(30),
+  max_retries: integer(3),
+  timeout: number(30),
   session: Type.Enum([...SESSION_SHARING]),
   session_failover: Type.Enum([...SESSION_FAILOVER]),
 });
@@ -46,11 +46,11 @@ export function loadBalancerView(policy: BalancerPolicy): LoadBalancerView {
 const Texts = Type.Array(Type.String());
 
 const TemplateRecord = Type.Object({
-  id: Type.String(),
+  id: text('everything-1'),
   /** The id, where there is no definition file. */
-  name: Type.String(),
-  description: Type.Union([Type.String(), Type.Null()]),
-  version: Type.Union([Type.String(), Type.Null()]),
+  name: text('echo'),
+  description: nullableText('Echoes back the input string'),
+  version: nullableText('2.0.0'),
   author: Type.Union([Type.String(), Type.Null()]),
   capabilities: Texts,
   tags: Texts,
@@ -96,12 +96,13 @@ export const RegistryView = Type.Object({
   templates: Type.Record(
     Type.String(),
     Type.Object({ instances: Type.Array(InstanceRecord), load_balancer: LoadBalancerView }),
+    { propertyNames: text('everything') },
   ),
   stats: Type.Object({
     total_templates: Type.Integer(),
     total_instances: Type.Integer(),
     healthy_instances: Type.Integer(),
-    unhealthy_instances: Type.Integer(),
+    unhealthy_instances: integer(0),
   }),
 });
 export type RegistryView = Static<typeof RegistryView>;
@@ -160,7 +161,7 @@ export const templateRoutes: readonly Route[] = [
       200: {
         description: 'Sorted names; with `include_details` also what each is',
         body: Type.Object({
-          templates: Type.Array(Type.String()),
+          templates: Type.Array(text('everything')),
           details: Type.Optional(Type.Array(TemplateRecord)),
         }),
       },
@@ -197,7 +198,7 @@ export const templateRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'The settings now in force; they hold from the next call on',
-        body: Type.Object({ template_name: Type.String(), load_balancer: LoadBalancerView }),
+        body: Type.Object({ template_name: text('everything'), load_balancer: LoadBalancerView }),
       },
     },
     errors: ['TEMPLATE_NOT_FOUND', 'SHUTTING_DOWN'],

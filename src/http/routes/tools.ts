@@ -6,20 +6,37 @@ import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';
 import { TemplateParams } from '../parameters.ts';
 import { json } from '../reply.ts';
 import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
-import { AnyObject, CLOSED, Meta } from '../schemas.ts';
+import { AnyObject, anyObject, CLOSED, Meta, text } from '../schemas.ts';
 
-const Parameters = Type.Object({
-  type: Type.Literal('object'),
-  properties: Type.Record(
-    Type.String(),
-    Type.Object({ type: Type.Unknown(), description: Type.Unknown() }, { additionalProperties: true }),
-  ),
-});
+const Parameters = Type.Object(
+  {
+    type: Type.Literal('object'),
+    properties: Type.Record(
+      Type.String(),
+      Type.Object({ type: Type.Unknown(), description: Type.Unknown() }, { additionalProperties: true }),
+    ),
+  },
+  {
+    examples: [
+      {
+        type: 'object',
+        properties: { message: { type: 'string', description: 'Message to echo' } },
+        required: ['message'],
+      },
+    ],
+  },
+);
 type Parameters = Static<typeof Parameters>;
 
 /** Every field of MCP, with `description` and `parameters` added. */
 export const ToolList = Type.Object({
-  tools: Type.Array(Type.Object({ name: Type.String(), description: Type.String(), parameters: Parameters })),
+  tools: Type.Array(
+    Type.Object({
+      name: text('echo'),
+      description: text('Echoes back the input string'),
+      parameters: Parameters,
+    }),
+  ),
   count: Type.Integer(),
 });
 
@@ -45,12 +62,16 @@ function parametersOf(inputSchema: unknown): Parameters {
 }
 
 const CallToolBody = Type.Object(
-  { name: Type.String({ minLength: 1 }), arguments: Type.Optional(AnyObject), _meta: Meta },
+  {
+    name: Type.String({ minLength: 1, examples: ['echo'] }),
+    arguments: Type.Optional(anyObject({ message: 'hello' })),
+    _meta: Meta,
+  },
   CLOSED,
 );
 
 const CallToolResult = Type.Object({
-  content: Type.Optional(Type.Array(AnyObject)),
+  content: Type.Optional(Type.Array(AnyObject, { examples: [[{ type: 'text', text: 'Echo: hello' }]] })),
   structuredContent: Type.Optional(Type.Unknown()),
   isError: Type.Optional(Type.Boolean()),
 });

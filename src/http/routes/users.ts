@@ -7,19 +7,19 @@ import { validationFailed } from '../../domain/request-errors.ts';
 import { UserParams } from '../parameters.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { CLOSED, LOCATION, NullableTemplates } from '../schemas.ts';
+import { CLOSED, flag, LOCATION, nullableTemplates, Time, text } from '../schemas.ts';
 
 /** A user without password and hash. `templates` is null when all may be used. */
 export const UserRecord = Type.Object({
-  id: Type.String(),
-  username: Type.String(),
-  email: Type.String(),
-  role: Type.Enum([...ROLES]),
-  is_superuser: Type.Boolean(),
-  templates: NullableTemplates,
-  is_active: Type.Boolean(),
-  created_at: Type.String(),
-  updated_at: Type.String(),
+  id: text('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
+  username: text('ada'),
+  email: text('ada@localhost'),
+  role: Type.Enum([...ROLES], { examples: ['user'] }),
+  is_superuser: flag(false),
+  templates: nullableTemplates(null),
+  is_active: flag(true),
+  created_at: Time,
+  updated_at: Time,
 });
 export type UserRecord = Static<typeof UserRecord>;
 
@@ -38,14 +38,18 @@ export function userRecord(user: User): UserRecord {
 }
 
 /** Every character has at least one byte; the number of bytes is checked before hashing. */
-const Password = Type.String({ minLength: LIMITS.passwordCharacters, maxLength: LIMITS.passwordBytes });
+const Password = Type.String({
+  minLength: LIMITS.passwordCharacters,
+  maxLength: LIMITS.passwordBytes,
+  examples: ['correct horse battery'],
+});
 
 const rights = {
-  role: Type.Optional(Type.Enum([...ROLES])),
+  role: Type.Optional(Type.Enum([...ROLES], { examples: ['user'] })),
   /** The same as the role `admin`. */
-  is_superuser: Type.Optional(Type.Boolean()),
+  is_superuser: Type.Optional(flag(false)),
   /** null = all. */
-  templates: Type.Optional(Type.Union([TemplateList, Type.Null()])),
+  templates: Type.Optional(Type.Union([TemplateList, Type.Null()], { examples: [null] })),
 };
 
 const NewUserBody = Type.Object({ username: Username, email: Email, password: Password, ...rights }, CLOSED);
@@ -55,7 +59,7 @@ const UserChangeBody = Type.Object(
     email: Type.Optional(Email),
     password: Type.Optional(Password),
     ...rights,
-    is_active: Type.Optional(Type.Boolean()),
+    is_active: Type.Optional(flag(true)),
   },
   CLOSED,
 );
