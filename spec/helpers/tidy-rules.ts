@@ -83,6 +83,13 @@ export const rules: readonly Rule[] = [
   ),
   inCode('no spec runs alone', isSpec, /\btest\.only\s*\(/g),
   {
+    name: 'only the system tier needs servers, browsers and containers',
+    check: ({ path, imports }) =>
+      isSpec(path) && !path.startsWith('spec/system/')
+        ? imports.filter((specifier) => /\/(?:services|browser|podman)\.ts$/.test(specifier))
+        : [],
+  },
+  {
     name: 'a spec takes its suite from helpers/suite.ts',
     check: ({ path, imports }) => (isSpec(path) && imports.includes('uvu') ? ['imports uvu itself'] : []),
   },

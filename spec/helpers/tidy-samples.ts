@@ -221,6 +221,13 @@ export const samples: Readonly<Record<string, Sample>> = {
     bad: [['spec/a.spec.ts', `test.only('a', () => {});`]],
     good: [['spec/a.spec.ts', `const a = "test.only('a')";`]],
   },
+  'only the system tier needs servers, browsers and containers': {
+    bad: [['spec/auth/a.spec.ts', `import { redis } from '../helpers/services.ts';`]],
+    good: [
+      ['spec/system/nodes/a.spec.ts', `import { redis } from '../../helpers/services.ts';`],
+      ['spec/cli/a.spec.ts', `import { suite } from '../helpers/suite.ts';`],
+    ],
+  },
   'a spec takes its suite from helpers/suite.ts': {
     bad: [['spec/a.spec.ts', `import { suite } from 'uvu';`]],
     good: [['spec/a.spec.ts', `import * as assert from 'uvu/assert';`]],
