@@ -73,7 +73,7 @@ async function runFile({ file, graceMs, isAlone }: RunRequest): Promise<boolean>
       fail(`"${skip.suite} > ${skip.name}" is skipped without a reason, which CI=true does not allow`);
     }
   }
-  if (process.exitCode !== undefined) fail(`set the exit code to ${process.exitCode}`);
+  if (process.exitCode) fail(`set the exit code to ${process.exitCode}`);
   process.exitCode = undefined;
   // A test that failed explains the rest, and its process runs no other file.
   if (failed === 0 && !isAlone) for (const trace of restoreProcess()) fail(trace);
