@@ -1,5 +1,5 @@
-// For developers: writes a migration for each of the five databases after a change of src/persistence/entities. Nothing is
-// connected to; the schema of before is the `.snapshot.json` beside the migrations.
+// For developers: writes a migration for each of the five databases after a change of src/persistence/entities.ts. Nothing is
+// connected to; the former schema is the `.snapshot.json` beside the migrations.
 //
 //   node mikro-orm.config.ts <name>     (Node 24; `npm run format` afterwards)
 //
@@ -13,7 +13,7 @@ import { Migrator } from '@mikro-orm/migrations';
 import { MikroORM, type Options } from '@mikro-orm/sql';
 import type { Database } from './src/persistence/database.ts';
 import { DATABASES } from './src/persistence/databases/index.ts';
-import { tablesFor } from './src/persistence/entities/index.ts';
+import { tablesFor } from './src/persistence/entities.ts';
 import { MIGRATIONS_TABLE } from './src/persistence/orm.ts';
 import { Sockets } from './src/persistence/sockets.ts';
 

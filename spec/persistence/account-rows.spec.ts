@@ -11,7 +11,7 @@ import {
   rowOfUser,
   userOf,
 } from '../../src/persistence/account-rows.ts';
-import { TEXT_LENGTH } from '../../src/persistence/entities/columns.ts';
+import { TEXT_LENGTH } from '../../src/persistence/entities.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('account rows');

@@ -1,6 +1,5 @@
 // Users, API keys and audit entries as rows and back.
 
-import type { InferEntity } from '@mikro-orm/core';
 import {
   type ApiKey,
   type AuditEntry,
@@ -9,12 +8,8 @@ import {
   type User,
   usernameKey,
 } from '../domain/account.ts';
-import { fromDocument, toDocument } from './documents.ts';
-import type { apiKeyTable, auditTable, userTable } from './entities/account-tables.ts';
+import { type ApiKeyRow, type AuditRow, fromDocument, toDocument, type UserRow } from './entities.ts';
 
-export type UserRow = InferEntity<ReturnType<typeof userTable>>;
-export type ApiKeyRow = InferEntity<ReturnType<typeof apiKeyTable>>;
-export type AuditRow = InferEntity<ReturnType<typeof auditTable>>;
 
 export function rowOfUser(user: User) {
   return {

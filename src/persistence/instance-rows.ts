@@ -1,10 +1,8 @@
 // An instance as a row and back. Its secrets (values of environment variables and headers) are sealed on the way in.
 
-import type { InferEntity } from '@mikro-orm/core';
 import type { InstanceDefinition, InstanceSource, TransportKind } from '../domain/instance.ts';
 import { CipherError } from './cipher.ts';
-import { fromDocument, toDocument } from './documents.ts';
-import type { instanceTable } from './entities/registry-tables.ts';
+import { fromDocument, type InstanceRow, toDocument } from './entities.ts';
 
 /** Seals and opens one field of one instance. */
 export interface Encryption {
@@ -13,7 +11,6 @@ export interface Encryption {
   open(sealed: string, field: 'env' | 'headers'): string;
 }
 
-export type InstanceRow = InferEntity<ReturnType<typeof instanceTable>>;
 /** What a save replaces: all but the key and the place in lists. */
 type ReplacedColumns = {
   [Column in Exclude<keyof InstanceRow & string, 'template' | 'id' | 'position'>]-?: InstanceRow[Column];

@@ -7,7 +7,7 @@ import { type ApiKey, isActiveAdmin, type User, type UserChange, usernameKey } f
 import { duplicateUsername, lastAdmin, userNotFound } from '../domain/account-errors.ts';
 import { withChange } from './account-change.ts';
 import { apiKeyOf, rowOfApiKey, rowOfUser, userOf } from './account-rows.ts';
-import type { Tables } from './entities/index.ts';
+import type { Tables } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { AccountStore } from './store.ts';
 

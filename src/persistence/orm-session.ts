@@ -7,7 +7,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type Delivered, databaseUnavailable, GatewayError, hasCode } from '../domain/errors.ts';
 import type { Database } from './database.ts';
 import { driverErrorOf, withoutValues } from './driver-error.ts';
-import type { Tables } from './entities/index.ts';
+import type { Tables } from './entities.ts';
 import { fileIdentity } from './file-identity.ts';
 import type { Orm } from './orm.ts';
 import { SerialQueue } from './serial-queue.ts';

@@ -2,8 +2,8 @@
 
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { fromDocument, toDocument } from './documents.ts';
-import type { Tables } from './entities/index.ts';
+import { fromDocument, toDocument } from './entities.ts';
+import type { Tables } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { SettingStore } from './store.ts';
 

@@ -5,7 +5,7 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import { configIncomplete, duplicateServer } from '../domain/registry-errors.ts';
 import type { LoadBalancerSettings, TemplateSettings } from '../domain/template.ts';
 import { type Cipher, CipherError } from './cipher.ts';
-import { fromDocument, toDocument } from './documents.ts';
+import { fromDocument, toDocument } from './entities.ts';
 import { type Encryption, instanceOf, rowOfInstance } from './instance-rows.ts';
 import { OrmAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';

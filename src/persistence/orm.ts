@@ -3,7 +3,7 @@
 import type { Logger } from '@mikro-orm/core';
 import { type AbstractSqlConnection, MikroORM } from '@mikro-orm/sql';
 import type { ConnectOptions, Database, Execute } from './database.ts';
-import { type Tables, tablesFor } from './entities/index.ts';
+import { type Tables, tablesFor } from './entities.ts';
 import { Sockets } from './sockets.ts';
 
 export interface Orm {

@@ -1,0 +1,249 @@
+// The tables, their column types per database, and values as JSON in a column. Each column keeps its values exactly:
+// comparison by code points, lengths in bytes or characters, long documents, milliseconds. No entity leaves this folder.
+
+import { defineEntity, type InferEntity, p, raw, Type } from '@mikro-orm/core';
+import type { DatabaseKind } from './database.ts';
+
+/** Every table, as one database needs it. */
+export type Tables = ReturnType<typeof tablesFor>;
+
+export function tablesFor(kind: DatabaseKind) {
+  const columns = columnsFor(kind);
+  return {
+    templates: templateTable(columns),
+    instances: instanceTable(columns),
+    tombstones: tombstoneTable(columns),
+    users: userTable(columns),
+    apiKeys: apiKeyTable(columns),
+    settings: settingTable(columns),
+    audit: auditTable(columns),
+    revision: revisionTable(columns),
+  };
+}
+
+export type InstanceRow = InferEntity<Tables['instances']>;
+export type UserRow = InferEntity<Tables['users']>;
+export type ApiKeyRow = InferEntity<Tables['apiKeys']>;
+export type AuditRow = InferEntity<Tables['audit']>;
+
+/** Templates with settings that differ from the defaults. */
+function templateTable({ id, document, counter }: Columns) {
+  return defineEntity({
+    name: 'Template',
+    tableName: 'templates',
+    properties: {
+      name: id(128).primary(),
+      loadBalancer: document(),
+      /** Number of the revision that brought it: lists are in this order. */
+      position: counter(),
+    },
+  });
+}
+
+/** Values that queries use, or that a database tool should list, are columns; the rest is documents. */
+function instanceTable({ id, document, number, counter, time }: Columns) {
+  return defineEntity({
+    name: 'Instance',
+    tableName: 'instances',
+    properties: {
+      template: id(128).primary(),
+      id: id(128).primary(),
+      serverId: id(260).unique(),
+      position: counter(),
+      transport: id(16),
+      weight: number(),
+      source: id(16),
+      nodeId: id(255).nullable(),
+      fingerprint: id(128).nullable(),
+      /** `endpoint`, `command`, `args`, `workingDir`, `force`, `container`. */
+      target: document(),
+      /** Encrypted; null when there is none. */
+      env: document().nullable(),
+      headers: document().nullable(),
+      metadata: document(),
+      createdAt: time(),
+      updatedAt: time(),
+    },
+  });
+}
+
+/** Entries of the registry file and of sync that were deleted through the API. */
+function tombstoneTable({ id }: Columns) {
+  return defineEntity({
+    name: 'Tombstone',
+    tableName: 'tombstones',
+    properties: {
+      template: id(128).primary(),
+      id: id(128).primary(),
+      fingerprint: id(128),
+    },
+  });
+}
+
+/** One row that counts the changes of registry and accounts. Each change updates it first, which serializes the writers of all nodes. */
+function revisionTable({ id, counter }: Columns) {
+  return defineEntity({
+    name: 'Revision',
+    tableName: 'revision',
+    properties: {
+      name: id(16).primary(),
+      counter: counter(),
+    },
+  });
+}
+
+/** Users. */
+function userTable({ id, text, document, counter, flag, time }: Columns) {
+  return defineEntity({
+    name: 'User',
+    tableName: 'users',
+    properties: {
+      id: id(64).primary(),
+      username: id(64),
+      /** The name in lower case: `Ada` and `ada` are one user. */
+      usernameKey: id(64).unique(),
+      position: counter(),
+      email: text(),
+      role: id(16),
+      templates: document().nullable(),
+      isActive: flag(),
+      passwordHash: id(128),
+      credentialsChangedAt: time(),
+      createdAt: time(),
+      updatedAt: time(),
+    },
+  });
+}
+
+/** API keys, without their secrets. */
+function apiKeyTable({ id, text, document, counter, time }: Columns) {
+  return defineEntity({
+    name: 'ApiKey',
+    tableName: 'api_keys',
+    properties: {
+      id: id(64).primary(),
+      name: text(),
+      position: counter(),
+      permissions: document(),
+      templates: document().nullable(),
+      expiresAt: time().nullable(),
+      ownerId: id(64).nullable().index(),
+      secretHash: id(128),
+      createdAt: time(),
+      lastUsedAt: time().nullable(),
+    },
+  });
+}
+
+/** Single values of the installation. */
+function settingTable({ id, document }: Columns) {
+  return defineEntity({
+    name: 'Setting',
+    tableName: 'settings',
+    properties: {
+      name: id(128).primary(),
+      value: document(),
+    },
+  });
+}
+
+/** The audit log. Its ids sort by time. */
+function auditTable({ id, text, number, time }: Columns) {
+  return defineEntity({
+    name: 'AuditEntry',
+    tableName: 'audit_log',
+    properties: {
+      id: id(64).primary(),
+      at: time(),
+      actor: text(),
+      actorName: text().nullable(),
+      action: text(),
+      subject: text().nullable(),
+      status: number(),
+      address: text().nullable(),
+      requestId: text().nullable(),
+    },
+  });
+}
+
+/** Longest free text of a short column, in UTF-16 units. */
+export const TEXT_LENGTH = 512;
+
+/** Builders of columns for one database. */
+type Columns = ReturnType<typeof columnsFor>;
+
+function columnsFor(kind: DatabaseKind) {
+  const { collation, document, bytesPerCharacter } = DIALECTS[kind];
+  const isOracle = kind === 'oracle';
+  return {
+    /** Text that identifies: ASCII, compared and ordered by code points. */
+    id: (length: number) => {
+      const column = p.string().length(length);
+      return collation === '' ? column : column.collation(collation);
+    },
+    /** Short text of any script. Oracle stores an empty text as null, hence nullable where it may be empty. */
+    text: (length = TEXT_LENGTH) => p.string().length(length * bytesPerCharacter),
+    /** JSON or encrypted text, ASCII only, megabytes if need be. */
+    document: () => (isOracle ? p.text().type(ClobType) : p.text().columnType(document)),
+    number: () => p.integer(),
+    /** A counter. Oracle's integers have ten digits; a comparison of schemas reports a difference for longer ones each time. */
+    counter: () => p.bigint('number').columnType(isOracle ? 'number(10, 0)' : 'bigint'),
+    /** 0 or 1: the type boolean is unknown to Oracle before 23. */
+    flag: () => p.integer(),
+    /** To the millisecond: without a length MySQL drops the fraction of the second. */
+    time: () => p.datetime().length(3),
+  };
+}
+
+interface Dialect {
+  /** Binary comparison; '' where the database, or the table (MySQL), does that anyway. */
+  readonly collation: string;
+  readonly document: string;
+  /** Lengths are counted in bytes by Oracle, in characters by the others. */
+  readonly bytesPerCharacter: number;
+}
+
+const DIALECTS: Readonly<Record<DatabaseKind, Dialect>> = {
+  sqlite: { collation: '', document: 'text', bytesPerCharacter: 1 },
+  postgresql: { collation: 'C', document: 'text', bytesPerCharacter: 1 },
+  mysql: { collation: '', document: 'longtext', bytesPerCharacter: 1 },
+  // Documents are ASCII, so that they need no N'...': varchar takes half the room of nvarchar.
+  mssql: { collation: 'Latin1_General_BIN2', document: 'varchar(max)', bytesPerCharacter: 1 },
+  oracle: { collation: '', document: 'clob', bytesPerCharacter: 3 },
+};
+
+/** Oracle's limit for a literal is 4,000 bytes; a character may count as two. */
+const LITERAL_CHARACTERS = 1_990;
+
+/** A `clob` column of ASCII text, written as a concatenation of literals. */
+class ClobType extends Type<string | null, unknown> {
+  override convertToDatabaseValue(text: string | null): unknown {
+    if (typeof text !== 'string' || text.length <= LITERAL_CHARACTERS) return text;
+    const parts = Array.from({ length: Math.ceil(text.length / LITERAL_CHARACTERS) }, (_, index) =>
+      text.slice(index * LITERAL_CHARACTERS, (index + 1) * LITERAL_CHARACTERS),
+    );
+    return raw(parts.map(() => 'to_clob(?)').join(' || '), parts);
+  }
+
+  override getColumnType(): string {
+    return 'clob';
+  }
+}
+
+/**
+ * One value as JSON of printable ASCII characters without `'` and `$`: no database, character set or quoting mode misreads
+ * it, and no collation changes it.
+ */
+export function toDocument(value: unknown): string {
+  return JSON.stringify(value).replace(/[^\x20-\x7e]|['$]/g, escapeOf);
+}
+
+/** The value of `toDocument`; its shape is that of the value that was written. */
+export function fromDocument(text: string): unknown {
+  return JSON.parse(text);
+}
+
+/** One UTF-16 unit: the pattern has no u flag, so a surrogate pair is two units. */
+function escapeOf(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
