@@ -14,8 +14,8 @@ import { MikroORM, type Options } from '@mikro-orm/sql';
 import type { Database } from './src/persistence/database.ts';
 import { DATABASES } from './src/persistence/databases/index.ts';
 import { tablesFor } from './src/persistence/entities.ts';
+import { Sockets } from './src/persistence/mikro-orm-patches.ts';
 import { MIGRATIONS_TABLE } from './src/persistence/orm.ts';
-import { Sockets } from './src/persistence/sockets.ts';
 
 const MIGRATIONS = fileURLToPath(new URL('src/persistence/migrations', import.meta.url));
 
@@ -80,7 +80,7 @@ function indexOf(names: readonly string[]): string {
   return [
     '// Written by mikro-orm.config.ts: the migrations in their order.',
     '',
-    "import type { MigrationEntry } from '../entry.ts';",
+    "import type { MigrationEntry } from '../index.ts';",
     '',
     `export const migrations: readonly MigrationEntry[] = [`,
     ...rows,

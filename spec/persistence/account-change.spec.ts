@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { User } from '../../src/domain/account.ts';
-import { withChange } from '../../src/persistence/account-change.ts';
+import { withChange } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('account change');

@@ -3,6 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { ApiKey, AuditEntry, User } from '../../src/domain/account.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { TEXT_LENGTH } from '../../src/persistence/entities.ts';
 import {
   apiKeyOf,
   auditOf,
@@ -10,8 +11,7 @@ import {
   rowOfAudit,
   rowOfUser,
   userOf,
-} from '../../src/persistence/account-rows.ts';
-import { TEXT_LENGTH } from '../../src/persistence/entities.ts';
+} from '../../src/persistence/orm-accounts.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('account rows');

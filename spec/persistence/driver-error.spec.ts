@@ -1,7 +1,7 @@
 // The facts of errors, however they are wrapped.
 
 import * as assert from 'uvu/assert';
-import { driverErrorOf, withoutValues } from '../../src/persistence/driver-error.ts';
+import { driverErrorOf, withoutValues } from '../../src/persistence/store-errors.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('driver error');

@@ -25,5 +25,5 @@ export function everyConformance(test: Suite, open: () => Promise<Store>): void 
   });
 }
 
-/** A vault for stores that keep secrets. */
+/** A cipher for stores that keep secrets. */
 export const cipher = createCipher([new Uint8Array(32).fill(7)]);

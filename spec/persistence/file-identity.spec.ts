@@ -4,7 +4,7 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { fileIdentity } from '../../src/persistence/file-identity.ts';
+import { fileIdentity } from '../../src/persistence/orm-session.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('file identity');

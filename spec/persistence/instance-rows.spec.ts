@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { CipherError } from '../../src/persistence/cipher.ts';
-import { type Encryption, instanceOf, rowOfInstance } from '../../src/persistence/instance-rows.ts';
+import { type Encryption, instanceOf, rowOfInstance } from '../../src/persistence/orm-store.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('instance rows');
@@ -28,51 +28,51 @@ const definition: InstanceDefinition = {
   updatedAt: '2026-01-02T03:04:05.679Z',
 };
 const { endpoint: _e, command: _c, workingDir: _w, nodeId: _n, fingerprint: _f, ...least } = definition;
-/** Reversible, and bound to its field, as a vault is. */
-const seals: Encryption = {
-  seal: (text, field) => `${field}.${Buffer.from(text).toString('base64url')}`,
-  open: (sealed, field) => {
-    const [owner, text = ''] = sealed.split('.');
+/** Reversible, and bound to its field, as a cipher is. */
+const encryption: Encryption = {
+  encrypt: (text, field) => `${field}.${Buffer.from(text).toString('base64url')}`,
+  decrypt: (encrypted, field) => {
+    const [owner, text = ''] = encrypted.split('.');
     assert.is(owner, field);
     return Buffer.from(text, 'base64url').toString();
   },
 };
-const noSeals: Encryption = {
-  seal: () => {
-    throw new Error('there was nothing to seal');
+const noEncryption: Encryption = {
+  encrypt: () => {
+    throw new Error('there was nothing to encrypt');
   },
-  open: () => {
-    throw new Error('there was nothing to open');
+  decrypt: () => {
+    throw new Error('there was nothing to decrypt');
   },
 };
 
 test('every field comes back, and so does their absence', () => {
   for (const each of [definition, { ...least, env: {}, headers: {} }]) {
-    const row = { ...rowOfInstance(each, seals), template: 't', id: 'i', position: 1 };
-    assert.equal(instanceOf(row, seals), each);
+    const row = { ...rowOfInstance(each, encryption), template: 't', id: 'i', position: 1 };
+    assert.equal(instanceOf(row, encryption), each);
   }
 });
 
-test('hides the values of variables and headers, and seals nothing that is empty', () => {
-  assert.not.match(JSON.stringify(rowOfInstance(definition, seals)), 'planted-secret');
+test('hides the values of variables and headers, and encrypts no empty field', () => {
+  assert.not.match(JSON.stringify(rowOfInstance(definition, encryption)), 'planted-secret');
   const row = {
-    ...rowOfInstance({ ...least, env: {}, headers: {} }, noSeals),
+    ...rowOfInstance({ ...least, env: {}, headers: {} }, noEncryption),
     template: 't',
     id: 'i',
     position: 1,
   };
   assert.equal([row.env, row.headers], [null, null]);
-  assert.equal(instanceOf(row, noSeals).env, {});
+  assert.equal(instanceOf(row, noEncryption).env, {});
 });
 
-test('is readable but for its secrets when one of them cannot be opened', () => {
-  const row = { ...rowOfInstance(definition, seals), template: 't', id: 'i', position: 1 };
+test('is readable but for its secrets when one of them cannot be decrypted', () => {
+  const row = { ...rowOfInstance(definition, encryption), template: 't', id: 'i', position: 1 };
   for (const unreadable of ['env', 'headers']) {
-    const open: Encryption['open'] = (sealed, field) => {
+    const decrypt: Encryption['decrypt'] = (encrypted, field) => {
       if (field === unreadable) throw new CipherError(`"${field}" cannot be read`);
-      return seals.open(sealed, field);
+      return encryption.decrypt(encrypted, field);
     };
-    assert.equal(instanceOf(row, { ...seals, open }), {
+    assert.equal(instanceOf(row, { ...encryption, decrypt }), {
       ...definition,
       env: {},
       headers: {},
@@ -80,11 +80,11 @@ test('is readable but for its secrets when one of them cannot be opened', () => 
     });
   }
   const broken = new Error('a mistake of ours');
-  const open: Encryption['open'] = () => {
+  const decrypt: Encryption['decrypt'] = () => {
     throw broken;
   };
   assert.throws(
-    () => instanceOf(row, { ...seals, open }),
+    () => instanceOf(row, { ...encryption, decrypt }),
     (thrown: unknown) => thrown === broken,
   );
 });

@@ -1,7 +1,11 @@
 // Texts that Oracle or SQL Server would read otherwise than they were written are cut where it happens, and only there.
 
 import * as assert from 'uvu/assert';
-import { correctLiterals, withoutContinuedLines, withoutVariables } from '../../src/persistence/literals.ts';
+import {
+  correctLiterals,
+  withoutContinuedLines,
+  withoutVariables,
+} from '../../src/persistence/mikro-orm-patches.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('literals');

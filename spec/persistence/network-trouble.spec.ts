@@ -2,7 +2,7 @@
 
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
-import { isNetworkTrouble } from '../../src/persistence/network-trouble.ts';
+import { isNetworkTrouble } from '../../src/persistence/store-errors.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('network trouble');

@@ -1,7 +1,7 @@
 // Statements on a new connection.
 
 import * as assert from 'uvu/assert';
-import { runOn } from '../../src/persistence/new-connection.ts';
+import { runOn } from '../../src/persistence/mikro-orm-patches.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('new connection');

@@ -104,14 +104,14 @@ inFile('one unreadable secret locks its instance, and no other', () =>
     const first = await openStore(url, { cwd, cipher, migrations: 'apply' });
     for (const each of [open, plain]) await first.saveInstance(each);
     await first.close();
-    const otherVault = createCipher([new Uint8Array(32).fill(8)]);
-    const second = await openStore(url, { cwd, cipher: otherVault, migrations: 'require' });
+    const otherCipher = createCipher([new Uint8Array(32).fill(8)]);
+    const second = await openStore(url, { cwd, cipher: otherCipher, migrations: 'require' });
     await second.saveInstance(sealedOtherwise);
     const { locked, ...rest } = (await second.listInstances())[0] ?? {};
     assert.equal(rest, { ...open, env: {}, headers: {} });
     assert.match(
       String(locked),
-      /^"env" of the instance demo\/i cannot be read: sealed with the key \w{8}, .*GATEWAY_ENCRYPTION_KEY/,
+      /^"env" of the instance demo\/i cannot be read: encrypted with the key \w{8}, .*GATEWAY_ENCRYPTION_KEY/,
     );
     assert.equal((await second.listInstances()).slice(1), [plain, sealedOtherwise]);
     await second.close();
@@ -139,7 +139,7 @@ inFile('one unreadable secret locks its instance, and no other', () =>
   }),
 );
 
-inFile('without a vault it takes no instance with secrets, and says what to set', async () => {
+inFile('without a cipher it takes no instance with secrets, and says what to set', async () => {
   const store = await openStore('sqlite://', { cwd: '/', migrations: 'apply' });
   for (const part of [{ headers: {} }, { env: {} }]) {
     const failure = await failureOf(store.saveInstance({ ...secret, ...part }));

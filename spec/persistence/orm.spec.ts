@@ -3,8 +3,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
-import { driverErrorOf } from '../../src/persistence/driver-error.ts';
 import { connectOrm } from '../../src/persistence/orm.ts';
+import { driverErrorOf } from '../../src/persistence/store-errors.ts';
 import { suite } from '../helpers/suite.ts';
 import { connectOptions } from './databases/connect-options.ts';
 
@@ -18,13 +18,13 @@ test('fails with the error of the driver, and leaves nothing open', async () => 
 });
 
 test('knows when its database last answered', async () => {
-  const { connection, lastHeardAt, close } = await connectOrm(sqlite, connectOptions('sqlite://'));
-  const heardAt = lastHeardAt();
+  const { connection, lastAnswerAt, close } = await connectOrm(sqlite, connectOptions('sqlite://'));
+  const heardAt = lastAnswerAt();
   await connection.execute('select nonsense').catch(() => undefined);
-  assert.is(lastHeardAt(), heardAt);
+  assert.is(lastAnswerAt(), heardAt);
   const askedAt = performance.now();
   await connection.execute('select 1');
-  assert.ok(lastHeardAt() >= askedAt && lastHeardAt() <= performance.now());
+  assert.ok(lastAnswerAt() >= askedAt && lastAnswerAt() <= performance.now());
   await close();
 });
 

@@ -1,7 +1,7 @@
 // The line for one.
 
 import * as assert from 'uvu/assert';
-import { SerialQueue } from '../../src/persistence/serial-queue.ts';
+import { SerialQueue } from '../../src/persistence/orm-session.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('turns');

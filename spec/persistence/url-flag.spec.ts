@@ -1,8 +1,8 @@
 // Options of database URLs that are on or off.
 
 import * as assert from 'uvu/assert';
+import { flag } from '../../src/persistence/database.ts';
 import { UrlError } from '../../src/persistence/store-errors.ts';
-import { flag } from '../../src/persistence/url-flag.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('URL flag');

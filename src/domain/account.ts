@@ -150,3 +150,22 @@ export interface AuditEntry {
   readonly address?: string;
   readonly requestId?: string;
 }
+
+/**
+ * The user after a change: the rule of every store, inside its transaction. `templates: null` removes the restriction. Two
+ * changes of credentials never have the same time, not even those of two nodes in one millisecond: a token is valid for one
+ * value of `credentialsChangedAt`.
+ */
+export function withChange(user: User, { templates, ...change }: UserChange): User {
+  const { templates: before, ...rest } = user;
+  const after = templates === undefined ? before : (templates ?? undefined);
+  const { credentialsChangedAt: wanted } = change;
+  const credentials =
+    wanted === undefined ? {} : { credentialsChangedAt: laterThan(user.credentialsChangedAt, wanted) };
+  return { ...rest, ...change, ...credentials, ...(after === undefined ? {} : { templates: after }) };
+}
+
+/** Both ISO 8601. */
+function laterThan(before: string, wanted: string): string {
+  return wanted > before ? wanted : new Date(Date.parse(before) + 1).toISOString();
+}

@@ -1,12 +1,13 @@
-// What one kind of database is to the store: how its URL reads, which driver speaks to it, how it locks and how it fails.
-// The kinds are databases/; open.ts, orm.ts and migrate.ts use them.
+// The interface of one kind of database: its URL, its driver, its lock and the meaning of its errors. The kinds are
+// databases/; open.ts, orm.ts and migrate.ts use them.
 
 import type { Options } from '@mikro-orm/sql';
-import type { Sockets } from './sockets.ts';
+import type { Sockets } from './mikro-orm-patches.ts';
+import { UrlError } from './store-errors.ts';
 
 export type DatabaseKind = 'sqlite' | 'postgresql' | 'mysql' | 'mssql' | 'oracle';
 
-/** What an URL says. */
+/** The parts of a database URL. */
 export interface DatabaseAddress {
   readonly host: string;
   readonly port: number;
@@ -18,7 +19,7 @@ export interface DatabaseAddress {
   readonly options: ReadonlyMap<string, string>;
 }
 
-/** Why a database did not do what was asked, as far as its error says. */
+/** Why a database refused a statement, as far as its error says. */
 export type Trouble =
   /** No connection, a lost one, too many, shutting down, or too slow. */
   | 'away'
@@ -26,10 +27,10 @@ export type Trouble =
   | 'no-database'
   /** A file whose contents cannot be read. */
   | 'damaged'
-  /** Somebody else was at it: the same again may work. */
+  /** A conflict with another process or transaction: the same statement may work when repeated. */
   | 'conflict';
 
-/** The facts of an error of any driver. */
+/** An error of any driver. */
 export interface DriverError {
   /** `ECONNREFUSED`, an SQLSTATE, `SQLITE_BUSY`; '' without. */
   readonly code: string;
@@ -48,7 +49,7 @@ export interface ConnectOptions {
   readonly connectTimeoutMs: number;
   /** Connections at the same time. */
   readonly connections: number;
-  /** Is told of every socket. */
+  /** Tracks each socket. */
   readonly sockets: Sockets;
 }
 
@@ -58,38 +59,38 @@ export type Execute = (sql: string) => Promise<readonly Readonly<Record<string, 
 /** One kind of database. */
 export interface Database {
   readonly kind: DatabaseKind;
-  /** For people. */
+  /** For messages. */
   readonly label: string;
   /** Without `:`. */
   readonly schemes: readonly string[];
   /** The npm package with its driver, for the message when it is missing. */
   readonly driverPackage: string;
-  /** Query options of its URLs that mean something; others are refused. */
+  /** Query options that its URLs may have; others are refused. */
   readonly urlOptions: readonly string[];
-  /** True: a file, or memory, with one connection and no server. */
+  /** True for a file or memory: one connection and no server. */
   readonly isFile: boolean;
-  /** Port when the URL has none; of no meaning for a file. */
+  /** Port of a URL without one; not used for a file. */
   readonly defaultPort: number;
   /** True when one insert may hold several rows. */
   readonly insertsRows: boolean;
-  /** Loads the driver; the result goes to MikroORM. */
+  /** Loads the driver for MikroORM. */
   driver(): Promise<NonNullable<Options['driver']>>;
-  /** Everything else MikroORM needs. Throws UrlError for an option whose value means nothing. */
+  /** All other options of MikroORM. Throws UrlError for an option with an invalid value. */
   options(connect: ConnectOptions): Partial<Options>;
-  /** Runs once on every pool that has just been made; `pool` is the driver's own. */
+  /** Runs once on each new pool; `pool` is the driver's own. */
   prepare?(execute: Execute, pool: unknown, connect: ConnectOptions): Promise<void>;
   readonly lock: MigrationLock;
-  /** How to make the database itself; absent where only its administrator can. */
+  /** How to create the database itself; absent where only its administrator can. */
   readonly creation?: { readonly via: string; readonly sql: (quotedName: string) => string };
   /** Selects `seconds` since 1970 by the clock of its machine. Absent for a file, whose clock is ours. */
   readonly clockSql?: string;
-  /** Reads all there is of a file; throws an error of the driver that is the trouble `damaged`. Absent for servers. */
+  /** Reads the whole file; throws an error of the driver that is the trouble `damaged`. Absent for servers. */
   check?(execute: Execute): Promise<void>;
-  /** Undefined when the database answered and meant the statement. */
+  /** Undefined when the error concerns the statement itself. */
   trouble(error: DriverError): Trouble | undefined;
 }
 
-/** How one process keeps the others from migrating at the same time. */
+/** How one process excludes the others from migrating at the same time. */
 export interface MigrationLock {
   /**
    * `around`: the migrations run in the transaction that holds the lock and are undone with it.
@@ -101,4 +102,16 @@ export interface MigrationLock {
   take(execute: Execute, waitMs: number, database: string): Promise<void>;
   /** Absent where the end of the transaction releases it. */
   release?(execute: Execute, database: string): Promise<void>;
+}
+
+/**
+ * The option `name` of a URL as true or false; `standard` when it is absent. Throws UrlError for any other value: a misspelt
+ * "yes" must not mean "no encryption".
+ */
+export function flag(options: ReadonlyMap<string, string>, name: string, standard: boolean): boolean {
+  const value = options.get(name);
+  if (value === undefined) return standard;
+  if (/^(?:true|yes|1)$/i.test(value)) return true;
+  if (/^(?:false|no|0)$/i.test(value)) return false;
+  throw new UrlError(`${name} is true or false`);
 }

@@ -3,9 +3,9 @@
 
 import type { ConnectOptions } from './database.ts';
 import { sqlite } from './databases/sqlite.ts';
-import { driverErrorOf } from './driver-error.ts';
 import { makeFile } from './open.ts';
 import { connectOrm } from './orm.ts';
+import { driverErrorOf } from './store-errors.ts';
 
 /** A file, locked until it is released. It stays: to delete it would let two processes lock two files of one name. */
 export interface FileLock {

@@ -1,20 +1,18 @@
-// From a URL to a store. Nothing of any driver is loaded before a URL asks for it; what goes wrong becomes one line for the
-// person who starts the gateway.
+// From a URL to a store: a driver is loaded only for a URL that needs it. Each failure becomes one line for the operator
+// (StoreOpenError).
 
 import { access, constants, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ownCommand } from '../domain/own-command.ts';
 import type { Cipher } from './cipher.ts';
-import type { ConnectOptions, Database } from './database.ts';
+import type { ConnectOptions, Database, DatabaseAddress, DriverError, Trouble } from './database.ts';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
-import { driverErrorOf } from './driver-error.ts';
 import { MemoryStore } from './memory-store.ts';
 import type { MigrationStatus } from './migrate.ts';
-import { explain } from './open-failures.ts';
 import type { Orm } from './orm.ts';
 import type { Store } from './store.ts';
-import { StoreOpenError } from './store-errors.ts';
+import { driverErrorOf, explain, StoreOpenError } from './store-errors.ts';
 import { withTimeout } from './with-timeout.ts';
 
 export { describeDatabase, sqliteFile } from './database-url.ts';
@@ -29,7 +27,7 @@ export interface OpenStoreOptions {
   readonly migrations: 'apply' | 'require';
   /** Longest time of one operation, in ms. Default 5 000. Over it: DATABASE_UNAVAILABLE. */
   readonly statementTimeoutMs?: number | undefined;
-  /** Is told, for people, when the database itself was made: it may have been a slip in its name. */
+  /** Gets a line for the operator when the database itself was created: its name may be a typing error. */
   readonly onNotice?: ((line: string) => void) | undefined;
 }
 
@@ -130,14 +128,14 @@ interface Creation extends Pick<OpenStoreOptions, 'onNotice'> {
 function connectOptions({ address }: ParsedDatabaseUrl, timeoutMs: number): Connect {
   return {
     address,
-    // The database gives up before we do, so that it says why and keeps its connection.
+    // The database gives up before this process does, so that it reports the reason and keeps its connection.
     statementTimeoutMs: Math.ceil(timeoutMs * 0.8),
     connectTimeoutMs: CONNECT_MS,
     connections: CONNECTIONS,
   };
 }
 
-/** A pool that has shown that its database answers. */
+/** A pool whose database has answered. */
 async function connected(parsed: ParsedDatabaseUrl, options: Connect, creation: Creation): Promise<Orm> {
   await fileIsUsable(parsed, creation);
   try {
@@ -152,7 +150,7 @@ async function connect({ database }: ParsedDatabaseUrl, options: Connect): Promi
   return withTimeout(connectOrm(database, options), ANSWER_MS, (orm) => orm.destroy());
 }
 
-/** SQLite would create the file readable for everybody, and say little when it cannot. */
+/** SQLite would create the file readable for all users, and its error messages say little. */
 async function fileIsUsable(
   { description }: ParsedDatabaseUrl,
   { mayCreate, onNotice }: Creation,
@@ -178,7 +176,7 @@ async function fileIsUsable(
   }
 }
 
-/** Makes an empty file for this user alone. False when it was there. */
+/** Creates an empty file that only this user can read. False when it exists. */
 export async function makeFile(file: string): Promise<boolean> {
   try {
     await (await open(file, 'ax', 0o600)).close();
@@ -202,7 +200,7 @@ export async function exposureOf(file: string): Promise<string | undefined> {
   return `other users can read the database: run "chmod 600 ${paths.join(' ')}"`;
 }
 
-/** As a shell reads it back. */
+/** Quoted for a shell. */
 function shellWord(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
@@ -211,7 +209,7 @@ async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation)
   const { mayCreate } = creation;
   const { readMigrationStatus } = await import('./migrate.ts');
   const { database, description } = parsed;
-  const status = await patiently(database, () =>
+  const status = await retryConflicts(database, () =>
     withTimeout(readMigrationStatus(database, orm), ANSWER_MS),
   ).catch(async (thrown: unknown) => {
     if (!mayCreate || !(await created(parsed, thrown, creation))) throw thrown;
@@ -223,8 +221,8 @@ async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation)
   refuseNewer(description.printable, await migrated(parsed, orm));
 }
 
-/** Again while another process has the database for itself: the last one to close a SQLite file tidies it up. */
-async function patiently<T>({ trouble }: Database, work: () => Promise<T>): Promise<T> {
+/** Repeats the work while another process holds the database: the last one to close a SQLite file locks it for a checkpoint. */
+async function retryConflicts<T>({ trouble }: Database, work: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + CONNECT_MS;
   for (;;) {
     try {
@@ -238,26 +236,25 @@ async function patiently<T>({ trouble }: Database, work: () => Promise<T>): Prom
   }
 }
 
-/** On connections of its own where statements have a time limit; SQLite has one connection and no limit. */
+/** On separate connections where statements have a time limit; SQLite has one connection and no limit. */
 async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationStatus> {
   const { migrate } = await import('./migrate.ts');
   const { database } = parsed;
   if (database.isFile) return migrate(database, orm, MIGRATION_WAIT_MS);
-  const patient = await connect(parsed, {
+  const migrating = await connect(parsed, {
     ...connectOptions(parsed, CONNECT_MS),
     statementTimeoutMs: MIGRATION_STATEMENT_MS,
   });
   try {
-    return await withTimeout(migrate(database, patient, MIGRATION_WAIT_MS), MIGRATION_MS);
+    return await withTimeout(migrate(database, migrating, MIGRATION_WAIT_MS), MIGRATION_MS);
   } finally {
-    // Not in order: all is committed or lost by now, and a pool that lost a connection may wait for it for ever.
-    patient.destroy();
+    // Not closed: all is committed or lost by now, and a pool that lost a connection may wait for it for ever.
+    migrating.destroy();
   }
 }
 
-/** True when the database was missing and is there now. */
+/** True when the database was missing and exists now. */
 async function created(parsed: ParsedDatabaseUrl, thrown: unknown, { onNotice }: Creation): Promise<boolean> {
-  const { createDatabase, isMissing } = await import('./create-database.ts');
   if (!isMissing(parsed.database, thrown)) return false;
   const outcome = await createDatabase(parsed, (address) =>
     connect(parsed, { ...connectOptions(parsed, CONNECT_MS), address }),
@@ -290,4 +287,50 @@ function notUpToDate(printable: string, { applied }: MigrationStatus): string {
 
 function notThere(file: string): string {
   return `there is no database ${file}: start the gateway once, or run "${ownCommand('db migrate')}"`;
+}
+
+/** True when the server answered that it has no such database. */
+export function isMissing(database: Database, thrown: unknown): boolean {
+  const facts = driverErrorOf(thrown);
+  return facts !== undefined && database.trouble(facts) === 'no-database';
+}
+
+/**
+ * Creates the database itself when the server has none of that name. `made` here, or `found`: another process created it
+ * meanwhile. `refused` where only an administrator can. Throws
+ * StoreOpenError when the user may not, and the driver's error when the server did not answer.
+ */
+export async function createDatabase(
+  { database, address }: ParsedDatabaseUrl,
+  connect: (address: DatabaseAddress) => Promise<Orm>,
+): Promise<'made' | 'found' | 'refused'> {
+  const { creation } = database;
+  if (creation === undefined) return 'refused';
+  const orm = await connect({ ...address, name: creation.via });
+  try {
+    const quoted = orm.orm.em.getPlatform().quoteIdentifier(address.name);
+    await orm.connection.execute(creation.sql(quoted));
+    return 'made';
+  } catch (thrown) {
+    const facts = driverErrorOf(thrown);
+    // Several processes may start at once: one of them makes it.
+    if (facts !== undefined && isThereAlready(facts)) return 'found';
+    if (facts !== undefined && SAYS_NOTHING.includes(database.trouble(facts))) throw thrown;
+    throw new StoreOpenError(
+      `${database.label} at ${address.host}:${address.port} has no database "${address.name}", ` +
+        `and "${address.user}" may not create it: create it first`,
+      thrown,
+    );
+  } finally {
+    // Not closed: a pool that lost a connection may wait for it for ever.
+    orm.destroy();
+  }
+}
+
+/** Troubles that say nothing about the rights of the user. */
+const SAYS_NOTHING: readonly (Trouble | undefined)[] = ['away', 'conflict'];
+
+/** PostgreSQL: duplicate database, or two creations at the same time; MySQL: 1007; SQL Server: 1801. */
+function isThereAlready({ code, number }: DriverError): boolean {
+  return code === '42P04' || code === '23505' || number === 1007 || number === 1801;
 }

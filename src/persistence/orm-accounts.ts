@@ -1,21 +1,38 @@
-// Users and API keys on a database. Every change locks the row of the revision first, so two nodes cannot demote the last
-// two admins at the same moment.
+// Users, API keys and the audit log on a database. Each change of an account locks the row of the revision first, so two
+// nodes cannot demote the last two admins at the same time.
 
 import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { type ApiKey, isActiveAdmin, type User, type UserChange, usernameKey } from '../domain/account.ts';
+import {
+  type ApiKey,
+  type AuditEntry,
+  isActiveAdmin,
+  type Role,
+  type Scope,
+  type User,
+  type UserChange,
+  usernameKey,
+  withChange,
+} from '../domain/account.ts';
 import { duplicateUsername, lastAdmin, userNotFound } from '../domain/account-errors.ts';
-import { withChange } from './account-change.ts';
-import { apiKeyOf, rowOfApiKey, rowOfUser, userOf } from './account-rows.ts';
-import type { Tables } from './entities.ts';
+import {
+  type ApiKeyRow,
+  type AuditRow,
+  fromDocument,
+  type Tables,
+  toDocument,
+  type UserRow,
+} from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
-import type { AccountStore } from './store.ts';
+import type { AccountStore, AuditStore } from './store.ts';
 
 const AS_IT_IS = { disableIdentityMap: true } as const;
 const IN_ORDER = { orderBy: { position: 'asc' }, ...AS_IT_IS } as const;
 
 /** Keys touched by one statement. */
-const BATCH = 100;
+const TOUCH_BATCH = 100;
+/** Audit entries written by one operation: one statement where the database takes several rows at once. */
+const AUDIT_BATCH = 100;
 
 export class OrmAccounts implements AccountStore {
   readonly #session: OrmSession;
@@ -98,10 +115,12 @@ export class OrmAccounts implements AccountStore {
   }
 
   async touchApiKeys(lastUsedAt: ReadonlyMap<string, string>): Promise<void> {
-    // In one order on every node, so that two of them do not wait for each other.
+    // The same order on every node: two nodes cannot deadlock.
     const touches = [...lastUsedAt].sort(([one], [other]) => (one < other ? -1 : 1));
-    for (let start = 0; start < touches.length; start += BATCH)
-      await this.#touch(touches.slice(start, start + BATCH).map(([id, at]) => ({ id, at: new Date(at) })));
+    for (let start = 0; start < touches.length; start += TOUCH_BATCH)
+      await this.#touch(
+        touches.slice(start, start + TOUCH_BATCH).map(([id, at]) => ({ id, at: new Date(at) })),
+      );
   }
 
   /** One statement for all of them: `set last_used_at = case id when .. then .. end`. */
@@ -143,4 +162,153 @@ async function keepAnAdmin(
   if (!isActiveAdmin(before) || (after !== undefined && isActiveAdmin(after))) return;
   const others = await em.count(users, { role: 'admin', isActive: 1, id: { $ne: before.id } });
   if (others === 0) throw lastAdmin();
+}
+
+export class OrmAudit implements AuditStore {
+  readonly #session: OrmSession;
+
+  constructor(session: OrmSession) {
+    this.#session = session;
+  }
+
+  /** Each batch is an operation of its own: the time limit of one operation does not limit the list, and others run in between. */
+  async append(entries: readonly AuditEntry[]): Promise<void> {
+    for (let start = 0; start < entries.length; start += AUDIT_BATCH)
+      await this.#appendBatch(entries.slice(start, start + AUDIT_BATCH));
+  }
+
+  #appendBatch(batch: readonly AuditEntry[]): Promise<void> {
+    return this.#session.write(async (em, { audit }) => {
+      // A batch whose answer was lost is written again.
+      const known = await em.findAll(audit, {
+        where: { id: { $in: batch.map(({ id }) => id) } },
+        fields: ['id'],
+        disableIdentityMap: true,
+      });
+      const ids = new Set(known.map(({ id }) => id));
+      const rows = batch.filter(({ id }) => !ids.has(id)).map(rowOfAudit);
+      if (rows.length === 0) return;
+      if (this.#session.database.insertsRows) await em.insertMany(audit, rows);
+      else for (const row of rows) await em.insert(audit, row);
+    });
+  }
+
+  list({ limit, before }: { readonly limit: number; readonly before?: string }): Promise<AuditEntry[]> {
+    return this.#session.run(async (em, { audit }) => {
+      const rows = await em.findAll(audit, {
+        where: before === undefined ? {} : { id: { $lt: before } },
+        orderBy: { id: 'desc' },
+        limit,
+        disableIdentityMap: true,
+      });
+      return rows.map(auditOf);
+    });
+  }
+
+  trim(keep: number): Promise<void> {
+    return this.#session.write(async (em, { audit }) => {
+      const [newestExpired] = await em.findAll(audit, {
+        orderBy: { id: 'desc' },
+        offset: keep,
+        limit: 1,
+        fields: ['id'],
+        disableIdentityMap: true,
+      });
+      if (newestExpired !== undefined) await em.nativeDelete(audit, { id: { $lte: newestExpired.id } });
+    });
+  }
+}
+
+export function rowOfUser(user: User) {
+  return {
+    id: user.id,
+    username: user.username,
+    usernameKey: usernameKey(user.username),
+    email: user.email,
+    role: user.role,
+    templates: user.templates === undefined ? null : toDocument(user.templates),
+    isActive: user.isActive ? 1 : 0,
+    passwordHash: user.passwordHash,
+    credentialsChangedAt: new Date(user.credentialsChangedAt),
+    createdAt: new Date(user.createdAt),
+    updatedAt: new Date(user.updatedAt),
+  } satisfies Omit<UserRow, 'position'>;
+}
+
+/** The casts here and below are the types that the `rowOf` functions wrote. */
+export function userOf(row: UserRow): User {
+  return {
+    id: row.id,
+    username: row.username,
+    email: row.email,
+    role: row.role as Role,
+    ...templatesOf(row.templates),
+    isActive: row.isActive === 1,
+    passwordHash: row.passwordHash,
+    credentialsChangedAt: row.credentialsChangedAt.toISOString(),
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+  };
+}
+
+export function rowOfApiKey(key: ApiKey) {
+  return {
+    id: key.id,
+    name: key.name,
+    permissions: toDocument(key.permissions),
+    templates: key.templates === undefined ? null : toDocument(key.templates),
+    expiresAt: key.expiresAt === undefined ? null : new Date(key.expiresAt),
+    ownerId: key.ownerId ?? null,
+    secretHash: key.secretHash,
+    createdAt: new Date(key.createdAt),
+    lastUsedAt: key.lastUsedAt === undefined ? null : new Date(key.lastUsedAt),
+  } satisfies Omit<ApiKeyRow, 'position'>;
+}
+
+export function apiKeyOf(row: ApiKeyRow): ApiKey {
+  return {
+    id: row.id,
+    name: row.name,
+    permissions: fromDocument(row.permissions) as Scope[],
+    ...templatesOf(row.templates),
+    ...(row.expiresAt ? { expiresAt: row.expiresAt.toISOString() } : {}),
+    ...(row.ownerId ? { ownerId: row.ownerId } : {}),
+    secretHash: row.secretHash,
+    createdAt: row.createdAt.toISOString(),
+    ...(row.lastUsedAt ? { lastUsedAt: row.lastUsedAt.toISOString() } : {}),
+  };
+}
+
+/** The texts fit: AuditLog cuts them to LIMITS.auditTextUnits. */
+export function rowOfAudit(entry: AuditEntry) {
+  return {
+    id: entry.id,
+    at: new Date(entry.at),
+    actor: entry.actor,
+    actorName: entry.actorName,
+    action: entry.action,
+    subject: entry.subject,
+    status: entry.status,
+    address: entry.address ?? null,
+    requestId: entry.requestId ?? null,
+  } satisfies AuditRow;
+}
+
+export function auditOf(row: AuditRow): AuditEntry {
+  return {
+    id: row.id,
+    at: row.at.toISOString(),
+    actor: row.actor,
+    // Oracle stores an empty text as null.
+    actorName: row.actorName ?? '',
+    action: row.action,
+    subject: row.subject ?? '',
+    status: row.status,
+    ...(row.address ? { address: row.address } : {}),
+    ...(row.requestId ? { requestId: row.requestId } : {}),
+  };
+}
+
+function templatesOf(document: string | null | undefined): { templates?: string[] } {
+  return document ? { templates: fromDocument(document) as string[] } : {};
 }

@@ -1,17 +1,15 @@
-// How every operation of the store reaches its database: in its turn, with a limit in time, again after a conflict, and with
-// errors that say whether the database was there. It knows no table but the revision.
+// How each operation of the store reaches its database: in order, with a time limit, repeated after a conflict, and with
+// errors that say whether the database was available. Its only table is the revision.
 
+import { statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type Delivered, databaseUnavailable, GatewayError, hasCode } from '../domain/errors.ts';
 import type { Database } from './database.ts';
-import { driverErrorOf, withoutValues } from './driver-error.ts';
 import type { Tables } from './entities.ts';
-import { fileIdentity } from './file-identity.ts';
 import type { Orm } from './orm.ts';
-import { SerialQueue } from './serial-queue.ts';
-import { DamagedFileError } from './store-errors.ts';
+import { DamagedFileError, driverErrorOf, withoutValues } from './store-errors.ts';
 
 /** The one row of the table `revision`. */
 export const REVISION = 'registry';
@@ -21,15 +19,15 @@ const PROBE = 'probe';
 /** About the largest row that is usual. */
 const PROBE_BYTES = 64 * 1024;
 
-/** Longest pause before a statement that met another one is tried again, in ms. */
+/** Longest pause before a statement is repeated after a conflict, in ms. */
 const LONGEST_PAUSE_MS = 50;
-/** Longest wait of close() for what was asked for before, in ms: a program that ends does not wait for a silent server. */
+/** Longest wait of close() for earlier operations, in ms: a program that ends does not wait for a silent server. */
 const CLOSE_MS = 2_000;
 
 export interface OrmSessionDeps {
   readonly database: Database;
   readonly orm: Orm;
-  /** Opens another one like `orm`. Absent for a database in memory, which would be an empty one afterwards. */
+  /** Opens another one like `orm`. Absent for a database in memory, which would be empty afterwards. */
   readonly reconnect?: (() => Promise<Orm>) | undefined;
   /** Longest time of one operation, waiting for its turn included, in ms. */
   readonly timeoutMs: number;
@@ -39,28 +37,28 @@ export interface OrmSessionDeps {
 
 export type Work<T> = (em: SqlEntityManager, tables: Tables) => Promise<T>;
 
-/** One thing asked of the session, from its turn to its end. */
+/** One operation of the session, from its start to its end. */
 interface Operation {
   startedAt: number | undefined;
-  /** Nobody waits for it any more: it must not change anything from now on. */
+  /** Its caller was answered already: it must not change anything from now on. */
   hasEnded: boolean;
-  /** `unknown` once the database was told to keep a change. */
+  /** `unknown` once a commit was sent. */
   delivered: Delivered;
 }
 
 export class OrmSession {
   readonly #deps: OrmSessionDeps;
-  /** Of a file: whether it is still where it was opened. */
+  /** For a file: true while the path leads to the file that was opened. */
   readonly #isInPlace: (() => boolean) | undefined;
   /** Writers of one process wait here instead of at the row of the revision, where they would hold connections. */
   readonly #writers = new SerialQueue();
-  /** SQLite has one connection, and a transaction is the connection's: nobody else may speak meanwhile. */
-  readonly #everybody: SerialQueue | undefined;
+  /** SQLite has one connection, and a transaction belongs to the connection: no other statement may run meanwhile. */
+  readonly #everyOperation: SerialQueue | undefined;
   #orm: Orm | undefined;
   #connecting: Promise<Orm> | undefined;
   /** A transaction whose connection was lost never gives it back, and a pool that closes in order waits for all of them. */
   #hasLostConnection = false;
-  /** The file could not take the last change: an answer to a question says little then. */
+  /** The file could not take the last change: an answer to a query says little then. */
   #refusesChanges = false;
   #isClosed = false;
 
@@ -68,28 +66,28 @@ export class OrmSession {
     this.#deps = deps;
     this.#isInPlace = deps.file === undefined ? undefined : fileIdentity(deps.file);
     this.#orm = deps.orm;
-    this.#everybody = deps.database.isFile ? this.#writers : undefined;
+    this.#everyOperation = deps.database.isFile ? this.#writers : undefined;
   }
 
   get database(): Database {
     return this.#deps.database;
   }
 
-  /** Runs statements that change nothing. */
+  /** Runs queries. */
   run<T>(work: Work<T>): Promise<T> {
-    return this.#within(this.#everybody, work);
+    return this.#within(this.#everyOperation, work);
   }
 
   /**
-   * Runs a transaction of which other nodes need no notice. One statement has one, too: only its commit can be what a server
-   * carried out without its answer arriving, and there is none on a connection that was never opened.
+   * Runs a transaction that other nodes need not see. A single statement has one, too: then a lost answer leaves only the
+   * commit in doubt, and on a connection that was never opened there is no commit.
    */
   write<T>(work: Work<T>): Promise<T> {
     return this.#changing((em, tables, operation) =>
       em.transactional(async (inner) => {
         const result = await work(inner, tables);
-        // The commit is next. Until then nothing has happened, and without it nothing will.
-        if (operation.hasEnded) throw new Error('nobody waits for this change any more');
+        // The commit is next: without it nothing has changed.
+        if (operation.hasEnded) throw new Error('the time of this change is over');
         operation.delivered = 'unknown';
         return result;
       }),
@@ -98,7 +96,7 @@ export class OrmSession {
 
   /**
    * Runs a transaction that changes the registry or the accounts. It counts the revision first: that row is the lock that
-   * makes all writers on all nodes take turns. `revision` is the new number.
+   * serializes the writers of all nodes. `revision` is the new number.
    */
   change<T>(work: (em: SqlEntityManager, tables: Tables, revision: number) => Promise<T>): Promise<T> {
     return this.write(async (em, tables) => {
@@ -111,7 +109,7 @@ export class OrmSession {
     });
   }
 
-  /** As `change`, undone (with its count of the revision) when the work says that it changed nothing. */
+  /** As `change`, rolled back (with its count of the revision) when the work returns false: it changed nothing. */
   async changeIf(work: Work<boolean>): Promise<boolean> {
     const unchanged = new Error('nothing was changed');
     try {
@@ -126,8 +124,8 @@ export class OrmSession {
   }
 
   /**
-   * Shows that the database answers. A file that had no room for the last change still answers questions: it also has to
-   * take a large row first, since a small one may fit into what the journal has already.
+   * Resolves when the database answers. A file that had no room for the last change still answers queries, so a large row
+   * is written first: a small one may fit into the pages that the journal has already.
    */
   async probe(): Promise<void> {
     if (!this.#refusesChanges) {
@@ -144,7 +142,7 @@ export class OrmSession {
     await this.write((em, { settings }) => em.nativeDelete(settings, { name: PROBE }));
   }
 
-  /** Writes that were asked for before are finished first, within 2 s. */
+  /** Earlier writes are finished first, within 2 s. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -156,7 +154,7 @@ export class OrmSession {
           await this.#orm?.close();
           return true;
         })
-        // Of a server that is away: there is nobody to say goodbye to.
+        // The server is away: the pool is destroyed below.
         .catch(() => false);
       const isInTime = delay(Math.min(this.#deps.timeoutMs, CLOSE_MS), false, { signal: timer.signal });
       if (!(await Promise.race([isClosed, isInTime]))) this.#orm?.destroy();
@@ -177,30 +175,30 @@ export class OrmSession {
     }
   }
 
-  async #within<T>(turns: SerialQueue | undefined, work: OperationWork<T>): Promise<T> {
+  async #within<T>(queue: SerialQueue | undefined, work: OperationWork<T>): Promise<T> {
     const { timeoutMs } = this.#deps;
     const timer = new AbortController();
     const operation: Operation = { startedAt: undefined, hasEnded: false, delivered: 'no' };
     const giveUp = delay(timeoutMs, undefined, { signal: timer.signal }).then((): never => {
       operation.hasEnded = true;
-      this.#letGoOfSilence(operation);
+      this.#dropSilentPool(operation);
       throw databaseUnavailable(new Error(`no answer within ${timeoutMs} ms`), operation.delivered);
     });
     const begin = (): Promise<T> => {
-      // Its turn came too late: nobody waits for it any more.
+      // Too late: its caller was answered already.
       if (operation.hasEnded) return giveUp;
       operation.startedAt = performance.now();
-      // Whoever hangs gives its turn back as well.
+      // An operation without an answer frees the queue as well.
       return Promise.race([this.#attempts(work, operation), giveUp]);
     };
     try {
-      return await Promise.race([turns === undefined ? begin() : turns.take(begin), giveUp]);
+      return await Promise.race([queue === undefined ? begin() : queue.take(begin), giveUp]);
     } finally {
       timer.abort();
     }
   }
 
-  /** Does the work, again after every conflict until it is to end. */
+  /** Does the work, again after each conflict until its time is over. */
   async #attempts<T>(work: OperationWork<T>, operation: Operation): Promise<T> {
     for (;;) {
       try {
@@ -223,7 +221,7 @@ export class OrmSession {
             operation.delivered,
           );
         }
-        // What met another one was undone by the database.
+        // The database rolled the conflicting transaction back.
         operation.delivered = 'no';
         if (!operation.hasEnded) await delay(Math.random() * LONGEST_PAUSE_MS);
         if (operation.hasEnded) throw databaseUnavailable(withoutValues(thrown, facts));
@@ -232,13 +230,13 @@ export class OrmSession {
   }
 
   /**
-   * A pool whose connections all wait for a silent server would stay full for ever. A server that answered somebody
-   * meanwhile is slow or busy: others are at work on that pool. The one connection of a file has nobody else at work.
+   * A pool whose connections all wait for a silent server would stay full for ever. A server that answered another
+   * operation meanwhile is slow or busy: the pool is in use. The one connection of a file has no other user.
    */
-  #letGoOfSilence({ startedAt }: Operation): void {
+  #dropSilentPool({ startedAt }: Operation): void {
     const { database, timeoutMs } = this.#deps;
     if (startedAt === undefined) return;
-    const quietSince = Math.max(startedAt, this.#orm?.lastHeardAt() ?? 0);
+    const quietSince = Math.max(startedAt, this.#orm?.lastAnswerAt() ?? 0);
     if (!database.isFile && performance.now() - quietSince <= timeoutMs / 2) return;
     this.#dropConnection();
   }
@@ -277,3 +275,32 @@ type OperationWork<T> = (em: SqlEntityManager, tables: Tables, operation: Operat
 
 const CLOSED = 'the store is closed';
 const MOVED = 'the database file was moved, deleted or replaced: put it back, or start the gateway again';
+
+/** Runs one piece of work at a time, in the order of the calls. */
+export class SerialQueue {
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Runs `work` when all earlier work has ended, with or without an error. */
+  take<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(work);
+    this.#last = turn.catch(() => {
+      // Its caller gets the error; the next work only waits for its end.
+    });
+    return turn;
+  }
+}
+
+/**
+ * Reads the identity of the file; the returned function says whether the path still leads to it. SQLite goes on writing
+ * into a file that was moved or deleted: each change would be acknowledged and lost at the next start.
+ */
+export function fileIdentity(path: string): () => boolean {
+  const opened = identityOf(path);
+  return () => identityOf(path) === opened;
+}
+
+/** Undefined when there is no such file. Synchronous: 3 us, and nothing may come between the look and the statement. */
+function identityOf(path: string): string | undefined {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;
+}

@@ -1,16 +1,16 @@
-// The store on a database: templates, instances and tombstones; accounts, settings and the audit log are files of their own.
-// Rows become domain types before they leave.
+// The store on a database: templates, instances, tombstones and settings. Accounts and the audit log are orm-accounts.ts.
+// Rows become domain types before they leave; the secrets of an instance (values of environment variables and headers) are
+// encrypted in its row.
 
-import type { InstanceDefinition } from '../domain/instance.ts';
+import { UniqueConstraintViolationException } from '@mikro-orm/core';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { InstanceDefinition, InstanceSource, TransportKind } from '../domain/instance.ts';
 import { configIncomplete, duplicateServer } from '../domain/registry-errors.ts';
 import type { LoadBalancerSettings, TemplateSettings } from '../domain/template.ts';
 import { type Cipher, CipherError } from './cipher.ts';
-import { fromDocument, toDocument } from './entities.ts';
-import { type Encryption, instanceOf, rowOfInstance } from './instance-rows.ts';
-import { OrmAccounts } from './orm-accounts.ts';
-import { OrmAudit } from './orm-audit.ts';
+import { fromDocument, type InstanceRow, type Tables, toDocument } from './entities.ts';
+import { OrmAccounts, OrmAudit } from './orm-accounts.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
-import { OrmSettings } from './orm-settings.ts';
 import type { AccountStore, AuditStore, SettingStore, Store, Tombstone } from './store.ts';
 
 /** A Store on any database. Lists are in the order of the first saving. */
@@ -21,14 +21,14 @@ export class OrmStore implements Store {
   readonly settings: SettingStore;
   readonly audit: AuditStore;
   readonly #session: OrmSession;
-  readonly #vault: Cipher | undefined;
+  readonly #cipher: Cipher | undefined;
 
-  /** `kind` and `file` are what `Store` says of them. Without a vault it takes no instance that holds secrets. */
-  constructor(kind: string, session: OrmSession, vault: Cipher | undefined, file?: string) {
+  /** `kind` and `file` are what `Store` says of them. Without a cipher it refuses instances that hold secrets. */
+  constructor(kind: string, session: OrmSession, cipher: Cipher | undefined, file?: string) {
     this.kind = kind;
     this.file = file;
     this.#session = session;
-    this.#vault = vault;
+    this.#cipher = cipher;
     this.accounts = new OrmAccounts(session);
     this.settings = new OrmSettings(session);
     this.audit = new OrmAudit(session);
@@ -62,14 +62,14 @@ export class OrmStore implements Store {
   listInstances(): Promise<InstanceDefinition[]> {
     return this.#session.run(async (em, { instances }) => {
       const rows = await em.findAll(instances, { orderBy: { position: 'asc' }, disableIdentityMap: true });
-      return rows.map((row) => instanceOf(row, this.#seals(row)));
+      return rows.map((row) => instanceOf(row, this.#encryptionOf(row)));
     });
   }
 
   async saveInstance(definition: InstanceDefinition): Promise<void> {
     const { template, id, serverId, locked } = definition;
     if (locked !== undefined) throw configIncomplete(locked);
-    const row = rowOfInstance(definition, this.#seals(definition));
+    const row = rowOfInstance(definition, this.#encryptionOf(definition));
     await this.#session.change(async (em, { instances }, position) => {
       const namesake = await em.findOne(
         instances,
@@ -127,17 +127,17 @@ export class OrmStore implements Store {
     return this.#session.close();
   }
 
-  #seals({ template, id }: { readonly template: string; readonly id: string }): Encryption {
+  #encryptionOf({ template, id }: { readonly template: string; readonly id: string }): Encryption {
     const purpose = (field: string) => `instance:${template}/${id}:${field}`;
     return {
-      seal: (text, field) => {
-        if (this.#vault === undefined) throw configIncomplete(NO_VAULT);
-        return this.#vault.seal(text, purpose(field));
+      encrypt: (text, field) => {
+        if (this.#cipher === undefined) throw configIncomplete(NO_CIPHER);
+        return this.#cipher.encrypt(text, purpose(field));
       },
-      open: (sealed, field) => {
+      decrypt: (encrypted, field) => {
         try {
-          if (this.#vault === undefined) throw new CipherError('there is no encryption key');
-          return this.#vault.open(sealed, purpose(field));
+          if (this.#cipher === undefined) throw new CipherError('there is no encryption key');
+          return this.#cipher.decrypt(encrypted, purpose(field));
         } catch (error) {
           const reason = error instanceof CipherError ? error.message : 'unknown reason';
           throw new CipherError(
@@ -152,6 +152,138 @@ export class OrmStore implements Store {
 
 const HOW_TO_READ =
   'give the GATEWAY_ENCRYPTION_KEY, or the signing secret (GATEWAY_SECRET_KEY, gateway.key), with which it was stored';
-const NO_VAULT =
+const NO_CIPHER =
   'Environment variables and headers of instances are stored encrypted: set GATEWAY_SECRET_KEY ' +
   'or GATEWAY_ENCRYPTION_KEY on every gateway of this database.';
+
+class OrmSettings implements SettingStore {
+  readonly #session: OrmSession;
+
+  constructor(session: OrmSession) {
+    this.#session = session;
+  }
+
+  read(name: string): Promise<string | undefined> {
+    return this.#session.run(async (em, { settings }) => {
+      const row = await em.findOne(settings, { name }, { disableIdentityMap: true });
+      // Written by `ensure`.
+      return row === null ? undefined : (fromDocument(row.value) as string);
+    });
+  }
+
+  async ensure(name: string, value: string): Promise<string> {
+    const before = await this.read(name);
+    if (before !== undefined) return before;
+    await this.#session.write((em, { settings }) =>
+      insertUnlessThere(em, settings, { name, value: toDocument(value) }),
+    );
+    return (await this.read(name)) ?? value;
+  }
+
+  exchange(name: string, before: string | undefined, after: string | undefined): Promise<boolean> {
+    return this.#session.write(async (em, { settings }) => {
+      // Locks the row, if there is one: what is read next holds until the end of the transaction.
+      await em.nativeUpdate(settings, { name }, { name });
+      const row = await em.findOne(settings, { name }, { disableIdentityMap: true });
+      if ((row === null ? undefined : fromDocument(row.value)) !== before) return false;
+      if (after === undefined) await em.nativeDelete(settings, { name });
+      else if (row !== null) await em.nativeUpdate(settings, { name }, { value: toDocument(after) });
+      else return insertUnlessThere(em, settings, { name, value: toDocument(after) });
+      return true;
+    });
+  }
+}
+
+/** False when another node was first. */
+async function insertUnlessThere(
+  em: SqlEntityManager,
+  settings: Tables['settings'],
+  row: { readonly name: string; readonly value: string },
+): Promise<boolean> {
+  try {
+    await em.insert(settings, row);
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof UniqueConstraintViolationException) return false;
+    throw thrown;
+  }
+}
+
+/** Encrypts and decrypts one field of one instance. */
+export interface Encryption {
+  encrypt(text: string, field: 'env' | 'headers'): string;
+  /** Throws CipherError. */
+  decrypt(encrypted: string, field: 'env' | 'headers'): string;
+}
+
+/** The columns that a save replaces: all but the key and the position in lists. */
+type ReplacedColumns = {
+  [Column in Exclude<keyof InstanceRow & string, 'template' | 'id' | 'position'>]-?: InstanceRow[Column];
+};
+type Target = Pick<
+  InstanceDefinition,
+  'endpoint' | 'command' | 'args' | 'workingDir' | 'force' | 'container'
+>;
+type Texts = Readonly<Record<string, string>>;
+
+/** Throws what `encrypt` throws; an empty field is not encrypted. */
+export function rowOfInstance(definition: InstanceDefinition, { encrypt }: Encryption) {
+  const { endpoint, command, args, workingDir, force, container, env, headers } = definition;
+  const target: Target = {
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(command === undefined ? {} : { command }),
+    args,
+    ...(workingDir === undefined ? {} : { workingDir }),
+    ...(force === undefined ? {} : { force }),
+    ...(container === undefined ? {} : { container }),
+  };
+  const encrypted = (texts: Texts, field: 'env' | 'headers') =>
+    Object.keys(texts).length === 0 ? null : encrypt(JSON.stringify(texts), field);
+  return {
+    serverId: definition.serverId,
+    transport: definition.transport,
+    weight: definition.weight,
+    source: definition.source,
+    nodeId: definition.nodeId ?? null,
+    fingerprint: definition.fingerprint ?? null,
+    target: toDocument(target),
+    env: encrypted(env, 'env'),
+    headers: encrypted(headers, 'headers'),
+    metadata: toDocument(definition.metadata),
+    createdAt: new Date(definition.createdAt),
+    updatedAt: new Date(definition.updatedAt),
+  } satisfies ReplacedColumns;
+}
+
+/** A field that cannot be decrypted locks the instance and leaves the rest of it readable. The casts are the types that `rowOfInstance` wrote. */
+export function instanceOf(row: InstanceRow, encryption: Encryption): InstanceDefinition {
+  return {
+    id: row.id,
+    serverId: row.serverId,
+    template: row.template,
+    transport: row.transport as TransportKind,
+    ...(fromDocument(row.target) as Target),
+    ...secretsOf(row, encryption),
+    weight: row.weight,
+    metadata: fromDocument(row.metadata) as InstanceDefinition['metadata'],
+    source: row.source as InstanceSource,
+    ...(row.nodeId ? { nodeId: row.nodeId } : {}),
+    ...(row.fingerprint ? { fingerprint: row.fingerprint } : {}),
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+  };
+}
+
+function secretsOf(
+  { env, headers }: InstanceRow,
+  { decrypt }: Encryption,
+): Pick<InstanceDefinition, 'env' | 'headers' | 'locked'> {
+  const decrypted = (encrypted: string | null | undefined, field: 'env' | 'headers') =>
+    encrypted === null || encrypted === undefined ? {} : (JSON.parse(decrypt(encrypted, field)) as Texts);
+  try {
+    return { env: decrypted(env, 'env'), headers: decrypted(headers, 'headers') };
+  } catch (thrown) {
+    if (!(thrown instanceof CipherError)) throw thrown;
+    return { env: {}, headers: {}, locked: thrown.message };
+  }
+}

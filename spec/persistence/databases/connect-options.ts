@@ -2,7 +2,7 @@
 
 import type { ConnectOptions, Database, Trouble } from '../../../src/persistence/database.ts';
 import { parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
-import { Sockets } from '../../../src/persistence/sockets.ts';
+import { Sockets } from '../../../src/persistence/mikro-orm-patches.ts';
 
 /** Options for a URL, with limits of 4 s, 5 s and 10 connections. */
 export function connectOptions(url: string): ConnectOptions {

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { ApiKey, AuditEntry } from '../../../src/domain/account.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { rowOfApiKey } from '../../../src/persistence/account-rows.ts';
+import { rowOfApiKey } from '../../../src/persistence/orm-accounts.ts';
 import { parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
 import { migrationStatus, openStore, StoreOpenError } from '../../../src/persistence/open.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';

@@ -1,9 +1,9 @@
 // SQL Server 2017 and later, and Azure SQL. Definitions of tables are part of transactions here.
 
 import type { Database } from '../database.ts';
-import { correctLiterals, withoutContinuedLines } from '../literals.ts';
-import { isNetworkTrouble } from '../network-trouble.ts';
-import { flag } from '../url-flag.ts';
+import { flag } from '../database.ts';
+import { correctLiterals, withoutContinuedLines } from '../mikro-orm-patches.ts';
+import { isNetworkTrouble } from '../store-errors.ts';
 
 export const mssql: Database = {
   kind: 'mssql',

@@ -1,9 +1,8 @@
 // MySQL 8 and MariaDB 10.5 and later. Definitions of tables end a transaction here: the lock lives beside them.
 
 import type { Database } from '../database.ts';
-import { isNetworkTrouble } from '../network-trouble.ts';
-import { runOn } from '../new-connection.ts';
-import { UrlError } from '../store-errors.ts';
+import { runOn } from '../mikro-orm-patches.ts';
+import { isNetworkTrouble, UrlError } from '../store-errors.ts';
 
 export const mysql: Database = {
   kind: 'mysql',

@@ -1,9 +1,9 @@
 // Oracle 19 and later, by the thin driver: no Oracle client is needed. The tables belong to the user of the URL.
 
 import type { Database, Execute } from '../database.ts';
-import { correctLiterals, withoutVariables } from '../literals.ts';
-import { isNetworkTrouble } from '../network-trouble.ts';
-import { flag } from '../url-flag.ts';
+import { flag } from '../database.ts';
+import { correctLiterals, withoutVariables } from '../mikro-orm-patches.ts';
+import { isNetworkTrouble } from '../store-errors.ts';
 
 export const oracle: Database = {
   kind: 'oracle',

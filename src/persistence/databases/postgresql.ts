@@ -1,9 +1,8 @@
 // PostgreSQL 12 and later. Definitions of tables are part of transactions here, so a migration happens as a whole.
 
 import type { Database } from '../database.ts';
-import { isNetworkTrouble } from '../network-trouble.ts';
-import { runOn } from '../new-connection.ts';
-import { UrlError } from '../store-errors.ts';
+import { runOn } from '../mikro-orm-patches.ts';
+import { isNetworkTrouble, UrlError } from '../store-errors.ts';
 
 /** Key of the advisory lock: "stag" in ASCII. Locks of different databases of one server do not meet. */
 const LOCK_KEY = 0x73746167;

@@ -1,4 +1,4 @@
-// What is sealed can be opened with the same keys for the same purpose, and by nothing and for nothing else.
+// An encrypted text can be decrypted with the same keys for the same purpose, and not otherwise.
 
 import { createHash, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { CipherError, createCipher, encryptionKeyFrom } from '../../src/persistence/cipher.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('vault');
+const test = suite('cipher');
 const one = new Uint8Array(32).fill(1);
 const other = new Uint8Array(32).fill(2);
 const oneId = createHash('sha256').update(one).digest('hex').slice(0, 8);
@@ -16,98 +16,108 @@ const purpose = 'demo/files-1/env';
 const knownSealed = `v1.${oneId}.BwcHBwcHBwcHBwcHz5aL1mrckWK9WbLzGiZETrV6q7Xqj_MRx9JM0G8`;
 const knownKey = '9959e0dc99bd7b82884fe3b0b83a73a4e3f9ec615918dc3b6ce63c3552188b5a';
 
-test('opens any text that it sealed', () => {
+test('decrypts any text that it encrypted', () => {
   const cipher = createCipher([one]);
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (text, why) => {
-      assert.is(cipher.open(cipher.seal(text, why), why), text);
+      assert.is(cipher.decrypt(cipher.encrypt(text, why), why), text);
     }),
   );
   const long = 'ü😀'.repeat(100_000);
-  assert.is(cipher.open(cipher.seal(long, purpose), purpose), long);
+  assert.is(cipher.decrypt(cipher.encrypt(long, purpose), purpose), long);
 });
 
-test('a sealed text names its version and key, and nothing of the text is in it', () => {
-  const sealed = createCipher([one, other]).seal('hunter2'.repeat(20), purpose);
-  const [version, keyId, body = '', ...rest] = sealed.split('.');
+test('an encrypted text names its version and key, and nothing of the text is in it', () => {
+  const encrypted = createCipher([one, other]).encrypt('hunter2'.repeat(20), purpose);
+  const [version, keyId, body = '', ...rest] = encrypted.split('.');
   assert.equal([version, keyId, rest], ['v1', oneId, []]);
   assert.match(body, /^[A-Za-z0-9_-]+$/);
   assert.not.match(Buffer.from(body, 'base64url').toString('latin1'), 'hunter2');
 });
 
-test('never seals the same text alike', () => {
+test('never encrypts the same text alike', () => {
   const cipher = createCipher([one]);
-  const sealed = new Set(Array.from({ length: 100 }, () => cipher.seal('same', purpose)));
-  assert.is(sealed.size, 100);
+  const encrypted = new Set(Array.from({ length: 100 }, () => cipher.encrypt('same', purpose)));
+  assert.is(encrypted.size, 100);
 });
 
-test('opens a text that was sealed elsewhere', () => {
-  assert.is(createCipher([one]).open(knownSealed, purpose), 'Bearer äöü');
+test('decrypts a text that was encrypted elsewhere', () => {
+  assert.is(createCipher([one]).decrypt(knownSealed, purpose), 'Bearer äöü');
 });
 
-test('after a rotation the new key seals and both open', () => {
-  const before = createCipher([one]).seal('old', purpose);
+test('after a rotation the new key encrypts and both decrypt', () => {
+  const before = createCipher([one]).encrypt('old', purpose);
   const rotated = createCipher([other, one]);
-  const after = rotated.seal('new', purpose);
+  const after = rotated.encrypt('new', purpose);
   assert.ok(after.startsWith(`v1.${otherId}.`));
-  assert.equal([rotated.open(before, purpose), rotated.open(after, purpose)], ['old', 'new']);
-  assert.is(createCipher([other]).open(after, purpose), 'new');
+  assert.equal([rotated.decrypt(before, purpose), rotated.decrypt(after, purpose)], ['old', 'new']);
+  assert.is(createCipher([other]).decrypt(after, purpose), 'new');
 });
 
 test('without its key a text stays closed, and the error names the key', () => {
-  const sealed = createCipher([one]).seal('hunter2', purpose);
-  const { message } = refusal(() => createCipher([other]).open(sealed, purpose));
-  assert.is(message, `sealed with the key ${oneId}, which is not among the encryption keys`);
+  const encrypted = createCipher([one]).encrypt('hunter2', purpose);
+  const { message } = refusal(() => createCipher([other]).decrypt(encrypted, purpose));
+  assert.is(message, `encrypted with the key ${oneId}, which is not among the encryption keys`);
 });
 
-test('what was sealed for one purpose is not opened for another', () => {
+test('a text encrypted for one purpose is not decrypted for another', () => {
   const cipher = createCipher([one]);
-  const sealed = cipher.seal('hunter2', purpose);
+  const encrypted = cipher.encrypt('hunter2', purpose);
   for (const wrong of ['', 'demo/files-2/env', `${purpose} `]) {
-    const { message } = refusal(() => cipher.open(sealed, wrong));
-    assert.is(message, `sealed with the key ${oneId}, but changed since, or sealed for something else`);
+    const { message } = refusal(() => cipher.decrypt(encrypted, wrong));
+    assert.is(
+      message,
+      `encrypted with the key ${oneId}, but changed since, or encrypted for another purpose`,
+    );
   }
 });
 
 test('notices a change of any single bit', () => {
   const cipher = createCipher([one]);
-  const [, , body = ''] = cipher.seal('hunter2', purpose).split('.');
+  const [, , body = ''] = cipher.encrypt('hunter2', purpose).split('.');
   const bytes = Buffer.from(body, 'base64url');
   for (let bit = 0; bit < bytes.length * 8; bit += 1) {
     const changed = Buffer.from(bytes);
     changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-    refusal(() => cipher.open(`v1.${oneId}.${changed.toString('base64url')}`, purpose));
+    refusal(() => cipher.decrypt(`v1.${oneId}.${changed.toString('base64url')}`, purpose));
   }
 });
 
-test('refuses what is no sealed text, without repeating it', () => {
+test('refuses a text that is not encrypted, without repeating it', () => {
   const cipher = createCipher([one]);
-  const sealed = cipher.seal('', purpose);
+  const encrypted = cipher.encrypt('', purpose);
   const short = Buffer.alloc(27).toString('base64url');
   const inputs = [
-    ...['', 'hunter2', 'v1', 'v1..', `v1.${oneId}.`, `v1.${oneId}.${short}`, `v2${sealed.slice(2)}`],
-    ...[`${sealed}.hunter2`, `${sealed}\n`, ` ${sealed}`, sealed.toUpperCase(), `${sealed}=`, `${sealed}+`],
+    ...['', 'hunter2', 'v1', 'v1..', `v1.${oneId}.`, `v1.${oneId}.${short}`, `v2${encrypted.slice(2)}`],
+    ...[
+      `${encrypted}.hunter2`,
+      `${encrypted}\n`,
+      ` ${encrypted}`,
+      encrypted.toUpperCase(),
+      `${encrypted}=`,
+      `${encrypted}+`,
+    ],
   ];
   for (const input of inputs) {
-    const { message } = refusal(() => cipher.open(input, purpose));
-    assert.is(message, 'this is not a sealed text', JSON.stringify(input));
+    const { message } = refusal(() => cipher.decrypt(input, purpose));
+    assert.is(message, 'this is not an encrypted text', JSON.stringify(input));
   }
 });
 
-test('refuses to seal what would not come back the same', () => {
-  const { message } = refusal(() => createCipher([one]).seal('hunter2 \ud800', purpose));
-  assert.is(message, 'the text to be sealed is not well-formed Unicode');
+test('refuses a text that would be decrypted differently', () => {
+  const { message } = refusal(() => createCipher([one]).encrypt('hunter2 \ud800', purpose));
+  assert.is(message, 'the text to be encrypted is not well-formed Unicode');
 });
 
 test('does not notice when the caller overwrites the key it gave', () => {
   const given = Uint8Array.from(one);
   const cipher = createCipher([given]);
   given.fill(0);
-  assert.is(createCipher([one]).open(cipher.seal('text', purpose), purpose), 'text');
+  assert.is(createCipher([one]).decrypt(cipher.encrypt('text', purpose), purpose), 'text');
 });
 
 test('takes keys of 32 bytes only, and at least one', () => {
-  assert.throws(() => createCipher([]), /a vault needs a key/);
+  assert.throws(() => createCipher([]), /a cipher needs a key/);
   for (const length of [0, 16, 31, 33]) {
     assert.throws(() => createCipher([one, randomBytes(length)]), `a key has 32 bytes, not ${length}`);
   }
@@ -133,7 +143,7 @@ function refusal(act: () => unknown): CipherError {
     act();
   } catch (thrown) {
     if (!(thrown instanceof CipherError)) throw thrown;
-    assert.is(thrown.name, 'VaultError');
+    assert.is(thrown.name, 'CipherError');
     assert.not.match(thrown.message, /hunter2/);
     return thrown;
   }

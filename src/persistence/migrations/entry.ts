@@ -1,9 +1,0 @@
-// One migration in the table of its database: its name is known without loading it.
-
-import type { Migration } from '@mikro-orm/migrations';
-
-export interface MigrationEntry {
-  /** As it is recorded in the database. */
-  readonly name: string;
-  load(): Promise<new (...parameters: ConstructorParameters<typeof Migration>) => Migration>;
-}

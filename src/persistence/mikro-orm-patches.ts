@@ -1,0 +1,133 @@
+// Everything that differs from MikroORM's own behaviour, each with its reason. Loads neither MikroORM nor a driver.
+
+import { EventEmitter } from 'node:events';
+import type { Logger } from '@mikro-orm/core';
+import type { AbstractSqlConnection } from '@mikro-orm/sql';
+
+/** The part of a MikroORM platform that writes values into statements. */
+interface LiteralWriter {
+  escape(value: unknown): string;
+}
+
+/** Replaces a literal. */
+type Correction = (literal: string) => string;
+
+/**
+ * Corrects each text that this platform writes from now on: two databases read some texts differently than MikroORM wrote
+ * them. Such a text is split into parts that the database concatenates.
+ */
+export function correctLiterals(platform: LiteralWriter, correct: Correction): void {
+  const write = platform.escape.bind(platform);
+  platform.escape = (value) => {
+    const literal = write(value);
+    return /^N?'/.test(literal) ? correct(literal) : literal;
+  };
+}
+
+/** Oracle: MikroORM's driver replaces `$1` by `:0` also within a text, and a bcrypt hash begins with `$2b$12$`. */
+export const withoutVariables: Correction = (literal) => {
+  const cut = literal.replaceAll(/\$(?=\d)/g, `$$' || '`);
+  return cut === literal ? literal : `(${cut})`;
+};
+
+/** SQL Server drops a backslash at the end of a line together with the line break. */
+export const withoutContinuedLines: Correction = (literal) => {
+  const prefix = literal.startsWith('N') ? 'N' : '';
+  const cut = literal.replaceAll(/\\(?=\r?\n)/g, `\\' + ${prefix}'`);
+  return cut === literal ? literal : `(${cut})`;
+};
+
+/**
+ * Runs a statement on a connection that was just opened, before any other code can use it. `connection` is the parameter
+ * of `onCreateConnection` of MikroORM's pooled drivers, which has no public type.
+ */
+export async function runOn(connection: unknown, sql: string): Promise<void> {
+  if (!runsQueries(connection)) throw new TypeError('the driver handed out no connection');
+  await connection.executeQuery({ sql, parameters: [] });
+}
+
+interface QueryRunner {
+  executeQuery(query: { readonly sql: string; readonly parameters: readonly unknown[] }): Promise<unknown>;
+}
+
+function runsQueries(connection: unknown): connection is QueryRunner {
+  return (
+    typeof connection === 'object' &&
+    connection !== null &&
+    'executeQuery' in connection &&
+    typeof connection.executeQuery === 'function'
+  );
+}
+
+/**
+ * The open sockets of one pool. `MikroORM.close` waits for the answers to queries under way: for a database that is silent
+ * it would never end.
+ */
+export class Sockets {
+  readonly #ends = new Set<() => void>();
+
+  /** Tracks each connection that the pool opens; `event` is the name of the pool's event for it. */
+  watch(pool: unknown, event: string): void {
+    if (!(pool instanceof EventEmitter)) throw new TypeError('the driver has no pool that can be watched');
+    pool.on(event, (connection: unknown) => this.add(connection));
+  }
+
+  /**
+   * `connection` is a client with its socket in `stream` (mysql2) or `connection.stream` (pg), or it has `close()` (tedious).
+   * The socket is destroyed without the client: `end` of a client waits for its queries.
+   */
+  add(connection: unknown): void {
+    const target =
+      partOf(partOf(connection, 'connection'), 'stream') ?? partOf(connection, 'stream') ?? connection;
+    const end = () => {
+      if (!call(target, 'destroy')) call(target, 'close');
+    };
+    this.#ends.add(end);
+    if (!(target instanceof EventEmitter)) return;
+    // Sockets and pooled connections emit `close`, `end` or both.
+    for (const event of ['close', 'end']) target.once(event, () => this.#ends.delete(end));
+  }
+
+  /** Closes all of them now; their queries are rejected. */
+  destroy(): void {
+    for (const end of this.#ends) end();
+    this.#ends.clear();
+  }
+}
+
+function partOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+}
+
+function call(value: unknown, name: string): boolean {
+  const method = partOf(value, name);
+  if (typeof method !== 'function') return false;
+  method.call(value);
+  return true;
+}
+
+/**
+ * Forbids new connections. After `MikroORM.close` its connection would open a new pool for the next statement of work
+ * that is still under way, and that pool would never be closed.
+ */
+export function refuseReconnects(connection: AbstractSqlConnection): void {
+  connection.connect = () =>
+    Promise.reject(Object.assign(new Error('its pool was closed'), { code: 'ECONNRESET' }));
+}
+
+/**
+ * A logger that writes nothing and calls `onAnswer` for each statement that the database answered: MikroORM has no other
+ * event for it. A statement that failed may have had no answer.
+ */
+export function answerListener(onAnswer: () => void): Logger {
+  return {
+    log: () => {},
+    error: () => {},
+    warn: () => {},
+    logQuery: ({ level }) => {
+      if (level !== 'error') onAnswer();
+    },
+    setDebugMode: () => {},
+    isEnabled: () => false,
+  };
+}
