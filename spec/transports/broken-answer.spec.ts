@@ -1,7 +1,7 @@
 // Whose answer a broken message was: found where it can be, never guessed.
 
 import * as assert from 'uvu/assert';
-import { idsOfBrokenAnswer, ownerOfOversize } from '../../src/transports/broken-answer.ts';
+import { idsOfBrokenAnswer, ownerOfOversize } from '../../src/transports/stdio/correlator.ts';
 import { EDGE_BYTES } from '../../src/transports/stdio/line-decoder.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { isEcho } from '../../src/transports/echo.ts';
+import { isEcho } from '../../src/transports/handshake.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('echo');

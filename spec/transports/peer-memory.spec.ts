@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { Peer } from '../../src/domain/mcp.ts';
-import { PeerMemory } from '../../src/transports/peer-memory.ts';
+import { PeerMemory } from '../../src/transports/http/http-openings.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('peer memory');

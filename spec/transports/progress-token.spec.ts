@@ -1,7 +1,7 @@
 // Whose progress token is on the wire, and whose comes back.
 
 import * as assert from 'uvu/assert';
-import { callerTokenOf, paramsForCaller, paramsWithToken } from '../../src/transports/progress-token.ts';
+import { callerTokenOf, paramsForCaller, paramsWithToken } from '../../src/transports/handshake.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('progress token');

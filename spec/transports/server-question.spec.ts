@@ -1,7 +1,7 @@
 // Who is asked when a server asks.
 
 import * as assert from 'uvu/assert';
-import { outcomeOf } from '../../src/transports/server-question.ts';
+import { outcomeOf } from '../../src/transports/handshake.ts';
 import { everyCapability, noCapability } from '../conformance/upstream.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -2,11 +2,17 @@
 // It owns the order of attempts and what counts as evidence; how messages travel is the channel's matter.
 
 import { backendUnavailable } from '../domain/backend-errors.ts';
-import type { ClientProfile } from '../domain/client.ts';
+import { type ClientProfile, type ClientReply, mayBeAsked } from '../domain/client.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
-import { isJsonObject, type JsonObject, type JsonText } from '../domain/json.ts';
-import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
+import {
+  isJsonObject,
+  type JsonFields,
+  type JsonObject,
+  type JsonText,
+  type JsonValue,
+} from '../domain/json.ts';
+import { type BackendMessage, type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 import { type Era, LEGACY_VERSIONS, META, MODERN_VERSIONS, type Peer } from '../domain/mcp.ts';
 import { type ClientInfo, withEraMetadata } from './era.ts';
 
@@ -225,4 +231,103 @@ function handshakeRefused(reason: string): GatewayError {
 
 function handshakeFailed(what: string, cause?: unknown): GatewayError {
   return backendUnavailable(`it ${what}`, { delivered: 'no', cause });
+}
+
+// Recognises a peer that sends back what it is sent, such as `cat` behind a pipe: everything it says looks like JSON-RPC, and
+// it would even repeat our refusals as if they were its answers.
+
+/** Why an exchange with such a peer ends, as a clause. */
+export const ECHOES = 'it returns what it is sent';
+
+/**
+ * True when a request of the backend is our own that came back: the same id and the same method. Nothing but `ping` is
+ * asked in both directions, so only there the two may be alike by chance. Source: MCP basic/index#requests.
+ */
+export function isEcho(
+  { id, method }: Extract<BackendMessage, { kind: 'request' }>,
+  sent: { readonly id: number; readonly method: string },
+): boolean {
+  return id === sent.id && method === sent.method && method !== 'ping';
+}
+
+// Progress tokens on their way through: the gateway's own token goes to the backend, the caller's own comes back. Every client
+// counts from 0, so tokens of two callers collide. Which call a notification is about is found elsewhere.
+
+/** The token the caller gave, if he wants to hear about progress. */
+export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
+  const meta = request.params?._meta;
+  return isJsonObject(meta) ? meta[META.progressToken] : undefined;
+}
+
+/**
+ * The params to send, with the gateway's token in place of the caller's. Progress restarts the deadline of a call, so the
+ * call of a tool asks for it even when the caller does not; everything else is short, and asks when its caller does.
+ */
+export function paramsWithToken({ method, params }: ExchangeRequest, token: number): JsonFields | undefined {
+  const meta = isJsonObject(params?._meta) ? params._meta : undefined;
+  const isAsked = meta?.[META.progressToken] !== undefined;
+  if (!isAsked && method !== 'tools/call') return params;
+  return { ...params, _meta: { ...meta, [META.progressToken]: token } };
+}
+
+/** Params of a progress notification as the caller expects them: with his token, or with none if he gave none. */
+export function paramsForCaller(params: JsonObject, callerToken: JsonValue | undefined): JsonObject {
+  const { progressToken: _, ...rest } = params;
+  return callerToken === undefined ? rest : { progressToken: callerToken, ...rest };
+}
+
+// What becomes of a request that a backend of the legacy era makes of its client: the transport answers it, or the client that
+// the conversation is for is asked. How messages travel is the transports' matter.
+
+/** The capability that lets a server ask; other methods are left to clients that may be asked anything. */
+const CAPABILITIES: Readonly<Record<string, string>> = {
+  'sampling/createMessage': 'sampling',
+  'elicitation/create': 'elicitation',
+  'roots/list': 'roots',
+};
+
+/**
+ * What to answer, or that the client is to be asked. `ping` asks whether the peer is alive, and that is the gateway; what
+ * the client did not declare is refused, everything when the conversation is for none.
+ * Source: MCP 2025-11-25 basic/lifecycle#operation: only capabilities that were negotiated.
+ */
+export function outcomeOf(method: string, profile: ClientProfile | undefined): ClientReply | 'ask' {
+  if (method === 'ping') return { result: {} };
+  if (profile === undefined) return REFUSED;
+  const capability = CAPABILITIES[method];
+  const isDeclared =
+    capability === undefined ? mayBeAsked(profile) : profile.capabilities[capability] !== undefined;
+  return isDeclared ? 'ask' : REFUSED;
+}
+
+/** Said to a server that asks for what nobody offers. */
+export const REFUSED: ClientReply = { error: { code: RPC.methodNotFound, message: 'Method not found' } };
+
+// Who was served last by a backend that several callers share. What it says of no call in particular may be about one that has
+// ended, so it is told to a caller only while nobody else called for a while.
+
+/** For so long after somebody else began to call, it may still be about what came before. */
+const MIXED_MS = 60_000;
+
+export class LoneCaller {
+  readonly #now: () => number;
+  #caller: string | undefined;
+  #mixedUntilMs = Number.NEGATIVE_INFINITY;
+
+  /** `now` is a monotonic clock in ms. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** True when whoever calls now is the only one who did for a while. */
+  get isAlone(): boolean {
+    return this.#now() >= this.#mixedUntilMs;
+  }
+
+  /** A call begins. Nobody in particular, such as a probe, counts as no other caller. */
+  note(caller: string | undefined): void {
+    if (caller === undefined || caller === this.#caller) return;
+    if (this.#caller !== undefined) this.#mixedUntilMs = this.#now() + MIXED_MS;
+    this.#caller = caller;
+  }
 }

@@ -12,7 +12,7 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import { type JsonObject, JsonText, type JsonValue, plainValue } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 import { LEGACY_VERSIONS, type Peer } from '../domain/mcp.ts';
-import { callerTokenOf, paramsForCaller, paramsWithToken } from './progress-token.ts';
+import { callerTokenOf, paramsForCaller, paramsWithToken } from './handshake.ts';
 import type {
   Closed,
   InProcessHandler,

@@ -9,7 +9,7 @@ import {
   noteFailed,
   noteOpened,
   UNANSWERED_FOR_MS,
-} from '../../../src/transports/http/discover-memory.ts';
+} from '../../../src/transports/http/http-probe.ts';
 import type { OpeningMemory } from '../../../src/transports/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
-import { guardedConnector } from '../../../src/transports/http/guarded-connector.ts';
+import { guardedConnector } from '../../../src/transports/http/http-connection.ts';
 import { AddressDenied, DENIED_NETWORKS_DEFAULT } from '../../../src/transports/network-guard.ts';
 import { suite } from '../../helpers/suite.ts';
 

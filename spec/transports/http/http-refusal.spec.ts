@@ -5,8 +5,8 @@ import { backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
-import { type Refused, refusalOf, sessionNotReopened } from '../../../src/transports/http/http-refusal.ts';
-import { TOO_LARGE } from '../../../src/transports/http/missed-headers.ts';
+import { type Refused, refusalOf, sessionNotReopened } from '../../../src/transports/http/http-call.ts';
+import { TOO_LARGE } from '../../../src/transports/http/tool-headers.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('http refusal');

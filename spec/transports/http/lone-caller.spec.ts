@@ -1,7 +1,7 @@
 // When somebody is the only caller, and for how long two are mixed.
 
 import * as assert from 'uvu/assert';
-import { LoneCaller } from '../../../src/transports/http/lone-caller.ts';
+import { LoneCaller } from '../../../src/transports/handshake.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('lone caller');

@@ -9,9 +9,9 @@ import type { Peer } from '../../../src/domain/mcp.ts';
 import {
   areTooLarge,
   MOST_HEADER_BYTES,
+  ToolHeaders,
   wouldWearMore,
-} from '../../../src/transports/http/missed-headers.ts';
-import { ToolHeaders } from '../../../src/transports/http/tool-headers.ts';
+} from '../../../src/transports/http/tool-headers.ts';
 import { suite } from '../../helpers/suite.ts';
 import { CALL, callWith, REGION, tool } from './tool-headers-stage.ts';
 

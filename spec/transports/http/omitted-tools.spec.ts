@@ -1,7 +1,7 @@
 // What is told of tools that lists come without: each once, and again when it is news.
 
 import * as assert from 'uvu/assert';
-import { MOST_TOLD, NAME_UNITS, OmittedTools } from '../../../src/transports/http/omitted-tools.ts';
+import { MOST_TOLD, NAME_UNITS, OmittedTools } from '../../../src/transports/http/tool-headers.ts';
 import type { OmittedTool } from '../../../src/transports/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 

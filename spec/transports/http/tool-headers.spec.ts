@@ -4,8 +4,7 @@
 import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
-import { OmittedTools } from '../../../src/transports/http/omitted-tools.ts';
-import { MOST_TOOLS, ToolHeaders } from '../../../src/transports/http/tool-headers.ts';
+import { MOST_TOOLS, OmittedTools, ToolHeaders } from '../../../src/transports/http/tool-headers.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const declared = { type: 'string', 'x-mcp-header': 'Region' };

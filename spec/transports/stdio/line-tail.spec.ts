@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { LineTail } from '../../../src/transports/stdio/line-tail.ts';
+import { LineTail } from '../../../src/transports/stdio/child-process.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('line tail');

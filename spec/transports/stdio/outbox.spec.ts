@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { Outbox } from '../../../src/transports/stdio/outbox.ts';
+import { Outbox } from '../../../src/transports/stdio/stdio-channel.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('outbox');

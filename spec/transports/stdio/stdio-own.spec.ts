@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
-import { OwnPrograms, type OwnProgramsOptions } from '../../../src/transports/stdio/stdio-own.ts';
+import { OwnPrograms, type OwnProgramsOptions } from '../../../src/transports/stdio/stdio-handshake.ts';
 import type { OpeningMemory } from '../../../src/transports/transport.ts';
 import { until } from '../../conformance/transport.ts';
 import { noCapability } from '../../conformance/upstream.ts';

@@ -5,7 +5,7 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import { MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
 import { withEraMetadata } from '../../../src/transports/era.ts';
 import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
-import { StdioPipe } from '../../../src/transports/stdio/stdio-pipe.ts';
+import { StdioPipe } from '../../../src/transports/stdio/stdio-handshake.ts';
 import { cancelledOn, see, until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture, LADDER, withStdio } from './open-stdio.ts';

@@ -3,7 +3,7 @@
 
 import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
-import { ECHOES, isEcho } from '../echo.ts';
+import { ECHOES, isEcho } from '../handshake.ts';
 import { type Ending, HttpAnswer } from './http-answer.ts';
 import { connectionClosed } from './http-failures.ts';
 

@@ -4,19 +4,20 @@
 
 import type { Subscriber, Subscription } from 'rxjs';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
-import type { GatewayError } from '../../domain/errors.ts';
+import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { perhapsDelivered } from '../../domain/failures.ts';
 import type { JsonText, JsonValue } from '../../domain/json.ts';
-import { type BackendMessage, type JsonRpcError, requestText } from '../../domain/jsonrpc.ts';
+import { type BackendMessage, type JsonRpcError, RPC, requestText } from '../../domain/jsonrpc.ts';
+import type { Peer } from '../../domain/mcp.ts';
 import { notWritable } from '../../domain/request-errors.ts';
-import { callerTokenOf, paramsForCaller, paramsWithToken } from '../progress-token.ts';
+import { callerTokenOf, paramsForCaller, paramsWithToken } from '../handshake.ts';
 import { type AnswerSink, type Ending, HttpAnswer } from './http-answer.ts';
-import type { CallHost, Notification } from './http-call-host.ts';
-import { answerMissing, connectionClosed } from './http-failures.ts';
+import type { HttpConnection } from './http-connection.ts';
+import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
 import { HttpPolling, isUnreachable } from './http-polling.ts';
-import { type Refused, refusalOf, sessionNotReopened } from './http-refusal.ts';
-import { areTooLarge, TOO_LARGE, wouldWearMore } from './missed-headers.ts';
+import type { HttpSession } from './http-session.ts';
+import { areTooLarge, type KnownTools, TOO_LARGE, wouldWearMore } from './tool-headers.ts';
 
 /**
  * A call under way. `request` is dressed for its era already. It is only made again after its answer has ended, so nothing
@@ -258,3 +259,80 @@ export const CANCELLED = 'notifications/cancelled';
 export const FORGOTTEN = 'it forgot the session';
 /** Its answer is a stream that lasts, and all that comes on it is its own. */
 const LISTEN = 'subscriptions/listen';
+
+export type Notification = Extract<BackendMessage, { kind: 'notification' }>;
+export type Question = Extract<BackendMessage, { kind: 'request' }>;
+
+/** The conversation a call belongs to. */
+export interface CallHost extends KnownTools {
+  readonly connection: HttpConnection;
+  readonly session: HttpSession;
+  /** Calls under way by request id, which is also their progress token. */
+  readonly calls: Map<number, HttpCall>;
+  /** Takes a notification that came on the stream of a call and need not be about it. */
+  notified(message: Notification, call: HttpCall): void;
+  /** Takes a request of the backend that came on the stream of a call. */
+  asked(message: Question, call: HttpCall): void;
+  /** Whether a session that the backend forgot is opened anew; else the conversation is over. */
+  readonly reopens: boolean;
+  /** Told that the backend forgot the session of a conversation that ends with it. */
+  forgotten(): void;
+  /** Told that the backend is in doubt, though the call goes on. */
+  doubted(): void;
+  /** Counts a message that is about nothing. */
+  stray(): void;
+}
+
+// What a status that is no success means for the call that it answers.
+
+/** What was received. */
+export type Refused = Extract<Ending, { kind: 'refused' }>;
+
+/** What it means. */
+type Refusal =
+  /** The server says so, or it is what the caller is to hear in its place. */
+  | { readonly kind: 'answer'; readonly error: JsonRpcError }
+  /** The same, before anything was done: a header is missing or wrong. */
+  | { readonly kind: 'header'; readonly error: JsonRpcError }
+  /** It may not be the server who says so. */
+  | { readonly kind: 'failure'; readonly failure: GatewayError };
+
+/** The call, as it was sent. */
+interface SentCall {
+  readonly id: number;
+  readonly peer: Peer;
+  /** Whether arguments were repeated in headers. */
+  readonly hasParamHeaders: boolean;
+}
+
+/** Reads a refusal of a call. */
+export function refusalOf(refused: Refused, { id, peer, hasParamHeaders }: SentCall): Refusal {
+  const { status, error } = refused;
+  if (status === HEADERS_TOO_LARGE && hasParamHeaders) return { kind: 'answer', error: TOO_LARGE };
+  const isAboutHeader = missesHeader(refused, peer);
+  const isOwn = error?.id === id || (error?.id === null && isAboutHeader);
+  if (error === undefined || !isOwn || PROXY_STATUS.has(status)) {
+    return { kind: 'failure', failure: answeredStatus(status) };
+  }
+  return { kind: isAboutHeader ? 'header' : 'answer', error: error.error };
+}
+
+/** Its session was lost and there is no other: the call never ran, whatever became of the handshake. */
+export function sessionNotReopened(thrown: unknown): GatewayError {
+  const error = asGatewayError(thrown);
+  const reason = 'it forgot the session and no new one could be opened';
+  return backendUnavailable(reason, { delivered: 'no', cause: error.cause ?? error, suspicious: true });
+}
+
+/**
+ * Says so before anything was done, and without an id when it comes from somebody who compares headers and never read the
+ * body. With any other status it may come after the work. Source: MCP 2026-07-28
+ * basic/transports/streamable-http#server-validation.
+ */
+function missesHeader({ status, error }: Refused, { era }: Peer): boolean {
+  return status === 400 && era === 'modern' && error?.error.code === RPC.headerMismatch;
+}
+
+const HEADERS_TOO_LARGE = 431;
+/** Statuses of something that stands before the backend: even a JSON-RPC body does not prove that it was asked. */
+const PROXY_STATUS: ReadonlySet<number> = new Set([502, 503, 504]);

@@ -2,10 +2,12 @@
 // open, the endpoint, and the headers every request carries. Nothing of a client is ever among them. What is said over
 // the connections is decided by session, calls and listener.
 
-import { Client, type Dispatcher, Pool } from 'undici';
+import { lookup as systemLookup } from 'node:dns';
+import { isIP, type LookupFunction } from 'node:net';
+import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import type { OwnHeldBytes } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { guardedConnector } from './guarded-connector.ts';
+import { type AddressCheck, AddressDenied, deniedBy } from '../network-guard.ts';
 import type { HttpAnswer } from './http-answer.ts';
 
 export type Headers = Readonly<Record<string, string>>;
@@ -172,4 +174,40 @@ const PROTOCOL_HEADERS: ReadonlySet<string> = new Set([
 function ownHeaders(headers: Headers): Record<string, string> {
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
   return Object.fromEntries(lower.filter(([name]) => !PROTOCOL_HEADERS.has(name)));
+}
+
+// Decides at connect time whether an address may be reached: names are checked after they were resolved, on the very address
+// that is used, so that a name cannot change its mind between the check and the connection (DNS rebinding).
+
+/** A connector for undici that refuses denied addresses with AddressDenied. `lookup` is the system's by default. */
+export function guardedConnector(
+  networks: readonly string[],
+  timeoutMs: number,
+  lookup: LookupFunction = systemLookup,
+): buildConnector.connector {
+  const isDenied = deniedBy(networks);
+  const connect = buildConnector({ timeout: timeoutMs, lookup: guardedLookup(isDenied, lookup) });
+  return (options, callback) => {
+    // Sockets skip the lookup for literal addresses, so those are looked at here.
+    if (isIP(options.hostname) !== 0 && isDenied(options.hostname)) {
+      callback(new AddressDenied(options.hostname), null);
+      return;
+    }
+    connect(options, callback);
+  };
+}
+
+function guardedLookup(isDenied: AddressCheck, lookup: LookupFunction): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, options, (error, found, family) => {
+      if (error) return callback(error, found, family);
+      if (!Array.isArray(found)) {
+        return isDenied(found) ? callback(new AddressDenied(found), '') : callback(null, found, family);
+      }
+      const allowed = found.filter(({ address }) => !isDenied(address));
+      const [first] = found;
+      if (allowed.length === 0 && first) return callback(new AddressDenied(first.address), []);
+      callback(null, allowed);
+    });
+  };
 }

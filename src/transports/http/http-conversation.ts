@@ -9,15 +9,14 @@ import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { type ClientInfo, withEraMetadata } from '../era.ts';
-import { outcomeOf } from '../server-question.ts';
+import { LoneCaller, outcomeOf } from '../handshake.ts';
 import type { Closed, Upstream } from '../transport.ts';
+import type { CallHost, Notification, Question } from './http-call.ts';
 import { CANCELLED, FORGOTTEN, HttpCall, LOG, PROGRESS } from './http-call.ts';
-import type { CallHost, Notification, Question } from './http-call-host.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { connectionClosed } from './http-failures.ts';
 import { HttpListener, type Send } from './http-listener.ts';
 import type { HttpSession } from './http-session.ts';
-import { LoneCaller } from './lone-caller.ts';
 import type { SessionDeletes } from './session-deletes.ts';
 import type { ToolHeaders } from './tool-headers.ts';
 

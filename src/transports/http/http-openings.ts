@@ -8,7 +8,6 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isRefusal } from '../handshake.ts';
-import { PeerMemory } from '../peer-memory.ts';
 import { SingleFlight } from '../single-flight.ts';
 import { StartQueue } from '../stdio/start-queue.ts';
 import type { HttpConnection } from './http-connection.ts';
@@ -155,4 +154,26 @@ export async function openSession(
 /** A failure of which nothing arrived. */
 export function undelivered(reason: string, cause?: unknown): GatewayError {
   return backendUnavailable(reason, { delivered: 'no', cause });
+}
+
+// Keeps what a backend says of itself once, however many conversations hear it: its greeting may be kilobytes, and thousands of
+// sessions hold one.
+
+/** Different greetings remembered: servers vary them by what a client declares, which is a handful of variants. */
+const REMEMBERED = 16;
+
+/** The peers that were heard last. */
+export class PeerMemory {
+  readonly #peers = new Map<string, Peer>();
+
+  /** Gives the object that an equal peer was given before, or this one. */
+  readonly intern = (peer: Peer): Peer => {
+    const text = JSON.stringify(peer);
+    const known = this.#peers.get(text) ?? peer;
+    this.#peers.delete(text);
+    this.#peers.set(text, known);
+    const [oldest] = this.#peers.keys();
+    if (this.#peers.size > REMEMBERED && oldest !== undefined) this.#peers.delete(oldest);
+    return known;
+  };
 }

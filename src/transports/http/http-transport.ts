@@ -2,13 +2,25 @@
 // clients. What a conversation is made of is in http-conversation.ts and its neighbours; the program behind an endpoint is
 // started in managed-http.ts.
 
-import { type Observable, Subject } from 'rxjs';
+import {
+  catchError,
+  defer,
+  EMPTY,
+  expand,
+  ignoreElements,
+  type Observable,
+  Subject,
+  share,
+  takeUntil,
+  tap,
+  timer,
+} from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
@@ -20,10 +32,8 @@ import { type HttpBackend, HttpConversation } from './http-conversation.ts';
 import { connectionClosed, openingCalledOff } from './http-failures.ts';
 import { HttpOpenings, openSession, undelivered } from './http-openings.ts';
 import { HttpSession, type SessionOptions } from './http-session.ts';
-import { OmittedTools } from './omitted-tools.ts';
 import { SessionDeletes } from './session-deletes.ts';
-import { ToolHeaders } from './tool-headers.ts';
-import { toolListing } from './tool-listing.ts';
+import { OmittedTools, ToolHeaders } from './tool-headers.ts';
 
 interface Options extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'memory'> {
   readonly scheduler: TaskScheduler;
@@ -171,3 +181,43 @@ export class HttpTransport implements Transport, HttpBackend {
 }
 
 const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;
+
+// Lists the tools of an HTTP backend anew, for calls that it refused because a header was missing: it may have begun to ask for
+// one, or was called before its tools were listed.
+
+/**
+ * Asks for every page through `exchange` when somebody subscribes, once for all who do at the same time, and completes
+ * when that is done, has failed, or has taken LIMITS.toolLookupMs. Who comes within LIMITS.toolListAgeMs afterwards asks
+ * for nothing. It is done to its end even if nobody waits any more: whoever leaves does not spoil it for the next. Never
+ * errors. `now`: a clock in ms.
+ */
+export function toolListing(
+  exchange: (request: ExchangeRequest) => Observable<ExchangeEvent>,
+  now: () => number = () => performance.now(),
+): Observable<never> {
+  let endedAtMs = Number.NEGATIVE_INFINITY;
+  const ask = (cursor?: string) =>
+    exchange(cursor === undefined ? { method: 'tools/list' } : { method: 'tools/list', params: { cursor } });
+  const listing$ = defer(() => ask()).pipe(
+    expand((event, index) => {
+      const cursor = index + 1 < LIMITS.listPages ? cursorIn(event) : undefined;
+      return cursor === undefined ? EMPTY : ask(cursor);
+    }),
+    takeUntil(timer(LIMITS.toolLookupMs)),
+    ignoreElements(),
+    catchError(() => EMPTY), // the call that needs it tells its caller what the backend said
+    tap({
+      complete: () => {
+        endedAtMs = now();
+      },
+    }),
+    share({ resetOnRefCountZero: false }),
+  );
+  return defer(() => (now() - endedAtMs < LIMITS.toolListAgeMs ? EMPTY : listing$));
+}
+
+function cursorIn(event: ExchangeEvent): string | undefined {
+  if (event.kind !== 'result') return undefined;
+  const { value } = event.result;
+  return isJsonObject(value) && typeof value.nextCursor === 'string' ? value.nextCursor : undefined;
+}

@@ -14,8 +14,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { Child, type KillLadder, type Program } from '../stdio/child-process.ts';
 import type { Closed, OmittedTool, OpenOptions, Transport, TransportEvents, Upstream } from '../transport.ts';
-import { noteExit } from './discover-memory.ts';
 import { mayBeStarting, openingCalledOff } from './http-failures.ts';
+import { noteExit } from './http-probe.ts';
 
 /** The way to an endpoint, which can be told that the program behind it is gone. */
 export interface EndpointTransport extends Transport {

@@ -2,11 +2,21 @@
 // passes, so calls carry the headers whoever makes them: callers of the HTTP API and clients of the legacy era know nothing
 // of them. How they are declared and written is in domain/param-headers.ts.
 
+import { hash } from 'node:crypto';
+import { concat, defer, type Observable, of, Subject } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { type Declaration, declaredBy, isUnwritable, paramHeaders } from '../../domain/param-headers.ts';
-import { OmittedTools } from './omitted-tools.ts';
+import {
+  type Declaration,
+  declaredBy,
+  headerBytes,
+  isUnwritable,
+  paramHeaders,
+} from '../../domain/param-headers.ts';
+import { cutText } from '../../domain/text.ts';
+import type { OmittedTool } from '../transport.ts';
 
 /** Tools with headers that are remembered; the oldest go first. */
 export const MOST_TOOLS = 10_000;
@@ -91,4 +101,101 @@ function readable(page: JsonText): JsonObject | undefined {
   } catch {
     return undefined;
   }
+}
+
+// Calls that a modern HTTP backend refuses for the headers in which arguments are repeated, because it misses one or they are
+// too large: whether such a call is worth making again, or at all.
+
+/** What is known of the tools of one backend. */
+export interface KnownTools {
+  readonly toolHeaders: ToolHeaders;
+  /** Lists the tools anew while somebody subscribes, unless that was done just now. */
+  readonly toolListing$: Observable<never>;
+}
+
+/** A call that was refused. */
+interface RefusedCall {
+  readonly request: ExchangeRequest;
+  readonly peer: Peer;
+  /** The headers that were added to it. */
+  readonly worn: ExchangeRequest['headers'];
+}
+
+/** Most bytes of added headers: half of what servers of Node take in all. */
+export const MOST_HEADER_BYTES = 8 * 1024;
+
+/** The answer to a call whose headers are too large. No other instance would take them, and no second attempt. */
+export const TOO_LARGE: JsonRpcError = {
+  code: RPC.invalidParams,
+  message: 'the tool wants arguments repeated in HTTP headers, and these are too large for that',
+};
+
+/** Whether that is to be the answer instead of a call with these headers. */
+export function areTooLarge(headers: Readonly<Record<string, string>>): boolean {
+  return headerBytes(headers) > MOST_HEADER_BYTES;
+}
+
+/**
+ * Emits once whether the call would wear a header now that it did not wear, and completes. If that is not so already, its
+ * tools are listed first, unless it could not help. Never errors; takes as long as the listing.
+ */
+export function wouldWearMore(known: KnownTools, { request, peer, worn }: RefusedCall): Observable<boolean> {
+  const { toolHeaders, toolListing$ } = known;
+  const hasMore = (): boolean => {
+    const headers = toolHeaders.for(request, peer) ?? {};
+    return Object.entries(headers).some(([name, value]) => value !== worn?.[name]);
+  };
+  if (hasMore()) return of(true);
+  if (!toolHeaders.areOursFor(request, peer) || toolHeaders.areImpossibleFor(request)) return of(false);
+  return concat(
+    toolListing$,
+    defer(() => of(hasMore())),
+  );
+}
+
+// Tools that the lists of one backend come without, because nobody may call them: which of them were told already. A list comes
+// again and again; what is wrong with a tool is told once, and again when it is something else, or was right meanwhile.
+
+/**
+ * Tools of one instance that are told at a time. There is no line for the others until some of these are right: forgetting
+ * one for another would tell all of them with every list.
+ */
+export const MOST_TOLD = 100;
+/** Longest name that is told; of a longer one its beginning is. In UTF-16 units. */
+export const NAME_UNITS = 256;
+
+/** Those of one backend. */
+export class OmittedTools {
+  /** Why, by the name. */
+  readonly #told: Map<string, string>;
+  readonly #news = new Subject<OmittedTool>();
+
+  /** `told` is read and changed: who keeps it from one opening to the next is not told the same again. */
+  constructor(told: Map<string, string> = new Map()) {
+    this.#told = told;
+  }
+
+  /** Hot, no replay. */
+  get news$(): Observable<OmittedTool> {
+    return this.#news;
+  }
+
+  /** A list came without the tool. */
+  omit(name: string, reason: string): void {
+    const key = keyOf(name);
+    const before = this.#told.get(key);
+    if (before === reason || (before === undefined && this.#told.size >= MOST_TOLD)) return;
+    this.#told.set(key, reason);
+    this.#news.next({ tool: cutText(name, NAME_UNITS), reason });
+  }
+
+  /** A list came with the tool. */
+  allow(name: string): void {
+    if (this.#told.size > 0) this.#told.delete(keyOf(name));
+  }
+}
+
+/** Two that begin alike are two. */
+function keyOf(name: string): string {
+  return name.length > NAME_UNITS ? hash('sha256', name) : name;
 }

@@ -12,12 +12,12 @@ import type { JsonObject } from '../../domain/json.ts';
 import { type BackendMessage, idValue, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { notWritable } from '../../domain/request-errors.ts';
+import { outcomeOf, REFUSED } from '../handshake.ts';
 import { type AnswerSink, type Ending, HttpAnswer } from '../http/http-answer.ts';
 import { ask } from '../http/http-ask.ts';
 import { CANCELLED } from '../http/http-call.ts';
 import type { HttpConnection } from '../http/http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
-import { outcomeOf, REFUSED } from '../server-question.ts';
 import { Correlator, type ExchangeObserver, type PendingExchange } from '../stdio/correlator.ts';
 import type { Closed } from '../transport.ts';
 

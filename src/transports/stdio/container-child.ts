@@ -4,8 +4,13 @@
 import type { ContainerProgram, RunInContainer } from '../../domain/container-program.ts';
 import type { ContainerRef } from '../../domain/deployment.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type ChildOptions, type KillLadder, type Program, settlesWithin } from './child-process.ts';
-import { LineTail } from './line-tail.ts';
+import {
+  type ChildOptions,
+  type KillLadder,
+  LineTail,
+  type Program,
+  settlesWithin,
+} from './child-process.ts';
 import type { Reaper } from './reaper.ts';
 
 export interface ContainerChildOptions extends Pick<ChildOptions, 'onOutput' | 'ladder' | 'reaper'> {

@@ -1,15 +1,25 @@
 // The opening of a conversation with a program: the probe for its era, the handshake over its pipe, in time, and the end of
 // the program when that fails. Who needs programs, and for whom, is stdio.ts's business; ADR 23 says why in this order.
 
+import type { Unsubscribable } from 'rxjs';
 import { backendUnavailable } from '../../domain/backend-errors.ts';
+import type { ClientProfile } from '../../domain/client.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
-import { openingFailed } from '../../domain/failures.ts';
-import type { Peer } from '../../domain/mcp.ts';
-import { type HandshakeOptions, shakeHands } from '../handshake.ts';
+import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
+import { openingFailed, strayLines } from '../../domain/failures.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { Era, Peer } from '../../domain/mcp.ts';
+import {
+  type HandshakeAnswer,
+  type HandshakeChannel,
+  type HandshakeOptions,
+  shakeHands,
+} from '../handshake.ts';
 import { isProbedNext, noteFailure, noteSuccess, type ProbeOutcome } from '../probe-memory.ts';
+import { SingleFlight } from '../single-flight.ts';
 import type { OpeningMemory, OpenOptions } from '../transport.ts';
 import type { StdioChannel } from './stdio-channel.ts';
-import { StdioPipe } from './stdio-pipe.ts';
+import { WarmProcesses } from './warm-processes.ts';
 
 export interface StdioHandshakeOptions
   extends Pick<HandshakeOptions, 'client' | 'profile' | 'mayBeModern'>,
@@ -117,4 +127,190 @@ function limitOpening(signal: AbortSignal, timeoutMs: number, lack: () => string
     signal.removeEventListener('abort', stop);
   };
   return { passed, forget };
+}
+
+// The programs that single clients of one instance have of their own: the handshake with each, and in whose era.
+
+export interface OwnProgramsOptions
+  extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'> {
+  /** In which the program that all share speaks. */
+  readonly era: Era;
+  /** How long that one took to open: one of a client may take as long before it hears anything. */
+  readonly openingMs: number;
+  readonly memory: OpeningMemory;
+  /** Longest wait of a program that has started. Default PROBE_PATIENCE_MS. */
+  readonly patienceMs?: number | undefined;
+}
+
+/** For whom a program is started. */
+interface OwnProgramOpening {
+  readonly profile: ClientProfile;
+  readonly ownerId: string;
+  /** Ends the opening. */
+  readonly signal: AbortSignal;
+}
+
+/** Those of one transport. */
+export class OwnPrograms {
+  readonly #options: OwnProgramsOptions;
+  readonly #processes: WarmProcesses<StdioChannel>;
+  /** In which era they speak: in the legacy one where they can, which one whose shared program is legacy does. */
+  readonly #era: SingleFlight;
+
+  constructor(start: () => StdioChannel, options: OwnProgramsOptions) {
+    this.#options = options;
+    const { handshakeTimeoutMs: patienceMs, room, scheduler } = options;
+    this.#processes = new WarmProcesses(start, { patienceMs, room, scheduler });
+    this.#era = new SingleFlight(options.era === 'legacy' || options.memory.ownEra !== undefined, scheduler);
+  }
+
+  /**
+   * Starts one, or takes one that was started, and shakes hands when it is its turn. Rejects like `WarmProcesses.open`, and
+   * with what the handshake fails of. Of a program of the modern era the first who comes finds out whether it speaks the
+   * other one, too.
+   */
+  open({ profile, ownerId, signal }: OwnProgramOpening): Promise<OpenedProgram> {
+    const turn = { ownerId, signal, calledOff: openingStopped };
+    const greet = async (channel: StdioChannel) => ({
+      channel,
+      peer: await this.#shakeHands(channel, profile, signal),
+    });
+    return this.#era.run(turn, () => this.#processes.open({ ...turn, greet }));
+  }
+
+  /** Starts none after, and ends those that nobody has. Resolves when nothing is left of these. */
+  close(): Promise<void> {
+    return this.#processes.close();
+  }
+
+  async #shakeHands(channel: StdioChannel, profile: ClientProfile, signal: AbortSignal): Promise<Peer> {
+    const { client, handshakeTimeoutMs, era, memory } = this.#options;
+    const options = { client, profile, signal, handshakeTimeoutMs };
+    if (era !== 'modern') return shakeHandsOnPipe(channel, options);
+    const { first, probe } = this.#way();
+    try {
+      const peer = await shakeHandsOnPipe(channel, { ...options, mayBeModern: true, first }, probe);
+      if (peer.era !== 'bare' && probe?.outcome !== 'late') memory.ownEra = peer.era;
+      return peer;
+    } catch (thrown) {
+      if (!signal.aborted) memory.ownEra = undefined; // the next one may find it changed
+      throw thrown;
+    }
+  }
+
+  /** One that says nothing to `initialize` is waited for once. */
+  #way(): { readonly first: HandshakeOptions['first']; readonly probe?: Probe } {
+    const { memory, openingMs, patienceMs = PROBE_PATIENCE_MS } = this.#options;
+    if (memory.ownEra !== undefined) return { first: memory.ownEra };
+    return { first: 'legacyProbe', probe: { patienceMs: patienceMs + openingMs, outcome: 'unanswered' } };
+  }
+}
+
+// The pipe to a program as a handshake sees it: one request after the other. It knows which of them was the probe for an era,
+// how long that is waited for, and what the program does instead of answering.
+
+/** One handshake over one channel. */
+export class StdioPipe implements HandshakeChannel {
+  readonly #channel: StdioChannel;
+  /** Undefined once the probe was sent, and when there is none. */
+  #patienceMs: number | undefined;
+  #probe: Unsubscribable | undefined;
+  #asked = '';
+  #probed = '';
+  #outcome: ProbeOutcome | undefined;
+  #lateAnswer: HandshakeAnswer | undefined;
+  readonly #settled = Promise.withResolvers<void>();
+
+  /** The first request is a probe, of which there is no answer after `patienceMs`; undefined: it is one like all others. */
+  constructor(channel: StdioChannel, patienceMs: number | undefined) {
+    this.#channel = channel;
+    this.#patienceMs = patienceMs;
+  }
+
+  /** What became of the probe by now; undefined when none was sent. */
+  get outcome(): ProbeOutcome | undefined {
+    return this.#outcome;
+  }
+
+  /** What the program does instead of answering, as a clause; undefined when it keeps silent. */
+  get lack(): string | undefined {
+    const { strayMessages: count } = this.#channel.facts();
+    if (count === 0) return undefined;
+    return `it wrote ${strayLines(count)}, and did not answer ${this.#asked}`;
+  }
+
+  /** What the probe asked is not asked again when its answer has come meanwhile. */
+  async request(request: ExchangeRequest): Promise<HandshakeAnswer> {
+    if (this.#lateAnswer !== undefined && request.method === this.#probed) return this.#lateAnswer;
+    this.#asked = request.method;
+    const patienceMs = this.#patienceMs;
+    if (patienceMs === undefined) return this.#ask(request);
+    this.#patienceMs = undefined;
+    this.#probed = request.method;
+    return this.#askWithin(request, patienceMs);
+  }
+
+  notify(method: string, params: JsonObject): void {
+    this.#channel.notify(method, params);
+  }
+
+  /** Resolves when the probe has come to an end, at the latest after so many ms; at once when there was none. */
+  async settled(withinMs: number): Promise<void> {
+    if (this.#outcome !== 'unanswered') return;
+    const timer = setTimeout(this.#settled.resolve, withinMs);
+    await this.#settled.promise;
+    clearTimeout(timer);
+  }
+
+  /**
+   * Nobody takes a late answer for anything but that. To be called at the end of the handshake: the program is told only
+   * then that nobody waits, because one that knows no probe may know no cancellation before `initialize` either.
+   */
+  forgetProbe(): void {
+    this.#probe?.unsubscribe();
+  }
+
+  #ask(request: ExchangeRequest): Promise<HandshakeAnswer> {
+    return new Promise((resolve, reject) => void this.#send(request, resolve, reject));
+  }
+
+  /** An answer that is none counts like silence, only sooner; just the end of the program ends the handshake. */
+  #askWithin(request: ExchangeRequest, patienceMs: number): Promise<HandshakeAnswer> {
+    return new Promise((resolve, reject) => {
+      const nothing: HandshakeAnswer = { kind: 'none', lack: `it did not answer ${request.method}` };
+      let isLate = false;
+      const timer = setTimeout(() => {
+        isLate = true;
+        resolve(nothing);
+      }, patienceMs);
+      const answered = (answer: HandshakeAnswer): void => {
+        clearTimeout(timer);
+        this.#outcome = isLate && answer.kind === 'result' ? 'late' : 'answered';
+        if (isLate) this.#lateAnswer = answer;
+        else resolve(answer);
+        this.#settled.resolve();
+      };
+      this.#outcome = 'unanswered';
+      this.#probe = this.#send(request, answered, (error) => {
+        clearTimeout(timer);
+        if (this.#channel.isUsable) return answered(nothing);
+        this.#settled.resolve();
+        reject(error);
+      });
+    });
+  }
+
+  #send(
+    request: ExchangeRequest,
+    onAnswer: (answer: HandshakeAnswer) => void,
+    onError: (error: unknown) => void,
+  ): Unsubscribable | undefined {
+    return this.#channel.send(request, {
+      next: (event) => {
+        if (isFinal(event)) onAnswer(event);
+      },
+      error: onError,
+      complete: () => {},
+    });
+  }
 }

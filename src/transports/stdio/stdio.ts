@@ -21,9 +21,7 @@ import type {
 } from '../transport.ts';
 import type { KillLadder } from './child-process.ts';
 import { StdioChannel } from './stdio-channel.ts';
-import { type OpenedProgram, openingStopped, openShared } from './stdio-handshake.ts';
-import { OwnPrograms } from './stdio-own.ts';
-
+import { type OpenedProgram, OwnPrograms, openingStopped, openShared } from './stdio-handshake.ts';
 /** The stdio row of the table, with the stop ladder of LIMITS. */
 export const stdio: TransportType = stdioWith({});
 
