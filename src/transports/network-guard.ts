@@ -1,5 +1,5 @@
 // Knows which addresses may not be reached. Endpoints that name one are looked at when they are registered, names when they
-// were resolved and a connection is made: guarded-connector.ts.
+// were resolved and a connection is made: http-connection.ts.
 
 import { BlockList, isIP } from 'node:net';
 

@@ -1,9 +1,9 @@
 // What an embedding program sees that inspects the actors: every process, whichever client it runs for, below its instance.
 
 import * as assert from 'uvu/assert';
-import { eventually } from '../helpers/gateway-client.ts';
-import { suite } from '../helpers/suite.ts';
-import { OwnStage, pidOf } from './own-stage.ts';
+import { eventually } from '../../helpers/gateway-client.ts';
+import { suite } from '../../helpers/suite.ts';
+import { OwnStage, pidOf } from './own-processes.ts';
 
 const test = suite('inspection');
 
