@@ -1,4 +1,4 @@
-// What is told of a call, from its start to its end at each instance. When it is told is decided by who carries it.
+// The events of a call, from its start to its end at each instance. The call, or the session that carries it, emits them.
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { ErrorCode } from '../../domain/error-codes.ts';

@@ -19,8 +19,7 @@ import { asSent, type CallOrder, certainlyLacksTool, mayLackTool } from './call-
 import { Deadline, SLOW_PART } from './deadline.ts';
 import { noInstanceError } from './no-instance-error.ts';
 import { callEndOf, type ExchangeEnding } from './reply.ts';
-import type { RetryBudget } from './retry.ts';
-import { affords, isRepeatable, mayGoOn } from './retry.ts';
+import { affords, isRepeatable, mayGoOn, type RetryBudget } from './retry.ts';
 import type { Passage, Route } from './routes.ts';
 import type { QueuedCall, QueuedPlace } from './wait-queue.ts';
 
@@ -39,15 +38,17 @@ interface Attempt {
   readonly sent: Sent<InstanceRef>;
   readonly mayRepeat: boolean;
   readonly subscription: Subscription;
-  /** Why the gateway ended it although the call goes on. */
+  /** Set when the gateway ends it although the call goes on. */
   overdue: GatewayError | undefined;
 }
 
+/** Of an attempt, or of an opening before one. */
 interface Failure {
   readonly ref: InstanceRef;
   readonly error: GatewayError;
-  /** A repeat after it was paid for, and told. */
+  /** The budget was asked for a repeat after it. */
   isPaid: boolean;
+  /** An event told of a repeat after it. */
   isTold: boolean;
 }
 
@@ -61,7 +62,7 @@ export class Call implements QueuedCall {
   #tried: Set<string> | undefined;
   #retries = 0;
   #isAnswering = false;
-  /** The tool that is wanted, once somebody turned out not to have it. */
+  /** The tool that is wanted, once an instance turned out not to have it. */
   #lackedTool: string | undefined;
   /** The last instance it was sent to. */
   #asked: InstanceRef | undefined;
@@ -71,8 +72,9 @@ export class Call implements QueuedCall {
   /** The one before, which kept silent and goes on. */
   #slowAttempt: Attempt | undefined;
   #isQueued = false;
-  /** What is being opened before it can be sent. */
+  /** What is being opened before it can be sent, and where. */
   #opening: Subscription | undefined;
+  #openingAt: InstanceRef | undefined;
 
   constructor(deps: CallDeps, order: CallOrder, subscriber: Subscriber<Answer>) {
     this.#deps = deps;
@@ -110,7 +112,7 @@ export class Call implements QueuedCall {
 
   end(): void {
     this.#deadline.end();
-    this.#stepOutOfLine();
+    this.#leaveQueue();
     this.#opening?.unsubscribe();
     this.#slowAttempt?.subscription.unsubscribe();
     this.#attempt?.subscription.unsubscribe();
@@ -130,7 +132,7 @@ export class Call implements QueuedCall {
 
   /** Sends it there, or opens what it needs before. False when it was not sent. */
   #takeTo(ref: InstanceRef): boolean {
-    this.#stepOutOfLine();
+    this.#leaveQueue();
     if (this.#lastFailure?.isTold === false) this.#tellRetry(this.#lastFailure);
     if (this.#subscriber.closed) return false; // its caller left on hearing of the retry
     let passage: Passage;
@@ -152,16 +154,21 @@ export class Call implements QueuedCall {
   #open(ref: InstanceRef, opening$: Observable<unknown>): void {
     const opening = new Subscription();
     this.#opening = opening; // before subscribing: it may be open, or fail, in there
+    this.#openingAt = ref;
     opening.add(
       opening$.subscribe({
-        next: () => this.#try(),
+        next: () => {
+          this.#openingAt = undefined;
+          this.#try();
+        },
         error: (thrown: unknown) => this.#unopened(ref, asGatewayError(thrown)),
       }),
     );
   }
 
-  /** Nothing was sent there: as an attempt that failed, which no instance has seen. */
+  /** As an attempt that failed, although nothing was sent. */
   #unopened(ref: InstanceRef, error: GatewayError): void {
+    this.#openingAt = undefined;
     this.#fail(ref, error);
     if (this.#mayGoOn(error, false)) this.#try();
     else this.#giveUp();
@@ -193,7 +200,7 @@ export class Call implements QueuedCall {
 
   /** An unknown tool may be a new one: the list is looked up once more before the caller hears 404. */
   #lookAgain(ref: InstanceRef): void {
-    this.#stepOutOfLine();
+    this.#leaveQueue();
     const lookedUp = ref.tools?.lookUp();
     if (lookedUp === undefined) this.#giveUp(this.#failure() ?? queueFull(this.#order.group.template));
     void lookedUp?.then(() => {
@@ -282,7 +289,7 @@ export class Call implements QueuedCall {
     else this.#giveUp();
   }
 
-  /** What certainly did not arrive the last time may have arrived before. */
+  /** A request that certainly did not arrive the last time may have arrived before. */
   #fail(ref: InstanceRef, error: GatewayError): void {
     const isUncertain = error.delivered === 'no' && this.#lastFailure?.error.delivered === 'unknown';
     this.#lastFailure = {
@@ -299,13 +306,13 @@ export class Call implements QueuedCall {
     const now = this.#deps.now();
     const thirdMs = this.#order.timeoutMs / SLOW_PART;
     const dueAtMs = (this.#attempt?.sent.atMs ?? now) + thirdMs;
-    if (now < dueAtMs) return dueAtMs; // it waited in line before
+    if (now < dueAtMs) return dueAtMs; // it waited before it was sent
     this.#trySecond();
     this.#order.slow?.();
     return now + thirdMs;
   }
 
-  /** The silent attempt goes on beside it; nothing happens when nobody else could take the call now. */
+  /** The silent attempt goes on beside it; nothing happens when no other instance can take the call now. */
   #trySecond(): void {
     const { request } = this.#order;
     const silent = this.#attempt;
@@ -346,7 +353,7 @@ export class Call implements QueuedCall {
     this.#deps.emit(retriedEvent(failure.ref, this.#order.request, failure.error.code));
   }
 
-  /** Joins the line, or keeps its place there, while somebody who may serve it is only full. */
+  /** Joins the queue, or keeps its turn there, while an instance that may serve it is only full. */
   #wait(): void {
     const { group } = this.#order;
     const isWorthIt = this.#route.isOnlyFull(this.#tried);
@@ -357,7 +364,7 @@ export class Call implements QueuedCall {
     else this.giveUp();
   }
 
-  #stepOutOfLine(): void {
+  #leaveQueue(): void {
     if (this.#isQueued) this.#order.group.queue.leave(this);
     this.#isQueued = false;
   }
@@ -366,7 +373,7 @@ export class Call implements QueuedCall {
     return this.#lastFailure && atInstance(this.#lastFailure.error, this.#lastFailure.ref.id);
   }
 
-  #whyNobody(): GatewayError {
+  #noInstance(): GatewayError {
     if (!this.#deps.isAccepting()) return shuttingDown();
     const { template } = this.#order.group;
     const { bound } = this.#route;
@@ -374,10 +381,10 @@ export class Call implements QueuedCall {
     return noInstanceError(search, this.#deps.fleet.members(template));
   }
 
-  /** The last word. A call that never reached an instance is told as refused; one that did was told by its end there. */
-  #giveUp(error: GatewayError = this.#failure() ?? this.#whyNobody()): void {
+  /** Ends the call. One that never reached an instance is told as refused; one that did was told by its end there. */
+  #giveUp(error: GatewayError = this.#failure() ?? this.#noInstance()): void {
     const { group, request } = this.#order;
-    this.#stepOutOfLine(); // first: what the caller does in its error handler may move the line
+    this.#leaveQueue(); // first: what the caller does in its error handler may move the queue
     if (this.#asked === undefined) this.#deps.emit(refusedEvent(group.template, request, error.code));
     this.#subscriber.error(error);
   }
@@ -396,7 +403,7 @@ export class Call implements QueuedCall {
     // Of two that are silent the one is named that was asked first.
     const silent = (this.#slowAttempt ?? this.#attempt)?.ref;
     if (silent !== undefined) this.#track(silent);
-    const named = silent ?? this.#asked;
+    const named = silent ?? this.#openingAt ?? this.#asked;
     this.#overdue = named === undefined ? overdue : atInstance(overdue, named.id);
     this.#giveUp(this.#overdue);
   }

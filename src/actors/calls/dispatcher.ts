@@ -1,5 +1,5 @@
-// Carries calls to instances: who may call, which template or instance is meant, and what a call may expect. How one
-// call finds its instance is call.ts; answers come straight from the transport.
+// The entrance for calls: which template or instance is meant, and what a call may expect. How one call finds its instance is
+// call.ts; answers come straight from the transport.
 
 import { Observable } from 'rxjs';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';

@@ -1,4 +1,4 @@
-// Why none of the instances of a template takes a call, as the error that its caller is told.
+// The error that says why no instance of a template takes a call.
 
 import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../domain/backend-errors.ts';
 import type { GatewayError } from '../../domain/errors.ts';
@@ -15,17 +15,17 @@ interface Absent {
 /** Instances that are named. */
 const MOST_NAMED = 3;
 
-/** What a call was looking for when it found nobody who takes it. */
+/** What a call was looking for when no instance took it. */
 export interface Search {
   readonly template: string;
   /** The only one that may answer. */
   readonly bound: Absent | undefined;
-  /** The tool that one at least of those who were asked does not have. */
+  /** The tool that at least one of the instances does not have. */
   readonly lackedTool: string | undefined;
   readonly tried: Tried;
 }
 
-/** Of all `members` of the template. TOOL_NOT_FOUND only while nobody is away who may have it. */
+/** Of all `members` of the template. TOOL_NOT_FOUND unless an instance is away that may have it. */
 export function noInstanceError(
   { template, bound, lackedTool, tried }: Search,
   members: readonly Absent[],

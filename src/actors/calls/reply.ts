@@ -64,7 +64,7 @@ export class Reply {
     return this.#hasReturned;
   }
 
-  /** Feeds the caller from a transport. `heard` is called at every sign of life. Default: nobody wants to know. */
+  /** Feeds the caller from a transport. `heard` is called at every sign of life. Default: not called. */
   follow(source: Observable<ExchangeEvent>, heard?: () => void): void {
     if (this.#subscriber.closed) return;
     this.#heard = heard;
@@ -102,7 +102,7 @@ export class Reply {
 
   /**
    * Ends what is still running on the backend; called in the teardown of the caller's subscription. `overdue` is given
-   * when it was not the caller who lost patience but the gateway: then the exchange has failed.
+   * when the gateway ends it, not its caller: then the exchange has failed.
    */
   end(overdue?: GatewayError): ExchangeEnding {
     this.#source?.unsubscribe();
@@ -155,7 +155,7 @@ const TOO_MANY_WAIT: ClientReply = {
   error: { code: RPC.internalError, message: 'Too many calls wait for an answer of their client.' },
 };
 
-/** A failure that does not say how far the request came may have come all the way: nobody repeats it unasked. */
+/** A failure that does not say how far the request came may have come all the way: it is not repeated unasked. */
 function failureOf(thrown: unknown): GatewayError {
   const error = asGatewayError(thrown);
   if (error.facts.delivered !== undefined) return error;

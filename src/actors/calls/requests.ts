@@ -1,4 +1,4 @@
-// Requests for those who do not stream: one promise each, for a result, for a whole list, or for what the error answer of
+// Requests for callers that do not stream: one promise each, for a result, for a whole list, or for what the error answer of
 // a backend means. How a request finds its instance is dispatcher.ts.
 
 import type { Observable } from 'rxjs';
@@ -74,7 +74,7 @@ export class Requests {
   }
 
   /**
-   * What an error answer means for a caller who does not speak JSON-RPC: errorOfAnswer, told by the prompts of the same
+   * What an error answer means for a caller that does not speak JSON-RPC: errorOfAnswer, told by the prompts of the same
    * instance where the answer alone is not enough. Never rejects.
    */
   async errorOf(
@@ -89,7 +89,7 @@ export class Requests {
     return atInstance(errorOfAnswer(request, error, isListed), instanceId);
   }
 
-  /** True also when the list cannot be had: nobody then knows better than the backend, who blamed the arguments. */
+  /** True also when the list cannot be had: then the backend knows best, and it blamed the arguments. */
   async #lists(template: string, request: ExchangeRequest, options: RequestOptions): Promise<boolean> {
     try {
       const { items } = await this.list(template, 'prompts', options);

@@ -9,7 +9,7 @@ import { METHODS } from '../../domain/mcp.ts';
 import type { ToolCache } from '../instances/tool-cache.ts';
 import { toolOf } from './call-order.ts';
 
-/** Where a request is sent; `tools` is undefined while nobody is connected there. */
+/** Where a request is sent; `tools` is undefined while there is no connection. */
 interface Asked {
   readonly tools: Pick<ToolCache, 'isRepeatable'> | undefined;
 }
@@ -26,7 +26,7 @@ export function mayGoOn(delivered: Delivered, mayRepeat: boolean): boolean {
   return delivered === 'no' || (delivered === 'unknown' && mayRepeat);
 }
 
-/** Asked last, when somebody is there to take it: a repeat is paid for, and one that nobody can take costs nothing. */
+/** Asked last, when an instance is there to take it: a repeat takes from the budget, and one that is not made costs nothing. */
 export function affords(budget: Pick<RetryBudget, 'take'>, delivered: Delivered): boolean {
   return delivered === 'no' || budget.take();
 }

@@ -1,4 +1,4 @@
-// What is told of an instance, made from what it is and what it says. When it is told, and to whom, is in fleet.ts.
+// The events of an instance, made from what it is and what it says. The fleet emits them.
 
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { InstanceDefinition, InstanceState } from '../../domain/instance.ts';

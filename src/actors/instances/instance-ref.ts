@@ -81,7 +81,7 @@ export class InstanceRef implements Candidate {
   get reason(): string | null {
     return whyNot(this.#actor.getSnapshot());
   }
-  /** True while its session, and what single clients have there, is closed because somebody had it restarted. */
+  /** True while its session, and what single clients have there, is closed because of a requested restart. */
   get isReopening(): boolean {
     return isReopening(this.#actor.getSnapshot());
   }
@@ -211,8 +211,8 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Cold: what is no call, such as a subscription that stays open, or a question of the gateway's own; nobody counts it or
-   * judges the instance by it. BACKEND_UNAVAILABLE.
+   * Cold: what is no call, such as a subscription that stays open, or a question of the gateway's own; it is not counted, and the
+   * instance is not judged by it. BACKEND_UNAVAILABLE.
    */
   listen(request: ExchangeRequest): Observable<ExchangeEvent> {
     return defer(() => this.#link?.listen(request) ?? throwError(notConnected));
@@ -224,7 +224,7 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Cold: a call of that owner is between two rounds here while somebody subscribes, and waited for. Completes when the
+   * Cold: a reservation: a call of that owner is between two rounds here, and waited for, until unsubscribed. Completes when the
    * session of the backend that is there is over, at once when there is none. QUEUE_FULL, at once, when LIMITS.parkedCalls
    * wait here, or the owner's share of them; not where it `goesOn`: it has a place here, which it leaves for this one. In a
    * conversation that stands alone it completes as the instance ends: when that conversation is over, others know.
@@ -265,7 +265,7 @@ export class InstanceRef implements Candidate {
     return () => subscription.unsubscribe();
   }
 
-  /** The one status source. `score` and `ejection` are filled in by who knows the pool; default: it is in. */
+  /** The one status source. `score` and `ejection` come from the pool; default: not ejected. */
   snapshot(score: number, ejection?: Ejection): InstanceSnapshot {
     return snapshotOf(this.#actor.getSnapshot(), { score, ejection });
   }

@@ -83,7 +83,7 @@ export class InstanceReservations {
     this.#watching = undefined;
   }
 
-  /** The session is asked for anew: what was told may be older than those who have just begun. */
+  /** Reads the session anew: what was emitted may be older than reservations that have just begun. */
   #look(): void {
     for (const { link, end } of this.#reservations) {
       if (this.#isEnded || (link !== undefined && link !== this.#linkNow)) end();

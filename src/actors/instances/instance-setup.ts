@@ -69,7 +69,7 @@ export type InstanceEvent =
 /** Facts that are no state: everything else is read from the snapshot. */
 export type InstanceEmission =
   | { readonly type: 'probed'; readonly passed: boolean; readonly durationMs: number }
-  /** `isPlanned`: somebody asked for it. */
+  /** `isPlanned`: it was requested. */
   | {
       readonly type: 'restarting';
       readonly reason: string;
@@ -114,7 +114,7 @@ export const instanceSetup = setup({
     isHeard: ({ context }) =>
       context.calls.carried > 0 && (context.link?.heardAtMs() ?? 0) > (context.statistics.checkedAtMs ?? 0),
     hasLeft: stateIn({ duty: 'left' }),
-    /** One that leaves waits for calls in conversations that stand alone; nobody needs its session any more. */
+    /** One that leaves waits for calls in conversations that stand alone; its session is not needed any more. */
     isToStay: not(stateIn({ duty: 'leaving' })),
     isNewInterval: ({ context, event }) =>
       event.type === 'govern' && event.policy.healthIntervalMs !== context.policy.healthIntervalMs,

@@ -37,7 +37,7 @@ export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
 
 /**
  * True when it takes what is new: while it is healthy; in a conversation that stands alone also while the session is lost,
- * unless it is to leave, is drained, or somebody has it restarted.
+ * unless it is to leave, is drained, or restarts as requested.
  */
 export function takesNew(snapshot: InstanceMachineSnapshot, standsAlone = false): boolean {
   const state = stateOf(snapshot);
@@ -50,7 +50,7 @@ export function whyNot(snapshot: InstanceMachineSnapshot): string | null {
   return stateOf(snapshot) === 'healthy' ? null : snapshot.context.reason;
 }
 
-/** True while what it has open is closed in order to be opened anew, as somebody asked for. */
+/** True while what it has open is closed in order to be opened anew, as requested. */
 export function isReopening({ value }: InstanceMachineSnapshot): boolean {
   const { connection } = value;
   if (typeof connection === 'string') return connection === 'clearing';

@@ -1,5 +1,5 @@
-// What one instance has open: its transports, one after the other. It waits until whoever held the same endpoint is
-// gone, and closes the latest when nobody else can. When to open is decided in instance.machine.ts.
+// What one instance has open: its transports, one after the other. It waits until a predecessor on the same endpoint is
+// gone, and closes the latest after a crash of the actor. When to open is decided in instance.machine.ts.
 
 import { firstValueFrom, from, race, timer } from 'rxjs';
 import { backendUnavailable } from '../../domain/backend-errors.ts';

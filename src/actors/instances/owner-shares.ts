@@ -1,5 +1,5 @@
 // How much of something bounded each owner holds: no one of them may hold all of it, so that the others are served.
-// What is counted, and what a refusal says, is the business of whoever counts.
+// What is counted, and what a refusal says, is the caller's business.
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -33,7 +33,7 @@ export class OwnerShares {
     return this.#held.get(ownerId) ?? 0;
   }
 
-  /** True when this owner may hold no more. While authentication is off all callers are one owner, who has no share. */
+  /** True when this owner may hold no more. While authentication is off all callers are one owner, which has no share. */
   isFull(ownerId: string): boolean {
     return ownerId !== ANONYMOUS.id && this.held(ownerId) >= this.share;
   }

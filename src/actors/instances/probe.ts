@@ -26,8 +26,8 @@ const QUESTIONS: Readonly<Record<Era, string>> = { legacy: 'ping', modern: 'serv
 
 /**
  * Resolves when the backend answered. A server that does not know `ping` is alive all the same; a bare one must then
- * list its tools. Rejects on any other error and on silence, unless the backend said something else meanwhile: who
- * talks is alive.
+ * list its tools. Rejects on any other error and on silence, unless the backend said something else meanwhile:
+ * then it is alive.
  */
 export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
   const startedAtMs = input.now();

@@ -48,7 +48,7 @@ export interface SessionLink {
   /** Sends a request of the gateway's own (a probe, a list) and resolves with its answer, at the latest after
    *  `timeoutMs`: then it rejects with BACKEND_TIMEOUT. */
   ask(request: ExchangeRequest, timeoutMs: number): Promise<FinalEvent>;
-  /** As Transport.exchange, for what stays open without being a call: nobody counts or times it. */
+  /** As Transport.exchange, for what stays open without being a call: it is neither counted nor timed. */
   listen(request: ExchangeRequest): Observable<ExchangeEvent>;
   /** As in Transport. */
   notify: Transport['notify'];
@@ -237,7 +237,7 @@ async function letGo(transport: Transport): Promise<void> {
   try {
     await transport.close();
   } catch {
-    // Whatever it could not close, there is nobody left who could close it better.
+    // Nothing else could close what it could not.
   }
 }
 

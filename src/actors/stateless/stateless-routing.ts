@@ -30,7 +30,7 @@ export interface RoutingInput {
 }
 
 /**
- * A function has nobody to ask and tells its callers apart. One that is not connected is taken for who was there last: a
+ * A function asks no client and tells its callers apart. An instance without a connection counts as its last peer: a
  * conversation that stands alone may go on, everything else is refused either way.
  */
 export function routingTo(
@@ -61,8 +61,8 @@ export function tellsCallsApart(
 }
 
 /**
- * A process of its own for what nobody could attribute on a shared pipe, unless the template says that its clients share it
- * all the same. While it lists something a backend asks nobody; but which tools it lists may depend on what it could ask,
+ * A process of its own for what could not be attributed on a shared pipe, unless the template says that its clients share it
+ * all the same. While it lists something a backend asks no client; but which tools it lists may depend on what it could ask,
  * and only a process that was told the capabilities of the client says so. Source: ADR 49.
  */
 function routingOverPipe({ sharing, profile, request, logLevel, listsAlike }: RoutingInput): Routing {
@@ -75,7 +75,7 @@ function routingOverPipe({ sharing, profile, request, logLevel, listsAlike }: Ro
   return mayBeAsked(profile) || logLevel !== undefined ? 'dedicated' : 'shared';
 }
 
-/** True for requests in the middle of which a backend asks nobody. */
+/** True for requests in the middle of which a backend asks no client. */
 export function isList({ method }: ExchangeRequest): boolean {
   return LISTS.has(method);
 }
