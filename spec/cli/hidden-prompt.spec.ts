@@ -2,7 +2,7 @@
 
 import { PassThrough } from 'node:stream';
 import * as assert from 'uvu/assert';
-import { Interrupted } from '../../src/cli/failures.ts';
+import { PromptCancelled } from '../../src/cli/failures.ts';
 import { askHidden } from '../../src/cli/terminal.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -22,7 +22,7 @@ test('knows backspace, arrows and the deletion of the line', async () => {
 test('is interrupted by Ctrl-C, on a line of its own', async () => {
   const { input, said, answer } = ask();
   input.write('half\u0003');
-  assert.instance(await answer.catch((reason: unknown) => reason), Interrupted);
+  assert.instance(await answer.catch((reason: unknown) => reason), PromptCancelled);
   assert.is(said(), 'Password: \n');
 });
 

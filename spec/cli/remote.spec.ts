@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { CredentialsFile, credentialsPath } from '../../src/cli/accounts/credentials.ts';
-import { CommandFailure, Refused, UsageError } from '../../src/cli/failures.ts';
+import { CommandFailure, GatewayRefusal, UsageError } from '../../src/cli/failures.ts';
 import type { RemoteEvent } from '../../src/cli/remote.ts';
 import {
   answersAsGateway,
@@ -147,8 +147,8 @@ test('says when to try again, as far as it is told', async () => {
       response.writeHead(status, headers).end(JSON.stringify(body));
     });
     const refusal = await (await findGateway(url, nobody)).request('/x').catch((reason: unknown) => reason);
-    assert.instance(refusal, Refused);
-    const { message, code } = refusal as Refused;
+    assert.instance(refusal, GatewayRefusal);
+    const { message, code } = refusal as GatewayRefusal;
     assert.equal([message, code], [line, 'TOO_MANY_ATTEMPTS']);
   }
 });
@@ -256,7 +256,7 @@ const streams: readonly (readonly [string, RequestListener, new (...words: never
   [
     'is refused',
     (_, response) => void response.writeHead(404).end('{"detail":"None.","error_code":"TOOL_NOT_FOUND"}'),
-    Refused,
+    GatewayRefusal,
     /^None \(TOOL_NOT_FOUND\)$/,
   ],
   [
@@ -265,7 +265,7 @@ const streams: readonly (readonly [string, RequestListener, new (...words: never
       void response
         .writeHead(200, { 'content-type': 'text/event-stream' })
         .end('event: error\ndata: {"detail":"It left.","error_code":"BACKEND_UNAVAILABLE"}\n\n'),
-    Refused,
+    GatewayRefusal,
     /^It left \(BACKEND_UNAVAILABLE\)$/,
   ],
   [

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
 import * as assert from 'uvu/assert';
-import { Interrupted } from '../../src/cli/failures.ts';
+import { PromptCancelled } from '../../src/cli/failures.ts';
 import { askTemplate, type TemplateAnswers } from '../../src/cli/template-wizard.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -59,7 +59,7 @@ test('asks for nothing that was given', async () => {
 
 test('ends when it is cancelled', async () => {
   const cancelled = await answer(nothing, [['Id, used in URLs', '\u0003']]).catch((error: unknown) => error);
-  assert.instance(cancelled, Interrupted);
+  assert.instance(cancelled, PromptCancelled);
 });
 
 test.run();

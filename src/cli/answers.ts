@@ -32,7 +32,7 @@ export function reasonOf({ reason, ejection }: Fields): string {
   return typeof said === 'string' ? said.replace(/\.$/, '') : '';
 }
 
-/** What names may look like, for people: the gateway tells the regular expression. */
+/** Rules of names for people: the answer of the gateway has a regular expression. */
 const NAME_RULES: Readonly<Record<string, string>> = {
   template_name: 'a template name is lower-case letters, digits and hyphens, starting with a letter',
   id: 'an instance id is letters, digits, dots, hyphens and underscores, starting with a letter or a digit',

@@ -5,7 +5,7 @@ import { nearMiss } from '../config/nearest.ts';
 import { fields } from './answers.ts';
 import { usualUrls } from './background/daemon-files.ts';
 import type { CommandInput, OptionDefinition } from './command.ts';
-import { CommandFailure, Refused } from './failures.ts';
+import { CommandFailure, GatewayRefusal } from './failures.ts';
 import { findGateway, type Remote } from './remote.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -49,7 +49,7 @@ export async function ofTemplate<T>(gateway: Remote, template: string, work: () 
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof Refused) || error.code !== 'TEMPLATE_NOT_FOUND') throw error;
+    if (!(error instanceof GatewayRefusal) || error.code !== 'TEMPLATE_NOT_FOUND') throw error;
     const meant = nearMiss(template, await templatesOf(gateway));
     if (meant === undefined) throw error;
     throw new CommandFailure(`${error.message}; did you mean "${meant}"?`, { cause: error });

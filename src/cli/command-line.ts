@@ -171,7 +171,7 @@ function isNumeric(word: string): boolean {
   return Number.isFinite(Number(word));
 }
 
-// --- words that nobody knows -------------------------------------------------------------------------------------
+// --- unknown words -------------------------------------------------------------------------------------
 
 function unknownWord(
   word: string,

@@ -22,7 +22,7 @@ function hasFiles(folder: string): boolean {
       entries.closeSync();
     }
   } catch {
-    // Somebody removes it just now: then there is nothing to go on with.
+    // Another process has just removed it.
     return false;
   }
 }

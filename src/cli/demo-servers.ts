@@ -1,4 +1,4 @@
-// The servers of the demo: which templates run how often, made into registrations like anybody's.
+// The servers of the demo: the templates that run, how often, and their registrations.
 // What a template runs is said in templates/<id>/template.json; starting and watching is demo.ts.
 
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-// `gateway start --demo`: registers real MCP servers, tells how each is doing, and shows calls to try. It uses the
-// facade like anybody; the servers are chosen in demo-servers.ts.
+// `gateway start --demo`: registers real MCP servers through the facade, reports the state of each, and shows calls to
+// try. demo-servers.ts chooses the servers.
 
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -84,17 +84,17 @@ async function mintKey({ auth }: DemoSetup): Promise<string> {
   return key;
 }
 
-interface Outcome {
+interface DemoStart {
   readonly isHealthy: boolean;
   readonly text: string;
 }
 
-/** One that fails is told like one that works: the others go on. */
+/** A server that fails is reported like one that works: the others go on. */
 async function start(
   gateway: DemoSetup['gateway'],
   { template, id, input }: DemoServer,
   signal: AbortSignal,
-): Promise<Outcome> {
+): Promise<DemoStart> {
   const startedAtMs = performance.now();
   // Listened to before the registration, so that no answer is missed.
   const settled = firstValueFrom(
@@ -144,7 +144,7 @@ interface DemoCallOptions {
   readonly url: string;
   /** Where files of bodies may be put. */
   readonly folder: string;
-  /** Sent with every call; absent when the gateway asks nobody who they are. */
+  /** Sent with every call; absent while authentication is off. */
   readonly apiKey: string | undefined;
   /** Templates that can answer. */
   readonly healthy: ReadonlySet<string>;

@@ -5,18 +5,18 @@ import type { Observable, Subscription } from 'rxjs';
 import type { EventName, GatewayEvent, GatewayEvents, Outstanding } from '../domain/events.ts';
 
 /** The part of a pino logger that is used. */
-export type EventLog = Readonly<
+export type EventLogger = Readonly<
   Record<'debug' | 'info' | 'warn', (fields: object, message: string) => void>
 > & {
   readonly isLevelEnabled: (level: 'debug') => boolean;
 };
 
 /** Follows the events until they complete; the subscription may be ended before. Names of fields are snake_case. */
-export function logEvents(events$: Observable<GatewayEvent>, log: EventLog): Subscription {
+export function logEvents(events$: Observable<GatewayEvent>, log: EventLogger): Subscription {
   const isToldAlready = sameFailureFilter();
   return events$.subscribe((event) => {
     const words = isToldAlready(event) ? undefined : wordsOf(event);
-    // Two events per call come this way; taking them apart for nobody would cost more than the rest of the log.
+    // Two events per call come this way; building records that no level prints would cost more than the rest of the log.
     if (words === undefined && !log.isLevelEnabled('debug')) return;
     const { type, atMs, ...fields } = event;
     const [level, message] = words ?? ['debug', type];

@@ -1,5 +1,5 @@
 // The two ways a command ends badly on purpose. main.ts turns each into a line on standard error and an exit code;
-// everything else that is thrown is a defect of ours and is shown with its stack.
+// any other error is a defect and is shown with its stack.
 
 /** What was asked cannot be understood or is not allowed here: exit code 2. The message is one line, or one per setting. */
 export class UsageError extends Error {
@@ -21,7 +21,7 @@ export class CommandFailure extends Error {
 }
 
 /** A gateway answered, and refused. */
-export class Refused extends CommandFailure {
+export class GatewayRefusal extends CommandFailure {
   /** `error_code` of the answer. */
   readonly code: string | undefined;
 
@@ -32,7 +32,7 @@ export class Refused extends CommandFailure {
 }
 
 /** The person pressed Ctrl-C at a question: exit code 130, as if the signal had ended the program. */
-export class Interrupted extends CommandFailure {
+export class PromptCancelled extends CommandFailure {
   constructor() {
     super('cancelled');
   }

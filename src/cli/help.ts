@@ -4,14 +4,14 @@
 import { ownCommand } from '../domain/own-command.ts';
 import type { CommandDefinition, OptionDefinition } from './command.ts';
 
-type Row = readonly [name: string, text: string];
+type HelpRow = readonly [name: string, text: string];
 
 /** Help for the program (`group` undefined) or for the commands of one group. `columns`: see `rowLines`. */
 export function overview(commands: readonly CommandDefinition[], group?: string, columns?: number): string {
   const shown = commands.filter(({ name }) => group === undefined || name.startsWith(`${group} `));
   const program = group === undefined ? 'stagedoor' : `stagedoor ${group}`;
-  // What follows a semicolon is for those who read the help of the command.
-  const rows = shown.map((command): Row => [usage(command), command.summary.replace(/;.*$/s, '')]);
+  // The part after a semicolon is for the help of the command itself.
+  const rows = shown.map((command): HelpRow => [usage(command), command.summary.replace(/;.*$/s, '')]);
   return [
     'One HTTP entrance to many MCP servers.',
     section('Usage', [`${program} <command> [options]`]),
@@ -27,7 +27,7 @@ export function commandHelp(command: CommandDefinition, columns?: number): strin
   const { options, summary, examples = [] } = command;
   const groups = new Set(options.flatMap(({ group }) => group ?? []));
   const common = [...options.filter(({ group }) => group === undefined).map(optionRow), HELP];
-  const named = [...groups].map((each): readonly [string, readonly Row[]] => [
+  const named = [...groups].map((each): readonly [string, readonly HelpRow[]] => [
     each,
     options.filter(({ group }) => group === each).map(optionRow),
   ]);
@@ -52,7 +52,7 @@ export function commandHelp(command: CommandDefinition, columns?: number): strin
   ].join('\n');
 }
 
-function optionRow({ flags, short, description }: OptionDefinition): Row {
+function optionRow({ flags, short, description }: OptionDefinition): HelpRow {
   return [short === undefined ? flags : `-${short}, ${flags}`, description];
 }
 
@@ -60,13 +60,13 @@ function talksToGateway({ options }: CommandDefinition): boolean {
   return options.some(({ flags }) => flags.startsWith('--url '));
 }
 
-const URL: Row = ['STAGEDOOR_URL', 'URL of the gateway, unless --url is given'];
-const CREDENTIALS: readonly Row[] = [
+const URL: HelpRow = ['STAGEDOOR_URL', 'URL of the gateway, unless --url is given'];
+const CREDENTIALS: readonly HelpRow[] = [
   ['STAGEDOOR_API_KEY', 'API key for the gateway'],
   ['STAGEDOOR_TOKEN', 'token instead of a key; default the token that "gateway login" has stored'],
 ];
-const HELP: Row = ['-h, --help', 'Show this help'];
-const VERSION: Row = ['-v, --version', 'Show the version'];
+const HELP: HelpRow = ['-h, --help', 'Show this help'];
+const VERSION: HelpRow = ['-v, --version', 'Show the version'];
 
 function usage({ name, positionals }: CommandDefinition): string {
   return `${name} ${positionals}`.trim();
@@ -84,7 +84,7 @@ const LONGEST_LINE = 110;
 const NAME_SHARE = 0.4;
 
 /** Names and their texts in two columns, within `columns` characters; without, as in a pipe, each row is one line. */
-function rowLines(rows: readonly Row[], columns = Number.POSITIVE_INFINITY): string[] {
+function rowLines(rows: readonly HelpRow[], columns = Number.POSITIVE_INFINITY): string[] {
   const width =
     (columns === Number.POSITIVE_INFINITY ? columns : Math.min(columns, LONGEST_LINE)) - INDENT.length;
   const fitting = rows.map(([name]) => name.length).filter((length) => length <= width * NAME_SHARE);

@@ -8,7 +8,7 @@ import { pino } from 'pino';
 import { withoutUnseen } from '../domain/text.ts';
 
 /**
- * Makes the log at a level of pino. It never fails and never waits: lines that nobody takes are dropped. `write`: see
+ * Makes the log at a level of pino. It never fails and never waits: lines that no reader takes are dropped. `write`: see
  * LogSinkOptions.
  */
 export function createLog(
@@ -27,7 +27,7 @@ export function createLog(
   return pino(options, sink);
 }
 
-/** The record that tells how many lines were lost. */
+/** The record with the number of lost lines. */
 export function droppedLine(dropped: number): string {
   const time = new Date().toISOString();
   return `${JSON.stringify({ level: pino.levels.values.warn, time, dropped, msg: 'log lines were dropped' })}\n`;
@@ -73,7 +73,7 @@ const LINE_END = 10;
 interface LogSinkOptions {
   /** Writes some of the bytes, returns how many; throws EAGAIN when there is no room now. Default: standard error. */
   readonly write?: (bytes: Uint8Array) => number;
-  /** The line that tells how many were dropped, with its line end. */
+  /** The line with the number of dropped lines, with its line end. */
   readonly notice: (dropped: number) => string;
 }
 
@@ -82,7 +82,7 @@ interface Batch {
   readonly bytes: Uint8Array;
   /** How many of the bytes are the sink's own: the end of a torn line, and the notice. */
   readonly ownBytes: number;
-  /** How many dropped lines the notice tells. */
+  /** Number of dropped lines in the notice. */
   readonly told: number;
   /** How many bytes are written. */
   at: number;

@@ -3,7 +3,7 @@
 
 import { type CommandLine, readCommandLine } from './command-line.ts';
 import { COMMANDS } from './commands/index.ts';
-import { CommandFailure, Interrupted, UsageError } from './failures.ts';
+import { CommandFailure, PromptCancelled, UsageError } from './failures.ts';
 import { commandHelp, overview } from './help.ts';
 import { packageVersion } from './package-version.ts';
 import { processTerminal, quietTerminal, type Terminal } from './terminal.ts';
@@ -20,7 +20,7 @@ export async function main(argv: readonly string[], terminal: Terminal = process
     return await perform(readCommandLine(COMMANDS, argv), terminal);
   } catch (error) {
     if (error instanceof UsageError) return fail(USAGE, error.message);
-    if (error instanceof Interrupted) return fail(INTERRUPTED, error.message);
+    if (error instanceof PromptCancelled) return fail(INTERRUPTED, error.message);
     if (error instanceof CommandFailure) return fail(FAILURE, [error.message, ...error.details].join('\n'));
     return fail(FAILURE, error instanceof Error ? `${error.stack}` : String(error));
   }

@@ -25,7 +25,7 @@ export function replaceFile(path: string, text: string, mode: number, isStillRig
   const draft = `${path}.${process.pid}.tmp`;
   rmSync(draft, { force: true }); // of a process with the same number that was killed in between
   try {
-    // `wx`: never through a link that somebody else put there.
+    // `wx`: never through a link of another user.
     const file = openSync(draft, 'wx', OWNER_ALONE);
     try {
       writeSync(file, text);

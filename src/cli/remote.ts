@@ -5,9 +5,9 @@ import { ownCommand } from '../domain/own-command.ts';
 import { SseReader } from '../transports/http/sse-reader.ts';
 import { type RequestCredentials, requestCredentials } from './accounts/credentials.ts';
 import { fields, issueText } from './answers.ts';
-import { CommandFailure, NotLoggedIn, Refused, UsageError } from './failures.ts';
+import { CommandFailure, GatewayRefusal, NotLoggedIn, UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
-/** Where a gateway listens when nobody said otherwise: first the port of surface A, then that of surface B. */
+/** Default addresses of a gateway: first the port of surface A, then that of surface B. */
 export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] as const;
 
 /** What a request may carry. */
@@ -91,7 +91,7 @@ export function namedGateway(
   return remoteAt(url, requestCredentials(url, env), fetcher);
 }
 
-/** Where `--url`, else STAGEDOOR_URL, else the defaults say that gateways are. Nobody is asked. */
+/** Where `--url`, else STAGEDOOR_URL, else the defaults say that gateways are. Sends no request. */
 export function gatewayUrls(written: string | undefined, env: Terminal['env']): readonly string[] {
   const named = written ?? (env.STAGEDOOR_URL || undefined);
   return named === undefined ? DEFAULT_URLS : [checkedUrl(named, written === undefined)];
@@ -142,7 +142,7 @@ function remoteAt(url: string, credentials: RequestCredentials, fetcher: typeof 
       const response = await fetcher(url + path, {
         method,
         signal: AbortSignal.timeout(timeoutMs),
-        // A token is for this gateway, not for whoever it points at.
+        // A token is for this gateway, not for the target of a redirect.
         redirect: 'error',
         ...contentOf(request, credentials),
       });
@@ -239,25 +239,25 @@ function parseAnswer(url: string, status: number, text: string): object {
     const answer: unknown = JSON.parse(text);
     if (typeof answer === 'object' && answer !== null) return answer;
   } catch {
-    // Said below: whoever answers in something else than JSON is no gateway.
+    // Reported below: a program that answers in something else than JSON is no gateway.
   }
   throw new CommandFailure(`${url} is not a gateway: its answer (status ${status}) is not JSON`);
 }
 
-/** The gateway's error body as one line. Its request id is for those who read the log, not for those who type. */
-function refused({ status, headers }: Response, answer: object): Refused {
+/** The gateway's error body as one line. Its request id is for readers of the log and is left out. */
+function refused({ status, headers }: Response, answer: object): GatewayRefusal {
   const { error_code: code } = fields(answer);
   const waitSeconds = status === 429 ? /^\d{1,6}$/.exec(headers.get('Retry-After') ?? '')?.[0] : undefined;
   const advice = waitSeconds === undefined ? '' : `; try again in ${waitSeconds} s`;
   const named = typeof code === 'string' ? code : undefined;
-  return new Refused(`${reasonsOf(answer)}${advice} (${named ?? `status ${status}`})`, named);
+  return new GatewayRefusal(`${reasonsOf(answer)}${advice} (${named ?? `status ${status}`})`, named);
 }
 
 /** The same for an error that comes in a stream, where there is no status. */
-function refusedInStream(data: string): Refused {
+function refusedInStream(data: string): GatewayRefusal {
   const answer = fields(JSON.parse(data));
   const { error_code: code } = answer;
-  return new Refused(`${reasonsOf(answer)} (${code})`, typeof code === 'string' ? code : undefined);
+  return new GatewayRefusal(`${reasonsOf(answer)} (${code})`, typeof code === 'string' ? code : undefined);
 }
 
 function reasonsOf(answer: object): string {

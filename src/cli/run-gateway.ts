@@ -1,5 +1,5 @@
-// Runs a gateway in the foreground: starts it, says where it listens, and ends it in order when a signal or a defect
-// asks for it. The server itself is src/server.ts; the servers of --demo are demo.ts.
+// Runs a gateway in the foreground: starts it, says where it listens, and ends it in order after a signal or an
+// uncaught error. The server itself is src/server.ts; the servers of --demo are demo.ts.
 
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -44,7 +44,7 @@ export interface RunOptions {
 const LAST_RESORT_MS = 2_000;
 
 /**
- * Resolves with the exit code when everything has ended: 0 after a signal, 1 after a defect. A second signal ends the
+ * Resolves with the exit code when everything has ended: 0 after a signal, 1 after an uncaught error. A second signal ends the
  * process at once, children first. Throws UsageError for a port, a file, a database or a secret that cannot be used.
  */
 export async function runGateway(config: Config, options: RunOptions): Promise<number> {
@@ -91,7 +91,7 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
   }
 }
 
-/** What it waits for is told by the gateway, see event-log.ts. */
+/** event-log.ts writes what the end waits for. */
 async function closeAndTell(server: RunningServer, log: Logger): Promise<void> {
   const beganAtMs = performance.now();
   await server.close();
@@ -112,7 +112,7 @@ function logLevel({ logLevel, rows }: Config, isDemo: boolean): string {
   return isDemo && !isChosen ? 'warn' : logLevel;
 }
 
-/** What can only be put right by whoever starts it. */
+/** Errors that only a change of settings, files or the machine corrects: usage errors. */
 const REFUSALS = [ListenError, RegistryFileError, StoreOpenError, CipherError, ConfigError];
 
 async function start(
@@ -137,7 +137,7 @@ async function start(
 }
 
 const NEIGHBOUR = '; another stagedoor answers there';
-/** Longest wait for whoever has the port to say whether it is a gateway, in ms. */
+/** Longest wait for an answer of the program that has the port, in ms. */
 const NEIGHBOUR_MS = 1_000;
 
 /** Whether a gateway has the port that could not be had: most often one that was forgotten. */

@@ -34,7 +34,7 @@ const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
   [/^one of/, 'word'],
 ];
 
-/** What the two forms of a switch mean, where the sentence about its setting would not tell. */
+/** The two forms of a switch, where the sentence about its setting does not explain them. */
 const SWITCHES: Readonly<Record<string, { readonly on: string; readonly off: string }>> = {
   sync: {
     on: 'Register containers and pods that serve a template, and follow their changes',
@@ -126,7 +126,7 @@ function isFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory();
   } catch {
-    return false; // whoever reads it says what is wrong
+    return false; // the reader of the file reports what is wrong
   }
 }
 

@@ -1,4 +1,4 @@
-// Hears that the program should end: a signal, or a defect nobody caught. What ending means is run-gateway.ts.
+// Listens for the reasons to end the program: a signal, or an uncaught error. run-gateway.ts ends it.
 
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
@@ -11,7 +11,7 @@ export type StopReason =
 
 /** What may be waited for. */
 export interface StopSignals {
-  /** Resolves with the first signal or defect. */
+  /** Resolves with the first signal or uncaught error. */
   readonly first: Promise<StopReason>;
   /** Resolves with the exit code when a further signal demands the end at once: 130 for SIGINT, 143 for SIGTERM. */
   readonly urgent: Promise<number>;
@@ -35,7 +35,7 @@ const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGBREAK'];
 
 /**
  * Starts listening. A signal within LIMITS.sameSignalMs of the first is the same Ctrl-C, delivered by the terminal and
- * by npm. A defect (uncaughtException, unhandledRejection) is reported each time, within a bound, and asks for the end once.
+ * by npm. An uncaught error (uncaughtException, unhandledRejection) is reported each time, within a bound, and asks for the end once.
  */
 export function listenForStop(onDefect: (error: unknown) => void, options: StopOptions = {}): StopSignals {
   const { source = process, now = () => performance.now(), hasTerminal = isTerminalAttached() } = options;

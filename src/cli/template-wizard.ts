@@ -3,7 +3,7 @@
 import type { Readable, Writable } from 'node:stream';
 import { select, text } from '@clack/prompts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
-import { Interrupted } from './failures.ts';
+import { PromptCancelled } from './failures.ts';
 
 /** What a new definition is made of. */
 export interface TemplateAnswers {
@@ -46,7 +46,7 @@ export async function askTemplate(given: TemplateAnswers, streams: WizardStreams
 
 /** What clack resolves with, less its symbol for a cancel. */
 function uncancelled<T>(answer: T): Exclude<T, symbol> {
-  if (typeof answer === 'symbol') throw new Interrupted();
+  if (typeof answer === 'symbol') throw new PromptCancelled();
   return answer as Exclude<T, symbol>;
 }
 

@@ -7,7 +7,7 @@ import { type Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Spinner } from 'yocto-spinner';
 import { withoutUnseen } from '../domain/text.ts';
-import { Interrupted } from './failures.ts';
+import { PromptCancelled } from './failures.ts';
 
 /** The outside world of one command. */
 export interface Terminal {
@@ -88,7 +88,7 @@ function complain(text: string): void {
   process.stderr.write(`${withoutUnseen(text)}\n`);
 }
 
-/** Whatever it is (EPIPE, EIO, ENOSPC): there is nobody left to tell, and telling would fail in the same way. */
+/** EPIPE, EIO, ENOSPC and others: a report would fail in the same way. */
 function ignore(): void {}
 
 // --- the spinner on standard error ---------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ export function askHidden(question: string, { input, output }: PromptStreams): P
     editor.once('close', () => {
       output.write('\n');
       input.pause(); // otherwise it would keep the process alive
-      if (isInterrupted) reject(new Interrupted());
+      if (isInterrupted) reject(new PromptCancelled());
       else resolve(answer);
     });
   });

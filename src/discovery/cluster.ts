@@ -131,7 +131,7 @@ export class Cluster {
     return String(Object(page.metadata).resourceVersion ?? '');
   }
 
-  /** Tells of every change after the version until the signal aborts. SourceError when the server is lost. */
+  /** Reports every change after the version until the signal aborts. SourceError when the server is lost. */
   async watch(
     resource: Resource,
     namespace: string,

@@ -8,7 +8,7 @@ import type { Deployment, Listing, SkippedDeployment } from '../domain/deploymen
 import type { InstanceInput } from '../domain/instance.ts';
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
 import { checkedAddress, connect, engineFailure, originOf } from './engine.ts';
-import { type Change, type Source, SourceError, type TemplateHints, type World } from './provider.ts';
+import { type Source, type SourceChange, SourceError, type TemplateHints, type World } from './provider.ts';
 
 /** Label that makes a container an instance of the template it names. */
 const TEMPLATE = 'stagedoor.template';
@@ -61,13 +61,13 @@ function containerSource(address: string, { hintsOf }: World): Source {
   };
 }
 
-interface Seen {
+interface SeenContainer {
   readonly info: ContainerInfo;
   readonly details: ContainerInspectInfo;
 }
 
 /** The running containers with one of our labels. */
-async function inspectAll(address: string, abortSignal: AbortSignal): Promise<readonly Seen[]> {
+async function inspectAll(address: string, abortSignal: AbortSignal): Promise<readonly SeenContainer[]> {
   const engine = await connect(address);
   const lists = await Promise.all(
     [TEMPLATE, MANAGED.label].map((label) =>
@@ -75,7 +75,7 @@ async function inspectAll(address: string, abortSignal: AbortSignal): Promise<re
     ),
   );
   const infos = [...new Map(lists.flat().map((info) => [info.Id, info])).values()];
-  const seen: Seen[] = [];
+  const seen: SeenContainer[] = [];
   for (let at = 0; at < infos.length; at += INSPECTED_AT_A_TIME) {
     const some = infos.slice(at, at + INSPECTED_AT_A_TIME).map(async (info) => {
       try {
@@ -91,7 +91,7 @@ async function inspectAll(address: string, abortSignal: AbortSignal): Promise<re
 }
 
 async function listingOf(
-  seen: readonly Seen[],
+  seen: readonly SeenContainer[],
   engine: string,
   hintsOf: World['hintsOf'],
 ): Promise<Omit<Listing, 'origin'>> {
@@ -193,7 +193,7 @@ const ACTIONS = /^(start|die|died|pause|unpause|health_status)\b/;
 
 async function watch(
   address: string,
-  onChange: (change: Change) => void,
+  onChange: (change: SourceChange) => void,
   onOpen: () => void,
   signal: AbortSignal,
 ): Promise<void> {
@@ -217,7 +217,7 @@ async function watch(
   if (!signal.aborted) throw new SourceError('the stream of events ended');
 }
 
-function takeEvent(line: string, onChange: (change: Change) => void): void {
+function takeEvent(line: string, onChange: (change: SourceChange) => void): void {
   if (line.trim() === '') return;
   const { Action: action = '', Actor: actor }: { Action?: string; Actor?: { ID?: string } } =
     JSON.parse(line);

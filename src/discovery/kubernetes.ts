@@ -115,7 +115,7 @@ function listingOf(
   return { deployments: [...found.values()], skipped: [...skipped.values()] };
 }
 
-/** What its own label says, else the Deployment whose pods it selects; undefined: it is none of ours. */
+/** The template of its label, else of the Deployment whose pods it selects; undefined: it serves no template. */
 function templateOf(service: JsonObject, deployments: readonly JsonObject[]): string | undefined {
   const { labels, namespace } = metadataOf(service);
   if (typeof labels[TEMPLATE] === 'string') return labels[TEMPLATE];

@@ -19,8 +19,8 @@ export interface World {
   readonly namespace: string;
 }
 
-/** What a watch tells. */
-export interface Change {
+/** A change that a watch reports. */
+export interface SourceChange {
   /** Container that has ended; absent: something else is different, and the source is to be listed again. */
   readonly ended?: string;
 }
@@ -33,9 +33,9 @@ export interface Source {
   readonly origin: string;
   /** Rejects with a SourceError when the source does not answer. */
   list(signal: AbortSignal): Promise<Listing>;
-  /** Tells of changes until the signal aborts; `onOpen` is called once no change from then on is missed. Rejects with a
+  /** Reports changes until the signal aborts; `onOpen` is called once no change from then on is missed. Rejects with a
    *  SourceError when the source is lost. */
-  watch(onChange: (change: Change) => void, onOpen: () => void, signal: AbortSignal): Promise<void>;
+  watch(onChange: (change: SourceChange) => void, onOpen: () => void, signal: AbortSignal): Promise<void>;
 }
 
 /** One row of the table. */

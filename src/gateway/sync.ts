@@ -4,7 +4,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { PROVIDERS } from '../discovery/index.ts';
-import { type Change, type Source, SourceError, type TemplateHints } from '../discovery/provider.ts';
+import { type Source, type SourceChange, SourceError, type TemplateHints } from '../discovery/provider.ts';
 import type { SyncedInstance, SyncOutcome, SyncReport, SyncRules } from '../domain/deployment.ts';
 import { RegistryFileError, readRegistryFile } from '../persistence/registry-file.ts';
 import type { Registry } from '../registry.ts';
@@ -195,12 +195,12 @@ export class Sync {
   }
 
   /** What ended leaves at once. Every change makes a listing; one that still waits for its turn is enough for several. */
-  #changesOf(source: Source): (change: Change) => void {
+  #changesOf(source: Source): (change: SourceChange) => void {
     const { registry, onNotice = () => {} } = this.#deps;
     const { signal } = this.#closing;
     const report = (thrown: unknown) => signal.aborted || onNotice(`sync: ${messageOf(thrown)}`);
     let isWaiting = false;
-    const takeChange = ({ ended }: Change): void => {
+    const takeChange = ({ ended }: SourceChange): void => {
       if (ended !== undefined) {
         const gone = registry
           .definitions()

@@ -1,5 +1,5 @@
 // Whether a command is handed a file or a folder in which the gateway keeps what makes an admin: its database, its key, its
-// state, its configuration. It looks at the file system as it is now; who is refused is decided by the caller. Source: ADR 51.
+// state, its configuration. It looks at the file system as it is now; the caller decides what is refused. Source: ADR 51.
 
 import { realpath, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';

@@ -16,7 +16,7 @@ const Text = Type.String({ minLength: 1 });
 /**
  * The file. The first ten fields are the spec's; `command`, `args`, `transport`, `endpoint`, `docker_image` and `config_schema` say how
  * an instance is reached. Other fields are tolerated and dropped. `command`, `args` and `environment` may hold
- * placeholders (placeholders.ts). Source: spec, "Template definition".
+ * placeholders (placeholders.ts).
  */
 export const TemplateFile = Type.Object({
   id: TemplateId,

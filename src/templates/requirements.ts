@@ -34,7 +34,7 @@ export function uncheckedRequirements(requires: readonly string[]): string[] {
 }
 
 /** Where a program looks for others. */
-export type Environment = Readonly<Record<string, string>>;
+export type ProgramVariables = Readonly<Record<string, string>>;
 
 /** The requirements of the templates of one gateway. It remembers for a minute what runtimes have answered. */
 export class Requirements {
@@ -44,7 +44,7 @@ export class Requirements {
   async unmet(
     requires: readonly string[],
     { command = '' }: Pick<InstanceDefinition, 'command'>,
-    environment: Environment,
+    environment: ProgramVariables,
   ): Promise<string | undefined> {
     for (const text of requires) {
       const requirement = read(text);
@@ -55,7 +55,7 @@ export class Requirements {
     return undefined;
   }
 
-  async #problemOf({ names, bounds }: Requirement, command: string, environment: Environment) {
+  async #problemOf({ names, bounds }: Requirement, command: string, environment: ProgramVariables) {
     // The program itself when it is that runtime, else what would be found where it looks.
     const own = basename(command).replace(/\.exe$/i, '');
     const isRuntime = names.some((name) => own === name || own.replace(/\d(\.\d+)?$/, '') === name);
@@ -69,7 +69,7 @@ export class Requirements {
     return problem;
   }
 
-  #versionOf(program: string, environment: Environment): Promise<Version> {
+  #versionOf(program: string, environment: ProgramVariables): Promise<Version> {
     if (program === process.execPath) return Promise.resolve({ parts: numbersOf(process.versions.node) });
     const key = `${program}\0${environment.PATH ?? ''}`;
     const kept = this.#answers.get(key);
@@ -125,7 +125,7 @@ function fits(version: readonly number[], { operator, parts }: Bound): boolean {
 }
 
 /** Never rejects. */
-function askVersion(program: string, environment: Environment): Promise<Version> {
+function askVersion(program: string, environment: ProgramVariables): Promise<Version> {
   const options = { env: environment, timeout: ANSWER_MS, killSignal: 'SIGKILL', windowsHide: true } as const;
   return new Promise((resolve) => {
     execFile(program, ['--version'], options, (error, stdout, stderr) => {

@@ -5,7 +5,7 @@ import { posix } from 'node:path';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 
 /** One thing that was read in another form than it was written. */
-export interface Reading {
+export interface TolerantReading {
   /** JSON pointer to where it was written. */
   readonly pointer: string;
   /** Completes "<pointer> ": `is read as [7071]`. */
@@ -15,13 +15,13 @@ export interface Reading {
 /** A definition as the schema wants it, as far as that could be found out. */
 export interface Tolerated {
   readonly value: unknown;
-  readonly readings: readonly Reading[];
+  readonly readings: readonly TolerantReading[];
 }
 
 /** `folder` is the name of the definition's folder, which stands in for a missing id. What is in our form stays as it is. */
 export function tolerated(value: unknown, folder?: string): Tolerated {
   if (!isJsonObject(value)) return { value, readings: [] };
-  const readings: Reading[] = [];
+  const readings: TolerantReading[] = [];
   const note: Note = (name, message) => readings.push({ pointer: `/${name}`, message });
   let definition = value;
   for (const rule of RULES) definition = rule(definition, note, folder);

@@ -1,4 +1,4 @@
-// Holds the text of a template.json against schemas/template.schema.json, with the reference validator of draft-07, and tells
+// Holds the text of a template.json against schemas/template.schema.json, with the reference validator of draft-07, and reports
 // where each violation is. The gateway itself reads definitions with definition.ts, which is lighter and says less.
 
 import { readFile } from 'node:fs/promises';

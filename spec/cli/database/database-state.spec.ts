@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { databaseState, migrateDatabase } from '../../../src/cli/database/open-database.ts';
+import { databaseReport, migrateDatabase } from '../../../src/cli/database/open-database.ts';
 import { CommandFailure } from '../../../src/cli/failures.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { openStore } from '../../../src/persistence/open.ts';
@@ -65,14 +65,14 @@ test('counts what is there', async () => {
 
 test('is unreachable when nobody answers, without the password', async () => {
   const url = 'postgresql://me:planted@127.0.0.1:1/db';
-  const found = await databaseState(config(undefined, { GATEWAY_DATABASE_URL: url }), terminal());
+  const found = await databaseReport(config(undefined, { GATEWAY_DATABASE_URL: url }), terminal());
   assert.equal([found.is_reachable, found.is_usable, found.kind], [false, false, 'postgresql']);
   assert.not.match(JSON.stringify(found), 'planted');
 });
 
 test('cannot be made of memory or of what is no database', async () => {
   for (const url of ['memory://', 'nothing://a']) {
-    for (const work of [databaseState, migrateDatabase]) {
+    for (const work of [databaseReport, migrateDatabase]) {
       const error = await work(config(url), terminal()).catch((reason: unknown) => reason);
       assert.instance(error, CommandFailure, url);
     }
@@ -81,7 +81,7 @@ test('cannot be made of memory or of what is no database', async () => {
 
 test.run();
 
-const state = (url: string) => databaseState(config(url), terminal());
+const state = (url: string) => databaseReport(config(url), terminal());
 
 function terminal() {
   return recordingTerminal({ folder });

@@ -80,7 +80,7 @@ export interface ClientChoice {
 /**
  * Opens the account client, lets `work` use it and closes it. The gateway that `--url` or STAGEDOOR_URL names, else the one that
  * answers at a default address, else the database; `--local` and `--database` choose the database at once.
- * Which it is is told on standard error.
+ * The choice is written to standard error.
  */
 export async function withAccountClient<T>(
   input: CommandInput,
@@ -185,7 +185,7 @@ function only(values: Fields): Fields {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 
-/** Warns of names that are no template now. It may come later, so it is no failure; nor is it when nobody can be asked. */
+/** Warns of names that are no template yet. It is only a warning, since the template may be registered later. */
 export async function warnOfUnknownTemplates(
   client: Pick<AccountClient, 'templates'>,
   wanted: readonly string[] | undefined,

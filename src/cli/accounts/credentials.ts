@@ -63,7 +63,7 @@ export class CredentialsFile {
     return before.has(url);
   }
 
-  /** Forgets everything; tells for which URLs there was a token. */
+  /** Forgets everything; returns the URLs that had a token. */
   forgetAll(): readonly string[] {
     const before = this.#change((tokens) => tokens.size > 0 && new Map());
     return [...before.keys()];
@@ -73,7 +73,7 @@ export class CredentialsFile {
    * Replaces the tokens by what `change` makes of them; false leaves them. Returns those of before. Another command may
    * write at the same instant: what it wrote is looked at again right before it would be lost.
    */
-  #change(change: (tokens: Tokens) => Tokens | false): Tokens {
+  #change(change: (tokens: TokensByUrl) => TokensByUrl | false): TokensByUrl {
     for (let attempt = 1; ; attempt += 1) {
       const text = this.#read();
       const before = writtenIn(text);
@@ -95,7 +95,7 @@ export class CredentialsFile {
     }
   }
 
-  #replace(tokens: Tokens, isStillRight: () => boolean): boolean {
+  #replace(tokens: TokensByUrl, isStillRight: () => boolean): boolean {
     const text = `${JSON.stringify({ tokens: Object.fromEntries(tokens) }, null, 2)}\n`;
     try {
       return this.#write(this.path, text, isStillRight);
@@ -107,18 +107,18 @@ export class CredentialsFile {
   }
 }
 
-type Tokens = ReadonlyMap<string, KeptToken>;
+type TokensByUrl = ReadonlyMap<string, KeptToken>;
 
 /** Tries to find the file unchanged; the last one replaces it in any case. */
 const ATTEMPTS = 5;
 
 /** Those that have not expired. */
-function valid(tokens: Tokens, nowMs: number): Tokens {
+function valid(tokens: TokensByUrl, nowMs: number): TokensByUrl {
   return new Map([...tokens].filter(([, token]) => !isExpired(token, nowMs)));
 }
 
 /** All that are written. What is no such document holds none: the next login writes it anew. */
-function writtenIn(text: string): Tokens {
+function writtenIn(text: string): TokensByUrl {
   const written = Object.entries(membersOf(membersOf(parsed(text)).tokens)).flatMap(([url, entry]) => {
     const token = tokenOf(entry);
     return token === undefined ? [] : [[url, token] as const];
@@ -152,7 +152,7 @@ function membersOf(value: unknown): Readonly<Record<string, unknown>> {
 
 /** The credentials for one gateway. */
 export interface RequestCredentials {
-  /** Headers of every request; none when nobody is logged in there. */
+  /** Headers of every request; none without a login there. */
   readonly headers: Readonly<Record<string, string>>;
   /** What the command fails with when the gateway answers 401 with this detail. */
   refused(detail: string): NotLoggedIn;

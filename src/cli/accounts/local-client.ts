@@ -1,5 +1,5 @@
 // Accounts in the database itself, without a gateway: for the first user of a machine, for scripts, and for a lost
-// password. A gateway that runs on the same database hears of every change within 10 s.
+// password. A gateway on the same database sees every change within 10 s.
 
 import { ManagedAccounts } from '../../auth/accounts.ts';
 import { AuditLog } from '../../auth/audit.ts';
@@ -34,7 +34,7 @@ export async function openLocalClient(input: CommandInput, terminal: Terminal): 
     store: store.accounts,
     passwords: new Passwords(),
     now,
-    onChange: () => {}, // nobody is verified in this process
+    onChange: () => {}, // this process verifies no caller
     onAdminPasswordChanged: () => {
       forgetting = forget();
     },
@@ -118,7 +118,7 @@ async function said<T>(work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (thrown) {
     const error = asGatewayError(thrown);
-    // A defect of ours is shown as one.
+    // A defect is shown with its stack.
     if (error.code === 'INTERNAL_ERROR') throw thrown;
     const reason = error.facts.items?.map(issueText).join('; ') ?? error.message;
     throw new CommandFailure(`${reason.replace(/\.$/, '')} (${error.code})`, { cause: thrown });

@@ -22,7 +22,7 @@ export const API_KEY_HEADINGS = [
   ...['ID', 'NAME', 'PERMISSIONS', 'TEMPLATES', 'STATE', 'EXPIRES', 'LAST USED', 'CREATED BY'],
 ] as const;
 
-/** What tells why a key is not valid, besides its record. */
+/** Reasons why a key is not valid that its record does not contain. */
 export interface KeyCircumstances {
   readonly nowMs: number;
   /** Names of users who are disabled. */

@@ -35,7 +35,7 @@ export interface Daemon {
   readonly graceMs: number;
 }
 
-/** What the daemon tells the process that started it. */
+/** Messages of the daemon to the process that started it. */
 export type DaemonMessage =
   | { readonly kind: 'print'; readonly text: string }
   | { readonly kind: 'complain'; readonly text: string }

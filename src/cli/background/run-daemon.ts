@@ -29,7 +29,7 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
   delete process.env[DAEMON_MARK];
   const files = await daemonFiles(config, terminal);
   const log = createLog(config.logLevel, false, rotatingLog(files.log));
-  const tell = (message: DaemonMessage, instead: () => void): void => {
+  const send = (message: DaemonMessage, instead: () => void): void => {
     if (process.connected) process.send?.(message);
     else instead();
   };
@@ -38,9 +38,9 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
     columns,
     canAsk: false,
     paint: (_colour, text) => text,
-    print: (text) => tell({ kind: 'print', text }, () => log.info(text)),
-    complain: (text) => tell({ kind: 'complain', text }, () => log.warn(text)),
-    note: (text) => tell({ kind: 'complain', text }, () => log.info(text)),
+    print: (text) => send({ kind: 'print', text }, () => log.info(text)),
+    complain: (text) => send({ kind: 'complain', text }, () => log.warn(text)),
+    note: (text) => send({ kind: 'complain', text }, () => log.info(text)),
   };
   const lock = await lockOf(files);
   try {
@@ -56,14 +56,14 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
           folder: terminal.folder,
           graceMs: config.graceMs,
         });
-        tell({ kind: 'ready', url }, () => {});
+        send({ kind: 'ready', url }, () => {});
         if (process.connected) process.disconnect();
       },
     });
   } catch (error) {
     const isUsage = error instanceof UsageError;
     if (isUsage || error instanceof CommandFailure)
-      tell({ kind: 'failed', text: error.message, isUsage }, () => {});
+      send({ kind: 'failed', text: error.message, isUsage }, () => {});
     throw error;
   } finally {
     rmSync(files.pid, { force: true });

@@ -32,7 +32,7 @@ const READY_MS = 60_000;
  */
 export async function restartDaemon(daemon: Daemon, terminal: Terminal): Promise<number> {
   const [, , ...options] = daemon.words; // gateway start
-  const check = spawnSync(process.execPath, own(['config', ...options]), {
+  const check = spawnSync(process.execPath, ownArguments(['config', ...options]), {
     cwd: daemon.folder,
     encoding: 'utf8',
     windowsHide: true,
@@ -43,11 +43,15 @@ export async function restartDaemon(daemon: Daemon, terminal: Terminal): Promise
     );
   }
   await stopDaemon(daemon, terminal);
-  const { status } = spawnSync(process.execPath, own(['gateway', 'start', '--background', ...options]), {
-    cwd: daemon.folder,
-    stdio: 'inherit',
-    windowsHide: true,
-  });
+  const { status } = spawnSync(
+    process.execPath,
+    ownArguments(['gateway', 'start', '--background', ...options]),
+    {
+      cwd: daemon.folder,
+      stdio: 'inherit',
+      windowsHide: true,
+    },
+  );
   return status ?? 1;
 }
 
@@ -87,7 +91,7 @@ function spawnDaemon(
   rmSync(files.pid, { force: true }); // of one that was killed
   const log = openLog(files, config, terminal.folder);
   try {
-    return spawn(process.execPath, own(words), {
+    return spawn(process.execPath, ownArguments(words), {
       cwd: terminal.folder,
       detached: true,
       env: { ...terminal.env, [DAEMON_MARK]: String(terminal.columns ?? '') },
@@ -145,7 +149,7 @@ function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Termina
 }
 
 /** What Node is given to run this program with these words. */
-function own(words: readonly string[]): string[] {
+function ownArguments(words: readonly string[]): string[] {
   return [...process.execArgv, PROGRAM, ...words];
 }
 

@@ -7,7 +7,7 @@ import { idValue, type JsonRpcId, RPC, readMessage } from '../../domain/jsonrpc.
 import { METHODS } from '../../domain/mcp.ts';
 import { eraHeaders } from '../../transports/era.ts';
 import { fields } from '../answers.ts';
-import { type ClientMessage, idKey, readClientMessage } from './client-message.ts';
+import { type BridgeMessage, idKey, readBridgeMessage } from './client-message.ts';
 import { type GatewayLink, type LinkRequest, LostRequest, readMessages } from './gateway-link.ts';
 
 /** The world around a bridge. */
@@ -27,14 +27,14 @@ const KNOWN_MS = 1_500;
 const RETRY_MS = 500;
 
 /** A legacy session. */
-interface Session {
+interface BridgeSession {
   readonly id: string | undefined;
   readonly version: string;
 }
 
 /** A request whose answer is awaited. */
 interface Pending {
-  readonly message: ClientMessage;
+  readonly message: BridgeMessage;
   readonly abort: AbortController;
   /** Resolves when the answer has begun. */
   readonly known: PromiseWithResolvers<void>;
@@ -46,16 +46,16 @@ export class Bridge {
   readonly #ended = new AbortController();
   readonly #pending = new Map<string, Pending>();
   readonly #work = new Set<Promise<void>>();
-  #session: Session | undefined;
-  #greeting: ClientMessage | undefined;
-  #initialized: ClientMessage | undefined;
+  #session: BridgeSession | undefined;
+  #greeting: BridgeMessage | undefined;
+  #initialized: BridgeMessage | undefined;
   #capabilities: Readonly<Record<string, unknown>> = {};
   /** Messages of the era with sessions wait for it: the session is being opened. */
   #opening: Promise<unknown> = Promise.resolve();
   #reopening: Promise<void> | undefined;
   #listening = new AbortController();
   /** What the client told its server to remember, as it said it: log level and subscriptions. */
-  readonly #remembered = new Map<string, ClientMessage>();
+  readonly #remembered = new Map<string, BridgeMessage>();
 
   constructor(options: BridgeOptions) {
     this.#options = options;
@@ -64,7 +64,7 @@ export class Bridge {
   /** Takes a line of the client. */
   receive(line: string): void {
     if (line.trim() === '' || this.#ended.signal.aborted) return;
-    const message = readClientMessage(line);
+    const message = readBridgeMessage(line);
     const work =
       message === undefined ? this.#refuse(null, RPC.parseError, 'not JSON-RPC') : this.#pass(message);
     const counted = work
@@ -105,7 +105,7 @@ export class Bridge {
     }
   }
 
-  async #pass(message: ClientMessage): Promise<void> {
+  async #pass(message: BridgeMessage): Promise<void> {
     if (message.method === 'initialize') {
       this.#greeting = message;
       this.#session = undefined;
@@ -118,7 +118,7 @@ export class Bridge {
     } else {
       const before = this.#opening;
       const passed = before.then(() =>
-        message.ids.length > 0 ? this.#request(message) : this.#tell(message),
+        message.ids.length > 0 ? this.#request(message) : this.#notify(message),
       );
       if (message.method === INITIALIZED) this.#opening = settled(passed);
       await passed;
@@ -127,7 +127,7 @@ export class Bridge {
 
   // --- requests ---------------------------------------------------------------------------------------------------
 
-  async #request(message: ClientMessage): Promise<void> {
+  async #request(message: BridgeMessage): Promise<void> {
     const abort = new AbortController();
     const pending: Pending = { message, abort, known: Promise.withResolvers() };
     for (const id of message.ids) this.#pending.set(idKey(id), pending);
@@ -177,7 +177,7 @@ export class Bridge {
     }
   }
 
-  #post(message: ClientMessage, session: Session | undefined, signal: AbortSignal): LinkRequest {
+  #post(message: BridgeMessage, session: BridgeSession | undefined, signal: AbortSignal): LinkRequest {
     return {
       method: 'POST',
       headers: { ...BOTH, ...this.#headersFor(message, session) },
@@ -187,12 +187,12 @@ export class Bridge {
     };
   }
 
-  #headersFor({ method, params, modernVersion }: ClientMessage, session: Session | undefined) {
+  #headersFor({ method, params, modernVersion }: BridgeMessage, session: BridgeSession | undefined) {
     if (modernVersion === undefined) return method === 'initialize' ? {} : this.#sessionHeaders(session);
     return eraHeaders({ method, params }, { era: 'modern', protocolVersion: modernVersion });
   }
 
-  #sessionHeaders(session: Session | undefined): Record<string, string> {
+  #sessionHeaders(session: BridgeSession | undefined): Record<string, string> {
     if (session === undefined) return {};
     return {
       'mcp-protocol-version': session.version,
@@ -211,11 +211,11 @@ export class Bridge {
     await this.#options.write(oneLine(data));
   }
 
-  #isAnswered({ ids }: ClientMessage): boolean {
+  #isAnswered({ ids }: BridgeMessage): boolean {
     return !ids.some((id) => this.#pending.has(idKey(id)));
   }
 
-  #remember(message: ClientMessage): void {
+  #remember(message: BridgeMessage): void {
     const { method, params } = message;
     if (method === 'logging/setLevel') this.#remembered.set(method, message);
     if (method === 'resources/subscribe') this.#remembered.set(`uri ${params.uri}`, message);
@@ -224,7 +224,7 @@ export class Bridge {
 
   // --- notifications and answers of the client ----------------------------------------------------------------------
 
-  async #tell(message: ClientMessage): Promise<void> {
+  async #notify(message: BridgeMessage): Promise<void> {
     const { method, params } = message;
     if (method === INITIALIZED) this.#initialized = message;
     const cancelled = method === CANCELLED ? this.#pendingOf(params.requestId) : undefined;
@@ -244,11 +244,11 @@ export class Bridge {
   }
 
   /** Without sessions the end of the connection is what cancels. */
-  #cancelsModern({ method, params }: ClientMessage): boolean {
+  #cancelsModern({ method, params }: BridgeMessage): boolean {
     return method === CANCELLED && this.#pendingOf(params.requestId)?.message.modernVersion !== undefined;
   }
 
-  #cancel({ params }: ClientMessage): void {
+  #cancel({ params }: BridgeMessage): void {
     this.#pendingOf(params.requestId)?.abort.abort();
   }
 
@@ -267,7 +267,7 @@ export class Bridge {
   }
 
   /** Opens a session like the one that is lost; once, however many requests ask. */
-  #reopen(lost: Session): Promise<void> {
+  #reopen(lost: BridgeSession): Promise<void> {
     if (this.#reopening !== undefined) return this.#reopening;
     if (this.#session?.id !== lost.id) return Promise.resolve(); // it was opened again meanwhile
     this.#reopening = this.#openAgain().finally(() => {
@@ -302,10 +302,10 @@ export class Bridge {
   #listen(): void {
     this.#listening.abort();
     this.#listening = new AbortController();
-    void this.#hear(this.#listening.signal).catch((error: unknown) => this.#report(error));
+    void this.#followStream(this.#listening.signal).catch((error: unknown) => this.#report(error));
   }
 
-  async #hear(signal: AbortSignal): Promise<void> {
+  async #followStream(signal: AbortSignal): Promise<void> {
     let lastEventId = '';
     while (!signal.aborted) {
       const session = this.#session;
@@ -333,7 +333,7 @@ export class Bridge {
   // --- what goes wrong ----------------------------------------------------------------------------------------------
 
   /** The answer of the gateway that is no success, for each request that waits. */
-  async #refuseAs(message: ClientMessage, response: Response): Promise<void> {
+  async #refuseAs(message: BridgeMessage, response: Response): Promise<void> {
     const { status } = response;
     const body = fields(parsed(Buffer.from(await response.arrayBuffer())));
     const { error, detail, error_code: code } = body;
@@ -345,7 +345,7 @@ export class Bridge {
     for (const id of message.ids) await this.#refuse(id, number, text, facts);
   }
 
-  async #fail(message: ClientMessage, error: unknown): Promise<void> {
+  async #fail(message: BridgeMessage, error: unknown): Promise<void> {
     const reason = error instanceof Error ? error.message : String(error);
     const isUnknown = error instanceof LostRequest;
     const text = isUnknown ? `${reason}; whether it took effect is unknown` : reason;
@@ -382,7 +382,7 @@ async function settled(work: Promise<unknown>): Promise<void> {
   await Promise.allSettled([work]);
 }
 
-function isRepeatable({ method, ids }: ClientMessage): boolean {
+function isRepeatable({ method, ids }: BridgeMessage): boolean {
   if (method === LISTEN) return true;
   return ids.length === 0 ? method.startsWith('notifications/') : METHODS[method]?.repeatable === true;
 }

@@ -1,4 +1,4 @@
-// What the bridge has to know of a message of its client: what it is, whose answer is awaited, and which era it is of.
+// What the bridge reads of a message of its client: its method, the ids of its requests, and its era.
 // The message itself is forwarded as the line that it came as.
 
 import { isJsonObject, type JsonObject, parseExact } from '../../domain/json.ts';
@@ -6,7 +6,7 @@ import { idValue, type JsonRpcId, readId } from '../../domain/jsonrpc.ts';
 import { LEGACY_VERSIONS, META } from '../../domain/mcp.ts';
 
 /** One line of the client. */
-export interface ClientMessage {
+export interface BridgeMessage {
   readonly line: string;
   /** Ids of the requests in it: none of a notification or an answer, several of a batch. */
   readonly ids: readonly JsonRpcId[];
@@ -18,7 +18,7 @@ export interface ClientMessage {
 }
 
 /** Undefined when the line is no JSON-RPC message. */
-export function readClientMessage(line: string): ClientMessage | undefined {
+export function readBridgeMessage(line: string): BridgeMessage | undefined {
   let value: unknown;
   try {
     value = parseExact(line);

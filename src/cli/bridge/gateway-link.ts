@@ -24,19 +24,24 @@ export interface LinkRequest {
   readonly isRepeatable: boolean;
 }
 
-type Headers = Readonly<Record<string, string>>;
+type HeaderFields = Readonly<Record<string, string>>;
 
 /** The endpoint of one template, with the credentials for it. */
 export class GatewayLink {
   readonly #endpoint: string;
-  readonly #credentials: () => Headers;
-  #headers: Headers;
+  readonly #credentials: () => HeaderFields;
+  #headers: HeaderFields;
   readonly #log: (text: string) => void;
   readonly #awayMs: number;
   #isAway = false;
 
   /** `credentials` is asked again when they are refused: a person may have logged in again. */
-  constructor(endpoint: string, credentials: () => Headers, log: (text: string) => void, awayMs = AWAY_MS) {
+  constructor(
+    endpoint: string,
+    credentials: () => HeaderFields,
+    log: (text: string) => void,
+    awayMs = AWAY_MS,
+  ) {
     this.#endpoint = endpoint;
     this.#credentials = credentials;
     this.#headers = credentials();

@@ -1,4 +1,4 @@
-// `stagedoor connect`: how to tell MCP clients of a template. What is said of each client is in ../connect/.
+// `stagedoor connect`: how MCP clients are configured for a template. The table of clients is ../connect/.
 
 import { existsSync, lstatSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';

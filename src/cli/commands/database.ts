@@ -3,7 +3,7 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { CommandDefinition, CommandInput } from '../command.ts';
-import type { DatabaseState } from '../database/open-database.ts';
+import type { DatabaseReport } from '../database/open-database.ts';
 import type { RegistryDocument } from '../database/registry-document.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { DATABASE_OPTIONS, readSettings } from '../setting-options.ts';
@@ -17,15 +17,15 @@ export const dbStatus: CommandDefinition = {
   options: [...DATABASE_OPTIONS, { flags: '--json', description: 'Print it as JSON' }],
   examples: ['db status', 'db status --database postgresql://127.0.0.1/stagedoor'],
   run: async (input, terminal) => {
-    const { databaseState } = await import('../database/open-database.ts');
-    const state = await databaseState(readSettings(input, terminal), terminal);
+    const { databaseReport } = await import('../database/open-database.ts');
+    const state = await databaseReport(readSettings(input, terminal), terminal);
     const { facts, json } = await import('../output.ts');
     terminal.print(input.switch('json') ? json(state) : facts(terminal, factsOf(state)));
     return state.is_usable ? 0 : 1;
   },
 };
 
-function factsOf(state: DatabaseState): readonly (readonly [string, string | number])[] {
+function factsOf(state: DatabaseReport): readonly (readonly [string, string | number])[] {
   const { database, kind, is_reachable: isReachable, reason, migrations, counts, warnings } = state;
   return [
     ['database', database],
@@ -113,9 +113,9 @@ export const dbExport: CommandDefinition = {
       terminal.note(`wrote ${path}, ${count} ${count === 1 ? 'instance' : 'instances'}`);
     }
     if (withheld.length > 0) {
-      const whose = withheld.length > MOST_NAMED ? `${withheld.length} instances` : withheld.join(', ');
+      const names = withheld.length > MOST_NAMED ? `${withheld.length} instances` : withheld.join(', ');
       terminal.note(
-        `left out the environment variables and headers of ${whose}; --with-secrets includes them`,
+        `left out the environment variables and headers of ${names}; --with-secrets includes them`,
       );
     }
     return 0;

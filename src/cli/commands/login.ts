@@ -8,7 +8,7 @@ import { PASSWORD_OPTION, readPassword } from '../accounts/password-option.ts';
 import { fields } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition } from '../command.ts';
-import { CommandFailure, Refused, UsageError } from '../failures.ts';
+import { CommandFailure, GatewayRefusal, UsageError } from '../failures.ts';
 import { gatewayUrls } from '../remote.ts';
 
 /** Logs in with a password. */
@@ -21,7 +21,7 @@ export const login: CommandDefinition = {
   run: async (input, terminal) => {
     const { usernameOf } = await import('../accounts/account-options.ts');
     const username = usernameOf(input);
-    // Found before anybody types a password.
+    // Found before a password is typed.
     const gateway = await gatewayOf(input, terminal);
     const { protocol, hostname } = new URL(gateway.url);
     const isHere = isLoopback(hostname.replace(/[[\]]/g, ''));
@@ -56,7 +56,7 @@ export const login: CommandDefinition = {
 
 /** A password can be replaced where the database is, and that is most likely here when the gateway is. */
 function fail(error: unknown, username: string, isHere: boolean): never {
-  if (!(error instanceof Refused) || error.code !== 'INVALID_CREDENTIALS' || !isHere) throw error;
+  if (!(error instanceof GatewayRefusal) || error.code !== 'INVALID_CREDENTIALS' || !isHere) throw error;
   const replace = ownCommand(`gateway set-password ${username}`);
   throw new CommandFailure(error.message, {
     cause: error,

@@ -175,7 +175,7 @@ function assignment(form: string, text: string): [string, string] {
 /** A secret in a file stays out of the list of processes, which every user of the machine can read. */
 function contentOf(option: string, path: string, written: string): string {
   try {
-    // Editors and `echo` end a file with a line break that nobody means.
+    // Editors and `echo` end a file with a line break that is not part of the value.
     return readFileSync(path, 'utf8').replace(/[\r\n]+$/, '');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : 'unknown reason';

@@ -38,7 +38,7 @@ export const start: CommandDefinition = {
   ],
   run: async (input, terminal) => {
     const isDemo = input.switch('demo') === true;
-    // The demo runs programs for whoever can call it, so it stays on this machine unless --host says otherwise.
+    // The demo runs programs for every caller, so it stays on this machine unless --host says otherwise.
     const config = readSettings(input, terminal, isDemo ? { host: '127.0.0.1' } : {});
     if (isDemo && input.switch('background')) {
       throw new UsageError('--demo cannot be combined with --background');

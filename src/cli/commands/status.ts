@@ -41,7 +41,7 @@ const SERVING: readonly string[] = ['healthy', 'degraded'];
 interface GatewayReport {
   readonly url: string;
   readonly health: Fields;
-  /** Absent for who is not logged in. */
+  /** Absent without a login. */
   readonly stats?: Fields;
 }
 
@@ -52,7 +52,7 @@ interface Details {
   readonly locked?: string;
 }
 
-/** Health is for everybody: a script that only wants to know whether the gateway is well needs no account. */
+/** Health needs no account: a script that only checks the gateway has none. */
 async function detailsOf(gateway: Remote): Promise<Details> {
   try {
     const [stats, registry] = await Promise.all([
@@ -114,7 +114,7 @@ const TEMPLATE_HEADINGS: readonly string[] = [
   ...['SESSIONS', 'OWN PROCESSES'],
 ];
 
-/** What MCP clients have open; a gateway of an older version does not tell. */
+/** What MCP clients have open; a gateway of an older version does not report it. */
 function clientFacts(stats: Fields): (readonly [string, string])[] {
   const { open, max, parked, lost: lostSessions, moved } = fields(stats.sessions);
   const { running, lost: lostProcesses } = fields(stats.own_processes);
@@ -137,7 +137,7 @@ function nameOf({ template_name: template, id }: Fields): string {
 
 /**
  * A program that another gateway on the same database runs: how it is, that one knows. Here it is stopped; a reason that
- * names no node is another one, and who may not change anything is told none.
+ * names no node is another one, and callers without gateway:write get no reason.
  */
 function isElsewhere(record: Fields): boolean {
   const { state, node_id: node } = record;

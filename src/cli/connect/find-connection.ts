@@ -8,7 +8,7 @@ import { isLoopback } from '../../config/listeners.ts';
 import { nearest } from '../../config/nearest.ts';
 import { ownCommand } from '../../domain/own-command.ts';
 import { type Fields, fields } from '../answers.ts';
-import { CommandFailure, Refused } from '../failures.ts';
+import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import type { Remote } from '../remote.ts';
 import type { EndpointConnection, Key, ProgramConnection } from './kind.ts';
 
@@ -70,7 +70,7 @@ async function instancesOf(gateway: Remote, template: string): Promise<readonly 
   try {
     registry = fields(fields(await gateway.request('/gateway/registry')).templates);
   } catch (error) {
-    if (!(error instanceof Refused && error.code === 'INSUFFICIENT_PERMISSIONS')) throw error;
+    if (!(error instanceof GatewayRefusal && error.code === 'INSUFFICIENT_PERMISSIONS')) throw error;
     // A key for calls alone cannot see the registry. Whether the template is there, it can.
     await knowsTemplate(gateway, template);
     return [];
@@ -84,8 +84,9 @@ async function knowsTemplate(gateway: Remote, template: string): Promise<void> {
   try {
     await gateway.request(`/mcp/${encodeURIComponent(template)}/tools/list`);
   } catch (error) {
-    if (error instanceof Refused && error.code === 'TEMPLATE_NOT_FOUND') throw noTemplate(template, []);
-    if (!(error instanceof Refused)) throw error; // without a healthy instance there is still a template
+    if (error instanceof GatewayRefusal && error.code === 'TEMPLATE_NOT_FOUND')
+      throw noTemplate(template, []);
+    if (!(error instanceof GatewayRefusal)) throw error; // without a healthy instance there is still a template
   }
 }
 

@@ -56,7 +56,7 @@ export async function verify(
 /** Lines to a server and from it. */
 interface ServerLine {
   /** Where the lines of the server go; set before anything is sent. */
-  hear: (line: string) => void;
+  onLine: (line: string) => void;
   send(line: string): void;
   /** Rejects when the server is gone. */
   readonly failed: Promise<never>;
@@ -70,7 +70,7 @@ class Conversation {
 
   constructor(line: ServerLine) {
     this.#line = line;
-    line.hear = (text) => this.#hear(text);
+    line.onLine = (text) => this.#receive(text);
   }
 
   async lookAround(): Promise<Omit<Verification, 'ms'>> {
@@ -107,7 +107,7 @@ class Conversation {
     this.#line.send(JSON.stringify({ jsonrpc: '2.0', ...message }));
   }
 
-  #hear(text: string): void {
+  #receive(text: string): void {
     let message: unknown;
     try {
       message = JSON.parse(text);
@@ -139,14 +139,14 @@ function endpointLine({ endpoint, url, key }: EndpointConnection, env: Terminal[
       : requestCredentials(url, env).headers;
   const trouble: string[] = [];
   const line: ServerLine = {
-    hear: () => {},
+    onLine: () => {},
     send: (text) => bridge.receive(text),
     failed: new Promise(() => {}), // every failure is an answer
     close: () => bridge.close({ isHasty: true }),
   };
   const log = (text: string) => void trouble.push(text);
   const link = new GatewayLink(endpoint, () => headers, log, AWAY_MS);
-  const bridge = new Bridge({ link, write: async (text) => line.hear(text), log });
+  const bridge = new Bridge({ link, write: async (text) => line.onLine(text), log });
   return line;
 }
 
@@ -162,7 +162,7 @@ function programLine({ command, args, env, key }: ProgramConnection, outer: Term
   });
   let said = '';
   const line: ServerLine = {
-    hear: () => {},
+    onLine: () => {},
     send: (text) => void child.stdin.write(`${text}\n`),
     failed: new Promise((_resolve, reject) => {
       child.once('error', ({ message }) =>
@@ -192,7 +192,7 @@ function programLine({ command, args, env, key }: ProgramConnection, outer: Term
     said = (said + text).slice(-LAST_WORDS);
   });
   const lines = new LineDecoder({
-    onLine: (bytes) => line.hear(bytes.toString('utf8')),
+    onLine: (bytes) => line.onLine(bytes.toString('utf8')),
     onOversize: () => {},
   });
   child.stdout.on('data', (chunk: Buffer) => lines.write(chunk));

@@ -76,7 +76,7 @@ export function describeStored({ databaseUrl }: Config, folder: string): Databas
   );
 }
 
-/** What a database or its secrets refuse, as the failure of a command; a defect of ours as it is. */
+/** The error of a database or of its secrets as the failure of a command; any other error as it is. */
 export function databaseFailure(error: unknown): unknown {
   if (error instanceof StoreOpenError || error instanceof ConfigError || error instanceof CipherError) {
     return new CommandFailure(error.message, { cause: error });
@@ -94,7 +94,7 @@ export function databaseFailure(error: unknown): unknown {
 }
 
 /** As `db status --json` prints it. */
-export interface DatabaseState {
+export interface DatabaseReport {
   /** Without a password, with an absolute path. */
   readonly database: string;
   readonly kind: string;
@@ -103,7 +103,7 @@ export interface DatabaseState {
   readonly is_usable: boolean;
   /** Why it is not; null when it is. */
   readonly reason: string | null;
-  /** Names in the order in which they are applied; null when nobody answered. */
+  /** Names in the order in which they are applied; null when the database does not answer. */
   readonly migrations: MigrationStatus | null;
   /** Rows; null while the tables are not those of this version. */
   readonly counts: Readonly<Record<'templates' | 'instances' | 'users' | 'api_keys', number>> | null;
@@ -112,7 +112,7 @@ export interface DatabaseState {
 }
 
 /** Looks, and changes nothing. Throws for `memory://` and for what is no URL of a database. */
-export async function databaseState(config: Config, terminal: Terminal): Promise<DatabaseState> {
+export async function databaseReport(config: Config, terminal: Terminal): Promise<DatabaseReport> {
   const { kind, printable, file } = describeStored(config, terminal.folder);
   const exposure = file === undefined ? undefined : await exposureOf(file);
   const away = {
@@ -158,7 +158,7 @@ async function appliedBefore(config: Config, folder: string): Promise<readonly s
   }
 }
 
-/** The result, or in one line why there is none; throws a defect of ours. */
+/** The result, or in one line why there is none; throws any other error. */
 async function told<T>(work: () => Promise<T>): Promise<{ readonly value: T } | { readonly reason: string }> {
   try {
     return { value: await work() };

@@ -14,7 +14,7 @@ import { Requirements } from '../../templates/requirements.ts';
 import { credentialsPath } from '../accounts/credentials.ts';
 import { filesIn, runningDaemon, usualUrls } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';
-import { databaseState } from '../database/open-database.ts';
+import { databaseReport } from '../database/open-database.ts';
 import { UsageError } from '../failures.ts';
 import { answersAsGateway, gatewayUrls, localUrl } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
@@ -28,14 +28,14 @@ export interface Examination {
   readonly advice: string | null;
 }
 
-type Finding = Omit<Examination, 'check'>;
+type CheckResult = Omit<Examination, 'check'>;
 
-interface Check {
+interface DoctorCheck {
   readonly name: string;
-  readonly look: (config: Config, terminal: Terminal) => Promise<readonly Finding[]>;
+  readonly look: (config: Config, terminal: Terminal) => Promise<readonly CheckResult[]>;
 }
 
-const CHECKS: readonly Check[] = [
+const CHECKS: readonly DoctorCheck[] = [
   { name: 'database', look: lookAtDatabase },
   { name: 'ports', look: lookAtPorts },
   { name: 'files', look: lookAtFiles },
@@ -72,7 +72,7 @@ export async function examine(input: CommandInput, terminal: Terminal): Promise<
 
 const SHOW_SETTINGS = `"${ownCommand('config')}" shows where each setting comes from`;
 
-async function lookAtDatabase(config: Config, terminal: Terminal): Promise<readonly Finding[]> {
+async function lookAtDatabase(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const described = attempt(() => describeDatabase(config.databaseUrl, terminal.folder));
   if (described instanceof Error)
     return [fail(described.message, 'correct GATEWAY_DATABASE_URL or database_url')];
@@ -91,7 +91,7 @@ async function lookAtDatabase(config: Config, terminal: Terminal): Promise<reado
           ),
         ];
   }
-  const state = await databaseState(config, terminal);
+  const state = await databaseReport(config, terminal);
   const { reason, is_reachable: isReachable, migrations, counts } = state;
   const exposures = state.warnings.map((line) => warn(...asAdvice(line)));
   if (!isReachable)
@@ -111,10 +111,10 @@ async function lookAtDatabase(config: Config, terminal: Terminal): Promise<reado
   return [ok(`${printable}: ${counts?.instances} instances, ${counts?.users} users; migrated`), ...exposures];
 }
 
-async function lookAtPorts(config: Config, terminal: Terminal): Promise<readonly Finding[]> {
+async function lookAtPorts(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const daemon = await runningDaemon(filesIn(stateFolderOf(config, terminal.folder, terminal.env)));
   const looks = await Promise.all(
-    config.listeners.map(async ({ host, port }): Promise<Finding> => {
+    config.listeners.map(async ({ host, port }): Promise<CheckResult> => {
       const place = `${host}:${port}`;
       const code = port === 0 ? undefined : await bindingError(host, port);
       if (code === undefined) return ok(`${place} is free`);
@@ -149,13 +149,13 @@ function bindingError(host: string, port: number): Promise<string | undefined> {
   });
 }
 
-async function lookAtFiles(config: Config, terminal: Terminal): Promise<readonly Finding[]> {
+async function lookAtFiles(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const described = attempt(() => describeDatabase(config.databaseUrl, terminal.folder));
   if (described instanceof Error) return [];
   const { file } = described;
   const folder = stateFolderOf(config, terminal.folder, terminal.env);
   const mode = await modeOf(folder);
-  const findings: Finding[] = [];
+  const findings: CheckResult[] = [];
   if (mode === undefined) findings.push(ok(`${folder} does not exist yet; the first start creates it`));
   else if (!(await may(folder, constants.W_OK))) {
     findings.push(
@@ -190,25 +190,27 @@ async function lookAtFiles(config: Config, terminal: Terminal): Promise<readonly
   return findings;
 }
 
-async function lookAtTemplates(config: Config, { env }: Terminal): Promise<readonly Finding[]> {
+async function lookAtTemplates(config: Config, { env }: Terminal): Promise<readonly CheckResult[]> {
   const { templates, problems } = await readCatalogue(config.templatesFolder);
   const requirements = new Requirements();
   const path = env.PATH ?? '';
-  const looks = templates.map(async ({ id, command = '', requires = [] }): Promise<readonly Finding[]> => {
-    const split = splitCommand(command);
-    const [program] = 'problem' in split ? [] : split.words;
-    if (program === undefined || program.includes('${')) return [];
-    if (!(await isFound(program, path, env.PATHEXT))) {
-      return [
-        warn(
-          `${id}: there is no program "${program}" in PATH`,
-          `install it, or start the gateway with a PATH that has it`,
-        ),
-      ];
-    }
-    const unmet = await requirements.unmet(requires, { command: program }, { PATH: path });
-    return unmet === undefined ? [] : [warn(`${id}: ${unmet}`, 'install what is missing')];
-  });
+  const looks = templates.map(
+    async ({ id, command = '', requires = [] }): Promise<readonly CheckResult[]> => {
+      const split = splitCommand(command);
+      const [program] = 'problem' in split ? [] : split.words;
+      if (program === undefined || program.includes('${')) return [];
+      if (!(await isFound(program, path, env.PATHEXT))) {
+        return [
+          warn(
+            `${id}: there is no program "${program}" in PATH`,
+            `install it, or start the gateway with a PATH that has it`,
+          ),
+        ];
+      }
+      const unmet = await requirements.unmet(requires, { command: program }, { PATH: path });
+      return unmet === undefined ? [] : [warn(`${id}: ${unmet}`, 'install what is missing')];
+    },
+  );
   const found = (await Promise.all(looks)).flat();
   const wrong = problems.map((problem) =>
     warn(problem, `correct the file in ${config.templatesFolder ?? 'the package'}`),
@@ -225,11 +227,11 @@ async function isFound(program: string, path: string, extensions = ''): Promise<
   return seen.includes(true);
 }
 
-async function lookAtProxies(_config: Config, { env }: Terminal): Promise<readonly Finding[]> {
+async function lookAtProxies(_config: Config, { env }: Terminal): Promise<readonly CheckResult[]> {
   const set = Object.entries(env).filter(([name, value]) => /^(https?|all)_proxy$/i.test(name) && value);
   if (set.length === 0) return [ok('no variable is set')];
   const names = set.map(([name]) => name).join(', ');
-  const findings: Finding[] = [];
+  const findings: CheckResult[] = [];
   if (set.some(([, value]) => URL.parse(value ?? '')?.username)) {
     findings.push(
       warn(
@@ -251,7 +253,7 @@ async function lookAtProxies(_config: Config, { env }: Terminal): Promise<readon
   return [ok(`${names}: programs of templates get it; the gateway itself connects directly`)];
 }
 
-async function lookAtClock(config: Config, terminal: Terminal): Promise<readonly Finding[]> {
+async function lookAtClock(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const { databaseUrl } = config;
   // The check of the database says why it does not answer.
   const there = await databaseClock(databaseUrl, { cwd: terminal.folder }).catch(() => undefined);
@@ -263,7 +265,7 @@ async function lookAtClock(config: Config, terminal: Terminal): Promise<readonly
   return [ok(`${new Date().toISOString()}; no gateway and no database server to compare it with`)];
 }
 
-async function compareWithGateway(terminal: Terminal): Promise<readonly Finding[]> {
+async function compareWithGateway(terminal: Terminal): Promise<readonly CheckResult[]> {
   const written = terminal.env.STAGEDOOR_URL;
   const known = attempt(() => (written ? gatewayUrls(undefined, terminal.env) : usualUrls(terminal)));
   if (known instanceof Error) return [fail(known.message, 'correct STAGEDOOR_URL')];
@@ -280,10 +282,10 @@ async function compareWithGateway(terminal: Terminal): Promise<readonly Finding[
 }
 
 /** Both tell whole seconds. */
-function compareClock(whose: string, aheadMs: number): Finding {
+function compareClock(place: string, aheadMs: number): CheckResult {
   const seconds = Math.round(aheadMs / 1000);
-  if (Math.abs(seconds) <= MOST_SECONDS) return ok(`as at ${whose}`);
-  const text = `the clock of ${whose} is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} this one`;
+  if (Math.abs(seconds) <= MOST_SECONDS) return ok(`the same as at ${place}`);
+  const text = `the clock of ${place} is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} this one`;
   return warn(text, 'synchronise both clocks: tokens and keys expire by them');
 }
 
@@ -292,15 +294,15 @@ const MOST_SECONDS = 10;
 
 const isPosix = process.platform !== 'win32';
 
-function ok(text: string): Finding {
+function ok(text: string): CheckResult {
   return { status: 'ok', text, advice: null };
 }
 
-function warn(text: string, advice: string): Finding {
+function warn(text: string, advice: string): CheckResult {
   return { status: 'warn', text, advice };
 }
 
-function fail(text: string, advice: string): Finding {
+function fail(text: string, advice: string): CheckResult {
   return { status: 'fail', text, advice };
 }
 
