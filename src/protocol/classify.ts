@@ -1,5 +1,4 @@
-// Decides for each POST by itself which protocol era it is of. The body decides; the header is only looked at where the
-// body says nothing. What each era makes of the message is not known here.
+// Decides the protocol era of each POST. The body decides; the header counts only where the body names no revision.
 // Sources: MCP 2026-07-28 basic/versioning#compatibility-matrix; `classifyInboundRequest` of the SDK.
 
 import { isJsonObject } from '../domain/json.ts';
@@ -8,14 +7,14 @@ import { type ClientNotification, type ClientRequest, readClientMessage } from '
 import { headerMismatch, headerOf, type RequestHeaders } from './headers.ts';
 import { invalidRequest } from './rpc-failure.ts';
 
-/** The era, with the message of a modern one; what a legacy one says is looked at by its own endpoint. */
+/** The era, with the message of a modern POST; the legacy endpoint reads its messages itself. */
 export type Classified =
   | { readonly era: 'legacy' }
   | { readonly era: 'modern'; readonly message: ClientRequest | ClientNotification };
 
 /**
- * Sorts the JSON of one POST. Throws RpcFailure, 400: -32600 for what the modern era has no place for (arrays, answers,
- * what is no message), -32020 for a handshake of the legacy era under a header of the modern one.
+ * Classifies the JSON of one POST. Throws RpcFailure, 400: -32600 for what the modern era does not allow (arrays, answers,
+ * anything but a message), -32020 for a handshake of the legacy era with a header of the modern one.
  */
 export function classify(parsed: unknown, headers: RequestHeaders): Classified {
   const isNamedModern = namesModern(headers);
@@ -47,7 +46,7 @@ function isModernVersion(version: string): boolean {
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
-/** True when `_meta` names a revision, whichever: nobody does that in the legacy era. */
+/** True when `_meta` names any revision, which does not happen in the legacy era. */
 function hasClaim(message: unknown): boolean {
   return claimOf(message) !== undefined;
 }
@@ -58,7 +57,7 @@ function claimOf(message: unknown): unknown {
   return isJsonObject(meta) ? meta[META.protocolVersion] : undefined;
 }
 
-/** `initialize` is of the legacy era, unless it claims the modern one, which has no such method. */
+/** `initialize` belongs to the legacy era, unless its `_meta` names a modern revision, which has no such method. */
 function isHandshake(message: unknown): boolean {
   if (!isJsonObject(message) || message.method !== 'initialize') return false;
   const claim = claimOf(message);

@@ -1,10 +1,10 @@
-// Bounds of what clients say that is kept, or that something is looked up by: what they say of themselves, cursors, URIs
-// of resources. How a refusal looks is the business of each era.
+// Bounds of client input that is stored or used as a key: capabilities and client info, cursors, URIs of resources. The eras
+// word the refusals.
 
 import { createHash } from 'node:crypto';
 import type { JsonFields, JsonObject } from '../domain/json.ts';
 
-/** What a client says of itself is kept as long as its session, or as the answers it got. UTF-16 units of JSON. */
+/** Capabilities and client info, which are stored as long as the session. UTF-16 units of JSON. */
 export const MOST_PROFILE_UNITS = 32 * 1024;
 /** Longest cursor, and longest URI. UTF-8. */
 export const MOST_REFERENCE_BYTES = 8 * 1024;
@@ -21,7 +21,7 @@ export function isTooLong(text: string): boolean {
   return text.length * 3 > MOST_REFERENCE_BYTES && Buffer.byteLength(text) > MOST_REFERENCE_BYTES;
 }
 
-/** The field of a request that is too long; undefined when none is. */
+/** The name of the field that is too long; undefined when none is. */
 export function tooLongIn(method: string, params: JsonFields | undefined): 'cursor' | 'uri' | undefined {
   if (params === undefined) return undefined;
   const { cursor, uri } = params;
@@ -29,7 +29,7 @@ export function tooLongIn(method: string, params: JsonFields | undefined): 'curs
   return typeof uri === 'string' && ABOUT_RESOURCES.has(method) && isTooLong(uri) ? 'uri' : undefined;
 }
 
-/** Stands for texts of any length, as part of a key. */
+/** A digest of texts of any length, as part of a key. */
 export function shortKey(...texts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(texts)).digest('base64url');
 }

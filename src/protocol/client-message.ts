@@ -1,5 +1,5 @@
-// Reads what a client may say in one POST: requests, notifications and answers, one by one or in an array. What a method
-// means, and which of it has a place in which era, is not known here.
+// Reads the messages of one POST: requests, notifications and answers, one by one or in an array. It does not know methods and
+// eras.
 
 import type { ClientReply } from '../domain/client.ts';
 import { isJsonObject, type JsonFields, type JsonObject } from '../domain/json.ts';
@@ -9,7 +9,7 @@ import { invalidRequest } from './rpc-failure.ts';
 /** One message of a client. */
 export type McpMessage = ClientRequest | ClientNotification | ClientAnswer;
 
-/** What wants an answer. */
+/** A message that needs an answer. */
 export interface ClientRequest {
   readonly kind: 'request';
   readonly id: JsonRpcId;
@@ -17,7 +17,7 @@ export interface ClientRequest {
   readonly params: JsonFields | undefined;
 }
 
-/** What wants none. `params` is empty when none came. */
+/** A message without an answer. `params` is empty when none came. */
 export interface ClientNotification {
   readonly kind: 'notification';
   readonly method: string;
@@ -31,7 +31,7 @@ export interface ClientAnswer {
   readonly reply: ClientReply;
 }
 
-/** Reads one message. Throws RpcFailure (400, -32600) for what is none. */
+/** Reads one message. Throws RpcFailure (400, -32600) for anything else. */
 export function readClientMessage(parsed: unknown): McpMessage {
   if (!isJsonObject(parsed)) throw invalidRequest('it is no object');
   const { jsonrpc, id, method, params } = parsed;
@@ -60,7 +60,7 @@ export function readBatch(parsed: readonly unknown[]): readonly McpMessage[] {
   return messages;
 }
 
-/** Those that want an answer. */
+/** The requests among the messages. */
 export function requestsOf(messages: readonly McpMessage[]): ClientRequest[] {
   return messages.filter((message) => message.kind === 'request');
 }

@@ -1,10 +1,10 @@
-// What goes into the MCP endpoint and what comes out of it, without HTTP library and sockets: src/http writes it.
+// Requests and replies of the MCP endpoint, without HTTP library and sockets: src/http reads and writes them.
 
 import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/error-codes.ts';
 
-/** One HTTP request to the endpoint. Guard, credentials, scope and template were checked before. */
+/** One HTTP request to the endpoint. Host, origin, credentials, scope and template were checked before. */
 export interface McpRequest {
   readonly method: 'POST' | 'GET' | 'DELETE';
   /** Lower-case names, as Node gives them. */
@@ -14,33 +14,33 @@ export interface McpRequest {
   /** The template of the path; undefined for all templates of the caller. */
   readonly template: string | undefined;
   readonly principal: Principal;
-  /** Of a GET: what a client of HTTP+SSE (revision 2024-11-05) may want of this path. Default: nothing. */
+  /** Of a GET: how a client of HTTP+SSE (revision 2024-11-05) may open a stream at this path. Default: not at all. */
   readonly sse?: SseOpening | undefined;
   /** Of a POST to a path for the messages of HTTP+SSE: the id of the connection that the answer goes to. */
   readonly sseConnection?: string | undefined;
   /**
-   * Counts the memory of the body until what it returns is called: for what needs it after the response. Undefined for a small
-   * body, which is not counted.
+   * Counts the memory of the body until the returned function is called, for exchanges that need it after the response.
+   * Undefined for a small body, which is not counted.
    */
   readonly holdBody?: (() => () => void) | undefined;
   /**
-   * Counts so many JSON-RPC requests against the caller's limit. Throws, or rejects with, RATE_LIMIT_EXCEEDED. Without
-   * a promise when this process counts for itself.
+   * Counts JSON-RPC requests against the caller's rate limit. Throws, or rejects with, RATE_LIMIT_EXCEEDED. Without a promise
+   * when this process counts on its own.
    */
   consumeRateLimit(requests: number): void | Promise<void>;
 }
 
 /** How an event stream of HTTP+SSE may be opened by a GET. */
 export interface SseOpening {
-  /** True for a path of that transport alone. At any other path the headers have to say that the client speaks it. */
+  /** True for a path of that transport alone. At any other path the headers have to show that the client speaks it. */
   readonly isOnly: boolean;
   /** The path that its client is to POST messages to; the id of the connection is added as `sessionId`. */
   readonly messagesPath: string;
 }
 
 /**
- * Where an answer goes. One of the first four is called, once; none only when the client left before. After it left they do
- * nothing: what is sent on a stream then is dropped.
+ * The reply to a request. One of the first four methods is called, once; none when the client left before. After the client
+ * left they do nothing, and what is sent on a stream is dropped.
  */
 export interface McpReply {
   /** One JSON body. Headers are names and values in turn. */
@@ -53,16 +53,16 @@ export interface McpReply {
   stream(headers?: readonly string[]): McpStream;
   /** Calls back when the client goes away before the answer is complete; at once if it has. */
   onGone(listener: () => void): void;
-  /** Tells who answers: the log, and the `X-Instance-ID` header if the answer has not begun. */
+  /** Notes the instance that answers: for the log, and for `X-Instance-ID` if the answer has not begun. */
   from(instanceId: string): void;
-  /** For the log, like the rest: what its client wants, as the message says it. */
+  /** For the log, like the following ones: the method of the message. */
   asks(method: string): void;
-  /** How many messages came in one. */
+  /** The number of messages in a batch. */
   batches(messages: number): void;
-  /** A request is answered with an error of that JSON-RPC code; of several, the first one counts. `errorCode`: the
-   *  gateway's own word for it, where it is the one who fails it. */
+  /** A request is answered with an error of that JSON-RPC code; of several, the first one counts. `errorCode`: the code of
+   *  the catalogue, where the error is the gateway's. */
   fails(code: number, errorCode?: ErrorCode): void;
-  /** The session that it is about, where its client did not say so. */
+  /** The session of the request, where the client did not name it. */
   opens(sessionId: string): void;
 }
 
@@ -72,7 +72,7 @@ export interface McpStream {
   send(event: McpEvent): void;
   /** Ends it; nothing may be sent after. */
   end(): void;
-  /** Bytes that the client has not taken yet. */
+  /** Bytes that the client has not read yet. */
   readonly unsentBytes: number;
 }
 
@@ -81,7 +81,7 @@ export interface McpEvent {
   readonly data: Uint8Array | string;
   /** For clients that may resume. */
   readonly id?: string;
-  /** Ms a client is to wait before it comes back. */
+  /** Wait of the client before it reconnects, in ms. */
   readonly retryMs?: number;
   /** Default: `message`, none without data. An event of another name may hold any text of one line. */
   readonly name?: string;
@@ -94,26 +94,21 @@ export interface McpEndpoint {
   close(): Promise<void>;
 }
 
-// Who hears of errors of our own that no answer tells. They are told in the middle of answers, which must not depend on
-// who listens.
-
-/** Hears of an error. */
+/** Receives internal errors that no answer shows. */
 export type FaultListener = (error: unknown) => void;
 
-/** The same listener, of which nothing is thrown any more. Without one nobody hears. */
+/** The same listener, except that its own errors are dropped: it is called in the middle of answers. Default: no listener. */
 export function nonThrowing(listener: FaultListener = () => {}): FaultListener {
   return (error) => {
     try {
       listener(error);
     } catch {
-      // Who was to hear of what went wrong goes wrong itself: nobody is left to be told.
+      // The listener for errors failed itself, and there is no other one.
     }
   };
 }
 
-// An exchange that may outlive the HTTP request it came with counts the memory of that request's body until it ends.
-
-/** The same exchange; while it is subscribed to, the body counts as held. */
+/** The same exchange, which may outlive its HTTP request: the body counts as held while it is subscribed to. */
 export function holdingBody<T>(
   answers$: Observable<T>,
   { holdBody }: Pick<McpRequest, 'holdBody'>,

@@ -1,4 +1,4 @@
-// The MCP endpoint of one gateway: reads what a POST holds, decides which era it is of, and hands it to that one's half.
+// The MCP endpoint of one gateway: reads the body of a POST, decides its protocol era, and hands it to the endpoint of that era.
 
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { classify, namesModern } from './classify.ts';
@@ -14,27 +14,27 @@ import { readBody } from './read-body.ts';
 import { RpcFailure, refused } from './rpc-failure.ts';
 import { TaskFinder } from './task-finder.ts';
 
-/** What stands behind the endpoint. */
+/** Dependencies of the endpoint. */
 export interface EndpointOptions {
-  /** What is behind a path: one template, or all of them when it names none. Throws GatewayError when there is nothing. */
+  /** The backends of a path: one template, or all templates when it names none. Throws GatewayError when there are none. */
   readonly backends: (template: string | undefined) => Backends;
   readonly parked: CallParking;
-  /** At least 32 random bytes; nodes that share it open what another one sealed. */
+  /** At least 32 random bytes; nodes that share the key open texts that another one sealed. */
   readonly sealKey: Buffer;
   /** The gateway's own name, for several servers behind one path. */
   readonly serverInfo: ServerInfo;
   /**
-   * Hears of errors of our own that end a request under way, or keep a message from being written, of which no answer
-   * tells; those before it are thrown. What it throws itself is dropped. Default: nobody hears.
+   * Receives internal errors that end a request under way, or keep a message from being written, since no answer shows them.
+   * Errors before that are thrown. What it throws itself is dropped. Default: none.
    */
   readonly onFault?: FaultListener;
-  /** At which many streams end together. Default: one of its own. */
+  /** Spreads the end of many streams over turns of the event loop. Default: one of its own. */
   readonly scheduler?: TaskScheduler;
-  /** Most bytes that are kept for clients that may come back. Default: 256 MiB. */
+  /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;
 }
 
-/** Makes the endpoint. Whoever makes it closes it. */
+/** Makes the endpoint. The caller closes it. */
 export function createEndpoint(options: EndpointOptions): McpEndpoint {
   return new Endpoint(options);
 }
@@ -70,7 +70,7 @@ class Endpoint implements McpEndpoint {
 
   async close(): Promise<void> {
     await Promise.all([this.#legacy.close(), this.#modern.close()]);
-    await this.#sse.close(); // what it carries is answered by now
+    await this.#sse.close(); // after the answers that it carries
   }
 
   #post(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
@@ -82,7 +82,7 @@ class Endpoint implements McpEndpoint {
   }
 }
 
-/** The modern era has no streams and sessions to GET and DELETE. */
+/** The modern era has no GET and no DELETE. */
 function onlyPost(): RpcFailure {
   const { error } = refused(405, 'Method not allowed.');
   return new RpcFailure(405, error, null, ['Allow', 'POST']);

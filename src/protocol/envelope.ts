@@ -1,5 +1,5 @@
-// Writes JSON-RPC messages to clients. The bytes of a result are spliced in as they came from the backend and never
-// parsed. It knows nothing of eras, streams and sessions.
+// Serializes JSON-RPC messages for clients. The bytes of a result are copied as they came from the backend and never parsed. It
+// does not know eras, streams and sessions.
 
 import type { JsonFields, JsonObject, JsonText } from '../domain/json.ts';
 import { idValue, type JsonRpcError, type JsonRpcId } from '../domain/jsonrpc.ts';

@@ -7,12 +7,10 @@ import { RPC } from '../domain/jsonrpc.ts';
 import { METHODS } from '../domain/mcp.ts';
 import { RpcFailure, refused } from './rpc-failure.ts';
 
-// The headers of a request as Node gives them. What each of them means is known where it is read.
-
-/** Lower-case names. */
+/** Headers as Node gives them, with lower-case names. */
 export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** A header without the white space around it, one that came twice with both values; undefined when it is not there. */
+/** A header without the white space around it, with both values when it came twice; undefined when it is missing. */
 export function headerOf(headers: RequestHeaders, name: string): string | undefined {
   const value = headers[name];
   if (value === undefined) return undefined;
@@ -32,11 +30,10 @@ function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x09;
 }
 
-// The headers in which a modern client repeats what its request says, so that intermediaries need not read the body:
-// MCP-Protocol-Version, Mcp-Method, Mcp-Name. Who reads both must refuse what differs. Headers for the arguments of a
-// tool are param-headers.ts. Source: MCP 2026-07-28 basic/transports/streamable-http#request-metadata.
+// MCP-Protocol-Version, Mcp-Method and Mcp-Name repeat fields of a modern body, so that intermediaries need not read it. A
+// server that reads both must refuse a difference. Source: MCP 2026-07-28 basic/transports/streamable-http#request-metadata.
 
-/** The request as far as it is mirrored. */
+/** The fields of a request that headers repeat. */
 interface MirroredFields {
   readonly method: string;
   readonly params: JsonFields;
@@ -44,7 +41,7 @@ interface MirroredFields {
   readonly protocolVersion: string;
 }
 
-/** Throws RpcFailure, 400 with -32020, when a header of a request is missing or says something else than the body. */
+/** Throws RpcFailure, 400 with -32020, when a header of a request is missing or differs from the body. */
 export function checkMirroredHeaders(headers: RequestHeaders, request: MirroredFields): void {
   const { method, params } = request;
   if (headers['mcp-protocol-version'] === undefined)
@@ -55,7 +52,7 @@ export function checkMirroredHeaders(headers: RequestHeaders, request: MirroredF
   if (field !== undefined) checkNameHeader(headers, params[field]);
 }
 
-/** The same for revision and method, which nobody may send wrongly, but a notification need not send at all. */
+/** The same for revision and method, which a notification may leave out. */
 export function checkSentHeaders(
   headers: RequestHeaders,
   said: Pick<MirroredFields, 'method' | 'protocolVersion'>,
@@ -79,7 +76,7 @@ export function headerMismatch(header: string, what: string): RpcFailure {
 function checkNameHeader(headers: RequestHeaders, named: unknown): void {
   const header = headerOf(headers, 'mcp-name');
   if (header === undefined) {
-    // A body that names nothing is the backend's to refuse.
+    // The backend refuses a body without a name.
     if (typeof named === 'string') throw headerMismatch('Mcp-Name', 'is missing');
     return;
   }
@@ -88,14 +85,14 @@ function checkNameHeader(headers: RequestHeaders, named: unknown): void {
   if (decoded !== named) throw headerMismatch('Mcp-Name', 'names something else than the body');
 }
 
-// Which media types a request names: what it holds, and what its client takes for an answer. Both eras want the same.
-// Statuses and codes are those of the SDK's servers. Source: MCP 2025-11-25 and 2026-07-28 basic/transports.
+// Media types of the body and of the accepted answers, the same in both eras. Statuses and codes are those of the SDK's
+// servers. Source: MCP 2025-11-25 and 2026-07-28 basic/transports.
 const JSON_TYPE = 'application/json';
 const EVENTS_TYPE = 'text/event-stream';
-/** What nearly every client sends. */
+/** The header of nearly every client. */
 const USUAL_ACCEPT = `${JSON_TYPE}, ${EVENTS_TYPE}`;
 
-/** Refuses a POST that could not be answered (406) or is no JSON (415). */
+/** Refuses a POST whose client does not accept both kinds of answers (406), or whose body is no JSON (415). */
 export function checkPostTypes(headers: RequestHeaders): void {
   const accept = headerOf(headers, 'accept') ?? '';
   if (accept !== USUAL_ACCEPT && !(accepts(accept, JSON_TYPE) && accepts(accept, EVENTS_TYPE))) {
@@ -112,18 +109,18 @@ export function checkContentType(headers: RequestHeaders): void {
   }
 }
 
-/** Refuses a GET that does not want events (406). */
+/** Refuses a GET that does not accept an event stream (406). */
 export function checkGetTypes(headers: RequestHeaders): void {
   if (accepts(headerOf(headers, 'accept') ?? '', EVENTS_TYPE)) return;
   throw refused(406, `Not Acceptable: Client must accept ${EVENTS_TYPE}`);
 }
 
-/** True when event streams are named as such. */
+/** True when the header names event streams, not only a wildcard. */
 export function namesEventStream(headers: RequestHeaders): boolean {
   return rangesOf(headerOf(headers, 'accept') ?? '').includes(EVENTS_TYPE);
 }
 
-/** Wildcards count: RFC 9110 section 12.5.1. Weights are not looked at, nor do the SDK's servers. */
+/** Wildcards count: RFC 9110 section 12.5.1. Weights are ignored, as by the SDK's servers. */
 function accepts(accept: string, type: string): boolean {
   const family = `${type.split('/', 1)[0]}/*`;
   const ranges = rangesOf(accept);

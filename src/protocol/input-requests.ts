@@ -1,24 +1,22 @@
-// Calls that take several rounds: which may, and what a backend of the modern era wants to know of its client in between,
-// the questions of an `input_required` result.
-import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
-
-// Whether the client said that it can be asked is needed-capabilities.ts's. Source: MCP 2026-07-28 basic/patterns/mrtr.
+// Input requests of servers to clients in the middle of a call: the methods that allow them, the `input_required` results that
+// carry them, and the capabilities that a client must declare for them. Source: MCP 2026-07-28 basic/patterns/mrtr.
 
 import { randomUUID } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 
 /** Methods that may take several rounds. */
 const IN_ROUNDS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
-/** True for a method whose server may want to know something of its client first. */
+/** True for a method whose server may ask its client for input first. */
 export function hasRounds(method: string): boolean {
   return IN_ROUNDS.has(method);
 }
 
-/** Questions of one result. */
+/** Input requests of one result. */
 const MOST_QUESTIONS = 64;
 
-/** What has to be answered, and sent back, for the call to go on. */
+/** The input requests of a result, and the state to send back with the responses. */
 export interface InputRequired {
   /** By the key that the answer is to carry. */
   readonly requests: ReadonlyMap<string, InputRequest>;
@@ -26,7 +24,7 @@ export interface InputRequired {
   readonly requestState: string | undefined;
 }
 
-/** The questions; a sentence when a result is none that a client could answer. */
+/** The input requests; a clause that says why when a client cannot answer the result. */
 export function readInputRequired(value: unknown): InputRequired | string {
   const { inputRequests = {}, requestState } = isJsonObject(value) ? value : {};
   if (!isJsonObject(inputRequests)) return 'inputRequests is no object';
@@ -50,21 +48,20 @@ function readInputRequest(entry: unknown): InputRequest | undefined {
   if (!isJsonObject(params)) return undefined;
   if (method === 'sampling/createMessage') return { method, params };
   if (method !== 'elicitation/create') return undefined;
-  // Legacy clients know a question about a URL by an id, which the modern era has not.
+  // Legacy clients need an id for the elicitation of a URL, which the modern era does not have.
   const isNameless = params.mode === 'url' && params.elicitationId === undefined;
   return { method, params: isNameless ? { ...params, elicitationId: randomUUID() } : params };
 }
 
-// Which capabilities a client must have declared to be asked something, and which of them it has not.
-// Source: MCP 2026-07-28 basic/patterns/mrtr, basic/index#error-codes; client/elicitation, client/sampling.
+// Sources: MCP 2026-07-28 basic/index#error-codes; client/elicitation, client/sampling.
 
-/** What is asked of a client. */
+/** A request of a server for input of its client. */
 export interface InputRequest {
   readonly method: string;
   readonly params: JsonObject;
 }
 
-/** The capabilities that the questions need and the client has not declared; undefined when it has them all. */
+/** The capabilities that the requests need and the client did not declare; undefined when none is missing. */
 export function missingCapabilities(
   questions: Iterable<InputRequest>,
   declared: JsonObject,
@@ -115,6 +112,6 @@ function has(declared: JsonObject, { capability, feature }: Need): boolean {
   const value = declared[capability];
   if (value === undefined) return false;
   if (feature === undefined || !isJsonObject(value) || value[feature] !== undefined) return true;
-  // Without any mode, elicitation means forms: so it was before there were modes.
+  // Elicitation without a mode means forms, as before there were modes.
   return feature === 'form' && value.url === undefined;
 }

@@ -10,14 +10,14 @@ import type { JsonObject } from '../domain/json.ts';
 import type { ListField, Peer, Tool } from '../domain/mcp.ts';
 import type { InputRequest } from './input-requests.ts';
 
-/** Who is served: sessions, conversations and cached answers are never shared between two of them. */
+/** The principal of a client: sessions, conversations and cached answers are never shared between two owners. */
 export type Owner = Pick<Principal, 'id' | 'templates'>;
 
 /** Everything behind one path: the instances of one template, or those of all templates a caller may use. */
 export interface Backends {
   /**
-   * What its instances said of themselves, one entry per healthy instance; while none is, what was last heard. Empty
-   * when none was ever connected.
+   * The handshake results of the healthy instances; while there is none, the last known ones. Empty when no instance was ever
+   * connected.
    */
   peers(owner: Owner): readonly Peer[];
   /**
@@ -26,8 +26,8 @@ export interface Backends {
    */
   openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession>;
   /**
-   * The session of that id, when it is one of this path; whose it is, is for the endpoint to compare. `owner`: who asks
-   * for it, as he is now. What he may use no longer, his session ends.
+   * The session of that id at this path; the endpoint compares the owner. `owner`: the caller with its current permissions. The
+   * session of that owner gives up what it may not use any more.
    */
   session(id: string, owner: Owner): McpSession | undefined;
   /**
@@ -36,48 +36,48 @@ export interface Backends {
    */
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer>;
   /**
-   * Ids of the instances of the modern era that may go on with something: what those began is bound to no conversation.
-   * Where all templates are one, of those that he may use and whose servers say that they run tasks, each in turn.
+   * Ids of the instances of the modern era, whose tasks are bound to no conversation. For all templates together: those of
+   * templates that the owner may use and whose servers announce tasks, in turn.
    */
   modernInstanceIds(owner: Owner): readonly string[];
   /**
-   * A question of the gateway's own to one of `modernInstanceIds`. Cold; unsubscribing cancels it. Like a probe it is no
-   * call: nobody counts it, waits in line for it, or judges the instance by it. SERVER_NOT_FOUND, BACKEND_UNAVAILABLE.
+   * A request of the gateway itself to one of `modernInstanceIds`. Cold; unsubscribing cancels it. Like a probe it is no call: it
+   * is neither counted nor queued, and does not change the health. SERVER_NOT_FOUND, BACKEND_UNAVAILABLE.
    */
   inquire(request: ExchangeRequest, of: InquiryOptions): Observable<ExchangeEvent>;
   /**
    * What changes on any instance, instances that come later included: list changes and updates of the named resources.
-   * Cold: backends are subscribed to while somebody subscribes here. Never errors; completes when the gateway closes.
+   * Cold: backends are subscribed to while there is a subscriber. Never errors; completes when the gateway closes.
    */
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification>;
-  /** Hot: an instance said that one of its lists changed; `resources` stands for their templates, too. */
+  /** Hot: a list of an instance changed; `resources` includes resource templates. */
   readonly listChanged$: Observable<ListField>;
   /**
-   * The tool as an instance lists it; undefined when none is known to. Without an owner only the tools of one template
-   * are known: he may use it, or would not have come so far.
+   * The tool as an instance lists it; undefined when it is unknown. Without an owner only tools of one template are found,
+   * since the permission for that template was checked before.
    */
   tool(name: string, owner?: Owner): Tool | undefined;
   /**
-   * The tool as each of the instances lists it, for who would refuse a call by what `tool` says: they are asked again first,
-   * once for all who want to know at the same time. Without a promise when that was done just now, or cannot be. It resolves
-   * after LIMITS.toolLookupMs at the latest, and never rejects.
+   * The tool as each of the instances lists it, for a call that `tool` would refuse: the instances list their tools again first,
+   * once for all callers at the same time. Without a promise when that happened just now, or is impossible. It resolves after
+   * LIMITS.toolLookupMs at the latest, and never rejects.
    */
   relisted(name: string, owner?: Owner): readonly Tool[] | Promise<readonly Tool[]>;
 }
 
-/** A client as its backends are to know it. */
+/** A client as its backends know it. */
 export interface Client {
   readonly owner: Owner;
   readonly profile: ClientProfile;
 }
 
-/** Who asks without a session, and whom. */
+/** The client of a request without a session, and the instance that must answer. */
 export interface SessionlessOptions extends Client {
-  /** Only this instance may answer: it gave the state, the cursor or the task that the request is about. */
+  /** Only this instance may answer: the state, the cursor or the task of the request is its own. */
   readonly instanceId?: string | undefined;
 }
 
-/** On whose behalf an instance is asked something, and which. */
+/** The owner that an instance is asked for, and the instance. */
 export interface InquiryOptions {
   readonly owner: Owner;
   readonly instanceId: string;
@@ -100,48 +100,48 @@ export interface McpSession {
   /** The backend it is bound to at present. */
   readonly peer: Peer;
   /**
-   * The session that is bound to that instance now: this one, or where all templates are one, what it has with that
-   * instance's. Undefined when it is elsewhere.
+   * The session that is bound to that instance now: this one, or for all templates together its session with the template.
+   * Undefined when it is bound elsewhere.
    */
   at(instanceId: string): McpSession | undefined;
-  /** True while its requests travel in the instance's own conversation, beside those of other clients. */
+  /** True while it shares the conversation of the instance with other clients. */
   readonly isShared: boolean;
-  /** Where it is now, or was last; undefined where all templates are one. */
+  /** The instance it is or was bound to; undefined for all templates together. */
   readonly instanceId?: string | undefined;
-  /** What `logging/setLevel` asked for last. */
+  /** The level of the latest `logging/setLevel`. */
   readonly logLevel: string | undefined;
   /**
-   * One request; cold. The session remembers what has to be said again on another instance (log level, subscriptions)
-   * and answers `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe` itself where its backend keeps no
-   * state of one client. SESSION_NOT_FOUND when the session cannot go on: the client has to open a new one.
+   * One request; cold. The session remembers the client state that another instance needs (log level, subscriptions), and
+   * answers `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe` itself where its backend has no state of
+   * single clients. SESSION_NOT_FOUND when the session cannot continue: the client has to open a new one.
    */
   exchange(request: ExchangeRequest): Observable<Answer>;
   /**
-   * Keeps a place at the instance that gave this very answer, for a call that goes on there: it counts as a call under way.
-   * To be asked for when the answer comes. `lost` is called at most once, perhaps before this returns: the call cannot go on
-   * anywhere, and the place is given up. BACKEND_UNAVAILABLE, SESSION_NOT_FOUND, SHUTTING_DOWN; QUEUE_FULL where too many
-   * calls wait for their client.
+   * Makes a reservation at the instance that gave this answer, for a call that continues there: it counts as a call under way.
+   * To be called when the answer comes. `lost` is called at most once, perhaps before this returns: the call cannot continue
+   * anywhere, and the reservation is given up. BACKEND_UNAVAILABLE, SESSION_NOT_FOUND, SHUTTING_DOWN; QUEUE_FULL where too
+   * many calls wait for their client.
    */
   stay(answer: Answer, lost: (error: GatewayError) => void): Reservation;
   /** A notification of the client to its backend. */
   notify(method: string, params: JsonObject): void;
   /**
-   * What its backend says outside of any exchange. Hot; the backend's stream is open while somebody subscribes. Completes
-   * when the session has ended, which subscribing does not put off: see `hold`.
+   * Messages of its backend outside of any exchange. Hot; the backend's stream is open while there is a subscriber. Completes
+   * when the session has ended. A subscription does not keep the session from expiring: see `hold`.
    */
   readonly messages$: Observable<ServerMessage>;
   /**
-   * While somebody subscribes to `messages$`: resolves when the backend's stream for them is open, or will not be.
-   * Undefined when there is nothing to wait for.
+   * While `messages$` has a subscriber: resolves when the backend's stream for them is open, or will not be. Undefined when
+   * there is nothing to wait for.
    */
   readonly opening: Promise<void> | undefined;
   /** Keeps the session from being parked or expired until the returned function is called. */
   hold(): () => void;
-  /** The same for a call of its client that somebody else carries: closing waits for that as for its own, within the grace. */
+  /** The same for a call of its client that does not go through `exchange`: closing waits for that, too, within the grace. */
   carry(): () => void;
   /**
    * Its client is away, or is back. While it is away, a call of the session ends with QUEUE_FULL as soon as another call waits
-   * for its place; the backend is told.
+   * for its place; the call is cancelled at the backend, too.
    */
   setAway(isAway: boolean): void;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
@@ -178,25 +178,25 @@ export interface TableSession {
   close(reason?: string): Promise<void>;
 }
 
-/** A place that is kept for a call of several exchanges. */
+/** A reservation for a call of several exchanges. */
 export interface Reservation {
-  /** Like Session.exchange, at the instance where the call is for as long as that lasts, drained or not. */
+  /** Like McpSession.exchange, at the instance of the call as long as that lasts, drained or not. */
   exchange(request: ExchangeRequest): Observable<Answer>;
-  /** The call is over. Further times nothing happens. */
+  /** The call is over. Idempotent. */
   leave(): void;
 }
 
 /** Calls of modern clients whose legacy backend waits for an answer of the client. */
 export interface CallParking {
   /**
-   * Passes the events of an exchange on. When the backend asks its client something, the exchange is parked: the
-   * subscriber gets one `Asked` and the end, the exchange goes on without it. Unsubscribing before that cancels the
+   * Passes the events of an exchange on. When the backend asks its client something, the exchange is parked: the subscriber
+   * gets one ClientQuestion and the end, and the exchange continues without it. Unsubscribing before that cancels the
    * exchange. Errors: those of the exchange; QUEUE_FULL when too many are parked.
    */
   follow(owner: Owner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion>;
   /**
-   * Goes on with a parked call: hands in what the client answered, and emits what follows. Undefined when there is no such
-   * call, it is another's (`owner`, `call`), or it is resumed already.
+   * Continues a parked call: hands in the replies of the client, and emits what follows. Undefined when there is no such call, it
+   * belongs to another owner or another `call`, or it is resumed already.
    */
   resume(
     id: string,
@@ -211,8 +211,8 @@ export interface ClientQuestion {
   readonly kind: 'asked';
   /** Names the parked call. */
   readonly id: string;
-  /** Of the backend. */
+  /** The instance of the backend. */
   readonly instanceId: string;
-  /** What it wants to know, by a key that the replies are to carry. */
+  /** Its requests, by a key that the replies carry. */
   readonly requests: ReadonlyMap<string, InputRequest>;
 }

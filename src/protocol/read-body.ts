@@ -1,4 +1,4 @@
-// Reads the body of a POST as JSON, within bounds. What the JSON says is not looked at here (classify.ts).
+// Reads the body of a POST as JSON, within bounds. classify.ts reads the message.
 
 import { isUtf8 } from 'node:buffer';
 import { asBuffer, isFields, type JsonFields, parseExact } from '../domain/json.ts';
@@ -17,7 +17,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { isCleanText } from '../domain/text.ts';
 import { invalidRequest, type RpcFailure, refused } from './rpc-failure.ts';
 
-/** Deepest nesting of arrays and objects that is taken from anybody. What is deeper can be read, but not written again. */
+/** Deepest accepted nesting of arrays and objects. Deeper JSON can be read, but not serialized again. */
 export const DEEPEST = 128;
 
 /**
@@ -44,7 +44,7 @@ export function readBody(bytes: Uint8Array): unknown {
     );
   }
   if (end === NONE || skipSpace(buffer, end) !== buffer.length) {
-    throw parseError('the body is not valid JSON'); // nothing of it is repeated
+    throw parseError('the body is not valid JSON'); // the message repeats nothing of the body
   }
   if (values.length > LIMITS.batchMessages) {
     throw invalidRequest(`a batch has at most ${LIMITS.batchMessages} messages`);
@@ -76,7 +76,7 @@ function readBatch(source: Scanned, start: number, values: unknown[]): number {
   }
 }
 
-/** A message, or whatever stands there. Parameters of requests that the gateway does not read travel as they came: ADR 43. */
+/** A message, or any other value. Parameters of requests that the gateway does not read pass as they came: ADR 43. */
 function readMessage(source: Scanned, start: number, depth: number, values: unknown[]): number {
   const fields: JsonFields = {};
   const isObject = source.bytes[start] === OPEN_BRACE;
@@ -96,7 +96,7 @@ function isCleanBody(bytes: Buffer, shortText: string): boolean {
   return !SUSPICIOUS.test(text) || isClean(JSON.parse(text));
 }
 
-/** The only ways to write what no backend, log or database should get. */
+/** The only ways to write characters that no backend, log or database should get. */
 const SUSPICIOUS = /\\u(?:0000|d[89a-f])/i;
 
 /** Recursion ends with the depth of the body. */

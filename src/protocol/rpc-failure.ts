@@ -1,5 +1,5 @@
-// What goes wrong in the MCP endpoint, as a JSON-RPC error with an HTTP status. Errors of the gateway become one here;
-// errors that a backend answered are no failures and travel as they are.
+// Failures of the MCP endpoint: JSON-RPC errors with an HTTP status. Errors of the gateway become one here; error answers of
+// backends are no failures and pass unchanged.
 
 import type { ErrorCode } from '../domain/error-codes.ts';
 import { asGatewayError, GatewayError } from '../domain/errors.ts';
@@ -32,18 +32,18 @@ export class RpcFailure extends Error {
     this.headers = headers;
   }
 
-  /** The word of the catalogue for it; undefined where JSON-RPC says all there is to say. */
+  /** The code of the catalogue; undefined for a failure that only JSON-RPC defines. */
   get errorCode(): ErrorCode | undefined {
     return this.cause instanceof GatewayError ? this.cause.code : undefined;
   }
 
-  /** The body that tells it. */
+  /** The JSON-RPC message. */
   get body(): string {
     return errorMessage(this.id, this.error);
   }
 }
 
-/** Errors of the catalogue whose meaning JSON-RPC, MCP or its SDKs have a code for. */
+/** Errors of the catalogue for which JSON-RPC, MCP or its SDKs define a code. */
 const CODES: Partial<Record<ErrorCode, number>> = {
   MALFORMED_JSON: RPC.parseError,
   VALIDATION_ERROR: RPC.invalidParams,
@@ -62,8 +62,8 @@ const CODES: Partial<Record<ErrorCode, number>> = {
  * Makes a failure of anything thrown; one that is a failure already stays as it is, except that an id it lacks is added.
  * The code is that of JSON-RPC where there is one, else the HTTP status: no error of the gateway is in the range
  * -32768..-32000 that others may take for theirs. `data`: `error_code`, and where known `instance_id`,
- * `retry_after_seconds`, `delivered` (`unknown`: it may have happened). Nothing of it tells how instances are run.
- * Source: MCP 2026-07-28 basic/index#error-codes; decisions, "Errors".
+ * `retry_after_seconds`, `delivered` (`unknown`: the call may have happened). Nothing of it shows how instances are run.
+ * Source: MCP 2026-07-28 basic/index#error-codes; ADR 5.
  */
 export function failureOf(thrown: unknown, id: JsonRpcId | null = null): RpcFailure {
   if (thrown instanceof RpcFailure) {
@@ -74,7 +74,7 @@ export function failureOf(thrown: unknown, id: JsonRpcId | null = null): RpcFail
   return new RpcFailure(error.status, errorOf(error), id, headersOf(error), error);
 }
 
-/** The error behind a failure that is a fault of ours, of which its answer tells nothing. Undefined for any other. */
+/** The internal error behind a failure, which the answer does not show. Undefined for any other failure. */
 export function faultOf({ cause }: RpcFailure): GatewayError | undefined {
   return cause instanceof GatewayError && cause.code === 'INTERNAL_ERROR' ? cause : undefined;
 }
@@ -84,7 +84,7 @@ export function refused(status: number, message: string, code: number = RPC.badR
   return new RpcFailure(status, { code, message });
 }
 
-/** What is no message, or has no place here: 400, -32600. It names no id, which may be that of a request under way. */
+/** For a text that is no message, or not allowed here: 400, -32600. It has no id: that may belong to a request under way. */
 export function invalidRequest(why: string): RpcFailure {
   return refused(400, `Invalid Request: ${why}`, RPC.invalidRequest);
 }
@@ -99,13 +99,13 @@ function errorOf(error: GatewayError): JsonRpcError {
   return { code: CODES[error.code] ?? error.status, message: messageOf(error), data };
 }
 
-/** What a caller may read who may not see how instances are run, with the findings about his input. */
+/** The message without details of instances, with the validation issues of the input. */
 function messageOf({ message, facts: { plainMessage, items } }: GatewayError): string {
   const text = plainMessage ?? message;
   return items === undefined ? text : [text, ...items.map((item) => item.msg)].join(' ');
 }
 
-/** Retry-After only when the call certainly did not happen. Source: decisions, "Errors". */
+/** Retry-After only when the call certainly did not happen. Source: ADR 5. */
 function headersOf({ delivered, facts: { retryAfterSeconds } }: GatewayError): readonly string[] {
   return retryAfterSeconds === undefined || delivered !== 'no'
     ? []

@@ -1,5 +1,5 @@
-// Where a task is of which an owner speaks, whichever era he speaks in: what was heard of it (task-memory.ts), or else who
-// answers for it (task-search.ts). How a request about it is worded, and refused, is the business of each era.
+// Finds the instance that runs a task of an owner, for clients of both eras: from memory (task-memory.ts), or by asking the
+// instances. The eras word and refuse the requests.
 
 import {
   catchError,
@@ -31,14 +31,14 @@ import { LruMap } from './lru-map.ts';
 import type { Backends, Owner } from './ports.ts';
 import { TaskMemory, type TaskScope } from './task-memory.ts';
 
-/** Who looks for a task, and among whom. */
+/** A task, its owner, and the instances that may run it. */
 export interface TaskQuery {
   readonly taskId: string;
   readonly owner: Owner;
   /** Of the path; undefined for all templates together. */
   readonly template: string | undefined;
   readonly backends: Pick<Backends, 'modernInstanceIds' | 'inquire'>;
-  /** What instances are told of the client, as `_meta`. */
+  /** The client's `_meta` for the request to the instances. */
   readonly meta: JsonObject;
 }
 
@@ -52,11 +52,11 @@ export class TaskFinder {
   }
 
   /**
-   * Looks for the instance that runs a task which its owner is not known to have: emits it, or NOBODY when all say that they
-   * do not know it, or undefined when it was not found otherwise. Cold; QUEUE_FULL when too many are looked for. What was
-   * found is remembered for this owner, and proves nothing against another one. An id that is known to be another's is
-   * looked for only where it is not his, since two instances may give the same one. Undefined itself at the path of a
-   * template where there is no choice: fewer than two can run it, and nobody is known to.
+   * Looks for the instance that runs an unknown task: emits the instance, NOT_FOUND when all instances deny it, or undefined
+   * when the search did not decide. Cold; QUEUE_FULL when too many searches run. The result is remembered for this owner, and
+   * does not exclude others. Instances at which only other owners began a task of that id are left out, since two instances
+   * may give the same id. Returns undefined at the path of a template where there is no choice: fewer than two instances can
+   * run the task, and no owner is known to have it.
    */
   seek(question: TaskQuery): Observable<SearchResult> | undefined {
     const { taskId, owner, template, backends } = question;
@@ -86,7 +86,7 @@ export class TaskFinder {
           this.memory.found(scope, taskId, found);
           return found;
         }
-        // That there are no tasks at all is for a server to say.
+        // The server itself answers that it has no tasks at all.
         const isForServer =
           scope.template !== undefined && denials.every((code) => code === RPC.methodNotFound);
         return denials.length === instanceIds.length && !isForServer ? NOT_FOUND : undefined;
@@ -95,34 +95,34 @@ export class TaskFinder {
   }
 }
 
-/** True where a server says that it has no such task, or none at all. Source: SEP-2663. */
+/** True when a server has no such task, or no tasks at all. Source: SEP-2663. */
 function isDenial({ code }: JsonRpcError): boolean {
   return code === RPC.invalidParams || code === RPC.methodNotFound;
 }
 
-// Finds the instance that runs a task of which this node has not heard: it began at another node, or before this one was
-// started. One request becomes many here, so that few may look at a time. What is heard of is in task-memory.ts.
+// The search for a task that began at another node, or before this one started. One request becomes many here, so that the
+// number of searches is bounded.
 
-/** Instances that are asked, all at once. */
+/** Instances asked at the same time. */
 const MOST_ASKED = 32;
-/** Longest wait for one that knows it: nobody says when none does and one is slow. */
+/** Longest wait for an instance that knows the task. */
 const PATIENCE_MS = 5_000;
-/** Longest wait for others, once somebody knows it. */
+/** Longest wait for further instances after the first one that knows the task. */
 const HEARING_MS = 1_000;
 /** Searches under way, and those of one owner. */
 const MOST_SEARCHES = 64;
 const MOST_OF_ONE = 4;
-/** How long it is remembered, in ms, that nobody knew a task, and of how many. */
+/** How long a search without a result is remembered, in ms, and how many of them. */
 const MISS_MS = 1_000;
 const MOST_MISSES = 1_000;
 
-/** All that may run the task were asked, and said that they know none of that id. */
-export const NOT_FOUND = Symbol('nobody');
+/** All instances that may run the task were asked, and none knows it. */
+export const NOT_FOUND = Symbol('not found');
 
-/** The instance that runs it, or that there is none; undefined when that is not certain. */
+/** The instance that runs the task, or NOT_FOUND; undefined when the search did not decide. */
 type SearchResult = string | typeof NOT_FOUND | undefined;
 
-/** What was not found, and until when nobody is asked again. */
+/** A search without a result, and until when it is not repeated. */
 interface Miss {
   readonly untilMs: number;
   readonly sought: Exclude<SearchResult, string>;
@@ -147,9 +147,9 @@ export class TaskSearches {
   }
 
   /**
-   * What `begin` finds, or the search that the same owner has under way for the same task; at once what came of it when one
-   * has just found no instance. Cold; ends when nobody waits for it. QUEUE_FULL when too many are under way, his or all; while
-   * authentication is off all callers are one owner, who may have all.
+   * The result of `begin`, or of the search that the same owner has under way for the same task; at once the last result when a
+   * search has just found no instance. Cold; ends without subscribers. QUEUE_FULL when too many searches are under way, of
+   * the owner or of all; while authentication is off all callers are one owner, which may have all.
    */
   search(
     { ownerId, template }: TaskScope,

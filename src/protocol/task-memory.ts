@@ -1,21 +1,21 @@
-// Remembers which instance runs a task, for who began it: one memory for all paths and both eras, since a task is the same
-// one however its owner comes to it. How a request about one is worded, and answered, is not known here.
+// Remembers the instance that runs a task, by owner: one memory for all paths and both eras. The eras word and answer the
+// requests.
 
 import { type MonoTypeOperatorFunction, tap } from 'rxjs';
 import type { Answer } from '../domain/exchange.ts';
 import { isJsonObject, type JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { aggregateInstance, type OwnInstance, splitInstance } from './aggregate/aggregate-names.ts';
-import { QuotaLruMap } from './quota-lru-map.ts';
+import { QuotaLruMap } from './lru-map.ts';
 
-/** Tasks remembered, of all clients together; see FairMap for whose is forgotten first. */
+/** Tasks remembered, of all clients together; QuotaLruMap decides which one goes first. */
 const MOST_TASKS = 10_000;
-/** Instances remembered that gave one client the same id. */
+/** Instances remembered that gave one client the same task id. */
 const MOST_LOCATIONS = 8;
 /** Longest id that is remembered, in characters. */
 const LONGEST_ID = 1_024;
 
-/** Who asks, and where: without a template at all of them together. */
+/** Owner and path of a request. Without a template: all templates together. */
 export interface TaskScope {
   readonly ownerId: string;
   readonly template: string | undefined;
@@ -23,22 +23,22 @@ export interface TaskScope {
 
 /** An instance that runs a task of this id. */
 interface TaskLocation extends OwnInstance {
-  /** False: he asked for it, and it was there, which proves nothing against others. */
+  /** False: the owner only found the task there, which does not exclude other owners. */
   readonly isBegun: boolean;
 }
 
-/** What one owner has under one id, latest last: ids are the instances' own, and two may give the same one. */
+/** The tasks of one owner with one id, latest last: two instances may give the same id. */
 interface OwnedTask {
   readonly taskId: string;
   readonly locations: readonly TaskLocation[];
 }
 
-/** The tasks that were heard of. Ids that cannot be remembered (`isTaskId`) are nobody's. */
+/** The known tasks. Ids that cannot be remembered (`isTaskId`) belong to no owner. */
 export class TaskMemory {
   readonly #known = new QuotaLruMap<OwnedTask>(MOST_TASKS, ({ taskId, locations }) => {
     for (const location of locations) this.#leave(location, taskId);
   });
-  /** By template and task: how many owners began it at which instance. */
+  /** By template and task id: the number of owners that began such a task, by instance. */
   readonly #begun = new Map<string, Map<string, number>>();
 
   /** How many are remembered. */
@@ -46,12 +46,12 @@ export class TaskMemory {
     return this.#known.size;
   }
 
-  /** The instance that runs the task, by the name that it has where it is asked for; the latest one of several. */
+  /** The instance that runs the task, named as at the path of the scope; the latest one of several. */
   find(scope: TaskScope, taskId: string): string | undefined {
     return this.all(scope, taskId).at(-1);
   }
 
-  /** All instances at which he has a task of that id, named as in `find`, the latest last. */
+  /** All instances at which the owner has a task of that id, named as in `find`, the latest last. */
   all({ ownerId, template }: TaskScope, taskId: string): readonly string[] {
     const locations = isTaskId(taskId) ? this.#known.get(ownerId, taskId)?.locations : undefined;
     return (locations ?? [])
@@ -60,12 +60,12 @@ export class TaskMemory {
       .map((one) => (template === undefined ? aggregateInstance(one) : one.instanceId));
   }
 
-  /** True when a task of that id was begun by somebody: whoever does not find it is not he. */
+  /** True when an owner began a task of that id at the template. */
   isTaken(template: string, taskId: string): boolean {
     return isTaskId(taskId) && this.#begun.has(keyOf(template, taskId));
   }
 
-  /** True when the task of that id at this very instance was begun by others, and not by who asks. */
+  /** True when only other owners began a task of that id at this instance. */
   isOthers(scope: TaskScope, taskId: string, instanceId: string): boolean {
     const own = ownOf(scope, instanceId);
     if (own === undefined || !isTaskId(taskId) || !this.#isBegun(own, taskId)) return false;
@@ -73,12 +73,12 @@ export class TaskMemory {
     return !locations.some((one) => one.isBegun && isSame(one, own));
   }
 
-  /** He has found it there, which proves nothing against others. */
+  /** The owner found the task there, which does not exclude other owners. */
   found(scope: TaskScope, taskId: string, instanceId: string): void {
     this.#store(scope, taskId, instanceId, false);
   }
 
-  /** He began it there. */
+  /** The owner began the task there. */
   begun(scope: TaskScope, taskId: string, instanceId: string): void {
     this.#store(scope, taskId, instanceId, true);
   }
@@ -140,7 +140,7 @@ export function isTaskMethod(method: string): boolean {
 }
 
 /**
- * Id of the task that a result says was begun; undefined when it says nothing of the kind. Only small results do.
+ * Id of the task that a result reports as begun; undefined for any other result. Only small results report tasks.
  * Source: MCP 2025-11-25 basic/utilities/tasks (in `task`), SEP-2663 (in a result of another type than `complete`).
  */
 export function taskIdIn(result: JsonText): string | undefined {
@@ -150,7 +150,7 @@ export function taskIdIn(result: JsonText): string | undefined {
   return resultType !== 'complete' && isTaskId(taskId) ? taskId : undefined;
 }
 
-/** The instance by the name that its template has for it. */
+/** The instance as its template names it. */
 function ownOf({ template }: TaskScope, instanceId: string): OwnInstance | undefined {
   return template === undefined ? splitInstance(instanceId) : { template, instanceId };
 }

@@ -47,23 +47,25 @@ const RETRY_MS = 5_000;
 const MOST_RESOURCES = 10_000;
 
 export class SharedSubscriptions {
-  readonly #boards = new Map<SharedConversation, Board>();
+  readonly #byConversation = new Map<SharedConversation, ConversationSubscriptions>();
 
   /** Makes sure that the backend tells of updates of `uri` until every part is released. */
   subscribe(conversation: SharedConversation, uri: string): SharedSubscription {
-    return (this.#boards.get(conversation) ?? this.#open(conversation)).take(uri);
+    return (this.#byConversation.get(conversation) ?? this.#open(conversation)).take(uri);
   }
 
   /** How many conversations have somebody who wants something. */
   get size(): number {
-    return this.#boards.size;
+    return this.#byConversation.size;
   }
 
-  #open(conversation: SharedConversation): Board {
-    const board = new Board(conversation, () => this.#boards.delete(conversation));
-    this.#boards.set(conversation, board);
-    board.begin();
-    return board;
+  #open(conversation: SharedConversation): ConversationSubscriptions {
+    const subscriptions = new ConversationSubscriptions(conversation, () =>
+      this.#byConversation.delete(conversation),
+    );
+    this.#byConversation.set(conversation, subscriptions);
+    subscriptions.begin();
+    return subscriptions;
   }
 }
 
@@ -80,7 +82,7 @@ interface ResourceEntry {
 }
 
 /** The entries of one conversation. */
-class Board {
+class ConversationSubscriptions {
   readonly #conversation: SharedConversation;
   readonly #empty: () => void;
   readonly #entries = new Map<string, ResourceEntry>();

@@ -1,5 +1,5 @@
-// All templates of a caller as if they were one server: lists are joined, calls go to the template that owns the name or
-// the resource. It knows templates only as Backends; an instance is named `{template}/{instance}` here.
+// Serves all templates of a caller as one server: it merges their lists and sends each call to the template that owns the name
+// or the resource. It knows templates only as Backends, and names an instance `{template}/{instance}`.
 
 import {
   concatMap,
@@ -44,7 +44,7 @@ import { type OwnName, seenFrom, splitInstance, splitName } from './aggregate-na
 import { aggregateExchange } from './aggregate-requests.ts';
 import { AggregateSession } from './aggregate-session.ts';
 
-/** Shortest time between two looks at who owns the resources that somebody wants to hear of. */
+/** Shortest time between two lookups of the templates that own the subscribed resources. */
 const LOOK_MS = 1_000;
 
 /** What the aggregate is made from. */
@@ -56,11 +56,11 @@ export interface AggregateOptions extends Clock {
   readonly of: (template: string) => Backends;
   /** How long a call of that template may take to its first answer. */
   readonly callTimeoutMs: (template: string) => number;
-  /** Hot: lists of any template that are not what they were; those who come and go are among it. Completes at the end. */
+  /** Hot: changed lists of any template, those of new and removed templates included. Completes with the gateway. */
   readonly listChanges$: Observable<TemplateListChange>;
   /** Name and version of the gateway, which is the server that clients see. */
   readonly serverInfo: ServerInfo;
-  /** The room for lists, which others may share. Default: room of its own. */
+  /** The memory budget of lists, which other caches may share. Default: a budget of its own. */
   readonly memory?: ListMemory;
 }
 
@@ -169,7 +169,7 @@ export class AggregateBackends implements Backends {
     );
   }
 
-  /** Those of resources that nobody lists now, too, when somebody does later. */
+  /** Includes resources that a template lists only later. */
   #updates(
     client: Client,
     resources: ReadonlySet<string>,
@@ -210,7 +210,7 @@ export class AggregateBackends implements Backends {
     return own === undefined ? [] : this.#options.of(own.template).relisted(own.name);
   }
 
-  /** Undefined when no template that the caller may use can have it. */
+  /** Undefined when the name belongs to no template of the caller. */
   #ownName(aggregated: string, owner: Owner | undefined): OwnName | undefined {
     const own = splitName(aggregated);
     if (own === undefined || owner === undefined) return undefined;
@@ -221,7 +221,7 @@ export class AggregateBackends implements Backends {
     return this.#options.templates().filter((template) => mayUse(owner, template));
   }
 
-  /** It always has lists, and tells when they change: templates come and go. Else it offers what one of them offers. */
+  /** The aggregate always announces lists and their changes, since templates come and go; else whatever one template offers. */
   #peer(owner: Owner): Peer {
     const { serverInfo, of: backendsOf } = this.#options;
     const peers = this.#templates(owner).flatMap((template) => backendsOf(template).peers(owner));
@@ -244,7 +244,7 @@ export class AggregateBackends implements Backends {
   }
 }
 
-/** True for a server that says so, in the words of whichever revision. */
+/** True for a server that announces tasks, in either revision. */
 function runsTasks({ capabilities: { tasks, extensions } }: Peer): boolean {
   return tasks !== undefined || (isJsonObject(extensions) && extensions[TASKS_EXTENSION] !== undefined);
 }

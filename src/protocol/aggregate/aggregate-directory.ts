@@ -1,5 +1,5 @@
-// Who owns what when all templates are served as one server: which template a joined name or a resource belongs to.
-// Learned from the lists; what is not known is looked up in them once more.
+// Finds the template that owns an aggregate name or a resource. It learns from the lists, and reads them once more for an
+// unknown name.
 
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -12,18 +12,18 @@ import { aggregateName, mayBeCut, type OwnName, splitName } from './aggregate-na
 
 /** Names that may have been cut, and resources, that are remembered. */
 const MOST_REMEMBERED = 50_000;
-/** URI templates remembered of one template: each is tried for a resource that nobody lists. */
+/** URI templates remembered of one template: each is tried for a resource that no template lists. */
 const MOST_PATTERNS = 1_000;
 /** Longest URI template that is turned into a pattern. */
 const MOST_PATTERN_CHARACTERS = 2_048;
 
-/** Where the directory learns, and whom it looks for. */
+/** Source of the lists, and the templates of an owner. */
 export interface DirectoryDeps {
   readonly lists: AggregateLists;
   readonly templates: (owner: Owner) => readonly string[];
 }
 
-/** Knows what was listed, to whomever. Who may use it is looked at in every answer. */
+/** Remembers lists of all callers; each answer respects the permissions of its caller. */
 export class AggregateDirectory {
   readonly #deps: DirectoryDeps;
   readonly #items = new AggregateItems();
@@ -37,7 +37,7 @@ export class AggregateDirectory {
     this.#deps = deps;
   }
 
-  /** One list over all templates of the owner: with joined names, and nothing twice. What has no name is left out. */
+  /** One list over all templates of the owner: with aggregate names and without duplicates. Items without a name are left out. */
   async list(list: ListField, client: Client): Promise<JsonObject[]> {
     const { lists, templates } = this.#deps;
     const gathered = await lists.gather(list, templates(client.owner), client);
@@ -55,7 +55,7 @@ export class AggregateDirectory {
     return listed;
   }
 
-  /** Whose tool or prompt it is. Undefined when no template of the owner can be meant. */
+  /** Template and own name of a tool or prompt. Undefined when it belongs to no template of the owner. */
   async ownerOfName(
     aggregated: string,
     list: 'tools' | 'prompts',
@@ -68,13 +68,13 @@ export class AggregateDirectory {
       : undefined;
   }
 
-  /** Whose resource it is: who lists it, whose URI template fits, or the only template there is. */
+  /** The template of a resource: one that lists it, one with a URI template that fits, or the only template there is. */
   async ownerOfResource(uri: string, client: Client): Promise<string | undefined> {
     const [template] = (await this.ownersOfResources([uri], client)).keys();
     return template;
   }
 
-  /** By template, which of these resources are its own. Those of nobody are left out. Looks them up once at most. */
+  /** These resources by template; unknown ones are left out. Reads the lists at most once. */
   async ownersOfResources(uris: Iterable<string>, client: Client): Promise<Map<string, Set<string>>> {
     const { lists } = this.#deps;
     const templates = this.#deps.templates(client.owner);
@@ -93,7 +93,7 @@ export class AggregateDirectory {
     return owners;
   }
 
-  /** Those who are gone own nothing. */
+  /** A template without an instance that offers resources owns nothing. */
   #knownOwner(
     uri: string,
     templates: readonly string[],
@@ -108,7 +108,7 @@ export class AggregateDirectory {
     );
   }
 
-  /** Of two with one name the first is the one that is meant. */
+  /** Of two items with one name the first one counts. */
   #learn(list: ListField, { template, key, own }: AggregateItem, isFirst: boolean): void {
     if (own !== undefined && isFirst) this.#cut.set(key, own);
     if (list === 'resources') this.#resources.set(key, (this.#resources.get(key) ?? new Set()).add(template));
@@ -141,24 +141,24 @@ function fitsBetween(literals: readonly string[], text: string): boolean {
   return text.length - last.length >= at && text.endsWith(last);
 }
 
-// What one template lists, as it is shown in the list of all: tools and prompts by their joined names, and everything with what
-// clients insist on, since one item that they refuse would cost them the whole list.
+// Items of one template as the list of all templates shows them: tools and prompts with their aggregate names, and every item
+// with the fields that clients require, since clients reject a whole list for one bad item.
 
 /** One item of one template. */
 interface AggregateItem {
   readonly template: string;
-  /** What tells it from others in its list: joined name, URI, or URI template. */
+  /** Unique in its list: aggregate name, URI, or URI template. */
   readonly key: string;
   readonly shown: JsonObject;
-  /** Whose it is, where the aggregate name does not say so by itself. */
+  /** Template and own name, where the aggregate name does not tell them. */
   readonly own: OwnName | undefined;
 }
 
-/** Makes items, each once: what comes from memory comes again and again. */
+/** Makes items, each once, since cached lists come repeatedly. */
 export class AggregateItems {
   readonly #made = new WeakMap<JsonObject, AggregateItem>();
 
-  /** Undefined for an item that nobody could ask for. */
+  /** Undefined for an item without a usable name. */
   of(list: ListField, template: string, item: JsonObject): AggregateItem | undefined {
     const known = this.#made.get(item);
     if (known?.template === template) return known;

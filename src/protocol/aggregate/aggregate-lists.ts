@@ -1,6 +1,6 @@
-// The lists of all templates a caller may use, as one list. A template that does not answer in time stands in with what it
-// listed last, or with nothing, and is not waited for; when it answers after all, the list has changed. Where nobody is who
-// offers such a list there is nothing to list.
+// Gathers the lists of all templates that a caller may use. A template that does not answer in time is represented by its last
+// list, or by nothing; a late answer that differs counts as a change. A template without an instance that offers the list is
+// left out.
 
 import { filter, firstValueFrom, Subject, timer } from 'rxjs';
 import { isFinalAnswer } from '../../domain/exchange.ts';
@@ -25,7 +25,7 @@ export interface ListItems {
   readonly items: readonly JsonObject[];
 }
 
-/** One list of one template is not what it was. */
+/** One list of one template changed. */
 export interface TemplateListChange {
   readonly template: string;
   readonly list: ListField;
@@ -34,9 +34,9 @@ export interface TemplateListChange {
 /** One list of one template that is being asked for. */
 interface Crawl {
   readonly listed: Promise<Crawled>;
-  /** Resolves when it took so long that nobody waits for it any more. */
+  /** Resolves when the longest wait is over. */
   readonly late: Promise<void>;
-  /** Somebody did not wait for it any longer. */
+  /** A request was answered without it. */
   isMissed: boolean;
 }
 
@@ -44,12 +44,12 @@ const NOTHING: Crawled = { items: [], bytes: 0 };
 
 /** Asks the templates for their lists, and remembers them. */
 export class AggregateLists {
-  /** Hot: a template listed something else than was served for it. */
+  /** Hot: a late answer differs from the list that was served. */
   readonly late$ = new Subject<TemplateListChange>();
   readonly #of: (template: string) => Backends;
   readonly #crawler: ListCrawler;
   readonly #remembered: StoredLists<Crawled>;
-  /** What is under way, by what is asked for and for whom. */
+  /** Requests under way, by list, template and owner. */
   readonly #crawls = new Map<string, Crawl>();
 
   constructor(of: (template: string) => Backends, memory: ListMemory = new ListMemory()) {
@@ -71,7 +71,7 @@ export class AggregateLists {
     });
   }
 
-  /** True when somebody of the template is, or was last, there who announced such a list. */
+  /** True when an instance of the template announces the list, or the last one that was connected did. */
   offers(list: ListField, template: string, owner: Owner): boolean {
     const capability = list === 'resourceTemplates' ? 'resources' : list;
     const peers = this.#of(template).peers(owner);
@@ -116,7 +116,7 @@ export class AggregateLists {
     return crawl;
   }
 
-  /** Tells when the list changes before it was read: who asks from then on must not be given what it was before. */
+  /** Calls `changed` when the list changes before it was read: later requests must not get the old list. */
   async #crawl(list: ListField, template: string, client: Client, changed: () => void): Promise<Crawled> {
     const announced = list === 'resourceTemplates' ? 'resources' : list;
     const subscription = this.#of(template).listChanged$.subscribe((one) => {
@@ -134,8 +134,8 @@ export class AggregateLists {
   }
 }
 
-// Asks one template for all pages of one list, and takes of them only what can be handled: what one backend lists must not
-// spoil what is made of the lists of all. Nothing is remembered here but which pages were looked through.
+// Reads all pages of one list of one template, and takes only items that can be handled: a bad item of one backend must not
+// spoil the list of all.
 
 /** Bytes of JSON of one list of one template. The page that exceeds it is left out, and ends the list. */
 const MOST_LIST_BYTES = 4 * 1024 * 1024;
@@ -149,14 +149,14 @@ interface Crawled {
 /** Reads lists, page by page. */
 export class ListCrawler {
   readonly #of: (template: string) => Backends;
-  /** The sound items of pages; those that come from memory come again and again. */
+  /** The accepted items of pages, since pages from the cache come repeatedly. */
   readonly #sound = new WeakMap<JsonText, readonly JsonObject[]>();
 
   constructor(of: (template: string) => Backends) {
     this.#of = of;
   }
 
-  /** Rejects when there is no such template, or nobody answers. An error answer means that the list is not offered. */
+  /** Rejects when there is no such template, or no instance answers. An error answer means that the list is not offered. */
   async crawl(list: ListField, template: string, client: Client): Promise<Crawled> {
     const backends = this.#of(template);
     const method = LIST_METHODS[list];
@@ -191,7 +191,7 @@ export class ListCrawler {
   }
 }
 
-/** What is nested too deeply could not be written again. */
+/** An item that is nested too deeply cannot be serialized again. */
 function isSound(item: unknown): item is JsonObject {
   return isJsonObject(item) && !isDeeper(item, DEEPEST);
 }

@@ -16,7 +16,7 @@ export interface OwnName {
   readonly name: string;
 }
 
-/** The joined name. One that is too long is cut and ends in eight digits of its SHA-256, always the same ones. */
+/** The aggregate name. A name that is too long is cut and ends in eight digits of its SHA-256. */
 export function aggregateName({ template, name }: OwnName): string {
   const whole = `${template}${BETWEEN}${name}`;
   if (whole.length <= MOST_NAME_CHARACTERS) return whole;
@@ -26,14 +26,14 @@ export function aggregateName({ template, name }: OwnName): string {
   return `${head}${BETWEEN}${name.slice(0, room).toWellFormed()}_${hash}`;
 }
 
-/** The two parts of a name that was not cut; undefined for what is no joined name. */
+/** The two parts of a name that was not cut; undefined for any other text. */
 export function splitName(aggregated: string): OwnName | undefined {
   const at = aggregated.indexOf(BETWEEN);
   if (at <= 0) return undefined;
   return { template: aggregated.slice(0, at), name: aggregated.slice(at + BETWEEN.length) };
 }
 
-/** True for what may have been cut: only a list of names can tell what it stood for. */
+/** True for a name that may have been cut: only a list of names can resolve it. */
 export function mayBeCut(aggregated: string): boolean {
   return aggregated.length >= MOST_NAME_CHARACTERS - MOST_TEMPLATE_CHARACTERS && CUT.test(aggregated);
 }
@@ -46,12 +46,12 @@ export interface OwnInstance {
   readonly instanceId: string;
 }
 
-/** Its joined name. */
+/** Its aggregate name. */
 export function aggregateInstance({ template, instanceId }: OwnInstance): string {
   return `${template}/${instanceId}`;
 }
 
-/** Where a request was sent, by the name for clients of that template, or for those of all templates. */
+/** The instance that a request was sent to, as clients of the template or of all templates know it. */
 export function sentToName({ template, id }: SentTo, ofTemplate: string | undefined): string {
   return ofTemplate === undefined ? aggregateInstance({ template, instanceId: id }) : id;
 }
@@ -61,7 +61,7 @@ export function splitInstance(aggregated: string): OwnInstance | undefined {
   return at === -1 ? undefined : { template: aggregated.slice(0, at), instanceId: aggregated.slice(at + 1) };
 }
 
-/** Makes answers of a template's instances those of instances of all. */
+/** Replaces the instance of an answer by its aggregate name. */
 export function seenFrom(template: string): (answer: Answer) => Answer {
   return (answer) => ({
     ...answer,

@@ -1,5 +1,5 @@
-// What becomes of one request about all templates together: lists are answered here, everything else goes to the template
-// that is meant, in the words that are used there.
+// Routes one request to the aggregate: answers lists here, and sends everything else to its template with the names that the
+// template uses.
 
 import { defer, from, map, type Observable, of, switchMap } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
@@ -14,8 +14,8 @@ import type { AggregateDirectory } from './aggregate-directory.ts';
 export type ToTemplate = (template: string, request: ExchangeRequest) => Observable<Answer>;
 
 /**
- * Answers a request from the lists of all templates, refuses it, or hands it to `toTemplate`. Cold. `bound`: the template
- * whose instance the request goes on with.
+ * Answers a request from the lists of all templates, refuses it, or hands it to `toTemplate`. Cold. `bound`: the template of
+ * the instance that the request continues with.
  */
 export function aggregateExchange(
   request: ExchangeRequest,
@@ -49,7 +49,7 @@ function listed(list: ListField, directory: AggregateDirectory, client: Client):
   );
 }
 
-/** Where a request goes. `list`: it is answered from the lists of all; `refused`: by nobody. */
+/** Where a request goes: the lists of all templates answer it, one template does, or it is refused. */
 export type Destination =
   | { readonly kind: 'list'; readonly list: ListField }
   | { readonly kind: 'template'; readonly template: string; readonly request: ExchangeRequest }
@@ -76,7 +76,7 @@ export async function destinationOf(
     case 'completion/complete':
       return byReference(request, directory, client);
     default:
-      // What is about a task is for who runs it.
+      // A request about a task goes to the template that runs it.
       if (bound !== undefined) return { kind: 'template', template: bound, request };
       if (TASK_METHODS.has(request.method)) return refused(RPC.invalidParams, 'Unknown task');
       return refused(RPC.methodNotFound, `${request.method} is not offered for all templates together.`);

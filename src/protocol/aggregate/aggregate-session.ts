@@ -1,5 +1,5 @@
-// The session of a legacy client with all templates at once: a session with each template that it uses, opened when it is
-// first used. When one of them ends, the next call opens another: the client's own session goes on.
+// The session of a legacy client with all templates at once. It opens a session with a template at the first use of that, and
+// another one after that has ended; the client's own session continues.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -35,7 +35,7 @@ import type { TemplateListChange } from './aggregate-lists.ts';
 import { seenFrom, splitInstance } from './aggregate-names.ts';
 import { aggregateExchange, answerHere } from './aggregate-requests.ts';
 
-/** Whose session it is, and what it is made from. */
+/** Owner and dependencies of a session. */
 export interface AggregateSessionDeps {
   readonly owner: Owner;
   readonly profile: ClientProfile;
@@ -51,7 +51,7 @@ export interface AggregateSessionDeps {
   readonly listChanges$: Observable<TemplateListChange>;
 }
 
-/** One client's session. Whoever opens it closes it. */
+/** One client's session. It leaves its table when it is closed. */
 export class AggregateSession implements McpSession, TableSession {
   usedAtMs = 0;
   isParked = false;
@@ -63,7 +63,7 @@ export class AggregateSession implements McpSession, TableSession {
   readonly #grant: AggregateGrant;
   readonly #inner = new Map<string, Promise<McpSession>>();
   readonly #ended = new ReplaySubject<string>(1);
-  /** The sessions that messages come from, while somebody listens. */
+  /** Newly opened sessions, for the subscribers of `messages$`. */
   readonly #opened = new Subject<McpSession>();
   /** By template. */
   readonly #open = new Map<string, McpSession>();
@@ -111,14 +111,14 @@ export class AggregateSession implements McpSession, TableSession {
     return withListNotices(theirs$, changes$).pipe(takeUntil(this.#ended));
   }
 
-  /** Takes note of what its owner may use by now, and ends its sessions with templates that he may not. */
+  /** Updates the permissions of the owner, and ends the sessions with templates that it may not use any more. */
   servesAs(owner: Owner): void {
     if (!this.#grant.take(owner)) return;
     for (const [template, opening] of this.#inner) {
       if (mayUse(owner, template)) continue;
       this.#inner.delete(template);
       this.#open.delete(template);
-      opening.then((session) => session.close()).catch(() => undefined); // who opened it is told
+      opening.then((session) => session.close()).catch(() => undefined); // the call that opened it gets the error
     }
   }
 
@@ -142,7 +142,7 @@ export class AggregateSession implements McpSession, TableSession {
     });
   }
 
-  /** Its own sessions stay where they are; see `asLegacy`. */
+  /** The sessions with templates keep the place; see `asLegacy`. */
   stay(): Reservation {
     return { exchange: (request) => this.exchange(request), leave: this.carry() };
   }
@@ -223,7 +223,7 @@ export class AggregateSession implements McpSession, TableSession {
     });
   }
 
-  /** Each template hears of the level when it is first used, or now. */
+  /** Sends the level to the open sessions, and to later ones when they open. */
   #setLevel(request: ExchangeRequest): Observable<Answer> {
     const level = request.params?.level;
     this.#logLevel = typeof level === 'string' ? level : undefined;
@@ -261,20 +261,20 @@ export class AggregateSession implements McpSession, TableSession {
     return session;
   }
 
-  /** A template that refuses the level is one that logs what it likes. */
+  /** A refusal is ignored: that template keeps its own level. */
   #tell(session: McpSession, request: ExchangeRequest): void {
     session.exchange(request).subscribe({ error: () => undefined });
   }
 }
 
-/** What a session says; it does not expire meanwhile. */
+/** The messages of a session, which does not expire while they are subscribed to. */
 function heldWhileHeard(session: McpSession): Observable<ServerMessage> {
   const { messages$, ended$ } = session;
   return defer(() => messages$.pipe(takeUntil(ended$), finalize(session.hold())));
 }
 
-// Which templates the owner of a session may use, as far as it is known there, and that their lists are others when that
-// changes. Who may use what is decided elsewhere; it comes with the owner's requests.
+// The templates that the owner of a session may use, as its latest request says, and the list changes that follow when they
+// change. The permissions themselves are decided elsewhere.
 
 /** Of one session. */
 export class AggregateGrant {
@@ -286,12 +286,12 @@ export class AggregateGrant {
     this.#owner = owner;
   }
 
-  /** As he was when he was seen last. */
+  /** The owner as of its latest request. */
   get owner(): Owner {
     return this.#owner;
   }
 
-  /** True when he may use other templates than before. */
+  /** True when the owner may use other templates than before. */
   take(owner: Owner): boolean {
     const isOther = !hasSameTemplates(owner, this.#owner);
     this.#owner = owner;
@@ -302,8 +302,8 @@ export class AggregateGrant {
   }
 
   /**
-   * Of what changes on any template, what he may know of; and all lists when he may use other templates, which is told
-   * later when nobody hears it now.
+   * Changes of the templates that the owner may use, and changes of all lists when the permissions change. The latter are
+   * emitted to the next subscriber when there is none.
    */
   changesIn(changes$: Observable<TemplateListChange>): Observable<ListField> {
     const theirs$ = changes$.pipe(

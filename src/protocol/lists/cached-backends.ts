@@ -1,6 +1,6 @@
-// Backends whose lists come from memory while they are fresh. A session with a conversation of its own always asks its
-// backend, because what a server lists may depend on what was said there before. Every session hears when the lists are
-// others because the instances are.
+// Backends whose lists come from a cache while they are fresh. A session with a conversation of its own always asks its
+// backend, because the lists of a server may depend on earlier requests there. Every session gets a notice when lists change
+// because instances come or go.
 
 import { filter, type Observable, Subject, type Subscription } from 'rxjs';
 import type { ClientProfile } from '../../domain/client.ts';
@@ -23,16 +23,16 @@ import type {
 import { ListCache, type ListCacheOptions, type ListKey } from './list-cache.ts';
 import { withListNotices } from './list-notices.ts';
 
-/** What all sessions of one template share. */
+/** Shared by all sessions of one template. */
 interface CachedSessionDeps {
   readonly cache: ListCache;
-  /** What changes of the template's lists. */
+  /** Changes of the template's lists. */
   readonly changes$: Observable<ListField>;
-  /** Another one for each conversation. */
+  /** A different number for each conversation. */
   numberOf(peer: Peer): number;
 }
 
-/** Other backends, with a memory for lists in front. Whoever makes it closes it. */
+/** Other backends with a cache of lists in front. The caller closes it. */
 export class CachedBackends implements Backends {
   readonly #inner: Backends;
   readonly #cache: ListCache;
@@ -91,12 +91,12 @@ export class CachedBackends implements Backends {
     const load = () => this.#inner.exchange(request, options);
     const key = keyOf(request, `owner ${owner.id} at ${instanceId ?? ''}`, profile);
     if (key === undefined) return load();
-    // Nobody is or was there: nothing may stand in for those who have gone.
+    // No instance is or was connected: no stale list may be served.
     if (this.#inner.peers(owner).length === 0) this.#cache.forget();
     return this.#cache.serve(key, load);
   }
 
-  /** Lets go of the backends. */
+  /** Unsubscribes from the backends. */
   close(): void {
     this.#subscription.unsubscribe();
   }
@@ -117,11 +117,11 @@ export class CachedBackends implements Backends {
   }
 }
 
-/** A session that shares its conversation, and therefore also what is listed there; what others list it could not call. */
+/** A session that shares its conversation and the lists of that: it could not call what other instances list. */
 class CachedSession implements McpSession {
   readonly #inner: McpSession;
   readonly #deps: CachedSessionDeps;
-  /** Of whom its client was told at the handshake. */
+  /** The backend that the client knows from the handshake. */
   readonly #greeted: Peer;
 
   constructor(inner: McpSession, deps: CachedSessionDeps) {
@@ -204,7 +204,7 @@ function announcedLists({ capabilities }: Peer): ReadonlySet<ListField> {
   return new Set(NOTICED_LISTS.filter((list) => announcesChanges(capabilities, list)));
 }
 
-/** Numbers them in their order. */
+/** Numbers conversations in their order. */
 function numbering(): (peer: Peer) => number {
   const numbers = new WeakMap<Peer, number>();
   let last = 0;
@@ -218,8 +218,8 @@ function numbering(): (peer: Peer) => number {
 }
 
 /**
- * Undefined for what is no list, and for a list request with parameters nobody here knows. `where`: whose list it is, when
- * it may not be just any instance's.
+ * Undefined for any other method, and for a list request with unknown parameters. `where`: the conversation of the list, when
+ * not every instance may answer.
  */
 function keyOf(
   request: ExchangeRequest,

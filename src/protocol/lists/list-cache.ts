@@ -12,10 +12,10 @@ import { LruMap } from '../lru-map.ts';
 /** Lists kept, and the largest that is. */
 const MOST_LISTS = 1_000;
 const LARGEST_LIST_BYTES = 1024 * 1024;
-/** How long a list stays fresh that says nothing of it: servers of the legacy era tell when it changes. */
+/** How long a list without `ttlMs` stays fresh: servers of the legacy era send a notice when it changes. */
 const UNTOLD_FRESH_MS = 30_000;
 const LONGEST_FRESH_MS = 60 * 60_000;
-/** How long a list may stand in for one that nobody can give. */
+/** How long a stale list may be served while no instance answers. */
 const STAND_IN_MS = 10 * 60_000;
 
 interface CachedList {
@@ -25,7 +25,7 @@ interface CachedList {
   readonly storedUntilMs: number;
 }
 
-/** Where an answer may be looked for: everybody's, then the caller's own. */
+/** Keys of an answer: the public one, then the caller's own. */
 export interface ListKey {
   readonly list: ListField;
   readonly everybody: string;
@@ -35,9 +35,9 @@ export interface ListKey {
 export interface ListCacheOptions {
   /** Monotonic clock in ms. */
   readonly now: () => number;
-  /** False when the instance has gone: its pages cannot be gone on with. Default: nobody goes. */
+  /** False when the instance is gone, so that its next pages cannot be read. Default: always true. */
   readonly isThere?: ((instanceId: string) => boolean) | undefined;
-  /** The room for lists, which several caches may share. Default: room of its own. */
+  /** The memory budget, which several caches may share. Default: a budget of its own. */
   readonly memory?: ListMemory | undefined;
 }
 
@@ -47,7 +47,7 @@ export class ListCache {
   readonly #now: () => number;
   readonly #lists: StoredLists<CachedList>;
   readonly #loading = new Map<string, Observable<Answer>>();
-  /** Counts the changes of each list: what was asked for before one is not kept. */
+  /** Counts the changes of each list: an answer to a request before a change is not stored. */
   readonly #changes = new Map<ListField, number>();
 
   constructor({ now, isThere = () => true, memory = new ListMemory() }: ListCacheOptions) {
@@ -56,7 +56,7 @@ export class ListCache {
     this.#lists = new StoredLists(MOST_LISTS, memory);
   }
 
-  /** Emits the answer of the key: kept, on its way already, or from `load`. Errors like `load`, if nothing stands in. */
+  /** Emits the answer of the key: stored, under way, or from `load`. Errors like `load`, if there is no stale answer. */
   serve(key: ListKey, load: () => Observable<Answer>): Observable<Answer> {
     return defer(() => {
       const cached = this.#find(key);
@@ -65,14 +65,14 @@ export class ListCache {
     });
   }
 
-  /** A backend said that the list changed: what is kept only stands in from now on. */
+  /** The list changed: stored answers are stale from now on. */
   change(list: ListField): void {
     this.#changes.set(list, this.#changesOf(list) + 1);
     for (const cached of this.#lists.values()) if (cached.list === list) cached.freshUntilMs = 0;
-    this.#loading.clear(); // who asks from here on must not be given what was listed before
+    this.#loading.clear(); // later requests must not get the old list
   }
 
-  /** Whoever could list is gone for good: nothing stands in. */
+  /** The instances are gone for good: no stale answer is served. */
   forget(): void {
     for (const list of LISTS) this.change(list);
     this.#lists.clear();
@@ -139,7 +139,7 @@ export class ListCache {
   }
 }
 
-/** Source: MCP 2026-07-28 server/utilities/caching. A list that says nothing belongs to who asked. */
+/** Source: MCP 2026-07-28 server/utilities/caching. A list without a scope is private to its caller. */
 function lifeOf(result: unknown): { readonly freshMs: number; readonly isForEverybody: boolean } {
   const { ttlMs, cacheScope } = isJsonObject(result) ? result : {};
   const told = typeof ttlMs === 'number' && ttlMs >= 0;
@@ -149,7 +149,7 @@ function lifeOf(result: unknown): { readonly freshMs: number; readonly isForEver
   };
 }
 
-/** True when nobody is there to list: what was known is better than nothing. */
+/** True when no instance could answer: a stale list is better than an error. */
 function isAbsence(thrown: unknown): boolean {
   return thrown instanceof GatewayError && ABSENCE.has(thrown.code);
 }
@@ -165,9 +165,9 @@ const ABSENCE: ReadonlySet<string> = new Set([
 // The room that kept lists have together, whichever template or caller they are of: when there is none left, the list that was
 // used least recently goes.
 
-/** Bytes of JSON of all kept lists of one gateway. Values that were made of them come on top. */
+/** Bytes of JSON of all stored lists of one gateway. Values made of them come on top. */
 const MOST_BYTES = 64 * 1024 * 1024;
-/** What an entry takes besides its list, roughly: many small ones are no less than a few large ones. */
+/** Memory of an entry besides its list, roughly. */
 const ENTRY_BYTES = 1024;
 
 interface Entry {
@@ -192,7 +192,7 @@ export class ListMemory {
     return this.#bytes;
   }
 
-  /** Makes room for an entry; others may be forgotten for it. False when it is larger than all the room. */
+  /** Makes room for an entry; others may be evicted for it. False when it is larger than the whole budget. */
   take(entry: Entry): boolean {
     if (entry.bytes > this.#mostBytes) return false;
     this.#entries.add(entry);
@@ -205,7 +205,7 @@ export class ListMemory {
     return true;
   }
 
-  /** It was used: others go before it. */
+  /** It was used: others are evicted before it. */
   use(entry: Entry): void {
     if (this.#entries.delete(entry)) this.#entries.add(entry);
   }
@@ -216,7 +216,7 @@ export class ListMemory {
   }
 }
 
-/** One cache in that memory: at most `most` lists. Reading one is using it. */
+/** One cache in that budget: at most `most` lists. Reading a list is using it. */
 export class StoredLists<V> {
   readonly #memory: ListMemory;
   readonly #lists: LruMap<Entry & { readonly value: V }>;
@@ -233,7 +233,7 @@ export class StoredLists<V> {
     return entry.value;
   }
 
-  /** Keeps a list of so many bytes of JSON, if there can be room for it. */
+  /** Stores a list of so many bytes of JSON, if the budget allows it. */
   set(key: string, value: V, bytes: number): void {
     this.delete(key);
     const entry = { value, bytes: bytes + ENTRY_BYTES, forget: () => this.#lists.delete(key) };

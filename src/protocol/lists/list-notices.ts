@@ -1,5 +1,5 @@
-// What a client is told when lists changed: one notice for many changes, soon, and never many in a row. Whose changes a
-// client may hear of is decided before.
+// Notices of changed lists for a client: one notice for many changes, soon, and at a bounded rate. The caller decides which
+// changes the client may see.
 
 import {
   auditTime,
@@ -25,7 +25,7 @@ const TOGETHER_MS = 50;
 const BETWEEN_MS = 1_000;
 
 /**
- * Notices of changed lists, at most one of each kind per BETWEEN_MS. The last change is always told, BETWEEN_MS and
+ * Notices of changed lists, at most one of each kind per BETWEEN_MS. The last change always leads to a notice, BETWEEN_MS and
  * TOGETHER_MS after it at the latest.
  */
 export function listNotices(changes$: Observable<ListField>): Observable<ServerNotification> {
@@ -43,8 +43,8 @@ export function listNotices(changes$: Observable<ListField>): Observable<ServerN
 }
 
 /**
- * The messages, of which those that are notices of a list are told together with the changes. Completes with the messages,
- * whatever is left to be told then. Else as `listNotices`.
+ * The messages, whose notices of lists are merged with the changes as in `listNotices`. Completes with the messages, without
+ * the notices that are left.
  */
 export function withListNotices<M extends ServerMessage>(
   messages$: Observable<M>,

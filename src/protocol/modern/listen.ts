@@ -1,5 +1,5 @@
-// The streams on which modern clients hear what changed: one request, whose answer only comes when the gateway closes.
-// What changes on which instance is gathered behind `Backends.changes`.
+// The streams of `subscriptions/listen` towards modern clients: one request, whose answer comes when the gateway closes.
+// `Backends.changes` gathers the changes.
 // Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
 import type { Subscription } from 'rxjs';
@@ -24,7 +24,7 @@ import { invalidParams, type ModernCall } from './modern-call.ts';
 const MOST_OF_ALL = 10_000;
 const MOST_OF_OWNER = MOST_OF_ALL * LIMITS.ownerShare;
 
-/** What this server can tell of, and who it is. */
+/** Capabilities and name of the server. */
 export interface ListenServer {
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject;
@@ -38,7 +38,7 @@ export class Listens {
   /** How many each owner has. */
   readonly #ofOwner = new Map<string, number>();
 
-  /** `onFault` hears of a message that could not be written, and was left out. */
+  /** `onFault` gets the error of a message that could not be serialized, and was left out. */
   constructor(onFault: FaultListener, scheduler: TaskScheduler) {
     this.#onFault = onFault;
     this.#scheduler = scheduler;
@@ -50,8 +50,8 @@ export class Listens {
   }
 
   /**
-   * Answers `subscriptions/listen`: acknowledges what will be told, then tells it. Nothing that can be told: it ends at
-   * once. Throws RpcFailure: -32602 for a filter that is none; QUEUE_FULL when too many are open.
+   * Answers `subscriptions/listen`: acknowledges what is granted, then sends it. Ends at once when nothing is granted. Throws
+   * RpcFailure: -32602 for an invalid filter; QUEUE_FULL when too many are open.
    */
   open(call: ModernCall, reply: McpReply, server: ListenServer): void {
     const granted = grant(call.params, server.capabilities);
@@ -87,7 +87,7 @@ export class Listens {
   }
 }
 
-/** Who hears what becomes of one stream. */
+/** Callbacks of one stream. */
 interface ListenDeps {
   ended(): void;
   onFault(error: unknown): void;
@@ -127,13 +127,13 @@ class Listen {
     const { backends, owner, envelope } = this.#call;
     this.#subscription = backends.changes(owner, envelope.profile, wanted).subscribe({
       next: (change) => this.#take(change),
-      error: () => this.finish(), // a stream that never fails did: to the client it is over all the same
+      error: () => this.finish(), // a stream that never fails did: for the client it is over all the same
       complete: () => this.finish(),
     });
     if (this.#isOver) this.#subscription.unsubscribe();
   }
 
-  /** Ends it in order: the client gets its answer. */
+  /** Ends it with its answer. */
   finish(): void {
     if (this.#isOver) return;
     const _meta = { [META.subscriptionId]: this.#call.id, [META.serverInfo]: this.#serverInfo };
@@ -143,7 +143,7 @@ class Listen {
     this.leave();
   }
 
-  /** Ends it without a word: nobody is there to hear it. */
+  /** Ends it without an answer: the client has left. */
   leave(): void {
     this.#isOver = true;
     this.#subscription?.unsubscribe();
@@ -152,7 +152,7 @@ class Listen {
 
   #take({ method, params }: ServerNotification): void {
     if (this.#isOver || !isGranted(method, params, this.#granted.wanted)) return;
-    // Who leaves so much unread does not listen any more.
+    // A client that leaves so much unread does not read any more.
     if (this.#stream.unsentBytes > LIMITS.unreadBytes) {
       this.finish();
       return;
@@ -160,7 +160,7 @@ class Listen {
     try {
       this.#tell(method, params);
     } catch (thrown) {
-      this.#deps.onFault(thrown); // nested too deeply to be written; rxjs would throw it where nobody catches
+      this.#deps.onFault(thrown); // nested too deeply to be serialized; rxjs would throw it as an uncaught exception
     }
   }
 
@@ -171,16 +171,16 @@ class Listen {
   }
 }
 
-// What a client that listens opts in to, what of it the servers can tell, and which message is part of that. Source: MCP
+// The filter of a client: what it opts in to, what the servers announce of that, and which messages are part of it. Source: MCP
 // 2026-07-28 basic/patterns/subscriptions.
 
-/** What will be told: as the client is to be shown it, and as the backends are to be asked for it. */
+/** What is granted: as the client sees it, and as the backends are asked for it. */
 interface Granted {
   readonly shown: JsonObject;
   readonly wanted: WantedChanges;
 }
 
-/** Reads the filter, and leaves out what the servers do not announce. Throws RpcFailure, -32602, for what is none. */
+/** Reads the filter, and leaves out what the servers do not announce. Throws RpcFailure, -32602, for an invalid filter. */
 export function grant(params: JsonFields, capabilities: JsonObject): Granted {
   const notifications = fieldValue(params.notifications);
   if (!isJsonObject(notifications)) throw badFilter('`notifications` must be an object');
@@ -201,7 +201,7 @@ export function grant(params: JsonFields, capabilities: JsonObject): Granted {
   return { shown, wanted: { lists, resources: new Set(uris) } };
 }
 
-/** True for a message that is part of what was granted, whatever else a backend may say. */
+/** True for a message that is part of what was granted. */
 export function isGranted(method: string, { uri }: JsonObject, { lists, resources }: WantedChanges): boolean {
   const list = changedList(method);
   if (list !== undefined) return lists.has(list);

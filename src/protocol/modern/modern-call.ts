@@ -1,5 +1,5 @@
-// One request of a modern client that was read and checked, on its way to a backend; and what ties a text that the
-// client carries to it. How it travels is modern-exchange.ts.
+// One request of a modern client that was read and checked, the keys that bind sealed texts to it, and its `_meta`.
+// modern-exchange.ts carries it.
 
 import { createHash } from 'node:crypto';
 import type { ClientProfile } from '../../domain/client.ts';
@@ -20,7 +20,7 @@ import { isProfileTooLarge, MOST_PROFILE_UNITS } from '../client-bounds.ts';
 import type { Backends, Owner } from '../ports.ts';
 import { RpcFailure } from '../rpc-failure.ts';
 
-/** A request, who sent it, and what stands behind its path. */
+/** A request, its owner, and the backends of its path. */
 export interface ModernCall extends Tracker {
   readonly id: JsonRpcId;
   readonly method: string;
@@ -32,13 +32,13 @@ export interface ModernCall extends Tracker {
   readonly backends: Backends;
 }
 
-/** The call as the backend is to get it, and who is to get it when it cannot be anybody. */
+/** The call as the backend gets it, and the instance that must get it, if not any may. */
 export interface RoutedRequest {
   readonly params: JsonFields;
   readonly instanceId?: string;
 }
 
-/** What ties something to an owner and a path, for one purpose. */
+/** A key for an owner, a path and a purpose. */
 export function pathKey(
   purpose: string,
   { owner, template }: Pick<ModernCall, 'owner' | 'template'>,
@@ -47,8 +47,8 @@ export function pathKey(
 }
 
 /**
- * What ties something to this very call: owner, path, method, and what is asked for. A retry has all of that, too; its
- * `_meta`, and what was carried and answered, may differ. Not for the hot path: it takes a digest of the arguments.
+ * A key for this very call: owner, path, method and arguments. A retry has the same key; its `_meta`, its state and its
+ * responses may differ. Not for the hot path: it takes a digest of the arguments.
  */
 export function callKey(call: ModernCall): string {
   const { method, params } = call;
@@ -59,26 +59,26 @@ export function callKey(call: ModernCall): string {
   return `${pathKey(method, call)}${asked}`;
 }
 
-/** The refusal of something in `params`. An answer like those of backends, hence 200. */
+/** The refusal of `params`. An answer like those of backends, hence 200. */
 export function invalidParams(message: string, data?: JsonObject): RpcFailure {
   return new RpcFailure(200, { code: RPC.invalidParams, message, ...(data === undefined ? {} : { data }) });
 }
 
-// What every modern request says of itself in `_meta`: revision, capabilities, client, log level, progress token. Source: MCP
-// 2026-07-28 basic/index#meta.
+// The `_meta` of every modern request. headers.ts compares the headers that repeat some of it. Source: MCP 2026-07-28
+// basic/index#meta.
 
-/** A request's own account of its client. */
+/** The client as the request describes it. */
 interface Envelope {
   readonly profile: ClientProfile;
-  /** Rank of the least severe level it wants to hear; undefined when it wants no log messages. */
+  /** Rank of the least severe level of log messages; undefined when it wants none. */
   readonly logRank: number | undefined;
-  /** Names the request in messages about its progress; undefined when it wants none. */
+  /** Identifies the request in progress notifications; undefined when it wants none. */
   readonly progressToken: string | number | JsonText | undefined;
 }
 
 /**
  * Reads it. Throws RpcFailure, 400 with -32602, when a required field is missing or one is malformed. Whether the
- * revision is spoken here is another question (`checkVersion`). `clientInfo` must not be required.
+ * revision is supported is checked by `checkVersion`. `clientInfo` must not be required.
  */
 export function readEnvelope(params: JsonFields): Envelope {
   const meta = params._meta;
@@ -103,7 +103,7 @@ export function readEnvelope(params: JsonFields): Envelope {
   return { profile, logRank, progressToken };
 }
 
-/** Throws RpcFailure, 400 with -32022, for a revision that is not spoken here. */
+/** Throws RpcFailure, 400 with -32022, for an unsupported revision. */
 export function checkVersion(requested: string): void {
   const supported = [...MODERN_VERSIONS];
   if (supported.some((version) => version === requested)) return;
@@ -116,7 +116,7 @@ function isToken(value: unknown): value is string | number | JsonText {
   return typeof value === 'string' || typeof value === 'number';
 }
 
-/** The refusal of a field that is missing or not what it must be: 400 with -32602. */
+/** The refusal of a missing or invalid field: 400 with -32602. */
 export function badField(key: string, value: unknown, expected: string): RpcFailure {
   return badEnvelope(key, value === undefined ? 'missing' : `must be ${expected}`);
 }

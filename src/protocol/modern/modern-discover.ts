@@ -1,5 +1,5 @@
-// What a modern client is told of the servers behind one path as if they were one: capabilities, name, instructions.
-// The instances say it of themselves; here it is put together.
+// The answer to `server/discover`: capabilities, name and instructions of the servers behind one path, merged as if they were
+// one server.
 // Source: MCP 2026-07-28 server/discover.
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
@@ -12,8 +12,8 @@ export interface ServerInfo {
 }
 
 /**
- * The result of `server/discover`. It may not be kept: capabilities change when instances come and go, and nobody would
- * tell. `own` is the gateway.
+ * The result of `server/discover`. It may not be cached: capabilities change when instances come and go, without a notice.
+ * `own` is the gateway.
  */
 export function discoverResult(peers: readonly Peer[], own: ServerInfo): JsonObject {
   const instructions = sameInstructions(peers);
@@ -28,7 +28,7 @@ export function discoverResult(peers: readonly Peer[], own: ServerInfo): JsonObj
   };
 }
 
-/** Who serves: the one server that all instances are, or the gateway when they are several, or have no name. */
+/** Server info: of the server if all instances are the same one, else, or without a name, of the gateway. */
 export function serverInfoOf(peers: readonly Peer[], own: ServerInfo): JsonObject {
   const [first] = peers;
   const isOne = first !== undefined && peers.every(({ serverName }) => serverName === first.serverName);
@@ -39,9 +39,8 @@ export function serverInfoOf(peers: readonly Peer[], own: ServerInfo): JsonObjec
 }
 
 /**
- * What every instance can do, since any of them may be asked: a capability counts when all have it. The exception is
- * `listChanged`, which says that news may come and not that something may be asked: there one instance is enough.
- * `tasks` is left out: what the legacy era calls so is not what the modern era does.
+ * The capabilities that every instance has, since any of them may get a request. The exception is `listChanged`, which
+ * announces notices: there one instance is enough. `tasks` is left out, because the eras define it differently.
  */
 export function commonCapabilities(peers: readonly Peer[]): JsonObject {
   const [first, ...others] = peers.map(({ capabilities }) => toJson(capabilities));
@@ -60,7 +59,7 @@ function inBoth(one: JsonObject, other: JsonObject): JsonObject {
   return both;
 }
 
-/** Objects keep what they share; anything else is kept when it is the same. */
+/** Objects keep their common fields; other values remain when they are equal. */
 function shared(one: JsonValue | undefined, other: JsonValue | undefined): JsonValue | undefined {
   if (isJsonObject(one) && isJsonObject(other)) return inBoth(one, other);
   return JSON.stringify(one) === JSON.stringify(other) ? one : undefined;
@@ -71,14 +70,14 @@ function sameInstructions(peers: readonly Peer[]): string | undefined {
   return typeof first === 'string' && others.every((one) => one === first) ? first : undefined;
 }
 
-/** How a server names itself in its greeting: `server/discover` has it in `_meta`, `initialize` beside the capabilities. */
+/** Server info in a handshake result: `server/discover` has it in `_meta`, `initialize` beside the capabilities. */
 export function serverInfoIn({ serverInfo, _meta }: JsonObject): JsonObject | undefined {
   const inMeta = isJsonObject(_meta) ? _meta[META.serverInfo] : undefined;
   if (isJsonObject(inMeta)) return inMeta;
   return isJsonObject(serverInfo) ? serverInfo : undefined;
 }
 
-/** Capabilities came as JSON; their type only does not say so. */
+/** Capabilities are JSON, which their type does not say. */
 function toJson(capabilities: Peer['capabilities']): JsonObject {
   const value: unknown = JSON.parse(JSON.stringify(capabilities));
   return isJsonObject(value) ? value : {};

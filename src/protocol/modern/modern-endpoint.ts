@@ -1,5 +1,5 @@
-// The MCP endpoint for clients of the modern era (2026-07-28): every request stands for itself and is checked by itself.
-// Which era a POST is of was decided before (classify.ts); what becomes of a request under way is modern-exchange.ts.
+// The MCP endpoint for clients of the modern era (2026-07-28): every request is complete and checked by itself. classify.ts
+// decided the era before; modern-exchange.ts carries a request under way.
 
 import { type Observable, switchMap } from 'rxjs';
 import { noHealthyInstance } from '../../domain/backend-errors.ts';
@@ -23,7 +23,7 @@ import type { TaskFinder } from '../task-finder.ts';
 import { Listens } from './listen.ts';
 import { badField, checkVersion, invalidParams, type ModernCall, readEnvelope } from './modern-call.ts';
 import { commonCapabilities, discoverResult, type ServerInfo, serverInfoOf } from './modern-discover.ts';
-import { type ExchangeDeps, ModernExchange } from './modern-exchange.ts';
+import { ModernExchange, type ModernExchangeDeps } from './modern-exchange.ts';
 import { callNotHere, ModernRounds } from './modern-rounds.ts';
 import { ModernCursors, ModernTasks } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
@@ -43,13 +43,13 @@ export interface ModernOptions {
   readonly tasks: TaskFinder;
 }
 
-/** Its requests, of all templates. Whoever makes it closes it. */
+/** The requests of modern clients to all templates. The caller closes it. */
 export class ModernEndpoint {
   readonly #parked: CallParking;
   readonly #own: ServerInfo;
   readonly #listed = new ListedHeaders();
   readonly #listens: Listens;
-  readonly #deps: ExchangeDeps;
+  readonly #deps: ModernExchangeDeps;
 
   constructor({ parked, sealKey, serverInfo, onFault, scheduler, tasks }: ModernOptions) {
     this.#parked = parked;
@@ -67,7 +67,7 @@ export class ModernEndpoint {
     };
   }
 
-  /** How many clients listen. */
+  /** Number of open `subscriptions/listen`. */
   get listens(): number {
     return this.#listens.size;
   }
@@ -100,13 +100,13 @@ export class ModernEndpoint {
     }
   }
 
-  /** Ends every stream of those who listen, with its answer. */
+  /** Ends every `subscriptions/listen` with its answer. */
   close(): Promise<void> {
     this.#deps.slow.close();
     return this.#listens.close();
   }
 
-  /** A client cancels by closing a stream and tells nothing else: what it says on its own is taken and forgotten. */
+  /** A client cancels by closing a stream; its notifications are accepted and dropped. */
   #drop({ method, params }: ClientNotification, { headers }: McpRequest, reply: McpReply): void {
     const claim = isJsonObject(params._meta) ? params._meta[META.protocolVersion] : undefined;
     const protocolVersion = claim ?? headerOf(headers, 'mcp-protocol-version');
@@ -136,7 +136,7 @@ export class ModernEndpoint {
     return charged.then(() => this.#serve(call, request, reply));
   }
 
-  /** A client that left while its headers were judged is neither charged nor served. */
+  /** A client that left while its headers were checked is neither counted nor served. */
   async #chargeLater(
     checked: Promise<void>,
     call: ModernCall,
@@ -173,7 +173,7 @@ export class ModernEndpoint {
     return discoverResult(peers, this.#own);
   }
 
-  /** Goes on with a call that waits here, goes to the instance that the request is about, or to any. */
+  /** Continues a parked call, or sends the request to the instance that it is about, or to any. */
   #answers(call: ModernCall, from: McpRequest): Observable<Answer | ClientQuestion> {
     const headers = paramHeadersIn(from.headers);
     const { method, owner, backends } = call;
@@ -198,7 +198,7 @@ export class ModernEndpoint {
     return this.#parked.follow(owner, method, holdingBody(answers$, from)); // it may go on without its request
   }
 
-  /** Its questions are answered with an error first, so that nothing is left to wait for; then it is cancelled. */
+  /** Answers the requests of the backend with an error first, so that it waits for nothing; then cancels the call. */
   #abandon({ owner, method }: ModernCall, { id, requests }: ClientQuestion): void {
     const refusal: ClientReply = {
       error: {
@@ -211,7 +211,7 @@ export class ModernEndpoint {
   }
 }
 
-/** Asks the instance that was found, or any if none was. */
+/** Sends the request to the instance that was found, else to any. */
 function fromFound(
   sought$: Observable<string | undefined>,
   request: ExchangeRequest,
@@ -220,17 +220,17 @@ function fromFound(
   return sought$.pipe(switchMap((instanceId) => backends.exchange(request, { owner, profile, instanceId })));
 }
 
-/** How a call ends that nobody waits for concerns nobody. */
+/** An error of an abandoned call has no receiver. */
 function unheard(): void {}
 
-/** Methods of the legacy era only: a backend of that era would answer them, a server of this one must not. */
+/** Methods of the legacy era only: a backend of that era would answer them, a modern server must not. */
 const REMOVED: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
   'logging/setLevel',
   'resources/subscribe',
   'resources/unsubscribe',
-  // Source: SEP-2663. A list of tasks would be of those of all callers.
+  // Source: SEP-2663. A list of tasks would show those of all callers.
   'tasks/list',
   'tasks/result',
 ]);

@@ -1,6 +1,6 @@
 // One request of a modern client that is under way: reads the events of its exchange and writes the answer, as JSON when
 // nothing came before it and it takes no longer than a second, else as an event stream. When the client closes the
-// connection, the request is cancelled. Where the request went was decided before (modern-endpoint.ts).
+// connection, the request is cancelled. modern-endpoint.ts chose the destination before.
 // Source: MCP 2026-07-28 basic/transports/streamable-http, basic/patterns/cancellation.
 
 import type { Observable, Subscription } from 'rxjs';
@@ -29,17 +29,17 @@ import { completed, modernError, requestedVisits, resultTypeOf } from './modern-
 import type { ModernRounds } from './modern-rounds.ts';
 import type { ModernCursors, ModernTasks } from './modern-routing.ts';
 
-/** What an exchange needs of the endpoint. */
-export interface ExchangeDeps {
+/** Dependencies of an exchange. */
+export interface ModernExchangeDeps {
   readonly cursors: ModernCursors;
   readonly tasks: ModernTasks;
   readonly rounds: ModernRounds;
   /** Watches the exchanges under way. */
   readonly slow: SlowWatch;
   serverInfo(call: ModernCall): JsonObject;
-  /** A request failed by a fault of ours, which its answer does not tell. */
+  /** Receives an internal error that the answer does not show. */
   onFault(error: unknown): void;
-  /** Ends a parked call that its client cannot go on with. */
+  /** Ends a parked call that its client cannot continue. */
   abandon(call: ModernCall, asked: ClientQuestion): void;
 }
 
@@ -47,13 +47,13 @@ export interface ExchangeDeps {
 export class ModernExchange {
   readonly #call: ModernCall;
   readonly #reply: McpReply;
-  readonly #deps: ExchangeDeps;
+  readonly #deps: ModernExchangeDeps;
   #subscription: Subscription | undefined;
   #stream: McpStream | undefined;
   #isNamed = false;
   #isOver = false;
 
-  constructor(call: ModernCall, reply: McpReply, deps: ExchangeDeps) {
+  constructor(call: ModernCall, reply: McpReply, deps: ModernExchangeDeps) {
     this.#call = call;
     this.#reply = reply;
     this.#deps = deps;
@@ -69,7 +69,7 @@ export class ModernExchange {
     this.#reply.onGone(() => this.#end());
   }
 
-  /** As something slow: its stream begins, so that its client, and what is between them, sees that it is under way. */
+  /** Called by SlowWatch: begins the stream, so that client and proxies see that the request is under way. */
   lasts(): void {
     if (this.#isOver || this.#stream !== undefined) return;
     const { sentTo, template } = this.#call;
@@ -94,7 +94,7 @@ export class ModernExchange {
     const { status, error, errorCode, headers } = failure;
     const fault = faultOf(failure);
     if (fault !== undefined) this.#deps.onFault(fault);
-    // A parameter that only the gateway can judge is refused like a backend would do it.
+    // A parameter that the gateway itself refuses gets the answer that a backend would give.
     const isAnswer = error.code === RPC.invalidParams && !(thrown instanceof RpcFailure);
     this.#refuseWith(error, isAnswer ? 200 : status, headers, errorCode);
   }
@@ -123,7 +123,7 @@ export class ModernExchange {
     }
   }
 
-  /** The call is parked; its client is to come back with what the server wants to know. */
+  /** The call is parked; its client repeats the request with the responses. */
   #ask(asked: ClientQuestion): void {
     const call = this.#call;
     const { rounds, serverInfo, abandon } = this.#deps;
@@ -151,7 +151,7 @@ export class ModernExchange {
       this.#answer(resultMessage(call.id, rounds.askFirst(call, visits, instanceId, serverInfo(call))), 200);
   }
 
-  /** A server asks a client that declared nothing it could be asked by. */
+  /** A server asks a client that declared no capability for requests. */
   #refuse(question: ServerRequest): void {
     const error = missingCapabilityError(this.#missing([question]) ?? {});
     question.answer({ error });
@@ -176,20 +176,20 @@ export class ModernExchange {
   #notify({ method, params }: ServerNotification): void {
     if (!this.#isWanted(method, params)) return;
     this.#stream ??= this.#reply.stream();
-    if (this.#stream.unsentBytes > LIMITS.unreadBytes) return; // what comes before the answer may be left out
+    if (this.#stream.unsentBytes > LIMITS.unreadBytes) return; // messages before the answer may be left out
     this.#stream.send({ data: notificationMessage(method, this.#addressed(method, params)) });
   }
 
-  /** Only what is about this request, and of that only what the request opted in to. */
+  /** Only notifications about this request, and of those only what the request opted in to. */
   #isWanted(method: string, params: JsonObject): boolean {
     const { progressToken, logRank } = this.#call.envelope;
     if (method === 'notifications/progress') return progressToken !== undefined;
     if (method !== 'notifications/message') return !NOT_ABOUT_REQUESTS.has(method);
-    // A level that nobody knows is heard rather than lost.
+    // A message with an unknown level is passed on.
     return logRank !== undefined && (logRankOf(params.level) ?? logRank) >= logRank;
   }
 
-  /** A call that goes on with a retry began under the token of another request, or under none. */
+  /** A call that continues with a retry began with the token of another request, or with none. */
   #addressed(method: string, params: JsonObject): JsonFields {
     const { progressToken } = this.#call.envelope;
     const isOther = method === 'notifications/progress' && params.progressToken !== progressToken;
@@ -201,7 +201,7 @@ export class ModernExchange {
   }
 
   #refuseWith(error: JsonRpcError, status: number, headers?: readonly string[], errorCode?: ErrorCode): void {
-    const message = errorMessage(this.#call.id, error); // may throw: then it fails for that
+    const message = errorMessage(this.#call.id, error); // may throw, which fails the exchange
     this.#reply.fails(error.code, errorCode);
     this.#answer(message, status, headers);
   }
@@ -223,7 +223,7 @@ export class ModernExchange {
     this.#reply.from(instanceId);
   }
 
-  /** Whoever is gone took with it what its cursor, state or task was about. */
+  /** The cursor, state or task of an instance is lost with it. */
   #explained(thrown: unknown): unknown {
     if (!hasCode(thrown, 'SERVER_NOT_FOUND')) return thrown;
     return invalidParams('The instance that this request goes on with is gone: start again.', {
@@ -238,7 +238,7 @@ export class ModernExchange {
   }
 }
 
-/** Statuses of errors, from whomever they come; every other one is an answer. Source: streamable-http; SDK. */
+/** HTTP statuses of error codes; every other error is an answer with 200. Source: streamable-http; SDK. */
 const STATUS_OF: ReadonlyMap<number, number> = new Map([
   [RPC.methodNotFound, 404],
   [RPC.headerMismatch, 400],
@@ -246,7 +246,7 @@ const STATUS_OF: ReadonlyMap<number, number> = new Map([
   [RPC.unsupportedVersion, 400],
 ]);
 
-/** What is told to those who listen (listen.ts), or was only of the legacy era. */
+/** Notifications of `subscriptions/listen` (listen.ts), or of the legacy era only. */
 const NOT_ABOUT_REQUESTS: ReadonlySet<string> = new Set([
   'notifications/tools/list_changed',
   'notifications/prompts/list_changed',

@@ -1,6 +1,6 @@
-// Seals what a client has to carry for the gateway from one request to the next: which instance answered, and what that
-// one gave it to carry. The client cannot read it, change it, or use it for somebody else or for another request. What
-// is sealed, and for whom, is the caller's business.
+// Encrypts the state that a client carries for the gateway from one request to the next: the instance that answered, and the
+// state of that. The client cannot read or change the text, or use it for another owner or another request. The caller
+// decides what the text contains and what it is bound to.
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
@@ -10,7 +10,7 @@ const LONGEST_TEXT = 64 * 1024;
 /** How long a client may carry it. */
 const LIFE_MS = 60 * 60_000;
 
-/** Says that a text is one of these, and how it was made. */
+/** Marks a sealed text and its format. */
 const VERSION = 'sd1.';
 const CIPHER = 'aes-256-gcm';
 const SALT_BYTES = 16;
@@ -23,13 +23,13 @@ export class Sealer {
   readonly #key: Buffer;
   readonly #now: () => number;
 
-  /** `key` has at least 32 random bytes; whoever has the same one can open it. `now` is a wall clock in ms. */
+  /** `key` has at least 32 random bytes; every holder of the key can open the texts. `now` is a wall clock in ms. */
   constructor(key: Buffer, now: () => number = Date.now) {
     this.#key = key;
     this.#now = now;
   }
 
-  /** The text to carry. It opens only with the same `bound`, for one hour. Undefined when there is too much to carry. */
+  /** The sealed text. It opens only with the same `bound`, for one hour. Undefined when the content is too long. */
   seal(content: JsonObject, bound: string): string | undefined {
     const salt = randomBytes(SALT_BYTES);
     const nonce = randomBytes(NONCE_BYTES);
@@ -41,12 +41,12 @@ export class Sealer {
     return text.length <= LONGEST_TEXT ? text : undefined;
   }
 
-  /** What was sealed; undefined for everything else: foreign, changed, too old, bound to something else. */
+  /** The content; undefined for any other text: foreign, changed, expired, bound to something else. */
   open(text: string, bound: string): JsonObject | undefined {
     if (!text.startsWith(VERSION) || text.length > LONGEST_TEXT) return undefined;
     const encoded = text.slice(VERSION.length);
     const bytes = Buffer.from(encoded, 'base64url');
-    // The decoder skips what it does not know, which would let many texts stand for one.
+    // The decoder skips unknown characters, so that many texts would mean the same.
     if (bytes.length < HEAD_BYTES || bytes.toString('base64url') !== encoded) return undefined;
     const plain = this.#decrypt(bytes, bound);
     if (plain === undefined) return undefined;
@@ -71,7 +71,7 @@ export class Sealer {
     }
   }
 
-  /** A key for each text, so that the number of texts has no bound that a nonce would set. */
+  /** A key for each text: one key with random nonces would bound the number of texts. */
   #keyOf(salt: Buffer): Buffer {
     return Buffer.from(hkdfSync('sha256', this.#key, salt, 'sealed state of MCP clients', 32));
   }

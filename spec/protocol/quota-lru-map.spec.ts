@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/account.ts';
-import { QuotaLruMap } from '../../src/protocol/quota-lru-map.ts';
+import { QuotaLruMap } from '../../src/protocol/lru-map.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('fair map');
