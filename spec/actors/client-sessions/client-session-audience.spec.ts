@@ -1,8 +1,8 @@
 // Listeners of a session: they stay while it moves.
 
 import * as assert from 'uvu/assert';
+import { DedicatedBinding } from '../../../src/actors/client-sessions/bindings.ts';
 import { Subscribers } from '../../../src/actors/client-sessions/client-session-subscribers.ts';
-import { DedicatedBinding } from '../../../src/actors/client-sessions/dedicated-binding.ts';
 import { alarmOf } from '../../../src/gateway/alarm.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';

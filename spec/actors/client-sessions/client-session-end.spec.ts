@@ -1,7 +1,7 @@
 // The end of a session: told to each who waits, once, and to who comes later.
 
 import * as assert from 'uvu/assert';
-import { ClientSessionEnd } from '../../../src/actors/client-sessions/client-session-end.ts';
+import { ClientSessionEnd } from '../../../src/actors/client-sessions/client-session.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('client session: end');

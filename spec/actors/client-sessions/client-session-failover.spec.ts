@@ -4,7 +4,8 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
-import { hasOthers, isSafe, mayMove } from '../../../src/actors/client-sessions/client-session-call.ts';
+import { isSafe } from '../../../src/actors/client-sessions/client-state.ts';
+import { hasOthers, mayMove } from '../../../src/actors/client-sessions/session-binding.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../../src/domain/policy.ts';
 import { suite } from '../../helpers/suite.ts';
 import {

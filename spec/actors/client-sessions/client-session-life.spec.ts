@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { ClientSessionDeps } from '../../../src/actors/client-sessions/client-session.machine.ts';
-import { Life } from '../../../src/actors/client-sessions/client-session-life.ts';
+import { Life } from '../../../src/actors/client-sessions/client-session.machine.ts';
 import { alarmOf, clockOf } from '../../../src/gateway/alarm.ts';
 import { suite } from '../../helpers/suite.ts';
 import { steadyPace } from '../../helpers/turns.ts';

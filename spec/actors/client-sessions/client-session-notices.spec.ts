@@ -1,7 +1,7 @@
 // What of a client's notifications its backend hears.
 
 import * as assert from 'uvu/assert';
-import { passOn } from '../../../src/actors/client-sessions/client-session-notices.ts';
+import { passOn } from '../../../src/actors/client-sessions/client-session.ts';
 import type { Era } from '../../../src/domain/mcp.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -1,8 +1,8 @@
 // A conversation that is a session's own: what is kept of it, and when it is closed.
 
 import * as assert from 'uvu/assert';
+import { DedicatedBinding } from '../../../src/actors/client-sessions/bindings.ts';
 import type { Listener } from '../../../src/actors/client-sessions/client-session-types.ts';
-import { DedicatedBinding } from '../../../src/actors/client-sessions/dedicated-binding.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { alarmOf } from '../../../src/gateway/alarm.ts';

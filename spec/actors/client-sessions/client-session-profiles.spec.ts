@@ -1,7 +1,7 @@
 // Profiles that are equal are one.
 
 import * as assert from 'uvu/assert';
-import { ClientProfiles } from '../../../src/actors/client-sessions/client-session-profiles.ts';
+import { ClientProfiles } from '../../../src/actors/client-sessions/client-sessions.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ASKABLE, PLAIN } from './client-session-stage.ts';
 

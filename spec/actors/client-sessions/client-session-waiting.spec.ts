@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { Waiter } from '../../../src/actors/client-sessions/client-session-types.ts';
-import { Waiting } from '../../../src/actors/client-sessions/client-session-waiting.ts';
+import { Waiting } from '../../../src/actors/client-sessions/session-binding.ts';
 import { noHealthyInstance, queueFull } from '../../../src/domain/backend-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';

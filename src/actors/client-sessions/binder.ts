@@ -10,9 +10,8 @@ import type { BalancerPolicy } from '../../domain/policy.ts';
 import { SingleFlight } from '../../transports/single-flight.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { noneHealthy } from '../calls/no-instance-error.ts';
+import { DedicatedBinding, SharedBindings } from './bindings.ts';
 import type { Binding, SessionDeps, SessionGroup, SessionInstance } from './client-session-types.ts';
-import { DedicatedBinding } from './dedicated-binding.ts';
-import { SharedBindings } from './shared-binding.ts';
 
 /** What a session wants. */
 export interface Wish {

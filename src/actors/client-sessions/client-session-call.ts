@@ -9,14 +9,13 @@ import { answeredOnce, type ServerRequest } from '../../domain/client.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { perhapsDelivered } from '../../domain/failures.ts';
-import type { BalancerPolicy } from '../../domain/policy.ts';
 import { placeYielded } from '../../domain/session-errors.ts';
 import { retriedEvent } from '../calls/call-events.ts';
-import { affords, isRepeatable, mayGoOn } from '../calls/retry.ts';
+import { affords, mayGoOn } from '../calls/retry.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
 import { isAboutTask, NO_TASKS } from '../task-requests.ts';
-import type { Binding, SessionDeps, SessionGroup, SessionInstance, Waiter } from './client-session-types.ts';
-import { asksForLog, isTelling } from './client-state.ts';
+import type { Binding, SessionDeps, SessionInstance, Waiter } from './client-session-types.ts';
+import { asksForLog, isSafe } from './client-state.ts';
 
 /**
  * Wait before a call that broke off is made again, in ms, each time that much longer, and how often: by then it is known
@@ -287,21 +286,4 @@ export class ClientCall implements Waiter, YieldingCall {
 /** True where the backend takes all clients for one. */
 function isMixed({ upstream, peer }: Binding): boolean {
   return upstream === undefined && peer.era === 'legacy';
-}
-
-// What `session_failover` says about a session whose binding is lost, and which requests bind a session to its instance.
-
-/** True when a session may go on with another instance, after so many calls that are not safe. */
-export function mayMove({ sessionFailover }: BalancerPolicy, unsafeCalls: number): boolean {
-  return sessionFailover === 'always' || (sessionFailover === 'auto' && unsafeCalls === 0);
-}
-
-/** True when somebody else than this one could take a session of the template. */
-export function hasOthers({ pool }: SessionGroup, than: SessionInstance): boolean {
-  return pool.candidates.some((candidate) => candidate !== than);
-}
-
-/** True when a request may be made twice, and binds a session to no instance. */
-export function isSafe(request: ExchangeRequest, at: SessionInstance): boolean {
-  return isTelling(request.method) || isRepeatable(request, at);
 }

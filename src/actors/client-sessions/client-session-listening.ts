@@ -1,5 +1,5 @@
 // The subscription at a modern backend for all sessions that share its conversation: the lists that it announces, and the
-// resources that the sessions subscribed to. shared-binding.ts decides which of them get a message.
+// resources that the sessions subscribed to. bindings.ts decides which of them get a message.
 
 import type { ServerMessage } from '../../domain/client.ts';
 import { LIMITS } from '../../domain/limits.ts';

@@ -20,7 +20,7 @@ import type { QueuedPlace, WaitQueue } from '../calls/wait-queue.ts';
 import type { Lease, LeaseRequest } from '../instances/leases.ts';
 import type { ToolCache } from '../instances/tool-cache.ts';
 import type { SharedSubscriptions } from '../sharing/shared-subscriptions.ts';
-import type { LifeClock } from './client-session-life.ts';
+import type { LifeClock } from './client-session.machine.ts';
 
 /** An instance as sessions see it; InstanceRef is one. */
 export interface SessionInstance extends Candidate, QueuedPlace {

@@ -10,11 +10,11 @@ import type { Ending } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
+import { isCustomNotice } from '../../domain/notices.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
+import type { Upstream } from '../../transports/transport.ts';
 import type { Binder } from './binder.ts';
 import { type CallsOwner, SessionCalls } from './client-session-calls.ts';
-import { ClientSessionEnd } from './client-session-end.ts';
-import { passOn, passOnShared } from './client-session-notices.ts';
 import { Subscribers } from './client-session-subscribers.ts';
 import type {
   Binding,
@@ -274,4 +274,65 @@ export class ClientSession implements PlaceOwner, CallsOwner {
       if (life.phase === 'adrift') life.look(false);
     }
   }
+}
+
+/** The end of a session: why it came, and its observers. */
+export class ClientSessionEnd {
+  #reason: string | undefined;
+  #listeners: Set<() => void> | undefined;
+
+  /** Why it is over, as a clause; undefined while it is not. */
+  get reason(): string | undefined {
+    return this.#reason;
+  }
+
+  /** Emits the reason once when it is over, then completes. Replayed. */
+  get told$(): Observable<string> {
+    return new Observable((subscriber) => {
+      const tell = (): void => {
+        subscriber.next(this.#reason ?? '');
+        subscriber.complete();
+      };
+      if (this.#reason !== undefined) return tell();
+      this.#listeners ??= new Set();
+      this.#listeners.add(tell);
+      return () => this.#listeners?.delete(tell);
+    });
+  }
+
+  /** It has come: nothing begins any more. */
+  come(reason: string): void {
+    this.#reason = reason;
+  }
+
+  /** Tells those who wait for it. */
+  tell(): void {
+    for (const tell of [...(this.#listeners ?? [])]) tell();
+  }
+}
+
+/** What a backend of the modern era needs no word of. */
+const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
+  'notifications/roots/list_changed',
+  'notifications/progress',
+]);
+/** The handshake is the transport's, and a call is cancelled by whoever subscribed to it. */
+const NEVER_PASSED_ON: ReadonlySet<string> = new Set([
+  'notifications/initialized',
+  'notifications/cancelled',
+]);
+
+/** Tells it in the conversation of that client. */
+export function passOn(upstream: Upstream, method: string, params: JsonObject): void {
+  if (NEVER_PASSED_ON.has(method)) return;
+  if (upstream.peer.era !== 'modern' || !OWN_NOTIFICATIONS.has(method)) upstream.notify(method, params);
+}
+
+/**
+ * Tells a program that its clients share: what the protocol does not know, while the one call of that client is the only one
+ * there, so that it cannot be taken for another client's. The same holds of what the program says (correlator.ts).
+ */
+function passOnShared({ ref }: Binding, method: string, params: JsonObject): void {
+  if (isCustomNotice(method) && ref.definition.transport === 'stdio' && ref.inFlight === 1)
+    ref.notify(method, params);
 }

@@ -4,15 +4,16 @@
 
 import type { ClientProfile } from '../../domain/client.ts';
 import { type GatewayError, shuttingDown } from '../../domain/errors.ts';
-import type { Ending } from '../../domain/events.ts';
+import type { Ending, GatewayEvent } from '../../domain/events.ts';
+import { canonicalText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionLimit, sessionLost, sessionShareLimit } from '../../domain/session-errors.ts';
+import { eventOf } from '../instances/instance-events.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
+import { sessionFingerprint } from '../session-fingerprint.ts';
 import { Binder } from './binder.ts';
 import { ClientSession, type SessionSupervisor } from './client-session.ts';
-import { endedEvent, movedEvent, openedEvent } from './client-session-events.ts';
-import { ClientProfiles } from './client-session-profiles.ts';
-import type { SessionDeps } from './client-session-types.ts';
+import type { SessionDeps, SessionInstance } from './client-session-types.ts';
 import { type Resting, RestingSessions } from './client-sessions-resting.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
@@ -276,3 +277,64 @@ class SessionQuota {
 
 const CALLED_OFF = 'its client went away';
 const SHUT_DOWN = 'the gateway shuts down';
+
+type Told = Pick<ClientSession, 'id' | 'ownerId'>;
+
+/** That there is one more, at this instance. */
+function openedEvent(session: Told, at: SessionInstance): GatewayEvent {
+  return { type: 'session.opened', ...factFor(session, at) };
+}
+
+/** That it went to another instance. */
+function movedEvent(session: Told, from: SessionInstance, to: SessionInstance): GatewayEvent {
+  return {
+    type: 'session.moved',
+    ...factFor(session, to),
+    fromInstanceId: from.id,
+    fromServerId: from.serverId,
+  };
+}
+
+/** That it is over. `at`: where it was last. */
+function endedEvent(session: Told, at: SessionInstance, ending: Ending): GatewayEvent {
+  return { type: 'session.ended', ...factFor(session, at), ...ending };
+}
+
+function factFor({ id, ownerId }: Told, at: SessionInstance) {
+  return { ...eventOf(at), session: sessionFingerprint(id), principal: ownerId };
+}
+
+/** Many clients are the same program: sessions whose clients declared the same share one profile. */
+export class ClientProfiles {
+  readonly #profiles = new Map<string, { readonly profile: ClientProfile; users: number }>();
+  readonly #keys = new WeakMap<ClientProfile, string>();
+
+  /** How many different ones are in use. */
+  get size(): number {
+    return this.#profiles.size;
+  }
+
+  /** The profile that all equal ones stand for, until it was released as often as it was taken. */
+  take(profile: ClientProfile): ClientProfile {
+    const { protocolVersion, capabilities, clientInfo } = profile;
+    const key = canonicalText({ protocolVersion, capabilities, clientInfo });
+    const known = this.#profiles.get(key);
+    if (known !== undefined) {
+      known.users += 1;
+      return known.profile;
+    }
+    const own = { protocolVersion, capabilities, clientInfo };
+    this.#profiles.set(key, { profile: own, users: 1 });
+    this.#keys.set(own, key);
+    return own;
+  }
+
+  /** `profile` is what `take` returned. */
+  release(profile: ClientProfile): void {
+    const key = this.#keys.get(profile) ?? '';
+    const known = this.#profiles.get(key);
+    if (known === undefined) return;
+    known.users -= 1;
+    if (known.users === 0) this.#profiles.delete(key);
+  }
+}

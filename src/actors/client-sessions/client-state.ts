@@ -22,7 +22,8 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel } from '../../domain/log-levels.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import type { Binding, SessionDeps, Uris } from './client-session-types.ts';
+import { isRepeatable } from '../calls/retry.ts';
+import type { Binding, SessionDeps, SessionInstance, Uris } from './client-session-types.ts';
 
 const SET_LEVEL = 'logging/setLevel';
 const SUBSCRIBE = 'resources/subscribe';
@@ -44,6 +45,11 @@ export function asksForLog({ method }: ExchangeRequest, binding: Binding): boole
     binding.peer.era === 'legacy' &&
     binding.peer.capabilities.logging !== undefined
   );
+}
+
+/** True when a request may be made twice, and binds a session to no instance. */
+export function isSafe(request: ExchangeRequest, at: SessionInstance): boolean {
+  return isTelling(request.method) || isRepeatable(request, at);
 }
 
 export interface ClientStateDeps extends Pick<SessionDeps, 'dispatcher' | 'subscriptions'> {

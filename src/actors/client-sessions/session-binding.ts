@@ -1,5 +1,5 @@
 // Where a session stands: its binding, what its client told its backend, and who waits for it to have a binding. It does what its
-// machine (client-session.machine.ts) has it do; when that runs is client-session-life.ts.
+// machine (client-session.machine.ts) has it do.
 
 import type { Observable } from 'rxjs';
 import { backendTimeout, queueFull } from '../../domain/backend-errors.ts';
@@ -11,9 +11,8 @@ import { sessionLost } from '../../domain/session-errors.ts';
 import { noneHealthy } from '../calls/no-instance-error.ts';
 import type { Binder, Wish } from './binder.ts';
 import type { ClientSessionDeps, SessionPhase } from './client-session.machine.ts';
+import { Life } from './client-session.machine.ts';
 import type { CallHost } from './client-session-call.ts';
-import { hasOthers, mayMove } from './client-session-call.ts';
-import { Life } from './client-session-life.ts';
 import type {
   Binding,
   PlaceOwner,
@@ -23,7 +22,6 @@ import type {
   Uris,
   Waiter,
 } from './client-session-types.ts';
-import { Waiting } from './client-session-waiting.ts';
 import { ClientState, isTelling } from './client-state.ts';
 
 export interface SessionBindingOptions extends Pick<Wish, 'template' | 'ownerId' | 'profile'> {
@@ -257,5 +255,75 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
     this.#owner.ended(this.#reason);
     this.#told?.forget();
     this.#closing = this.#binding?.close();
+  }
+}
+
+/** True when a session may go on with another instance, after so many calls that are not safe. */
+export function mayMove({ sessionFailover }: BalancerPolicy, unsafeCalls: number): boolean {
+  return sessionFailover === 'always' || (sessionFailover === 'auto' && unsafeCalls === 0);
+}
+
+/** True when somebody else than this one could take a session of the template. */
+export function hasOthers({ pool }: SessionGroup, than: SessionInstance): boolean {
+  return pool.candidates.some((candidate) => candidate !== than);
+}
+
+/** Those who wait for a session to have a binding. Each is answered once; a waiter that comes meanwhile waits for what happens next. */
+export class Waiting {
+  #waiters: Set<Waiter> | undefined;
+  #failure: GatewayError | undefined;
+
+  /** True while somebody needs a conversation of the session's own. */
+  get needsOwn(): boolean {
+    for (const waiter of this.#waiters ?? []) if (waiter.needsOwn) return true;
+    return false;
+  }
+
+  /** False when there are too many already. */
+  add(waiter: Waiter): boolean {
+    this.#waiters ??= new Set();
+    if (this.#waiters.size >= LIMITS.queuedPerInstance) return false;
+    this.#waiters.add(waiter);
+    return true;
+  }
+
+  leave(waiter: Waiter): void {
+    this.#waiters?.delete(waiter);
+  }
+
+  /** Why the session did not get on: whoever is refused the next time hears this, whatever else there is to say. */
+  fail(failure: GatewayError): void {
+    this.#failure = failure;
+  }
+
+  /** When an attempt to have a conversation of its own failed, those are refused who need one. */
+  tell(binding: Binding): void {
+    const failure = this.#takeFailure();
+    for (const waiter of this.#take()) {
+      if (failure !== undefined && waiter.needsOwn) waiter.refused(failure);
+      else waiter.bound(binding);
+    }
+  }
+
+  /** The error is only made when somebody waits. */
+  refuse(why: () => GatewayError): void {
+    const failure = this.#takeFailure();
+    const waiters = [...this.#take()];
+    if (waiters.length === 0) return;
+    const error = failure ?? why();
+    for (const waiter of waiters) waiter.refused(error);
+  }
+
+  /** Who comes from now on waits anew; who leaves while the others are told takes no notice. */
+  #take(): Iterable<Waiter> {
+    const waiters = this.#waiters ?? [];
+    this.#waiters = undefined;
+    return waiters;
+  }
+
+  #takeFailure(): GatewayError | undefined {
+    const failure = this.#failure;
+    this.#failure = undefined;
+    return failure;
   }
 }
