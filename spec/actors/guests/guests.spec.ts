@@ -529,6 +529,19 @@ test('sends what may be repeated to a second instance, too, when the first is si
   assert.is(stage.pool.size, 0);
 });
 
+test('gives up where the instance that is named takes nothing, though a conversation is at hand', async () => {
+  await stage.add('a', 'http', answers());
+  await stage.call(modernCall(), { instanceId: 'a' }).end;
+  const ref = stage.inner.ref('a');
+  Object.defineProperties(ref, { takes: { value: () => false }, state: { value: 'starting' } });
+  assert.equal(told(await stage.call(modernCall(), { instanceId: 'a' }).end), {
+    code: 'BACKEND_UNAVAILABLE',
+    delivered: 'no',
+    retryAfterSeconds: 1,
+  });
+  assert.equal(stage.calls('a'), [0, 1]);
+});
+
 test('waits for a program, or the instance that is named, all of its time', async () => {
   await restage({ callTimeoutMs: 4_000 });
   for (const id of ['a', 'b']) await stage.add(id, 'stdio', answers());

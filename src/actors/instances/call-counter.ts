@@ -1,6 +1,6 @@
 // The calls of one instance, counted once: those that it works on, which fill its capacity; those that wait for an answer of
-// their client, which do not; reservations for calls between two rounds; and how calls and probes end. Everybody counts here in
-// the block in which it happens: InstanceRef, replies, reservations and, for probes, the machine. The balancer decides which
+// their client, which do not; reservations for calls between two rounds; and how calls and probes end. InstanceRef, replies,
+// reservations and, for probes, the machine count here as something happens, past the mailbox. The balancer decides which
 // instance a call goes to. Source: ADR 41, ADR 80.
 
 import { ewma } from '../../balancing/health-score.ts';

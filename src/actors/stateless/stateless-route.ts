@@ -77,9 +77,12 @@ export class StatelessRoute implements Route {
   }
 
   next(tried: Tried): InstanceRef | undefined {
-    if (this.#settled !== undefined && !this.#settled.isOpen(tried)) this.end();
-    if (this.#settled !== undefined) return this.#settled.next(tried);
     const { bound } = this;
+    if (this.#settled?.isOpen(tried) === true) return this.#settled.next(tried);
+    if (this.#settled !== undefined) {
+      this.end();
+      if (bound !== undefined) return undefined; // what is at hand there is of no use
+    }
     // Its conversation may stand alone: then it does not matter how the instance is.
     if (bound !== undefined && this.#routingTo(bound) === 'dedicated')
       return tried?.has(bound.id) ? undefined : bound;
