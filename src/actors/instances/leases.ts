@@ -69,7 +69,7 @@ export class Leases implements ConversationListener {
   /** All that are counted: those that are being opened, and those that have been told to end, included. */
   readonly #counted = new Set<Conversation>();
   readonly #shares: OwnerShares;
-  /** Those that end, and whose place another conversation has that waits for their end. */
+  /** Those that end, and whose place another conversation has. */
   readonly #replaced = new Set<Conversation>();
   readonly #events = new Subject<GatewayEvent>();
   #ids = 0;
@@ -94,8 +94,8 @@ export class Leases implements ConversationListener {
 
   /**
    * The use of a conversation: one that is free and was leased on behalf of the same owner with the same capabilities, or a new
-   * one. Where there are too many, the one that was idle for longest ends, and the new one waits for that. QUEUE_FULL when none
-   * is idle, in all or of this owner. How many without idle time there may be over a network is the business of who leases them.
+   * one. Where there are too many, the one that was idle for longest ends; a new process waits for that. QUEUE_FULL when none is
+   * idle, in all or of this owner. How many without idle time there may be over a network is the business of who leases them.
    */
   lease(request: LeaseRequest): Lease {
     const key = keyOf(request);
@@ -198,7 +198,7 @@ export class Leases implements ConversationListener {
     }
   }
 
-  /** QUEUE_FULL. The end of the conversation that makes room; undefined: there was room. */
+  /** QUEUE_FULL. The end of the process that makes room; undefined: there is room. */
   #makeRoom({ owner, idleMs }: LeaseRequest): Promise<void> | undefined {
     const isFull = this.#shares.isFull(owner.id);
     if (!isFull && this.#counted.size < this.#most) return undefined;
@@ -221,11 +221,12 @@ export class Leases implements ConversationListener {
     return oldest;
   }
 
-  /** Ends it; its place is free now. */
-  #replace(conversation: Conversation): Promise<void> {
+  /** Ends it; its place is free now, but a process is waited for. */
+  #replace(conversation: Conversation): Promise<void> | undefined {
     this.#giveBack(conversation);
     this.#replaced.add(conversation);
-    return conversation.close();
+    const gone = conversation.close();
+    return this.#isPipe ? gone : undefined;
   }
 
   #giveBack(conversation: Conversation): void {
