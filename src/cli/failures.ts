@@ -40,3 +40,15 @@ export class PromptCancelled extends CommandFailure {
 
 /** A gateway does not take the credentials, or there were none: exit code 1, unless the command can do with less. */
 export class NotLoggedIn extends CommandFailure {}
+
+/** The code of an error of the system, such as ENOENT. */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
+}
+
+/** A file that cannot be written, as the failure of a command. `fate` is a clause about what was changed. */
+export function writeFailure(path: string, cause: unknown, fate = ''): CommandFailure {
+  return new CommandFailure(`${path} cannot be written (${errorCode(cause) ?? 'unknown reason'})${fate}`, {
+    cause,
+  });
+}

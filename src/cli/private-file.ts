@@ -1,7 +1,19 @@
 // Files that hold secrets of one person: tokens, exports. Readable by their owner alone, and never seen half written.
 
-import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
-import { dirname } from 'node:path';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { CommandFailure, writeFailure } from './failures.ts';
 
 const OWNER_ALONE = 0o600;
 const OWNERS_FOLDER = 0o700;
@@ -41,5 +53,27 @@ export function replaceFile(path: string, text: string, mode: number, isStillRig
   } catch (error) {
     rmSync(draft, { force: true });
     throw error;
+  }
+}
+
+/** The absolute path of a file to be written for the user. Throws CommandFailure without its folder, or when it exists. */
+export function newFilePath(folder: string, written: string, force?: 'force' | 'no force'): string {
+  const path = resolve(folder, written);
+  if (!existsSync(dirname(path))) {
+    throw new CommandFailure(`${path} cannot be written: there is no folder ${dirname(path)}`);
+  }
+  // A link that leads nowhere exists, too.
+  if (force !== 'force' && lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
+    throw new CommandFailure(`${path} already exists${force === undefined ? '' : '; --force replaces it'}`);
+  }
+  return path;
+}
+
+/** `writePrivateFile` with a CommandFailure for what the file system refuses. */
+export function savePrivateFile(path: string, text: string): void {
+  try {
+    writePrivateFile(path, text);
+  } catch (error) {
+    throw writeFailure(path, error);
   }
 }

@@ -64,7 +64,7 @@ for (const [shell, harness] of Object.entries(HARNESS)) {
   });
 
   inShell(`${shell} completes the options of a command`, () => {
-    assert.equal(complete('gateway', 'stats', '--w'), ['--watch']);
+    assert.equal(complete('gateway', 'stats', '--wa'), ['--watch']);
     assert.equal(complete('gateway', 'register', 'search', '--en').sort(), ['--endpoint', '--env']);
     assert.equal(complete('db', 'export', '--wi'), ['--with-secrets']);
     assert.equal(complete('doctor', '--templ'), ['--templates-dir']);

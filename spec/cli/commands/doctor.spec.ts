@@ -89,7 +89,7 @@ test('tells a port of another program from one of a gateway', async () => {
       ['fail', `127.0.0.1:${port} is used by another program`],
       ['warn', `127.0.0.1:${running} is used by another gateway`],
     ]);
-    assert.is(checks.find(({ check }) => check === 'clock')?.text, `as at ${gateway.url}`);
+    assert.is(checks.find(({ check }) => check === 'clock')?.text, `the same as at ${gateway.url}`);
     assert.is(both.code, 1);
   } finally {
     other.close();

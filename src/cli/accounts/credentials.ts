@@ -7,7 +7,7 @@ import { dirname, isAbsolute, join } from 'node:path';
 import { nearMiss } from '../../config/nearest.ts';
 import { ownCommand } from '../../domain/own-command.ts';
 import { fields } from '../answers.ts';
-import { CommandFailure, NotLoggedIn, UsageError } from '../failures.ts';
+import { CommandFailure, errorCode, NotLoggedIn, UsageError, writeFailure } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -89,7 +89,7 @@ export class CredentialsFile {
     try {
       return readFileSync(this.path, 'utf8');
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? error.code : undefined;
+      const code = errorCode(error);
       if (code === 'ENOENT') return '';
       throw new CommandFailure(`${this.path} cannot be read (${code ?? 'unknown reason'})`, { cause: error });
     }
@@ -101,8 +101,7 @@ export class CredentialsFile {
       return this.#write(this.path, text, isStillRight);
     } catch (error) {
       if (error instanceof CommandFailure) throw error;
-      const code = error instanceof Error && 'code' in error ? error.code : 'unknown reason';
-      throw new CommandFailure(`${this.path} cannot be written (${code})`, { cause: error });
+      throw writeFailure(this.path, error);
     }
   }
 }
@@ -249,7 +248,7 @@ function read(path: string): Readonly<Record<string, unknown>> {
   try {
     return fields(JSON.parse(readFileSync(path, 'utf8')));
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+    const code = errorCode(error);
     const reason =
       code === 'ENOENT'
         ? 'there is no such file'

@@ -6,7 +6,7 @@ import { copyFileSync, fstatSync, ftruncateSync, renameSync, rmSync, writeSync }
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config.ts';
 import { lockFile } from '../../persistence/file-lock.ts';
-import { CommandFailure, UsageError } from '../failures.ts';
+import { CommandFailure, errorCode, UsageError } from '../failures.ts';
 import { createLog } from '../log.ts';
 import { runGateway } from '../run-gateway.ts';
 import type { Terminal } from '../terminal.ts';
@@ -118,6 +118,6 @@ function renameIfThere(from: string, to: string): void {
   try {
     renameSync(from, to);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    if (errorCode(error) !== 'ENOENT') throw error;
   }
 }

@@ -9,7 +9,7 @@ import type { Config } from '../../config.ts';
 import { reasonOf } from '../../domain/failures.ts';
 import { ownCommand } from '../../domain/own-command.ts';
 import { describeDatabase } from '../../persistence/open.ts';
-import { CommandFailure, UsageError } from '../failures.ts';
+import { CommandFailure, errorCode, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 import {
   DAEMON_MARK,
@@ -195,8 +195,7 @@ function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, name);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'ESRCH') return false;
+    if (errorCode(error) === 'ESRCH') return false;
     throw new CommandFailure(`process ${pid} belongs to another user and has to be ended by that user`, {
       cause: error,
     });

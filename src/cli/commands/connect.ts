@@ -1,7 +1,5 @@
 // `stagedoor connect`: how MCP clients are configured for a template. The table of clients is ../connect/.
 
-import { existsSync, lstatSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
 import { namedEnvironment, withEnvironment } from '../accounts/credentials.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
@@ -9,6 +7,7 @@ import type { Connections } from '../connect/find-connection.ts';
 import type { Connection, ConnectKind } from '../connect/kind.ts';
 import type { Verification } from '../connect/verify.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
+import { newFilePath, savePrivateFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Row of the command table. */
@@ -79,11 +78,15 @@ export const connect: CommandDefinition = {
       if (code !== 0 || input.switch('verify') !== true) return code;
       return report(shown, await verified(shown, env), input, terminal);
     }
-    const path = targetOf(input, terminal);
+    const output = input.text('output');
+    const path = output === undefined ? undefined : newFilePath(terminal.folder, output);
     const outcomes = input.switch('verify') === true ? await verified(shown, env) : undefined;
     const text = await textOf(shown, connections, outcomes, input, terminal, path !== undefined);
     if (path === undefined) terminal.print(text);
-    else await save(path, text, terminal);
+    else {
+      savePrivateFile(path, `${text}\n`);
+      terminal.complain(`wrote ${path}`);
+    }
     return outcomes === undefined ? 0 : report(shown, outcomes, input, terminal);
   },
 };
@@ -270,29 +273,3 @@ async function report(
 
 /** Tools that are named. */
 const NAMED_TOOLS = 8;
-
-/** Where the snippet goes, absolute; undefined for standard output. */
-function targetOf(input: CommandInput, { folder }: Terminal): string | undefined {
-  const written = input.text('output');
-  if (written === undefined) return undefined;
-  const path = resolve(folder, written);
-  if (!existsSync(dirname(path))) {
-    throw new CommandFailure(`${path} cannot be written: there is no folder ${dirname(path)}`);
-  }
-  // A link that leads nowhere is there, too.
-  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
-    throw new CommandFailure(`${path} already exists`);
-  }
-  return path;
-}
-
-async function save(path: string, text: string, terminal: Terminal): Promise<void> {
-  const { writePrivateFile } = await import('../private-file.ts');
-  try {
-    writePrivateFile(path, `${text}\n`);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : 'unknown reason';
-    throw new CommandFailure(`${path} cannot be written (${code})`, { cause: error });
-  }
-  terminal.complain(`wrote ${path}`);
-}

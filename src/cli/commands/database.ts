@@ -1,11 +1,11 @@
 // `stagedoor db status | migrate | export | import`: commands about the database itself; no gateway is asked.
 
-import { existsSync, lstatSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import type { DatabaseReport } from '../database/open-database.ts';
 import type { RegistryDocument } from '../database/registry-document.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
+import { newFilePath, savePrivateFile } from '../private-file.ts';
 import { DATABASE_OPTIONS, readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -107,7 +107,7 @@ export const dbExport: CommandDefinition = {
     const text = await written(document, isYaml);
     if (path === undefined) terminal.print(text.trimEnd());
     else {
-      await save(path, text);
+      savePrivateFile(path, text);
       const sections = Object.values(document.templates);
       const count = sections.reduce((sum, { instances }) => sum + instances.length, 0);
       terminal.note(`wrote ${path}, ${count} ${count === 1 ? 'instance' : 'instances'}`);
@@ -130,15 +130,7 @@ function targetOf(input: CommandInput, { folder }: Terminal): string | undefined
     if (isForced) throw new UsageError('--force requires --file');
     return undefined;
   }
-  const path = resolve(folder, written);
-  if (!existsSync(dirname(path))) {
-    throw new CommandFailure(`${path} cannot be written: there is no folder ${dirname(path)}`);
-  }
-  // A link that leads nowhere is there, too.
-  if (!isForced && lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
-    throw new CommandFailure(`${path} already exists; --force replaces it`);
-  }
-  return path;
+  return newFilePath(folder, written, isForced ? 'force' : 'no force');
 }
 
 /** Names in one line; more are only counted. */
@@ -148,16 +140,6 @@ async function written(document: RegistryDocument, isYaml: boolean): Promise<str
   if (!isYaml) return `${(await import('../output.ts')).json(document)}\n`;
   const { stringify } = await import('yaml');
   return stringify(document);
-}
-
-async function save(path: string, text: string): Promise<void> {
-  const { writePrivateFile } = await import('../private-file.ts');
-  try {
-    writePrivateFile(path, text);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : 'unknown reason';
-    throw new CommandFailure(`${path} cannot be written (${code})`, { cause: error });
-  }
 }
 
 /** Takes a registry document into the database for good; gateways on it follow within 10 s. Exit code 1 when a part cannot be used. */

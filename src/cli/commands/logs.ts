@@ -4,7 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DAEMON_OPTIONS, type DaemonFiles, daemonFiles } from '../background/daemon-files.ts';
 import type { CommandDefinition } from '../command.ts';
-import { CommandFailure } from '../failures.ts';
+import { CommandFailure, errorCode } from '../failures.ts';
 import { readSettings } from '../setting-options.ts';
 import { untilSignal } from '../stop-signals.ts';
 
@@ -93,7 +93,7 @@ async function opened(path: string): Promise<FileHandle> {
   try {
     return await open(path, 'r');
   } catch (error) {
-    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+    const isMissing = errorCode(error) === 'ENOENT';
     throw new CommandFailure(
       isMissing
         ? `no gateway in the background has written a log: ${path} does not exist`

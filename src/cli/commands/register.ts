@@ -8,7 +8,7 @@ import { ownCommand } from '../../domain/own-command.ts';
 import { type Fields, fields, reasonOf } from '../answers.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../client-options.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
-import { CommandFailure, UsageError } from '../failures.ts';
+import { CommandFailure, errorCode, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Row of the command table. */
@@ -178,8 +178,10 @@ function contentOf(option: string, path: string, written: string): string {
     // Editors and `echo` end a file with a line break that is not part of the value.
     return readFileSync(path, 'utf8').replace(/[\r\n]+$/, '');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : 'unknown reason';
-    throw new UsageError(`${option}: "${written.slice(1)}" cannot be read (${code})`, { cause: error });
+    throw new UsageError(
+      `${option}: "${written.slice(1)}" cannot be read (${errorCode(error) ?? 'unknown reason'})`,
+      { cause: error },
+    );
   }
 }
 

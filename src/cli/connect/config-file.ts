@@ -5,7 +5,7 @@ import { chownSync, copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync,
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { CommandInput } from '../command.ts';
-import { CommandFailure, UsageError } from '../failures.ts';
+import { CommandFailure, errorCode, UsageError, writeFailure } from '../failures.ts';
 import { replaceFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 import { type ConfigEdit, editedConfig } from './edit-config.ts';
@@ -54,7 +54,7 @@ export function readConfig(written: string): ConfigText {
     if (error instanceof TypeError && !('errno' in error)) {
       throw new CommandFailure(`${written} is not UTF-8: not edited`, { cause: error });
     }
-    const code = error instanceof Error && 'code' in error ? error.code : 'unknown reason';
+    const code = errorCode(error) ?? 'unknown reason';
     if (code === 'ENOENT') return { path: written, text: undefined, mode: 0o600 };
     throw new CommandFailure(`${written} cannot be read (${code}); nothing was changed`, { cause: error });
   }
@@ -91,8 +91,7 @@ export function writeConfig(
   } catch (error) {
     rmSync(backup, { force: true });
     if (error instanceof CommandFailure) throw error;
-    const code = error instanceof Error && 'code' in error ? error.code : 'unknown reason';
-    throw new CommandFailure(`${path} cannot be written (${code}); nothing was changed`, { cause: error });
+    throw writeFailure(path, error, '; nothing was changed');
   }
   return before === undefined ? undefined : backup;
 }
