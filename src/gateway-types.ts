@@ -1,4 +1,5 @@
-// What goes into the facade and what comes out of it. Types only; the facade itself is gateway.ts.
+// What goes into the facade and what comes out of it. Types only, and plain ones: an embedding program compiles them without
+// the types of MikroORM and XState. The facade is gateway.ts.
 
 import type { Observable } from 'rxjs';
 import type { ClientCounts, InstanceClients } from './actors/client-metrics.ts';
@@ -17,49 +18,51 @@ import type { InProcessHandler } from './transports/transport.ts';
 export type { CallResult, ListResult, RequestOptions } from './actors/calls/requests.ts';
 export type { InstanceChange } from './domain/instance.ts';
 
-/** How a gateway is made; everything has a default. */
+/** Options of createGateway. Each has a default. */
 export interface GatewayOptions {
-  /** Where registrations are kept. Default: memory. */
+  /** Keeps the registry. The program that opens a store closes it. Default: memory.
+   *  @example { store: await openStore('sqlite:///registry.db', { cwd: '.', migrations: 'apply' }) } */
   readonly store?: Store;
-  /** Name of this node among those that share the store: it runs the programs registered here, and only lists those of
-   *  others. It has to stay the same from start to start. Default: every program in the store is run here. */
+  /** Name of this node among the nodes that share the store; the same at each start. The node runs the programs that were
+   *  registered through it, and lists those of other nodes. Default: this gateway runs every program in the store. */
   readonly nodeId?: string | undefined;
-  /** News of a store that others write, too; see watchRevision. `changed`: anybody changed it, this gateway included;
-   *  `away`, `answered`: whether it can be reached. Default: nobody else writes it. */
+  /** Changes of a store that other nodes write, too, as watchRevision makes them. `changed`: a node changed it, perhaps this
+   *  one; `away`, `answered`: whether the store can be reached. Default: no other node writes it. */
   readonly news$?: Observable<RevisionChange> | undefined;
   /** Defaults for templates without settings of their own. */
   readonly policy?: Partial<BalancerPolicy>;
-  /** Templates that are known although nothing may be registered under them: those that have a definition. */
+  /** Names of templates that exist although they have no instance. Default: none. */
   readonly templates?: readonly string[];
-  /** What is said of templates, which are known by that: defaults for the environment of their programs, and what those
-   *  require of the machine. Default: nothing. */
+  /** Template definitions: default environment of the programs, and what the programs require of the machine. These
+   *  templates exist, too. Default: none. */
   readonly definitions?: readonly TemplateRules[];
   /** CIDR ranges that no backend connection may reach. Default: link-local and cloud metadata. */
   readonly deniedNetworks?: readonly string[];
-  /** Names of variables of this process that programs get besides PATH, HOME and LANG. Default: those about proxies and
+  /** Names of variables of this process that programs get besides PATH, HOME and LANG. Default: those that name proxies and
    *  certificate authorities, without credentials. */
   readonly passEnv?: readonly string[] | undefined;
-  /** Files and folders that no command may be handed, besides the file of the store. Default: none. */
+  /** Files and folders that no command may get as an argument or working folder, besides the file of the store. Default:
+   *  none. */
   readonly protectedPaths?: readonly ProtectedPath[];
-  /** Ms that calls in flight have to finish when the gateway closes. Default 25 000. */
+  /** Longest wait for calls in flight when the gateway closes, in ms. Default 25 000. */
   readonly graceMs?: number;
-  /** Sessions of MCP clients: how many at a time, all templates together, and after how many ms without a message and
-   *  without an open stream one ends; and what of these, and of programs of their own, they may have. Defaults
-   *  LIMITS.sessions, LIMITS.sessionIdleMs and OWN_BOUNDS. */
+  /** Sessions of MCP clients. `max`: most at a time, of all templates. `idleMs`: a session without a message and without an
+   *  open stream ends after it. The others bound the processes of single clients. Defaults: LIMITS.sessions,
+   *  LIMITS.sessionIdleMs and OWN_BOUNDS. */
   readonly sessions?: { readonly max?: number; readonly idleMs?: number } & Partial<OwnBounds>;
-  /** At least 32 bytes; seals what MCP clients carry from one request to the next. Nodes that share it open what another
-   *  one sealed. Default: random. */
+  /** At least 32 bytes. Encrypts the state that MCP clients carry from one request to the next; nodes with the same key
+   *  decrypt each other's. Default: random. */
   readonly sealKey?: Buffer;
-  /** Bytes of memory that this process may use: what unfinished answers and kept events may hold follows from it.
-   *  Default: the limit of the control group, or the memory of the machine. */
+  /** Bytes of memory that this process may use. The bounds of unfinished answers and kept events follow from it. Default:
+   *  the limit of the control group, or the memory of the machine. */
   readonly memoryBytes?: number | undefined;
-  /** Id of a principal who may not do any more what they were let in for: what they have open as an MCP client ends.
-   *  Whoever has something open is in `Gateway.openCallers`. Default: nobody ever changes. */
+  /** Ids of principals that lost a permission: their sessions and streams as MCP clients end. `Gateway.openCallers` has the
+   *  principals with something open. Default: permissions never change. */
   readonly changedCallers$?: Observable<string> | undefined;
-  /** Hears of errors of the gateway's own that end a request of an MCP client: what the client is told is only that there
-   *  was one. What it throws is dropped. Default: nobody hears. */
+  /** Gets each internal error that ends a request of an MCP client; the client gets no details. What it throws is dropped.
+   *  Default: internal errors are not reported. */
   readonly onFault?: (error: unknown) => void;
-  /** Where containers, pods and entries of a file are looked for; see `Gateway.sync`. Default: nowhere. */
+  /** Sources of `Gateway.sync`: container engines, clusters and a registry file. Default: none. */
   readonly discovery?: DiscoveryOptions;
   /** Observes the actors of instances and of the conversations that clients have there, as `inspect` of xstate's
    *  `createActor` does. It is called for every event of every call. Default: they are not inspected. */
@@ -68,58 +71,61 @@ export interface GatewayOptions {
   readonly random?: () => number;
 }
 
+/** Where `Gateway.sync` looks. */
 export interface DiscoveryOptions {
-  /** Environment that says where engines and clusters are, such as process.env. */
+  /** Environment with the addresses of engines and clusters, such as process.env. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Kubernetes namespace; `*` for all. Default `mcp-servers`. */
   readonly namespace?: string | undefined;
-  /** Path of the registry file that `sync` reads again. Reading it at the start is the caller's. Default: none. */
+  /** Path of the registry file that `sync` reads again; `importFile` takes it in at the start. Default: none. */
   readonly registryFile?: string | undefined;
-  /** Hears of sources that are lost, and found again, while they are followed: one line each. */
+  /** Gets one line for each source that is lost, or found again, while it is followed. */
   readonly onNotice?: (line: string) => void;
 }
 
 export interface CloseOptions {
-  /** Ms that calls in flight have to finish. Default: what the gateway was made with. */
+  /** Longest wait for calls in flight, in ms. Default: that of GatewayOptions. */
   readonly graceMs?: number;
 }
 
 export type GatewayPhase = 'starting' | 'running' | 'closing';
 
-/** An instance that is a function of this program, instead of a process or an endpoint. */
+/** An instance that is a function of this program, instead of a process or an endpoint. It is not stored. */
 export interface InProcessInput {
+  /** Gets MCP requests (`tools/list`, `tools/call`, ...) and returns MCP results. */
   readonly handler: InProcessHandler;
   readonly id?: string;
   readonly weight?: number;
   readonly metadata?: Record<string, unknown>;
 }
 
-/** What MCP clients have open, in numbers. */
+/** Counts of what MCP clients have open. */
 export interface ClientStats {
-  /** Of those that are open: they rest, and cost little. */
+  /** Open sessions that are idle and cost little memory. */
   readonly parkedSessions: number;
   readonly maxSessions: number;
-  /** By template; absent where no client ever came. */
+  /** By template; only templates that ever had a client. */
   readonly templates: ReadonlyMap<string, ClientCounts>;
 }
 
 export interface GatewayStats extends MetricsSummary {
-  /** Exchanges under way now. */
+  /** Exchanges in flight now. */
   readonly activeConnections: number;
   /** What MCP clients have open. */
   readonly clients: ClientStats;
 }
 
-/** An instance as registered, and as it is now. */
+/** An instance: its registration and its present state. */
 export interface Server {
   readonly definition: InstanceDefinition;
   readonly snapshot: InstanceSnapshot;
-  /** One line each: what is not as it should be but keeps nothing from working. */
+  /** One line each: faults that keep nothing from working. */
   readonly warnings?: readonly string[];
-  /** What MCP clients have there now. */
+  /** What MCP clients have open at the instance now. */
   readonly clients: InstanceClients;
 }
 
+/** A template: its own settings, the policy that follows from them, its instances. */
 export interface TemplateView {
   readonly settings: TemplateSettings;
   readonly policy: BalancerPolicy;

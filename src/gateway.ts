@@ -1,20 +1,18 @@
-// The facade: everything that HTTP routes, the command line and embedders do with a gateway. It asks the parts, which are
-// put together in gateway/parts.ts; what is registered is kept by registry.ts, calls are carried by src/actors.
+// The facade: everything that HTTP routes, the command line and embedding programs do with a gateway. gateway/compose.ts puts
+// its parts together; registry.ts keeps what is registered, src/actors carries the calls.
 
 import { firstValueFrom, type Observable, race, throwError, timer } from 'rxjs';
-import type { ExchangeOptions } from './actors/calls/dispatcher.ts';
-import { Requests } from './actors/calls/requests.ts';
+import { type ErrorAnswer, Requests } from './actors/calls/requests.ts';
 import { EventStream } from './actors/event-stream.ts';
 import type { TemplateHealth } from './actors/template-health.ts';
-import type { SyncOutcome } from './domain/deployment.ts';
+import type { SyncOptions, SyncOutcome } from './domain/deployment.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { EventName, GatewayEvent } from './domain/events.ts';
-import type { Answer, ExchangeRequest } from './domain/exchange.ts';
+import type { Answer, ExchangeOptions, ExchangeRequest } from './domain/exchange.ts';
 import type { InstanceDefinition, InstanceInput } from './domain/instance.ts';
 import type { JsonObject } from './domain/json.ts';
 import { LIMITS } from './domain/limits.ts';
 import type { ListField } from './domain/mcp.ts';
-
 import type { BalancerPolicy } from './domain/policy.ts';
 import type { LoadBalancerChange, TemplateSettings } from './domain/template.ts';
 import { checkCloseOptions, checkedOptions, checkRegisterOptions } from './gateway/checked-options.ts';
@@ -26,7 +24,6 @@ import {
   refusalOfRequest,
 } from './gateway/checked-requests.ts';
 import { composeGateway, type GatewayDeps } from './gateway/compose.ts';
-import type { SyncOptions } from './gateway/sync.ts';
 import type {
   CallResult,
   CloseOptions,
@@ -44,10 +41,17 @@ import { MemoryStore } from './persistence/memory-store.ts';
 import type { Store } from './persistence/store.ts';
 import type { McpEndpoint } from './protocol/endpoint-types.ts';
 import type { DatabaseState } from './registry/database-status.ts';
-import type { RegisterOptions, Registration } from './registry.ts';
-import { type FileContents, type ImportReport, importContents } from './registry-import.ts';
+import type { FileContents, ImportReport, RegisterOptions, Registration } from './registry/registry-types.ts';
+import { importContents } from './registry-import.ts';
 
-/** Loads what was registered and starts it, without waiting for it to be healthy. VALIDATION_ERROR: see checkedOptions. */
+/**
+ * Makes a gateway: loads the registry of the store and starts its instances, without a wait for their health. Rejects with
+ * VALIDATION_ERROR, which names each option that is unknown or has a wrong value.
+ * @example
+ * const gateway = await createGateway();
+ * await gateway.register('files', { command: 'npx -y @modelcontextprotocol/server-filesystem .' }, { waitMs: 10_000 });
+ * const { result } = await gateway.call('files', 'list_allowed_directories');
+ */
 export async function createGateway(options: GatewayOptions = {}): Promise<Gateway> {
   const checked = checkedOptions(options);
   const gateway = new Gateway(checked.store ?? new MemoryStore(), checked);
@@ -55,13 +59,19 @@ export async function createGateway(options: GatewayOptions = {}): Promise<Gatew
   return gateway;
 }
 
+/** One gateway. `createGateway` makes it; two in one process know nothing of each other. */
 export class Gateway {
   readonly #events = new EventStream();
-  /** Hot, no replay: every fact, from all templates. Completes when the gateway is closed. */
+  /**
+   * Every event of the gateway, from all templates. Hot, no replay. Completes when the gateway is closed.
+   * @example
+   * const subscription = gateway.events$.subscribe(({ type, atMs }) => console.log(new Date(atMs), type));
+   * subscription.unsubscribe();
+   */
   readonly events$: Observable<GatewayEvent> = this.#events.events$;
   /** Defaults for templates without settings of their own. */
   readonly policy: BalancerPolicy;
-  /** For MCP clients of either era, at every template and at all of them together. */
+  /** The endpoint for MCP clients of either era, at each template and at all templates together. */
   readonly mcp: McpEndpoint;
   readonly #deps: GatewayDeps;
   readonly #requests = new Requests((...asked) => this.#deps.dispatcher.exchange(...asked));
@@ -76,25 +86,32 @@ export class Gateway {
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 
-  /** Starts what the store holds; takes calls when `more` has added to it. Called once, by whoever made it. */
+  /** Starts what the store holds; accepts calls when `more` is done. `createGateway` calls it, once. */
   async load(more?: () => Promise<void>): Promise<void> {
     await this.#deps.registry.load();
     await more?.();
-    if (this.#phase !== 'starting') return; // it was closed meanwhile
+    if (this.#phase !== 'starting') return; // `close` was called meanwhile
     this.#phase = 'running';
     this.#events.emit({ type: 'gateway.started', atMs: Date.now() });
   }
 
-  /** What it does now: it loads what was registered, serves, or comes to its end. */
+  /** `starting` while the registry is loaded, then `running`; `closing` from the first `close` on. */
   get phase(): GatewayPhase {
     return this.#phase;
   }
-  /** False while it starts and once it closes. */
+  /** True while the phase is `running`. */
   get accepting(): boolean {
     return this.#phase === 'running';
   }
 
-  /** The facts of one kind. Hot, no replay. VALIDATION_ERROR for a name that none has. */
+  /**
+   * The events of one type. Hot, no replay. Completes when the gateway is closed. Throws VALIDATION_ERROR for an unknown
+   * type.
+   * @example
+   * gateway.on('instance.unhealthy').subscribe(({ template, instanceId, reason }) => {
+   *   console.warn(`${instanceId} of ${template}: ${reason}`);
+   * });
+   */
   on<N extends EventName>(name: N): Observable<Extract<GatewayEvent, { type: N }>> {
     checkEventName(name);
     return this.#events.on(name);
@@ -103,9 +120,12 @@ export class Gateway {
   // --- registry ---------------------------------------------------------------------------------------------------
 
   /**
-   * Registers an instance and starts it; one with the same id in the template is replaced in place. Resolves when it is
-   * stored; with `waitMs` when it is healthy or the time is over, and `healthy` says which. Errors: CONFIG_INCOMPLETE,
-   * VALIDATION_ERROR, ENDPOINT_NOT_ALLOWED.
+   * Registers an instance and starts it; an instance of the same template with the same id is replaced in place. Resolves
+   * when the instance is stored; with `waitMs` when it is healthy or the time is over, and `healthy` says which. Rejects with
+   * CONFIG_INCOMPLETE, VALIDATION_ERROR, ENDPOINT_NOT_ALLOWED or COMMAND_NOT_ALLOWED.
+   * @example
+   * await gateway.register('search', { endpoint: 'http://127.0.0.1:9000/mcp' }, { waitMs: 5_000 });
+   * await gateway.register('clock', { handler: () => ({ tools: [] }) }); // a function of this program
    */
   async register(
     template: string,
@@ -118,110 +138,118 @@ export class Gateway {
     return this.#deps.registry.register(template, instance, { ...options, handler });
   }
 
-  /** Takes an instance out at once; its running calls have 30 s. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
+  /** Removes an instance: it gets no more calls, and those in flight have 30 s. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   deregister(template: string, id: string): Promise<void> {
     return this.#deps.registry.deregister(template, id);
   }
 
-  /** Brings the instances of source `file` in step with a registry file; others are not touched. */
+  /** Brings the instances of source `file` in step with a registry file; other instances stay as they are. */
   importFile(contents: FileContents): Promise<ImportReport> {
     return importContents(this.#deps.registry, contents);
   }
 
   /**
    * Brings the instances of source `sync` in step with the containers and pods that run, and those of source `file` with the
-   * registry file; others are not touched. What does not answer or cannot be read is a warning.
+   * registry file; other instances stay as they are. A source that does not answer or cannot be read is a warning.
    */
   sync(options?: SyncOptions): Promise<SyncOutcome> {
     return this.#deps.sync.run(options);
   }
 
-  /** Syncs containers and pods now and again with every change, until the gateway closes. Called once. Resolves after the first. */
+  /** Syncs containers and pods now, and again after each change, until the gateway closes. Resolves after the first sync.
+   *  To be called once. */
   followDeployments(): Promise<SyncOutcome> {
     return this.#deps.sync.follow();
   }
 
-  /** Changes weight or metadata while the instance goes on. */
+  /** Changes weight or metadata of an instance, which continues to serve. */
   changeInstance(template: string, id: string, change: InstanceChange): Promise<InstanceDefinition> {
     return this.#deps.registry.changeInstance(template, id, change);
   }
 
-  /** Lays settings over those of a template; null takes one away. They hold from the next call on. TEMPLATE_NOT_FOUND. */
+  /** Changes settings of a template, from the next call on; null restores the default of the gateway. TEMPLATE_NOT_FOUND. */
   changeTemplate(template: string, change: LoadBalancerChange): Promise<TemplateSettings> {
     return this.#deps.registry.changeTemplate(template, change);
   }
 
-  /** With its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while something is registered under its name. */
+  /** Deletes a template with its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances. */
   deleteTemplate(template: string): Promise<void> {
     return this.#deps.registry.deleteTemplate(template);
   }
 
-  /** No new calls for the instance until `resume`; its session stays. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, and, as for
-   *  the two below, NO_HEALTHY_INSTANCE when it is another node's. */
+  /** Gives the instance no new calls until `resume`; its session stays open. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, or
+   *  NO_HEALTHY_INSTANCE when another node runs the instance; so do `resume` and `restart`. */
   drain(template: string, id: string): void {
     this.#deps.fleet.get(template, id).drain();
   }
+  /** Ends `drain`. */
   resume(template: string, id: string): void {
     this.#deps.fleet.get(template, id).resume();
   }
-  /** Lets calls in flight finish, at most 30 s, and opens a new session or starts a new process. */
+  /** Lets calls in flight finish, at most 30 s, then opens a new session or starts a new process. */
   restart(template: string, id: string): void {
     this.#deps.fleet.get(template, id).restart();
   }
 
-  /** Names of all templates, sorted: those that were registered or set, and not deleted. */
+  /** Names of all templates, sorted. A template exists from its first instance or setting until `deleteTemplate`. */
   templates(): string[] {
     return this.#deps.fleet.templates;
   }
 
-  /** True when the template is known. */
+  /** True when the template exists. */
   hasTemplate(template: string): boolean {
     return this.#deps.fleet.groups.has(template);
   }
 
-  /** TEMPLATE_NOT_FOUND. Cheaper than looking at it. */
+  /** Throws TEMPLATE_NOT_FOUND unless the template exists. Cheaper than `template`. */
   requireTemplate(template: string): void {
     this.#deps.fleet.groups.require(template);
   }
 
-  /** TEMPLATE_NOT_FOUND. */
+  /** Settings, policy and instances of a template. TEMPLATE_NOT_FOUND. */
   template(template: string): TemplateView {
     const { policy } = this.#deps.fleet.groups.require(template);
     const instances = this.#deps.fleet.members(template).map(({ definition }) => definition);
     return { settings: this.#deps.registry.settings(template), policy, instances };
   }
 
-  /** TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
+  /** One instance, by its id. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   instance(template: string, id: string): Server {
     return this.#deps.status.server(this.#deps.fleet.member(template, id));
   }
 
-  /** SERVER_NOT_FOUND. */
+  /** One instance, by its server id. SERVER_NOT_FOUND. */
   server(serverId: string): Server {
     return this.#deps.status.server(this.#deps.fleet.byServerId(serverId));
   }
 
+  /** All instances, template by template. */
   servers(): Server[] {
     return this.#deps.status.servers();
   }
 
   // --- traffic ----------------------------------------------------------------------------------------------------
 
-  /** One call to some instance of the template; see Dispatcher.exchange for events, errors and failover. */
+  /**
+   * One request of any method to an instance of the template, with its notifications. Cold: subscribing sends the request,
+   * unsubscribing cancels it on the backend. Emits notifications, then one result or error answer, then completes. Errors
+   * with GatewayError: TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, NO_HEALTHY_INSTANCE, QUEUE_FULL, TOOL_NOT_FOUND,
+   * BACKEND_UNAVAILABLE, BACKEND_TIMEOUT or SHUTTING_DOWN. Retries and failover: ADR 9, ADR 40.
+   */
   exchange(template: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<Answer> {
     const refusal = refusalOfRequest(request, options);
     if (refusal !== undefined) return throwError(() => refusal);
     return this.#deps.dispatcher.exchange(template, request, options);
   }
 
-  /** One request of any method, and its result. Rejects with the errors of `exchange` and of `errorOf`. */
+  /** One request of any method; resolves with its result. Rejects with the errors of `exchange` and of `errorOf`. */
   ask(template: string, request: ExchangeRequest, options?: RequestOptions): Promise<CallResult> {
     const refusal = refusalOfRequest(request, options);
     if (refusal !== undefined) return Promise.reject(refusal);
     return this.#requests.ask(template, request, options);
   }
 
-  /** `ask` for a tool; `isError: true` is a result, too. */
+  /** Calls a tool; resolves with its result, also when that has `isError: true`. Rejects as `ask` does. */
   call(template: string, tool: string, args: JsonObject = {}, options?: RequestOptions): Promise<CallResult> {
     const refusal = refusalOfCall(tool, args, options);
     if (refusal !== undefined) return Promise.reject(refusal);
@@ -229,7 +257,7 @@ export class Gateway {
     return this.#requests.ask(template, request, options);
   }
 
-  /** All pages of one list, from one instance. Empty when its server does not offer the list. */
+  /** All pages of one list, from one instance. Empty when the server does not offer the list. Rejects as `exchange` does. */
   list(template: string, field: ListField, options?: RequestOptions): Promise<ListResult> {
     const refusal = refusalOfList(field, options);
     if (refusal !== undefined) return Promise.reject(refusal);
@@ -237,44 +265,54 @@ export class Gateway {
   }
 
   /**
-   * What an error answer in an exchange means for a caller who does not speak JSON-RPC: INVALID_TOOL_ARGUMENTS,
-   * RESOURCE_NOT_FOUND, PROMPT_NOT_FOUND, VALIDATION_ERROR (a prompt's arguments) or TOOL_EXECUTION_FAILED.
+   * Translates an error answer of an exchange for callers without JSON-RPC: INVALID_TOOL_ARGUMENTS, RESOURCE_NOT_FOUND,
+   * PROMPT_NOT_FOUND, VALIDATION_ERROR (arguments of a prompt) or TOOL_EXECUTION_FAILED.
    */
-  errorOf(...answered: Parameters<Requests['errorOf']>): Promise<GatewayError> {
-    const refusal = refusalOfAnswer(answered[1], answered[2]);
+  errorOf(
+    template: string,
+    request: ExchangeRequest,
+    answer: ErrorAnswer,
+    signal?: AbortSignal,
+  ): Promise<GatewayError> {
+    const refusal = refusalOfAnswer(request, answer);
     if (refusal !== undefined) return Promise.reject(refusal);
-    return this.#requests.errorOf(...answered);
+    return this.#requests.errorOf(template, request, answer, signal);
   }
 
-  // --- looking ----------------------------------------------------------------------------------------------------
+  // --- status -----------------------------------------------------------------------------------------------------
 
-  /** TEMPLATE_NOT_FOUND. */
+  /** The health of a template now. TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
     return this.#deps.status.health(template);
   }
 
-  /** The health of a template now, and again whenever one of its instances changes. TEMPLATE_NOT_FOUND. */
+  /**
+   * The health of a template now, and again after each change of one of its instances. Cold. TEMPLATE_NOT_FOUND.
+   * @example
+   * gateway.health$('files').subscribe(({ healthy, total }) => console.log(`${healthy} of ${total} healthy`));
+   */
   health$(template: string): Observable<TemplateHealth> {
     return this.#deps.status.health$(template);
   }
 
+  /** Counts since the start, and what is open now. */
   stats(): GatewayStats {
     return this.#deps.status.stats();
   }
 
-  /** Ids of the callers who have something open as MCP clients: sessions, conversations, calls that wait for them. */
+  /** Ids of the principals that have something open as MCP clients: sessions, conversations, calls that wait for them. */
   openCallers(): ReadonlySet<string> {
     return this.#deps.mcp.owners;
   }
 
-  /** Whether the database answers. Resolves within 2 s and never rejects; what it says may be a second old. */
+  /** Whether the database answers. Resolves within 2 s and never rejects; the answer may be a second old. */
   databaseStatus(): Promise<DatabaseState> {
     return this.#deps.database.read();
   }
 
   /**
-   * Refuses new calls, lets those in flight finish within the grace time, ends every session and process. The store is
-   * left to whoever opened it. Idempotent; resolves when nothing is left.
+   * Refuses new calls, lets those in flight finish within the grace time, ends every session and process. Resolves when
+   * nothing is left. Idempotent. The store stays open: the program that opened it closes it.
    */
   async close(options: CloseOptions = {}): Promise<void> {
     checkCloseOptions(options);
@@ -289,7 +327,7 @@ export class Gateway {
     const { inFlight: calls, unanswered } = fleet;
     const outstanding = { calls, unanswered, sessions: mcp.callingSessions, graceMs };
     this.#events.emit({ type: 'gateway.closing', atMs: Date.now(), ...outstanding });
-    // Changes under way may finish; but a database that does not answer must not keep the children alive.
+    // Changes under way may finish, but a database that does not answer must not keep the children alive.
     await firstValueFrom(race(registry.close(), timer(Math.min(graceMs, LIMITS.courtesyMs))));
     await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced]);
     status.close();

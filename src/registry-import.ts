@@ -6,41 +6,10 @@ import type { SyncRules } from './domain/deployment.ts';
 import { asGatewayError } from './domain/errors.ts';
 import type { InstanceInput } from './domain/instance.ts';
 import { validationFailed } from './domain/request-errors.ts';
-import { type LoadBalancerSettings, TemplateId } from './domain/template.ts';
+import { TemplateId } from './domain/template.ts';
 import { compileShape } from './domain/validation.ts';
+import type { FileContents, FileEntry, ImportReport } from './registry/registry-types.ts';
 import type { Registry } from './registry.ts';
-
-/** One instance as the file has it. */
-export interface FileEntry {
-  readonly template: string;
-  readonly input: InstanceInput;
-  /** Hash of the entry: the same hash means that nothing changed. */
-  readonly fingerprint: string;
-}
-
-/** A registry file, read. */
-export interface FileContents {
-  readonly templates: readonly { readonly name: string; readonly loadBalancer: LoadBalancerSettings }[];
-  readonly entries: readonly FileEntry[];
-  /** True when the file has entries that could not be read: an instance without an entry may be one of theirs, and stays.
-   *  Default false. */
-  readonly isPartial?: boolean;
-}
-
-/** What an import did: instance ids, as `template/id`. */
-export interface ImportReport {
-  readonly added: readonly string[];
-  readonly changed: readonly string[];
-  readonly removed: readonly string[];
-  /** Among them those that are registered by other means under the same id. */
-  readonly unchanged: readonly string[];
-  /** Deleted through the API before, and not changed in the file since. */
-  readonly keptAway: readonly string[];
-  /** Templates that got other settings. */
-  readonly settings: readonly string[];
-  /** One line each: entries that could not be used. */
-  readonly problems: readonly string[];
-}
 
 /** What an embedding program may have made; what is in an entry is the registry's to judge. */
 const contentsShape = compileShape(

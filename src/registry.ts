@@ -3,6 +3,7 @@
 // waiting. When those of others are read is registry/follower.ts.
 
 import { randomBytes } from 'node:crypto';
+import type { Observable } from 'rxjs';
 import { databaseUnavailable, GatewayError, hasCode, shuttingDown } from './domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
 import { checkedChange, defineInstance } from './domain/registration.ts';
@@ -13,8 +14,9 @@ import {
   type LoadBalancerSettings,
   type TemplateSettings,
 } from './domain/template.ts';
+import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Store } from './persistence/store.ts';
-import { ActiveRegistry, type StoredRegistry } from './registry/active-registry.ts';
+import { ActiveRegistry, type ActiveRegistryDeps, type StoredRegistry } from './registry/active-registry.ts';
 import { ChangeQueue } from './registry/change-queue.ts';
 import {
   checkedInstance,
@@ -23,15 +25,23 @@ import {
   checkTemplate,
 } from './registry/checked-input.ts';
 import { Follower } from './registry/follower.ts';
-import type { RegisterOptions, Registration, RegistryDeps } from './registry/registry-types.ts';
+import type { RegisterOptions, Registration } from './registry/registry-types.ts';
 import { untilHealthy } from './registry/until-healthy.ts';
-import { exposureOf } from './templates/command-exposure.ts';
-import { deniedAddress } from './transports/network-guard.ts';
-
-export type { RegisterOptions, Registration } from './registry/registry-types.ts';
+import { exposureOf, type ProtectedPath } from './templates/command-exposure.ts';
+import { type AddressCheck, deniedAddress } from './transports/network-guard.ts';
 
 /** So often the server id of a new instance may turn out to be given away on another node. */
 const SERVER_ID_ATTEMPTS = 3;
+
+interface RegistryDeps extends ActiveRegistryDeps {
+  readonly store: Store;
+  /** Which addresses no endpoint may name. Default: none. */
+  readonly isDenied?: AddressCheck;
+  /** What no command may be handed. Default: nothing. */
+  readonly protectedPaths?: readonly ProtectedPath[];
+  /** News of a store that others write, too. Default: nobody else does. */
+  readonly news$?: Observable<RevisionChange> | undefined;
+}
 
 export class Registry {
   readonly #deps: RegistryDeps;

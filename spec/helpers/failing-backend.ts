@@ -3,14 +3,14 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { filter, firstValueFrom, type Observable, type Subscription } from 'rxjs';
-import { Dispatcher, type ExchangeOptions } from '../../src/actors/calls/dispatcher.ts';
+import { Dispatcher } from '../../src/actors/calls/dispatcher.ts';
 import { RetryBudget } from '../../src/actors/calls/retry.ts';
 import { Fleet, type FleetOptions } from '../../src/actors/fleet.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import { backendUnavailable } from '../../src/domain/backend-errors.ts';
 import { type Delivered, GatewayError } from '../../src/domain/errors.ts';
 import type { EventName, GatewayEvent } from '../../src/domain/events.ts';
-import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
+import type { Answer, ExchangeOptions, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import type { OwnBounds } from '../../src/domain/limits.ts';
 import type { Tool } from '../../src/domain/mcp.ts';

@@ -1,6 +1,6 @@
 // A program that an engine runs in a container, as its clients see it. Running one is src/discovery/exec.ts.
 
-import type { ContainerRef } from './deployment.ts';
+import type { ContainerRef } from './instance.ts';
 
 /** What it writes. */
 export interface ProgramOutput {

@@ -1,15 +1,7 @@
 // What sync finds outside of the gateway: containers and pods that serve a template, entries of the registry file; and what
 // became of them here.
 
-import type { InstanceInput } from './instance.ts';
-
-/** A container of an engine. */
-export interface ContainerRef {
-  /** Address of the engine's API: `unix:///run/podman/podman.sock`. */
-  readonly engine: string;
-  /** The whole id. */
-  readonly id: string;
-}
+import type { ContainerRef, InstanceInput } from './instance.ts';
 
 /** Something that runs and can be an instance. */
 export interface Deployment {
@@ -48,6 +40,11 @@ export interface SyncRules {
   readonly isDryRun?: boolean;
   /** Whether the caller may change instances of a template; others are as if they were not there. Default: all. */
   readonly mayUse?: (template: string) => boolean;
+}
+
+export interface SyncOptions extends SyncRules {
+  /** Kubernetes namespace, `*` for all. Default: that of the gateway's settings. */
+  readonly namespace?: string | undefined;
 }
 
 /** One instance in a report. */

@@ -31,6 +31,18 @@ export interface ExchangeRequest {
   readonly tracker?: Tracker;
 }
 
+/** How a request is carried. */
+export interface ExchangeOptions {
+  /** Ms until the first answer; each notification starts it anew. Default: the template's policy. */
+  readonly timeoutMs?: number;
+  /** Only this instance may answer: no balancing, no failover. */
+  readonly instanceId?: string;
+  /** False: a tool that is in no list is called all the same, and the backend answers. Default true. */
+  readonly looksUpTools?: boolean;
+  /** True for a request that continues something at that instance, which may be draining or unhealthy. Default false. */
+  readonly goesOn?: boolean;
+}
+
 /** Knows the instance that works on a request, before it answers: the last one of several; none while it waits in line. */
 export interface Tracker {
   sentTo?: SentTo | undefined;

@@ -2,7 +2,6 @@
 // The definition is stored; the snapshot is rebuilt at start and never stored.
 
 import Type, { type Static } from 'typebox';
-import type { ContainerRef } from './deployment.ts';
 import { LoadBalancerSettings, TemplateId } from './template.ts';
 
 export const INSTANCE_ID_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$';
@@ -80,6 +79,14 @@ export const RegisterInput = Type.Object(
 export type RegisterInput = Static<typeof RegisterInput>;
 
 export type InstanceSource = 'api' | 'file' | 'sync';
+
+/** A container of an engine. */
+export interface ContainerRef {
+  /** Address of the engine's API: `unix:///run/podman/podman.sock`. */
+  readonly engine: string;
+  /** The whole id. */
+  readonly id: string;
+}
 
 /** What was registered. Immutable; a change makes a new value. */
 export interface InstanceDefinition {

@@ -2,9 +2,9 @@
 // Pure: clock, randomness and the registry are arguments. Folders, networks and permissions are checked elsewhere.
 
 import { splitCommand } from './command-words.ts';
-import type { ContainerRef } from './deployment.ts';
 import { readEndpoint } from './endpoint.ts';
 import type { GatewayError } from './errors.ts';
+import type { ContainerRef } from './instance.ts';
 import {
   INSTANCE_ID_PATTERN,
   type InstanceChange,

@@ -8,7 +8,7 @@ import { type BalancerPolicy, SESSION_FAILOVER, SESSION_SHARING, STRATEGY_NAMES 
 import { TEMPLATE_ID_PATTERN } from '../domain/template.ts';
 import { compileShape } from '../domain/validation.ts';
 import type { CloseOptions, GatewayOptions } from '../gateway-types.ts';
-import type { RegisterOptions } from '../registry.ts';
+import type { RegisterOptions } from '../registry/registry-types.ts';
 import { TemplateFile } from '../templates/definition.ts';
 import { deniedBy } from '../transports/network-guard.ts';
 import {

@@ -5,16 +5,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { PROVIDERS } from '../discovery/index.ts';
 import { type Source, type SourceChange, SourceError, type TemplateHints } from '../discovery/provider.ts';
-import type { SyncedInstance, SyncOutcome, SyncReport, SyncRules } from '../domain/deployment.ts';
+import type {
+  SyncedInstance,
+  SyncOptions,
+  SyncOutcome,
+  SyncReport,
+  SyncRules,
+} from '../domain/deployment.ts';
 import { RegistryFileError, readRegistryFile } from '../persistence/registry-file.ts';
+import type { ImportReport } from '../registry/registry-types.ts';
 import type { Registry } from '../registry.ts';
-import { type ImportReport, importContents } from '../registry-import.ts';
+import { importContents } from '../registry-import.ts';
 import { cameFrom, syncListing } from '../registry-sync.ts';
-
-export interface SyncOptions extends SyncRules {
-  /** Kubernetes namespace, `*` for all. Default: that of the gateway's settings. */
-  readonly namespace?: string | undefined;
-}
 
 export interface SyncDeps {
   readonly registry: Registry;

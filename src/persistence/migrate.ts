@@ -5,14 +5,7 @@ import { TableNotFoundException, type Transaction } from '@mikro-orm/core';
 import type { Database, Execute } from './database.ts';
 import { MIGRATIONS } from './migrations/index.ts';
 import { MIGRATIONS_TABLE, type Orm } from './orm.ts';
-
-/** Names of migrations, in the order in which they are applied. */
-export interface MigrationStatus {
-  readonly applied: readonly string[];
-  readonly pending: readonly string[];
-  /** Applied by a newer program. */
-  readonly unknown: readonly string[];
-}
+import type { MigrationStatus } from './store.ts';
 
 /** What was applied to a database, by one query. Throws the driver's error. */
 export async function readMigrationStatus(

@@ -9,9 +9,8 @@ import type { Cipher } from './cipher.ts';
 import type { ConnectOptions, Database, DatabaseAddress, DriverError, Trouble } from './database.ts';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { MemoryStore } from './memory-store.ts';
-import type { MigrationStatus } from './migrate.ts';
 import type { Orm } from './orm.ts';
-import type { Store } from './store.ts';
+import type { MigrationStatus, Store } from './store.ts';
 import { driverErrorOf, explain, StoreOpenError } from './store-errors.ts';
 import { withTimeout } from './with-timeout.ts';
 

@@ -1,7 +1,7 @@
+// Errors of databases: what an operator reads when a store cannot be opened, and the facts of any driver's error.
+
 import type { DriverError } from './database.ts';
 import type { ParsedDatabaseUrl } from './database-url.ts';
-
-// Errors of databases: what an operator reads when a store cannot be opened, and the facts of any driver's error.
 
 /** A database that cannot be used. The message is one line: what is wrong and what to do. It never contains a password. */
 export class StoreOpenError extends Error {

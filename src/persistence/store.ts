@@ -98,3 +98,11 @@ export interface AuditStore {
   /** Forgets all but the newest `keep` entries. */
   trim(keep: number): Promise<void>;
 }
+
+/** Migrations of a database by name, in the order in which they are applied. */
+export interface MigrationStatus {
+  readonly applied: readonly string[];
+  readonly pending: readonly string[];
+  /** Applied by a newer program. */
+  readonly unknown: readonly string[];
+}

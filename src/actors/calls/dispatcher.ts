@@ -3,7 +3,7 @@
 
 import { Observable } from 'rxjs';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import type { Answer, ExchangeOptions, ExchangeRequest } from '../../domain/exchange.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -11,17 +11,6 @@ import { Call, type CallDeps } from './call.ts';
 import { refusedEvent, startedEvent } from './call-events.ts';
 import { type CallOrder, toolOf } from './call-order.ts';
 import { BalancedRoute, BoundRoute } from './routes.ts';
-
-export interface ExchangeOptions {
-  /** Ms until the first answer; each notification starts it anew. Default: the template's policy. */
-  readonly timeoutMs?: number;
-  /** Only this instance may answer: no balancing, no failover. */
-  readonly instanceId?: string;
-  /** False: a tool that no list has is called all the same, and the backend says what it thinks of it. Default true. */
-  readonly looksUpTools?: boolean;
-  /** True for what goes on with something at that instance: it may be drained, or unhealthy, meanwhile. Default false. */
-  readonly goesOn?: boolean;
-}
 
 export interface WithinOptions extends Pick<ExchangeOptions, 'timeoutMs' | 'goesOn'> {
   /** Called after a third of the timeout, and after two, while nothing was heard. */

@@ -4,12 +4,11 @@
 import type { Observable } from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../../domain/answer-errors.ts';
 import type { GatewayError } from '../../domain/errors.ts';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import type { Answer, ExchangeOptions, ExchangeRequest } from '../../domain/exchange.ts';
 import { atInstance } from '../../domain/failures.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { JsonRpcError } from '../../domain/jsonrpc.ts';
 import type { ListField } from '../../domain/mcp.ts';
-import type { ExchangeOptions } from './dispatcher.ts';
 import { finalAnswer, isUnknownMethod, resultOf } from './final-answer.ts';
 import { gatherPages } from './list-pages.ts';
 

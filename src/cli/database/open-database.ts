@@ -8,7 +8,6 @@ import { reasonOf } from '../../domain/failures.ts';
 import { ownCommand } from '../../domain/own-command.ts';
 import { CipherError } from '../../persistence/cipher.ts';
 import type { DatabaseDescription } from '../../persistence/database-url.ts';
-import type { MigrationStatus } from '../../persistence/migrate.ts';
 import {
   DamagedFileError,
   describeDatabase,
@@ -16,7 +15,7 @@ import {
   migrationStatus,
   StoreOpenError,
 } from '../../persistence/open.ts';
-import type { Store } from '../../persistence/store.ts';
+import type { MigrationStatus, Store } from '../../persistence/store.ts';
 import { openStorage, type Storage } from '../../storage.ts';
 import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';

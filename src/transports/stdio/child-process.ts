@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
-import type { ContainerRef } from '../../domain/deployment.ts';
+import type { ContainerRef } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { childEnvironment } from './child-environment.ts';
 import { groupRuns, killGroup, killTree, ownsGroup } from './process-group.ts';

@@ -2,7 +2,7 @@
 // all it started. Speaking with the engine is done by what it is given.
 
 import type { ContainerProgram, RunInContainer } from '../../domain/container-program.ts';
-import type { ContainerRef } from '../../domain/deployment.ts';
+import type { ContainerRef } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import {
   type ChildOptions,
