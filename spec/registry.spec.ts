@@ -65,7 +65,7 @@ test('says how the instance is when it was waited for, and when it was not', asy
   stage.open = async () => {
     throw backendUnavailable('connection refused', { delivered: 'no' });
   };
-  const waiting = registry.register('r', { ...ENDPOINT, id: 'c' }, { waitMs: 1_000 });
+  const waiting = registry.register('r', { ...ENDPOINT, id: 'c' }, { waitMs: 1_000, mayBeUnhealthy: true });
   await settled();
   mock.timers.tick(1_000);
   const { state: late, healthy: isHealthy, reason } = await waiting;
@@ -138,25 +138,42 @@ test('waits until the instance is healthy when it is told to', async () => {
   assert.is(stage.fleet.get('r', 'a').state, 'healthy');
 });
 
-test('keeps an instance that did not become healthy in time', async () => {
+test('rejects for an instance that did not become healthy in time, and keeps it', async () => {
   stage.open = startsForEver;
+  const outcome = outcomeOf(registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 1_000 }));
   let isOver = false;
-  const registered = registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 1_000 }).then(() => {
+  void outcome.then(() => {
     isOver = true;
   });
   await tick(999);
   assert.is(isOver, false);
   await tick(1);
-  await registered;
+  assert.is(
+    await outcome,
+    'BACKEND_UNAVAILABLE: Instance "a" of "r" is not healthy after 1 s; it stays registered and is tried again.',
+  );
   assert.is(stage.fleet.get('r', 'a').state, 'starting');
+});
+
+test('says why the instance is not healthy in time', async () => {
+  stage.open = async () => {
+    throw backendUnavailable('connection refused', { delivered: 'no' });
+  };
+  const outcome = outcomeOf(registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 1_000 }));
+  await settled();
+  mock.timers.tick(1_000);
+  assert.match(await outcome, /is tried again \(connection refused\)\.$/);
 });
 
 test('waits no longer for an instance that was taken out meanwhile', async () => {
   stage.open = startsForEver;
-  const registered = registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 60_000 });
+  const outcome = outcomeOf(registry.register('r', { ...ENDPOINT, id: 'a' }, { waitMs: 60_000 }));
   await settled();
   await registry.deregister('r', 'a');
-  assert.is((await registered).definition.id, 'a');
+  assert.is(
+    await outcome,
+    'SERVER_NOT_FOUND: Instance "a" of "r" was taken out or replaced before it was healthy.',
+  );
 });
 
 test('replaces in place: same server id, same creation, new everything else', async () => {
@@ -310,6 +327,14 @@ function make(isDenied?: (address: string) => boolean): Registry {
   const { fleet, emit } = stage;
   const parts = { store, fleet, policy: DEFAULT_POLICY, handlers, emit };
   return new Registry(isDenied === undefined ? parts : { ...parts, isDenied });
+}
+
+/** Code and message of the error that it rejects with. */
+function outcomeOf(registered: Promise<unknown>): Promise<string> {
+  return registered.then(
+    () => 'resolved',
+    (thrown) => `${thrown.code}: ${thrown.message}`,
+  );
 }
 
 async function tick(ms: number): Promise<void> {

@@ -7,7 +7,12 @@ import type { Observable } from 'rxjs';
 import { databaseUnavailable, GatewayError, hasCode, shuttingDown } from './domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
 import { checkedChange, defineInstance } from './domain/registration.ts';
-import { commandExposes, duplicateServer, endpointNotAllowed } from './domain/registry-errors.ts';
+import {
+  commandExposes,
+  duplicateServer,
+  endpointNotAllowed,
+  notHealthyInTime,
+} from './domain/registry-errors.ts';
 import {
   changedSettings,
   type LoadBalancerChange,
@@ -75,7 +80,8 @@ export class Registry {
   /**
    * Stores an instance and starts it; one with the same id in the template is replaced in place. VALIDATION_ERROR;
    * DUPLICATE_SERVER when a file entry, or what sync found, would replace what came from elsewhere, ENDPOINT_NOT_ALLOWED for a denied address,
-   * COMMAND_NOT_ALLOWED for a command that is handed a protected path.
+   * COMMAND_NOT_ALLOWED for a command that is handed a protected path; BACKEND_UNAVAILABLE when the instance is not
+   * healthy after `waitMs`, SERVER_NOT_FOUND when it was taken out meanwhile.
    */
   async register(
     template: string,
@@ -95,9 +101,12 @@ export class Registry {
       this.#uncover(before);
       return { member, replaced: before !== undefined };
     });
-    if (options.waitMs) await untilHealthy(member, options.waitMs);
+    const { waitMs = 0, mayBeUnhealthy = false } = options;
+    if (waitMs > 0) await untilHealthy(member, waitMs);
     const { definition, state, reason } = member;
-    return { definition, replaced, state, healthy: state === 'healthy', reason };
+    const healthy = state === 'healthy';
+    if (waitMs > 0 && !healthy && !mayBeUnhealthy) throw notHealthyInTime(definition, member, waitMs);
+    return { definition, replaced, state, healthy, reason };
   }
 
   /**

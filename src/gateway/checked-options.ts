@@ -119,6 +119,7 @@ const REGISTER_OPTIONS = membersOf<RegisterOptions>({
   isLimited: { expected: 'true or false', accepts: (value) => typeof value === 'boolean' },
   loadBalancer: { expected: 'settings of a template', accepts: isJsonObject },
   waitMs: milliseconds(0, LONGEST_MS),
+  mayBeUnhealthy: { expected: 'true or false', accepts: (value) => typeof value === 'boolean' },
 });
 
 const CLOSE_OPTIONS = membersOf<CloseOptions>({ graceMs: milliseconds(0, LONGEST_GRACE_MS) });

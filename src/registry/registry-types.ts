@@ -23,9 +23,11 @@ export interface RegisterOptions {
   readonly loadBalancer?: LoadBalancerSettings;
   /** True for a caller that may use some templates only: the server id tells nothing of the others. Default false. */
   readonly isLimited?: boolean;
-  /** Longest wait for the instance to become healthy, in ms. Default 0. It stays registered when it does not, and its
-   *  `state` says so. */
+  /** Longest wait for the instance to become healthy, in ms. Default 0: no wait. If it is not healthy by then, the
+   *  registration rejects with BACKEND_UNAVAILABLE; the instance stays registered, and the gateway tries again. */
   readonly waitMs?: number;
+  /** With `waitMs`: resolve also when the instance is not healthy by then; `state` and `reason` say why. Default false. */
+  readonly mayBeUnhealthy?: boolean;
 }
 
 /** `state`, `healthy` and `reason` as they are when the registration resolves: at the end of the wait, if there is one. */

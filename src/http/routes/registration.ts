@@ -76,6 +76,7 @@ export const registrationRoutes: readonly Route[] = [
         .register(template, instance, {
           loadBalancer,
           waitMs: (query.wait ?? 0) * 1000,
+          mayBeUnhealthy: true,
           isLimited: principal.templates !== undefined,
         })
         .catch((thrown: unknown) => {

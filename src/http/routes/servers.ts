@@ -115,6 +115,7 @@ export const serverRoutes: readonly Route[] = [
       const { definition } = await gateway
         .register(template, input, {
           waitMs: (query.wait ?? 0) * 1000,
+          mayBeUnhealthy: true,
           isLimited: principal.templates !== undefined,
         })
         .catch((thrown: unknown) => {
