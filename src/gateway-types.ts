@@ -3,8 +3,8 @@
 
 import type { Observable } from 'rxjs';
 import type { ClientCounts, InstanceClients } from './actors/client-metrics.ts';
-import type { Inspect } from './actors/instance-supervisor.ts';
 import type { MetricsSummary } from './actors/metrics.ts';
+import type { ActorInspector } from './domain/actor-inspection.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';
 import type { OwnBounds } from './domain/limits.ts';
 import type { BalancerPolicy } from './domain/policy.ts';
@@ -64,9 +64,18 @@ export interface GatewayOptions {
   readonly onFault?: (error: unknown) => void;
   /** Sources of `Gateway.sync`: container engines, clusters and a registry file. Default: none. */
   readonly discovery?: DiscoveryOptions;
-  /** Observes the actors of instances and of the conversations that clients have there, as `inspect` of xstate's
-   *  `createActor` does. It is called for every event of every call. Default: they are not inspected. */
-  readonly inspect?: Inspect | undefined;
+  /**
+   * Gets xstate's inspection events of the gateway's actor tree: the root, a supervisor per template, the instances and
+   * their sessions. It runs in the middle of each step, so it has to be quick; what it throws is dropped. Default: nothing
+   * is inspected.
+   * @example
+   * const gateway = await createGateway({
+   *   inspect: ({ type, actorRef, event }) => {
+   *     if (type === '@xstate.event') console.log(actorRef.sessionId, event?.type);
+   *   },
+   * });
+   */
+  readonly inspect?: ActorInspector;
   /** Randomness in [0, 1). Default Math.random. */
   readonly random?: () => number;
 }

@@ -48,7 +48,7 @@ import { importContents } from './registry-import.ts';
  * Makes a gateway: loads the registry of the store and starts its instances, without a wait for their health. Rejects with
  * VALIDATION_ERROR, which names each option that is unknown or has a wrong value.
  * @example
- * const gateway = await createGateway();
+ * await using gateway = await createGateway();
  * await gateway.register('files', { command: 'npx -y @modelcontextprotocol/server-filesystem .' }, { waitMs: 10_000 });
  * const { result } = await gateway.call('files', 'list_allowed_directories');
  */
@@ -319,6 +319,11 @@ export class Gateway {
     checkCloseOptions(options);
     this.#closed ??= this.#shutDown(options.graceMs ?? this.#graceMs);
     return this.#closed;
+  }
+
+  /** For `await using`: `close` with the grace time of the gateway. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
   async #shutDown(graceMs: number): Promise<void> {

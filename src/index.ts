@@ -5,9 +5,9 @@
 import './domain/required-node.ts';
 
 export type { ClientCounts, InstanceClients } from './actors/client-metrics.ts';
-export type { Inspect } from './actors/instance-supervisor.ts';
 export type { InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
 export type { TemplateHealth } from './actors/template-health.ts';
+export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
 export type { SyncOptions, SyncOutcome } from './domain/deployment.ts';
 export type { ErrorCode } from './domain/error-codes.ts';
 export { type Delivered, type ErrorDetails, GatewayError } from './domain/errors.ts';

@@ -3,6 +3,7 @@
 // stores nothing (registry.ts does).
 
 import { type Observable, Subject } from 'rxjs';
+import type { ActorInspection } from '../domain/actor-inspection.ts';
 import type { Clock } from '../domain/clock.ts';
 import { shuttingDown } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
@@ -16,7 +17,7 @@ import { ForeignInstance } from './foreign-instance.ts';
 import type { Group } from './group.ts';
 import { Groups } from './group.ts';
 import { InstanceIndex, type Member } from './instance-index.ts';
-import { type Inspect, InstanceSupervisor, type Running } from './instance-supervisor.ts';
+import { InstanceSupervisor, type Running } from './instance-supervisor.ts';
 import { emissionEvent, eventOf, stateEvent } from './instances/instance-events.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
@@ -26,8 +27,8 @@ export interface FleetOptions extends Clock, Pick<InstanceActorInput, 'open' | '
   /** Default OWN_BOUNDS. */
   readonly own?: InstanceActorInput['ownBounds'];
   readonly emit: (event: GatewayEvent) => void;
-  /** Default: actors are not inspected. */
-  readonly inspect?: Inspect | undefined;
+  /** Gets what xstate says of every actor of the tree. It must not throw. Default: nothing does. */
+  readonly inspect?: ((event: ActorInspection) => void) | undefined;
 }
 
 /** One of the lists of one instance is not what it was. */
@@ -51,11 +52,11 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
+    this.groups = new Groups(options);
     this.#supervisor = new InstanceSupervisor(
       (running, error) => this.#afterCrash(running, error),
       options.inspect,
     );
-    this.groups = new Groups(options);
   }
 
   /** Hot, no replay: what instances say of their lists. Completes when the fleet has closed. */

@@ -1,7 +1,7 @@
 // Starts the actors of instances under the supervisor of their template, and hears how they end. What an instance is, and
 // what is to be done after a crash, is the fleet's business.
 
-import { type Actor, type ActorOptions, createActor } from 'xstate';
+import { type Actor, createActor, type InspectionEvent } from 'xstate';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
 import { Openings } from './instances/openings.ts';
@@ -14,9 +14,6 @@ export interface Running {
   readonly openings: Openings;
 }
 
-/** Observes every actor below the root: what xstate calls inspection. What it throws is xstate's to report. */
-export type Inspect = NonNullable<ActorOptions<typeof rootMachine>['inspect']>;
-
 export class InstanceSupervisor {
   readonly #root: Actor<typeof rootMachine>;
   readonly #onCrash: (running: Running, error: unknown) => void;
@@ -27,10 +24,16 @@ export class InstanceSupervisor {
   readonly #freeIds: string[] = [];
   #ids = 0;
 
-  /** `onCrash` hears of an actor that broke through a fault of ours; nothing of it runs any more but its backend. */
-  constructor(onCrash: (running: Running, error: unknown) => void, inspect?: Inspect) {
+  /**
+   * `onCrash` hears of an actor that broke through a fault of ours; nothing of it runs any more but its backend. `inspect`
+   * gets the inspection events of the root and of every actor below it.
+   */
+  constructor(
+    onCrash: (running: Running, error: unknown) => void,
+    inspect?: (event: InspectionEvent) => void,
+  ) {
     this.#onCrash = onCrash;
-    this.#root = createActor(rootMachine, inspect && { inspect });
+    this.#root = createActor(rootMachine, inspect === undefined ? {} : { inspect });
     this.#root.start();
   }
 

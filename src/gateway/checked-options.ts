@@ -103,11 +103,11 @@ const OPTIONS = membersOf<GatewayOptions>({
   memoryBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER),
   changedCallers$: observable(),
   onFault: aFunction(),
+  discovery: { expected: 'an object', accepts: isJsonObject },
   inspect: {
-    expected: 'a function, or an observer',
+    expected: 'a function or an observer',
     accepts: (value) => typeof value === 'function' || has(value, 'next'),
   },
-  discovery: { expected: 'an object', accepts: isJsonObject },
   random: aFunction(),
 });
 

@@ -6,6 +6,7 @@ import { RetryBudget } from '../actors/calls/retry.ts';
 import type { EventStream } from '../actors/event-stream.ts';
 import { Fleet } from '../actors/fleet.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
+import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
 import { memoryBounds } from '../domain/byte-budget.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { HeldBytes } from '../domain/held-bytes.ts';
@@ -46,6 +47,7 @@ export function composeGateway(
   isAccepting: () => boolean,
 ): GatewayDeps {
   const { deniedNetworks = DENIED_NETWORKS_DEFAULT, random = Math.random, nodeId, news$ } = options;
+  const inspect = options.inspect && guarded(options.inspect);
   const { events$ } = events;
   const scheduler = new TaskScheduler();
   const now = () => performance.now();
@@ -72,7 +74,7 @@ export function composeGateway(
     definitions,
     heldAnswers,
   });
-  const fleet = new Fleet({ now, random, emit, alarm, open, own, inspect: options.inspect });
+  const fleet = new Fleet({ now, random, emit, alarm, open, own, inspect });
   const isDenied = deniedBy(deniedNetworks);
   const defined = new Set([...(options.templates ?? []), ...definitions.keys()]);
   const registryParts = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, news$ };
@@ -92,4 +94,16 @@ export function composeGateway(
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const database = new DatabaseStatus(store, now);
   return { policy, database, fleet, registry, dispatcher, mcp, status, sync };
+}
+
+/** An inspector that throws would break the actor that it looks at. */
+function guarded(inspect: ActorInspector): (event: ActorInspection) => void {
+  return (event) => {
+    try {
+      if (typeof inspect === 'function') inspect(event);
+      else inspect.next?.(event);
+    } catch {
+      // The fault is the inspector's own; the gateway goes on.
+    }
+  };
 }

@@ -1,10 +1,10 @@
 // Making the database itself. That it works, also for several at once, is shown on real servers: server-behaviour.ts.
 
 import * as assert from 'uvu/assert';
-import { createDatabase, isMissing } from '../../../src/persistence/open.ts';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
+import { createDatabase, isMissing } from '../../../src/persistence/open.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
-import { StoreOpenError, explain } from '../../../src/persistence/store-errors.ts';
+import { explain, StoreOpenError } from '../../../src/persistence/store-errors.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -3,10 +3,10 @@
 import * as assert from 'uvu/assert';
 import type { ApiKey, AuditEntry } from '../../../src/domain/account.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { rowOfApiKey } from '../../../src/persistence/orm-accounts.ts';
 import { parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
 import { migrationStatus, openStore, StoreOpenError } from '../../../src/persistence/open.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
+import { rowOfApiKey } from '../../../src/persistence/orm-accounts.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, type Service } from '../../helpers/services.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filter, firstValueFrom, timeout } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Inspect } from '../../../src/actors/instance-supervisor.ts';
+import type { ActorInspection } from '../../../src/domain/actor-inspection.ts';
 import type { BalancerPolicy } from '../../../src/domain/policy.ts';
 import type { InstanceRecord } from '../../../src/http/routes/instances.ts';
 import { postTo } from '../../gateway/mcp-post.ts';
@@ -35,7 +35,7 @@ export interface OwnStageOptions {
   readonly policy?: Partial<BalancerPolicy>;
   /** Most processes of single clients. */
   readonly processes?: number;
-  readonly inspect?: Inspect;
+  readonly inspect?: (event: ActorInspection) => void;
 }
 
 /** How a shared process is lost. */
@@ -58,7 +58,11 @@ export class OwnStage {
     const sessions = processes === undefined ? {} : { processes };
     return new OwnStage(
       await startApp({
-        gateway: { policy: { session: 'isolated', sessionFailover: 'never', ...policy }, sessions, inspect },
+        gateway: {
+          policy: { session: 'isolated', sessionFailover: 'never', ...policy },
+          sessions,
+          ...(inspect && { inspect }),
+        },
       }),
     );
   }
