@@ -1,11 +1,13 @@
-// The examples are programs that readers copy, so they are run as such.
+// The examples, that of README.md among them, are programs that readers copy, so they are run as such.
 
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
+import { readmeOutput, readmeProgram } from './helpers/readme-program.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('examples', { timeoutMs: 30_000 });
+const canDispose = Number.parseInt(process.versions.node, 10) >= 24;
 
 test('embed.ts calls a function as a backend and hears what happens', () => {
   const { status, stdout, stderr } = runExample('embed.ts');
@@ -21,6 +23,19 @@ test('embed.ts calls a function as a backend and hears what happens', () => {
     '1 of 1 healthy, 3 requests',
   ]);
 });
+
+// Its text comes over standard input, so that the clone stays as it is: names are resolved from the working folder all the same.
+test.needs(canDispose, 'the Node of this run has no `await using`')(
+  'the program of README.md runs as printed in a clone',
+  () => {
+    const words = ['--conditions=stagedoor-source', '--input-type=module', '-'];
+    const cwd = fileURLToPath(new URL('..', import.meta.url));
+    const { status, stdout, stderr } = spawnSync(process.execPath, words, {
+      ...{ cwd, input: readmeProgram, encoding: 'utf8', timeout: 20_000 },
+    });
+    assert.equal([status, stderr, stdout], [0, '', readmeOutput]);
+  },
+);
 
 test.run();
 
