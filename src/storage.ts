@@ -9,7 +9,8 @@ import { encryptionKeys, localSecret, type SigningSecret, sharedSecret } from '.
 import type { Config } from './config.ts';
 import { createCipher } from './persistence/cipher.ts';
 import type { DatabaseDescription } from './persistence/database-url.ts';
-import { describeDatabase, openStore } from './persistence/open.ts';
+import { describeDatabase } from './persistence/database-url.ts';
+import { openStore } from './persistence/open.ts';
 import type { Store } from './persistence/store.ts';
 import type { ProtectedPath } from './templates/command-exposure.ts';
 

@@ -7,14 +7,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
+import { describeDatabase, sqliteFile } from '../../src/persistence/database-url.ts';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
-import {
-  describeDatabase,
-  migrationStatus,
-  openStore,
-  StoreOpenError,
-  sqliteFile,
-} from '../../src/persistence/open.ts';
+import { migrationStatus, openStore, StoreOpenError } from '../../src/persistence/open.ts';
 import { connectOrm } from '../../src/persistence/orm.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';

@@ -14,7 +14,6 @@ import type { MigrationStatus, Store } from './store.ts';
 import { driverErrorOf, explain, StoreOpenError } from './store-errors.ts';
 import { withTimeout } from './with-timeout.ts';
 
-export { describeDatabase, sqliteFile } from './database-url.ts';
 export { DamagedFileError, StoreOpenError } from './store-errors.ts';
 
 export interface OpenStoreOptions {

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config.ts';
 import { reasonOf } from '../../domain/failures.ts';
 import { ownCommand } from '../../domain/own-command.ts';
-import { describeDatabase } from '../../persistence/open.ts';
+import { describeDatabase } from '../../persistence/database-url.ts';
 import { CommandFailure, errorCode, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 import {

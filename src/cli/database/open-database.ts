@@ -8,13 +8,8 @@ import { reasonOf } from '../../domain/failures.ts';
 import { ownCommand } from '../../domain/own-command.ts';
 import { CipherError } from '../../persistence/cipher.ts';
 import type { DatabaseDescription } from '../../persistence/database-url.ts';
-import {
-  DamagedFileError,
-  describeDatabase,
-  exposureOf,
-  migrationStatus,
-  StoreOpenError,
-} from '../../persistence/open.ts';
+import { describeDatabase } from '../../persistence/database-url.ts';
+import { DamagedFileError, exposureOf, migrationStatus, StoreOpenError } from '../../persistence/open.ts';
 import type { MigrationStatus, Store } from '../../persistence/store.ts';
 import { openStorage, type Storage } from '../../storage.ts';
 import { CommandFailure } from '../failures.ts';
