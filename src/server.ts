@@ -133,7 +133,7 @@ async function start(
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   });
   onUndo(() => gateway.close({ graceMs: 0 }));
-  auth.lookAfter(() => gateway.openCallers());
+  auth.watchSessions(() => gateway.openCallers());
   const app = createApp(gateway, {
     ...config,
     auth,

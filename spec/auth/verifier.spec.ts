@@ -1,9 +1,10 @@
 import * as assert from 'uvu/assert';
-import { isKey, keyStatus, userStatus, Verifier } from '../../src/auth/verifier.ts';
+import { isKey, Verifier } from '../../src/auth/authenticator.ts';
+import { keyStatus, userStatus } from '../../src/auth/permissions.ts';
 import { suite } from '../helpers/suite.ts';
 import { authStage, codeOf, LIMITS, START_MS } from './auth-stage.ts';
 
-const test = suite('asking the store who somebody is');
+const test = suite('verification against the store');
 
 test('a token is its user until it ends, a key itself until it expires', async () => {
   const { verifier, stage } = made();
@@ -23,9 +24,9 @@ test('a token is its user until it ends, a key itself until it expires', async (
   const { principal, ...rest } = await verifier.verify(key);
   assert.is(principal.id, `key:${apiKey.apiKey.id}`);
   const expiresAtMs = Date.parse('2030-12-31T23:00:00Z');
-  const standing = keyStatus({ ...apiKey.apiKey, expiresAt: '2030-12-31T23:00:00Z' }, user);
-  assert.equal(rest, { expiresAtMs, keyId: apiKey.apiKey.id, standing });
-  assert.equal(identity.standing, userStatus(user));
+  const status = keyStatus({ ...apiKey.apiKey, expiresAt: '2030-12-31T23:00:00Z' }, user);
+  assert.equal(rest, { expiresAtMs, keyId: apiKey.apiKey.id, status });
+  assert.equal(identity.status, userStatus(user));
 });
 
 test('unknown, revoked and wrong keys get one answer in the same words', async () => {

@@ -1,5 +1,5 @@
-// What the rest of the program sees of authentication: one handle, made by create-auth.ts. Types only.
-// HTTP asks it who is calling; which scope a route needs is the route's business.
+// The interface of authentication: one handle, made by create-auth.ts. Types only. HTTP asks it for the principal of a
+// request; each route names the scope that it needs.
 
 import type { Observable } from 'rxjs';
 import type { ApiKey, AuditEntry, Principal, Role, Scope, User } from '../domain/account.ts';
@@ -11,25 +11,25 @@ export interface Auth {
   readonly audit: Audit;
   readonly limiter: RateLimiter;
   /**
-   * Who these credentials belong to. Without a promise when they were verified before: this is the hot path.
-   * AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for those who were not verified
-   * before the database went away.
+   * The principal of these credentials. Without a promise when they were verified before: this is the hot path.
+   * AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not
+   * verified before the database went away.
    */
   authenticate(credentials: Credentials): Principal | Promise<Principal>;
   /**
-   * Hot: the id of a principal who may not do any more what they were let in for, or perhaps not: a key was revoked, a
-   * user was changed or deleted. At once what happened on this node; what happened on others, and that a key has expired,
-   * only of those who are looked after. Completes with `close`.
+   * Hot: the id of a principal that lost its rights, or may have lost some: a key was revoked, a user was changed or
+   * deleted. Changes on this node at once; changes on other nodes and expired keys only for principals that
+   * `watchSessions` names. Completes with `close`.
    */
   readonly changed$: Observable<string>;
   /**
-   * Has those looked after who have something open, whom `open` names by the ids of their principals: every 2 s, and
-   * when the accounts changed. The store is asked about them only when it may have news. Nothing while it is off.
+   * Checks the principals that have sessions or streams open; `open` names them by id: every 2 s, and when the accounts
+   * changed. The store is asked only about entries that are stale. Does nothing while authentication is off.
    */
-  lookAfter(open: () => Iterable<string>): void;
+  watchSessions(open: () => Iterable<string>): void;
   /** INVALID_CREDENTIALS in the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
   login(attempt: LoginAttempt): Promise<IssuedToken>;
-  /** Writes what is not written yet and lets go of Redis; bounded in time. */
+  /** Writes all buffered entries and closes the connection to Redis; bounded in time. */
   close(): Promise<void>;
 }
 
@@ -99,7 +99,7 @@ export interface NewApiKey {
   readonly ownerId?: string | undefined;
 }
 
-/** A key with what is true of it now. */
+/** A key and its present state. */
 export interface ApiKeyView {
   readonly apiKey: ApiKey;
   /** False when it has expired or its owner is gone or disabled. */
@@ -108,22 +108,22 @@ export interface ApiKeyView {
   readonly createdBy: string | null;
 }
 
-/** Who did what. Recording never fails a request and never waits: entries are written in batches. */
+/** The log of changes. Recording never fails a request and never waits: entries are written in batches. */
 export interface Audit {
   record(entry: Omit<AuditEntry, 'id' | 'at'>): void;
-  /** Newest first; what was recorded before is in it. */
+  /** Newest first, with all entries recorded before. */
   list(page: { readonly limit: number; readonly before?: string | undefined }): Promise<AuditEntry[]>;
 }
 
 export interface RateLimiter {
   /**
    * Counts a request, or `count` of them at once, of a principal that has an `hourlyLimit`; without a promise when this
-   * process counts for itself. When counting fails the request is allowed. What is one too many has been counted, too.
+   * process counts for itself. When counting fails the request is allowed. A refused request is not counted.
    */
   take(principal: Principal, count?: number): RateLimit | Promise<RateLimit>;
   /**
-   * The window as it is, for what is free; one in which nothing was counted would begin now. Undefined without a limit,
-   * and when this process does not count for itself: nobody is to wait for it.
+   * The present window, without counting; an empty window would begin now. Undefined without a limit, and when Redis
+   * counts: this method has no promise.
    */
   look(principal: Principal): RateLimit | undefined;
 }

@@ -1,19 +1,28 @@
-// Says who makes a request. What was verified is remembered by the SHA-256 of its credentials, so that the hot path is a
-// hash and a look-up; credential-cache.ts decides how long that is believed, verifier.ts asks the store.
+// Finds the principal of a request. Verified credentials are cached by their SHA-256, so that the hot path is a hash and a
+// look-up; credential-cache.ts decides how long an entry is fresh, the Verifier below asks the store.
 
 import { hash } from 'node:crypto';
 import type { Principal } from '../domain/account.ts';
 import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/account-errors.ts';
 import { databaseUnavailable, hasCode } from '../domain/errors.ts';
+import type { AccountStore } from '../persistence/store.ts';
 import type { AccountChange } from './accounts.ts';
+import { isSecretOf, parseKey } from './api-keys.ts';
 import type { Credentials } from './auth.ts';
 import { CredentialCache, type StoreChange, type Verified } from './credential-cache.ts';
-import { recentlyUsed } from './recently-used.ts';
-import { type Identity, isKey, keyExpired, type Verifier } from './verifier.ts';
+import {
+  type AccountStatus,
+  type HourlyLimits,
+  isActive,
+  keyEndsAtMs,
+  keyPrincipal,
+  keyStatus,
+  userPrincipal,
+  userStatus,
+} from './permissions.ts';
+import type { Tokens } from './tokens.ts';
 
-/** Credentials remembered at a time. */
-const REMEMBERED_PRINCIPALS = 10_000;
-/** Longest credential that is looked at: our tokens have about 400 characters, our keys 63. */
+/** Longest credential that is read: our tokens have about 400 characters, our keys 63. */
 const LONGEST_CREDENTIAL = 4_096;
 const SCHEME = 'bearer ';
 
@@ -25,22 +34,21 @@ export interface AuthenticatorOptions {
   readonly now: () => number;
   /** Called with every successful use of an API key. */
   readonly keyUsed: (keyId: string, atMs: number) => void;
-  /** Called with what the store said of somebody; `isLate` when the accounts changed while it was asked. */
+  /** Called with each answer of the store; `isLate` when the accounts changed while it was asked. */
   readonly verified: (identity: Identity, askedAtMs: number, isLate: boolean) => void;
 }
 
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
-  readonly #freshness: CredentialCache;
-  readonly #remembered = recentlyUsed<Remembered>(REMEMBERED_PRINCIPALS);
-  /** One question to the store per credential, however many requests wait for it. */
+  readonly #cache: CredentialCache<Remembered>;
+  /** One query per credential, however many requests wait for it. */
   readonly #underWay = new Map<string, Promise<Principal>>();
-  /** Moves with every change, so that an answer which was under way at that moment is not taken for news. */
+  /** Counts the changes: an answer that was under way during a change may be older than it. */
   #epoch = 0;
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
-    this.#freshness = new CredentialCache(options.now());
+    this.#cache = new CredentialCache(options.now());
   }
 
   /** Throws or rejects as Auth.authenticate says. */
@@ -54,22 +62,18 @@ export class Authenticator {
     return this.#samePrincipal(bearerOf(authorization), key);
   }
 
-  /** Something about accounts changed on this node: at once, what depends on it is asked anew. */
+  /** An account changed on this node: the credentials of it are verified again at their next use. */
   forget(change: AccountChange): void {
-    this.#moveOn();
-    for (const [digest, { principal, keyId }] of this.#remembered.entries()) {
+    this.#forgetQueries();
+    for (const [digest, { principal, keyId }] of this.#cache.entries.entries()) {
       const isMeant = 'userId' in change ? principal.userId === change.userId : keyId === change.keyId;
-      if (isMeant) this.#remembered.delete(digest);
+      if (isMeant) this.#cache.entries.delete(digest);
     }
   }
 
-  /** What is heard of the store. */
+  /** News of the store. */
   hear(news: StoreChange): void {
-    if (this.#freshness.isChange(news)) {
-      this.#moveOn();
-      for (const remembered of this.#remembered.values()) this.#freshness.markStale(remembered);
-    }
-    this.#freshness.hear(news, this.#options.now());
+    if (this.#cache.hear(news, this.#options.now())) this.#forgetQueries();
   }
 
   async #samePrincipal(token: string, key: string): Promise<Principal> {
@@ -81,16 +85,16 @@ export class Authenticator {
 
   #principalOf(credential: string): Principal | Promise<Principal> {
     const digest = hash('sha256', credential, 'base64');
-    const remembered = this.#remembered.get(digest);
+    const remembered = this.#cache.entries.get(digest);
     if (remembered === undefined) return this.#once(digest, credential, undefined);
     const nowMs = this.#options.now();
     if (nowMs >= remembered.expiresAtMs) {
-      this.#remembered.delete(digest);
+      this.#cache.entries.delete(digest);
       throw isKey(credential) ? keyExpired() : tokenExpired();
     }
-    const verdict = this.#freshness.judge(remembered, nowMs);
-    if (verdict === 'verify') return this.#once(digest, credential, remembered);
-    if (verdict === 'refuse') throw databaseUnavailable(undefined);
+    const verdict = this.#cache.judge(remembered, nowMs);
+    if (verdict === 'stale') return this.#once(digest, credential, remembered);
+    if (verdict === 'expired') throw databaseUnavailable(undefined);
     return this.#use(remembered, nowMs);
   }
 
@@ -110,24 +114,24 @@ export class Authenticator {
     try {
       const identity = await this.#options.verifier.verify(credential);
       const remembered: Remembered = { ...identity, verifiedAtMs, staleSinceMs: undefined, retryAtMs: 0 };
-      // Something changed while the store was asked: good for the requests that wait, asked again by the next.
+      // The accounts changed meanwhile: the answer serves the waiting requests, and the next request asks again.
       const isLate = epoch !== this.#epoch;
-      if (!isLate) this.#remembered.set(digest, remembered);
+      if (!isLate) this.#cache.entries.set(digest, remembered);
       this.#options.verified(identity, verifiedAtMs, isLate);
       return this.#use(remembered, verifiedAtMs);
     } catch (error) {
       const isAway = hasCode(error, 'DATABASE_UNAVAILABLE');
       const nowMs = this.#options.now();
-      // Gone from memory when it was revoked here meanwhile.
-      const isStillKnown = before !== undefined && this.#remembered.peek(digest) === before;
-      if (isAway && isStillKnown && this.#freshness.mayServe(before, nowMs)) return this.#use(before, nowMs);
-      if (!isAway) this.#remembered.delete(digest);
+      // Not in the cache any more when it was revoked here meanwhile.
+      const isStillKnown = before !== undefined && this.#cache.entries.peek(digest) === before;
+      if (isAway && isStillKnown && this.#cache.mayServe(before, nowMs)) return this.#use(before, nowMs);
+      if (!isAway) this.#cache.entries.delete(digest);
       throw error;
     }
   }
 
-  /** Who asks from now on waits for no answer that may be older than the change. */
-  #moveOn(): void {
+  /** Later requests do not wait for answers that may be older than the change. */
+  #forgetQueries(): void {
     this.#epoch += 1;
     this.#underWay.clear();
   }
@@ -140,7 +144,7 @@ export class Authenticator {
 
 function bearerOf(authorization: string): string {
   if (authorization.length > LONGEST_CREDENTIAL) throw invalidCredentials();
-  // RFC 7235: the scheme is read without regard to case. Slices, because a pattern costs as much as all the rest.
+  // RFC 7235: the scheme is case-insensitive. Slices, because a regular expression costs as much as the rest of this path.
   const isBearer = authorization.slice(0, SCHEME.length).toLowerCase() === SCHEME;
   const credential = isBearer ? authorization.slice(SCHEME.length).trim() : '';
   if (credential === '')
@@ -152,4 +156,74 @@ function keyOf(apiKey: string): string {
   const key = apiKey.length > LONGEST_CREDENTIAL ? '' : apiKey.trim();
   if (!isKey(key)) throw invalidCredentials('The API key is not valid');
   return key;
+}
+
+/** The owner of credentials, and their expiry. */
+export interface Identity {
+  readonly principal: Principal;
+  /** Ms since 1970; infinite for a key without an end. */
+  readonly expiresAtMs: number;
+  /** Of the key, when it is one. */
+  readonly keyId?: string;
+  readonly status: AccountStatus;
+}
+
+export interface VerifierOptions {
+  readonly accounts: Pick<AccountStore, 'findUser' | 'findApiKey'>;
+  readonly tokens: Tokens;
+  readonly limits: HourlyLimits;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** One answer for unknown, revoked and wrong keys: it does not tell which ids exist. */
+const WRONG_KEY = 'The API key is not valid';
+
+/** Verifies a token or an API key against the store. */
+export class Verifier {
+  readonly #options: VerifierOptions;
+
+  constructor(options: VerifierOptions) {
+    this.#options = options;
+  }
+
+  /** INVALID_CREDENTIALS, TOKEN_EXPIRED, DATABASE_UNAVAILABLE. */
+  verify(credential: string): Promise<Identity> {
+    return isKey(credential) ? this.#verifyKey(credential) : this.#verifyToken(credential);
+  }
+
+  async #verifyToken(token: string): Promise<Identity> {
+    const { userId, credentialsAtMs, expiresAtMs } = await this.#options.tokens.read(token);
+    const user = await this.#options.accounts.findUser(userId);
+    if (!isActive(user) || Date.parse(user.credentialsChangedAt) !== credentialsAtMs)
+      throw invalidCredentials('The token is no longer valid; log in again');
+    const principal = userPrincipal(user, this.#options.limits);
+    return { principal, expiresAtMs, status: userStatus(user) };
+  }
+
+  async #verifyKey(text: string): Promise<Identity> {
+    const parts = parseKey(text);
+    if (parts === undefined) throw invalidCredentials(WRONG_KEY);
+    const key = await this.#options.accounts.findApiKey(parts.id);
+    if (key === undefined || !isSecretOf(parts.secret, key.secretHash)) throw invalidCredentials(WRONG_KEY);
+    const expiresAtMs = keyEndsAtMs(key);
+    if (expiresAtMs <= this.#options.now()) throw keyExpired();
+    const owner = key.ownerId === undefined ? undefined : await this.#options.accounts.findUser(key.ownerId);
+    if (key.ownerId !== undefined && !isActive(owner)) throw invalidCredentials(WRONG_KEY);
+    return {
+      principal: keyPrincipal(key, owner, this.#options.limits),
+      expiresAtMs,
+      keyId: key.id,
+      status: keyStatus(key, owner),
+    };
+  }
+}
+
+/** True for the form of an API key; tokens have dots and never start like that. */
+export function isKey(credential: string): boolean {
+  return credential.startsWith('sd_');
+}
+
+function keyExpired(): Error {
+  return invalidCredentials('The API key has expired');
 }

@@ -9,14 +9,13 @@ import { ManagedAccounts } from './accounts.ts';
 import { KeyUse } from './api-keys.ts';
 import { AuditLog } from './audit.ts';
 import type { Auth } from './auth.ts';
-import { Authenticator } from './authenticator.ts';
+import { Authenticator, Verifier } from './authenticator.ts';
 import { LoginThrottle, login } from './login.ts';
 import { Passwords } from './passwords.ts';
 import type { HourlyLimits } from './permissions.ts';
 import { createRateLimiter, type SharedCounter } from './rate-limiter.ts';
 import { SessionRevalidator } from './session-revalidator.ts';
 import { createTokens } from './tokens.ts';
-import { Verifier } from './verifier.ts';
 
 export interface AuthOptions {
   /** False: every caller is the anonymous admin. */
@@ -28,12 +27,12 @@ export interface AuthOptions {
   readonly limits: HourlyLimits;
   /** Counts requests together with other gateways; absent = each for itself. */
   readonly redisUrl?: string | undefined;
-  /** What is heard of the store. Cold or hot; subscribed to once, until close(). Silence costs a look every 10 s. */
+  /** News of the store. Cold or hot; subscribed to once, until close(). Without news each credential is verified every 10 s. */
   readonly news$: Observable<RevisionChange>;
   readonly log: Pick<Logger, 'warn'>;
   /** Milliseconds since 1970. Default Date.now. */
   readonly now?: () => number;
-  /** For whoever hashes before this handle exists (first-admin.ts), and for specs. Default: a new one of cost 12. */
+  /** The one that hashed before this handle exists (first-admin.ts), and for specs. Default: a new one of cost 12. */
   readonly passwords?: Passwords;
   /** The first admin has a new password or is gone. Must not throw. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
@@ -62,7 +61,7 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
     verifier,
     now,
     keyUsed: (id, atMs) => keyUse.used(id, atMs),
-    verified: (...said) => revalidator.letIn(...said),
+    verified: (...answer) => revalidator.track(...answer),
   });
   const accounts = new ManagedAccounts({
     store: store.accounts,
@@ -80,7 +79,7 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
       authenticator.hear(kind);
       revalidator.hear(kind);
     },
-    // Silence is safe: what was verified is asked anew after 10 s.
+    // Safe without news: each credential is verified again after 10 s.
     error: (error: unknown) => log.warn({ err: error }, 'news of the database have ended'),
   });
   return {
@@ -90,7 +89,7 @@ export function assembleAuth(options: Omit<AuthOptions, 'redisUrl'>, shared?: Sh
     limiter: createRateLimiter({ shared, now }),
     authenticate: enabled ? (credentials) => authenticator.authenticate(credentials) : () => ANONYMOUS,
     changed$,
-    lookAfter: enabled ? (open) => revalidator.lookAfter(open) : () => {},
+    watchSessions: enabled ? (open) => revalidator.watch(open) : () => {},
     login: (attempt) => login(attempt, { accounts: store.accounts, passwords, tokens, throttle }),
     close: async () => {
       news.unsubscribe();

@@ -1,31 +1,34 @@
-// Knows how far what was verified may be believed without asking the store again, from what is heard of the store.
-// Times come in with every call, so there are no timers here. The bounds are those of decisions, "API key" and "Database away".
+// A bounded cache of verified credentials or accounts, and how long an entry may be used without asking the store again.
+// Times are parameters, so there are no timers here. Source: ADR 16.
 
+import { LRUCache } from 'lru-cache';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 
-/** What is heard of the store. */
 export type StoreChange = RevisionChange['kind'];
 
-/** A verified thing as far as its age matters. */
+/** The age of an entry. */
 export interface Verified {
   /** When the store was asked, in ms. */
   readonly verifiedAtMs: number;
-  /** Set when the store changed afterwards: the last moment at which nothing had changed. */
+  /** Set when the store changed afterwards: the last time at which nothing had changed. */
   staleSinceMs: number | undefined;
-  /** Set when a look at the store failed: not before this moment again. */
+  /** Set when the store did not answer: not asked again before this time. */
   retryAtMs: number;
 }
 
-/** `believe`: use it. `verify`: ask the store; if it does not answer, use it. `refuse`: too old, and nobody to ask. */
-export type Verdict = 'believe' | 'verify' | 'refuse';
+/** `fresh`: use it. `stale`: ask the store; if it does not answer, use it. `expired`: too old, and the store does not answer. */
+export type Verdict = 'fresh' | 'stale' | 'expired';
 
-/** Other nodes' changes are in force after this at the latest, also when no news comes at all. */
+/** The changes of other nodes are in force after this at the latest, also without any news of the store. */
 const SILENCE_MS = 10_000;
-/** What was verified is served this long after the store was last known to agree. */
+/** An entry is served this long after the store was last known to agree. */
 const AWAY_LONGEST_MS = 15 * 60_000;
 const RETRY_MS = 1_000;
+const ENTRIES = 10_000;
 
-export class CredentialCache {
+export class CredentialCache<V extends Verified> {
+  /** The least recently used entry is dropped first. `maxSize` and not `max`, which reserves memory for all entries at once. */
+  readonly entries = new LRUCache<string, V>({ maxSize: ENTRIES, sizeCalculation: () => 1 });
   #isAway = false;
   #hasAnswered = false;
   #lastHeardMs: number;
@@ -35,43 +38,37 @@ export class CredentialCache {
   }
 
   /**
-   * True for news after which everything verified is to be verified again. To be asked once about each piece, before it
-   * is heard. The first answer says nothing about what was verified before: a change may lie in between.
+   * Records news of the store. True when all entries became stale: after a change, and with the first answer, which says
+   * nothing about what was verified before.
    */
-  isChange(news: StoreChange): boolean {
+  hear(news: StoreChange, nowMs: number): boolean {
     const isFirstAnswer = news === 'answered' && !this.#hasAnswered;
+    const isChange = news === 'changed' || isFirstAnswer;
+    if (isChange) for (const entry of this.entries.values()) entry.staleSinceMs = this.#agreedAtMs(entry);
     this.#hasAnswered ||= news !== 'away';
-    return news === 'changed' || isFirstAnswer;
-  }
-
-  hear(news: StoreChange, nowMs: number): void {
     this.#isAway = news === 'away';
     if (!this.#isAway) this.#lastHeardMs = nowMs;
+    return isChange;
   }
 
-  /** To be called for everything verified when the store changed, before `hear('changed')`. */
-  markStale(verified: Verified): void {
-    verified.staleSinceMs = this.#agreedAtMs(verified);
+  judge(entry: V, nowMs: number): Verdict {
+    // A clock that was set back makes an age negative; its absolute value counts, so that no entry is used for longer.
+    const ageMs = Math.abs(nowMs - this.#agreedAtMs(entry));
+    const isCurrent = entry.staleSinceMs === undefined && ageMs <= SILENCE_MS;
+    if (isCurrent && !this.#isAway) return 'fresh';
+    const isUnasked = this.#isAway || nowMs < entry.retryAtMs;
+    if (ageMs > AWAY_LONGEST_MS) return isUnasked ? 'expired' : 'stale';
+    return isUnasked ? 'fresh' : 'stale';
   }
 
-  judge(verified: Verified, nowMs: number): Verdict {
-    // A clock that was set back makes an age negative; its size counts, so that nothing is believed for longer.
-    const ageMs = Math.abs(nowMs - this.#agreedAtMs(verified));
-    const isCurrent = verified.staleSinceMs === undefined && ageMs <= SILENCE_MS;
-    if (isCurrent && !this.#isAway) return 'believe';
-    const isUnasked = this.#isAway || nowMs < verified.retryAtMs;
-    if (ageMs > AWAY_LONGEST_MS) return isUnasked ? 'refuse' : 'verify';
-    return isUnasked ? 'believe' : 'verify';
-  }
-
-  /** The store did not answer when this was to be verified again: true when it may be used all the same. */
-  mayServe(verified: Verified, nowMs: number): boolean {
-    verified.retryAtMs = nowMs + RETRY_MS;
-    return Math.abs(nowMs - this.#agreedAtMs(verified)) <= AWAY_LONGEST_MS;
+  /** To be called when the store did not answer for a stale entry: true when the entry may be used all the same. */
+  mayServe(entry: V, nowMs: number): boolean {
+    entry.retryAtMs = nowMs + RETRY_MS;
+    return Math.abs(nowMs - this.#agreedAtMs(entry)) <= AWAY_LONGEST_MS;
   }
 
   /** When the store last agreed with it. */
-  #agreedAtMs({ staleSinceMs, verifiedAtMs }: Verified): number {
+  #agreedAtMs({ staleSinceMs, verifiedAtMs }: V): number {
     return staleSinceMs ?? Math.max(verifiedAtMs, this.#lastHeardMs);
   }
 }

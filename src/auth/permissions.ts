@@ -1,5 +1,5 @@
-// What a user or a key may do right now, as a Principal. Pure: it reads records and decides.
-// Whether the credentials are right is tokens.ts and api-keys.ts; which scope a route needs is the route's business.
+// What a user or a key may do now, as a Principal, and the status of its account. Pure functions of stored records.
+// Credentials are checked in tokens.ts and api-keys.ts; each route names the scope that it needs.
 
 import {
   type ApiKey,
@@ -10,7 +10,7 @@ import {
   type User,
 } from '../domain/account.ts';
 
-/** Requests per hour of those who have a limit. Source: spec, "Limits" 1. */
+/** Requests per hour of principals with a limit. */
 export interface HourlyLimits {
   readonly userPerHour: number;
   readonly apiKeyPerHour: number;
@@ -48,7 +48,7 @@ export function keyPrincipal(
   );
 }
 
-/** `admin` implies the others before the cut, so that the admin key of a demoted owner does what the owner may do. */
+/** `admin` implies the others before the cut, so that the admin key of a demoted owner has the rights of its owner. */
 function effectiveScopes(permissions: readonly Scope[], owner: User | undefined): ReadonlySet<Scope> {
   const wanted = permissions.includes('admin') ? SCOPES : permissions;
   const allowed = owner === undefined ? SCOPES : ROLE_SCOPES[owner.role];
@@ -65,15 +65,50 @@ function commonTemplates(
 }
 
 function principal(
-  who: Pick<Principal, 'id' | 'kind' | 'name' | 'userId'>,
+  identity: Pick<Principal, 'id' | 'kind' | 'name' | 'userId'>,
   scopes: ReadonlySet<Scope>,
   templates: readonly string[] | undefined,
   hourlyLimit: number,
 ): Principal {
   return {
-    ...who,
+    ...identity,
     scopes,
     ...(templates === undefined ? {} : { templates: new Set(templates) }),
     ...(scopes.has('admin') ? {} : { hourlyLimit }),
   };
+}
+
+/** The part of an account that decides how long its open sessions may stay, whatever credentials opened them. */
+export interface AccountStatus {
+  /** The user, or the owner of the key. */
+  readonly userId?: string;
+  /** Changes with the permissions and with the credentials of the account. */
+  readonly stamp: string;
+  /** End of all credentials, in ms since 1970: the expiry of a key. Infinite for users, who can log in again. */
+  readonly endsAtMs: number;
+}
+
+export function userStatus(user: User): AccountStatus {
+  return { userId: user.id, stamp: stampOf(user), endsAtMs: Number.POSITIVE_INFINITY };
+}
+
+/** A key itself never changes, but the permissions of its owner limit it. */
+export function keyStatus(key: ApiKey, owner: User | undefined): AccountStatus {
+  const endsAtMs = keyEndsAtMs(key);
+  if (owner === undefined) return { stamp: '', endsAtMs };
+  return { userId: owner.id, stamp: stampOf(owner), endsAtMs };
+}
+
+/** Ms since 1970; infinite for a key without an end. */
+export function keyEndsAtMs({ expiresAt }: ApiKey): number {
+  return expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
+}
+
+export function isActive(user: User | undefined): user is User {
+  return user?.isActive === true;
+}
+
+/** A change of password, role or activity moves `credentialsChangedAt`. */
+function stampOf({ credentialsChangedAt, templates }: User): string {
+  return `${credentialsChangedAt} ${templates?.join() ?? '*'}`;
 }

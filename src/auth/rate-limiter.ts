@@ -1,18 +1,19 @@
 // Counts the requests of principals that have an hourly limit, in memory or together with other nodes in Redis.
-// It never refuses on its own account: what cannot be counted in Redis is counted here, and served.
+// A failure of Redis refuses no request: then this process counts alone.
 
+import { LRUCache } from 'lru-cache';
 import type { Principal } from '../domain/account.ts';
 import type { RateLimit, RateLimiter } from './auth.ts';
-import { type RecentlyUsed, recentlyUsed } from './recently-used.ts';
-/** Fixed window from the first request. Source: spec, "Limits" 1. */
+
+/** Fixed window from the first request. Source: ADR 17. */
 export const WINDOW_SECONDS = 3_600;
 
 /** Principals counted in memory at a time. */
 const REMEMBERED_PRINCIPALS = 50_000;
 
-/** Counts that other nodes see; undefined when they cannot be reached, which takes a bounded time at most. */
+/** Counts of all nodes; undefined when they are not available, after a bounded time. */
 export interface SharedCounter {
-  /** Adds so many, in one step with the question whether they exceed the limit: then they use up nothing. */
+  /** Adds `count` and compares with the limit in one step: a count over the limit is not added. */
   add(key: string, count: number, limit: number): Promise<Window | undefined>;
   close(): void;
 }
@@ -50,7 +51,7 @@ export function createRateLimiter({ shared, now }: RateLimiterOptions): RateLimi
 
 const NOTHING_COUNTED: Window = { count: 0, endsInMs: 0 };
 
-/** `added`: so many of the count are new, and not counted when they are too many. */
+/** `added`: the new part of the count, which is not counted when it exceeds the limit. */
 function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number, added = 0): RateLimit {
   const facts = {
     limit,
@@ -60,13 +61,9 @@ function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number, adde
   return count <= limit ? facts : { ...facts, retryAfterSeconds: Math.max(1, Math.ceil(endsInMs / 1000)) };
 }
 
-// Counts by key in windows that start with the first count, in this process, for a bounded number of keys. It answers at once
-// and has no timers, because every call of a limited caller passes here: a promise would cost three times as much as the
-// counting.
-
 /** A window after a count. */
 export interface Window {
-  /** More than the limit: it was refused, and is not counted. */
+  /** More than the limit: the request was refused and is not counted. */
   readonly count: number;
   readonly endsInMs: number;
 }
@@ -76,18 +73,24 @@ interface OpenWindow {
   readonly endsAtMs: number;
 }
 
+/**
+ * Counts by key in windows that start with the first count, in this process, for a bounded number of keys. Synchronous and
+ * without timers, because each call of a limited caller passes here: a promise would cost three times as much as the
+ * counting, which is why the in-memory limiter of rate-limiter-flexible is not used.
+ */
 export class WindowCounter {
   readonly #windowMs: number;
-  readonly #windows: RecentlyUsed<OpenWindow>;
+  readonly #windows: LRUCache<string, OpenWindow>;
 
-  /** Beyond `keys` the one that was counted longest ago is forgotten. */
+  /** Beyond `keys` the least recently counted key is dropped. */
   constructor({ windowSeconds, keys }: { readonly windowSeconds: number; readonly keys: number }) {
     this.#windowMs = windowSeconds * 1000;
-    this.#windows = recentlyUsed(keys);
+    // `max` would reserve memory for all keys at once: 1 MB for 50,000, in each gateway.
+    this.#windows = new LRUCache({ maxSize: keys, sizeCalculation: () => 1 });
   }
 
   /**
-   * The window after so many were added; it starts with its first. What would exceed `limit` uses up nothing. `nowMs`: since 1970.
+   * The window after `count` was added; it starts with its first count. A count over `limit` is not added. `nowMs`: since 1970.
    */
   add(key: string, nowMs: number, count = 1, limit = Number.POSITIVE_INFINITY): Window {
     const open = this.#open(key, nowMs);
@@ -99,13 +102,13 @@ export class WindowCounter {
     return { count: sum, endsInMs };
   }
 
-  /** Takes one back that was counted in the window with this end. Nothing happens when that is over: a later one never had it. */
+  /** Subtracts one count of the window with this end. Does nothing when that window is over: a later one never counted it. */
   giveBack(key: string, endsAtMs: number): void {
     const window = this.#windows.peek(key);
     if (window?.endsAtMs === endsAtMs && window.count > 0) window.count -= 1;
   }
 
-  /** The window as it is; none is opened. */
+  /** The present window; opens none. */
   look(key: string, nowMs: number): Window {
     const open = this.#open(key, nowMs);
     return open === undefined

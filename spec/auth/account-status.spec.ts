@@ -1,9 +1,9 @@
 import * as assert from 'uvu/assert';
-import { isActive, keyEndsAtMs, keyStatus, userStatus } from '../../src/auth/verifier.ts';
+import { isActive, keyEndsAtMs, keyStatus, userStatus } from '../../src/auth/permissions.ts';
 import type { ApiKey, User } from '../../src/domain/account.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('how somebody stands');
+const test = suite('account status');
 
 const at = '2026-01-02T03:04:05.678Z';
 const ada: User = {

@@ -202,7 +202,7 @@ test('looks end with the handle, and never begin while authentication is off', a
 
   const off = authStage({ enabled: false });
   let looks = 0;
-  off.auth.lookAfter(() => {
+  off.auth.watchSessions(() => {
     looks += 1;
     return [];
   });
@@ -218,7 +218,7 @@ function made() {
   const open = new Set<string>();
   const told: string[] = [];
   stage.auth.changed$.subscribe((id) => told.push(id));
-  stage.auth.lookAfter(() => open);
+  stage.auth.watchSessions(() => open);
   return {
     stage,
     open,
