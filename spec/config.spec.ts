@@ -205,7 +205,7 @@ test('takes a database on the command line, but no password', () => {
   assert.is(load({ flags: { database: 'sqlite:///other.db' } }).databaseUrl, 'sqlite:///other.db');
   assert.is(
     refusal({ flags: { database: 'mysql://me:hunter2@db/registry' } }),
-    '--database: everybody on this machine can read a password on a command line; put it into GATEWAY_DATABASE_URL',
+    '--database: all users of this machine can read a password on a command line; put it into GATEWAY_DATABASE_URL',
   );
 });
 

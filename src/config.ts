@@ -1,74 +1,31 @@
-// The settings of a gateway: turns flags, environment and gateway.yaml into one Config, and tells where each came from.
-// The table of settings is config/settings.ts; no other setting is read from the environment. Where engines
-// and clusters are is said by the variables of their own tools (discovery/).
+// The settings of a gateway: turns flags, environment and gateway.yaml into one Config with the source of each value. The
+// table of settings is config/settings.ts; no other setting is read from the environment. Engines and clusters are found
+// by the variables of their own tools (discovery/).
 
 import { hostname } from 'node:os';
 import { ConfigError, ConfigFaults } from './config/config-error.ts';
 import { type Listener, resolveListeners } from './config/listeners.ts';
-import type { Setting } from './config/setting.ts';
-import type { LogLevel } from './config/settings/service.ts';
-import { SETTINGS } from './config/settings.ts';
-import { type Found, openSources, type SourcesInput } from './config/sources.ts';
-import { unknownVariables } from './config/unknown-variables.ts';
-import type { OwnBounds } from './domain/limits.ts';
-import type { BalancerPolicy } from './domain/policy.ts';
+import type { Setting } from './config/setting-types.ts';
+import { ALL_SETTINGS, readAll, SETTINGS, type ValuesOf } from './config/settings.ts';
+import { type Found, openSources, type SourcesInput, unknownVariables } from './config/sources.ts';
 
-/** The settings of one gateway: complete, checked, times in milliseconds. */
-export interface Config {
+type ReadSettings = Omit<typeof SETTINGS, 'host' | 'port'>;
+
+/**
+ * The settings of one gateway: complete, checked, times in milliseconds. A property per row of the table of settings; what
+ * follows from several rows is declared here.
+ */
+export interface Config extends ValuesOf<Omit<ReadSettings, 'nodeId'>> {
   /** At least one. */
   readonly listeners: readonly Listener[];
-  /** True when nobody set a port: then one taken port is a warning and only both taken are an error. */
+  /** True when no port is set: then one port in use is a warning, and only both in use are an error. */
   readonly portsDefaulted: boolean;
-  readonly logLevel: LogLevel;
-  readonly authEnabled: boolean;
-  readonly tokenLifetimeMs: number;
-  /** At least 32 bytes; undefined = the gateway makes one. Secret. */
-  readonly secretKey: string | undefined;
-  /** For the first admin. Secret. */
-  readonly adminPassword: string | undefined;
-  /** Requests per hour. */
-  readonly userHourlyLimit: number;
-  readonly apiKeyHourlyLimit: number;
-  /** May hold a password. */
-  readonly redisUrl: string | undefined;
-  /** As it was written, see persistence/open.ts; may hold a password. */
-  readonly databaseUrl: string;
-  /** The first encrypts, all decrypt. Secret. */
-  readonly encryptionKeys: readonly string[];
-  /** Absolute; undefined = beside the database. */
-  readonly stateFolder: string | undefined;
   /** Name of this gateway among those on the same database. */
   readonly nodeId: string;
-  /** Its first part, when the rest is a port that the system chooses: `nodeId` says 0 until the port is open. */
+  /** Its first part, when the rest is a port that the system chooses: `nodeId` ends with 0 until the port is open. */
   readonly nodeHost: string | undefined;
-  /** Absolute; undefined = the templates of the package. */
-  readonly templatesFolder: string | undefined;
-  /** Patterns of whole commands that need no admin. */
-  readonly allowedCommands: readonly (readonly string[])[];
-  /** Names of variables that programs get besides a few; undefined = those of PASS_ENV. */
-  readonly passEnv: readonly string[] | undefined;
-  /** Absolute path of the registry document. */
-  readonly registryFile: string | undefined;
-  /** Containers and pods that are registered by themselves. */
-  readonly sync: { readonly isEnabled: boolean; readonly namespace: string };
-  /** What a template without settings of its own gets. */
-  readonly defaultPolicy: BalancerPolicy;
-  /** Of MCP clients, all templates together. */
-  readonly sessions: { readonly max: number; readonly idleMs: number } & OwnBounds;
-  readonly graceMs: number;
-  /** Origins, or `*`. */
-  readonly corsOrigins: readonly string[];
-  /** Values of the Host header in lower case. */
-  readonly allowedHosts: readonly string[];
-  readonly allowedOrigins: readonly string[];
-  /** Networks in CIDR form, as all of `trustedProxies` and `deniedNetworks`. */
-  readonly trustedProxies: readonly string[];
-  readonly deniedNetworks: readonly string[];
-  readonly requestBodyBytes: number;
-  /** Absolute paths of gateway.yaml and of the files that secrets came from, as far as they were read. */
+  /** Absolute paths of gateway.yaml and of the files of secrets, as far as they were read. */
   readonly files: readonly string[];
-  /** Memory that this process may use; undefined: what the control group or the machine allows. */
-  readonly memoryBytes: number | undefined;
   /** One line each, for the log: settings that have no effect. */
   readonly warnings: readonly string[];
   /** Every setting as `stagedoor config` prints it. */
@@ -89,12 +46,12 @@ const LONGEST_QUOTE = 60;
 
 /**
  * Reads all settings. A flag wins over the environment, that over gateway.yaml, that over the default.
- * Throws ConfigError (a line for each, exit code 2) for values that cannot be used: wrong kind, out of bounds, or an
- * unknown key. Source: decisions "Precedence" and "Ports"; ADR 4.
+ * Throws ConfigError (a line for each, exit code 2) for values that cannot be used: wrong type, out of bounds, or an
+ * unknown key. Source: ADR 4.
  */
 export function loadConfig(input: SourcesInput): Config {
   const faults = new ConfigFaults();
-  const keys = Object.values(SETTINGS).map(({ key }) => key);
+  const keys = ALL_SETTINGS.map(({ key }) => key);
   const sources = openSources(input, keys, faults.note);
   const rows: ConfigRow[] = [];
   const { listeners, portsDefaulted, warnings } = faults.note(
@@ -111,58 +68,21 @@ export function loadConfig(input: SourcesInput): Config {
       source,
     });
   }
-  const databaseUrl = read(SETTINGS.databaseUrl);
+  const { host: _host, port: _port, ...table } = SETTINGS;
+  const { nodeId, ...values } = readAll(table, read);
   const config: Config = {
+    ...values,
+    ...nodeOf(values.databaseUrl, nodeId),
     listeners: listeners.map(({ source: _source, ...listener }) => listener),
     portsDefaulted,
-    logLevel: read(SETTINGS.logLevel),
-    authEnabled: read(SETTINGS.authEnabled),
-    tokenLifetimeMs: read(SETTINGS.tokenLifetime) * 60_000,
-    secretKey: read(SETTINGS.secretKey),
-    adminPassword: read(SETTINGS.adminPassword),
-    userHourlyLimit: read(SETTINGS.userHourlyLimit),
-    apiKeyHourlyLimit: read(SETTINGS.apiKeyHourlyLimit),
-    redisUrl: read(SETTINGS.redisUrl),
-    databaseUrl,
-    encryptionKeys: read(SETTINGS.encryptionKeys),
-    stateFolder: read(SETTINGS.stateFolder),
-    ...nodeOf(databaseUrl, read(SETTINGS.nodeId)),
-    templatesFolder: read(SETTINGS.templatesFolder),
-    allowedCommands: read(SETTINGS.allowedCommands),
-    passEnv: read(SETTINGS.passEnv),
-    registryFile: read(SETTINGS.registryFile),
-    sync: { isEnabled: read(SETTINGS.sync), namespace: read(SETTINGS.syncNamespace) },
-    defaultPolicy: {
-      strategy: read(SETTINGS.strategy),
-      healthIntervalMs: read(SETTINGS.healthInterval),
-      probeTimeoutMs: read(SETTINGS.healthTimeout),
-      maxRetries: read(SETTINGS.maxRetries),
-      callTimeoutMs: read(SETTINGS.callTimeout),
-      session: read(SETTINGS.session),
-      sessionFailover: read(SETTINGS.sessionFailover),
-    },
-    sessions: {
-      max: read(SETTINGS.maxSessions),
-      idleMs: read(SETTINGS.sessionIdle),
-      processes: read(SETTINGS.maxProcesses),
-      share: read(SETTINGS.sessionShare) / 100,
-    },
-    graceMs: read(SETTINGS.grace),
-    corsOrigins: read(SETTINGS.corsOrigins),
-    allowedHosts: read(SETTINGS.allowedHosts),
-    allowedOrigins: read(SETTINGS.allowedOrigins),
-    trustedProxies: read(SETTINGS.trustedProxies),
-    deniedNetworks: read(SETTINGS.deniedNetworks),
-    requestBodyBytes: read(SETTINGS.requestBody),
     files: sources.files,
-    memoryBytes: read(SETTINGS.memoryLimit),
-    warnings: [...warnings, ...unknownVariables(input.env ?? {})],
+    warnings: [...warnings, ...unknownVariables(input.env ?? {}, ALL_SETTINGS)],
     rows,
   };
   faults.check();
   return config;
 
-  /** A database file is used by one gateway, whatever its port: that of others is told apart by where they listen. */
+  /** A database file has one gateway, whatever its port; the gateways of a server database are named by their address. */
   function nodeOf(url: string, named: string | undefined): Pick<Config, 'nodeId' | 'nodeHost'> {
     if (named !== undefined || /^sqlite/i.test(url)) return { nodeId: named ?? 'local', nodeHost: undefined };
     const host = input.hostName ?? hostname();
@@ -191,7 +111,7 @@ function readFound<T>(row: Setting<T>, found: Found | undefined): T {
   const value = row.kind.read(found.raw, found.folder);
   if (value !== undefined && found.source.startsWith('--') && row.kind.holdsSecret?.(value)) {
     throw new ConfigError(
-      `${found.source}: everybody on this machine can read a password on a command line; put it into GATEWAY_${row.variable}`,
+      `${found.source}: all users of this machine can read a password on a command line; put it into GATEWAY_${row.variable}`,
     );
   }
   if (value !== undefined) return value;
@@ -204,7 +124,7 @@ function shownOf<T>({ secret, kind }: Setting<T>, value: T): string {
   return kind.mask?.(value) ?? MASK;
 }
 
-/** What was written, on one line that fits one. A list or a section may be long, or even contain itself. */
+/** The written value, shortened to one line. A list or a section may be long, or even contain itself. */
 function shorten(raw: unknown): string {
   if (raw === null) return 'nothing';
   if (Array.isArray(raw))

@@ -1,7 +1,7 @@
 // What the command line learns of the settings. That docs/reference/configuration.md is not stale is in spec/config.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { settingFlags } from '../../src/config/documents.ts';
+import { settingFlags } from '../../src/config/settings.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('documents of the settings');

@@ -1,11 +1,13 @@
 // Addresses and networks as an operator writes them.
 
 import * as assert from 'uvu/assert';
-import { readNetwork } from '../../src/config/networks.ts';
+import { network } from '../../src/config/setting-types.ts';
 import { DENIED_NETWORKS } from '../../src/domain/denied-networks.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('networks');
+
+const readNetwork = (text: string) => network.read(text, '/');
 
 test('gives addresses and networks their CIDR form', () => {
   assert.is(readNetwork('10.1.2.3'), '10.1.2.3/32');
@@ -25,7 +27,10 @@ test('refuses what is neither', () => {
 });
 
 test('reads every network that is denied by default as it is', () => {
-  assert.equal(DENIED_NETWORKS.map(readNetwork), DENIED_NETWORKS);
+  assert.equal(
+    DENIED_NETWORKS.map((text) => readNetwork(text)),
+    DENIED_NETWORKS,
+  );
 });
 
 test.run();

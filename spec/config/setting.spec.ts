@@ -1,8 +1,7 @@
 // A row of the table is kept as it was written.
 
 import * as assert from 'uvu/assert';
-import { setting } from '../../src/config/setting.ts';
-import { boolean } from '../../src/config/setting-types.ts';
+import { boolean, setting } from '../../src/config/setting-types.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('setting');

@@ -1,5 +1,6 @@
 import * as assert from 'uvu/assert';
-import { unknownVariables } from '../../src/config/unknown-variables.ts';
+import { ALL_SETTINGS } from '../../src/config/settings.ts';
+import { unknownVariables } from '../../src/config/sources.ts';
 import { load } from '../helpers/config.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -24,7 +25,7 @@ test('are none of these: settings, files of secrets, what is empty, service link
     GATEWAY_SOMETHING: 'x',
     PATH: '/bin',
   };
-  assert.equal(unknownVariables(known), []);
+  assert.equal(unknownVariables(known, ALL_SETTINGS), []);
 });
 
 test('are near misses only under the prefix that others use, too', () => {
@@ -45,7 +46,7 @@ test('are near misses only under the prefix that others use, too', () => {
   };
   const line = (name: string, meant: string) =>
     `GATEWAY_${name} has no effect: there is no such setting; did you mean GATEWAY_${meant}?`;
-  assert.equal(unknownVariables(environment), [
+  assert.equal(unknownVariables(environment, ALL_SETTINGS), [
     line('API_KEY_LIMT', 'API_KEY_LIMIT'),
     line('PROT', 'PORT'),
     line('SECRET_KEY_FLIE', 'SECRET_KEY_FILE'),
@@ -53,7 +54,7 @@ test('are near misses only under the prefix that others use, too', () => {
 });
 
 test('do not have a file when they are no secret', () => {
-  assert.is(unknownVariables({ MCP_GATEWAY_PORT_FILE: 'x' }).length, 1);
+  assert.is(unknownVariables({ MCP_GATEWAY_PORT_FILE: 'x' }, ALL_SETTINGS).length, 1);
 });
 
 test.run();

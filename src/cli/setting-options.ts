@@ -4,20 +4,13 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
-import { settingFlags } from '../config/documents.ts';
-import type { SettingNames } from '../config/setting.ts';
-import { ACCESS_SETTINGS } from '../config/settings/access.ts';
-import { BALANCING_SETTINGS } from '../config/settings/balancing.ts';
-import { SERVICE_SETTINGS } from '../config/settings/service.ts';
-import { STORAGE_SETTINGS } from '../config/settings/storage.ts';
-import { WEB_SETTINGS } from '../config/settings/web.ts';
-import { SETTINGS } from '../config/settings.ts';
+import { ALL_SETTINGS, settingFlags } from '../config/settings.ts';
 import { type Config, loadConfig } from '../config.ts';
 import type { CommandInput, OptionDefinition } from './command.ts';
 import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Words for kinds of values, by what config/kinds.ts calls them; the first that fits. */
+/** Words for kinds of values, by the `type` that config/setting-types.ts gives them; the first that fits. */
 const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
   [/^percent/, 'percent'],
   [/separated by commas$/, 'list'],
@@ -46,14 +39,14 @@ const SWITCHES: Readonly<Record<string, { readonly on: string; readonly off: str
   },
 };
 
-/** Headings of help for the sections of the table of settings. */
-const GROUPS: readonly (readonly [title: string, settings: Readonly<Record<string, SettingNames>>])[] = [
-  ['Service', SERVICE_SETTINGS],
-  ['Balancing and sessions', BALANCING_SETTINGS],
-  ['HTTP', WEB_SETTINGS],
-  ['Accounts and limits', ACCESS_SETTINGS],
-  ['Storage and programs', STORAGE_SETTINGS],
-];
+/** Headings of help: each holds the settings of the table from the one with this flag on. */
+const GROUPS = [
+  ['Service', 'host'],
+  ['Balancing and sessions', 'strategy'],
+  ['HTTP', 'cors-origins'],
+  ['Accounts and limits', 'auth'],
+  ['Storage and programs', 'database'],
+] as const;
 
 /** Every setting that has a flag, with the group of its section; a switch has two. */
 export const SETTING_OPTIONS: readonly OptionDefinition[] = [
@@ -71,14 +64,14 @@ export const SETTING_OPTIONS: readonly OptionDefinition[] = [
 
 /** `--config` is no setting; it stands with those of the first section. */
 function groupOf(flag: string): string {
-  const [first] = GROUPS;
-  const found = GROUPS.find(([, settings]) => Object.values(settings).some((row) => row.flag === flag));
-  return (found ?? first)?.[0] ?? '';
+  const flags = ALL_SETTINGS.map((row) => row.flag);
+  const started = GROUPS.filter(([, firstFlag]) => flags.indexOf(firstFlag) <= flags.indexOf(flag));
+  return (started.at(-1) ?? GROUPS[0])[0];
 }
 
-/** How config/kinds.ts calls the kind of a flag's values; `--config` is no setting. */
+/** The `type` of a flag's values in config/setting-types.ts; `--config` is no setting. */
 function typeOf(flag: string): string {
-  return Object.values(SETTINGS).find((row) => row.flag === flag)?.kind.type ?? 'a file path';
+  return ALL_SETTINGS.find((row) => row.flag === flag)?.kind.type ?? 'a file path';
 }
 
 function choicesOf(flag: string): string {

@@ -15,10 +15,10 @@ export class ConfigError extends Error {
   }
 }
 
-/** Does something for a setting; what is wrong with it is noted, and the rest goes on with `otherwise`. */
+/** Runs `work`; its ConfigError is recorded, and `otherwise` is returned instead. */
 export type Noting = <T>(work: () => T, otherwise: T) => T;
 
-/** What is wrong with any of the settings. */
+/** The errors of all settings. */
 export class ConfigFaults {
   readonly #faults: ConfigError[] = [];
 

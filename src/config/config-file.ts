@@ -1,5 +1,4 @@
-// Reads gateway.yaml into values by their dotted key, and refuses what no setting is called.
-// It does not know kinds of values: config/kinds.ts reads them.
+// Reads gateway.yaml into values by their dotted key, and refuses unknown keys. setting-types.ts reads the values.
 
 import { createRequire } from 'node:module';
 import { ConfigError, type Noting } from './config-error.ts';
@@ -14,8 +13,8 @@ export interface Written {
 
 /**
  * Values of a configuration file by key (`load_balancer.strategy`). `fileName` is how errors call the file.
- * Throws ConfigError for text that is not YAML and a document that is not a mapping; `note` hears of each key that is not
- * in `keys`, by its line and with the nearest key. Source: decisions, "Precedence".
+ * Throws ConfigError for text that is not YAML and a document that is not a mapping; `note` records each key that is not
+ * in `keys`, with its line and the nearest key.
  */
 export function readConfigFile(
   text: string,
@@ -53,7 +52,7 @@ export function readConfigFile(
 
 interface Parsed {
   readonly document: unknown;
-  /** Where each key is, by its dotted name; what is merged in from elsewhere has no line. */
+  /** Line of each key, by its dotted name; keys merged in by an alias have none. */
   readonly lines: ReadonlyMap<string, number>;
 }
 
@@ -81,7 +80,7 @@ function parseYaml(text: string, fileName: string): Parsed {
   try {
     return { document: document.toJS(), lines };
   } catch (thrown) {
-    // Aliases that point nowhere or multiply are found only here.
+    // Unresolved and excessive aliases are reported only here.
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
     throw new ConfigError(`${fileName}: ${reason}`, thrown);
   }

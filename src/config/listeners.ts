@@ -1,11 +1,10 @@
-// Decides on which addresses the gateway listens. Every listener serves all routes; the two surfaces of the spec
-// differ only in their default port and in the variables that move it.
-// It opens no socket: a port that is taken is found out by the server.
+// The addresses that the gateway listens on. Each listener serves all routes; the two surfaces differ only in their default
+// port and in the variables that change it. It opens no socket: the server reports a port that is in use.
 
-import type { Setting } from './setting.ts';
+import type { Setting } from './setting-types.ts';
 import type { Found, Prefix, Sources } from './sources.ts';
 
-/** One address to listen on. `label` says in messages why it is there. */
+/** One address to listen on. `label` is its name in messages. */
 export interface Listener {
   readonly host: string;
   /** 0 means a free port. */
@@ -17,7 +16,7 @@ export interface Listener {
 
 export interface ResolvedListeners {
   readonly listeners: readonly (Listener & { readonly source: string })[];
-  /** True when nobody set a port: then one taken port is a warning. Source: decisions, "Ports". */
+  /** True when no port is set: then one port in use is a warning. Source: ADR 4. */
   readonly portsDefaulted: boolean;
   readonly warnings: readonly string[];
 }
@@ -28,7 +27,7 @@ interface Surface {
   readonly defaultPort: number;
 }
 
-/** Source: spec, "What the service does": A answers on 8080, B on 8000. */
+/** Source: ADR 1. */
 const SURFACES: readonly Surface[] = [
   { label: 'surface A', prefix: 'MCP_GATEWAY_', defaultPort: 8080 },
   { label: 'surface B', prefix: 'GATEWAY_', defaultPort: 8000 },

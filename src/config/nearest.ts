@@ -1,5 +1,4 @@
-// Finds the word somebody probably meant: the one with the fewest edits between.
-// It knows nothing of settings.
+// Finds the word that was probably meant: the one with the fewest edits.
 
 /** The candidate nearest to `written` by edit distance; the first of several equals, `''` without candidates. */
 export function nearest(written: string, candidates: readonly string[]): string {
@@ -7,7 +6,7 @@ export function nearest(written: string, candidates: readonly string[]): string 
 }
 
 /**
- * The same, but only when it is so near that the rest is most likely a slip: one edit for every three letters, two at
+ * The same, but only when it is so near that the difference is probably a typing error: one edit for every three letters, two at
  * most. Undefined when nothing resembles it.
  */
 export function nearMiss(written: string, candidates: readonly string[]): string | undefined {

@@ -1,17 +1,43 @@
-// The kinds of values that settings have: how each is read from text or YAML, shown again, and named in documents.
-// Which setting has which kind is the table, config/settings.ts.
+// What a setting is, and the types of values that settings have: how each is read from text or YAML, shown again, and named
+// in documents. The table of settings is settings.ts.
 
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
-import { readNetwork } from './networks.ts';
 
-/** One kind of value. */
+/** How one setting is written. */
+export interface SettingNames {
+  /** Path in gateway.yaml; also the name in documents and in `stagedoor config`. */
+  readonly key: string;
+  /** On the command line, without the dashes. A secret has none, or refuses there what is secret in it: other users of
+   *  the machine can read command lines. */
+  readonly flag?: string;
+  /** What follows `MCP_GATEWAY_` or `GATEWAY_` in the environment. */
+  readonly variable: string;
+  /** Masked wherever it is shown; may also come from the file named by `<variable>_FILE`. */
+  readonly secret?: true;
+}
+
+export interface Setting<T> extends SettingNames {
+  readonly kind: SettingType<T>;
+  readonly default: T;
+  /** How documents write the default, when its own text would not tell. */
+  readonly defaultText?: string;
+  /** One sentence for help texts and documents. */
+  readonly doc: string;
+}
+
+/** The row itself; checks its default against its type, which the type of the table would not. */
+export function setting<T>(row: Setting<T>): Setting<T> {
+  return row;
+}
+
+/** One type of value. */
 export interface SettingType<T> {
   /** Completes "expected ..." in errors and fills a column of the documentation. */
   readonly type: string;
   /**
    * Reads a value as it was written: text from a flag or a variable, any YAML value from the file. Undefined when it is
-   * not of this kind. `folder` is where relative paths start.
+   * not of this type. `folder` is where relative paths start.
    */
   read(raw: unknown, folder: string): T | undefined;
   /** Writes a value the way `read` reads it. */
@@ -24,7 +50,7 @@ export interface SettingType<T> {
   holdsSecret?(value: T): boolean;
 }
 
-/** A secret of at least so many bytes; what is longer than `mostBytes` would be cut off by those who use it. */
+/** A secret of at least `leastBytes`; its users would truncate one that is longer than `mostBytes`. */
 export function secretText(leastBytes: number, mostBytes = 4096): SettingType<string> {
   return {
     type: `a text of ${leastBytes} to ${mostBytes} bytes`,
@@ -43,7 +69,7 @@ export function secretText(leastBytes: number, mostBytes = 4096): SettingType<st
   };
 }
 
-/** A URL, kept as it is written; a password in it is masked when it is shown. `schemes`: those that will do. */
+/** A URL, kept as it is written; a password in it is masked when it is shown. `schemes`: the accepted ones. */
 export function url(type: string, schemes?: readonly string[]): SettingType<string> {
   const PASSWORD = /^([^/]*\/\/[^/@:]*):[^@]*@/;
   return {
@@ -104,7 +130,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // no JSON is no list either, and that is what the error will say
+    return undefined; // text that is not JSON is not a list, which the error says
   }
 }
 
@@ -140,7 +166,7 @@ export function integer(least: number, most: number, what = 'a whole number'): S
   };
 }
 
-/** Seconds as they are written, decimals allowed; the value is in whole milliseconds. Source: decisions, "Units". */
+/** Seconds as they are written, decimals allowed; the value is in whole milliseconds. Source: ADR 4. */
 export function seconds(least: number, most: number): SettingType<number> {
   return {
     type: `seconds from ${least} to ${most}`,
@@ -149,6 +175,32 @@ export function seconds(least: number, most: number): SettingType<number> {
       return value !== undefined && value >= least && value <= most ? Math.round(value * 1000) : undefined;
     },
     show: (milliseconds) => String(milliseconds / 1000),
+  };
+}
+
+/** Whole minutes; the value is in milliseconds. */
+export function minutes(least: number, most: number): SettingType<number> {
+  const written = integer(least, most, 'minutes');
+  return {
+    type: written.type,
+    read: (raw, folder) => {
+      const value = written.read(raw, folder);
+      return value === undefined ? undefined : value * 60_000;
+    },
+    show: (milliseconds) => String(milliseconds / 60_000),
+  };
+}
+
+/** A whole percentage; the value is a fraction. */
+export function percent(least: number, most: number): SettingType<number> {
+  const written = integer(least, most, 'percent');
+  return {
+    type: written.type,
+    read: (raw, folder) => {
+      const value = written.read(raw, folder);
+      return value === undefined ? undefined : value / 100;
+    },
+    show: (fraction) => String(Math.round(fraction * 100)),
   };
 }
 
@@ -189,7 +241,7 @@ export const hostHeader: SettingType<string> = {
   show: String,
 };
 
-/** A value of the `Origin` header. Schemes of editors and browser extensions are as good as http. */
+/** A value of the `Origin` header. Schemes of editors and browser extensions are accepted, too. */
 export const origin: SettingType<string> = {
   type: 'origins such as https://app.example.com',
   read: (raw) => {
@@ -208,6 +260,16 @@ export const originOrAll: SettingType<string> = {
   show: String,
 };
 
+/** The CIDR form of an address or a network, `10.0.0.1/32` for a single one; undefined when `text` is neither. */
+function readNetwork(text: string): string | undefined {
+  const [address = '', prefix, ...rest] = text.toLowerCase().split('/');
+  const version = isIP(address);
+  if (version === 0 || address.includes('%') || rest.length > 0) return undefined;
+  const longest = version === 4 ? 32 : 128;
+  if (prefix === undefined) return `${address}/${longest}`;
+  return /^\d{1,3}$/.test(prefix) && Number(prefix) <= longest ? `${address}/${Number(prefix)}` : undefined;
+}
+
 /** An address or a network; in CIDR form afterwards. */
 export const network: SettingType<string> = {
   type: 'addresses or networks such as 10.0.0.0/8',
@@ -215,7 +277,7 @@ export const network: SettingType<string> = {
   show: String,
 };
 
-/** Several of a kind: a YAML list, or text with commas in between. The word `none` is the empty list. */
+/** Several of a type: a YAML list, or text with commas in between. The word `none` is the empty list. */
 export function list<T>(item: SettingType<T>): SettingType<readonly T[]> {
   return {
     type: `${item.type}, separated by commas`,

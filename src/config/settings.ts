@@ -1,18 +1,453 @@
-// TABLE of all settings: how each is written as a flag, in the environment and in gateway.yaml, its kind, its default
-// and what it does. Help texts, `stagedoor config` and docs/reference/configuration.md are made from it. Its rows stand in
-// settings/, by subject. Reading it is config.ts; where values come from is config/sources.ts.
+// TABLE of all settings. A row is a property of Config and says how it is written as a flag, in the environment and in
+// gateway.yaml, its type, its default and what it does. Help texts, `stagedoor config` and docs/reference/configuration.md
+// are made from it, in its order. Times are in milliseconds. Source: ADR 4.
 
-import { ACCESS_SETTINGS } from './settings/access.ts';
-import { BALANCING_SETTINGS } from './settings/balancing.ts';
-import { SERVICE_SETTINGS } from './settings/service.ts';
-import { STORAGE_SETTINGS } from './settings/storage.ts';
-import { WEB_SETTINGS } from './settings/web.ts';
+import { DENIED_NETWORKS } from '../domain/denied-networks.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { PASS_ENV } from '../domain/pass-env.ts';
+import {
+  DEFAULT_POLICY,
+  SESSION_FAILOVER,
+  SESSION_SHARING,
+  type SessionFailover,
+  type SessionSharing,
+  STRATEGY_NAMES,
+  type StrategyName,
+} from '../domain/policy.ts';
+import {
+  boolean,
+  choice,
+  commandPatterns,
+  hostHeader,
+  hostName,
+  integer,
+  list,
+  minutes,
+  namespace,
+  network,
+  nodeName,
+  origin,
+  originOrAll,
+  path,
+  percent,
+  type Setting,
+  seconds,
+  secretText,
+  setting,
+  url,
+  variableName,
+} from './setting-types.ts';
 
-/** Every setting there is, in the order of the documents. Source: spec "Configuration"; units and bounds: decisions "Units", ADR 4. */
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** The largest rate limit. */
+const MOST_REQUESTS = 1_000_000_000;
+
 export const SETTINGS = {
-  ...SERVICE_SETTINGS,
-  ...BALANCING_SETTINGS,
-  ...WEB_SETTINGS,
-  ...ACCESS_SETTINGS,
-  ...STORAGE_SETTINGS,
+  host: setting({
+    key: 'host',
+    flag: 'host',
+    variable: 'HOST',
+    kind: hostName,
+    default: '0.0.0.0',
+    doc: 'Address to listen on. Each HOST variable belongs to the listener of its own PORT variable.',
+  }),
+  port: setting<number | undefined>({
+    key: 'port',
+    flag: 'port',
+    variable: 'PORT',
+    kind: integer(0, 65_535, 'a port'),
+    default: undefined,
+    defaultText: '8080 and 8000',
+    doc: 'Port to listen on; 0 takes a free one. When any port is set, exactly the ports that are set are used.',
+  }),
+  logLevel: setting<LogLevel>({
+    key: 'log_level',
+    flag: 'log-level',
+    variable: 'LOG_LEVEL',
+    kind: choice(LOG_LEVELS, { warning: 'warn' }),
+    default: 'info',
+    doc: 'Least serious messages that are logged.',
+  }),
+  memoryBytes: setting<number | undefined>({
+    key: 'memory.limit_bytes',
+    flag: 'memory-limit',
+    variable: 'MEMORY_LIMIT_BYTES',
+    kind: integer(64 * 1024 * 1024, Number.MAX_SAFE_INTEGER, 'bytes'),
+    default: undefined,
+    defaultText: 'of the control group or the machine',
+    doc: 'Memory of this process, from which the bounds of what calls hold follow. See docs/reference/limits.md.',
+  }),
+  registryFile: setting({
+    key: 'registry_file',
+    flag: 'registry-file',
+    variable: 'REGISTRY_FILE',
+    kind: path,
+    default: undefined,
+    doc: 'Registry document (JSON or YAML) read at the start, and again by `gateway sync`. See docs/guides/registry-file.md.',
+  }),
+  /** Containers and pods that are registered automatically. */
+  sync: {
+    isEnabled: setting({
+      key: 'sync.enabled',
+      flag: 'sync',
+      variable: 'SYNC_ENABLED',
+      kind: boolean,
+      default: false,
+      doc: 'Registers containers and pods that serve a template at the start, and follows what happens to them. See docs/guides/sync.md.',
+    }),
+    namespace: setting({
+      key: 'sync.namespace',
+      flag: 'sync-namespace',
+      variable: 'SYNC_NAMESPACE',
+      kind: namespace,
+      default: 'mcp-servers',
+      doc: 'Kubernetes namespace in which sync looks for pods; `*` for all.',
+    }),
+  },
+  /** The policy of a template without settings of its own. */
+  defaultPolicy: {
+    strategy: setting<StrategyName>({
+      key: 'load_balancer.strategy',
+      flag: 'strategy',
+      variable: 'DEFAULT_STRATEGY',
+      kind: choice(STRATEGY_NAMES, { weighted: 'weighted_round_robin' }),
+      default: DEFAULT_POLICY.strategy,
+      doc: 'How calls are spread in a template that has no strategy of its own.',
+    }),
+    healthIntervalMs: setting({
+      key: 'load_balancer.health_check_interval',
+      flag: 'health-interval',
+      variable: 'HEALTH_INTERVAL',
+      kind: seconds(1, 3600),
+      default: DEFAULT_POLICY.healthIntervalMs,
+      doc: 'Time between two probes of one instance, where its template says nothing.',
+    }),
+    probeTimeoutMs: setting({
+      key: 'load_balancer.health_check_timeout',
+      flag: 'health-timeout',
+      variable: 'HEALTH_TIMEOUT',
+      kind: seconds(0.1, 3600),
+      default: DEFAULT_POLICY.probeTimeoutMs,
+      doc: 'Longest wait for the answer to a probe; after it the probe has failed.',
+    }),
+    maxRetries: setting({
+      key: 'load_balancer.max_retries',
+      flag: 'max-retries',
+      variable: 'MAX_RETRIES',
+      kind: integer(0, 10),
+      default: DEFAULT_POLICY.maxRetries,
+      doc: 'Further instances tried after the first one failed, where the template says nothing.',
+    }),
+    callTimeoutMs: setting({
+      key: 'load_balancer.timeout',
+      flag: 'call-timeout',
+      variable: 'CALL_TIMEOUT',
+      kind: seconds(0.1, 3600),
+      default: DEFAULT_POLICY.callTimeoutMs,
+      doc: 'Longest wait for the first answer to a call, where the template says nothing; progress restarts it. No call lasts longer than 600 s in all.',
+    }),
+    session: setting<SessionSharing>({
+      key: 'load_balancer.session',
+      flag: 'session',
+      variable: 'SESSION',
+      kind: choice(SESSION_SHARING),
+      default: DEFAULT_POLICY.session,
+      doc: 'Whether MCP sessions share the processes of a template, where the template says nothing. See docs/guides/mcp-sessions.md.',
+    }),
+    sessionFailover: setting<SessionFailover>({
+      key: 'load_balancer.session_failover',
+      flag: 'session-failover',
+      variable: 'SESSION_FAILOVER',
+      kind: choice(SESSION_FAILOVER),
+      default: DEFAULT_POLICY.sessionFailover,
+      doc: 'Whether an MCP session moves to another instance when its own is gone, where the template says nothing.',
+    }),
+  },
+  /** MCP sessions of all templates together; `share` is a fraction. */
+  sessions: {
+    max: setting({
+      key: 'sessions.max',
+      flag: 'max-sessions',
+      variable: 'MAX_SESSIONS',
+      kind: integer(1, 1_000_000),
+      default: LIMITS.sessions,
+      doc: 'MCP sessions at a time, all templates together; one more gets 503.',
+    }),
+    idleMs: setting({
+      key: 'sessions.idle_seconds',
+      flag: 'session-idle-seconds',
+      variable: 'SESSION_IDLE_SECONDS',
+      kind: seconds(1, 604_800),
+      default: LIMITS.sessionIdleMs,
+      doc: 'An MCP session ends after so long without a message and without an open stream.',
+    }),
+    processes: setting({
+      key: 'sessions.max_processes',
+      flag: 'max-processes',
+      variable: 'MAX_PROCESSES',
+      kind: integer(1, 10_000),
+      default: LIMITS.isolatedProcesses,
+      doc: 'Processes that one instance may run for single MCP clients; one more gets 429.',
+    }),
+    share: setting({
+      key: 'sessions.share',
+      flag: 'session-share',
+      variable: 'SESSION_SHARE',
+      kind: percent(1, 100),
+      default: LIMITS.ownerShare,
+      doc: 'How much of `sessions.max` and of `sessions.max_processes` one caller may hold, at least 8 of each; 100: all. Over it: 503, 429.',
+    }),
+  },
+  graceMs: setting({
+    key: 'grace_seconds',
+    flag: 'grace-seconds',
+    variable: 'GRACE_SECONDS',
+    kind: seconds(0, 600),
+    default: LIMITS.graceMs,
+    doc: 'Time that running calls have to end when the gateway stops.',
+  }),
+  corsOrigins: setting({
+    key: 'cors_origins',
+    flag: 'cors-origins',
+    variable: 'CORS_ORIGINS',
+    kind: list(originOrAll),
+    default: ['*'],
+    doc: 'Web origins that may call a public gateway. `*` is ignored while authentication is off or the host is loopback.',
+  }),
+  /** In lower case. */
+  allowedHosts: setting({
+    key: 'allowed_hosts',
+    flag: 'allowed-hosts',
+    variable: 'ALLOWED_HOSTS',
+    kind: list(hostHeader),
+    default: [],
+    doc: 'Values of the Host header accepted besides localhost, 127.0.0.1 and [::1] while authentication is off or the host is loopback.',
+  }),
+  allowedOrigins: setting({
+    key: 'allowed_origins',
+    flag: 'allowed-origins',
+    variable: 'ALLOWED_ORIGINS',
+    kind: list(origin),
+    default: [],
+    doc: 'Web origins accepted besides the same origin; on a public gateway besides `cors_origins`.',
+  }),
+  /** In CIDR form, as all of `deniedNetworks`. */
+  trustedProxies: setting({
+    key: 'trusted_proxies',
+    flag: 'trusted-proxies',
+    variable: 'TRUSTED_PROXIES',
+    kind: list(network),
+    default: [],
+    doc: 'Proxies whose X-Forwarded-* headers are trusted.',
+  }),
+  deniedNetworks: setting({
+    key: 'http.denied_networks',
+    flag: 'denied-networks',
+    variable: 'DENIED_NETWORKS',
+    kind: list(network),
+    default: DENIED_NETWORKS,
+    doc: 'Networks in which no HTTP instance may be; replaces the default list.',
+  }),
+  requestBodyBytes: setting({
+    key: 'http.max_body_bytes',
+    flag: 'max-body-bytes',
+    variable: 'MAX_BODY_BYTES',
+    kind: integer(1024, 256 * 1024 * 1024, 'bytes'),
+    default: LIMITS.requestBodyBytes,
+    doc: 'Largest request body; a larger one gets 413.',
+  }),
+  authEnabled: setting({
+    key: 'auth.enabled',
+    flag: 'auth',
+    variable: 'AUTH_ENABLED',
+    kind: boolean,
+    default: true,
+    doc: 'Whether callers must authenticate. Off: every caller that can reach the gateway is an admin.',
+  }),
+  tokenLifetimeMs: setting({
+    key: 'auth.access_token_expire_minutes',
+    flag: 'token-minutes',
+    variable: 'ACCESS_TOKEN_EXPIRE_MINUTES',
+    kind: minutes(1, 525_600),
+    default: 60 * 60_000,
+    doc: 'How long a token of a login is valid.',
+  }),
+  /** At least 32 bytes; undefined: the gateway creates one. */
+  secretKey: setting<string | undefined>({
+    key: 'auth.secret_key',
+    variable: 'SECRET_KEY',
+    secret: true,
+    kind: secretText(LIMITS.secretBytes),
+    default: undefined,
+    defaultText: 'made at the first start',
+    doc: 'Secret that signs tokens. Several gateways on one database need the same.',
+  }),
+  adminPassword: setting<string | undefined>({
+    key: 'auth.admin_password',
+    variable: 'ADMIN_PASSWORD',
+    secret: true,
+    kind: secretText(LIMITS.passwordCharacters, LIMITS.passwordBytes),
+    default: undefined,
+    defaultText: 'made at the first start',
+    doc: 'Password of the first user, `admin`; used only while there is no active admin and no user of that name.',
+  }),
+  userHourlyLimit: setting({
+    key: 'rate_limits.user_per_hour',
+    flag: 'user-limit',
+    variable: 'USER_LIMIT',
+    kind: integer(1, MOST_REQUESTS, 'requests'),
+    default: 1_000,
+    doc: 'Requests per hour of a user; admins have no limit.',
+  }),
+  apiKeyHourlyLimit: setting({
+    key: 'rate_limits.api_key_per_hour',
+    flag: 'api-key-limit',
+    variable: 'API_KEY_LIMIT',
+    kind: integer(1, MOST_REQUESTS, 'requests'),
+    default: 5_000,
+    doc: 'Requests per hour of an API key; keys with the scope `admin` have no limit.',
+  }),
+  /** May contain a password. */
+  redisUrl: setting<string | undefined>({
+    key: 'redis_url',
+    variable: 'REDIS_URL',
+    secret: true,
+    kind: url('a Redis URL such as redis://127.0.0.1:6379', ['redis', 'rediss']),
+    default: undefined,
+    defaultText: 'none',
+    doc: 'Redis that counts requests for several gateways together; without it each counts for itself.',
+  }),
+  /** As it is written, see persistence/open.ts; may contain a password. */
+  databaseUrl: setting({
+    key: 'database_url',
+    flag: 'database',
+    variable: 'DATABASE_URL',
+    secret: true,
+    kind: url('a database URL such as sqlite:///gateway.db'),
+    default: 'sqlite:///gateway.db',
+    doc: 'Where registry and accounts are kept; `memory://` forgets them at the end. See docs/guides/databases.md.',
+  }),
+  /** The first encrypts, all decrypt. */
+  encryptionKeys: setting<readonly string[]>({
+    key: 'encryption_key',
+    variable: 'ENCRYPTION_KEY',
+    secret: true,
+    kind: list(secretText(LIMITS.secretBytes)),
+    default: [],
+    defaultText: 'derived from the signing secret, unless that is in the database',
+    doc: 'Encrypts environment variables and headers of instances in the database. The first key encrypts, all decrypt.',
+  }),
+  /** Absolute; undefined: beside the database. */
+  stateFolder: setting({
+    key: 'state_dir',
+    flag: 'state-dir',
+    variable: 'STATE_DIR',
+    kind: path,
+    default: undefined,
+    defaultText: 'the folder of the SQLite file, else ~/.local/state/stagedoor',
+    doc: 'Folder for what belongs to this machine: the first password of `admin`.',
+  }),
+  nodeId: setting<string | undefined>({
+    key: 'node_id',
+    flag: 'node-id',
+    variable: 'NODE_ID',
+    kind: nodeName,
+    default: undefined,
+    defaultText: '`local` on SQLite, else host name and first port',
+    doc: 'Name of this gateway among those on the same database. Programs are run by the node that registered them.',
+  }),
+  /** Absolute; undefined: the templates of the package. */
+  templatesFolder: setting({
+    key: 'templates_dir',
+    flag: 'templates-dir',
+    variable: 'TEMPLATES_DIR',
+    kind: path,
+    default: undefined,
+    defaultText: 'those that come with stagedoor',
+    doc: 'Folder of template definitions, `<id>/template.json`, for `POST /servers`.',
+  }),
+  allowedCommands: setting<readonly (readonly string[])[]>({
+    key: 'stdio.allowed_commands',
+    flag: 'allowed-commands',
+    variable: 'ALLOWED_COMMANDS',
+    kind: commandPatterns,
+    default: [],
+    doc: 'Commands that may be registered without the scope `admin`: lists of words, `*name` standing for any one word.',
+  }),
+  /** undefined: PASS_ENV. */
+  passEnv: setting<readonly string[] | undefined>({
+    key: 'stdio.pass_env',
+    flag: 'pass-env',
+    variable: 'PASS_ENV',
+    kind: list(variableName),
+    default: undefined,
+    defaultText: `those about proxies and certificates: ${PASS_ENV.join(', ')}`,
+    doc: 'Variables of the gateway that programs get besides PATH, HOME and LANG; replaces the default list. A URL with credentials is passed only when its variable is named here.',
+  }),
 } as const;
+
+/** The values of a table of settings. */
+export type ValuesOf<T> = {
+  readonly [Name in keyof T]: T[Name] extends Setting<infer Value> ? Value : ValuesOf<T[Name]>;
+};
+
+/** Every setting, in the order of the table. */
+export const ALL_SETTINGS: readonly Setting<unknown>[] = rowsOf(SETTINGS);
+
+interface Group {
+  readonly [name: string]: Setting<unknown> | Group;
+}
+
+function rowsOf(group: Group): readonly Setting<unknown>[] {
+  return Object.values(group).flatMap((row) => (isSetting(row) ? [row] : rowsOf(row)));
+}
+
+/** The values of a table, read in its order. */
+export function readAll<T extends Group>(group: T, read: (row: Setting<unknown>) => unknown): ValuesOf<T> {
+  const values = Object.entries(group).map(([name, row]) => [
+    name,
+    isSetting(row) ? read(row) : readAll(row, read),
+  ]);
+  // `read` returns the value of its row, which the type of an object made of entries cannot say.
+  return Object.fromEntries(values) as ValuesOf<T>;
+}
+
+function isSetting(row: Setting<unknown> | Group): row is Setting<unknown> {
+  return 'kind' in row;
+}
+
+/** A flag as a command line declares it. `takesValue` is false for a switch, which also has a `--no-` form. */
+export interface FlagDocument {
+  readonly flag: string;
+  readonly takesValue: boolean;
+  readonly doc: string;
+}
+
+/** The flags of all settings, with `--config`. */
+export function settingFlags(): readonly FlagDocument[] {
+  const flags: FlagDocument[] = [
+    {
+      flag: 'config',
+      takesValue: true,
+      doc: 'Configuration file; default gateway.yaml when it exists',
+    },
+  ];
+  for (const row of ALL_SETTINGS) {
+    if (row.flag === undefined) continue;
+    const { kind, doc } = row;
+    const value = defaultText(row);
+    const otherwise = value === '' ? '' : `; default ${value}`;
+    flags.push({
+      flag: row.flag,
+      takesValue: kind !== boolean,
+      doc: `${doc.replace(/\.$/, '')}${otherwise}`,
+    });
+  }
+  return flags;
+}
+
+function defaultText(row: Setting<unknown>): string {
+  return row.defaultText ?? row.kind.show(row.default);
+}

@@ -1,11 +1,12 @@
 // Where values come from: flags, then the environment, then gateway.yaml. Each value keeps the name of its source.
-// It reads no value: config/kinds.ts does. Which listener a HOST or PORT belongs to is config/listeners.ts.
+// setting-types.ts reads the values; listeners.ts decides which listener a HOST or PORT belongs to.
 
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ConfigError, type Noting } from './config-error.ts';
 import { readConfigFile, type Written } from './config-file.ts';
-import type { SettingNames } from './setting.ts';
+import { nearest, nearMiss } from './nearest.ts';
+import type { SettingNames } from './setting-types.ts';
 
 /** Values of the command line by flag name without dashes; a flag without value is `true`, `--no-x` is `x: false`. */
 export type Flags = Readonly<Record<string, string | boolean | undefined>>;
@@ -24,7 +25,7 @@ export interface SourcesInput {
   readonly hostName?: string;
 }
 
-/** A value as it was written. `source` names the place for people: `--port`, `GATEWAY_PORT`, `gateway.yaml, port`. */
+/** A value as it was written. `source` names the place for messages: `--port`, `GATEWAY_PORT`, `gateway.yaml, port`. */
 export interface Found {
   readonly raw: unknown;
   readonly source: string;
@@ -34,7 +35,9 @@ export interface Found {
   readonly folder: string;
 }
 
-export type Prefix = 'MCP_GATEWAY_' | 'GATEWAY_';
+const OWN_PREFIX = 'MCP_GATEWAY_';
+const SHARED_PREFIX = 'GATEWAY_';
+export type Prefix = typeof OWN_PREFIX | typeof SHARED_PREFIX;
 
 export interface Sources {
   flag(names: SettingNames): Found | undefined;
@@ -51,7 +54,7 @@ export interface Sources {
 
 /**
  * Opens the sources; reads the configuration file (`flags.config`, else `gateway.yaml` in `cwd` when it exists).
- * `note` hears of a file that cannot be read, and of each unknown key in it.
+ * `note` records a file that cannot be read, and each unknown key in it.
  */
 export function openSources(input: SourcesInput, keys: readonly string[], note: Noting): Sources {
   const { flags = {}, env = {}, cwd, readFile = readTextFile } = input;
@@ -79,13 +82,13 @@ export function openSources(input: SourcesInput, keys: readonly string[], note: 
     if (secretFile === undefined) return raw === undefined ? undefined : { raw, source, folder: cwd };
     if (raw !== undefined) throw new ConfigError(`${source} and ${source}_FILE are both set: keep one`);
     const secret = readOrThrow(secretFile, `${source}_FILE`, secretFile);
-    // Editors and `echo` end a file with a line break that nobody means.
+    // Editors and `echo` end a file with a line break that is not part of the secret.
     return { raw: secret.replace(/[\r\n]+$/, ''), source: `${source}_FILE`, folder: cwd };
   }
 
   function environment(names: SettingNames): Found | undefined {
-    const a = variable('MCP_GATEWAY_', names);
-    const b = variable('GATEWAY_', names);
+    const a = variable(OWN_PREFIX, names);
+    const b = variable(SHARED_PREFIX, names);
     if (a !== undefined && b !== undefined && a.raw !== b.raw) {
       throw new ConfigError(`${a.source} and ${b.source} differ: they mean the same setting, keep one`);
     }
@@ -144,4 +147,36 @@ function readTextFile(path: string): string | undefined {
 
 function codeOf(thrown: unknown): string | undefined {
   return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : undefined;
+}
+
+/** Kubernetes sets these in every pod beside a Service called "mcp-gateway" or "gateway". */
+const SERVICE_LINK = /^(SERVICE_(HOST|PORT(_.+)?)|PORT_\d+_.+)$/;
+
+/**
+ * One line for each variable that looks like a setting and is none, with the name that was probably meant; values are not
+ * repeated. Other programs have variables that begin with GATEWAY_: of those only near misses count.
+ */
+export function unknownVariables(environment: Environment, settings: readonly SettingNames[]): string[] {
+  const known = settings.flatMap(({ variable, secret }) =>
+    secret ? [variable, `${variable}_FILE`] : [variable],
+  );
+  const unknown = (prefix: string): readonly string[] =>
+    Object.entries(environment)
+      .filter(([name, value]) => name.startsWith(prefix) && value)
+      .map(([name]) => name.slice(prefix.length))
+      .filter((name) => !known.includes(name) && !SERVICE_LINK.test(name));
+  return [
+    ...unknown(OWN_PREFIX).map(
+      (name) =>
+        `${OWN_PREFIX}${name} has no effect: there is no such setting, the nearest is ${OWN_PREFIX}${nearest(name, known)}`,
+    ),
+    ...unknown(SHARED_PREFIX).flatMap((name) => {
+      const meant = nearMiss(name, known);
+      return meant === undefined
+        ? []
+        : [
+            `${SHARED_PREFIX}${name} has no effect: there is no such setting; did you mean ${SHARED_PREFIX}${meant}?`,
+          ];
+    }),
+  ];
 }

@@ -1,12 +1,11 @@
 // Every setting: what it does, its values, its default and how it is written. Made from the table in src/config/settings.ts.
 
-import type { Setting } from '../../src/config/setting.ts';
-import { SETTINGS } from '../../src/config/settings.ts';
+import type { Setting } from '../../src/config/setting-types.ts';
+import { ALL_SETTINGS } from '../../src/config/settings.ts';
 import { code, item, linked, wrap } from './markdown.ts';
 
 export function settingsReference(): string {
-  const rows: readonly Setting<unknown>[] = Object.values(SETTINGS);
-  return rows.map(section).join('\n\n');
+  return ALL_SETTINGS.map(section).join('\n\n');
 }
 
 function section(row: Setting<unknown>): string {

@@ -1,7 +1,6 @@
 // `stagedoor config`: the settings a gateway started here and now would have, and where each comes from.
 
-import type { Setting } from '../../config/setting.ts';
-import { SETTINGS } from '../../config/settings.ts';
+import { ALL_SETTINGS } from '../../config/settings.ts';
 import { type Config, type ConfigRow, describeConfig } from '../../config.ts';
 import type { CommandDefinition } from '../command.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
@@ -55,8 +54,7 @@ function typed(rows: readonly ConfigRow[], { listeners }: Config): readonly Type
 }
 
 function typedValue({ name, value, source }: ConfigRow): unknown {
-  const settings: readonly Setting<unknown>[] = Object.values(SETTINGS);
-  const setting = settings.find(({ key }) => key === name);
+  const setting = ALL_SETTINGS.find(({ key }) => key === name);
   if (setting === undefined) return value;
   const isDefault = source === 'default';
   if (isDefault && setting.default === undefined) return null;
