@@ -24,7 +24,7 @@ import { newKey } from './api-keys.ts';
 import type { Accounts, ApiKeyView, NewApiKey, NewUser, UserUpdate } from './auth.ts';
 import { type Passwords, passwordIssues } from './passwords.ts';
 
-/** Name of the user that a first start creates. Source: decisions, "First start". */
+/** Name of the user that a first start creates. Source: ADR 16. */
 export const FIRST_ADMIN = 'admin';
 
 /** What was verified about this user (keys included) or this key is no longer so. */

@@ -43,7 +43,7 @@ export type FirstAdmin =
  * Creates `admin` (`admin@localhost`) when there is no active admin and nobody of that name. The last admin cannot be
  * removed, so this is the case once: an `admin` that was deleted by its successors does not come back with the next
  * start, whatever is configured. ConfigError for a bad password and for a file that cannot be made or that others can
- * read, DATABASE_UNAVAILABLE. Source: decisions, "First start".
+ * read, DATABASE_UNAVAILABLE. Source: ADR 16.
  */
 export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<FirstAdmin> {
   const [finding] =

@@ -27,7 +27,7 @@ export async function login(attempt: LoginAttempt, options: LoginOptions): Promi
   try {
     user = await userOf(attempt, options);
   } catch (error) {
-    // Only a wrong answer is a failure of the caller; a database that is away or a full line of hashes is none.
+    // Only wrong credentials are a failure of the caller, not an absent database or a full queue of hashes.
     if (!hasCode(error, 'INVALID_CREDENTIALS')) forgive();
     throw error;
   }
@@ -39,7 +39,7 @@ async function userOf(
   { username, password }: LoginAttempt,
   { accounts, passwords }: LoginOptions,
 ): Promise<User> {
-  // A name that nobody can have is not looked for: it may be anything, of any length.
+  // An invalid name is not looked up: it may be any text, of any length.
   const user = Check(Username, username) ? await accounts.findUserByName(username) : undefined;
   const isRight = await passwords.matches(password, user?.passwordHash);
   if (user === undefined || !isRight || !user.isActive)
@@ -47,14 +47,14 @@ async function userOf(
   return user;
 }
 
-// Slows down those who guess passwords: failures are counted per user and address, and per address. An attempt counts before it
-// is checked, so that a thousand at once are no way around; a success gives it back to its window.
+// Slows down password guessing: failures are counted per user and address, and per address. An attempt counts before it is
+// checked, so that a thousand at once cannot exceed the limit; a success subtracts it from its window.
 
-/** Source: decisions, "Login". */
+/** Source: ADR 17. */
 const WINDOW_SECONDS = 60;
 const PER_USER_AND_ADDRESS = 10;
 const PER_ADDRESS = 60;
-/** Pairs and addresses remembered at a time. */
+/** Pairs and addresses counted at a time. */
 const REMEMBERED_KEYS = 20_000;
 
 interface Attempt {

@@ -8,7 +8,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { type PasswordFault, passwordFault } from '../domain/password-rule.ts';
 import { NOT_UNICODE } from '../domain/text.ts';
 
-/** 2^12 rounds: about 0.2 s. Source: decisions, "Passwords". */
+/** 2^12 rounds: about 0.2 s. Source: ADR 16. */
 const BCRYPT_COST = 12;
 
 /** Two hashes leave the other threads of the pool to files and names; a line of 20 is two seconds. */

@@ -1,17 +1,17 @@
-// Who may use a gateway: users, API keys, roles and scopes, and the principal that a verified request belongs to.
-// Verifying is src/auth; keeping is src/persistence.
+// The accounts of a gateway: users, API keys, roles and scopes, and the principal of a verified request. src/auth verifies
+// them, src/persistence stores them.
 
 import Type from 'typebox';
 import { TemplateId } from './template.ts';
 
-/** Permission scopes. Source: spec, "Authentication" 4. */
+/** Permission scopes. Source: ADR 20. */
 export const SCOPES = ['gateway:read', 'gateway:write', 'tools:call', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
 export const ROLES = ['admin', 'user'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** What each role may do. Source: decisions, "Roles -> scopes". */
+/** What each role may do. Source: ADR 20. */
 export const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
   admin: SCOPES,
   user: ['gateway:read', 'tools:call'],

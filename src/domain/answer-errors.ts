@@ -11,7 +11,7 @@ import { validationFailed } from './request-errors.ts';
  * INVALID_TOOL_ARGUMENTS, RESOURCE_NOT_FOUND, PROMPT_NOT_FOUND or VALIDATION_ERROR where the code says that the caller
  * asked wrongly, else TOOL_EXECUTION_FAILED with the backend's error. "No such tool" is never read from an answer: servers
  * say it in four different ways, so the tool cache decides it before. `isListed` tells of a prompt whether the backend
- * lists it, see `needsList`. Source: decisions "Errors"; ADR 5.
+ * lists it, see `needsList`. Source: ADR 5.
  */
 export function errorOfAnswer(request: ExchangeRequest, error: JsonRpcError, isListed = false): GatewayError {
   const { method, params } = request;

@@ -1,6 +1,6 @@
 // Which commands may be registered by somebody who is no admin. A command is code that this machine will run, so the
 // operator lists what is allowed, word by word. Pure; who is an admin is decided by the caller.
-// Source: decisions, "Commands are code".
+// Source: ADR 20.
 
 /**
  * A whole command line. A word is taken as it is; one that begins with `*` stands for any single word that does not begin

@@ -19,7 +19,7 @@ const NETWORK_PATH = /^\\\\[A-Za-z0-9?.]/;
  *   anything else it is an ordinary character, so `C:\tools\run.exe` stays whole (a shell would drop it there).
  * - Two backslashes at the start of a word both stay: `\\server\share` is a network path of Windows.
  *
- * Hence quote a path that ends in a backslash or holds spaces: `'C:\My Tools\'`. Source: decisions, "Commands are code".
+ * Hence quote a path that ends in a backslash or holds spaces: `'C:\My Tools\'`. Source: ADR 20.
  */
 export function splitCommand(text: string): CommandWords {
   const words: string[] = [];

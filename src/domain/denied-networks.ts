@@ -1,7 +1,7 @@
 // Networks in which no backend may be unless an operator says otherwise. Data only: it is shown as the default of a
 // setting (config/settings.ts) and enforced when a connection is made (transports/network-guard.ts).
 
-/** CIDR form. Source: decisions, "Where requests may go". */
+/** CIDR form. */
 export const DENIED_NETWORKS: readonly string[] = [
   '169.254.0.0/16', // link-local; metadata of AWS, GCP, Azure, DigitalOcean, ...
   'fe80::/10', // link-local

@@ -11,7 +11,7 @@ const WELL_FORMED = /^https?:\/\/(?<authority>[^\s\\/?#]+)(?<path>\/[^\s\\?#]*)?
  * The URL that requests go to. Without a path it gets `defaultPath`; a path, be it only `/`, is used as it is given.
  * Throws VALIDATION_ERROR at `loc` for what is no http or https URL or has a fragment (the text alone tells), and
  * ENDPOINT_NOT_ALLOWED for credentials in the URL (a rule of this gateway). No message repeats the URL, which may hold a
- * secret. Source: decisions, "Where requests may go" and "Surface A bodies".
+ * secret. Source: ADR 6.
  */
 export function readEndpoint(
   written: string,

@@ -1,6 +1,6 @@
 // Every error code there is, with its HTTP status.
 
-/** Every code with its HTTP status. Source: decisions page, "Errors"; ADR 5. */
+/** Every code with its HTTP status. Source: ADR 5. */
 export const ERROR_STATUS = {
   MALFORMED_JSON: 400,
   DUPLICATE_USERNAME: 400,

@@ -15,7 +15,7 @@ export const MAX_WEIGHT = 1_000;
 /** For records: without it a name that does not match the pattern is taken with any value. */
 const ONLY_THESE_NAMES = { additionalProperties: false } as const;
 
-/** Fields of an instance as a caller writes them. Source: decisions, "Surface A bodies"; ADR 6. */
+/** Fields of an instance as a caller writes them. Source: ADR 6. */
 export const InstanceInput = Type.Object(
   {
     id: Type.Optional(InstanceId),

@@ -1,7 +1,7 @@
 // The bounds that more than one room knows: sizes in bytes, times in milliseconds, counts as they are. Those of HTTP are in
 // http/limits.ts, those of a single file on top of it. What an operator may change is in config/settings.ts.
 
-/** Bounds that hold everywhere. Source: decisions page, "Limits"; each has its ADR. */
+/** Bounds that hold everywhere. */
 export const LIMITS = {
   /** Largest request body. Over it: 413 PAYLOAD_TOO_LARGE. */
   requestBodyBytes: 4 * 1024 * 1024,
@@ -69,7 +69,7 @@ export const LIMITS = {
   undeliveredBytes: 1024 * 1024,
   /** Bytes of a stream that a client of the MCP endpoint may leave unread before it is told less. */
   unreadBytes: 1024 * 1024,
-  /** JSON-RPC messages of one batch. Source: decisions, "Limits". */
+  /** JSON-RPC messages of one batch. */
   batchMessages: 100,
   /** Subscriptions (URIs) of one client. */
   subscriptionsPerClient: 1_000,

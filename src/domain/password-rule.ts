@@ -7,7 +7,7 @@ export type PasswordFault = 'not text' | 'too long' | 'too short';
 
 /**
  * What is wrong with a new password; undefined when nothing is. It has no NUL characters and lone surrogates, at most
- * LIMITS.passwordBytes of UTF-8 and at least LIMITS.passwordCharacters characters. Source: decisions, "Passwords".
+ * LIMITS.passwordBytes of UTF-8 and at least LIMITS.passwordCharacters characters. Source: ADR 16.
  */
 export function passwordFault(password: string): PasswordFault | undefined {
   if (!isCleanText(password)) return 'not text';

@@ -34,7 +34,7 @@ export interface BalancerPolicy {
   readonly sessionFailover: SessionFailover;
 }
 
-/** Source: spec "Configuration", decisions "Units". */
+/** Source: ADR 4. */
 export const DEFAULT_POLICY: BalancerPolicy = {
   strategy: 'round_robin',
   healthIntervalMs: 30_000,

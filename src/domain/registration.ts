@@ -52,7 +52,7 @@ const ID_ATTEMPTS = 16;
  * Makes the definition of an instance of `template`. `input` has the shape of InstanceInput already.
  *
  * - Without `id` it becomes `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; a discreet
- *   one is always `<template>~<id>`, which no other instance can have: no name holds a `~`. It and `createdAt` stay when an instance is replaced. Source: decisions, "Identity".
+ *   one is always `<template>~<id>`, which no other instance can have: no name holds a `~`. It and `createdAt` stay when an instance is replaced. Source: ADR 6.
  * - `transport` follows from the fields: an endpoint means http unless it says `sse`, a command alone stdio, both an
  *   endpoint with a program that the gateway runs.
  * - `command` is split into words only when `args` is absent.

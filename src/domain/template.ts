@@ -11,7 +11,7 @@ import {
   strategyName,
 } from './policy.ts';
 
-/** Template names are used in URLs and commands. Source: spec, "Template definition". */
+/** Template names are used in URLs and commands. */
 export const TEMPLATE_ID_PATTERN = '^[a-z][a-z0-9-]*$';
 export const TemplateId = Type.String({
   pattern: TEMPLATE_ID_PATTERN,
@@ -36,7 +36,7 @@ const FIELDS = {
   session_failover: Type.Enum([...SESSION_FAILOVER]),
 };
 
-/** Settings as they are written: seconds, whole numbers; `weighted` is an alias. Source: spec "Limits" 3, ADR 4. */
+/** Settings as they are written: seconds, whole numbers; `weighted` is an alias. Source: ADR 4. */
 export const LoadBalancerSettings = Type.Partial(Type.Object(FIELDS), { ...CLOSED, examples: [EXAMPLE] });
 export type LoadBalancerSettings = Static<typeof LoadBalancerSettings>;
 

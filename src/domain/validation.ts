@@ -1,5 +1,5 @@
 // Checks input against TypeBox schemas and tells what is wrong in the words of pydantic 2: `loc`, `msg`, `type`.
-// The value itself is never repeated, neither in messages nor in `loc`. Source: spec "Error body"; decisions "Errors".
+// The value itself is never repeated, neither in messages nor in `loc`. Source: ADR 5.
 
 import type { StaticEncode, TSchema } from 'typebox';
 import type { TLocalizedValidationError as Failure } from 'typebox/error';
