@@ -1,9 +1,11 @@
-// What is registered: templates with their settings, instances with their definitions. Keeps store and fleet in step:
-// first it is durable, then it runs. Changes happen one after the other, those of other nodes among them; reading needs no
-// waiting. When those of others are read is registry/follower.ts.
+// The registry: templates with their settings, instances with their definitions. Keeps store and fleet in step: a change is
+// durable first, then in force. Changes, those of other nodes included, are serialized; reads do not wait.
+// registry/follower.ts decides when the changes of other nodes are read.
 
 import { randomBytes } from 'node:crypto';
-import type { Observable } from 'rxjs';
+import { filter, firstValueFrom, type Observable, race, timer } from 'rxjs';
+import type { Member } from './actors/instance-index.ts';
+import { InstanceRef } from './actors/instances/instance-ref.ts';
 import { databaseUnavailable, GatewayError, hasCode, shuttingDown } from './domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
 import { checkedChange, defineInstance } from './domain/registration.ts';
@@ -31,20 +33,19 @@ import {
 } from './registry/checked-input.ts';
 import { Follower } from './registry/follower.ts';
 import type { RegisterOptions, Registration } from './registry/registry-types.ts';
-import { untilHealthy } from './registry/until-healthy.ts';
 import { exposureOf, type ProtectedPath } from './templates/command-exposure.ts';
 import { type AddressCheck, deniedAddress } from './transports/network-guard.ts';
 
-/** So often the server id of a new instance may turn out to be given away on another node. */
+/** Attempts to find a server id that no other node took meanwhile. */
 const SERVER_ID_ATTEMPTS = 3;
 
 interface RegistryDeps extends ActiveRegistryDeps {
   readonly store: Store;
-  /** Which addresses no endpoint may name. Default: none. */
+  /** Addresses that no endpoint may name. Default: none. */
   readonly isDenied?: AddressCheck;
-  /** What no command may be handed. Default: nothing. */
+  /** Paths that no command may be given. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
-  /** News of a store that others write, too. Default: nobody else does. */
+  /** Changes of a store that other nodes write, too. Default: none. */
   readonly news$?: Observable<RevisionChange> | undefined;
 }
 
@@ -237,13 +238,13 @@ export class Registry {
   }
 
   /** Brings this node in step with the store. The same facts are told as of changes that are made here. */
-  async #reload(takeIn = (stored: StoredRegistry) => this.#active.takeIn(stored)): Promise<void> {
+  async #reload(apply = (stored: StoredRegistry) => this.#active.apply(stored)): Promise<void> {
     const revision = await this.#within(this.#store.revision());
     if (revision === this.#revision) return;
     // In this order: a template is stored before its instances.
     const instances = await this.#within(this.#store.listInstances());
     const templates = await this.#within(this.#store.listTemplates());
-    takeIn({ templates, instances });
+    apply({ templates, instances });
     this.#revision = revision;
   }
 
@@ -337,6 +338,13 @@ async function withoutEffect(asked: Promise<void>): Promise<void> {
   } catch (thrown) {
     throw hasCode(thrown, 'DATABASE_UNAVAILABLE') ? databaseUnavailable(thrown) : thrown;
   }
+}
+
+/** Resolves when the instance is healthy or has stopped, after `waitMs` at the latest. At once for an instance of another node. */
+export async function untilHealthy(member: Member, waitMs: number): Promise<void> {
+  if (!(member instanceof InstanceRef)) return;
+  const settled$ = member.state$.pipe(filter((state) => state === 'healthy' || state === 'stopped'));
+  await firstValueFrom(race(settled$, timer(waitMs)));
 }
 
 /** The failure of a registration whose template was stored before. */

@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors.ts';
-import { checkSettings } from '../../src/registry/checked-settings.ts';
+import { checkSettings } from '../../src/registry/checked-input.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry: checked settings');

@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
-import { differences } from '../../src/registry/differences.ts';
+import { differences } from '../../src/registry/active-registry.ts';
 import { definition } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -46,20 +46,20 @@ test('refuses one instance and one template too many, and no replacement', () =>
       template: `t${index % LIMITS.templates}`,
     }),
   );
-  active.takeIn({ templates: [], instances });
+  active.apply({ templates: [], instances });
   assert.throws(() => active.refuseOverflow('t0', 'one more'), /10000 instances/);
   active.refuseOverflow('t0', 'i0');
-  active.takeIn({ templates: [], instances: instances.slice(1) });
+  active.apply({ templates: [], instances: instances.slice(1) });
   active.refuseOverflow('t0', 'one more');
   assert.throws(() => active.refuseOverflow('one-more', 'i0'), /2000 templates/);
 });
 
 test('lists what is locked with the reason, and starts it when its secrets can be read again', () => {
   const locked = { ...http, headers: {}, locked: '"headers" cannot be read' };
-  active.takeIn({ templates: [], instances: [locked] });
+  active.apply({ templates: [], instances: [locked] });
   const [member] = stage.fleet.members('r');
   assert.equal([member?.state, member?.reason], ['stopped', '"headers" cannot be read']);
-  active.takeIn({ templates: [], instances: [http] });
+  active.apply({ templates: [], instances: [http] });
   assert.equal(
     stage.fleet.members('r').map(({ state }) => state),
     ['starting'],
@@ -68,7 +68,7 @@ test('lists what is locked with the reason, and starts it when its secrets can b
 
 test('becomes what is stored, tells of it, and finds nothing to do the second time', () => {
   const stored = { templates: [{ name: 'r', loadBalancer: { timeout: 5 } }], instances: [http, program] };
-  active.takeIn(stored);
+  active.apply(stored);
   assert.equal(active.definitions(), [http, program]);
   assert.equal(active.settings('r'), stored.templates[0]);
   assert.is(stage.fleet.group('r').policy.callTimeoutMs, 5_000);
@@ -77,12 +77,12 @@ test('becomes what is stored, tells of it, and finds nothing to do the second ti
     ['a'],
   );
   const { length } = stage.events;
-  active.takeIn(structuredClone(stored));
+  active.apply(structuredClone(stored));
   assert.is(stage.events.length, length);
-  active.takeIn({ templates: [], instances: [] });
+  active.apply({ templates: [], instances: [] });
   assert.equal(active.definitions(), []);
   assert.is(active.has('r'), false);
-  active.takeIn({ templates: [], instances: [http] });
+  active.apply({ templates: [], instances: [http] });
   assert.equal(active.settings('r').loadBalancer, {}, 'nothing is left of what it had');
 });
 
@@ -104,15 +104,15 @@ test('deletes a template that has nothing, and takes from one that has a definit
 });
 
 test('tells no secret of what it takes in, replaces, changes and drops', () => {
-  active.takeIn({ templates: [], instances: [http, program] });
-  active.takeIn({
+  active.apply({ templates: [], instances: [http, program] });
+  active.apply({
     templates: [],
     instances: [
       { ...http, headers: {} },
       { ...program, metadata: {} },
     ],
   });
-  active.takeIn({ templates: [], instances: [] });
+  active.apply({ templates: [], instances: [] });
   const facts = stage.events.filter(({ type }) => /registered|changed/.test(type));
   assert.equal(
     facts.map(({ type }) => type),
@@ -144,7 +144,7 @@ test('keeps a function as long as it is registered, and lets a backend take its 
   const handler = () => ({});
   active.govern('r', {});
   active.start(definition('a', { template: 'r' }), handler);
-  active.takeIn({ templates: [], instances: [] });
+  active.apply({ templates: [], instances: [] });
   assert.equal([...handlers], [['a', handler]]);
   active.start(http);
   assert.equal([...handlers], []);

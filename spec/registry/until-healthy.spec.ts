@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { untilHealthy } from '../../src/registry/until-healthy.ts';
+import { untilHealthy } from '../../src/registry.ts';
 import { definition, Stage, startsForEver } from '../helpers/failing-backend.ts';
 import { suite } from '../helpers/suite.ts';
 

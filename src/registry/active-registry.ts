@@ -1,5 +1,5 @@
-// What is registered as this node has it: instances in the fleet, functions, settings of templates. Puts what was stored
-// into force and tells of it, whether it was stored here or elsewhere. It never waits and knows no store (registry.ts).
+// The registry in force on this node: instances in the fleet, functions, settings of templates. Applies what is stored and
+// emits the events of it, whichever node stored it. It never waits and uses no store (registry.ts).
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
@@ -19,7 +19,6 @@ import {
   type TemplateSettings,
 } from '../domain/template.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
-import { differences } from './differences.ts';
 
 export interface ActiveRegistryDeps {
   readonly fleet: Fleet;
@@ -27,13 +26,13 @@ export interface ActiveRegistryDeps {
   /** Functions of in-process instances, by server id; the transport looks them up here. */
   readonly handlers: Map<string, InProcessHandler>;
   readonly emit: (event: GatewayEvent) => void;
-  /** Templates that are there whatever is stored: those that have a definition. Default: none. */
+  /** Templates that exist without being stored: those with a definition. Default: none. */
   readonly defined?: ReadonlySet<string> | undefined;
-  /** This node: programs of others are listed and never started. Default: every program runs here. */
+  /** This node: programs of other nodes are listed and never started. Default: every program runs here. */
   readonly nodeId?: string | undefined;
 }
 
-/** Everything a store holds of the registry. */
+/** The registry as a store holds it. */
 export interface StoredRegistry {
   readonly templates: readonly TemplateSettings[];
   readonly instances: readonly InstanceDefinition[];
@@ -59,13 +58,13 @@ export class ActiveRegistry {
     return { name: template, loadBalancer: this.#settings.get(template) ?? {} };
   }
 
-  /** Whether the template is there and the change would change nothing about it. */
+  /** True when the template exists and the change has no effect on it. */
   hasSettings(template: string, change: LoadBalancerChange): boolean {
     const present = this.#settings.get(template);
     return this.has(template) && isDeepStrictEqual(changedSettings(present ?? {}, change), present);
   }
 
-  /** REGISTRY_FULL when one more, under this name, would be one too many. */
+  /** REGISTRY_FULL when one more, under this name, exceeds the limit. */
   refuseOverflow(template: string, id: string): void {
     const { fleet } = this.#deps;
     if (fleet.size >= LIMITS.instances && fleet.find(template, id) === undefined)
@@ -92,7 +91,7 @@ export class ActiveRegistry {
     return fleet.templates.flatMap((template) => fleet.members(template)).map(({ definition }) => definition);
   }
 
-  /** False for the program of another node, and for one whose secrets cannot be read. */
+  /** False for a program of another node, and for an instance whose secrets cannot be read. */
   runsHere(definition: InstanceDefinition): boolean {
     const { nodeId } = this.#deps;
     if (definition.locked !== undefined) return false;
@@ -102,7 +101,7 @@ export class ActiveRegistry {
   govern(template: string, loadBalancer: LoadBalancerSettings): void {
     this.#settings.set(template, loadBalancer);
     this.#deps.fleet.govern(template, policyOf(loadBalancer, this.#deps.policy));
-    this.#tell({ type: 'template.changed', atMs: Date.now(), template });
+    this.#emit({ type: 'template.changed', atMs: Date.now(), template });
   }
 
   /** VALIDATION_ERROR while something is registered under the name, TEMPLATE_NOT_FOUND. */
@@ -117,43 +116,43 @@ export class ActiveRegistry {
     throw validationFailed([{ loc: ['path', 'template'], msg: `${msg} first`, type: 'value_error' }]);
   }
 
-  /** The template is there no more; one that has a definition is as if nobody had set anything. */
+  /** Removes the template; one with a definition returns to the default settings. */
   forget(template: string): void {
     const { fleet, policy, defined } = this.#deps;
     this.#settings.delete(template);
     if (defined?.has(template)) fleet.govern(template, policy);
     else fleet.groups.delete(template);
-    this.#tell({ type: 'template.changed', atMs: Date.now(), template });
+    this.#emit({ type: 'template.changed', atMs: Date.now(), template });
   }
 
-  /** Starts the instance, or lists it when another node runs it. One with the same id leaves behind it. */
+  /** Starts the instance, or lists it when another node runs it. Replaces one with the same id. */
   start(definition: InstanceDefinition, handler?: InProcessHandler): Member {
     const { fleet, handlers } = this.#deps;
     const { template, id, serverId } = definition;
     const replaced = this.find(template, id) !== undefined;
     if (handler === undefined) handlers.delete(serverId);
     else handlers.set(serverId, handler);
-    this.#tell({ type: 'instance.registered', ...eventOf(definition), replaced });
+    this.#emit({ type: 'instance.registered', ...eventOf(definition), replaced });
     return this.runsHere(definition) ? fleet.add(definition) : fleet.addForeign(definition);
   }
 
-  /** Puts other words about the same backend into force. */
+  /** Applies a change that does not concern the backend itself. */
   amend(definition: InstanceDefinition): void {
     this.#deps.fleet.member(definition.template, definition.id).change(definition);
-    this.#tell({ type: 'instance.changed', ...eventOf(definition) });
+    this.#emit({ type: 'instance.changed', ...eventOf(definition) });
   }
 
-  /** Takes an instance out; its running calls drain behind. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
+  /** Removes an instance; its running calls drain. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   drop(template: string, id: string): void {
     const { fleet, handlers } = this.#deps;
     const definition = this.get(template, id);
     handlers.delete(definition.serverId);
     void fleet.remove(template, id, LIMITS.drainMs);
-    this.#tell({ type: 'instance.deregistered', ...eventOf(definition) });
+    this.#emit({ type: 'instance.deregistered', ...eventOf(definition) });
   }
 
-  /** Becomes what is stored. Functions stay, and so do templates that have any. */
-  takeIn({ templates, instances }: StoredRegistry): void {
+  /** Applies the stored registry. Functions stay, and so do templates with functions. */
+  apply({ templates, instances }: StoredRegistry): void {
     for (const { name, loadBalancer } of templates)
       if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.govern(name, loadBalancer);
     for (const { template } of instances) if (!this.has(template)) this.govern(template, {});
@@ -166,17 +165,83 @@ export class ActiveRegistry {
       if (!left.has(name) && this.#deps.fleet.members(name).length === 0) this.forget(name);
   }
 
-  /** `takeIn` at the start: what was registered before is no news. */
+  /** `apply` at the start: without events. */
   load(stored: StoredRegistry): void {
     this.#isLoading = true;
     try {
-      this.takeIn(stored);
+      this.apply(stored);
     } finally {
       this.#isLoading = false;
     }
   }
 
-  #tell(event: GatewayEvent): void {
+  #emit(event: GatewayEvent): void {
     if (!this.#isLoading) this.#deps.emit(event);
   }
+}
+
+/** The changes that apply a stored registry, in this order. Definitions are those of the store, except in `gone`. */
+interface Differences {
+  /** Known here, and not stored any more. */
+  readonly gone: readonly InstanceDefinition[];
+  /** Stored, and not known here. */
+  readonly added: readonly InstanceDefinition[];
+  /** Another program, another address or another node under the same id. */
+  readonly replaced: readonly InstanceDefinition[];
+  /** Changes that do not concern the backend itself: weight, metadata, source, times. */
+  readonly changed: readonly InstanceDefinition[];
+}
+
+/**
+ * Compares by template and id. A function of this program is in no store: it stays, and an instance stored under its id or
+ * server id waits until it is removed. An instance with a new server id is another instance: it is in `gone` and in `added`.
+ */
+export function differences(
+  known: readonly InstanceDefinition[],
+  stored: readonly InstanceDefinition[],
+): Differences {
+  const [functions, backends] = [known.filter(isFunction), known.filter((one) => !isFunction(one))];
+  const heldKeys = new Set(functions.map(keyOf));
+  const heldServerIds = new Set(functions.map(({ serverId }) => serverId));
+  const wanted = stored.filter((one) => !heldKeys.has(keyOf(one)) && !heldServerIds.has(one.serverId));
+  const wantedByKey = new Map(wanted.map((one) => [keyOf(one), one]));
+  const stays = (one: InstanceDefinition) => wantedByKey.get(keyOf(one))?.serverId === one.serverId;
+  const staying = new Map(backends.filter(stays).map((one) => [keyOf(one), one]));
+
+  const added: InstanceDefinition[] = [];
+  const replaced: InstanceDefinition[] = [];
+  const changed: InstanceDefinition[] = [];
+  for (const after of wanted) {
+    const before = staying.get(keyOf(after));
+    if (before === undefined) added.push(after);
+    else if (!isDeepStrictEqual(backendOf(before), backendOf(after))) replaced.push(after);
+    else if (!isDeepStrictEqual(before, after)) changed.push(after);
+  }
+  return { gone: backends.filter((one) => !stays(one)), added, replaced, changed };
+}
+
+/** The fields that cannot change during a session. */
+function backendOf({
+  nodeId,
+  transport,
+  endpoint,
+  command,
+  args,
+  workingDir,
+  force,
+  container,
+  env,
+  headers,
+  locked,
+}: InstanceDefinition) {
+  return { locked, nodeId, transport, endpoint, command, args, workingDir, force, container, env, headers };
+}
+
+function isFunction({ transport }: InstanceDefinition): boolean {
+  return transport === 'in-process';
+}
+
+/** Unique, because no template name holds a slash. */
+function keyOf({ template, id }: InstanceDefinition): string {
+  return `${template}/${id}`;
 }

@@ -1,20 +1,20 @@
-// Lets changes of the registry happen one after the other, and sees to it that a database that does not answer holds up
-// neither the change that asks it nor those behind it for ever. What a change does is its own business.
+// Serializes the changes of the registry, and bounds the time of each: a database that does not answer blocks neither its
+// change nor the changes behind it for ever. Source: ADR 53.
 
 import { type Delivered, databaseUnavailable, type GatewayError, hasCode } from '../domain/errors.ts';
 
-/** Longest time a change may spend on the store, in ms. The store gives up a single question after half of that. */
-const TURN_MS = 10_000;
+/** Longest time a change may spend on the store, in ms. The store gives up a single query after half of that. */
+const CHANGE_MS = 10_000;
 /** Longest wait behind changes that the database fails, in ms. Source: ADR 53. */
-const PATIENCE_MS = 1_000;
+const LONGEST_WAIT_MS = 1_000;
 
 export class ChangeQueue {
   readonly #now: () => number;
-  /** The change that was asked for last; the next one waits for it. */
+  /** The last change; the next one waits for it. */
   #last: Promise<unknown> = Promise.resolve();
   /** Resolves when the time of the change that runs now is over. */
   #overtime: Promise<void> | undefined;
-  /** When the first of the changes began that the database has failed since the last one that it took. */
+  /** Start of the first change that failed since the last success, if the database was unavailable. */
   #failingSinceMs: number | undefined;
 
   /** `now`: monotonic clock in ms. */
@@ -24,24 +24,23 @@ export class ChangeQueue {
 
   /**
    * Runs `work` when the changes before it have ended, and resolves or rejects as it does. While the database is away
-   * a line of changes does not try one by one: DATABASE_UNAVAILABLE for one that waited too long, without having begun.
-   * `isReload`: work that only reads may still hang on an old connection when the database is back; a change behind it is tried.
+   * the queue is not tried one by one: a change that waited too long fails with DATABASE_UNAVAILABLE before it began.
+   * `isReload`: a failed read does not refuse the changes behind it, since it may hang on an old connection.
    */
   take<T>(work: () => Promise<T>, isReload = false): Promise<T> {
     const askedAtMs = this.#now();
     const taken = this.#last.then(() => {
       const waitsSinceMs = Math.max(askedAtMs, this.#failingSinceMs ?? Number.POSITIVE_INFINITY);
-      if (this.#now() - waitsSinceMs >= PATIENCE_MS) throw notInTime('no');
+      if (this.#now() - waitsSinceMs >= LONGEST_WAIT_MS) throw notInTime('no');
       return this.#run(work, isReload);
     });
-    this.#last = taken.catch(() => undefined); // its caller hears of it; the next change is not its victim
+    this.#last = taken.catch(() => undefined); // its caller gets the error; the next change runs anyway
     return taken;
   }
 
   /**
-   * To be used by `work` for every question to the store: its answer, or DATABASE_UNAVAILABLE when the time of the change is
-   * over, which says `ifLate` of the change. That is what makes it safe to go on with the next one: the work that asked ends here
-   * and touches nothing any more, however late the answer comes.
+   * To be used by `work` for each query: its answer, or DATABASE_UNAVAILABLE with `ifLate` when the time of the change is
+   * over. It ends the work before the next change begins: a late answer changes nothing any more.
    */
   within<T>(asked: Promise<T>, ifLate: Delivered = 'no'): Promise<T> {
     if (this.#overtime === undefined) return asked;
@@ -51,7 +50,7 @@ export class ChangeQueue {
     return Promise.race([asked, late]);
   }
 
-  /** Resolves when every change that was asked for has ended. */
+  /** Resolves when all changes have ended. */
   idle(): Promise<unknown> {
     return this.#last;
   }
@@ -59,8 +58,8 @@ export class ChangeQueue {
   async #run<T>(work: () => Promise<T>, isReload: boolean): Promise<T> {
     const { promise: overtime, resolve } = Promise.withResolvers<void>();
     this.#overtime = overtime;
-    const timer = setTimeout(resolve, TURN_MS);
-    timer.unref(); // a store that hangs keeps no process from its end
+    const timer = setTimeout(resolve, CHANGE_MS);
+    timer.unref(); // a store that hangs does not keep the process alive
     const beganAtMs = this.#now();
     let isAway = false;
     try {

@@ -1,8 +1,9 @@
-// Holds what an embedding program wants to have registered or changed to the rules of the HTTP routes, by the same schemas
-// and in the same words, and takes a copy: whoever wrote it may go on writing. What a request brought was checked before
-// and passes; what fields mean together is domain/registration.ts.
+// Checks the input of embedding programs by the schemas and messages of the HTTP routes, and copies it: the program may
+// change its object afterwards. Input of a request was checked before and passes. Rules about several fields are
+// domain/registration.ts.
 
 import Type from 'typebox';
+import { Compile } from 'typebox/schema';
 import type { ValidationItem } from '../domain/errors.ts';
 import { inspect } from '../domain/inspect.ts';
 import { InstanceChange, InstanceInput, RegisterInput } from '../domain/instance.ts';
@@ -10,24 +11,24 @@ import { instanceShape } from '../domain/instance-shape.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { checkedMetadata } from '../domain/registration.ts';
 import { validationFailed } from '../domain/request-errors.ts';
-import type { LoadBalancerChange, LoadBalancerSettings } from '../domain/template.ts';
+import { type LoadBalancerChange, LoadBalancerSettings } from '../domain/template.ts';
 import { compileShape, type Shape } from '../domain/validation.ts';
-import { checkSettings } from './checked-settings.ts';
+import { issuesOf } from '../domain/validation-issues.ts';
 import type { RegisterOptions } from './registry-types.ts';
 
 const CLOSED = { additionalProperties: false } as const;
 const NO_RECORD = { msg: 'Input should be a valid dictionary', type: 'dict_type' } as const;
-/** Fields that hold what is no field of ours. */
+/** Fields with arbitrary names. */
 const RECORDS: ReadonlySet<string> = new Set(['headers', 'env_vars', 'metadata']);
 const { id, weight, metadata } = InstanceInput.properties;
 const { template_name } = RegisterInput.properties;
 
-/** How a server is reached is not said of a function: it would have no effect. */
+/** A function has no transport fields: they would have no effect. */
 const functionShape = compileShape(Type.Object({ id, weight, metadata }, CLOSED), 'body');
 const nameShape = compileShape(Type.Object({ template_name }, CLOSED), 'body');
 const changeShape = compileShape(InstanceChange, 'body');
 
-/** A copy of the instance, fit to be defined. VALIDATION_ERROR names every field that is wrong, and none of their values. */
+/** A valid copy of the instance. VALIDATION_ERROR names each invalid field, and no values. */
 export function checkedInstance(
   template: string,
   input: InstanceInput,
@@ -57,13 +58,13 @@ export function checkedInstanceChange(change: InstanceChange): InstanceChange {
   return copy;
 }
 
-/** VALIDATION_ERROR for what is no name of a template, or for settings that none can follow. */
+/** VALIDATION_ERROR for an invalid template name or invalid settings. */
 export function checkTemplate(template: string, loadBalancer: LoadBalancerSettings): void {
   refuseAny(nameShape.findings({ template_name: template }));
   checkSettings(loadBalancer);
 }
 
-/** A copy of the change, whose settings are to be checked like any others. VALIDATION_ERROR when it is none. */
+/** A copy of the change, with settings that are checked later. VALIDATION_ERROR when it is not an object. */
 export function checkedTemplateChange(change: LoadBalancerChange): LoadBalancerChange {
   return copyOf(change, ['body', 'load_balancer']);
 }
@@ -72,7 +73,7 @@ function refuseAny(items: readonly ValidationItem[]): void {
   if (items.length > 0) throw validationFailed(items);
 }
 
-/** VALIDATION_ERROR for what has no fields, or hides them from a schema: a Map would lose what it holds without a word. */
+/** VALIDATION_ERROR for a value without fields, or with fields that a schema cannot see: the entries of a Map would be lost silently. */
 function copyOf<T extends object>(written: T, loc: ValidationItem['loc']): T {
   if (!isJsonObject(written)) throw validationFailed([{ loc, ...NO_RECORD }]);
   const entries = Object.entries(written).map(([name, value]) => {
@@ -84,14 +85,23 @@ function copyOf<T extends object>(written: T, loc: ValidationItem['loc']): T {
   return Object.fromEntries(entries);
 }
 
-/** A copy without what is undefined, as JSON writes it. */
+/** A copy without undefined fields, as JSON writes it. */
 function definedOf(record: object): object {
   return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined));
 }
 
-/** Not plain, and nothing to see in it. */
+/** True for an object that is not plain and has no own fields. */
 function isHollow(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
   return !isPlain && Object.keys(value).length === 0;
+}
+
+const validator = Compile(LoadBalancerSettings);
+
+/** VALIDATION_ERROR for invalid settings of a template. */
+export function checkSettings(settings: LoadBalancerSettings): void {
+  if (validator.Check(settings)) return;
+  const found = issuesOf(validator.Errors(settings)[1]);
+  throw validationFailed(found.map((msg) => ({ loc: ['body', 'load_balancer'], msg, type: 'value_error' })));
 }

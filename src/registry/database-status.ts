@@ -1,5 +1,5 @@
-// Whether the database answers, for everybody who asks: one question at a time, with a bounded wait, and not more often
-// than once in a while, so that a flood of health checks is none for the database.
+// Whether the database answers: one query at a time, with a bounded wait, and at most one per second, so that many health
+// checks are few queries.
 
 import { catchError, defer, firstValueFrom, map, of, race, timer } from 'rxjs';
 import type { Store } from '../persistence/store.ts';
@@ -8,7 +8,7 @@ export type DatabaseState = 'connected' | 'disconnected';
 
 /** Longest wait for the answer, in ms. */
 const PING_MS = 2_000;
-/** How long an answer holds, in ms. */
+/** How long an answer is used, in ms. */
 const FRESH_MS = 1_000;
 
 export class DatabaseStatus {
@@ -24,7 +24,7 @@ export class DatabaseStatus {
     this.#now = now;
   }
 
-  /** Resolves within two seconds and never rejects. What it says may be a second old. */
+  /** Resolves within two seconds and never rejects. The answer may be a second old. */
   async read(): Promise<DatabaseState> {
     if (this.#now() - this.#knownAtMs < FRESH_MS) return this.#state;
     this.#asking ??= this.#ask();
@@ -34,7 +34,7 @@ export class DatabaseStatus {
   async #ask(): Promise<DatabaseState> {
     const answer$ = defer(() => this.#store.ping()).pipe(
       map(() => 'connected' as const),
-      catchError(() => of('disconnected' as const)), // the reason is the store's to log; callers only hear whether it answers
+      catchError(() => of('disconnected' as const)), // the store logs the reason; callers only need the state
     );
     const silence$ = timer(PING_MS).pipe(map(() => 'disconnected' as const));
     this.#state = await firstValueFrom(race(answer$, silence$));

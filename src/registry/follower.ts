@@ -1,5 +1,5 @@
-// Decides when the registry is read anew: after news of the store, after a change nobody knows the outcome of, and again
-// until it succeeds. Reading and taking in is registry.ts.
+// Decides when the registry is read again: after news of the store, after a change with an unknown outcome, and until it
+// succeeds. registry.ts reads and applies it.
 
 import { firstValueFrom, type Observable, ReplaySubject, race, retry, Subject, takeUntil, timer } from 'rxjs';
 import { asGatewayError } from '../domain/errors.ts';
@@ -21,11 +21,11 @@ export class Follower {
   readonly #deps: FollowerDeps;
   readonly #closed$ = new ReplaySubject<void>(1);
   readonly #wake$ = new Subject<void>();
-  /** There is something to be read. */
+  /** A reload is due. */
   #isBehind = false;
-  /** Changes may have gone unheard: the store was away, or nobody listened yet. */
+  /** Changes may have been missed: the store was away, or `follow` was not called yet. */
   #mayHaveMissed = true;
-  #isAtWork = false;
+  #isReloading = false;
   #isClosed = false;
   #hasFailed = false;
 
@@ -33,14 +33,14 @@ export class Follower {
     this.#deps = deps;
   }
 
-  /** Listens until `close`, and anew when it fails. Hot or cold; the first news but `away` are a reason to look. */
+  /** Subscribes until `close`, and again after an error. Hot or cold; the first news except `away` cause a reload. */
   follow(news$: Observable<RevisionChange>): void {
     news$
       .pipe(retry({ delay: RETRY_MS }), takeUntil(this.#closed$))
-      .subscribe(({ kind }) => this.#hear(kind));
+      .subscribe(({ kind }) => this.#onNews(kind));
   }
 
-  /** Asks for a reload: a change failed in a way that leaves open whether it was stored. */
+  /** Requests a reload: a change failed and may be stored all the same. */
   doubt(): void {
     this.#isBehind = true;
     this.#catchUp();
@@ -51,7 +51,7 @@ export class Follower {
     this.#closed$.next();
   }
 
-  #hear(kind: RevisionChange['kind']): void {
+  #onNews(kind: RevisionChange['kind']): void {
     if (kind === 'away') {
       this.#mayHaveMissed = true;
       return;
@@ -62,12 +62,12 @@ export class Follower {
   }
 
   #catchUp(): void {
-    if (!this.#isAtWork) void this.#work();
+    if (!this.#isReloading) void this.#work();
   }
 
-  /** Whatever is heard during a reload asks for one more, and only one. Never rejects. */
+  /** News during a reload cause one more reload, and only one. Never rejects. */
   async #work(): Promise<void> {
-    this.#isAtWork = true;
+    this.#isReloading = true;
     while (this.#isBehind && !this.#isClosed) {
       this.#isBehind = false;
       const isDone = await this.#isReloaded();
@@ -76,7 +76,7 @@ export class Follower {
       if (!this.#isBehind) await this.#pause(race(timer(RETRY_MS), this.#wake$));
       this.#isBehind = true;
     }
-    this.#isAtWork = false;
+    this.#isReloading = false;
   }
 
   async #isReloaded(): Promise<boolean> {

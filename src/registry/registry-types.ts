@@ -1,4 +1,4 @@
-// What goes into a registration or an import, and what comes out. Types only; the rest is registry.ts and registry-import.ts.
+// What goes into a registration or an import, and what comes out. Types only; see registry.ts and registry-import.ts.
 
 import type {
   ContainerRef,
@@ -11,17 +11,17 @@ import type { LoadBalancerSettings } from '../domain/template.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 
 export interface RegisterOptions {
-  /** Where the registration comes from. Default `api`. */
+  /** Origin of the registration. Default `api`. */
   readonly source?: InstanceSource;
   /** Hash of the file entry, with source `file`; of the deployment, with source `sync`. */
   readonly fingerprint?: string;
-  /** The container in which sync found it; a command runs in there. */
+  /** The container in which sync found it: a command runs there. */
   readonly container?: ContainerRef | undefined;
   /** The function that is the instance: it is neither stored nor restored. */
   readonly handler?: InProcessHandler;
   /** Settings for the template, laid over those it has. */
   readonly loadBalancer?: LoadBalancerSettings;
-  /** True for a caller that may use some templates only: the server id tells nothing of the others. Default false. */
+  /** The caller is limited to some templates: the server id tells nothing of the others. Default false. */
   readonly isLimited?: boolean;
   /** Longest wait for the instance to become healthy, in ms. Default 0: no wait. If it is not healthy by then, the
    *  registration rejects with BACKEND_UNAVAILABLE; the instance stays registered, and the gateway tries again. */
@@ -30,10 +30,10 @@ export interface RegisterOptions {
   readonly mayBeUnhealthy?: boolean;
 }
 
-/** `state`, `healthy` and `reason` as they are when the registration resolves: at the end of the wait, if there is one. */
+/** `state`, `healthy` and `reason` are those at the end of the wait. */
 export interface Registration extends Pick<InstanceSnapshot, 'state' | 'healthy' | 'reason'> {
   readonly definition: InstanceDefinition;
-  /** True when an instance with the same id was there. */
+  /** True when an instance with the same id existed. */
   readonly replaced: boolean;
 }
 
