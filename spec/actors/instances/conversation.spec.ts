@@ -167,7 +167,6 @@ function start(isExclusive = false, idleMs: number = LIMITS.guestIdleMs) {
   const told: string[] = [];
   const clock = { now: () => Date.now(), alarm };
   const conversation = new Conversation(clock, {
-    id: 'conversation-1',
     ownerId: 'ann',
     isExclusive,
     isHeard: false,

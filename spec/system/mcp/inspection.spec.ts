@@ -24,8 +24,8 @@ test('shows each process of a client below its instance, until it is gone', asyn
   try {
     await stage.add();
     const client = await stage.client();
-    const own = actors.find(({ id }) => id === 'conversation-1');
-    assert.equal(pathOf(own), ['root', 't', 'instance-1', 'conversation-1']);
+    const own = actors.find(({ id }) => id === 'conversation');
+    assert.equal(pathOf(own), ['root', 't', 'instance-1', 'conversation']);
     const session = actors.find(({ id }) => id === 'session');
     assert.equal(pathOf(session), ['root', 't', 'instance-1', 'session']);
     const { status, pid } = own?.getSnapshot() ?? {};

@@ -27,8 +27,6 @@ import type { SharedConversation } from '../sharing/shared-subscriptions.ts';
 import { NO_SUBSCRIBER, StatelessUpstream } from '../stateless/stateless-upstream.ts';
 
 export interface ConversationInput {
-  /** Of its actor. */
-  readonly id: string;
   /** The actor of its instance. Default: none, which only specs do. */
   readonly parent?: AnyActorRef | undefined;
   readonly ownerId: string;
@@ -68,6 +66,9 @@ type ConversationEvent =
   | { readonly type: 'opened'; readonly pid: number | undefined }
   | { readonly type: 'retired' }
   | { readonly type: 'gone' };
+
+/** Of every one: a machine keeps each type of event that it ever met, and the end of an actor is an event with its id. */
+const ACTOR_ID = 'conversation';
 
 /** Plain logic, and no child in the instance's snapshot: a machine with thousands of children copies all of them for each. */
 const conversationLogic: ActorLogic<
@@ -135,7 +136,7 @@ export class Conversation implements Observer<Closed> {
   #levelling: Promise<void> | undefined;
 
   constructor(clock: Clock, input: ConversationInput) {
-    const { id, parent, ownerId, isExclusive, isHeard, idleMs, open, listener } = input;
+    const { parent, ownerId, isExclusive, isHeard, idleMs, open, listener } = input;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = ownerId;
     this.isExclusive = isExclusive;
@@ -148,7 +149,7 @@ export class Conversation implements Observer<Closed> {
     if (idleMs > 0) this.#disarm = this.#arm(idleMs);
     const close = (): void => void this.close();
     this.#actor = createActor(conversationLogic, {
-      id,
+      id: ACTOR_ID,
       ...(parent && { parent }),
       input: { ownerId, close },
     });

@@ -72,7 +72,6 @@ export class Leases implements ConversationListener {
   /** Those that end, and whose place another conversation has. */
   readonly #replaced = new Set<Conversation>();
   readonly #events = new Subject<GatewayEvent>();
-  #ids = 0;
 
   constructor(options: LeasesOptions) {
     const { processes, share } = options.bounds ?? OWN_BOUNDS;
@@ -160,9 +159,7 @@ export class Leases implements ConversationListener {
     const isCounted = this.#isPipe || idleMs > 0;
     const before = isCounted ? this.#makeRoom(request) : undefined;
     if (isCounted) this.#shares.take(owner.id);
-    this.#ids += 1;
     const conversation = new Conversation(this.#options, {
-      id: `conversation-${this.#ids}`,
       parent: this.#options.parent,
       ownerId: owner.id,
       isExclusive,
