@@ -144,8 +144,8 @@ export interface Waiter {
   refused(error: GatewayError): void;
 }
 
-/** A session as the room sees it that knows where it stands (session-binding.ts). */
-export interface PlaceOwner {
+/** The session whose binding it is, as session-binding.ts sees it. */
+export interface BindingOwner {
   readonly isListened: boolean;
   /** Calls are under way at its binding, or a client is about to go on with one. */
   readonly isCalling: boolean;

@@ -18,14 +18,14 @@ import { type CallsOwner, SessionCalls } from './client-session-calls.ts';
 import { Subscribers } from './client-session-subscribers.ts';
 import type {
   Binding,
-  PlaceOwner,
+  BindingOwner,
   SessionDeps,
   SessionInstance,
   SessionReservation,
 } from './client-session-types.ts';
 import { SessionBinding } from './session-binding.ts';
 
-/** Who keeps the session. */
+/** Owns the sessions. */
 export interface SessionSupervisor {
   readonly deps: SessionDeps;
   readonly binder: Binder;
@@ -46,52 +46,52 @@ export interface SessionFields {
 /** Randomness of an id; as base64url it is visible ASCII. */
 const ID_BYTES = 32;
 
-export class ClientSession implements PlaceOwner, CallsOwner {
+export class ClientSession implements BindingOwner, CallsOwner {
   readonly id = randomBytes(ID_BYTES).toString('base64url');
   readonly template: string;
   readonly ownerId: string;
   readonly profile: ClientProfile;
-  /** For its keeper: when it was last used, in ms of the gateway's monotonic clock. */
+  /** For its supervisor: when it was last used, in ms of the gateway's monotonic clock. */
   usedAtMs = 0;
   isParked = false;
-  /** For its keeper: where it was said to be; undefined before it was told of. */
+  /** For its supervisor: where it was said to be; undefined before it was told of. */
   toldAt: SessionInstance | undefined;
-  readonly #keeper: SessionSupervisor;
-  readonly #place: SessionBinding;
+  readonly #supervisor: SessionSupervisor;
+  readonly #sessionBinding: SessionBinding;
   readonly #calls: SessionCalls;
-  #audience: Subscribers | undefined;
+  #subscribers: Subscribers | undefined;
   #holds = 0;
   readonly #end = new ClientSessionEnd();
   #isClosing = false;
 
-  constructor(keeper: SessionSupervisor, { template, ownerId, profile }: SessionFields) {
-    const { deps, binder } = keeper;
-    this.#keeper = keeper;
+  constructor(supervisor: SessionSupervisor, { template, ownerId, profile }: SessionFields) {
+    const { deps, binder } = supervisor;
+    this.#supervisor = supervisor;
     this.template = template;
     this.ownerId = ownerId;
     this.profile = profile;
-    this.#place = new SessionBinding({ deps, binder, template, ownerId, profile }, this);
-    this.#calls = new SessionCalls(this.#place, this);
+    this.#sessionBinding = new SessionBinding({ deps, binder, template, ownerId, profile }, this);
+    this.#calls = new SessionCalls(this.#sessionBinding, this);
   }
 
   /** Goes to an instance; for errors see ClientSessions.open. Without a promise when nothing has to be opened there. */
   open(): Promise<void> | undefined {
-    return this.#place.open();
+    return this.#sessionBinding.open();
   }
 
   /** The backend it is bound to; while there is none, the last one. */
   get peer(): Peer {
-    const { binding } = this.#place;
+    const { binding } = this.#sessionBinding;
     if (binding === undefined) throw new Error('a session has no peer before it is open');
     return binding.peer;
   }
   /** Itself, while it is bound to that instance. See Session of protocol/ports.ts. */
   at(instanceId: string): this | undefined {
-    return this.#place.binding?.ref.id === instanceId ? this : undefined;
+    return this.#sessionBinding.binding?.ref.id === instanceId ? this : undefined;
   }
   /** True while its requests travel in the instance's own conversation. */
   get isShared(): boolean {
-    return this.#place.binding?.upstream === undefined;
+    return this.#sessionBinding.binding?.upstream === undefined;
   }
   /** Where it is now, or was last. */
   get instanceId(): string | undefined {
@@ -99,7 +99,7 @@ export class ClientSession implements PlaceOwner, CallsOwner {
   }
   /** What `logging/setLevel` asked for last. In the modern era it goes with each request, which is not done here. */
   get logLevel(): string | undefined {
-    return this.#place.logLevel;
+    return this.#sessionBinding.logLevel;
   }
 
   /**
@@ -125,7 +125,7 @@ export class ClientSession implements PlaceOwner, CallsOwner {
   notify(method: string, params: JsonObject): void {
     if (this.endedFor !== undefined) return;
     this.used();
-    const binding = this.#place.heardBinding;
+    const binding = this.#sessionBinding.heardBinding;
     if (binding?.upstream !== undefined) passOn(binding.upstream, method, params);
     else if (binding !== undefined && this.#calls.soleAt(binding)) passOnShared(binding, method, params);
   }
@@ -135,14 +135,14 @@ export class ClientSession implements PlaceOwner, CallsOwner {
     return new Observable((subscriber) => {
       if (this.endedFor !== undefined) return subscriber.complete();
       this.used();
-      this.#audience ??= this.#newAudience();
-      return this.#audience.messages$.subscribe(subscriber);
+      this.#subscribers ??= this.#newSubscribers();
+      return this.#subscribers.messages$.subscribe(subscriber);
     });
   }
 
   /** Of what `messages$` listens to; see Session of protocol/ports.ts. */
   get opening(): Promise<void> | undefined {
-    return this.#audience?.opening;
+    return this.#subscribers?.opening;
   }
 
   /** Keeps it from being parked or expired until the returned function is called. */
@@ -176,11 +176,11 @@ export class ClientSession implements PlaceOwner, CallsOwner {
   /** Ends it for good. Its callers are answered; resolves when nothing is left at the backend. `reason` is a clause. */
   close(reason = 'it was closed'): Promise<void> {
     this.#isClosing = true;
-    this.#place.end(reason);
-    return this.#place.closing;
+    this.#sessionBinding.end(reason);
+    return this.#sessionBinding.closing;
   }
 
-  // --- for its keeper ----------------------------------------------------------------------------------------------
+  // --- for its supervisor ----------------------------------------------------------------------------------------------
 
   /** Calls under way, those included that are about to go on. */
   get calls(): number {
@@ -189,7 +189,7 @@ export class ClientSession implements PlaceOwner, CallsOwner {
 
   /** Where it is, or was last. */
   get instance(): SessionInstance | undefined {
-    return this.#place.binding?.ref;
+    return this.#sessionBinding.binding?.ref;
   }
 
   /** It may neither be parked nor expire now. */
@@ -202,18 +202,18 @@ export class ClientSession implements PlaceOwner, CallsOwner {
    * on listening, which is no use of the session by itself: its client may be gone.
    */
   park(): boolean {
-    if (this.isBusy || !this.#place.life.mayRest) return false;
-    if (this.#audience?.isListening) return true;
-    this.#place.life.rest();
+    if (this.isBusy || !this.#sessionBinding.life.mayRest) return false;
+    if (this.#subscribers?.isListening) return true;
+    this.#sessionBinding.life.rest();
     this.#calls.rest();
-    this.#audience = undefined;
+    this.#subscribers = undefined;
     return true;
   }
 
-  // --- for its own parts: see PlaceOwner and CallsOwner --------------------------------------------------------------
+  // --- for its own parts: see BindingOwner and CallsOwner --------------------------------------------------------------
 
   get isListened(): boolean {
-    return this.#audience?.isListening === true;
+    return this.#subscribers?.isListening === true;
   }
 
   get isCalling(): boolean {
@@ -225,52 +225,52 @@ export class ClientSession implements PlaceOwner, CallsOwner {
   }
 
   used(): void {
-    this.#place.life.wake();
-    this.#keeper.used(this);
+    this.#sessionBinding.life.wake();
+    this.#supervisor.used(this);
   }
 
   rested(): void {
-    this.#place.life.rested();
-    if (this.endedFor === undefined) this.#keeper.used(this);
+    this.#sessionBinding.life.rested();
+    if (this.endedFor === undefined) this.#supervisor.used(this);
   }
 
   moved(binding: Binding): void {
-    if (this.isListened) this.#audience?.attach(binding);
-    this.#keeper.bound(this);
+    if (this.isListened) this.#subscribers?.attach(binding);
+    this.#supervisor.bound(this);
   }
 
   changed(uri: string, isWanted: boolean): Promise<void> | undefined {
-    return this.#audience?.wants(uri, isWanted);
+    return this.#subscribers?.wants(uri, isWanted);
   }
 
   ended(reason: string): void {
     this.#end.come(reason);
     this.#calls.end(sessionLost(reason));
-    this.#audience?.end();
+    this.#subscribers?.end();
     this.#end.tell();
-    this.#keeper.ended(this, { reason, isLost: !this.#isClosing });
+    this.#supervisor.ended(this, { reason, isLost: !this.#isClosing });
   }
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  #newAudience(): Subscribers {
+  #newSubscribers(): Subscribers {
     const look = (): void => {
-      if (this.isListened) this.#place.life.look(false);
+      if (this.isListened) this.#sessionBinding.life.look(false);
     };
     return new Subscribers({
-      uris: () => this.#place.uris,
+      uris: () => this.#sessionBinding.uris,
       changed: (isListening) => this.#listen(isListening),
-      lost: () => this.#keeper.deps.scheduler.run(look), // all who listen at an instance lose it in the same moment
+      lost: () => this.#supervisor.deps.scheduler.run(look), // all who listen at an instance lose it in the same moment
     });
   }
 
   #listen(isListening: boolean): void {
-    const { binding, life } = this.#place;
+    const { binding, life } = this.#sessionBinding;
     if (!isListening) {
-      this.#audience?.detach();
+      this.#subscribers?.detach();
       if (this.isParked) this.park();
     } else if (binding !== undefined) {
-      this.#audience?.attach(binding);
+      this.#subscribers?.attach(binding);
       if (life.phase === 'adrift') life.look(false);
     }
   }

@@ -15,7 +15,7 @@ import { Life } from './client-session.machine.ts';
 import type { CallHost } from './client-session-call.ts';
 import type {
   Binding,
-  PlaceOwner,
+  BindingOwner,
   SessionDeps,
   SessionGroup,
   SessionInstance,
@@ -34,19 +34,19 @@ const NONE: Uris = { has: () => false, keys: () => [] };
 export class SessionBinding implements ClientSessionDeps, CallHost {
   readonly life: Life;
   readonly #options: SessionBindingOptions;
-  readonly #owner: PlaceOwner;
+  readonly #owner: BindingOwner;
   #binding: Binding | undefined;
   /** The binding, when it is not used any more although it could be: its instance fails calls. */
   #left: Binding | undefined;
   /** Chosen for the opening. */
   #first: SessionInstance | undefined;
-  #told: ClientState | undefined;
+  #clientState: ClientState | undefined;
   readonly #waiting = new Waiting();
   #unsafeCalls = 0;
   #reason = 'its instance is gone';
   #closing: Promise<void> | undefined;
 
-  constructor(options: SessionBindingOptions, owner: PlaceOwner) {
+  constructor(options: SessionBindingOptions, owner: BindingOwner) {
     this.#options = options;
     this.#owner = owner;
     this.life = new Life(this, options.deps.clock);
@@ -75,10 +75,10 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
     return this.#policy.callTimeoutMs;
   }
   get logLevel(): string | undefined {
-    return this.#told?.level;
+    return this.#clientState?.level;
   }
   get uris(): Uris {
-    return this.#told?.uris ?? NONE;
+    return this.#clientState?.uris ?? NONE;
   }
   /** Resolves when nothing is left of what was its own at the backend. */
   get closing(): Promise<void> {
@@ -113,13 +113,13 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
     if (isStaying) return dispatcher.within(binding.ref, binding.upstream, request, { goesOn: true });
     if (!isTelling(request.method))
       return dispatcher.within(binding.ref, binding.upstream, request, { slow });
-    this.#told ??= new ClientState({
+    this.#clientState ??= new ClientState({
       dispatcher,
       subscriptions,
       binding: () => (this.life.phase === 'ended' ? undefined : this.#binding),
       changed: (uri, isWanted) => this.#owner.changed(uri, isWanted),
     });
-    return this.#told.exchange(request, binding);
+    return this.#clientState.exchange(request, binding);
   }
 
   isEjected({ ref }: Binding): boolean {
@@ -224,12 +224,12 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
 
   get #wish(): Wish {
     const { template, ownerId, profile } = this.#options;
-    const told = this.#told;
-    const asksForLog = told?.level !== undefined || this.#waiting.needsOwn;
+    const state = this.#clientState;
+    const asksForLog = state?.level !== undefined || this.#waiting.needsOwn;
     const wish = { template, ownerId, profile, asksForLog };
-    return told === undefined
+    return state === undefined
       ? wish
-      : { ...wish, introduce: (upstream, signal) => told.repeat(upstream, signal) };
+      : { ...wish, introduce: (upstream, signal) => state.repeat(upstream, signal) };
   }
 
   #openAt(ref: SessionInstance): Promise<void> {
@@ -244,7 +244,7 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
     const before = this.#binding;
     this.#binding = binding;
     this.#first = undefined;
-    this.#told?.moved(binding);
+    this.#clientState?.moved(binding);
     this.#owner.moved(binding);
     before?.retire();
   }
@@ -253,7 +253,7 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
   #finish(): void {
     this.#refuse(() => sessionLost(this.#reason));
     this.#owner.ended(this.#reason);
-    this.#told?.forget();
+    this.#clientState?.forget();
     this.#closing = this.#binding?.close();
   }
 }
