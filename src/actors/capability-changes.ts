@@ -1,6 +1,5 @@
-// Which lists of a template are not what they were: an instance says so, or who could list is another one than before. That
-// is when the first instance is there, or a session begins that is like no other, and when the last of its kind has gone.
-// While nobody is healthy they are what they were last. What follows from a change is the endpoint's business.
+// Detects changed lists of a template: an instance sends a notice, the first instance connects, a session differs from all others,
+// or the last one of its kind ends. While no instance is healthy the lists count as unchanged.
 
 import { createHash } from 'node:crypto';
 import { endWith, filter, ignoreElements, merge, type Observable, Subject, takeUntil } from 'rxjs';
@@ -13,11 +12,11 @@ import { InstanceRef } from './instances/instance-ref.ts';
 
 export interface CapabilityChangesDeps {
   readonly fleet: Pick<Fleet, 'find' | 'listChanged$'>;
-  /** The facts of the gateway. Hot. */
+  /** The events of the gateway. Hot. */
   readonly events$: Observable<GatewayEvent>;
 }
 
-/** Follows the instances from when it is made until the gateway closes. */
+/** Follows the instances until the gateway closes. */
 export class CapabilityChanges {
   /** Hot, no replay: lists that changed; `resources` stands for their templates, too. Completes with the fleet. */
   readonly changes$: Observable<ListChange>;
@@ -25,7 +24,7 @@ export class CapabilityChanges {
   readonly #changes = new Subject<ListChange>();
   /** By template. */
   readonly #listing = new Map<string, ListingInstances>();
-  /** What servers say of themselves may be long: it is read once. */
+  /** Handshake results may be long: each is read once. */
   readonly #kinds = new WeakMap<Peer, Kind>();
 
   constructor({ fleet, events$ }: CapabilityChangesDeps) {
@@ -34,7 +33,7 @@ export class CapabilityChanges {
     this.changes$ = merge(fleet.listChanged$, this.#changes).pipe(takeUntil(closed$));
     events$.pipe(filter(isAboutPresence), takeUntil(closed$)).subscribe({
       next: ({ template, instanceId }) => this.#look(template, instanceId),
-      error: () => undefined, // the facts never fail
+      error: () => undefined, // the events never fail
     });
   }
 
@@ -72,12 +71,12 @@ interface ListingInstance {
   readonly kind: Kind;
 }
 
-/** Who can list at one template. What it answers is whose lists are news: those of who came or went, if there is no other like it. */
+/** The instances that list at one template. A change returns the instances whose lists are new, if no other one is alike. */
 class ListingInstances {
   readonly #healthy = new Map<string, ListingInstance>();
   /** How many of those there are of each kind. */
   readonly #counts = new Map<Kind, number>();
-  /** While nobody is healthy: who was last. */
+  /** While no instance is healthy: the last one that was. */
   #last: ListingInstance | undefined;
 
   get isEmpty(): boolean {
@@ -120,7 +119,7 @@ class ListingInstances {
   }
 }
 
-/** True when one takes over from the last one, in the same session as ever, and says the same. */
+/** True when an instance takes over from the last one, whose session is unchanged, and its server says the same. */
 function isLike({ kind }: ListingInstance, last: ListingInstance): boolean {
   return kind === last.kind && last.ref.peer === last.peer;
 }

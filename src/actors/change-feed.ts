@@ -1,6 +1,5 @@
-// What changes on the instances of a template, for clients that opted in to it: list changes as the fleet tells them, and
-// updates of resources, for which the backends are subscribed to as long as somebody wants them. Who may hear what is the
-// endpoint's business.
+// Changes on the instances of a template for clients that opted in to them: list changes from the fleet, and updates of resources,
+// for which it subscribes at the backends while there are subscribers. The endpoint checks permissions.
 
 import {
   catchError,
@@ -43,7 +42,7 @@ export interface ChangeFeedDeps {
   readonly pool: StatelessPool;
   readonly subscriptions: SharedSubscriptions;
   readonly listening: SharedListening;
-  /** The facts of the gateway, hot: an instance that is healthy may be a new one. */
+  /** The events of the gateway, hot: a healthy instance may be a new one. */
   readonly events$: Observable<GatewayEvent>;
   /** Hot: lists of the template that changed; `resources` stands for their templates, too. Completes with the gateway. */
   readonly listChanges: (template: string) => Observable<ListField>;
@@ -68,7 +67,7 @@ const NOTHING: ReadonlySet<string> = new Set();
 
 export class ChangeFeed {
   readonly #deps: ChangeFeedDeps;
-  /** Names of templates that may have a new instance. Shared: every call is a fact, too, and there may be many listeners. */
+  /** Names of templates that may have a new instance. Shared: every call is an event, too, and there may be many clients. */
   readonly #arrivals$: Observable<string>;
 
   constructor(deps: ChangeFeedDeps) {
@@ -82,7 +81,7 @@ export class ChangeFeed {
 
   /**
    * List changes and updates of the named resources, of every instance of the template, those that come later included.
-   * Cold: backends are subscribed to while somebody subscribes here. Never errors; completes when the gateway closes.
+   * Cold: backends are subscribed to while there is a subscriber. Never errors; completes when the gateway closes.
    */
   changes(
     template: string,
@@ -99,7 +98,7 @@ export class ChangeFeed {
     });
   }
 
-  /** What single instances say. */
+  /** Messages of single instances. */
   #said(template: string, client: FeedClient): Observable<ServerNotification> {
     return this.#instances(template).pipe(
       mergeMap((ref) =>
@@ -130,13 +129,13 @@ export class ChangeFeed {
     const { uris } = client;
     const isTelling = uris.size > 0 && announcesUpdates(peer.capabilities);
     if (peer.era === 'modern') return isTelling ? listening.updates(ref, uris) : EMPTY;
-    if (isNetworked(ref.definition)) return isTelling ? this.#updatesForGuest(ref, client) : EMPTY;
+    if (isNetworked(ref.definition)) return isTelling ? this.#updatesForStateless(ref, client) : EMPTY;
     const told = isTelling ? uris : NOTHING;
     const shared$ = resourceUpdates({ conversation: ref, messages$: ref.messages$ }, told, subscriptions);
     return merge(shared$, this.#saidByProcesses(ref, client, told));
   }
 
-  /** What happens in the processes that run for this owner alone, no other process knows of. */
+  /** Messages of the processes that run for this owner alone. */
   #saidByProcesses(
     ref: InstanceRef,
     { owner, lists }: FeedClient,
@@ -160,7 +159,7 @@ export class ChangeFeed {
   }
 
   /** In a conversation of the owner's own, which is opened again, with a back-off, when it ended before the session. */
-  #updatesForGuest(ref: InstanceRef, client: FeedClient): Observable<ServerNotification> {
+  #updatesForStateless(ref: InstanceRef, client: FeedClient): Observable<ServerNotification> {
     const { pool, subscriptions, random } = this.#deps;
     const { uris } = client;
     let tries = 0;

@@ -1,4 +1,4 @@
-// The gateway's stream of facts. Hot, no replay. One listener that throws does not harm the others or the gateway.
+// The stream of events of the gateway. Hot, no replay. A listener that throws does not harm the others or the gateway.
 
 import { filter, Observable, type Observer, Subject, Subscriber, type Subscription } from 'rxjs';
 import type { EventName, GatewayEvent } from '../domain/events.ts';
@@ -7,10 +7,10 @@ export class EventStream {
   readonly #subject = new Subject<GatewayEvent>();
   readonly #pending: GatewayEvent[] = [];
   #isTelling = false;
-  /** Guarded: what a directly subscribed listener throws becomes a process warning, not an uncaught exception. */
+  /** Isolated: what a directly subscribed listener throws becomes a process warning, not an uncaught exception. */
   readonly events$: Observable<GatewayEvent> = isolateListeners(this.#subject);
 
-  /** Tells everybody. What happens because of that is told afterwards: all listeners hear the same order. */
+  /** Emits to all listeners. Events that follow from it are emitted afterwards, so that all listeners get the same order. */
   emit(event: GatewayEvent): void {
     this.#pending.push(event);
     if (this.#isTelling) return;
@@ -19,13 +19,13 @@ export class EventStream {
     this.#isTelling = false;
   }
 
-  /** The facts of one kind. Hot, no replay, guarded. */
+  /** The events of one name. Hot, no replay; listeners are isolated. */
   on<N extends EventName>(name: N): Observable<Extract<GatewayEvent, { type: N }>> {
     const isMeant = (event: GatewayEvent): event is Extract<GatewayEvent, { type: N }> => event.type === name;
     return isolateListeners(this.#subject.pipe(filter(isMeant)));
   }
 
-  /** Completes the stream for everybody. */
+  /** Completes the stream. */
   close(): void {
     this.#subject.complete();
   }

@@ -1,5 +1,4 @@
-// What a backend said while its client did not listen: the latest of it, bounded in number and in size. Whoever keeps it
-// knows when the client is there again, and what becomes of what is dropped.
+// A buffer for messages of a backend while its client does not listen: the latest ones, bounded in number and in size.
 
 import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -14,7 +13,7 @@ export class MessageBuffer<T> {
   #messages: BufferedMessage<T>[] = [];
   #bytes = 0;
 
-  /** `dropped` is told of each message that finds no room, or has to make some. Default: nobody is. */
+  /** `dropped` gets each message that has no room, or makes room for another one. Default: none. */
   constructor(dropped: (message: T) => void = () => {}) {
     this.#dropped = dropped;
   }
@@ -32,7 +31,7 @@ export class MessageBuffer<T> {
       this.#drop();
   }
 
-  /** All of them, oldest first; nothing is kept any more. */
+  /** Removes and returns all messages, oldest first. */
   takeAll(): T[] {
     const messages = this.#messages;
     this.#messages = [];
@@ -48,7 +47,7 @@ export class MessageBuffer<T> {
   }
 }
 
-/** About what it takes as JSON. One that is nested too deeply to be written could not be delivered either. */
+/** Roughly its size as JSON. A message that is nested too deeply to be serialized could not be delivered either. */
 function sizeOf(params: JsonObject): number {
   try {
     return JSON.stringify(params).length;

@@ -1,10 +1,10 @@
-// Lists the tools of one template anew for calls that would be refused by what is known of them: servers change their minds
-// and do not always say so. Once for all who ask at the same time, and seldom, because wrong calls cost their client nothing.
+// Lists the tools of one template again for calls that the known list would refuse: servers change their tools without a notice.
+// Once for all calls at the same time, and seldom, because wrong calls cost their client nothing.
 
 import { LIMITS } from '../domain/limits.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
 
-/** Instances that are asked; the others are of the same server. */
+/** Instances that list again; the others run the same server. */
 export const MOST_ASKED = 8;
 
 /** Those of one template. */
@@ -23,7 +23,7 @@ export class ToolRenewal {
 
   /**
    * Resolves when the tools were listed, at the latest after LIMITS.toolLookupMs; never rejects. Undefined when that was done
-   * within LIMITS.toolRenewalMs, when LIMITS.queuedPerInstance calls wait for it already, and when there is nobody to ask.
+   * within LIMITS.toolRenewalMs, when LIMITS.queuedPerInstance calls wait for it already, and when there is no instance.
    */
   renew(): Promise<void> | undefined {
     if (this.#underWay === undefined && !this.#begin()) return undefined;

@@ -1,5 +1,5 @@
-// One call of a modern client whose legacy backend asks that client something: what is asked, what the backend said while
-// nobody listened, and who listens now. When what happens is parked-call.machine.ts; finding calls is parked-calls.ts.
+// One call of a modern client whose legacy backend asks that client something: the open questions, the buffered messages, and the
+// current subscriber. parked-call.machine.ts decides when, parked-calls.ts finds calls.
 
 import type { Subscriber, Subscription } from 'rxjs';
 import { createActor } from 'xstate';
@@ -22,7 +22,7 @@ export interface ParkedRequest {
   readonly requests: ReadonlyMap<string, { readonly method: string; readonly params: JsonObject }>;
 }
 
-/** Who may go on with the call, and with which one. */
+/** The owner that may continue the call, and the name of the call. */
 export interface Claim {
   readonly ownerId: string;
   readonly call: string;
@@ -30,7 +30,7 @@ export interface Claim {
 
 export type CallSubscriber = Subscriber<Answer | ParkedRequest>;
 
-/** What nobody answered: the backend may go on without. */
+/** The reply to an unanswered question: the backend may continue without. */
 export const NO_REPLY: ClientReply = {
   error: { code: RPC.internalError, message: 'The client did not answer.' },
 };
@@ -47,9 +47,9 @@ export class ParkedCall {
   readonly #open = new Map<string, ServerRequest>();
   #instanceId = '';
   #lastKey = 0;
-  /** What the backend said while nobody listened, oldest first. */
+  /** Messages of the backend without a subscriber, oldest first. */
   readonly #buffered = new MessageBuffer<Answer>();
-  /** How the exchange ended while nobody listened; passed on behind what was kept. */
+  /** The end of the exchange without a subscriber; passed on after the buffered messages. */
   #end: ((subscriber: CallSubscriber) => void) | undefined;
   #subscriber: CallSubscriber | undefined;
   #isClaimed = false;
@@ -72,7 +72,7 @@ export class ParkedCall {
     return this.#claim.ownerId;
   }
 
-  /** True while nobody listens: its client is to come back. */
+  /** True while there is no subscriber: its client is expected to come back. */
   get isWaiting(): boolean {
     return this.#subscriber === undefined && !this.#isClaimed;
   }
@@ -94,7 +94,7 @@ export class ParkedCall {
     this.#finish((subscriber) => subscriber.complete());
   }
 
-  /** True once, for whoever may go on with it while it waits. */
+  /** True once, for a claim of its owner while it waits. */
   claim({ ownerId, call }: Claim): boolean {
     const isTheirs = ownerId === this.#claim.ownerId && call === this.#claim.call;
     if (!isTheirs || this.#isClaimed || this.#subscriber !== undefined) return false;
@@ -115,7 +115,7 @@ export class ParkedCall {
     if (subscriber === this.#subscriber) this.cancel();
   }
 
-  /** Ends the exchange: the backend's requests first, then itself. Whoever listens hears nothing more. */
+  /** Ends the exchange: the backend's requests first, then itself. The subscriber gets nothing more. */
   cancel(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -125,7 +125,7 @@ export class ParkedCall {
     this.#forget();
   }
 
-  /** The same for whoever ends it on somebody who listens: they hear why. */
+  /** The same with an error for the subscriber. */
   end(error: GatewayError): void {
     const subscriber = this.#subscriber;
     this.cancel();

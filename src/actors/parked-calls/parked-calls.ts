@@ -1,5 +1,5 @@
-// Calls of modern clients whose legacy backend asks its client: finds them again, for whoever may, and bounds them. A call
-// that is asked nothing only passes through. What becomes of one call is parked-call.ts.
+// Calls of modern clients whose legacy backend asks its client: finds them again for their owner, and bounds their number. A call
+// without questions only passes through. parked-call.ts is one call.
 
 import { randomBytes } from 'node:crypto';
 import { Observable, Subscription } from 'rxjs';
@@ -13,10 +13,10 @@ import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { OwnerShares } from '../instances/owner-shares.ts';
 import { type CallSubscriber, NO_REPLY, ParkedCall, type ParkedRequest } from './parked-call.ts';
 
-/** 144 bits: whoever knows an id and is the same owner may answer for the call. */
+/** 144 bits: the owner that knows an id may answer for the call. */
 const ID_BYTES = 18;
 
-/** Whose call it is. */
+/** The owner of a call. */
 export interface CallOwner {
   readonly id: string;
 }
@@ -26,7 +26,7 @@ export class ParkedCalls {
   readonly #calls = new Map<string, ParkedCall>();
   readonly #shares = new OwnerShares(LIMITS.parkedCalls);
 
-  /** `pace`: at which many end together. */
+  /** `scheduler`: spreads the end of many calls. */
   constructor(scheduler = new TaskScheduler()) {
     this.#scheduler = scheduler;
   }
@@ -36,14 +36,14 @@ export class ParkedCalls {
     return this.#calls.size;
   }
 
-  /** Ids of those whose they are. */
+  /** Ids of their owners. */
   get owners(): Iterable<string> {
     return this.#shares.owners;
   }
 
   /**
    * Passes the events of an exchange on. When the backend asks its client something, the exchange is parked: the
-   * subscriber gets one `Asked` and the end, the exchange goes on without it for LIMITS.parkedCallMs. Unsubscribing
+   * subscriber gets one ParkedRequest and the end, the exchange goes on without it for LIMITS.parkedCallMs. Unsubscribing
    * before that cancels the exchange. `call` names what was asked for: only a call of that name is gone on with. Cold.
    * Errors: those of the exchange; QUEUE_FULL when LIMITS.parkedCalls are parked, or the owner's share of them.
    */

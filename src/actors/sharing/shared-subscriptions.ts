@@ -1,6 +1,6 @@
-// Subscriptions to resources in a conversation that several clients share: the backend hears of a resource when the first
-// of them wants it and when the last one no longer does, and again after a restart. One object per fleet. Who is told of
-// an update is decided by those who read the conversation's messages.
+// Subscriptions to resources in a conversation that several clients share: the backend gets `resources/subscribe` for the first
+// client and `resources/unsubscribe` after the last one, and the subscriptions again after a restart. One object per fleet. The
+// readers of the conversation distribute the updates.
 
 import {
   defer,
@@ -49,12 +49,12 @@ const MOST_RESOURCES = 10_000;
 export class SharedSubscriptions {
   readonly #byConversation = new Map<SharedConversation, ConversationSubscriptions>();
 
-  /** Makes sure that the backend tells of updates of `uri` until every part is released. */
+  /** Subscribes the backend to `uri` until every part is released. */
   subscribe(conversation: SharedConversation, uri: string): SharedSubscription {
     return (this.#byConversation.get(conversation) ?? this.#open(conversation)).take(uri);
   }
 
-  /** How many conversations have somebody who wants something. */
+  /** Number of conversations with subscriptions. */
   get size(): number {
     return this.#byConversation.size;
   }
@@ -69,7 +69,7 @@ export class SharedSubscriptions {
   }
 }
 
-/** What is wanted of one resource, and what its backend was told. */
+/** One resource, its clients, and the state at its backend. */
 interface ResourceEntry {
   readonly uri: string;
   parts: number;
@@ -77,7 +77,7 @@ interface ResourceEntry {
   heard: { readonly peer: Peer; readonly answer: FinalEvent } | undefined;
   /** The request under way; one at a time, so that the backend hears them in order. */
   request: Subscription | undefined;
-  /** Those who wait for the next answer. */
+  /** The callers that wait for the next answer. */
   waiting: PromiseWithResolvers<FinalEvent> | undefined;
 }
 
@@ -141,7 +141,7 @@ class ConversationSubscriptions {
     for (const entry of [...this.#entries.values()]) this.#settle(entry);
   }
 
-  /** Says the next thing that the backend has to hear, if anything; called again when it has answered. */
+  /** Sends the next request that the backend needs, if any; called again after its answer. */
   #settle(entry: ResourceEntry): void {
     if (entry.request !== undefined || this.#isOver) return;
     const peer = this.#conversation.peer ?? undefined;
@@ -223,7 +223,7 @@ class ConversationSubscriptions {
     if (this.#entries.size === 0) this.#end();
   }
 
-  /** Nobody wants anything any more, or nobody is there who could hear it. */
+  /** There are no subscriptions any more, or the conversation is over. */
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -245,7 +245,7 @@ function noRoom(): GatewayError {
   return backendUnavailable('it has too many subscriptions', { delivered: 'no' });
 }
 
-/** The same promise; that nobody reads its rejection is no fault. */
+/** The same promise; its rejection may stay unhandled. */
 function unread<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;

@@ -12,7 +12,7 @@ import { errorMessage, notificationMessage, resultMessage } from '../envelope.ts
 import { failureOf, faultOf } from '../rpc-failure.ts';
 import type { LegacyPost } from './legacy-post.ts';
 
-/** What a call needs of the conversation it is part of. */
+/** What a call needs of its conversation. */
 export interface LegacyCallDeps {
   /** Where the session is, as far as it is one. */
   readonly instanceId: string | undefined;
@@ -20,7 +20,7 @@ export interface LegacyCallDeps {
   ask(request: ServerRequest, call: LegacyCall): void;
   /** It is over; before its answer is written. */
   ended(call: LegacyCall): void;
-  /** It failed by a fault of ours, which its answer does not tell. */
+  /** Receives an internal error that the answer does not show. */
   onFault(error: unknown): void;
   /** Its answer is written. */
   settled(): void;
@@ -49,11 +49,11 @@ export class LegacyCall {
     return this.#isOver;
   }
 
-  /** As something slow: its stream begins, so that its connection lives and can be resumed. */
+  /** Called by SlowWatch: begins the stream, so that its connection lives and can be resumed. */
   lasts(): void {
     if (this.#isOver) return;
     const { sentTo } = this.post;
-    // The session itself is at no instance where all templates are one.
+    // A session with all templates is bound to no single instance.
     const instanceId = this.#deps.instanceId ?? (sentTo && sentToName(sentTo, undefined));
     if (instanceId !== undefined) this.post.from(instanceId);
     this.post.open();
@@ -75,8 +75,8 @@ export class LegacyCall {
     const { status, error } = failure;
     const fault = faultOf(failure);
     if (fault !== undefined) this.#deps.onFault(fault);
-    // Only a session that is over is told by status: clients take it for the order to initialize again. What else goes
-    // wrong is the answer to a request that was accepted. Source: 2025-11-25 basic/transports#session-management.
+    // Only a session that is over leads to a status: clients initialize again because of it. Any other error is the answer
+    // to a request that was accepted. Source: 2025-11-25 basic/transports#session-management.
     const isSessionOver = status === 404 && error.code === RPC.sessionNotFound;
     this.post.fails(error.code, failure.errorCode);
     this.post.answer(errorMessage(this.id, error), this.id, isSessionOver ? 404 : 200);
@@ -90,7 +90,7 @@ export class LegacyCall {
     try {
       this.#take(event);
     } catch (thrown) {
-      this.fail(thrown); // a message that is nested too deeply to be written
+      this.fail(thrown); // a message that is nested too deeply to be serialized
     }
   }
 

@@ -1,6 +1,6 @@
-// What a legacy session has to remember between two requests of its client: calls under way, streams that may be resumed,
-// questions of the server, messages that found no stream. It is there only while there is something of the kind; the
-// session itself is an actor's. Source: MCP 2025-11-25 basic/transports.
+// The state of a legacy session between two requests of its client: calls under way, streams that may be resumed, questions
+// of the server, messages without a stream. It exists only while there is such state; an actor owns the session itself.
+// Source: MCP 2025-11-25 basic/transports.
 
 import type { Observable, Subscription } from 'rxjs';
 import { queueFull } from '../../domain/backend-errors.ts';
@@ -25,12 +25,12 @@ import { LegacyStreams, positionOf } from './legacy-stream.ts';
 
 /** Calls of one session that are under way. Over it: QUEUE_FULL. */
 const MOST_CALLS = 1_000;
-/** Of the reason for a cancel that its server is told, in UTF-16 units. */
+/** Longest reason for a cancellation that is passed on, in UTF-16 units. */
 const MOST_REASON_UNITS = 1_024;
-/** How long what the server says by itself is heard after the last call, for a client that opened no stream for it. */
+/** How long messages outside of calls are received after the last call, for a client that opened no stream for them. */
 const HEARD_MS = 60_000;
 
-/** What the conversations of one endpoint have together. */
+/** Shared by the conversations of one endpoint. */
 export interface ConversationDeps {
   /** What all conversations may hold for clients that lost their streams. */
   readonly budget: EventBudget;
@@ -38,18 +38,18 @@ export interface ConversationDeps {
   readonly slow: SlowWatch;
   /** Never gives the same number twice. */
   nextNumber(): number;
-  /** Hears of a fault of ours that no answer tells. */
+  /** Receives an internal error that no answer shows. */
   onFault(error: unknown): void;
-  /** Nothing is left to remember. */
+  /** No state is left. */
   emptied(sessionId: string, conversation: LegacyConversation): void;
 }
 
-/** Of one session. It reports when there is nothing left of it. */
+/** The conversation of one session. It reports when no state is left. */
 export class LegacyConversation implements LegacyCallDeps, Canceller {
   readonly #session: McpSession;
   readonly #deps: ConversationDeps;
   readonly #calls = new Map<JsonRpcId, LegacyCall>();
-  // Most calls are one question and one answer: what only the others need is made when they come.
+  // Most calls are one request and one answer: the rest is made at its first use.
   #streams: LegacyStreams | undefined;
   #listener: LegacyListener | undefined;
   #questions: LegacyQuestions<LegacyCall> | undefined;
@@ -96,7 +96,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 
   /**
-   * The client wants no answer any more, and may say why. One that is unknown, or answered, is ignored: the two may have
+   * Cancels a request of the client, which may give a reason. An unknown or answered request is ignored: the messages may have
    * crossed.
    */
   cancel(id: JsonRpcId, reason?: JsonValue): void {
@@ -105,7 +105,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#cancelReason = undefined;
   }
 
-  /** As a CallHost. */
+  /** As LegacyCallDeps. */
   get instanceId(): string | undefined {
     return this.#session.instanceId;
   }
@@ -115,7 +115,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     return this.#cancelReason;
   }
 
-  /** What the client answered to a question. */
+  /** An answer of the client to a question. */
   reply(id: JsonRpcId, reply: ClientReply): void {
     this.#questions?.answer(id, reply);
   }
@@ -140,8 +140,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 
   /**
-   * Listens to what the server says by itself, which is kept until its stream is open. Resolves when nothing can be missed
-   * any more; undefined when that is so already.
+   * Receives messages outside of calls, which are stored until their stream is open. Resolves when no message can be missed any
+   * more; undefined when that is so already.
    */
   listen(): Promise<void> | undefined {
     this.#quietSinceMs = undefined;
@@ -149,7 +149,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     return this.#session.opening;
   }
 
-  /** As a CallHost. Its own stream first, then the one for whatever comes, then that of another call; else it waits. */
+  /** As LegacyCallDeps. Tries the stream of the call, the stream of the GET, and those of other calls; else the message waits. */
   ask(request: ServerRequest, call?: LegacyCall): void {
     const id = this.#questionsOf().add(request, call);
     if (id === undefined) return;
@@ -160,7 +160,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.reply(id, { error: { code: RPC.internalError, message: 'The client listens to nothing.' } });
   }
 
-  /** As a CallHost. What the server asked in the middle of it is not to be answered any more. */
+  /** As LegacyCallDeps. Withdraws the questions of the call. */
   ended(call: LegacyCall): void {
     this.#calls.delete(call.id);
     this.#deps.slow.delete(call);
@@ -168,12 +168,12 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     for (const id of this.#questions.withdraw(call)) this.#takeBack(id, call);
   }
 
-  /** As a CallHost. */
+  /** As LegacyCallDeps. */
   onFault(error: unknown): void {
     this.#deps.onFault(error);
   }
 
-  /** As a CallHost. */
+  /** As LegacyCallDeps. */
   settled(): void {
     this.#streams?.checkTaken();
     if (!this.#isEmpty) return;
@@ -181,7 +181,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#deps.emptied(this.#session.id, this);
   }
 
-  /** Lets go of what waited too long. To be called now and then. */
+  /** Expires what waited too long. To be called periodically. */
   sweep(nowMs: number): void {
     this.#lookForClient(nowMs);
     this.#questions?.expire(nowMs, (id, call) => this.#takeBack(id, call));
@@ -246,12 +246,12 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     return { budget: this.#budget, nextKey, onTaken: () => this.settled() };
   }
 
-  /** The newest call first: it is the one whose client is there most likely. */
+  /** The newest call first: its connection is the most likely to be open. */
   #askElsewhere(message: string, asker: LegacyCall | undefined): boolean {
     return [...this.#calls.values()].reverse().some((call) => call !== asker && call.post.ask(message));
   }
 
-  /** Only who was asked hears of it. Source: basic/utilities/cancellation. */
+  /** The cancellation goes to the stream of the question. Source: basic/utilities/cancellation. */
   #takeBack(requestId: number, call: LegacyCall | undefined): void {
     const message = notificationMessage('notifications/cancelled', { requestId });
     if (call !== undefined) call.post.add(message);
@@ -285,11 +285,11 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
       else if (message.method !== 'notifications/cancelled')
         this.#listenerOf().notify(notificationMessage(message.method, message.params));
     } catch (thrown) {
-      this.onFault(thrown); // nested too deeply to be written: nobody's answer is lost with it
+      this.onFault(thrown); // nested too deeply to be serialized; no answer is lost with it
     }
   }
 
-  /** Undefined for a question that cannot be written: its server has an answer then. */
+  /** Undefined for a question that cannot be serialized: its server gets an error. */
   #textOf({ method, params }: ServerRequest, id: number): string | undefined {
     try {
       return requestMessage(id, method, params);
@@ -302,13 +302,12 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 }
 
-// The conversations of one endpoint, by session: made when there is something to remember, forgotten when nothing is left. One
-// timer for all. What a conversation remembers is its own business.
+// The conversations of one endpoint, by session: made at the first use, removed when no state is left. One timer for all.
 
 /** How often what waited too long is looked for, in ms. */
 const SWEEP_MS = 10_000;
 
-/** Whoever makes them closes them. */
+/** The caller closes them. */
 export class LegacyConversations {
   readonly #bySession = new Map<string, LegacyConversation>();
   readonly #deps: ConversationDeps;
@@ -343,7 +342,7 @@ export class LegacyConversations {
     return this.#bySession.get(sessionId);
   }
 
-  /** That of a session; a new one if need be. Who does nothing with it says that it has settled, and it is forgotten. */
+  /** The conversation of a session; a new one if need be. A caller that does not use it calls `settled`, which removes it. */
   of(session: McpSession): LegacyConversation {
     const known = this.#bySession.get(session.id);
     if (known !== undefined) return known;

@@ -1,5 +1,5 @@
 // The MCP endpoint for clients of the legacy era (2024-11-05 to 2025-11-25): handshake, sessions, event streams.
-// Which era a POST is of was decided before (classify.ts); what a session has to remember is in its conversation.
+// classify.ts decided the era before; the conversation of a session holds its state between requests.
 // Source: MCP 2025-11-25 basic/transports#streamable-http.
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -41,13 +41,13 @@ export interface LegacyOptions {
   readonly onFault: FaultListener;
   /** See EndpointOptions. */
   readonly scheduler: TaskScheduler;
-  /** Hears of those that are begun here, and knows whose they are. Default: nobody does. */
+  /** Remembers the tasks that begin here, by owner. Default: one of its own. */
   readonly tasks?: TaskFinder;
   /** See EndpointOptions. */
   readonly bufferedBytes?: number | undefined;
 }
 
-/** Its sessions, of all templates. Whoever makes it closes it. */
+/** The sessions of legacy clients with all templates. The caller closes it. */
 export class LegacyEndpoint {
   readonly #conversations: LegacyConversations;
   readonly #onFault: FaultListener;
@@ -59,14 +59,14 @@ export class LegacyEndpoint {
     this.#tasks = new LegacyTasks(tasks);
   }
 
-  /** How many sessions have something to remember. */
+  /** Number of sessions with a conversation. */
   get conversations(): number {
     return this.#conversations.size;
   }
 
   /**
-   * One POST whose body is JSON. `parsed` is that JSON: anything within the bounds of read-body.ts; it is checked here,
-   * and so are Mcp-Session-Id and MCP-Protocol-Version. Media types were checked before. Throws, or rejects with,
+   * One POST whose body is JSON. `parsed` is that JSON, within the bounds of read-body.ts. This method checks the message,
+   * Mcp-Session-Id and MCP-Protocol-Version; media types were checked before. Throws, or rejects with,
    * RpcFailure or GatewayError, before anything was answered only. Without a promise except for `initialize` and where
    * `request.charge` needs one.
    */
@@ -87,8 +87,8 @@ export class LegacyEndpoint {
   }
 
   /**
-   * The stream for what the server says by itself, or with Last-Event-ID the rest of another stream. A new one begins when
-   * the backend's is open, at the latest after OPENING_MS: what the backend says from then on is not missed.
+   * The stream for messages outside of calls, or with Last-Event-ID the rest of another stream. A new one begins when the
+   * backend's is open, at the latest after OPENING_MS, so that later messages are not missed.
    */
   get(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     checkGetTypes(request.headers);
@@ -101,13 +101,13 @@ export class LegacyEndpoint {
     return Promise.race([opening, delay(OPENING_MS, undefined, { ref: false })]).then(open);
   }
 
-  /** Ends the session. What it had of its own ends behind the answer: a program may take its time. */
+  /** Ends the session. Its dedicated processes end after the answer, since a program may take its time. */
   delete(request: McpRequest, reply: McpReply, backends: Backends): void {
     this.end(sessionOf(request, backends));
     reply.empty(200);
   }
 
-  /** Ends a session, and forgets what it has to remember. */
+  /** Ends a session and its conversation. */
   end(session: McpSession): void {
     session.close().catch(this.#onFault);
     this.#conversations.find(session.id)?.close(sessionNotFound());
@@ -180,7 +180,7 @@ export class LegacyEndpoint {
     }
   }
 
-  /** The way of nearly every message: one look-up, one subscription. */
+  /** The path of nearly every message: one look-up, one subscription. */
   #call(
     message: ClientRequest,
     session: McpSession,
@@ -200,7 +200,7 @@ export class LegacyEndpoint {
     this.#begin(message, conversation, post, session, request, backends);
   }
 
-  /** Starts a request; `ping`, and what asks with too long a text, is answered here. Source: MCP 2025-11-25 basic/utilities/ping. */
+  /** Starts a request; answers `ping` and too long cursors and URIs here. Source: MCP 2025-11-25 basic/utilities/ping. */
   #begin(
     { id, method, params }: ClientRequest,
     conversation: LegacyConversation,
@@ -253,13 +253,13 @@ export class LegacyEndpoint {
       const id = readId(message.params.requestId);
       if (id !== undefined) conversation?.cancel(id, message.params.reason);
     } else if (message.method !== 'notifications/initialized') {
-      // The handshake with the backend is finished already, and was not this client's.
+      // `initialized` is not passed on: the gateway finished the handshake with the backend.
       session.notify(message.method, message.params);
     }
   }
 }
 
-/** Counts a request before anything is done for it; the refusal carries its id. */
+/** Counts a request before it begins; the refusal carries its id. */
 function charge(request: McpRequest, { id }: ClientRequest): void | Promise<void> {
   const refuse = (thrown: unknown): never => {
     throw failureOf(thrown, id);
@@ -272,7 +272,7 @@ function charge(request: McpRequest, { id }: ClientRequest): void | Promise<void
   }
 }
 
-/** Goes on at once when there is nothing to wait for. */
+/** Continues at once when there is nothing to wait for. */
 function after(waited: void | Promise<void>, then: () => void): void | Promise<void> {
   if (waited !== undefined) return waited.then(then);
   then();

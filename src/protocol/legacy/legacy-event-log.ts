@@ -1,5 +1,5 @@
-// What was said on one event stream, kept for a client that lost its connection. Bounded per stream here,
-// per session and endpoint by their budget.
+// The latest events of one event stream, for a client that lost its connection. Bounded per stream here, per session and
+// endpoint by their budget.
 // Source: MCP 2025-11-25 basic/transports#resumability-and-redelivery.
 /** Events, and bytes of them, of one stream. */
 const MOST_EVENTS = 256;
@@ -64,8 +64,8 @@ export class StreamLog {
   }
 }
 
-// The room for what is kept for clients that may come back: of one session, as a part of that of all sessions. Some of what is
-// kept is spare: it goes, oldest first, as soon as anything else needs its room. What is kept is not known here.
+// The memory budget for clients that may come back: of one session, as a part of that of all sessions. Some of the stored
+// events are spare: they go, oldest first, as soon as anything else needs their room.
 
 const MIB = 1024 * 1024;
 
@@ -84,7 +84,7 @@ const OF_SESSION: BudgetBounds = { bytes: 4 * MIB, spareBytes: MIB, spares: 64 }
 const MOST_OF_ALL = 256 * MIB;
 const MOST_SPARES_OF_ALL = 4_096;
 
-/** Something that was counted already and goes when its room is needed. */
+/** A counted part that is discarded when its room is needed. */
 export interface Spare {
   /** Does not change while it is one. */
   readonly bytes: number;

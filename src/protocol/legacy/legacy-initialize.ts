@@ -12,7 +12,7 @@ import type { Backends, McpSession, Owner } from '../ports.ts';
 import { type RpcFailure, refused } from '../rpc-failure.ts';
 import { versionOf, versionToOpen } from './legacy-request.ts';
 
-/** Reads what a client says of itself. Throws RpcFailure (400, -32602). */
+/** Reads the profile of a client. Throws RpcFailure (400, -32602). */
 export function profileOf(params: JsonFields | undefined): ClientProfile {
   const { protocolVersion } = params ?? {};
   const capabilities = fieldValue(params?.capabilities);
@@ -33,8 +33,8 @@ export function profileOf(params: JsonFields | undefined): ClientProfile {
 }
 
 /**
- * The result of `initialize`: what the backend said of itself, in the revision of the session. A legacy greeting keeps
- * its unknown fields; of a modern one only what has a place in the handshake is told.
+ * The result of `initialize`: the handshake result of the backend, in the revision of the session. A legacy one keeps its unknown
+ * fields; of a modern one only the fields of the handshake remain.
  */
 export function initializeResult(session: McpSession): JsonObject {
   const { peer } = session;
@@ -53,9 +53,9 @@ function badParams(why: string): RpcFailure {
   return refused(400, `Invalid params: ${why}`, RPC.invalidParams);
 }
 
-// Opens the session of a legacy client that waits for it, and tells it. A session that nobody learns of is not left open.
+// Opens a session and answers `initialize`. A session whose id does not reach its client is closed.
 
-/** Who wants a session, and by which request. */
+/** The request for a session, and its client. */
 export interface SessionRequest {
   readonly id: JsonRpcId;
   readonly owner: Owner;
@@ -78,7 +78,7 @@ export async function openSession(
     if (leaving.signal.aborted) await session.close();
     else reply.event(body, ['Mcp-Session-Id', session.id]);
   } catch (thrown) {
-    await session.close(); // what its backend said of itself cannot be written
+    await session.close(); // the handshake result of its backend cannot be serialized
     throw thrown;
   }
 }

@@ -1,5 +1,5 @@
-// The stream that a client opens by GET, for what its server says outside of any call, and the messages that wait for it.
-// Each message is written on one stream only. Where else a request may go is the conversation's business.
+// The stream that a client opens by GET, for messages of its server outside of any call, and the messages that wait for it.
+// Each message is written on one stream only; the conversation chooses the stream of a request.
 // Source: MCP 2025-11-25 basic/transports#listening-for-messages-from-the-server, #multiple-connections.
 import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply } from '../endpoint-types.ts';
@@ -7,7 +7,7 @@ import { refused } from '../rpc-failure.ts';
 import type { EventBudget } from './legacy-event-log.ts';
 import { type EventPosition, LegacyStream, type StreamDeps } from './legacy-stream.ts';
 
-/** Tells the keys of its streams from those of calls. */
+/** Distinguishes the keys of its streams from those of calls. */
 const KEY_PREFIX = 'get-';
 
 /** True for the key of a stream that was opened by GET. */
@@ -15,19 +15,19 @@ export function isListenersKey(key: string): boolean {
   return key.startsWith(KEY_PREFIX);
 }
 
-/** What it needs to know of its session. */
+/** What it needs of its session. */
 export interface ListenerDeps extends Omit<StreamDeps, 'key' | 'onLost'> {
   /** The client understands events without data: revision 2025-11-25 and later. */
   readonly canPoll: boolean;
   /** Keys of its streams; none comes twice in the process. */
   readonly nextKey: () => string;
-  /** Keeps the session alive until what it returns is called. */
+  /** Keeps the session alive until the returned function is called. */
   readonly hold: () => () => void;
   /** True while the server still waits for the answer to its question. */
   readonly isPending: (question: number) => boolean;
 }
 
-/** The one stream of this kind of a session, and the messages that found none. */
+/** The only stream of this kind of a session, and the messages that wait for it. */
 export class LegacyListener {
   readonly #deps: ListenerDeps;
   #stream: LegacyStream | undefined;
@@ -81,23 +81,23 @@ export class LegacyListener {
     return true;
   }
 
-  /** Writes a notification, or keeps it while there is room. */
+  /** Writes a notification, or stores it while there is room. */
   notify(message: string): void {
     if (this.#stream?.isLive) this.#stream.notify(message);
     else this.store({ message, question: undefined });
   }
 
-  /** Keeps a message until the stream opens; notifications that have no room are dropped. False when it was this one. */
+  /** Stores a message until the stream opens; notifications make room for it. False when the message itself has no room. */
   store(message: Undelivered): boolean {
     return this.#waiting.store(message);
   }
 
-  /** Forgets a stream whose client did not come back. */
+  /** Discards a stream whose client did not come back. */
   expire(nowMs: number): void {
     if (this.#stream?.isForsaken(nowMs)) this.close();
   }
 
-  /** Ends the stream and forgets everything. */
+  /** Ends the stream and discards all messages. */
   close(): void {
     this.#stream?.discard();
     this.#stream = undefined;
@@ -131,8 +131,8 @@ export class LegacyListener {
   }
 }
 
-// The messages of a server that wait for its client to open a stream: few, and not large. They count as a part of what the
-// session may hold.
+// The messages of a server that wait for its client to open a stream, bounded in number and size. They count in the budget of
+// the session.
 
 /** Bytes of all messages that wait in one session. */
 const MOST_BYTES = 1024 * 1024;
@@ -163,7 +163,7 @@ export class UndeliveredMessages {
     return this.#stored.length === 0;
   }
 
-  /** Keeps a message; the oldest notifications make room for it. False when that is not enough. */
+  /** Stores a message; the oldest notifications make room for it. False when that is not enough. */
   store(message: Undelivered): boolean {
     const bytes = Buffer.byteLength(message.message);
     if (bytes > MOST_BYTES) return false;
@@ -177,7 +177,7 @@ export class UndeliveredMessages {
     return true;
   }
 
-  /** Hands them out, oldest first; none is left. */
+  /** Removes and returns all messages, oldest first. */
   takeAll(): readonly Undelivered[] {
     const taken = this.#stored;
     this.#stored = [];

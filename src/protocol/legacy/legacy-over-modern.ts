@@ -33,7 +33,7 @@ export function asLegacy(session: McpSession, request: ExchangeRequest): Observa
   });
 }
 
-/** `_meta` with who the client is and what it can do; the revision is the transport's to say. */
+/** `_meta` with client info and capabilities; the transport adds the revision. */
 export function metaOf({ params }: ExchangeRequest, { profile, logLevel }: McpSession): JsonObject {
   const meta: JsonObject = {
     ...(isJsonObject(params?._meta) ? params._meta : {}),
@@ -44,7 +44,7 @@ export function metaOf({ params }: ExchangeRequest, { profile, logLevel }: McpSe
   return meta;
 }
 
-/** The request as a modern backend is to hear it. */
+/** The request with the `_meta` that a modern backend needs. */
 export function withEraMetadata(request: ExchangeRequest, session: McpSession): ExchangeRequest {
   return { ...request, params: { ...request.params, _meta: metaOf(request, session) } };
 }
@@ -54,7 +54,7 @@ class Rounds {
   readonly #session: McpSession;
   readonly #request: ExchangeRequest;
   readonly #subscriber: Subscriber<Answer>;
-  /** Where it goes on; from the first question to the end, that of the latest. */
+  /** The reservation of the latest answer, from the first question to the end. */
   #stay: Reservation | undefined;
   #exchange: Subscription | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -154,7 +154,7 @@ class Rounds {
     }
   }
 
-  /** False when there is none any more: then the call is over. */
+  /** False when there is no reservation any more: then the call is over. */
   #keepPlace(answer: Answer): boolean {
     const before = this.#stay;
     this.#stay = this.#session.stay(answer, (error) => this.#lose(error));
@@ -162,7 +162,7 @@ class Rounds {
     return !this.#subscriber.closed;
   }
 
-  /** While an exchange is under way, that one tells what happened to it. */
+  /** While an exchange is under way, the exchange itself reports the error. */
   #lose(error: GatewayError): void {
     if (this.#isAsking) this.#subscriber.error(error);
   }
@@ -183,7 +183,7 @@ class Rounds {
     this.#fail(answer, `Fulfilling input required by '${this.#request.method}' failed: ${why}`);
   }
 
-  /** Tools tell what went wrong in their result, where a model reads it; the others have only the error. */
+  /** Tools report a failure in their result, where a model reads it; other methods have only the error. */
   #fail(answer: Answer, message: string): void {
     const isTool = this.#request.method === 'tools/call';
     const result = { content: [{ type: 'text', text: message }], isError: true };

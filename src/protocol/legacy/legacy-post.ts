@@ -1,6 +1,5 @@
 // The answer to one POST with requests: an event stream. A single answer that nothing went before is written as one,
-// whole; else it goes on until the last answer. A batch has several answers, each of which is sent when it comes. Who
-// answers is not known here.
+// whole; else it goes on until the last answer. A batch has several answers, each of which is sent when it comes.
 // Source: MCP 2025-03-26 and later basic/transports#sending-messages-to-the-server; the SDK's servers.
 
 import type { ErrorCode } from '../../domain/error-codes.ts';
@@ -22,7 +21,7 @@ export class LegacyPost implements Tracker {
   #awaited: number;
   #hasAnswered = false;
   #stream: LegacyStream | undefined;
-  /** The client left before it learned of an event to come back with: nothing reaches it any more. */
+  /** The client left before it got an event id to come back with: nothing reaches it any more. */
   #isDeaf = false;
   #isNamed = false;
 
@@ -34,41 +33,41 @@ export class LegacyPost implements Tracker {
     this.#canPoll = canPoll;
   }
 
-  /** True while a connection of the client carries it. One that has begun no stream yet is taken for it. */
+  /** True while a connection of the client carries it. Without a stream yet the connection counts as open. */
   get isLive(): boolean {
     return this.#stream?.isLive ?? !this.#isDeaf;
   }
 
-  /** Tells who answers; the first one counts. */
+  /** Notes the instance that answers; the first one counts. */
   from(instanceId: string): void {
     if (this.#isNamed) return;
     this.#isNamed = true;
     this.#reply.from(instanceId);
   }
 
-  /** Begins its event stream, without a word. */
+  /** Begins its event stream without a message. */
   open(): void {
     this.#begun();
   }
 
-  /** Something about one of its requests, before the answer. */
+  /** Sends a notification about one of its requests, before the answer. */
   notify(message: string): void {
     this.#begun()?.notify(message);
   }
 
-  /** Something that only matters to who heard what went before. */
+  /** Sends a message that only matters on a stream that has begun. */
   add(message: string): void {
     this.#stream?.notify(message);
   }
 
-  /** A request of the server. False when it cannot reach the client here. */
+  /** Sends a request of the server. False when it cannot reach the client here. */
   ask(message: string): boolean {
     const stream = this.#begun();
     stream?.send(message);
     return stream !== undefined;
   }
 
-  /** The backend wants to be polled: it takes long. A client that can poll is told so; for others a stream stays open. */
+  /** The backend wants to be polled: it takes long. A client that can poll gets the same; for others a stream stays open. */
   interrupted(retryMs: number | undefined): void {
     if (!this.#canPoll) this.#begun();
     else if (this.#stream !== undefined) this.#stream.suspend(retryMs);
@@ -89,7 +88,7 @@ export class LegacyPost implements Tracker {
     }
   }
 
-  /** One of the answers is an error of that code, and the gateway's own: for the log. */
+  /** One of the answers is an error of that code: for the log. */
   fails(code: number, errorCode?: ErrorCode): void {
     this.#reply.fails(code, errorCode);
   }

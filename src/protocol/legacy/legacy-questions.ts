@@ -1,5 +1,5 @@
-// The requests of a server that wait for the answer of its client: ids that are unique in the session, whose they are,
-// and until when. How they reach the client is the conversation's business.
+// The requests of a server that wait for the answer of its client: ids that are unique in the session, the calls they belong
+// to, and deadlines. The conversation sends them.
 
 import type { ClientReply, ServerRequest } from '../../domain/client.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
@@ -33,7 +33,7 @@ export class LegacyQuestions<Asker extends object> {
     return this.#waiting.has(id);
   }
 
-  /** Remembers a question; its id for the client. Undefined when too many wait: then the server has its answer already. */
+  /** Stores a question, and returns its id for the client. Undefined when too many wait: then the server got an error. */
   add({ answer, method }: ServerRequest, asker: Asker | undefined): number | undefined {
     if (this.#waiting.size >= MOST_QUESTIONS) {
       answer(failed(`Too many requests wait for the client; ${method} was not passed on.`));
@@ -44,7 +44,7 @@ export class LegacyQuestions<Asker extends object> {
     return id;
   }
 
-  /** Hands in what the client said. What nobody asked, or asked no longer, is dropped. */
+  /** Passes an answer of the client on. An answer to an unknown or withdrawn question is dropped. */
   answer(id: JsonRpcId, reply: ClientReply): void {
     const question = this.#waiting.get(id);
     if (question === undefined) return;
@@ -52,14 +52,14 @@ export class LegacyQuestions<Asker extends object> {
     question.answer(reply);
   }
 
-  /** Forgets the questions of an asker that is over; their ids. */
+  /** Removes the questions of a call that is over, and returns their ids. */
   withdraw(asker: Asker): number[] {
     return this.#remove((question) => question.asker === asker).map(([id]) => Number(id));
   }
 
   /**
-   * Answers the questions that waited too long with an error. Before, the client is to be told, of all of them: the first
-   * answer may end the asker.
+   * Answers the questions that waited too long with an error. The client gets a cancellation of each of them before, since the
+   * first answer may end the call.
    */
   expire(nowMs: number, takeBack: (id: number, asker: Asker | undefined) => void): void {
     const late = this.#remove(({ askedAtMs }) => nowMs - askedAtMs >= LONGEST_MS);

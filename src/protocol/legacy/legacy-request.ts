@@ -1,5 +1,5 @@
-// What an HTTP request of a legacy client has to carry: session and revision. Statuses and codes are those of the SDK's
-// own servers, so that clients find what they were written for.
+// Session and revision of the HTTP requests of legacy clients. Statuses and codes are those of the SDK's own servers, which
+// clients are written for.
 // Source: MCP 2025-11-25 basic/transports#session-management, #protocol-version-header.
 
 import { RPC } from '../../domain/jsonrpc.ts';
@@ -13,8 +13,8 @@ const SESSION_ID = 'mcp-session-id';
 const PROTOCOL_VERSION = 'mcp-protocol-version';
 
 /**
- * The session that a request names. One that is unknown, over, or somebody else's is the same to its caller: 404, after
- * which clients initialize again.
+ * The session that a request names. A session that is unknown, over, or of another owner is refused with 404, after which
+ * clients initialize again.
  */
 export function sessionOf(request: McpRequest, backends: Backends): McpSession {
   const id = headerOf(request.headers, SESSION_ID);
@@ -28,20 +28,19 @@ export function sessionOf(request: McpRequest, backends: Backends): McpSession {
 }
 
 /**
- * The revision that a request of a session is in: its header says so, as with the SDK's servers; without one it is that
- * of the session.
+ * The revision of a request in a session: that of its header, as with the SDK's servers, else that of the session.
  */
 export function revisionOf(request: McpRequest, session: McpSession): string {
   return headerOf(request.headers, PROTOCOL_VERSION) ?? versionOf(session);
 }
 
-/** True when the request names a session that is there and its caller's. */
+/** True when the request names an open session of its caller. */
 export function hasSession(request: McpRequest, backends: Backends): boolean {
   const id = headerOf(request.headers, SESSION_ID);
   return id !== undefined && backends.session(id, request.principal)?.ownerId === request.principal.id;
 }
 
-/** Inside a session the header may be missing: the handshake said it. */
+/** Inside a session the header may be missing: the handshake named the revision. */
 function checkVersion(request: McpRequest): void {
   const version = headerOf(request.headers, PROTOCOL_VERSION);
   if (version === undefined || isLegacyVersion(version)) return;
@@ -51,7 +50,7 @@ function checkVersion(request: McpRequest): void {
   );
 }
 
-// Revisions of the legacy era as this endpoint speaks them to clients: which one a session has, and what it allows.
+// Revisions of the legacy era towards clients: the revision of a session, and what it allows.
 
 /** Newest first. The last one was never released, but the SDKs accept it. */
 const ACCEPTED_VERSIONS: readonly string[] = [...LEGACY_VERSIONS, '2024-10-07'];

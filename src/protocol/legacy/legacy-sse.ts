@@ -40,7 +40,7 @@ export function opensSse({ method, headers, sse }: McpRequest): SseOpening | und
 }
 
 export interface LegacySseOptions {
-  /** Hears of errors of our own that no answer tells. It never throws. */
+  /** Receives internal errors that no answer shows. It never throws. */
   readonly onFault: FaultListener;
   /** At which many connections end together. */
   readonly scheduler: TaskScheduler;
@@ -82,7 +82,7 @@ export class LegacySse {
 
   /**
    * A message to the connection of that id. 404 unless the stream is open, at this path, and the caller's own. The answer
-   * is 202; what is wrong with a request itself is told on the stream, like every other answer to it.
+   * is 202; an error of the request itself is sent on the stream, like every other answer to it.
    */
   post(id: string, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     const connection = this.#connections.get(id);
@@ -157,7 +157,7 @@ class SseConnection {
     return principal.id === this.ownerId && template === this.#opened.template;
   }
 
-  /** Something of what its client posted. */
+  /** A message that its client posted. */
   take(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     if (isJsonObject(parsed) && parsed.method === 'initialize' && parsed.id !== undefined) {
       return this.#initialize(parsed, request, reply, backends);
@@ -180,7 +180,7 @@ class SseConnection {
     reply.empty(202);
   }
 
-  /** Says something on the stream. Nothing happens once that is over. */
+  /** Sends a message on the stream. Does nothing once that is over. */
   send(data: Uint8Array | string): void {
     if (!this.#isClosed) this.#stream.send({ data });
   }
@@ -226,7 +226,7 @@ class SseConnection {
       });
   }
 
-  /** From now on the stream is that of a session. What its server says by itself comes on it, too. */
+  /** From now on the stream is that of a session. Messages outside of calls come on it, too. */
   async #carry(sessionId: string | undefined): Promise<void> {
     const { principal } = this.#opened;
     const session = sessionId === undefined ? undefined : this.#backends.session(sessionId, principal);
@@ -268,7 +268,7 @@ class SseConnection {
   }
 }
 
-/** The answer to one POST, or what the server says by itself, as the stream of the connection has it: without ids and statuses. */
+/** The answer to one POST, or the messages outside of calls, as events of the connection: without ids and statuses. */
 class SseReply implements McpReply {
   readonly #connection: SseConnection;
   readonly #log: McpReply;

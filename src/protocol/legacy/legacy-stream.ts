@@ -1,5 +1,5 @@
-// One event stream of a session, whatever connections carry it one after the other. It numbers what is sent, keeps it for
-// a client that comes back, and ends once. What is said on it is not its business.
+// One event stream of a session, which several connections may carry one after the other. It numbers the events, stores them
+// for a client that comes back, and ends once. It does not read the messages.
 // Source: MCP 2025-11-25 basic/transports#sending-messages-to-the-server, #resumability-and-redelivery.
 
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
@@ -12,8 +12,8 @@ import { StreamLog } from './legacy-event-log.ts';
 /** How long a client that lost a stream, or did not take all of it, may take to come back. */
 const AWAITED_MS = 60_000;
 /**
- * And one whose connection took all of it. That the kernel has it says nothing of the client: its connection may have
- * been dead. Clients that notice come within seconds (the SDK's: after 1 and 2.5 s); nearly all others have it.
+ * The same for a connection that took all of it. The kernel accepted the bytes, but the connection of the client may be dead.
+ * Clients that notice come back within seconds (the SDK's after 1 and 2.5 s); nearly all others have the events.
  */
 const TAKEN_MS = 15_000;
 
@@ -23,7 +23,7 @@ const TAKEN_MS = 15_000;
  */
 type Stage = 'open' | 'leaving' | 'taken' | 'missed' | 'forgotten';
 
-/** What a stream needs to know, and who hears of it. */
+/** Dependencies and callbacks of a stream. */
 export interface StreamDeps {
   /** Unique in the process: event ids begin with it. */
   readonly key: string;
@@ -32,7 +32,7 @@ export interface StreamDeps {
   readonly onLost?: () => void;
   /** The stream ended, and what it kept may have been taken by now. */
   readonly onTaken: () => void;
-  /** Nothing is kept of it any more. */
+  /** Nothing is stored of it any more. */
   readonly onForgotten?: (stream: LegacyStream) => void;
 }
 
@@ -53,7 +53,7 @@ export class LegacyStream implements Spare {
   /** Connections so far: only the latest one matters. */
   #connections = 0;
   #lastNumber = 0;
-  /** Its client was told an id before anything was said. */
+  /** Its client got an event id before any message. */
   #isNamed = false;
   /** When a connection carried it last, or was found to have taken all of it. */
   #leftAtMs = 0;
@@ -76,7 +76,7 @@ export class LegacyStream implements Spare {
     return this.#stage !== 'open';
   }
 
-  /** True when nobody can want anything of it any more: nothing is kept. */
+  /** True when nothing is stored any more. */
   get isDone(): boolean {
     return this.#stage === 'forgotten';
   }
@@ -86,7 +86,7 @@ export class LegacyStream implements Spare {
     return this.#log.bytes;
   }
 
-  /** True when its client stayed away for so long that it is not waited for any more. */
+  /** True when its client stayed away for too long. */
   isForsaken(nowMs: number): boolean {
     return !this.isLive && nowMs - this.#leftAtMs >= (this.#stage === 'taken' ? TAKEN_MS : AWAITED_MS);
   }
@@ -133,7 +133,7 @@ export class LegacyStream implements Spare {
     if (hasEnded) this.#end();
   }
 
-  /** Says something that must arrive: an answer, or a request of the server. */
+  /** Sends a message that must arrive: an answer, or a request of the server. */
   send(data: Uint8Array | string): void {
     if (this.isFinished) return;
     this.#lastNumber += 1;
@@ -141,7 +141,7 @@ export class LegacyStream implements Spare {
     this.#socket?.send({ data, id: this.#idOf(this.#lastNumber) });
   }
 
-  /** Says something that a client which reads too slowly goes without. */
+  /** Sends a message that is left out for a client which reads too slowly. */
   notify(data: Uint8Array | string): void {
     if (this.#socket === undefined || this.#socket.unsentBytes <= LIMITS.unreadBytes) this.send(data);
   }
@@ -250,8 +250,7 @@ function tooLarge(id: JsonRpcId): string {
   return errorMessage(id, { code: RPC.internalError, message });
 }
 
-// The event streams that answer the POSTs of one session: while they are open, and for a while after they ended, as long as
-// their client may come back for something.
+// The event streams that answer the POSTs of one session: while they are open, and as long as their client may come back.
 
 /** What all of them need to know. */
 interface StreamsDeps extends Omit<StreamDeps, 'key' | 'onForgotten'> {
@@ -302,7 +301,7 @@ export class LegacyStreams {
     }
   }
 
-  /** Forgets those that ended and whose client did not come back. */
+  /** Discards those that ended and whose client did not come back. */
   expire(nowMs: number): void {
     this.checkTaken();
     for (const stream of this.#streams.values()) {

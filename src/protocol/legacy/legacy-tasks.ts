@@ -1,6 +1,5 @@
-// What sessions of the legacy era have to do with tasks: those that they begin are remembered for their owner, who comes to
-// them from any of his sessions, and those of others are kept from him. A server of the legacy era tells sessions apart; the
-// others know nothing but the id.
+// Tasks of sessions of the legacy era: an owner reaches its tasks from any of its sessions, and not those of other owners. A
+// server of the legacy era distinguishes sessions; other servers know only the id of the task.
 
 import {
   catchError,
@@ -48,9 +47,9 @@ export class LegacyTasks {
   }
 
   /**
-   * Carries a request about tasks: in the session itself where its owner has the task there, or nobody is known to have it;
-   * else without it, to the instance that runs the task for him. Cold; errors are those of asLegacy, and QUEUE_FULL when
-   * too many tasks are looked for.
+   * Carries a request about tasks: in the session itself where its owner has the task there, or the task is unknown; else
+   * outside of the session, to the instance that runs the task. Cold; errors are those of asLegacy, and QUEUE_FULL when too
+   * many searches run.
    */
   exchange(request: ExchangeRequest, session: McpSession, path: SessionPath): Observable<Answer> {
     const query = { ...path, request, session };
@@ -73,7 +72,7 @@ export class LegacyTasks {
     });
   }
 
-  /** The request, refused where it is about a task that another one began, or lists those of all. */
+  /** The request, refused at an instance where it is about a task of another owner, or lists the tasks of all. */
   withTaskCheck(
     request: ExchangeRequest,
     session: McpSession,
@@ -106,7 +105,7 @@ export class LegacyTasks {
     return asLegacy(session, this.withTaskCheck(request, session, template));
   }
 
-  /** It is the session's call, whoever carries it: it is not parked meanwhile, and waited for. */
+  /** The call counts for the session on either path: the session is not parked meanwhile, and its end waits for the call. */
   #at(location: string, query: TaskRequest): Observable<Answer> {
     const { session } = query;
     const there = session.at(location);
@@ -121,7 +120,7 @@ export class LegacyTasks {
     return own === undefined ? answers$ : answers$.pipe(map(seenFrom(own)));
   }
 
-  /** Who is gone, or cannot be reached, may have left the task to another one of its kind. */
+  /** When the instance is gone, or cannot be reached, another instance of the template may have the task. */
   #elsewhere(instanceId: string, query: TaskRequest): Observable<Answer> {
     const { request, session, owner, backends } = query;
     const { profile } = session;
@@ -138,12 +137,12 @@ export class LegacyTasks {
   }
 }
 
-/** True where a search asks in the very conversation that the session is in. */
+/** True when a search uses the conversation of the session. */
 function wasAsked({ peer, isShared }: McpSession): boolean {
   return peer.era === 'modern' && isShared;
 }
 
-/** Over all templates nobody else is of its kind; there a task is unknown only when its instance is gone. */
+/** For all templates together no other instance may have the task; there it is unknown only when its instance is gone. */
 function mayBeElsewhere(thrown: unknown, { template }: SessionPath): boolean {
   if (hasCode(thrown, 'SERVER_NOT_FOUND')) return true;
   return template !== undefined && asGatewayError(thrown).delivered === 'no';

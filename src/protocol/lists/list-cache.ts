@@ -1,6 +1,5 @@
-// Keeps the answers of list requests: one listing for all who ask at the same time, served from memory while it is
-// fresh and who gave it is there, and again when no instance can answer. What may be shared with whom is the key's business
-// (cached-backends.ts).
+// Caches the answers of list requests: one listing for all requests at the same time, served while it is fresh and its instance
+// is connected, and stale when no instance can answer. The keys decide which clients share an answer.
 
 import { catchError, defer, filter, type Observable, of, ReplaySubject, share, tap, throwError } from 'rxjs';
 import { GatewayError } from '../../domain/errors.ts';
@@ -162,8 +161,7 @@ const ABSENCE: ReadonlySet<string> = new Set([
   'BACKEND_TIMEOUT',
 ]);
 
-// The room that kept lists have together, whichever template or caller they are of: when there is none left, the list that was
-// used least recently goes.
+// The memory budget of stored lists, shared by all caches of a gateway: the least recently used list makes room.
 
 /** Bytes of JSON of all stored lists of one gateway. Values made of them come on top. */
 const MOST_BYTES = 64 * 1024 * 1024;

@@ -1,5 +1,5 @@
-// Makes of what a legacy backend answers what a modern client must be given: results get the fields that every modern
-// result has, at their head and without being read; errors get the codes of today.
+// Converts answers of a legacy backend for a modern client: results get the fields that every modern result has, at their head
+// and without being parsed; errors get the modern codes.
 // Sources: MCP 2026-07-28 basic/index#resulttype, #error-codes, server/utilities/caching.
 
 import { asBuffer, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
@@ -46,7 +46,7 @@ export function completed(method: string, result: JsonText, serverInfo: JsonObje
   return JsonText.ofBytes(Buffer.concat([Buffer.from(head), buffer.subarray(rest)]));
 }
 
-/** Results that say how long they may be kept. Those of a legacy backend say: not at all, and by nobody else. */
+/** Results that need a cache lifetime. Those of a legacy backend must not be cached. */
 function isKeepable(method: string): boolean {
   return method === 'resources/read' || listOf(method) !== undefined;
 }
@@ -63,8 +63,8 @@ function isSmall({ bytes }: JsonText): boolean {
 }
 
 /**
- * What a legacy backend wants of its client's user before it serves the call: addresses to visit. Undefined for every
- * other error. The modern era asks for it in a round of the call.
+ * The URLs that the user must visit before a legacy backend serves the call. Undefined for every other error. The modern era
+ * asks for that in a round of the call.
  * Source: MCP 2025-11-25 client/elicitation#url-elicitation-required-error; 2026-07-28 client/elicitation.
  */
 export function requestedVisits({ code, data }: JsonRpcError): InputRequests | undefined {
@@ -102,7 +102,7 @@ const QUOTE = 0x22;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-// Reads what little has to be known of JSON that is forwarded as bytes, without parsing it.
+// Finds a field of JSON that is forwarded as bytes, without parsing it.
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 

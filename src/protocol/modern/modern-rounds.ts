@@ -1,5 +1,5 @@
-// Calls that take several rounds, because the server wants to know something of its client first. What the client carries
-// from one round to the next is sealed here, with the instance, or the parked call, that it belongs to.
+// Calls that take several rounds, because the server asks its client for input first. This file seals the state that the
+// client carries from one round to the next, with the instance, or the parked call, that it belongs to.
 // Source: MCP 2026-07-28 basic/patterns/mrtr.
 
 import type { ClientReply } from '../../domain/client.ts';
@@ -19,7 +19,7 @@ export type Round =
   | { readonly kind: 'parked'; readonly id: string; readonly replies: ReadonlyMap<string, ClientReply> }
   | ({ readonly kind: 'routed' } & RoutedRequest);
 
-/** What a client is asked, by a key that its answers carry. */
+/** Input requests by a key that the responses carry. */
 export type InputRequests = Readonly<Record<string, InputRequest>>;
 
 /** Seals what a client carries between two rounds, and opens it again. */
@@ -58,7 +58,7 @@ export class ModernRounds {
     return JsonText.ofValue({ ...value, requestState });
   }
 
-  /** The result for a call whose backend, of the legacy era, wants to know something: the call waits here. */
+  /** The result for a call whose legacy backend asks for input: the call waits here. */
   askParked(call: ModernCall, { id, requests }: ClientQuestion, serverInfo: JsonObject): JsonText {
     const questions = [...requests].map(([key, { method, params }]) => [
       key,
@@ -67,7 +67,7 @@ export class ModernRounds {
     return this.#ask(call, Object.fromEntries(questions), { p: id }, serverInfo);
   }
 
-  /** The result for a call whose instance, of the legacy era, has refused it until its client has answered. */
+  /** The result for a call that its legacy instance refused until the client has answered. */
   askFirst(call: ModernCall, requests: InputRequests, instanceId: string, serverInfo: JsonObject): JsonText {
     return this.#ask(call, requests, { i: instanceId }, serverInfo);
   }
@@ -91,14 +91,14 @@ export class ModernRounds {
   }
 }
 
-/** What was a request of its own is a part of a result now: nobody can tell of its progress. */
+/** The request becomes a part of a result, for which there is no progress. */
 function asked(params: JsonObject): JsonObject {
   const { _meta } = params;
   const isToldOf = isJsonObject(_meta) && _meta[META.progressToken] !== undefined;
   return isToldOf ? withoutMeta(params, [META.progressToken]) : params;
 }
 
-/** The refusal of answers to a call that is not parked here. Whoever gets it carried a state that is their own and good. */
+/** The refusal of answers to a call that is not parked here, although the state is valid. */
 export function callNotHere(): RpcFailure {
   return invalidParams(
     'No call waits here for these answers: it went on, it has ended, or it waits on another node.',
@@ -106,7 +106,7 @@ export function callNotHere(): RpcFailure {
   );
 }
 
-/** The refusal of a state, in the words of the SDKs. Nobody is told what was wrong with it. */
+/** The refusal of a state, in the words of the SDKs, without details. */
 function invalidState(): RpcFailure {
   return invalidParams('Invalid or expired requestState', { reason: 'invalid_request_state' });
 }

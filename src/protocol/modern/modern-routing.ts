@@ -1,6 +1,5 @@
-// Where a modern client's request about a task goes: to the instance that runs it. Ids of tasks are not wrapped: they stand
-// in results, notifications and headers of an extension that this gateway only passes on. Where it is known, and looked for,
-// is task-finder.ts.
+// Finds the instance that a modern request must go to: the one that runs a task (task-finder.ts), or that gave a cursor. Ids of
+// tasks are not wrapped: they stand in results, notifications and headers of an extension that the gateway only passes on.
 
 import { map, type Observable } from 'rxjs';
 import { asBuffer, isJsonObject, JsonText } from '../../domain/json.ts';
@@ -19,7 +18,7 @@ export class ModernTasks {
     this.#finder = finder;
   }
 
-  /** Where a request about a task goes; undefined when it is about none, or about one that its caller is not known to have. */
+  /** The destination of a request about a task; undefined for any other request, and for an unknown task. */
   route(call: ModernCall): RoutedRequest | undefined {
     const { method, params } = call;
     if (!isTaskMethod(method) || !isTaskId(params.taskId)) return undefined;
@@ -47,7 +46,7 @@ export class ModernTasks {
     );
   }
 
-  /** Learns of a task from a result: it is his whose `tools/call` it answers. Source: SEP-2663, only that begins tasks. */
+  /** Learns of a task from a result: the caller of `tools/call` owns it. Source: SEP-2663, only that begins tasks. */
   learn(call: ModernCall, result: JsonText, instanceId: string): void {
     const taskId = taskIdIn(result);
     if (taskId === undefined) return;
@@ -61,8 +60,8 @@ function scopeOf({ owner, template }: ModernCall): TaskScope {
   return { ownerId: owner.id, template };
 }
 
-// Cursors of lists mean something only to the instance that gave them. The client gets them sealed together with that instance,
-// and its next request goes there. Source: MCP 2026-07-28 server/utilities/pagination (cursors are opaque).
+// A cursor is valid only at the instance that gave it. The client gets it sealed together with that instance, and its next
+// request goes there. Source: MCP 2026-07-28 server/utilities/pagination (cursors are opaque).
 
 const QUOTED = '"nextCursor"';
 

@@ -35,7 +35,7 @@ export class ParamHeaders {
 
   /**
    * The refusal, 400 with -32020, of a header that is missing or says something else than the arguments; undefined when none
-   * does. A tool whose declarations break the rules asks for none.
+   * does. A tool whose declarations break the rules has no such headers.
    */
   mismatch(
     tool: Tool | undefined,
@@ -79,10 +79,10 @@ function mismatchOf(
 const NUMERIC: ReadonlySet<string> = new Set(['integer', 'number']);
 const DECIMAL = /^-?\d+(?:\.\d+)?$/;
 
-// Whether the headers of a call repeat its arguments as its tool is listed to want it. A client may know a newer list than the
-// gateway: nobody is refused before the list was asked for again.
+// Checks the headers of a call against the listed tool. A client may know a newer list than the gateway, so that the tools are
+// listed again before a refusal.
 
-/** Judges calls; a call of anything but a tool is right. */
+/** Checks calls of tools; other calls pass. */
 export class ListedHeaders {
   readonly #params = new ParamHeaders();
 
@@ -100,7 +100,7 @@ export class ListedHeaders {
     return undefined;
   }
 
-  /** While a server is replaced its instances do not agree: which of them gets the call is not known yet. */
+  /** While a server is replaced its instances differ, and the instance that gets the call is not chosen yet. */
   #checkAny(tools: readonly Tool[], args: JsonFields[string], headers: RequestHeaders): void {
     const mismatches = tools.map((tool) => this.#params.mismatch(tool, args, headers));
     const [first] = mismatches;
