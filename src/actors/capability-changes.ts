@@ -100,7 +100,7 @@ class ListingInstances {
     return before === undefined ? [instance] : [before, instance];
   }
 
-  /** It is not healthy; `ref` is who is there now. While there is nobody else, the lists are what they were. */
+  /** It is not healthy; `ref` is the current instance of that id. While there is no other instance, the lists are unchanged. */
   removed(id: string, ref: InstanceRef | undefined): readonly ListingInstance[] {
     const before = this.#last?.id === id ? this.#last : this.#healthy.get(id);
     if (before === undefined) return [];

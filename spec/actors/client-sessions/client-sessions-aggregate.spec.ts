@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { TableSession } from '../../../src/actors/client-sessions/client-sessions.ts';
+import type { SessionRecord } from '../../../src/actors/client-sessions/client-sessions.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 import { PLAIN, SessionStage, settled, simulateTime } from './client-session-stage.ts';
@@ -22,7 +22,7 @@ simulateTime(
 );
 
 /** In the table until it is closed. */
-class Session implements TableSession {
+class Session implements SessionRecord {
   readonly id: string;
   readonly ownerId: string;
   usedAtMs = 0;

@@ -131,7 +131,7 @@ test('tells sessions when the template lists something else, as far as they were
   }
 });
 
-test('shows a session what its own instance lists, also when that is for everybody', async () => {
+test('shows a session what its own instance lists, also when that is for everyone', async () => {
   const { inner, cached } = staged();
   const listed = async (session: McpSession) => {
     const { event } = await firstValueFrom(session.exchange({ method: 'tools/list' }));

@@ -11,7 +11,7 @@ import { answered } from '../listing-backends.ts';
 
 const test = suite('list cache');
 
-const keyOf = (who: string): ListKey => ({ list: 'tools', everybody: 'everybody', own: who });
+const keyOf = (who: string): ListKey => ({ list: 'tools', everyone: 'everyone', own: who });
 
 /** A cache whose loads the spec answers by hand. */
 function staged() {

@@ -28,7 +28,7 @@ export interface ClientSessionsOptions extends SessionDeps {
 }
 
 /** A session in the table: a ClientSession, or one with all templates at once (TableSession of protocol/ports.ts). */
-export interface TableSession extends Resting {
+export interface SessionRecord extends Resting {
   /** Calls under way. */
   readonly calls: number;
   /** Ends the calls that wait between two rounds. */
@@ -47,7 +47,7 @@ export class ClientSessions implements SessionSupervisor {
   readonly #profiles = new ClientProfiles();
   readonly #opening = new Set<ClientSession>();
   /** Those that are open. */
-  readonly #resting: RestingSessions<TableSession>;
+  readonly #resting: RestingSessions<SessionRecord>;
   readonly #closings = new Set<Promise<void>>();
   #emptied: (() => void) | undefined;
   #isClosing = false;
@@ -65,7 +65,7 @@ export class ClientSessions implements SessionSupervisor {
     this.#quota = new SessionQuota(maxSessions, shares);
     this.#aggregateQuota = new SessionQuota(maxSessions, aggregateShares);
     const { now, alarm } = parts;
-    const end = (session: TableSession) => void this.#end(session, 'nobody used it for too long');
+    const end = (session: SessionRecord) => void this.#end(session, 'nobody used it for too long');
     this.#resting = new RestingSessions({ idleMs, now, alarm, end });
   }
 
@@ -131,7 +131,7 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   /** Adds the open session of a client with all templates. SESSION_LIMIT, SHUTTING_DOWN. It ends with `remove`. */
-  add(session: TableSession): void {
+  add(session: SessionRecord): void {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     this.#makeRoom(session.ownerId, this.#aggregateQuota);
     this.#aggregateQuota.take(session.ownerId);
@@ -139,7 +139,7 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   /** A session that was added is over. */
-  remove(session: TableSession): void {
+  remove(session: SessionRecord): void {
     if (this.#resting.find(session.id) === undefined) return;
     this.#aggregateQuota.giveBack(session.ownerId);
     this.#resting.delete(session);
@@ -153,7 +153,7 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   /** A session of either kind. Looking it up is not using it. */
-  findAny(id: string): TableSession | undefined {
+  findAny(id: string): SessionRecord | undefined {
     return this.#resting.find(id);
   }
 
@@ -191,7 +191,7 @@ export class ClientSessions implements SessionSupervisor {
 
   // --- what its sessions tell it ------------------------------------------------------------------------------------
 
-  used(session: TableSession): void {
+  used(session: SessionRecord): void {
     if (this.#isClosing && session.calls === 0) this.#end(session, SHUT_DOWN);
     this.#resting.used(session);
   }
@@ -217,11 +217,11 @@ export class ClientSessions implements SessionSupervisor {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  #all(): TableSession[] {
+  #all(): SessionRecord[] {
     return [...this.#opening, ...this.#resting.all()];
   }
 
-  #end(session: TableSession, reason: string): Promise<void> {
+  #end(session: SessionRecord, reason: string): Promise<void> {
     const closing = session.close(reason);
     this.#closings.add(closing);
     void closing.then(() => this.#closings.delete(closing));
@@ -238,7 +238,7 @@ export class ClientSessions implements SessionSupervisor {
     quota.check(ownerId);
   }
 
-  #quotaOf(session: TableSession): SessionQuota {
+  #quotaOf(session: SessionRecord): SessionQuota {
     return session instanceof ClientSession ? this.#quota : this.#aggregateQuota;
   }
 }

@@ -1,5 +1,5 @@
 // The states of one call whose backend asks its client: when the client hears what is asked, how long it may take, and
-// when all is over. What is asked, what was said meanwhile and who listens is in parked-call.ts; no answer passes here.
+// when all is over. parked-call.ts has the questions, the buffered messages and the subscriber; no answer passes here.
 //
 //   gathering ── 5 ms ──► parked (asks) ── resumed ──► running ── asked ──► gathering …
 //                           │ 10 min ──► ended (expires)                  over, from anywhere ──► ended

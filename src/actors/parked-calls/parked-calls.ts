@@ -71,7 +71,7 @@ export class ParkedCalls {
   /**
    * Goes on with a parked call: hands in what the client answered, and emits what follows, another `Asked` included.
    * Requests that no reply is for stay open and are asked for again. Unsubscribing before the end cancels the exchange.
-   * Undefined when there is no such call, it is not theirs (`owner`, `call`), or somebody goes on with it already; then
+   * Undefined when there is no such call, it belongs to another owner or `call`, or it is resumed already; then
    * the call is as it was. The observable is for one subscriber.
    */
   resume(

@@ -38,7 +38,7 @@ const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 const MIDDLE = 0.5;
 
 /** One subscription at the backend. */
-class Attempt extends Subscription {
+class ListenAttempt extends Subscription {
   readonly openedAtMs: number;
   isAcknowledged = false;
 
@@ -53,8 +53,8 @@ export class ListenClient {
   readonly #options: ListenClientOptions;
   readonly #now: () => number;
   /** The subscription that is heard, and the one that takes its place once it is acknowledged. */
-  #current: Attempt | undefined;
-  #next: Attempt | undefined;
+  #current: ListenAttempt | undefined;
+  #next: ListenAttempt | undefined;
   #wait: Subscription | undefined;
   #failures = 0;
   #isRefused = false;
@@ -84,7 +84,7 @@ export class ListenClient {
     this.#endWait();
     this.#next?.unsubscribe();
     this.#isRefused = false;
-    const attempt = new Attempt(this.#now());
+    const attempt = new ListenAttempt(this.#now());
     this.#next = attempt; // before subscribing: the answer may come in there
     attempt.add(timer(ACKNOWLEDGED_MS).subscribe(() => this.#acknowledge(attempt)));
     attempt.add(
@@ -105,7 +105,7 @@ export class ListenClient {
     this.#next = undefined;
   }
 
-  #take(attempt: Attempt, event: ExchangeEvent): void {
+  #take(attempt: ListenAttempt, event: ExchangeEvent): void {
     if (event.kind === 'error') this.#end(attempt, event.error.code === RPC.methodNotFound);
     if (event.kind !== 'notification') return;
     this.#acknowledge(attempt);
@@ -114,7 +114,7 @@ export class ListenClient {
     this.#options.deliver({ ...event, params: withoutMeta(event.params, [META.subscriptionId]) });
   }
 
-  #acknowledge(attempt: Attempt): void {
+  #acknowledge(attempt: ListenAttempt): void {
     if (attempt !== this.#next) return;
     attempt.isAcknowledged = true;
     this.#next = undefined;
@@ -123,7 +123,7 @@ export class ListenClient {
     this.#options.acknowledged?.();
   }
 
-  #end(attempt: Attempt, isRefused = false): void {
+  #end(attempt: ListenAttempt, isRefused = false): void {
     if (attempt === this.#current) this.#current = undefined;
     else if (attempt === this.#next) this.#next = undefined;
     else return;

@@ -232,5 +232,5 @@ function keyOf(
   const { cursor = null, _meta, ...others } = request.params ?? {};
   if (Object.keys(others).length > 0) return undefined;
   const what = `${list}${where} ${shortKey(JSON.stringify(cursor), canonicalText(profile.capabilities))}`;
-  return { list, everybody: `everybody ${what}`, own: `${whose} ${what}` };
+  return { list, everyone: `everyone ${what}`, own: `${whose} ${what}` };
 }

@@ -27,7 +27,7 @@ interface CachedList {
 /** Keys of an answer: the public one, then the caller's own. */
 export interface ListKey {
   readonly list: ListField;
-  readonly everybody: string;
+  readonly everyone: string;
   readonly own: string;
 }
 
@@ -101,12 +101,12 @@ export class ListCache {
     return flight;
   }
 
-  #store({ list, everybody, own }: ListKey, answer: Answer): void {
+  #store({ list, everyone, own }: ListKey, answer: Answer): void {
     const { event } = answer;
     if (event.kind !== 'result') return;
     const { byteLength } = event.result.bytes;
     if (byteLength > LARGEST_LIST_BYTES) return;
-    const { freshMs, isForEverybody } = lifeOf(event.result.value);
+    const { freshMs, isPublic } = lifeOf(event.result.value);
     const now = this.#now();
     const remembered: Answer = { ...answer, isRemembered: true };
     const cached = {
@@ -115,11 +115,11 @@ export class ListCache {
       freshUntilMs: now + freshMs,
       storedUntilMs: now + STAND_IN_MS,
     };
-    this.#lists.set(isForEverybody ? everybody : own, cached, byteLength);
+    this.#lists.set(isPublic ? everyone : own, cached, byteLength);
   }
 
-  #find({ everybody, own }: ListKey): CachedList | undefined {
-    for (const key of [everybody, own]) {
+  #find({ everyone, own }: ListKey): CachedList | undefined {
+    for (const key of [everyone, own]) {
       const cached = this.#lists.get(key);
       if (cached === undefined) continue;
       if (cached.storedUntilMs > this.#now()) return cached;
@@ -139,12 +139,12 @@ export class ListCache {
 }
 
 /** Source: MCP 2026-07-28 server/utilities/caching. A list without a scope is private to its caller. */
-function lifeOf(result: unknown): { readonly freshMs: number; readonly isForEverybody: boolean } {
+function lifeOf(result: unknown): { readonly freshMs: number; readonly isPublic: boolean } {
   const { ttlMs, cacheScope } = isJsonObject(result) ? result : {};
   const told = typeof ttlMs === 'number' && ttlMs >= 0;
   return {
     freshMs: told ? Math.min(ttlMs, LONGEST_FRESH_MS) : UNTOLD_FRESH_MS,
-    isForEverybody: cacheScope === 'public',
+    isPublic: cacheScope === 'public',
   };
 }
 

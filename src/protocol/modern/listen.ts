@@ -20,7 +20,7 @@ import type { WantedChanges } from '../ports.ts';
 import type { RpcFailure } from '../rpc-failure.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
 
-/** Open streams of all owners, and of one; while authentication is off all callers are one, who may have all of them. */
+/** Open streams of all owners, and of one; while authentication is off all callers are one owner, which may have all of them. */
 const MOST_OF_ALL = 10_000;
 const MOST_OF_OWNER = MOST_OF_ALL * LIMITS.ownerShare;
 

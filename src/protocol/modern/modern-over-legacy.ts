@@ -27,7 +27,7 @@ export function resultTypeOf(result: JsonText): string | undefined {
 
 /**
  * A result that does not say what it is, with the fields it lacks: `resultType`, `ttlMs` and `cacheScope` where the
- * method wants them, and who served it, except where the backend gave a `_meta` of its own: that could only be added to
+ * method needs them, and the server info, except where the backend gave a `_meta` of its own: that could only be added to
  * by reading all of it. What is no object stays as it is.
  */
 export function completed(method: string, result: JsonText, serverInfo: JsonObject): JsonText {

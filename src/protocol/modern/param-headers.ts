@@ -87,7 +87,7 @@ export class ListedHeaders {
   readonly #params = new ParamHeaders();
 
   /**
-   * Undefined when they are right, which nobody waits for. Otherwise throws RpcFailure, 400 with -32020, or resolves when a
+   * Undefined, without a wait, when they are right. Otherwise throws RpcFailure, 400 with -32020, or resolves when a
    * list that was renewed finds them right, and rejects in the same way when none does.
    */
   check({ method, params, owner, backends }: ModernCall, headers: RequestHeaders): Promise<void> | undefined {
