@@ -142,7 +142,7 @@ test('reports an entry that cannot be used, and takes in the others', async () =
   const { added, problems } = await importAll([bad, entry('a', 'f1')]);
   assert.equal(added, ['r/a']);
   assert.equal(problems, [
-    'r/bad: Nothing says how to reach the server: "endpoint" or "command" is missing.',
+    'r/bad: The instance has neither "endpoint" nor "command".',
   ]);
 });
 

@@ -202,7 +202,7 @@ test('speaks the first transport for HTTP only when it is told to', () => {
 });
 
 test('names what is missing to reach a server', () => {
-  assert.throws(() => define({}), /"endpoint" or "command" is missing/);
+  assert.throws(() => define({}), /neither "endpoint" nor "command"/);
   for (const input of [
     {},
     { weight: 2 },

@@ -123,7 +123,7 @@ test('begin with a comment when nothing happens for long', async () => {
   const app = await serve(NEVER, { keepAliveMs: 1 });
   const socket = await openRaw(app.port);
   socket.write(head('GET /'));
-  assert.match(await readUntil(socket, ': still here'), /^HTTP\/1\.1 200 [\s\S]*text\/event-stream/);
+  assert.match(await readUntil(socket, ': keep-alive'), /^HTTP\/1\.1 200 [\s\S]*text\/event-stream/);
   socket.destroy();
   app.close();
 });
@@ -232,12 +232,12 @@ test('of other kinds are kept alive and ended with them, until they are let go',
     },
     shutDown: () => heard.push(`${name} ended`),
   });
-  const release = streams.keep(stream('one'), context);
+  const release = streams.track(stream('one'), context);
   await commented.promise;
   release();
   heard.length = 0;
-  streams.keep(stream('two'), context)();
-  const releaseLast = streams.keep(stream('three'), context);
+  streams.track(stream('two'), context)();
+  const releaseLast = streams.track(stream('three'), context);
   streams.close();
   releaseLast();
   assert.equal(heard, ['three ended']);

@@ -159,7 +159,7 @@ test('keeps a bounded number, and says how many a reader who comes back has miss
 
 test('lets a slow reader lose the oldest, and tells how many of those it wanted', async () => {
   const { recent, happen } = ring(10);
-  const reading = read(recent, { isFollowing: true, isWanted: ({ atMs }) => atMs % 2 === 0 });
+  const reading = read(recent, { isFollowing: true, isSelected: ({ atMs }) => atMs % 2 === 0 });
   happen(4);
   await turn();
   reading.becomeSlow();
@@ -178,9 +178,9 @@ test('counts for a client that does not read what it loses', async () => {
   const events$ = new Subject<GatewayEvent>();
   const recent = new RecentEvents(events$, 10);
   const streams = new EventStreams();
-  const isWanted = () => true;
+  const isSelected = () => true;
   const served = await startMiddlewares((context) =>
-    streams.write(context, (reader) => recent.read({ isWanted, isFollowing: true }, reader)),
+    streams.write(context, (reader) => recent.read({ isSelected, isFollowing: true }, reader)),
   );
   const socket = await openRaw(served.port);
   socket.write(head('GET /', { Connection: 'close' }));
@@ -257,7 +257,9 @@ function read(recent: RecentEvents, options: Partial<ReadOptions>) {
   const complete = (): void => {
     isOver = true;
   };
-  recent.read({ isWanted: () => true, isFollowing: true, ...options }, reader).subscribe({ next, complete });
+  recent
+    .read({ isSelected: () => true, isFollowing: true, ...options }, reader)
+    .subscribe({ next, complete });
   return {
     told,
     isOver: () => isOver,

@@ -142,7 +142,7 @@ test('the stream names its messages path first; answers are events without ids; 
   await stream.post(message(2, 'ping'));
   assert.equal((await stream.answer(2)).result, {});
   assert.not.match(stream.received(), /^id:/m);
-  await readUntil(stream.socket, ': still here');
+  await readUntil(stream.socket, ': keep-alive');
   stream.socket.destroy();
 });
 

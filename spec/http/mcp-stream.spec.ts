@@ -90,7 +90,7 @@ test('begin before there is anything to say, and are kept alive', async () => {
   const app = await serve({ keepAliveMs: 5 });
   const socket = await app.listen();
   assert.match(await readUntil(socket, 'event-stream'), /^HTTP\/1\.1 200 /);
-  await readUntil(socket, ': still here\n\n');
+  await readUntil(socket, ': keep-alive\n\n');
   socket.destroy();
   app.close();
 });

@@ -79,7 +79,7 @@ test('tell the headers, and count for the caller', async () => {
   };
   const app = await startMiddlewares((context) => {
     context.state.principal = { ...ANONYMOUS, hourlyLimit: 9 };
-    new HttpRequest(context, proxies).charge(limiter, 4);
+    new HttpRequest(context, proxies).consume(limiter, 4);
     respond(context, json(200, {}));
   });
   assert.is((await app.ask('GET', '/')).headers.get('x-ratelimit-remaining'), '5');

@@ -71,11 +71,11 @@ test('sets the variables that the definition maps its settings to, over the defa
 test('names what is missing', () => {
   assert.equal(refusal({}, undefined), [
     'CONFIG_INCOMPLETE',
-    'Nothing says how to reach the server: "config.endpoint" or "config.command" is missing, and there is no template.json for "weather".',
+    'The server has neither "config.endpoint" nor "config.command", and there is no template.json for "weather".',
   ]);
   assert.equal(refusal({}, definition()), [
     'CONFIG_INCOMPLETE',
-    'Nothing says how to reach the server: "config.endpoint" or "config.command" is missing, and neither is in the template "weather".',
+    'The server has neither "config.endpoint" nor "config.command", and neither is in the template "weather".',
   ]);
   assert.equal(refusal({ region: 'eu' }, program), [
     'CONFIG_INCOMPLETE',
@@ -203,7 +203,7 @@ test('starts no container', () => {
   const image = definition({ docker_image: 'example/weather:1', command: 'python', args: ['server.py'] });
   assert.equal(refusal({}, image), [
     'CONFIG_INCOMPLETE',
-    'Nothing says how to reach the server: "config.endpoint" or "config.command" is missing, and the template "weather" runs in containers of example/weather:1, which the gateway does not start.',
+    'The server has neither "config.endpoint" nor "config.command", and the template "weather" runs in containers of example/weather:1, which the gateway does not start.',
   ]);
   const command = { command: 'docker', args: ['run', '-i', '--rm', 'example/weather:1'] };
   assert.equal(serverInput('weather', command, image), command);

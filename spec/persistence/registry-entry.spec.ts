@@ -153,7 +153,7 @@ test('refuses an entry that cannot be used, naming the field as it was written',
       { command: "run 'x" },
       "here.command: The command cannot be split into words: the ' at character 5 is never closed",
     ],
-    [{}, 'here: Nothing says how to reach the server: "endpoint" or "command" is missing.'],
+    [{}, 'here: The instance has neither "endpoint" nor "command".'],
     [{ command: 'r\0' }, 'here: a text holds a NUL character or half of a surrogate pair'],
     [
       { command: 'r', metadata: { '\ud800': 1 } },

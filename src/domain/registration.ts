@@ -126,7 +126,7 @@ type Location = readonly (string | number)[];
 
 function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Location): TransportKind {
   if (endpoint === undefined && command === undefined) {
-    throw configIncomplete('Nothing says how to reach the server: "endpoint" or "command" is missing.');
+    throw configIncomplete('The instance has neither "endpoint" nor "command".');
   }
   if ((transport === 'http' || transport === 'sse') && endpoint === undefined) {
     throw configIncomplete(`The transport "${transport}" needs an "endpoint".`);

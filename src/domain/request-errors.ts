@@ -6,7 +6,7 @@ import { type ErrorDetails, GatewayError, type ValidationItem } from './errors.t
 export function routeNotFound(method: string, path: string): GatewayError {
   return new GatewayError(
     'NOT_FOUND',
-    `Nothing answers ${method} ${path}. GET /gateway/templates lists what is served, GET /docs tells how to ask.`,
+    `No route for ${method} ${path}. GET /gateway/templates lists the templates, GET /docs shows the API.`,
   );
 }
 

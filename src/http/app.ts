@@ -1,5 +1,5 @@
 // The HTTP application: the list of middlewares, top to bottom = order of execution, and the routes under it.
-// Sockets, ports and time limits of connections belong to whoever listens (src/listeners.ts).
+// Sockets, ports and connection timeouts are src/listeners.ts.
 
 import { channel } from 'node:diagnostics_channel';
 import type { RequestListener } from 'node:http';
@@ -40,50 +40,50 @@ import { RecentEvents } from './sse/recent-events.ts';
 export interface AppOptions {
   readonly log: Logger;
   readonly auth: Auth;
-  /** Speaks MCP; ended by its owner. */
+  /** The MCP endpoint; closed by its owner. */
   readonly mcp: McpEndpoint;
   /**
-   * True when this gateway is meant for callers from elsewhere: authentication is on and it listens on more than
-   * loopback. Then any Host is fine, and `corsOrigins` say which pages may call.
+   * True when this gateway serves other machines: authentication is on and it listens on more than loopback. Then any Host
+   * is accepted, and `corsOrigins` decides which web pages may call.
    */
   readonly isPublic: boolean;
-  /** Web origins that may call a public gateway; `*` is everybody. */
+  /** Web origins that may call a public gateway; `*` is all of them. */
   readonly corsOrigins: readonly string[];
   /** Command lines that may be registered without the scope `admin`. */
   readonly allowedCommands: readonly AllowedCommand[];
-  /** Template definitions that are known, for `POST /servers` and for what a command's environment may hold. */
+  /** Template definitions, for `POST /servers` and for the variables that a command may get. */
   readonly definitions: readonly TemplateDefinition[];
-  /** Names this gateway may be called by, besides those of this machine. */
+  /** Host names of this gateway, besides those of this machine. */
   readonly allowedHosts: readonly string[];
   /** Web origins that may call from a browser. */
   readonly allowedOrigins: readonly string[];
-  /** Addresses and networks whose X-Forwarded-* headers are believed. */
+  /** Addresses and networks of proxies whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[];
   /** Version of this package. */
   readonly build: string;
   /** Largest request body. Default LIMITS.requestBodyBytes. */
   readonly maxBodyBytes?: number;
-  /** Bytes of bodies that are held at one time; one body of the largest size always fits. Default: from the memory there is. */
+  /** Bytes of bodies held at one time; one body of the largest size always fits. Default: from the available memory. */
   readonly bodyBounds?: ByteBounds;
-  /** Most bytes of answers that wait for clients to read them. Default: those of the memory of this machine. */
+  /** Most unread bytes of answers. Default: from the available memory. */
   readonly unreadBounds?: ByteBounds;
-  /** Longest time in which the client of an event stream takes nothing of what waits for it. Default 30 000 ms. */
+  /** Longest time in which the client of an event stream reads nothing of what waits for it. Default 30 000 ms. */
   readonly unreadMs?: number;
-  /** Distance of the comments that keep an event stream alive. Default 15 000 ms. */
+  /** Interval of the comments that keep an event stream alive. Default 15 000 ms. */
   readonly keepAliveMs?: number;
-  /** About how often it is looked at again whether a caller may still have an event stream. Default 5 000 ms. */
+  /** Approximate interval at which the callers of open event streams are checked again. Default 5 000 ms. */
   readonly callerCheckMs?: number;
 }
 
-/** What a listener needs. */
+/** The app, for a listener. */
 export interface HttpApp {
   /** For http.createServer. */
   callback(): RequestListener;
-  /** Ends every open event stream, those of REST calls with an error event: they would hold the server open for ever. */
+  /** Ends every open event stream, those of REST calls with an error event: they would keep the server open forever. */
   closeStreams(): void;
 }
 
-/** Tells programs of the same process of every request of every app, before it is answered: `{ request, response }`. */
+/** Publishes every request of every app of the process, before it is answered: `{ request, response }`. */
 const arrivals = channel('stagedoor:request');
 
 /** Builds the application around a gateway. Nothing is shared between two apps. */
@@ -112,7 +112,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const events = new RecentEvents(gateway.events$);
   const services: Services = { gateway, auth, mcp, allowedCommands, definitions, events, documents, build };
 
-  // Per route, after the list below. Nobody's body is read before it is known who sends it.
+  // Per route, after the list below. A body is read after authorization only.
   const stepsOf = (route: Route): RouteMiddleware[] => [
     ...trail(route),
     ...localAccounts(route, auth.isEnabled, proxies),
@@ -126,12 +126,12 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
     for (const route of routes) {
       const row = router.register(route.path, [route.method], unlessTemplate(route, gateway, stepsOf(route)));
-      // The router lets HEAD in wherever GET is: here it would open a stream that nobody hears.
+      // The router adds HEAD to every GET: here it would open a stream that is never read.
       if (route.speaks === 'json-rpc') row.methods = row.methods.filter((method) => method !== 'HEAD');
     }
     return router;
   };
-  // A router holds every path against all of its rows, 60 ns each: those of calls have one of their own.
+  // A router matches a path against all of its rows, 60 ns each: calls have a router of their own.
   const isForCalls = ({ path }: Route): boolean => path.startsWith('/mcp');
   const routers = [ROUTES.filter(isForCalls), ROUTES.filter((route) => !isForCalls(route))].map(routerOf);
 
@@ -142,7 +142,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   app.use(hostOriginCheck({ ...options, proxies }));
   for (const router of routers) app.use(router.routes());
   app.use(unmatched(routers));
-  // Only broken connections end up here: everything else is answered by `errors`.
+  // Broken connections only: every other error is answered by `errors`.
   app.on('error', (error: Error) => log.debug({ err: error }, 'connection broke'));
 
   const callback = app.callback();
@@ -155,10 +155,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   };
 }
 
-/**
- * Answers while there is no gateway yet behind a port that is open: 503 with Retry-After, and `/livez` as ever. Its callers are
- * not in the log.
- */
+/** Answers on an open port until the gateway exists: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
 export function createStartingApp(): RequestListener {
   const app = new Koa<RequestState, Record<never, never>>();
   app.use(requestId());
@@ -169,7 +166,7 @@ export function createStartingApp(): RequestListener {
   return app.callback();
 }
 
-/** The steps of a route; its path may be that of a template, which is decided once per request. */
+/** The steps of a route, skipped while a template of this name exists. */
 function unlessTemplate(
   { unlessTemplate: template }: Route,
   gateway: Pick<Gateway, 'hasTemplate'>,

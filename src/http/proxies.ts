@@ -1,25 +1,25 @@
-// Who is asking, as far as it can be believed: address, host and scheme of the caller behind trusted proxies.
-// What follows from it is decided elsewhere (middleware/guard.ts, checked-command.ts).
+// Address, host and scheme of a caller, from the headers of trusted proxies only. proxy-addr has no notion of a proxy that
+// names no client, which must not count as local, and refuses addresses with ports.
 
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
-/** Reads forwarding headers of trusted proxies only. Source: decisions, "Guard". */
+/** Reads forwarding headers of trusted proxies only. */
 export interface Proxies {
-  /** The `Host` the client asked for; undefined when it sent none. */
+  /** The `Host` that the client sent, if any. */
   host(request: IncomingMessage): string | undefined;
   /** `http` or `https`, as the client sees it. */
   scheme(request: IncomingMessage): string;
-  /** The client's address; undefined when the socket is gone. */
+  /** The address of the client; undefined when the socket is closed. */
   address(request: IncomingMessage): string | undefined;
-  /** True when the caller runs on this machine. A request that some untrusted proxy forwarded never counts as local. */
+  /** True when the caller runs on this machine. A request that an untrusted proxy forwarded never counts as local. */
   isLocal(request: IncomingMessage): boolean;
 }
 
 /**
  * Makes the reader for a list of addresses and networks (`10.0.0.5`, `10.0.0.0/8`, `fd00::/8`). Throws TypeError for an
- * entry that is neither. The rightmost value of a header counts: it was written by the proxy next to us, everything
- * left of it may have been written by the client.
+ * entry that is neither. The rightmost value of a header counts: the nearest proxy wrote it, and the client may have
+ * written everything left of it.
  */
 export function createProxies(trustedProxies: readonly string[]): Proxies {
   const trusted = addressList(trustedProxies);
@@ -28,8 +28,8 @@ export function createProxies(trustedProxies: readonly string[]): Proxies {
   const forwarded = (request: IncomingMessage, header: string): string | undefined =>
     isTrusted(request) ? listOf(request, header).at(-1) : undefined;
 
-  /** For whom a trusted proxy asks; undefined when it does not say, or says what is no address. */
-  const askedFor = (request: IncomingMessage): string | undefined => {
+  /** The client of a trusted proxy; undefined when the proxy names none, or no address. */
+  const clientOf = (request: IncomingMessage): string | undefined => {
     const hops = listOf(request, 'x-forwarded-for').map(addressOf);
     const nearest = hops.findLastIndex((hop) => hop === undefined || !contains(trusted, hop));
     return nearest === -1 ? hops[0] : hops[nearest];
@@ -39,29 +39,36 @@ export function createProxies(trustedProxies: readonly string[]): Proxies {
     scheme: (request) =>
       forwarded(request, 'x-forwarded-proto') ?? ('encrypted' in request.socket ? 'https' : 'http'),
     address: (request) =>
-      (isTrusted(request) ? askedFor(request) : undefined) ?? request.socket.remoteAddress,
-    // A trusted proxy that does not say for whom it asks may ask for anybody.
+      (isTrusted(request) ? clientOf(request) : undefined) ?? request.socket.remoteAddress,
+    // A trusted proxy that names no client may forward for any.
     isLocal: (request) =>
       isTrusted(request)
-        ? contains(LOOPBACK, askedFor(request))
+        ? contains(LOOPBACK, clientOf(request))
         : contains(LOOPBACK, request.socket.remoteAddress) && !wasForwarded(request),
   };
 }
 
 const LOOPBACK = addressList(['127.0.0.0/8', '::1']);
 
-/** Some proxies add a port, and brackets around IPv6. Undefined for anything but an address. */
+/** Removes the port and the brackets that some proxies write. Undefined for anything but an address. */
 function addressOf(hop: string): string | undefined {
   const bare =
     /^\[([^\]]{1,64})\](?::\d{1,5})?$/.exec(hop)?.[1] ?? /^([\d.]{7,15}):\d{1,5}$/.exec(hop)?.[1] ?? hop;
   return isIP(bare) === 0 ? undefined : bare;
 }
 
-/** What proxies add by themselves, or by the examples of their manuals. */
-const TRACES = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'forwarded', 'via'];
+/** Headers that proxies add by default, or in the examples of their manuals. */
+const FORWARDING_HEADERS = [
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-real-ip',
+  'forwarded',
+  'via',
+];
 
 function wasForwarded({ headers }: IncomingMessage): boolean {
-  return TRACES.some((name) => headers[name] !== undefined);
+  return FORWARDING_HEADERS.some((name) => headers[name] !== undefined);
 }
 
 function listOf(request: IncomingMessage, header: string): string[] {

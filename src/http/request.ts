@@ -27,7 +27,7 @@ export interface RequestState {
   /** Rate limit window of the caller, if it has a limit; written to the headers of every answer. */
   rateLimit?: RateLimit;
   /** Requests counted for this HTTP request so far; see rate-limit.ts. */
-  charged?: number;
+  counted?: number;
   /** Memory of its body, unless the body is small; see body/held-bodies.ts. */
   heldBody?: HeldBody;
   /** Details of a successful answer for the audit log; set by the step that runs the route. */
@@ -144,7 +144,7 @@ export class HttpRequest {
   }
 
   /** Counts the HTTP request as this many requests of the caller, where authorize.ts did not; see rate-limit.ts. */
-  charge(limiter: RateLimiter, count: number): void | Promise<void> {
+  consume(limiter: RateLimiter, count: number): void | Promise<void> {
     return consumeRateLimitUpTo(this.#context.state, limiter, count);
   }
 

@@ -62,7 +62,7 @@ export interface RouteAccess {
   readonly path: string;
   /** One line for the API description. */
   readonly summary: string;
-  /** Any one of these is enough; `open` needs none. Source: decisions, "Scope per endpoint". */
+  /** Any one of these is enough; `open` needs none. */
   readonly scope: 'open' | Scope | readonly Scope[];
   /** Successes by status. */
   readonly answers: Readonly<Record<number, AnswerDoc>>;
@@ -74,7 +74,7 @@ export interface RouteAccess {
    */
   readonly reader?: 'direct' | 'koa-body' | 'form';
   /**
-   * `json-rpc`: the handler gets the bytes of the body and counts the requests in it (`request.charge`), and its errors are
+   * `json-rpc`: the handler gets the bytes of the body and counts the requests in it (`request.consume`), and its errors are
    * JSON-RPC errors; refusals of authorization are ordinary errors. HEAD is not answered. Default: none of this.
    */
   readonly speaks?: 'json-rpc';

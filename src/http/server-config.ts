@@ -1,5 +1,4 @@
-// What `POST /servers` says about a server, as the input of a registration: its own `config`, laid over what the template's
-// definition file says. Source: decisions, "Surface B bodies".
+// Maps the `config` of `POST /servers` to the input of a registration, over the defaults of the template's definition file.
 
 import Type, { type Static } from 'typebox';
 import type { ValidationItem } from '../domain/errors.ts';
@@ -31,13 +30,12 @@ export const ServerConfig = Type.Object(ownFields, {
 });
 export type ServerConfig = Static<typeof ServerConfig>;
 
-/** The weight may stand in here. */
+/** May hold the weight. */
 export const InstanceMetadata = metadata;
 
 /**
- * Makes the input of a registration. A `config` that names an `endpoint` or a `command` says all of how to reach the
- * server; else the definition does, and `config` completes it. Throws CONFIG_INCOMPLETE naming what is missing, and
- * VALIDATION_ERROR for settings that the template does not know or that are of the wrong type.
+ * Makes the input of a registration. A `config` with an `endpoint` or a `command` is complete; otherwise it completes the
+ * definition. Throws CONFIG_INCOMPLETE with what is missing, and VALIDATION_ERROR for unknown settings and wrong types.
  */
 export function serverInput(
   template: string,
@@ -50,8 +48,8 @@ export function serverInput(
   const own: ServerConfig = Object.fromEntries(fields);
   const isComplete = own.endpoint !== undefined || own.command !== undefined;
   const values = checkedSettings(Object.fromEntries(settings), definition, isComplete);
-  const way = wayOf(definition, values, isComplete);
-  const { env_vars: fromTemplate, headers: headersOfTemplate, ...rest } = way;
+  const connection = connectionOf(definition, values, isComplete);
+  const { env_vars: fromTemplate, headers: headersOfTemplate, ...rest } = connection;
   const variables = { ...fromTemplate, ...own.env_vars };
   const headers = { ...headersOfTemplate, ...own.headers };
   const input: InstanceInput = {
@@ -62,23 +60,23 @@ export function serverInput(
   };
   if (input.endpoint === undefined && input.command === undefined) {
     throw configIncomplete(
-      `Nothing says how to reach the server: "config.endpoint" or "config.command" is missing, and ${whyNot(template, definition)}.`,
+      `The server has neither "config.endpoint" nor "config.command", and ${whyNot(template, definition)}.`,
     );
   }
   refusePlaceholders(input, definition);
-  // What settings became is held to the bounds of what is written directly.
+  // Values made of settings have the same bounds as direct ones.
   refuse(instanceShape.findings(input));
   return input;
 }
 
-/** What the definition says, with the settings; for a `config` that says it all itself only what the settings became. */
-function wayOf(
+/** The definition with the settings; for a complete `config` only the variables and headers made of settings. */
+function connectionOf(
   definition: TemplateDefinition | undefined,
   values: SettingValues,
   isComplete: boolean,
 ): InstanceInput {
   if (definition === undefined) return {};
-  // Placeholders are filled with themselves: what is left of them in the end is what is missing.
+  // Placeholders are filled with themselves: those that remain are missing.
   if (!isComplete) return instanceInputOf(definition, { SCRATCH }, values);
   const { env: env_vars, headers } = mappedSettings(definition, values);
   return { env_vars, headers };
@@ -99,7 +97,7 @@ export function declaredVariables(definition: TemplateDefinition | undefined): s
 /** The only placeholder there is: a folder that `gateway start --demo` makes for each of its servers. */
 const SCRATCH = '${' + 'SCRATCH}';
 
-/** The settings, in the types of their schema and held against it. */
+/** The settings, converted to the types of their schema and validated. */
 function checkedSettings(
   given: JsonObject,
   definition: TemplateDefinition | undefined,
@@ -176,7 +174,7 @@ function refusePlaceholders(
   throw configIncomplete(`The template needs a folder of its own for each server: give ${names}.`);
 }
 
-/** The settings that would fill the words of the command; `args` where no setting does. */
+/** The settings that fill placeholders of the command; `args` if none does. */
 function wordSettings(definition: TemplateDefinition | undefined): string[] {
   if (definition === undefined) return ['args'];
   const settings = settingsOf(definition);

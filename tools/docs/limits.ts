@@ -27,7 +27,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       queueFull,
     ],
     [
-      `Bodies over ${bytes(HTTP_LIMITS.chargedBodyBytes)} of one caller that are read at a time`,
+      `Bodies over ${bytes(HTTP_LIMITS.requestBlockBytes)} of one caller that are read at a time`,
       count(HTTP_LIMITS.uploadsPerCaller),
       queueFull,
     ],

@@ -24,7 +24,7 @@ const request = {
   body: Type.Object({ username: Type.String({ examples: ['ada'] }) }),
 };
 
-test('has its parameters, its body and who may ask', () => {
+test('has its parameters, its body and the needed scopes', () => {
   const route = defineRoute({ ...facts, request, handler: () => noContent() });
   const { responses: _responses, ...operation } = operationOf(route, shared());
   const content = {
@@ -69,7 +69,7 @@ test('offers the form first where a form is taken', () => {
   assert.equal(Object.keys(content), ['application/x-www-form-urlencoded', 'application/json']);
 });
 
-test('asks nobody on an open route', () => {
+test('needs no credentials on an open route', () => {
   const route = defineRoute({
     ...facts,
     scope: 'open',
@@ -77,7 +77,7 @@ test('asks nobody on an open route', () => {
     handler: () => noContent(),
   });
   const { security, description, 'x-required-scopes': scopes } = operationOf(route, shared());
-  assert.equal([security, description, scopes], [[], 'Open to everybody.', []]);
+  assert.equal([security, description, scopes], [[], 'Needs no credentials.', []]);
 });
 
 test('prefers the example of a body to those of its fields', () => {

@@ -247,7 +247,7 @@ for (const [what, body, loc, type] of [
 test('refuse with 400 what nobody can reach, and where nobody may go', async () => {
   const nowhere = await ask('POST', '/servers', { template_name: 'nowhere' });
   assert.equal([nowhere.status, nowhere.body.error_code], [400, 'CONFIG_INCOMPLETE']);
-  assert.match(String(nowhere.body.detail), /"config.endpoint" or "config.command" is missing/);
+  assert.match(String(nowhere.body.detail), /neither "config.endpoint" nor "config.command"/);
   const metadata = { template_name: 'x', config: { endpoint: 'http://169.254.169.254/' } };
   assert.is((await ask('POST', '/servers', metadata)).body.error_code, 'ENDPOINT_NOT_ALLOWED');
 });

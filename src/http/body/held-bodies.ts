@@ -1,12 +1,12 @@
-// The memory of request bodies: how many bytes are held for each caller and in all, from the first byte that is read until
-// nothing needs them any more, and how many large bodies of one caller are read at the same time. Source: ADR 42.
+// The memory of request bodies: bytes of each caller and in all, from the first byte that is read until the last use, and
+// the number of large bodies of one caller that are read at the same time. Source: ADR 42.
 
 import { ANONYMOUS, type Principal } from '../../domain/account.ts';
 import { type ByteBounds, ByteBudget } from '../../domain/byte-budget.ts';
 import { tooManyBodies } from '../../domain/request-errors.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
-/** What is held of one body. */
+/** The counted memory of one body. */
 export class HeldBody {
   readonly #budget: ByteBudget;
   readonly #owner: string;
@@ -18,26 +18,23 @@ export class HeldBody {
     this.#owner = owner;
   }
 
-  /** Counts bytes before they are kept. Throws QUEUE_FULL when the caller, or all callers, hold too many. */
+  /** Counts bytes before they are kept. Throws QUEUE_FULL when the caller, or all callers together, hold too many. */
   add(bytes: number): void {
     if (!this.#budget.take(this.#owner, bytes)) throw tooManyBodies();
     this.#bytes += bytes;
   }
 
-  /**
-   * Keeps it counted until the returned function is called, also when the response is over by then. After its last use it
-   * counts no more.
-   */
+  /** Adds a use: the memory stays counted until the returned function is called, also after the response. */
   keep(): () => void {
     this.#uses += 1;
-    let isKept = true;
+    let isCounted = true;
     return () => {
-      if (isKept) this.release();
-      isKept = false;
+      if (isCounted) this.release();
+      isCounted = false;
     };
   }
 
-  /** One use of it is over; after the last one its bytes count no more. */
+  /** Ends one use; the last one releases the memory. */
   release(): void {
     this.#uses -= 1;
     if (this.#uses > 0) return;
@@ -61,13 +58,13 @@ export class HeldBodies {
     return this.#budget.heldBytes;
   }
 
-  /** Begins with nothing. While authentication is off all callers are one, who has no share: each body has an owner of its own. */
+  /** Begins with no bytes. While authentication is off, all callers are one principal, so each body has its own owner. */
   open({ id }: Principal): HeldBody {
     this.#opened += 1;
     return new HeldBody(this.#budget, id === ANONYMOUS.id ? `${id} ${this.#opened}` : id);
   }
 
-  /** Counts a large body that is being read; call what is returned when it has been. Throws QUEUE_FULL. */
+  /** Counts a large body while it is read, until the returned function is called. Throws QUEUE_FULL. */
   upload({ id }: Principal): () => void {
     const uploads = this.#uploads.get(id) ?? 0;
     if (uploads >= HTTP_LIMITS.uploadsPerCaller && id !== ANONYMOUS.id) throw tooManyBodies();

@@ -1,5 +1,5 @@
-// Records who changed what: every request that could change the registry, the accounts or the settings, and every login,
-// however it ended. Never bodies, queries or credentials.
+// Records every request that may change the registry, the accounts or the settings, and every login, with any outcome. Never
+// bodies, queries or credentials.
 
 import type { Audit } from '../../auth/auth.ts';
 import { NOBODY } from '../../domain/account.ts';
@@ -10,17 +10,17 @@ import type { HttpContext, RouteMiddleware } from '../request.ts';
 import { CLIENT_CLOSED_REQUEST, ClientGone } from '../request.ts';
 import type { RouteAccess } from '../route.ts';
 
-type Recorded = Pick<RouteAccess, 'method' | 'path' | 'scope'>;
+type AuditedRoute = Pick<RouteAccess, 'method' | 'path' | 'scope'>;
 
-/** The steps that record the requests of a route: one, or none. They stand first, so that refusals are recorded, too. */
-export type AuditTrail = (route: Recorded) => RouteMiddleware[];
+/** The steps that record the requests of a route: one, or none. They come first, so that refusals are recorded, too. */
+export type AuditTrail = (route: AuditedRoute) => RouteMiddleware[];
 
 const MINUTE_MS = 60_000;
 
 /**
- * Makes the steps of one app. Of what one caller was refused only so many lines a minute are recorded, all strangers
- * together being one caller; what is over the rate limit is not recorded at all. The log keeps a bounded number of
- * lines, and nobody shall push out what others did. `now` is monotonic, in ms.
+ * Makes the steps of one app. The log keeps a bounded number of entries, and no caller may push out those of others:
+ * refusals of one caller are recorded up to a number per minute, all unauthenticated callers together being one, and
+ * requests over the rate limit are not recorded. `now` is monotonic, in ms.
  */
 export function auditTrail(
   audit: Audit,
@@ -63,8 +63,8 @@ export function auditTrail(
 const TOO_MANY_REQUESTS = 429;
 const UNKNOWN = { id: 'unknown', name: 'unknown' };
 
-/** True of the routes that change something, but for calls to backends. */
-function isAudited({ method, scope }: Recorded): boolean {
+/** True for routes that change something, except calls to backends. */
+function isAudited({ method, scope }: AuditedRoute): boolean {
   return method !== 'GET' && [scope].flat().some((one) => one !== 'tools:call' && one !== 'gateway:read');
 }
 

@@ -1,5 +1,5 @@
-// Reads the body of a route that takes one and leaves what it says in `state.body`. It checks what the headers promise;
-// bytes are read by ../body/read-*.ts and parsed by ../body/parse-*.ts.
+// Reads the body of a route into `state.body`: checks its headers, counts its memory and its requests. Bytes are read by
+// ../body/read.ts and parsed by ../body/parse.ts.
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/auth.ts';
@@ -15,10 +15,10 @@ import { consumeRateLimitUpTo, requestsIn } from '../rate-limit.ts';
 import type { HttpContext, HttpMiddleware } from '../request.ts';
 import { ClientGone } from '../request.ts';
 
-/** What a route takes: JSON; a form, too; JSON that is left as the bytes it came in. */
+/** Accepted bodies: JSON; JSON or a form; JSON as unparsed bytes. */
 export type BodyKind = 'json' | 'form' | 'bytes';
 
-/** Where it is counted what a body costs its caller: memory, and requests. */
+/** Counters of the memory and the requests of bodies. */
 export interface BodyCosts {
   readonly held: HeldBodies;
   readonly limiter: RateLimiter;
@@ -31,12 +31,12 @@ export function body(
   kind: BodyKind = 'json',
   costs?: BodyCosts,
 ): HttpMiddleware {
-  const parseJson = kind === 'bytes' ? asItIs : parseJsonBody;
+  const parseJson = kind === 'bytes' ? unparsed : parseJsonBody;
   return async (context, next) => {
     const { headers } = context.req;
     if (hasBody(headers)) {
       const parse = parserFor(headers, parseJson, kind === 'form');
-      // Known before a byte is read: an honest client is told at once.
+      // Refused before a byte is read.
       if (Number(headers['content-length']) > maxBytes) throw payloadTooLarge(maxBytes);
       const bytes = costs === undefined ? await read(context) : await readCounted(read, context, costs);
       const fields = {};
@@ -50,8 +50,8 @@ export function body(
 }
 
 /**
- * Reads a body and counts what it costs: as early as its size is known. A large one of which the size is not told is refused
- * as soon as it is seen to be large, when its caller has no request left; its requests are counted in the end.
+ * Reads a body and counts its memory and its requests, as early as its size is known. A body without a length is refused
+ * once it is large and its caller has no request left; its requests are counted at the end.
  */
 async function readCounted(
   read: ReadBody,
@@ -62,13 +62,13 @@ async function readCounted(
   const { principal = NOBODY } = state;
   const length = Number(request.headers['content-length'] ?? Number.NaN);
   if (length <= HTTP_LIMITS.uncountedBodyBytes) return read(context);
-  requireClient(response); // it may have left while its credentials were looked up
+  requireClient(response); // it may have disconnected while its credentials were verified
   const body = held.open(principal);
   response.once('close', () => body.release());
   state.heldBody = body;
   let uploaded: (() => void) | undefined;
   try {
-    if (length > HTTP_LIMITS.chargedBodyBytes) {
+    if (length > HTTP_LIMITS.requestBlockBytes) {
       await consumeRateLimitUpTo(state, limiter, requestsIn(length));
       requireClient(response);
       uploaded = held.upload(principal);
@@ -81,7 +81,7 @@ async function readCounted(
     const bytes = await read(context, (more) => {
       received += more;
       body.add(more);
-      if (uploaded !== undefined || received <= HTTP_LIMITS.chargedBodyBytes) return;
+      if (uploaded !== undefined || received <= HTTP_LIMITS.requestBlockBytes) return;
       requireRequestLeft(limiter.look(principal));
       uploaded = held.upload(principal);
     });
@@ -92,7 +92,7 @@ async function readCounted(
   }
 }
 
-/** What is counted after its response has closed would never be given back. */
+/** Memory that is counted after the response has closed would never be released. */
 function requireClient({ closed }: ServerResponse): void {
   if (closed) throw new ClientGone();
 }
@@ -118,7 +118,7 @@ const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(;\s*charset\s*=\s*"?ut
 
 type ParseBody = (bytes: Buffer, fields?: Record<string, JsonFields[string]>) => unknown;
 
-function asItIs(bytes: Buffer): Buffer {
+function unparsed(bytes: Buffer): Buffer {
   return bytes;
 }
 
@@ -134,7 +134,7 @@ function parserFor(headers: IncomingHttpHeaders, parseJson: ParseBody, takesForm
   throw unsupportedMediaType(clip(type), accepted);
 }
 
-/** The patterns are not made for 64 KiB of spaces, which they would try in every split. */
+/** The length is bounded: 64 KiB of spaces would take the patterns quadratic time. */
 function matches(pattern: RegExp, type: string): boolean {
   return type.length <= HTTP_LIMITS.mediaTypeCharacters && pattern.test(type);
 }

@@ -1,6 +1,7 @@
-// Keeps web pages of strangers away. On this machine, or without authentication, a page that a browser shows may neither
-// name this gateway by a domain of its own (DNS rebinding: Host) nor call it from elsewhere (Origin). A public gateway
-// knows its callers by credentials that no browser sends by itself: there the list of CORS origins decides.
+// Refuses requests of foreign web pages, by Host and Origin, and answers preflights. On this machine, or without
+// authentication, a page may neither reach this gateway by a domain of its own (DNS rebinding: Host) nor call it from another
+// origin (Origin). A public gateway needs credentials that no browser sends by itself: there the list of CORS origins decides.
+// @koa/cors would add a promise to every call, its own Vary beside that of respond.ts, and refuses nothing.
 
 import type { IncomingMessage } from 'node:http';
 import { originNotAllowed } from '../../domain/request-errors.ts';
@@ -22,12 +23,12 @@ export interface HostOriginCheckOptions {
   readonly proxies: Proxies;
 }
 
-/** Refuses with ORIGIN_NOT_ALLOWED; answers preflights of allowed origins. Source: decisions, "Guard". */
+/** Refuses with ORIGIN_NOT_ALLOWED; answers preflights of allowed origins. */
 export function hostOriginCheck(options: HostOriginCheckOptions): HttpMiddleware {
-  return options.isPublic ? publicGuard(options) : localGuard(options);
+  return options.isPublic ? publicCheck(options) : localCheck(options);
 }
 
-function localGuard({ allowedHosts, allowedOrigins, proxies }: HostOriginCheckOptions): HttpMiddleware {
+function localCheck({ allowedHosts, allowedOrigins, proxies }: HostOriginCheckOptions): HttpMiddleware {
   const hosts: ReadonlySet<string> = new Set(allowedHosts.map(lowerCase));
   const origins = originSet(allowedOrigins);
 
@@ -55,7 +56,7 @@ function localGuard({ allowedHosts, allowedOrigins, proxies }: HostOriginCheckOp
   };
 }
 
-function publicGuard({ allowedOrigins, corsOrigins, proxies }: HostOriginCheckOptions): HttpMiddleware {
+function publicCheck({ allowedOrigins, corsOrigins, proxies }: HostOriginCheckOptions): HttpMiddleware {
   const isForAll = corsOrigins.includes('*');
   const origins = originSet([...corsOrigins, ...allowedOrigins]);
   return (context, next) => {
@@ -81,7 +82,7 @@ const LOCAL_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
 const PORT = /:\d{1,5}$/;
 const ORIGIN_FORM = /^[/*]/;
 
-/** Marks the answer as readable for one other origin, or for all (`*`). Credentials are never allowed: nothing here uses cookies. */
+/** Makes the answer readable for one other origin, or for all (`*`). Credentials are never allowed: there are no cookies. */
 function shareWith(
   origin: string,
   context: HttpContext,
@@ -109,12 +110,12 @@ const ALLOWED_HEADERS: readonly string[] = [
   ...['Mcp-Session-Id', 'MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name'],
 ];
 
-/** Headers that tools give their names to. Source: MCP 2026-07-28 basic/transports/streamable-http, custom headers. */
+/** Headers named by tools. Source: MCP 2026-07-28 basic/transports/streamable-http, custom headers. */
 const PARAMETER_HEADER = /^mcp-param-[a-z0-9_-]{1,64}$/i;
 
 function preflightHeaders({ headers }: IncomingMessage): readonly string[] {
-  const asked = (headers['access-control-request-headers'] ?? '').split(',').map((name) => name.trim());
-  const parameters = asked.filter((name) => PARAMETER_HEADER.test(name));
+  const requested = (headers['access-control-request-headers'] ?? '').split(',').map((name) => name.trim());
+  const parameters = requested.filter((name) => PARAMETER_HEADER.test(name));
   return [
     ...['Access-Control-Allow-Methods', 'GET, HEAD, POST, PATCH, DELETE'],
     ...['Access-Control-Allow-Headers', [...ALLOWED_HEADERS, ...parameters].join(', ')],

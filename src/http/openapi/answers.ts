@@ -1,4 +1,4 @@
-// The answers of one route as the API description has them: successes and errors by status, with headers and examples.
+// The answers of one route in the API description: successes and errors by status, with headers and examples.
 
 import type { TSchema } from 'typebox';
 import { type ErrorCode, statusesOf } from '../../domain/error-codes.ts';
@@ -12,7 +12,7 @@ import type { JsonSchema } from './schema.ts';
 /** An answer, or a pointer to one. */
 export type AnswerObject = Readonly<Record<string, unknown>>;
 
-/** Collects the error answers that many routes share. */
+/** Collects error answers, which many routes share. */
 export interface SharedAnswers {
   /** By name; complete when every route was described. */
   readonly errors: Record<string, AnswerObject>;
@@ -40,10 +40,10 @@ export function answersOf(route: RouteAccess, shared: SharedAnswers): Record<str
   return Object.fromEntries([...successes, ...errors]);
 }
 
-/** Text that many answers of one kind begin with, so that nobody has to know the numbers. */
+/** Descriptions of error answers begin with the meaning of the status. */
 const STATUS_MEANINGS: Readonly<Record<number, string>> = {
   400: 'Refused',
-  401: 'Nobody is known by these credentials',
+  401: 'Not authenticated',
   403: 'Not allowed',
   404: 'Not found',
   413: 'Too large',
@@ -55,7 +55,7 @@ const STATUS_MEANINGS: Readonly<Record<number, string>> = {
 };
 
 /** Errors that are answered with one status. */
-interface Failure {
+interface StatusErrors {
   readonly status: number;
   readonly codes: readonly ErrorCode[];
 }
@@ -76,12 +76,12 @@ function success(answer: AnswerDoc, headers: HeaderObjects, { describe }: Shared
   };
 }
 
-/** Then its description has to say what is in it: ReDoc shows a text that comes first in styles that the policy forbids. */
+/** Its description then has to describe the events: ReDoc shows a leading text in styles that the policy forbids. */
 function isStreamAlone(types: readonly string[]): boolean {
   return types.length === 1 && types[0] === 'text/event-stream';
 }
 
-/** What is no JSON is text or bytes that no schema describes. */
+/** Other types than JSON are text or bytes without a schema. */
 function contentOf(type: string, schema: JsonSchema, example: unknown, event: string): AnswerObject {
   if (type === 'application/json') return { schema, example };
   if (type === 'text/event-stream') {
@@ -90,8 +90,8 @@ function contentOf(type: string, schema: JsonSchema, example: unknown, event: st
   return { schema: type.startsWith('image/') ? {} : { type: 'string' } };
 }
 
-/** Named by its codes: routes with the same ones share it. */
-function sharedError(failure: Failure, headers: HeaderObjects, shared: SharedAnswers): AnswerObject {
+/** Named by its codes: routes with the same codes share it. */
+function sharedError(failure: StatusErrors, headers: HeaderObjects, shared: SharedAnswers): AnswerObject {
   const limits = RATE_LIMITS.some((name) => name in headers) ? ['limited'] : [];
   const name = [...failure.codes.toSorted(), ...limits].join('.');
   shared.errors[name] ??= errorAnswer(failure, headers, shared);
@@ -99,7 +99,7 @@ function sharedError(failure: Failure, headers: HeaderObjects, shared: SharedAns
 }
 
 function errorAnswer(
-  { status, codes }: Failure,
+  { status, codes }: StatusErrors,
   headers: HeaderObjects,
   { describe }: SharedAnswers,
 ): AnswerObject {
@@ -114,12 +114,12 @@ function errorAnswer(
 }
 
 /**
- * An answer that says more than the error it also is: health without a database. Or, apart from it, one of two: the MCP
- * endpoint refuses in words of its own, and its door in those of every route.
+ * A status with a body of its own and errors: the body with the fields of the error, as in health without a database; or, with
+ * `isApart`, either of the two, as at the MCP endpoint, whose refusals are JSON-RPC errors and those of authorization are not.
  */
 function mixed(
   own: AnswerDoc,
-  { status, codes }: Failure,
+  { status, codes }: StatusErrors,
   headers: HeaderObjects,
   shared: SharedAnswers,
 ): AnswerObject {
@@ -151,11 +151,11 @@ function errorSchema(codes: readonly ErrorCode[], describe: SharedAnswers['descr
   };
 }
 
-function examplesOf({ status, codes }: Failure): Readonly<Record<string, unknown>> {
+function examplesOf({ status, codes }: StatusErrors): Readonly<Record<string, unknown>> {
   return Object.fromEntries(codes.map((code) => [code, { value: sampleBody(code, status) }]));
 }
 
-/** The error as a caller would get it. */
+/** The error as a caller gets it. */
 function sampleBody(code: ErrorCode, status: number): ErrorBody {
   const { [code]: sample } = ERROR_SAMPLES[code].status === status ? ERROR_SAMPLES : OTHER_SAMPLES;
   return errorBody(sample ?? ERROR_SAMPLES[code], HEADERS['X-Request-ID'].schema.examples[0]);

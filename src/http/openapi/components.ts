@@ -1,5 +1,5 @@
-// What the API description says once and points to: schemas that have a name, headers, and ways to show who one is.
-// A schema is recognised by its content: whoever uses the view of an instance in a list gets a pointer to it.
+// Shared parts of the API description: named schemas, headers and security schemes. A named schema is recognised by its
+// content wherever it is used.
 
 import type { TSchema } from 'typebox';
 import { SCOPES, type Scope } from '../../domain/account.ts';
@@ -37,7 +37,7 @@ export const NAMED_SCHEMAS: Readonly<Record<string, TSchema>> = {
   UserRecord,
 };
 
-/** What each scope allows. Source: spec, "Authentication" 4. */
+/** What each scope allows. */
 const SCOPE_MEANINGS: Readonly<Record<Scope, string>> = {
   'gateway:read': 'Read status and configuration of the gateway',
   'gateway:write': 'Change the configuration and manage servers',
@@ -45,7 +45,7 @@ const SCOPE_MEANINGS: Readonly<Record<Scope, string>> = {
   admin: 'Everything, users and keys included',
 };
 
-/** Each is enough. `login` is what the form of an interactive page uses; its token is the one of `bearer`. */
+/** Each is sufficient. The form of an interactive page uses `login`; its token is that of `bearer`. */
 export const SECURITY_SCHEMES = {
   login: {
     type: 'oauth2',

@@ -55,15 +55,15 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
 const DESCRIPTION = `Calls by template (surface A) and management by server (surface B) of one gateway.
 
 Send \`Authorization: Bearer <token>\` with a token of \`POST /auth/login\`, or \`X-API-Key: <key>\`. By
-default a user has 1,000 requests per hour and an API key 5,000; an admin has as many as there are. The headers
-\`X-RateLimit-*\` tell what is left.
+default a user has 1,000 requests per hour and an API key 5,000; an admin has no limit. The headers
+\`X-RateLimit-*\` show the rest of the window.
 
 Every error has \`detail\`, \`error_code\` and \`request_id\`. \`HEAD\` is answered wherever \`GET\` is, \`OPTIONS\` lists the
 methods of a path, another method is \`405 METHOD_NOT_ALLOWED\`, and an unknown path is \`404 NOT_FOUND\`.
 
-MCP clients connect to \`/mcp/{template}\`, or to \`/mcp\` for all templates they may use. What is wrong with their
-messages is told in the words of JSON-RPC; who may not come in at all gets the errors above. There the limit counts
-JSON-RPC requests, and \`HEAD\` is not answered.`;
+MCP clients connect to \`/mcp/{template}\`, or to \`/mcp\` for all templates they may use. Errors in their messages
+are JSON-RPC errors; errors of authentication and authorization are those above. There the limit counts JSON-RPC requests,
+and \`HEAD\` is not answered.`;
 
 /** An operation object of OpenAPI 3.1. */
 type OperationObject = Readonly<Record<string, unknown>>;
@@ -82,7 +82,7 @@ export function operationOf(route: Route, shared: SharedAnswers): OperationObjec
     tags: [tagOf(path)],
     operationId: operationId(route),
     summary,
-    description: whoMay(scopes),
+    description: neededScopes(scopes),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined ? {} : { requestBody: body }),
     responses: answersOf(route, shared),
@@ -108,9 +108,9 @@ function operationId({ method, path, unlessTemplate }: Route): string {
   return `${method.toLowerCase()}${capitals.join('')}${unlessTemplate === undefined ? '' : 'OfAll'}`;
 }
 
-function whoMay(scopes: readonly Scope[]): string {
+function neededScopes(scopes: readonly Scope[]): string {
   const [first, ...others] = scopes.map((scope) => `\`${scope}\``);
-  if (first === undefined) return 'Open to everybody.';
+  if (first === undefined) return 'Needs no credentials.';
   return `Needs the scope ${[first, ...others].join(' or ')}.`;
 }
 
@@ -196,7 +196,7 @@ export const TAGS: readonly Tag[] = [
     description: 'This description and the pages that show it.',
     paths: /^\/(?:$|(?:docs|redoc|openapi\.json)(?:\/|$))/,
   },
-  { name: 'Process', description: 'For the operator of this process.', paths: /^/ },
+  { name: 'Process', description: 'Liveness and readiness of the process.', paths: /^/ },
 ];
 
 /** The group of a path. */

@@ -1,5 +1,5 @@
-// One error of each code, as it really is raised: the examples of the API description. A new code does not compile
-// without its sample.
+// One error of each code, made by its constructor: the examples of the API description. A new code does not compile without
+// its sample.
 
 import {
   apiKeyNotFound,
@@ -58,9 +58,7 @@ export const ERROR_SAMPLES: Readonly<Record<ErrorCode, GatewayError>> = {
   DUPLICATE_SERVER: duplicateServer('everything-1'),
   LAST_ADMIN: lastAdmin(),
   REGISTRY_FULL: registryFull('instances', 10_000),
-  CONFIG_INCOMPLETE: configIncomplete(
-    'Nothing says how to reach the server: "endpoint" or "command" is missing.',
-  ),
+  CONFIG_INCOMPLETE: configIncomplete('The instance has neither "endpoint" nor "command".'),
   ENDPOINT_NOT_ALLOWED: endpointNotAllowed('169.254.169.254 is in a denied network.'),
   INVALID_TOOL_ARGUMENTS: invalidToolArguments('echo', {
     code: RPC.invalidParams,
@@ -102,7 +100,7 @@ export const ERROR_SAMPLES: Readonly<Record<ErrorCode, GatewayError>> = {
   DATABASE_UNAVAILABLE: databaseUnavailable(undefined),
 };
 
-/** Of codes with a second status, that one. */
+/** Samples of codes with a second status. */
 export const OTHER_SAMPLES: Readonly<Partial<Record<ErrorCode, GatewayError>>> = {
   COMMAND_NOT_ALLOWED: commandExposes(
     '"gateway.key" is the signing key of this gateway: with it a program can make itself an admin; name another folder, such ' +

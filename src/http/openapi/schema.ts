@@ -1,4 +1,4 @@
-// Schemas as the API description has them: plain JSON Schema 2020-12, with pointers to the schemas that have a name.
+// Schemas in the API description: plain JSON Schema 2020-12, with pointers to named schemas.
 
 import type { TSchema } from 'typebox';
 
@@ -13,7 +13,7 @@ export interface SchemaWriter {
   readonly named: Readonly<Record<string, JsonSchema>>;
 }
 
-/** `names` are recognised by content, wherever they stand and however they were wrapped. */
+/** Named schemas are recognised by content, also inside others. */
 export function schemaWriter(names: Readonly<Record<string, TSchema>>): SchemaWriter {
   const known = new Map(Object.entries(names).map(([name, schema]) => [JSON.stringify(plain(schema)), name]));
   const write = (value: unknown): unknown => {
@@ -29,12 +29,12 @@ export function schemaWriter(names: Readonly<Record<string, TSchema>>): SchemaWr
   };
 }
 
-/** Only what JSON carries: TypeBox keeps its own marks in properties that are not enumerable. */
+/** Enumerable properties only: TypeBox keeps its own marks in others. */
 function plain(schema: TSchema): unknown {
   return readable(JSON.parse(JSON.stringify(schema)));
 }
 
-/** Says the same as people and programs expect it: a record of any name, the type of an enumeration. */
+/** The usual notation for records of any name and for the type of enumerations. */
 function readable(value: unknown): unknown {
   const written = inside(value, readable);
   if (!isObject(written)) return written;

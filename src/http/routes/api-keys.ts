@@ -54,7 +54,7 @@ const NewApiKeyBody = Type.Object(
   CLOSED,
 );
 
-/** The only answer that ever holds the key. */
+/** The only answer with the key itself. */
 const NewApiKey = Type.Object({
   ...ApiKeyRecord.properties,
   key: text(`sd_00112233445566ff_${'x'.repeat(43)}`),

@@ -1,5 +1,5 @@
-// The API described: as a document for programs, and as two pages for people. Open to everybody, like the addresses of
-// the routes themselves. Source: spec, "What the service does" 8; ADR 21.
+// The API description: a document for programs, and two pages for people. Open, like the paths of the routes themselves.
+// Source: ADR 21.
 
 import Type from 'typebox';
 import { REDOC_ASSETS, SWAGGER_ASSETS } from '../docs/assets.ts';
@@ -51,7 +51,7 @@ function pageRoute(name: PageName, summary: string): Route {
     },
     errors: [],
     handler: ({ request }, { documents }): Reply | Promise<Reply> =>
-      // The page names its files relative to itself.
+      // Links of the page are relative to its address.
       request.path.endsWith('/') ? moved(`../${name}`) : documents.page(name, request.ifNoneMatch),
   });
 }

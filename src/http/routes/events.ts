@@ -1,4 +1,4 @@
-// What happens in the gateway, as a stream: the events of the embedding API, each for the callers that may read it.
+// The events of the gateway as a stream: those of the embedding API, each for the callers that may read it.
 
 import Type from 'typebox';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
@@ -10,7 +10,7 @@ import { CLOSED } from '../schemas.ts';
 import { EVENT_STREAM_TYPE } from '../sse/server-sent-events.ts';
 
 const NAMES = Object.keys(EVENT_NAMES);
-/** `instance` stands for all that begin with `instance.`. */
+/** `instance` selects all types that begin with `instance.`. */
 const GROUPS = [...new Set(NAMES.map((name) => name.replace(/\..*$/, '')))];
 
 export const eventRoutes: readonly Route[] = [
@@ -29,7 +29,7 @@ export const eventRoutes: readonly Route[] = [
           template: Type.Optional(TemplateId),
           /** Events of this type, or of this group of types, only. */
           type: Type.Optional(Type.Enum([...NAMES, ...GROUPS])),
-          /** True: goes on with what comes. Default false: what is kept, and then the end. */
+          /** True: continues with new events. Default false: ends after the kept events. */
           follow: Type.Optional(Type.Boolean()),
         },
         CLOSED,
@@ -50,19 +50,19 @@ export const eventRoutes: readonly Route[] = [
       const { template, type, follow = false } = query;
       const isFollowing = follow && !request.isHead;
       const after = request.headers['last-event-id'];
-      const isWanted = (event: GatewayEvent): boolean =>
+      const isSelected = (event: GatewayEvent): boolean =>
         (type === undefined || event.type === type || event.type.startsWith(`${type}.`)) &&
         (template === undefined || ('template' in event && event.template === template)) &&
-        mayKnow(principal, event);
+        mayRead(principal, event);
       return eventStream((reader) =>
-        events.read({ isWanted, isFollowing, ...(typeof after === 'string' ? { after } : {}) }, reader),
+        events.read({ isSelected, isFollowing, ...(typeof after === 'string' ? { after } : {}) }, reader),
       );
     },
   }),
 ];
 
-/** Admins know of everything in their templates; others of what is their own. */
-function mayKnow(principal: Principal, event: GatewayEvent): boolean {
+/** Admins read all events of their templates; other callers read their own calls and sessions. */
+function mayRead(principal: Principal, event: GatewayEvent): boolean {
   if ('template' in event && !mayUse(principal, event.template)) return false;
   return mayDo(principal, ['admin']) || ('principal' in event && event.principal === principal.id);
 }

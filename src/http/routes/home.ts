@@ -1,5 +1,5 @@
-// What stands at `/`: for browsers a page that says what this is and where to go on, for others the same as JSON. The page
-// runs no script and loads nothing.
+// The start page at `/`: status and links, as a page for browsers and as JSON for other clients. The page runs no script and
+// loads nothing.
 
 import Type from 'typebox';
 import { API_VERSION } from '../../domain/version.ts';
@@ -49,13 +49,13 @@ export const homeRoutes: readonly Route[] = [
   }),
 ];
 
-/** The status is that of the moment. */
+/** The status changes, so it is not stored. */
 const COMMON = ['Vary', 'Accept', 'Cache-Control', 'no-store'];
 const POLICY =
   "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const PAGE = [...COMMON, 'Content-Security-Policy', POLICY, 'Referrer-Policy', 'no-referrer'];
 
-/** Nothing in it comes from a caller. */
+/** It contains no input of a caller. */
 function pageOf(status: string): string {
   return `<!DOCTYPE html>
 <html lang="en">

@@ -1,5 +1,5 @@
-// For whoever runs this process: is it alive, and may it get requests? Open, cheap, and blind to the database, whose
-// absence no restart mends. Source: decisions, "Liveness".
+// Liveness and readiness of the process, for its supervisor: open, cheap, and independent of the database, whose failure no
+// restart repairs.
 
 import Type from 'typebox';
 import { type GatewayError, gatewayStarting, shuttingDown } from '../../domain/errors.ts';
@@ -38,7 +38,7 @@ export const livenessRoutes: readonly Route[] = [
   }),
 ];
 
-/** What `/readyz` says during the start, and every path while there are no accounts yet. */
+/** The answer of `/readyz` during the start, and of every path before the accounts are loaded. */
 export function startingReply(requestId: string): BytesReply {
   return refusal('starting', gatewayStarting(), requestId);
 }

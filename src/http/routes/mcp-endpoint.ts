@@ -270,7 +270,7 @@ function talk(
         holdBody: request.holdBody,
         ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath: messagesPathOf(name) } } : {}),
         ...(method === 'POST' ? { sseConnection: connectionOf(query, isSse) } : {}),
-        consumeRateLimit: (requests) => request.charge(auth.limiter, requests),
+        consumeRateLimit: (requests) => request.consume(auth.limiter, requests),
       },
       reply,
     ),

@@ -1,5 +1,5 @@
 // Prompts of a template: list them, get one, complete an argument.
-// Source: decisions, "Surface A bodies"; MCP server/prompts and server/utilities/completion.
+// Source: MCP server/prompts and server/utilities/completion.
 
 import Type from 'typebox';
 import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';

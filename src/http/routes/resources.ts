@@ -1,5 +1,4 @@
 // Resources of a template: list them and their templates, read one.
-// Source: spec, "Endpoints", surface A; decisions, "Surface A bodies".
 
 import Type from 'typebox';
 import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';

@@ -1,5 +1,4 @@
-// Calling a tool of one certain server: no balancing, no failover. Source: spec, surface B; decisions, "Errors" for what
-// becomes of a result that is an error.
+// Calls a tool of one server: no balancing, no failover. A result that is an error becomes an error answer.
 
 import Type from 'typebox';
 import { invalidToolArguments, refusedArguments, toolExecutionFailed } from '../../domain/answer-errors.ts';
@@ -63,7 +62,7 @@ export const serverToolRoutes: readonly Route[] = [
   }),
 ];
 
-/** What a result says of a call that failed; undefined for one that succeeded. */
+/** The error of a failed call; undefined for a successful one. */
 function failureOf(tool: string, result: JsonText): GatewayError | undefined {
   const value = parsed(result);
   if (!isJsonObject(value) || value.isError !== true) return undefined;
@@ -71,7 +70,7 @@ function failureOf(tool: string, result: JsonText): GatewayError | undefined {
   return refused === undefined ? toolExecutionFailed(tool, { result }) : invalidToolArguments(tool, refused);
 }
 
-/** A transport may have taken a result without proof that it is JSON. */
+/** Transports do not verify that a result is JSON. */
 function parsed(result: JsonText): unknown {
   try {
     return result.value;

@@ -1,5 +1,4 @@
-// Instances as surface B knows them: servers with an id that is unique in the whole registry. They are the same instances
-// as those of surface A. Source: spec, surface B; decisions, "Surface B bodies".
+// Instances on surface B: servers with an id that is unique in the registry. They are the same instances as on surface A.
 
 import Type, { type Static } from 'typebox';
 import { TemplateId } from '../../domain/template.ts';
@@ -19,7 +18,7 @@ const NewServerBody = Type.Object(
     template_name: TemplateId,
     instance_metadata: InstanceMetadata,
     config: Type.Optional(ServerConfig),
-    /** For a `config` that does not say it itself. */
+    /** Default for `config.force`. */
     force: ServerConfig.properties.force,
   },
   CLOSED,
@@ -153,7 +152,7 @@ export const serverRoutes: readonly Route[] = [
   }),
 ];
 
-/** Servers by id, those behind the cursor, at most `limit`. */
+/** Servers after the cursor, sorted by id, at most `limit`. */
 function pageOf<T extends { readonly definition: { readonly serverId: string } }>(
   servers: readonly T[],
   { limit, cursor = '' }: Static<typeof ListQuery>,
@@ -165,7 +164,7 @@ function pageOf<T extends { readonly definition: { readonly serverId: string } }
   return { page, nextCursor: last === undefined || page.length === rest.length ? undefined : idOf(last) };
 }
 
-/** Where the caller wrote what the registry calls `instance`. */
+/** The place in the body of this route for a place in `instance`. */
 function asWritten([place = '', instance, ...rest]: readonly (string | number)[]): (string | number)[] {
   if (instance !== 'instance') return [place, ...(instance === undefined ? [] : [instance]), ...rest];
   return rest[0] === 'metadata' ? [place, 'instance_metadata', ...rest.slice(1)] : [place, 'config', ...rest];

@@ -1,5 +1,4 @@
-// Sync: instances for the containers and pods that run where this gateway can see them, and for the entries of its registry
-// file. Source: ADRs 59 and 65.
+// Sync: instances for running containers and pods, and for the entries of the registry file. Source: ADRs 59 and 65.
 
 import Type from 'typebox';
 import { mayUse } from '../../domain/account.ts';
@@ -8,7 +7,7 @@ import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { CLOSED, flag, text } from '../schemas.ts';
 
-/** A name of Kubernetes, or `*`. */
+/** A namespace of Kubernetes, or `*`. */
 const Namespace = Type.String({ pattern: '^(\\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$' });
 
 const Synced = Type.Array(
@@ -29,11 +28,11 @@ const SyncBody = Type.Object({
   skipped: Type.Array(
     Type.Object({ template_name: text('everything'), name: text('echo'), reason: Type.String() }),
   ),
-  /** Templates whose settings follow the registry file and were others before. */
+  /** Templates whose settings changed with the registry file. */
   settings: Type.Array(Type.String()),
   /** Engines and clusters that answered, and the registry file when it could be read. */
   reached: Type.Array(Type.String()),
-  /** Those that did not, and why; and what in the registry file could not be used. */
+  /** Failed engines and clusters with the reason, and unusable parts of the registry file. */
   warnings: Type.Array(Type.String()),
 });
 

@@ -1,5 +1,5 @@
-// Server-sent events: writes an Observable to one response, and knows all open streams so that they can be ended.
-// What the events are called and hold is decided by the routes.
+// Writes an Observable to one response as server-sent events, and tracks all open streams so that they can be ended. Names and
+// contents of events are decided by the routes.
 
 import type { ServerResponse } from 'node:http';
 import type { Observable, Subscription } from 'rxjs';
@@ -24,53 +24,53 @@ export interface StreamEvent {
   readonly name: string;
   /** JSON text. Line breaks in it are kept by repeating `data:`. */
   readonly data: Uint8Array | string;
-  /** The `id:` line: what a reader that comes back names as the last one it has read. */
+  /** The `id:` line, which a client sends as `Last-Event-ID` when it reconnects. */
   readonly id?: string;
-  /** The instance that it comes from. The one that is known when the response begins becomes `X-Instance-ID`, the last one is logged. */
+  /** The instance that sent it. The first known one becomes `X-Instance-ID`, the last one is logged. */
   readonly instanceId?: string;
-  /** True for what must not be left out when the client reads too slowly: the answer. */
+  /** True for events that must not be dropped when the client reads too slowly: the answer. */
   readonly essential?: boolean;
 }
 
-/** The reader of a stream. */
+/** The client of a stream. */
 export interface StreamReader {
-  /** True while what was written before waits for the client: a source that can wait gives nothing then. */
+  /** True while earlier bytes wait for the client: a source with backpressure emits nothing then. */
   readonly isBehind: boolean;
-  /** Calls back when the client has taken everything, until the returned function is called. */
+  /** Calls back when the client has read everything, until the returned function is called. */
   onCaughtUp(listener: () => void): () => void;
 }
 
-/** Where events come from: a stream that goes its own pace, or one that is made for a reader and waits for it. */
+/** The source of events: a stream without backpressure, or one that is made for a reader and waits for it. */
 export type EventSource = Observable<StreamEvent> | ((reader: StreamReader) => Observable<StreamEvent>);
 
 export interface EventStreamOptions {
-  /** Distance of the comments that keep a stream alive. Default 15 000 ms. */
+  /** Interval of the comments that keep a stream alive. Default 15 000 ms. */
   readonly keepAliveMs?: number;
-  /** Unsent bytes at which events that are not essential are left out. Default 1 MiB. */
+  /** Unsent bytes over which events that are not essential are dropped. Default 1 MiB. */
   readonly bufferBytes?: number;
-  /** Longest time in which a client takes nothing of what waits for it. Default 30 000 ms; then it is cut. */
+  /** Longest time in which a client reads nothing of what waits for it; then it is cut. Default 30 000 ms. */
   readonly unreadMs?: number;
-  /** Most bytes that wait for clients to read them. Default: those of the memory of this machine. */
+  /** Most unread bytes of all clients. Default: from the available memory. */
   readonly unreadBounds?: ByteBounds;
-  /** About how often it is looked at again whether a caller may still have a stream. Default 5 000 ms. */
+  /** Approximate interval at which callers are checked again. Default 5 000 ms. */
   readonly callerCheckMs?: number;
 }
 
-/** An event stream that is open: it is kept alive, and ended with the app, or when its caller may not have it any more. */
+/** An open event stream: it is kept alive, and ended with the app or when its caller is revoked. */
 export interface TrackedStream {
-  /** Writes what nobody reads. */
+  /** Writes a comment, which clients ignore. */
   comment(text: string): void;
   /** Ends it: the app stops. */
   shutDown(): void;
-  /** Ends it: its caller would not be let in any more. */
+  /** Ends it: its caller is no longer authorized. */
   revoke(refusal: GatewayError): void;
 }
 
 /** Every open event stream of one app. */
 export class EventStreams {
-  /** Patience with a client that does not read. */
+  /** Write timeout of a client that does not read. */
   readonly unreadMs: number;
-  /** What waits for clients to read it. */
+  /** The unread bytes of all answers. */
   readonly unread: UnreadAnswers;
   readonly #open = new Set<TrackedStream>();
   readonly #callers: CallerWatch;
@@ -88,9 +88,9 @@ export class EventStreams {
     this.#callers = new CallerWatch(options.callerCheckMs ?? HTTP_LIMITS.callerCheckMs);
   }
 
-  /** Keeps the stream of a request alive and ends it in time, until the returned function is called. */
-  keep(stream: TrackedStream, context: HttpContext): () => void {
-    const keepAlive = setInterval(() => stream.comment('still here'), this.#keepAliveMs);
+  /** Tracks the stream of a request until the returned function is called. */
+  track(stream: TrackedStream, context: HttpContext): () => void {
+    const keepAlive = setInterval(() => stream.comment('keep-alive'), this.#keepAliveMs);
     this.#open.add(stream);
     const unwatch = this.#watch(stream, context);
     return () => {
@@ -101,16 +101,16 @@ export class EventStreams {
   }
 
   /**
-   * Writes events until they complete. The response begins with the first event, or after a second; an error
-   * before that rejects, so that it is answered with its own status. Rejects with ClientGone when the client leaves,
-   * which also unsubscribes. `tracker` knows the instance that a response begins with when it begins without an event.
+   * Writes events until they complete. The response begins with the first event, or after a second; an error before that
+   * rejects, so that it is answered with its own status. Rejects with ClientGone when the client disconnects, which also
+   * unsubscribes. `tracker` has the instance for a response that begins without an event.
    */
   write(context: HttpContext, source: EventSource, tracker?: Tracker): Promise<void> {
     context.respond = false;
     if (context.res.closed) return Promise.reject(new ClientGone());
     return new Promise((resolve, reject) => {
       const stream = new OpenStream(context, this.#bufferBytes, this, tracker);
-      const release = this.keep(stream, context);
+      const release = this.track(stream, context);
       const settle = (reason?: Error): void => {
         release();
         this.#slow.delete(stream);
@@ -126,7 +126,7 @@ export class EventStreams {
     });
   }
 
-  /** Ends every open stream. Those of `write` end with the event `error` (SHUTTING_DOWN) and leave their source. */
+  /** Ends every open stream. Those of `write` end with the event `error` (SHUTTING_DOWN) and unsubscribe. */
   close(): void {
     for (const stream of this.#open) stream.shutDown();
   }
@@ -150,7 +150,7 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
   readonly #tracker: Tracker | undefined;
   #subscription: Subscription | undefined;
   #settle: (reason?: Error) => void = () => {};
-  #leftOut = 0;
+  #dropped = 0;
 
   constructor(
     context: HttpContext,
@@ -211,7 +211,7 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
     this.#end();
   }
 
-  /** As something slow. */
+  /** Called by SlowWatch after a second without an event. */
   lasts(): void {
     if (this.#response.headersSent) return;
     this.#begin(this.#tracker?.sentTo?.id);
@@ -232,12 +232,12 @@ class OpenStream implements TrackedStream, Slow, StreamReader {
   #send({ name, data, id, instanceId, essential = false }: StreamEvent): void {
     this.#begin(instanceId);
     if (!essential && this.#response.writableLength > this.#bufferBytes) {
-      this.#leftOut += 1;
+      this.#dropped += 1;
       return;
     }
     this.#response.cork();
-    if (this.#leftOut > 0) this.#response.write(commentText(`${this.#leftOut} events left out, read faster`));
-    this.#leftOut = 0;
+    if (this.#dropped > 0) this.#response.write(commentText(`${this.#dropped} events left out, read faster`));
+    this.#dropped = 0;
     this.#response.write(`${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: `);
     this.#response.write(inLines(data));
     this.#response.write('\n\n');

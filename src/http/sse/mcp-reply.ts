@@ -118,7 +118,7 @@ export class HttpMcpStream implements McpStream, TrackedStream {
     this.#response = response;
     this.#streams = streams;
     this.#onRevoked = onRevoked;
-    this.#release = streams.keep(this, context);
+    this.#release = streams.track(this, context);
     response.once('close', () => this.#leave());
     limitReader(response, streams.unreadMs);
     // The head is sent with the first event, or in the next tick: the client waits for it.

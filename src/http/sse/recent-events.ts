@@ -1,6 +1,6 @@
-// The newest events of a gateway, for readers of `GET /events`. They stand in one ring, from which every reader takes what comes
-// next when its client has taken what came before: a slow reader holds nothing, and loses the oldest.
-// The route decides which events a caller may read.
+// The newest events of a gateway, for `GET /events`: one ring buffer for all readers. A reader takes the next events when its
+// client has read the previous ones, so a slow reader buffers nothing and loses the oldest events. The route decides which
+// events a caller may read.
 
 import { Observable, type Subscriber } from 'rxjs';
 import type { GatewayEvent } from '../../domain/events.ts';
@@ -8,18 +8,18 @@ import { HTTP_LIMITS } from '../limits.ts';
 import type { StreamEvent, StreamReader } from './event-stream.ts';
 
 export interface ReadOptions {
-  /** Those that are told; the others are passed over. */
-  readonly isWanted: (event: GatewayEvent) => boolean;
-  /** Id of the last event that was read. Default: none, and reading begins with the oldest that is kept. */
+  /** Selects events; the others are skipped. */
+  readonly isSelected: (event: GatewayEvent) => boolean;
+  /** Id of the last event that was read. Default: none; reading begins with the oldest kept event. */
   readonly after?: string | undefined;
-  /** Whether reading goes on with what comes. */
+  /** Whether reading continues with new events. */
   readonly isFollowing: boolean;
 }
 
 export class RecentEvents {
   readonly #size: number;
   readonly #ring: (GatewayEvent | undefined)[];
-  /** Begins every id, so that one of another start of the gateway is not taken for one of this. */
+  /** Prefix of every id: ids of another run of the gateway do not match. */
   readonly #run = crypto.randomUUID().slice(0, 8);
   readonly #readings = new Set<Reading>();
   /** Number of the next event. */
@@ -41,14 +41,14 @@ export class RecentEvents {
   }
 
   /**
-   * Cold: the kept events that are wanted, each with its id, then those that come, for as long as the gateway lives. What a reader
-   * was too slow for, or came back too late for, is one event `missed` that says how many there were.
+   * Cold: the selected kept events, each with its id, then new ones until the gateway is closed. Events that a reader missed,
+   * because it was too slow or reconnected too late, become one event `missed` with their number.
    */
-  read({ isWanted, after, isFollowing }: ReadOptions, reader: StreamReader): Observable<StreamEvent> {
+  read({ isSelected, after, isFollowing }: ReadOptions, reader: StreamReader): Observable<StreamEvent> {
     return new Observable((subscriber) => {
       const { start, missed } = this.#startAfter(after);
       const reading: Reading = {
-        isWanted,
+        isSelected,
         reader,
         subscriber,
         number: start,
@@ -57,40 +57,40 @@ export class RecentEvents {
       };
       this.#readings.add(reading);
       subscriber.add(() => this.#readings.delete(reading));
-      subscriber.add(reader.onCaughtUp(() => this.#handOn(reading)));
-      this.#handOn(reading);
+      subscriber.add(reader.onCaughtUp(() => this.#emit(reading)));
+      this.#emit(reading);
     });
   }
 
   /** Twice per call: without a reader it is one write. */
   #keep(event: GatewayEvent): void {
     const slot = this.#next % this.#size;
-    if (this.#readings.size > 0) this.#tellReaders(this.#ring[slot]);
+    if (this.#readings.size > 0) this.#notifyReaders(this.#ring[slot]);
     this.#ring[slot] = event;
     this.#next += 1;
   }
 
-  #tellReaders(overwritten: GatewayEvent | undefined): void {
+  #notifyReaders(overwritten: GatewayEvent | undefined): void {
     const oldest = this.#next - this.#size;
     for (const reading of this.#readings) {
       if (reading.number !== oldest || oldest >= reading.end) continue;
       reading.number += 1;
-      if (overwritten !== undefined && reading.isWanted(overwritten)) reading.missed += 1;
+      if (overwritten !== undefined && reading.isSelected(overwritten)) reading.missed += 1;
     }
     if (this.#isWakeDue) return;
     this.#isWakeDue = true;
-    // Not within a call, which would wait while events are put into words.
+    // Deferred: a call must not wait for the serialization of events.
     setImmediate(() => this.#wake());
   }
 
   #wake(): void {
     this.#isWakeDue = false;
-    for (const reading of this.#readings) this.#handOn(reading);
+    for (const reading of this.#readings) this.#emit(reading);
   }
 
-  /** As much as its client takes now. */
-  #handOn(reading: Reading): void {
-    const { subscriber, reader, isWanted } = reading;
+  /** Emits as much as its client accepts now. */
+  #emit(reading: Reading): void {
+    const { subscriber, reader, isSelected } = reading;
     const end = Math.min(this.#next, reading.end);
     while (!subscriber.closed && !reader.isBehind && (reading.missed > 0 || reading.number < end)) {
       if (reading.missed > 0) {
@@ -101,14 +101,14 @@ export class RecentEvents {
       const event = this.#ring[reading.number % this.#size];
       const id = `${this.#run}-${reading.number}`;
       reading.number += 1;
-      if (event === undefined || !isWanted(event)) continue;
+      if (event === undefined || !isSelected(event)) continue;
       subscriber.next({ name: event.type, id, data: JSON.stringify(eventView(event)) });
     }
     const isAtEnd = reading.number >= end && reading.missed === 0;
     if (isAtEnd && (this.#isOver || reading.number >= reading.end)) subscriber.complete();
   }
 
-  /** Where reading begins, and how many events came in between that are kept no more. */
+  /** Where reading begins, and how many events since `after` are no longer kept. */
   #startAfter(after: string | undefined): { readonly start: number; readonly missed: number } {
     const oldest = Math.max(0, this.#next - this.#size);
     const [, run, number] = /^([0-9a-f]{8})-(\d{1,15})$/.exec(after ?? '') ?? [];
@@ -119,20 +119,20 @@ export class RecentEvents {
   }
 }
 
-/** One reader, and how far it has come. */
+/** One reader and its position. */
 interface Reading {
-  readonly isWanted: ReadOptions['isWanted'];
+  readonly isSelected: ReadOptions['isSelected'];
   readonly reader: StreamReader;
   readonly subscriber: Subscriber<StreamEvent>;
-  /** Of the first event that is not for it. */
+  /** Number of the first event after its range. */
   readonly end: number;
-  /** Of the next event that it gets. */
+  /** Number of its next event. */
   number: number;
-  /** Events that it wanted and that were overwritten, since it was told. */
+  /** Selected events that were overwritten since the last `missed`. */
   missed: number;
 }
 
-/** As the rest of the API writes it: names in snake_case, the time as text. */
+/** The format of the API: names in snake_case, the time as text. */
 export function eventView({ type, atMs, ...fields }: GatewayEvent): Record<string, unknown> {
   const view: Record<string, unknown> = { type, at: new Date(atMs).toISOString() };
   for (const [name, value] of Object.entries(fields)) {

@@ -1,9 +1,9 @@
-// The text of server-sent events, whoever sends them: the headers of a stream, its comments, its lines.
-// Writing it to a socket is event-stream.ts and mcp-stream.ts. Source: the HTML standard, "Server-sent events".
+// The format of server-sent events: headers of a stream, comments, lines of data. Writing them to a socket is event-stream.ts
+// and mcp-reply.ts. Source: the HTML standard, "Server-sent events".
 
 export const EVENT_STREAM_TYPE = 'text/event-stream';
 
-/** Headers of every event stream that goes on, names and values in turn: nothing on the way may keep, hold back or compress it. */
+/** Headers of every open event stream, names and values in turn: no proxy may store, buffer or compress it. */
 export const EVENT_STREAM_HEADERS: readonly string[] = [
   ...['Content-Type', EVENT_STREAM_TYPE, 'Cache-Control', 'no-store, no-transform'],
   ...['X-Accel-Buffering', 'no'],
@@ -12,15 +12,12 @@ export const EVENT_STREAM_HEADERS: readonly string[] = [
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
-/** A line that readers skip. */
+/** A line that clients ignore. */
 export function commentText(text: string): string {
   return `: ${text}\n\n`;
 }
 
-/**
- * JSON text as what follows `data: `. A line break may only stand between the tokens of it, so that the reader may join
- * the lines again.
- */
+/** JSON text for the field `data`. Line breaks occur only between its tokens, so that a client can join the lines again. */
 export function inLines(data: Uint8Array | string): Uint8Array | string {
   if (typeof data === 'string') return data.replaceAll(/\r\n|\r|\n/g, BREAK);
   return data.includes(LINE_FEED) || data.includes(CARRIAGE_RETURN) ? bytesInLines(data) : data;
@@ -29,7 +26,7 @@ export function inLines(data: Uint8Array | string): Uint8Array | string {
 const BREAK = '\ndata: ';
 const BREAK_BYTES = Buffer.from(BREAK);
 
-/** Without a text in between, which may take twice the memory of the bytes. */
+/** Without an intermediate text, which may take twice the memory of the bytes. */
 function bytesInLines(data: Uint8Array): Uint8Array {
   let breaks = 0;
   for (let at = 0; at < data.length; at += 1) if (isBreak(data[at])) breaks += 1;
