@@ -1,4 +1,4 @@
-// With a gateway named; on the database it is spec/cli/accounts/local-desk.spec.ts.
+// With a gateway named; on the database it is spec/cli/accounts/local-client.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';

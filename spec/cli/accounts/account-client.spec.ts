@@ -1,4 +1,4 @@
-// Which desk is opened. What the two do is in their own specs.
+// Which account client is opened. What the two do is in their own specs.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ import { openStore } from '../../../src/persistence/open.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
 
-const test = suite('account desk');
+const test = suite('account client');
 let folder = '';
 test.before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'stagedoor-which-'));

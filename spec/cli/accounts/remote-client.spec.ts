@@ -8,7 +8,7 @@ import { namedGateway } from '../../../src/cli/remote.ts';
 import { suite } from '../../helpers/suite.ts';
 
 // Against a real gateway it is in spec/cli/commands. Here is what is sent, byte for byte.
-const test = suite('remote desk');
+const test = suite('account client of a gateway');
 
 test('asks what the API offers, with ids that cannot leave their place', async () => {
   const { seen, client, close } = await listen('[{"id":"1"}]');

@@ -1,9 +1,9 @@
 import * as assert from 'uvu/assert';
-import { leftThere } from '../../src/cli/commands/instances.ts';
-import { suite } from '../helpers/suite.ts';
-import { type GatewayUnderTest, startGateway } from './commands/against-gateway.ts';
+import { leftThere } from '../../../src/cli/commands/instances.ts';
+import { suite } from '../../helpers/suite.ts';
+import { type GatewayUnderTest, startGateway } from './against-gateway.ts';
 
-const test = suite('orders to an instance');
+const test = suite('commands about an instance');
 let gateway: GatewayUnderTest;
 test.before(async () => {
   gateway = await startGateway({ withAccounts: true });

@@ -12,7 +12,7 @@ import { readCatalogue } from '../../../src/templates/catalogue.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
 
-const test = suite('local desk', { timeoutMs: 30_000 });
+const test = suite('account client of a database', { timeoutMs: 30_000 });
 const url = 'sqlite:///gateway.db';
 const ada = {
   username: 'ada',
@@ -22,7 +22,7 @@ const ada = {
 } as const;
 let folder = '';
 test.before.each(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'stagedoor-desk-'));
+  folder = mkdtempSync(join(tmpdir(), 'stagedoor-accounts-'));
   await (await openStore(url, { cwd: folder, migrations: 'apply' })).close();
 });
 test.after.each(() => rmSync(folder, { recursive: true, force: true }));
@@ -129,7 +129,7 @@ test('refuses what the gateway would refuse', async () => {
 
 test('makes no database and no key of one', async () => {
   rmSync(folder, { recursive: true });
-  folder = mkdtempSync(join(tmpdir(), 'stagedoor-desk-'));
+  folder = mkdtempSync(join(tmpdir(), 'stagedoor-accounts-'));
   await fails(
     open(),
     /^there is no database .*gateway\.db: start the gateway once, or run "npx stagedoor db migrate"$/,
