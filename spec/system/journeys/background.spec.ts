@@ -122,7 +122,7 @@ test('restarts with the words it was started with', () =>
     assert.match(readFileSync(join(desk.folder, 'gateway.pid'), 'utf8'), '"--log-level","debug"');
     const half = await desk.run('gateway', 'restart', 'search');
     assert.equal([half.code, half.out], [2, '']);
-    assert.match(half.err, 'name the template and the id');
+    assert.match(half.err, 'missing required argument <id>');
   }));
 
 test('one that cannot start says why, and leaves no process', () =>
