@@ -70,7 +70,9 @@ test('starts ready, is found in its folder, logs, and stops', () =>
     const { pid, url } = desk.running();
     assert.match(out, `listening on ${url}`);
     assert.match(out, `running in the background: process ${pid}, log ${join(desk.folder, 'gateway.log')}`);
-    assert.is((await fetch(`${url}/readyz`)).status, 200);
+    const ready = await fetch(`${url}/readyz`);
+    await ready.arrayBuffer();
+    assert.is(ready.status, 200);
 
     const status = await desk.run('gateway', 'status', '--json');
     assert.is(JSON.parse(status.out).url, url);
@@ -149,8 +151,8 @@ test('the log is followed', () =>
     const logs = desk.open('gateway', 'logs', '-f', '-n', '0');
     try {
       for (let seen = false; !seen; ) {
-        await fetch(`${url}/livez?look`);
-        await fetch(`${url}/gateway/health`);
+        await (await fetch(`${url}/livez?look`)).arrayBuffer();
+        await (await fetch(`${url}/gateway/health`)).arrayBuffer();
         seen = await logs.sees(/"path":"\/gateway\/health"/, 500).then(
           () => true,
           () => false,
