@@ -7,7 +7,7 @@ import { Agent, createServer, get, type IncomingMessage, type RequestListener } 
 import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
-import { ListenError, type Listeners, openListeners, type SenderPatience } from '../src/listeners.ts';
+import { ListenError, type Listeners, openListeners, type ReceiveTimeouts } from '../src/listeners.ts';
 import { openRaw, readAll } from './helpers/http-raw.ts';
 import { suite } from './helpers/suite.ts';
 
@@ -38,7 +38,7 @@ test('does without one default port that is taken, and says so', async () => {
   const taken = await takenPort();
   const { urls, warnings } = await open([taken, 0], { portsDefaulted: true });
   assert.is(urls.length, 1);
-  assert.equal(warnings, [`port ${taken} is taken by another program; this gateway does without it`]);
+  assert.equal(warnings, [`port ${taken} is already in use; continuing without it`]);
 });
 
 test('fails with one line when both default ports are taken', async () => {
@@ -46,7 +46,7 @@ test('fails with one line when both default ports are taken', async () => {
   const error = await failure(open(ports, { portsDefaulted: true }));
   assert.is(
     error.message,
-    `ports ${ports.join(' and ')} on 127.0.0.1 are taken by another program; ` +
+    `ports ${ports.join(' and ')} on 127.0.0.1 are already in use; ` +
       'choose another with --port <port>, or --port 0 for a free one',
   );
 });
@@ -54,7 +54,7 @@ test('fails with one line when both default ports are taken', async () => {
 test('fails when a port that was asked for is taken, and leaves no other open', async () => {
   const [taken, free] = [await takenPort(), await freePort()];
   const error = await failure(open([free, taken]));
-  assert.match(error.message, new RegExp(`^port ${taken} on 127.0.0.1 is taken by another program; choose`));
+  assert.match(error.message, new RegExp(`^port ${taken} on 127.0.0.1 is already in use; choose`));
   assert.is(await accepts(free), false);
 });
 
@@ -108,7 +108,7 @@ test('refuses a request with two Host headers, and takes the one with one', asyn
 test('cuts who sends a body by drops, and serves the others on', async () => {
   const ends: string[] = [];
   const listeners = await open([0], {
-    patience: { headersMs: 50, requestMs: 50, lookMs: 10 },
+    patience: { headersMs: 50, requestMs: 50, checkMs: 10 },
     serve: (request, response) => {
       if (request.method === 'GET') void response.end('hello');
       request.on('error', () => ends.push('broken off')).on('end', () => ends.push('complete'));
@@ -250,7 +250,7 @@ async function open(
     host?: string;
     portsDefaulted?: boolean;
     serve?: RequestListener;
-    patience?: SenderPatience;
+    patience?: ReceiveTimeouts;
   } = {},
 ): Promise<Listeners> {
   const { host = '127.0.0.1', portsDefaulted = false, serve = hello, patience } = options;

@@ -22,12 +22,12 @@ test.after.each(() => rm(folder, { recursive: true, force: true }));
 
 test('shows the first password to a person, once and nowhere else', async () => {
   const stage = await open({}, true);
-  const { warnings, notices } = await stage.welcome();
+  const { warnings, notices } = await stage.ensureAdmin();
   const [, password = ''] = /shown this once: (\S{24})$/.exec(notices[0] ?? '') ?? [];
   assert.equal([warnings, notices.length], [[], 2]);
   const { user } = await stage.auth.login({ username: 'admin', password, address: '::1' });
   assert.equal([user.username, user.role], ['admin', 'admin']);
-  assert.equal(await stage.welcome(), { warnings: [], notices: [] });
+  assert.equal(await stage.ensureAdmin(), { warnings: [], notices: [] });
   assert.not.match(stage.logged(), password);
   assert.is(await exists(join(folder, 'initial-admin-password')), false);
   await stage.auth.close();
@@ -36,7 +36,7 @@ test('shows the first password to a person, once and nowhere else', async () => 
 test('writes it to a file when nobody reads along, and deletes the file with the first change', async () => {
   const stage = await open({}, false);
   const path = join(folder, 'initial-admin-password');
-  assert.equal(await stage.welcome(), {
+  assert.equal(await stage.ensureAdmin(), {
     warnings: [`made the user "admin"; its password is in ${path}`],
     notices: [],
   });
@@ -52,12 +52,12 @@ test('writes it to a file when nobody reads along, and deletes the file with the
 test('takes the configured password for a new admin, and says when there is one already', async () => {
   const env = { GATEWAY_ADMIN_PASSWORD: 'configured' };
   const stage = await open(env, true);
-  assert.equal(await stage.welcome(), {
+  assert.equal(await stage.ensureAdmin(), {
     warnings: [],
     notices: ['made the user "admin" with the configured password'],
   });
   await stage.auth.login({ username: 'admin', password: 'configured', address: '::1' });
-  assert.equal(await stage.welcome(), {
+  assert.equal(await stage.ensureAdmin(), {
     warnings: ['the configured admin password is not used: there is an admin already'],
     notices: [],
   });
@@ -67,7 +67,7 @@ test('takes the configured password for a new admin, and says when there is one 
 test('warns when whoever reads the database can sign tokens', async () => {
   const env = { GATEWAY_ADMIN_PASSWORD: 'configured' };
   const stage = await open(env, true, { secret: new Uint8Array(32), source: 'database' });
-  const { warnings } = await stage.welcome();
+  const { warnings } = await stage.ensureAdmin();
   assert.is(warnings.length, 1);
   assert.match(warnings[0] ?? '', 'set GATEWAY_SECRET_KEY');
   await stage.auth.close();
@@ -75,15 +75,15 @@ test('warns when whoever reads the database can sign tokens', async () => {
 
 test('takes the file with it when nothing outlives the process', async () => {
   const stage = await open({}, false);
-  await stage.welcome();
+  await stage.ensureAdmin();
   assert.is(await exists(join(folder, 'initial-admin-password')), true);
-  await stage.farewell();
+  await stage.close();
   assert.is(await exists(join(folder, 'initial-admin-password')), false);
 });
 
 test('makes nobody while authentication is off', async () => {
   const stage = await open({ GATEWAY_AUTH_ENABLED: 'false' }, true);
-  assert.equal(await stage.welcome(), { warnings: [], notices: [] });
+  assert.equal(await stage.ensureAdmin(), { warnings: [], notices: [] });
   assert.equal(await stage.auth.accounts.users(), []);
   await stage.auth.close();
 });

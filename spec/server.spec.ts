@@ -74,7 +74,7 @@ test('takes in the registry file and tells what it could not use', async () => {
       {
         level: 30,
         ...{ added: 1, changed: 0, removed: 0, unchanged: 0, kept_away: 0, problems: 1 },
-        msg: 'registry file taken in',
+        msg: 'registry file applied',
       },
     ],
   );
@@ -82,7 +82,7 @@ test('takes in the registry file and tells what it could not use', async () => {
   assert.match(String(warnings[0]), 'templates.demo.instances[1]');
 });
 
-test('takes calls only once the registry file was taken in', async () => {
+test('takes calls only once the registry file was applied', async () => {
   const file = join(folder, 'early.json');
   const instances = [{ id: 'one', endpoint: 'http://127.0.0.1:9/mcp' }];
   await writeFile(file, JSON.stringify({ templates: { demo: { instances } } }));

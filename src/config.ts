@@ -4,9 +4,9 @@
 
 import { hostname } from 'node:os';
 import { ConfigError, ConfigFaults } from './config/config-error.ts';
-import { type Listener, resolveListeners } from './config/listeners.ts';
-import type { Setting } from './config/setting-types.ts';
-import { ALL_SETTINGS, readAll, SETTINGS, type ValuesOf } from './config/settings.ts';
+import { type ListenAddress, resolveListeners } from './config/listeners.ts';
+import { readAll, type Setting, type ValuesOf } from './config/setting-types.ts';
+import { ALL_SETTINGS, SETTINGS } from './config/settings.ts';
 import { type Found, openSources, type SourcesInput, unknownVariables } from './config/sources.ts';
 
 type ReadSettings = Omit<typeof SETTINGS, 'host' | 'port'>;
@@ -17,7 +17,7 @@ type ReadSettings = Omit<typeof SETTINGS, 'host' | 'port'>;
  */
 export interface Config extends ValuesOf<Omit<ReadSettings, 'nodeId'>> {
   /** At least one. */
-  readonly listeners: readonly Listener[];
+  readonly listeners: readonly ListenAddress[];
   /** True when no port is set: then one port in use is a warning, and only both in use are an error. */
   readonly portsDefaulted: boolean;
   /** Name of this gateway among those on the same database. */

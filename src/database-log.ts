@@ -1,11 +1,11 @@
-// Tells the log when the database goes away and when it is back: once each, and why. What follows from it is said where it
-// happens: refusals in answers, the registry in its events.
+// Logs once when the database becomes unavailable, with the reason, and once when it is back. Consequences are logged where
+// they happen: refusals in answers, the registry in its events.
 
 import type { Logger } from 'pino';
 import { distinctUntilChanged, type Observable, pairwise, type Subscription, startWith } from 'rxjs';
 import type { RevisionChange } from './persistence/revision-watch.ts';
 
-/** Listens until it is unsubscribed. */
+/** Logs until it is unsubscribed. */
 export function logDatabase(
   news$: Observable<RevisionChange>,
   log: Pick<Logger, 'info' | 'error'>,

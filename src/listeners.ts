@@ -1,5 +1,5 @@
 // The sockets of a gateway: opens them by the rules for ports, and closes them so that answers under way still arrive.
-// What is served on them is the caller's; which addresses are wanted is decided by config/listeners.ts.
+// config/listeners.ts decides the addresses, the caller the request listener.
 
 import {
   createServer,
@@ -9,12 +9,12 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { type Socket, Server as TcpServer } from 'node:net';
-import type { Listener as WantedListener } from './config/listeners.ts';
+import type { ListenAddress } from './config/listeners.ts';
 import type { Config } from './config.ts';
 import { LIMITS } from './domain/limits.ts';
 import { TaskScheduler } from './domain/task-scheduler.ts';
 
-/** Ports or addresses that cannot be had. `message` has a line for each, which says how to choose another; exit code 2. */
+/** Ports or addresses that cannot be opened. `message` has a line for each, which says how to choose another; exit code 2. */
 export class ListenError extends Error {
   constructor(message: string, cause: unknown) {
     super(message, { cause });
@@ -22,32 +22,32 @@ export class ListenError extends Error {
   }
 }
 
-/** What is open. */
+/** The open sockets. */
 export interface Listeners {
-  /** Where to reach it from this machine, in the order of the configuration: `http://127.0.0.1:8080`. */
+  /** URLs on this machine, in the order of the configuration: `http://127.0.0.1:8080`. */
   readonly urls: readonly string[];
-  /** The same for people, where "every address" has both: `0.0.0.0:8080 (http://127.0.0.1:8080 here)`. */
+  /** The same for messages, where "all addresses" has both: `0.0.0.0:8080 (http://127.0.0.1:8080 here)`. */
   readonly places: readonly string[];
-  /** One line each: a default port that somebody else has. */
+  /** One line each: a default port in use by another program. */
   readonly warnings: readonly string[];
-  /** Accepts no more connections. Those that are open are served on, and told to be closed with their next answer. */
+  /** Accepts no more connections. Open ones are served, and closed with their next answer. */
   stopAccepting(): void;
-  /** Closes idle connections now and the others when they have been answered, or after `patienceMs` in any case. */
-  close(patienceMs: number): Promise<void>;
+  /** Closes idle connections now and the others after their answer, or after `timeoutMs` in any case. */
+  close(timeoutMs: number): Promise<void>;
 }
 
-/** How long a sender may take, in ms: slow ones do not hold connections. They are told 408 before they are cut. */
-export interface SenderPatience {
+/** Limits for the time of a request, in ms: slow clients do not hold connections. They get 408 before they are disconnected. */
+export interface ReceiveTimeouts {
   /** For the headers of a request. */
   readonly headersMs: number;
   /** For all of a request. */
   readonly requestMs: number;
-  /** Distance of two looks at all connections: so much later, at worst, somebody is cut. */
-  readonly lookMs: number;
+  /** Interval of the check of all connections: a disconnection is late by this much at worst. */
+  readonly checkMs: number;
 }
 
-const PATIENCE: SenderPatience = { headersMs: 30_000, requestMs: 120_000, lookMs: 10_000 };
-/** Longer than the idle time of common proxies (60 s), so that it is never we who cut a connection they reuse. */
+const TIMEOUTS: ReceiveTimeouts = { headersMs: 30_000, requestMs: 120_000, checkMs: 10_000 };
+/** Longer than the idle time of common proxies (60 s), so that the gateway never closes a connection that they reuse. */
 const KEEP_ALIVE_MS = 65_000;
 /** Connections that the system completes before they are accepted. It may allow fewer: net.core.somaxconn on Linux. */
 const BACKLOG = 4_096;
@@ -63,24 +63,24 @@ const REQUESTS_PER_TURN = 2;
  */
 const REQUESTS_PER_TURN_OF_FEW = 64;
 const MANY_CONNECTIONS = 256;
-/** Requests that do not wait: a load balancer takes out what is slow to answer them. */
+/** Requests that do not wait: a load balancer removes a gateway that answers them slowly. */
 const HEALTH_CHECKS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/health', '/gateway/health']);
-/** "Every address", and the one of them that this machine always has. */
+/** "All addresses", and the one of them that this machine always has. */
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
-/** While closing, idle connections are looked for this often, in ms. */
+/** Interval of the check for idle connections while closing, in ms. */
 const SWEEP_MS = 20;
 
 /**
- * Opens all listeners or none. With the default ports one taken is a warning and both taken an error; a port that was
- * asked for must be had. Throws ListenError. Source: decisions, "Ports".
+ * Opens all listeners or none. With the default ports one in use is a warning and both in use are an error; a configured
+ * port must be free. Throws ListenError. Source: ADR 1.
  */
 export async function openListeners(
   { listeners, portsDefaulted }: Pick<Config, 'listeners' | 'portsDefaulted'>,
   serve: RequestListener,
-  patience: SenderPatience = PATIENCE,
+  timeouts: ReceiveTimeouts = TIMEOUTS,
 ): Promise<Listeners> {
-  const begins = new Begins();
-  const wanted = listeners.map((listener) => new Listener(listener, serve, patience, begins));
+  const gate = new RequestGate();
+  const wanted = listeners.map((listener) => new Listener(listener, serve, timeouts, gate));
   await Promise.all(wanted.map((listener) => listener.open()));
   const opened = wanted.filter(({ error }) => error === undefined);
   const failed = wanted.filter(({ error }) => error !== undefined);
@@ -94,20 +94,18 @@ export async function openListeners(
   return {
     urls: opened.map(({ url }) => url),
     places: opened.map(({ place }) => place),
-    warnings: failed.map(
-      ({ port }) => `port ${port} is taken by another program; this gateway does without it`,
-    ),
+    warnings: failed.map(({ port }) => `port ${port} is already in use; continuing without it`),
     stopAccepting: () => {
       for (const listener of opened) listener.stopAccepting();
     },
-    close: async (patienceMs) => {
-      await Promise.all(opened.map((listener) => listener.close(patienceMs)));
+    close: async (timeoutMs) => {
+      await Promise.all(opened.map((listener) => listener.close(timeoutMs)));
     },
   };
 }
 
-/** When requests begin, for all listeners together. */
-class Begins {
+/** Decides when requests begin, for all listeners together. */
+class RequestGate {
   readonly #ofMany = new TaskScheduler({ perTurn: REQUESTS_PER_TURN });
   readonly #ofFew = new TaskScheduler({ perTurn: REQUESTS_PER_TURN_OF_FEW });
   #connections = 0;
@@ -125,11 +123,11 @@ class Begins {
   }
 }
 
-/** One socket that listens, or could not. */
+/** One listening socket, or the error of opening it. */
 class Listener {
   readonly host: string;
   readonly port: number;
-  /** Where the port was written, unless with `--port`. */
+  /** Source of the port, unless `--port`. */
   readonly portSource: string | undefined;
   /** Why it could not be opened. */
   error: NodeJS.ErrnoException | undefined;
@@ -137,15 +135,15 @@ class Listener {
   /** Resolves when it does not listen any more and its last connection has ended. */
   readonly #gone: Promise<void>;
 
-  constructor(wanted: WantedListener, serve: RequestListener, patience: SenderPatience, begins: Begins) {
+  constructor(wanted: ListenAddress, serve: RequestListener, timeouts: ReceiveTimeouts, gate: RequestGate) {
     this.host = wanted.host;
     this.port = wanted.port;
     this.portSource = wanted.portSource;
     const limits = {
       maxHeaderSize: LIMITS.requestHeaderBytes,
-      headersTimeout: patience.headersMs,
-      requestTimeout: patience.requestMs,
-      connectionsCheckingInterval: patience.lookMs,
+      headersTimeout: timeouts.headersMs,
+      requestTimeout: timeouts.requestMs,
+      connectionsCheckingInterval: timeouts.checkMs,
       keepAliveTimeout: KEEP_ALIVE_MS,
     };
     const begin: RequestListener = (request, response) => {
@@ -157,21 +155,21 @@ class Listener {
     };
     const server = createServer(limits, (request, response) => {
       if (HEALTH_CHECKS.has(request.url ?? '')) begin(request, response);
-      else begins.run(() => begin(request, response));
+      else gate.run(() => begin(request, response));
     });
-    server.on('connection', (socket) => begins.count(socket));
-    // What comes after these Node drops without a word; the one too many tells that there was more.
+    server.on('connection', (socket) => gate.count(socket));
+    // Node drops headers beyond this count silently; one more than allowed shows that there were too many.
     server.maxHeadersCount = LIMITS.requestHeaders + 1;
     this.#server = server;
     this.#gone = new Promise((resolve) => server.once('close', resolve));
   }
 
-  /** As this machine reaches it: "every address" is no address to go to. */
+  /** URL on this machine: "all addresses" is not an address to connect to. */
   get url(): string {
     return `http://${this.#at(LOOPBACK[this.host] ?? this.host)}`;
   }
 
-  /** As a person wants to read it. */
+  /** For messages. */
   get place(): string {
     return this.host in LOOPBACK ? `${this.#at(this.host)} (${this.url} here)` : this.url;
   }
@@ -199,11 +197,11 @@ class Listener {
     TcpServer.prototype.close.call(this.#server);
   }
 
-  async close(patienceMs: number): Promise<void> {
+  async close(timeoutMs: number): Promise<void> {
     this.#server.close();
-    // A connection that is kept alive becomes idle after its answer, and Node does not look again by itself.
+    // A kept-alive connection becomes idle after its answer, and Node does not check again by itself.
     const sweep = setInterval(() => this.#server.closeIdleConnections(), SWEEP_MS);
-    const cut = setTimeout(() => this.#server.closeAllConnections(), patienceMs);
+    const cut = setTimeout(() => this.#server.closeAllConnections(), timeoutMs);
     await this.#gone;
     clearInterval(sweep);
     clearTimeout(cut);
@@ -239,10 +237,10 @@ function failure(failed: readonly Listener[]): ListenError {
     portSource === undefined ? `choose another ${ways}` : `choose another in ${portSource}, or ${ways}`;
   if (isTaken(error)) {
     const subject = failed.length === 1 ? `port ${ports} on ${host} is` : `ports ${ports} on ${host} are`;
-    return new ListenError(`${subject} taken by another program; ${advice}`, error);
+    return new ListenError(`${subject} already in use; ${advice}`, error);
   }
   if (error?.code === 'EACCES') {
-    return new ListenError(`port ${port} may not be opened by this user; ${advice}`, error);
+    return new ListenError(`port ${port} cannot be opened by this user; ${advice}`, error);
   }
   if (error?.code === 'EADDRNOTAVAIL' || error?.code === 'ENOTFOUND') {
     return new ListenError(

@@ -1,5 +1,5 @@
-// One process at a time is a certain node of a database: two of them would run every program twice. On a file the claim is a
-// lock of the kernel, on a server a row that its holder changes every few seconds. ADR 47.
+// Only one process at a time is a given node of a database: two of them would run every program twice. On a file the claim is
+// a lock of the kernel, on a server a row that its holder changes every few seconds. Source: ADR 47.
 
 import { createHash, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -9,9 +9,9 @@ import { lockFile } from './persistence/file-lock.ts';
 import type { SettingStore } from './persistence/store.ts';
 import { withTimeout } from './persistence/with-timeout.ts';
 
-/** A node of a database, held. */
+/** The claim of a node of a database. */
 export interface NodeClaim {
-  /** Lets it go. Idempotent. */
+  /** Releases it. Idempotent. */
   release(): Promise<void>;
 }
 
@@ -19,10 +19,10 @@ export interface NodeClaim {
 const BEAT_MS = 3_000;
 /** A row that did not change for this long belongs to a process that was killed, in ms: longer than a beat and an operation. */
 const EXPIRY_MS = 10_000;
-/** Longest wait for a database that is to forget the claim, in ms. */
+/** Longest wait for the deletion of the claim, in ms. */
 const RELEASE_MS = 2_000;
-/** How often a start looks whether the row of its node changes, in ms. */
-const LOOK_MS = 500;
+/** Interval at which a start checks the row of its node, in ms. */
+const CHECK_MS = 500;
 
 /** Claims a node of a database file. Throws ConfigError, one line, when another process has it. */
 export async function claimNodeOfFile(databaseFile: string, nodeId: string): Promise<NodeClaim> {
@@ -37,20 +37,20 @@ export async function claimNodeOfFile(databaseFile: string, nodeId: string): Pro
 export interface NodeOfServerOptions {
   /** Gets a line when the start has to wait, and when another process took the node over. */
   readonly onNotice?: (line: string) => void;
-  /** Shown to a start that is refused. Default: process id and host name. */
+  /** Name of this process for a start that is refused. Default: process id and host name. */
   readonly who?: string;
 }
 
 /**
- * Claims a node of a database that others reach over the network. Clocks are not compared: a start that finds a row watches for
- * 10 s whether it changes, and takes it over when it does not. Throws ConfigError when it changes, DATABASE_UNAVAILABLE.
+ * Claims a node of a database server. Clocks are not compared: a start that finds a row watches it for 10 s, and takes it over
+ * when it does not change. Throws ConfigError when it changes, DATABASE_UNAVAILABLE.
  */
 export async function claimNodeOfServer(
   settings: SettingStore,
   nodeId: string,
   { onNotice = () => {}, who = `process ${process.pid} on ${hostname()}` }: NodeOfServerOptions = {},
 ): Promise<NodeClaim> {
-  // Ids may be as long as a name of a setting.
+  // Hashed: an id may be as long as the name of a setting.
   const name = `node.${createHash('sha256').update(nodeId).digest('hex').slice(0, 32)}`;
   const holder = randomUUID();
   let count = 0;
@@ -73,7 +73,7 @@ export async function claimNodeOfServer(
       onNotice(`${other} has taken over the node "${nodeId}": stop one of the two, their programs run twice`);
       return;
     }
-    // While the database is away no other process can claim the node either. The next beat finds out what became of this one.
+    // While the database is away no other process can claim the node either. The next beat reads the result of this one.
     if (now !== null) await settings.exchange(name, now, nextRow()).catch(() => false);
     if (!isReleased) beatLater();
   };
@@ -104,7 +104,7 @@ export async function claimNodeOfServer(
   };
 }
 
-/** The row that the start has to replace, after it has not changed until its expiry; undefined when there is none. */
+/** The row that the start has to replace, once it did not change until its expiry; undefined when there is none. */
 async function untilFree(
   settings: SettingStore,
   name: string,
@@ -117,8 +117,8 @@ async function untilFree(
   onNotice(
     `the node "${nodeId}" belongs to ${who}, which did not release it: waiting ${EXPIRY_MS / 1_000} s for a sign of life`,
   );
-  for (let waitedMs = 0; waitedMs < EXPIRY_MS; waitedMs += LOOK_MS) {
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  for (let waitedMs = 0; waitedMs < EXPIRY_MS; waitedMs += CHECK_MS) {
+    await new Promise((resolve) => setTimeout(resolve, CHECK_MS));
     const now = await settings.read(name);
     if (now === undefined) return undefined;
     if (now !== first) throw new ConfigError(inUse(rowOf(now).who, nodeId, FORGOTTEN));

@@ -1,4 +1,4 @@
-// Authentication of a server: opens it on the storage, makes the first admin, and says what people must hear of that.
+// Authentication of a server: opens it on the storage, creates the first admin, and returns the announcements about it.
 
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
@@ -12,7 +12,7 @@ import { ownCommand } from './domain/own-command.ts';
 import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
 
-/** What a start has to say about accounts. */
+/** Messages of a start about accounts. */
 export interface Announcements {
   /** For the log. */
   readonly warnings: readonly string[];
@@ -22,10 +22,10 @@ export interface Announcements {
 
 export interface ServerAuth {
   readonly auth: Auth;
-  /** Makes the first admin where there is none; nothing while authentication is off. Throws ConfigError. */
-  welcome(): Promise<Announcements>;
-  /** Closes it. Deletes a first password that opens nothing any more, since nothing outlives this process. */
-  farewell(): Promise<void>;
+  /** Creates the first admin where there is none; does nothing while authentication is off. Throws ConfigError. */
+  ensureAdmin(): Promise<Announcements>;
+  /** Closes it. Deletes the first password of accounts in memory, which end with this process. */
+  close(): Promise<void>;
 }
 
 export async function openServerAuth(
@@ -52,19 +52,19 @@ export async function openServerAuth(
       ),
   });
   const warnings = [secretWarning(signing)].filter((warning) => warning !== undefined);
-  const welcome = async (): Promise<Announcements> => {
+  const ensureAdmin = async (): Promise<Announcements> => {
     if (!config.authEnabled) return { warnings: [], notices: [] };
     const configuredPassword = config.adminPassword;
     const { accounts } = store;
-    const who = { accounts, passwords, configuredPassword, isTerminal, passwordFile, now: Date.now };
-    const { notices, ...told } = announce(await ensureFirstAdmin(who));
-    return { warnings: [...warnings, ...told.warnings], notices };
+    const request = { accounts, passwords, configuredPassword, isTerminal, passwordFile, now: Date.now };
+    const { notices, ...announced } = announce(await ensureFirstAdmin(request));
+    return { warnings: [...warnings, ...announced.warnings], notices };
   };
-  const farewell = async (): Promise<void> => {
+  const close = async (): Promise<void> => {
     await auth.close();
     if (store.kind === 'memory') await forgetInitialPassword(passwordFile);
   };
-  return { auth, welcome, farewell };
+  return { auth, ensureAdmin, close };
 }
 
 function announce(admin: FirstAdmin): Announcements {

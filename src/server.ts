@@ -1,5 +1,5 @@
-// The composition root: config -> ports -> storage -> authentication -> gateway -> koa app, and back in order at the end.
-// What each part does is its own business; signals and exit codes are the command line's.
+// The composition root: config -> ports -> storage -> authentication -> gateway -> koa app, closed in the reverse order.
+// The command line handles signals and exit codes.
 
 import { type Logger, pino } from 'pino';
 import { NEVER, type Observable, share } from 'rxjs';
@@ -21,15 +21,15 @@ import { openServerAuth } from './server-auth.ts';
 import { openStorage, type Storage } from './storage.ts';
 import { readCatalogue } from './templates/catalogue.ts';
 
-/** A gateway that serves. */
+/** A running gateway. */
 export interface RunningServer {
   /** Where it listens, as this machine reaches it: `http://127.0.0.1:8080`. At least one. */
   readonly urls: readonly string[];
-  /** The same as a person wants to read it: `0.0.0.0:8080 (http://127.0.0.1:8080 here)` for every address. */
+  /** The same for messages: `0.0.0.0:8080 (http://127.0.0.1:8080 here)` for all addresses. */
   readonly places: readonly string[];
-  /** One line each: what is not as it should be but did not prevent the start. */
+  /** One line each: problems that did not prevent the start. */
   readonly warnings: readonly string[];
-  /** One line each, for a person on a terminal and for nobody else: never to be logged. */
+  /** One line each, for a terminal only: never to be logged. */
   readonly notices: readonly string[];
   readonly gateway: Gateway;
   readonly auth: Auth;
@@ -43,18 +43,17 @@ export interface RunningServer {
 export interface ServerOptions {
   /** Default: silent. */
   readonly log?: Logger;
-  /** Is handed the facts once the ports are ours, before the first of them is told. They complete when the gateway has
-   *  closed. Default: nobody hears. */
+  /** Called with the events once the ports are open, before the first event. They complete when the gateway has closed. */
   readonly onFacts?: (facts$: Observable<GatewayEvent>) => void;
   /** Version of the package, shown as `build`. Default `unknown`. */
   readonly build?: string;
   /** Where a relative SQLite path starts. Default: the working folder. */
   readonly folder?: string;
-  /** Where engines and clusters are configured, for sync. Default: the environment of this process. */
+  /** Variables that configure engines and clusters, for sync. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Whether a person reads the notices. Default false: then a first password goes to a file. */
+  /** True when the notices are shown on a terminal. Default false: then a first password is written to a file. */
   readonly isTerminal?: boolean;
-  /** Gives the start up: it rejects with the reason when the step under way has ended. Without effect after the last step. */
+  /** Aborts the start: it rejects with the reason when the step under way has ended. Without effect after the last step. */
   readonly signal?: AbortSignal;
 }
 
@@ -62,7 +61,7 @@ export interface ServerOptions {
 const LAST_ANSWERS_MS = 2_000;
 
 /**
- * Starts a gateway and resolves once it listens and has taken in its registry file; instances may still be starting.
+ * Starts a gateway and resolves once it listens and has applied its registry file; instances may still be starting.
  * Throws StoreOpenError, ConfigError, ListenError or RegistryFileError, with nothing left running.
  */
 export async function startServer(config: Config, options: ServerOptions = {}): Promise<RunningServer> {
@@ -90,7 +89,7 @@ async function start(
   const document =
     config.registryFile === undefined ? undefined : await readRegistryFile(config.registryFile);
   options.signal?.throwIfAborted();
-  // Before anything is made: a second start by mistake must leave no database, no first admin and no children behind.
+  // Before anything is created: an accidental second start must leave no database, no first admin and no children behind.
   let serve = createStartingApp();
   const listeners = await openListeners(config, (request, response) => serve(request, response));
   onUndo(() => listeners.close(0));
@@ -105,10 +104,11 @@ async function start(
   const nodeId = nodeIdOf(config, listeners.urls);
   const claim = await claimNode(storage, nodeId, log);
   onUndo(async () => claim?.release());
-  // One watch for all who listen. In memory nobody else changes anything.
+  // One watch for all subscribers. A store in memory has no other writer.
   const news$ = store.kind === 'memory' ? NEVER : watchRevision(store).pipe(share());
-  const { auth, welcome, farewell } = await openServerAuth(config, storage, { news$, log, isTerminal });
-  onUndo(farewell);
+  const serverAuth = await openServerAuth(config, storage, { news$, log, isTerminal });
+  const { auth } = serverAuth;
+  onUndo(serverAuth.close);
   const catalogue = await readCatalogue(config.templatesFolder);
   const memoryBytes = config.memoryBytes ?? availableMemoryBytes();
   const gateway = new Gateway(store, {
@@ -150,17 +150,17 @@ async function start(
   options.onFacts?.(gateway.events$);
   const problems: string[] = [];
   const loaded = gateway.load(async () => {
-    tellRestored(gateway, log);
-    if (document !== undefined) problems.push(...(await takeIn(document, gateway, log)));
+    logRestored(gateway, log);
+    if (document !== undefined) problems.push(...(await applyFile(document, gateway, log)));
     if (config.sync.isEnabled) problems.push(...(await follow(gateway, log)));
   });
-  const accountsAreReady = welcome().then((announcements) => {
-    // From here on a login with the right password succeeds.
+  const accountsAreReady = serverAuth.ensureAdmin().then((announcements) => {
+    // From now on a login with the right password succeeds.
     serve = app.callback();
     return announcements;
   });
   const [announced] = await Promise.all([accountsAreReady, loaded]);
-  // Not before: a start that its database fails reports that itself.
+  // Not before: a start without its database reports that itself.
   const listening = logDatabase(news$, log);
 
   const close = async (): Promise<void> => {
@@ -172,8 +172,13 @@ async function start(
       listening.unsubscribe();
       app.closeStreams();
       const closeListeners = () => listeners.close(LAST_ANSWERS_MS);
-      // The audit log is closed after the last answer: what that told of is in it, too.
-      for (const last of [closeListeners, farewell, async () => claim?.release(), () => store.close()])
+      // The audit log is closed after the last answer, whose entry it must contain.
+      for (const last of [
+        closeListeners,
+        serverAuth.close,
+        async () => claim?.release(),
+        () => store.close(),
+      ])
         await quietly(last, log);
     }
   };
@@ -216,14 +221,13 @@ async function claimNode(
   return claimNodeOfServer(store.settings, nodeId, { onNotice: (line) => log.warn(line) });
 }
 
-/** Before anything becomes of them. */
-function tellRestored(gateway: Gateway, log: Logger): void {
+function logRestored(gateway: Gateway, log: Logger): void {
   const { length: instances } = gateway.servers();
   const what = instances === 1 ? '1 instance' : `${instances} instances`;
   if (instances > 0) log.info({ instances }, `${what} restored from the database`);
 }
 
-/** One part that cannot be closed must not leave the others open. */
+/** A part that cannot be closed must not leave the others open. */
 async function quietly(close: () => Promise<unknown>, log: Logger | undefined): Promise<void> {
   try {
     await close();
@@ -245,7 +249,7 @@ function foreignPrograms(gateway: Gateway): string[] {
   });
 }
 
-/** Brings the registry in step with what is deployed, from now on; what could not be used is told, one line each. */
+/** Synchronizes the registry with the deployments from now on; returns a line for each unusable entry. */
 async function follow(gateway: Gateway, log: Logger): Promise<readonly string[]> {
   const { added, changed, removed, unchanged, skipped, warnings } = await gateway.followDeployments();
   const counts = {
@@ -260,8 +264,12 @@ async function follow(gateway: Gateway, log: Logger): Promise<readonly string[]>
   return [...warnings, ...left].map((line) => `sync: ${line}`);
 }
 
-/** Brings the registry in step with the file; what could not be used is told, one line each. */
-async function takeIn(document: RegistryContents, gateway: Gateway, log: Logger): Promise<readonly string[]> {
+/** Synchronizes the registry with the file; returns a line for each unusable entry. */
+async function applyFile(
+  document: RegistryContents,
+  gateway: Gateway,
+  log: Logger,
+): Promise<readonly string[]> {
   const { added, changed, removed, unchanged, keptAway, problems } = await gateway.importFile(document);
   const unusable = [...document.problems, ...problems];
   const counts = {
@@ -272,6 +280,6 @@ async function takeIn(document: RegistryContents, gateway: Gateway, log: Logger)
     kept_away: keptAway.length,
     problems: unusable.length,
   };
-  log.info(counts, 'registry file taken in');
+  log.info(counts, 'registry file applied');
   return unusable.map((problem) => `registry file: ${problem}`);
 }

@@ -1,5 +1,5 @@
-// Opens what lasts: the signing secret, the keys that encrypt, the database. In this order, because a secret that is not
-// in the database encrypts what is. For the server, and for the command line when it works without one.
+// Opens the persistent parts: the signing secret, the encryption keys, the database. In this order, because a secret
+// outside the database encrypts values in it. For the server, and for commands that work without one.
 
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -14,16 +14,16 @@ import { openStore } from './persistence/open.ts';
 import type { Store } from './persistence/store.ts';
 import type { ProtectedPath } from './templates/command-exposure.ts';
 
-/** An open database with what belongs to it. */
+/** An open database and its files. */
 export interface Storage {
   readonly store: Store;
-  /** Signs tokens; made in the database where there is none yet. A command signs nothing and does not ask. */
+  /** Signs tokens; created in the database where there is none yet. Commands sign nothing and do not call it. */
   signingSecret(): Promise<SigningSecret>;
   /** Absolute path of the SQLite file; undefined for servers and memory. */
   readonly file: string | undefined;
-  /** Where the password of the first admin is written when nobody reads along; of this database alone. */
+  /** File for the password of the first admin where there is no terminal; of this database alone. */
   readonly initialPasswordFile: string;
-  /** What no command may be handed, besides the database and what lies beside it. */
+  /** Paths that no command may be given, besides the database and the files beside it. */
   readonly protectedPaths: readonly ProtectedPath[];
 }
 
@@ -33,17 +33,17 @@ export interface StorageOptions {
   /** `apply` makes and migrates the database; `require` refuses one that is not there or not up to date. */
   readonly migrations: 'apply' | 'require';
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Is told, in one line, that a database was made. */
+  /** Gets a line when a database was created. */
   readonly onNotice?: (line: string) => void;
 }
 
-/** Opens it all. Throws StoreOpenError or ConfigError, one line each, with nothing left open. */
+/** Throws StoreOpenError or ConfigError, one line each, with nothing left open. */
 export async function openStorage(config: Config, options: StorageOptions): Promise<Storage> {
   const { folder, migrations, env = process.env, onNotice } = options;
   const description = describeDatabase(config.databaseUrl, folder);
   const { file } = description;
   const keyFile = file === undefined ? undefined : join(dirname(file), 'gateway.key');
-  // Where no database may be made, no secret is made for one either.
+  // No secret is created where no database may be created.
   const mayMakeKey = keyFile !== undefined && existsSync(migrations === 'apply' ? dirname(keyFile) : keyFile);
   const local = await localSecret({
     configured: config.secretKey,
@@ -82,7 +82,7 @@ export function stateFolderOf(
   return file === undefined ? userStateFolder(env) : dirname(file);
 }
 
-/** Databases that share a folder must not share the file: what is in it opens one of them. */
+/** Databases that share a folder must not share the file: its password is valid for one of them. */
 function passwordFileName({ kind, file, printable }: DatabaseDescription): string {
   const name = 'initial-admin-password';
   if (file !== undefined) return basename(file) === 'gateway.db' ? name : `${name}-${basename(file)}`;
@@ -90,7 +90,7 @@ function passwordFileName({ kind, file, printable }: DatabaseDescription): strin
   return `${name}-${createHash('sha256').update(printable).digest('hex').slice(0, 8)}`;
 }
 
-/** Where programs of this user keep what is worth keeping. Source: XDG Base Directory Specification. */
+/** Folder for the state of this user's programs. Source: XDG Base Directory Specification. */
 function userStateFolder(env: Readonly<Record<string, string | undefined>>): string {
   const base = env.XDG_STATE_HOME || env.LOCALAPPDATA || join(homedir(), '.local', 'state');
   return join(base, 'stagedoor');

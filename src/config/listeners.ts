@@ -5,7 +5,7 @@ import type { Setting } from './setting-types.ts';
 import type { Found, Prefix, Sources } from './sources.ts';
 
 /** One address to listen on. `label` is its name in messages. */
-export interface Listener {
+export interface ListenAddress {
   readonly host: string;
   /** 0 means a free port. */
   readonly port: number;
@@ -15,14 +15,14 @@ export interface Listener {
 }
 
 export interface ResolvedListeners {
-  readonly listeners: readonly (Listener & { readonly source: string })[];
+  readonly listeners: readonly (ListenAddress & { readonly source: string })[];
   /** True when no port is set: then one port in use is a warning. Source: ADR 4. */
   readonly portsDefaulted: boolean;
   readonly warnings: readonly string[];
 }
 
 interface Surface {
-  readonly label: Listener['label'];
+  readonly label: ListenAddress['label'];
   readonly prefix: Prefix;
   readonly defaultPort: number;
 }
@@ -63,7 +63,7 @@ export function resolveListeners(
   return { listeners, portsDefaulted, warnings };
 
   function add(
-    label: Listener['label'],
+    label: ListenAddress['label'],
     port: Found | undefined,
     host: Found | undefined,
     otherwise = 0,

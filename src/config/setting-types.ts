@@ -31,6 +31,38 @@ export function setting<T>(row: Setting<T>): Setting<T> {
   return row;
 }
 
+/** The values of a table of settings. */
+export type ValuesOf<T> = {
+  readonly [Name in keyof T]: T[Name] extends Setting<infer Value> ? Value : ValuesOf<T[Name]>;
+};
+
+/** A table of settings: rows and groups of rows. */
+export interface SettingGroup {
+  readonly [name: string]: Setting<unknown> | SettingGroup;
+}
+
+/** The rows of a table, in its order. */
+export function rowsOf(group: SettingGroup): readonly Setting<unknown>[] {
+  return Object.values(group).flatMap((row) => (isSetting(row) ? [row] : rowsOf(row)));
+}
+
+/** The values of a table, read in its order. */
+export function readAll<T extends SettingGroup>(
+  group: T,
+  read: (row: Setting<unknown>) => unknown,
+): ValuesOf<T> {
+  const values = Object.entries(group).map(([name, row]) => [
+    name,
+    isSetting(row) ? read(row) : readAll(row, read),
+  ]);
+  // `read` returns the value of its row, which the type of an object made of entries cannot say.
+  return Object.fromEntries(values) as ValuesOf<T>;
+}
+
+function isSetting(row: Setting<unknown> | SettingGroup): row is Setting<unknown> {
+  return 'kind' in row;
+}
+
 /** One type of value. */
 export interface SettingType<T> {
   /** Completes "expected ..." in errors and fills a column of the documentation. */

@@ -30,6 +30,7 @@ import {
   originOrAll,
   path,
   percent,
+  rowsOf,
   type Setting,
   seconds,
   secretText,
@@ -388,35 +389,8 @@ export const SETTINGS = {
   }),
 } as const;
 
-/** The values of a table of settings. */
-export type ValuesOf<T> = {
-  readonly [Name in keyof T]: T[Name] extends Setting<infer Value> ? Value : ValuesOf<T[Name]>;
-};
-
 /** Every setting, in the order of the table. */
 export const ALL_SETTINGS: readonly Setting<unknown>[] = rowsOf(SETTINGS);
-
-interface Group {
-  readonly [name: string]: Setting<unknown> | Group;
-}
-
-function rowsOf(group: Group): readonly Setting<unknown>[] {
-  return Object.values(group).flatMap((row) => (isSetting(row) ? [row] : rowsOf(row)));
-}
-
-/** The values of a table, read in its order. */
-export function readAll<T extends Group>(group: T, read: (row: Setting<unknown>) => unknown): ValuesOf<T> {
-  const values = Object.entries(group).map(([name, row]) => [
-    name,
-    isSetting(row) ? read(row) : readAll(row, read),
-  ]);
-  // `read` returns the value of its row, which the type of an object made of entries cannot say.
-  return Object.fromEntries(values) as ValuesOf<T>;
-}
-
-function isSetting(row: Setting<unknown> | Group): row is Setting<unknown> {
-  return 'kind' in row;
-}
 
 /** A flag as a command line declares it. `takesValue` is false for a switch, which also has a `--no-` form. */
 export interface FlagDocument {

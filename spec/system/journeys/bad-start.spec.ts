@@ -102,14 +102,14 @@ test('refuses a port that is taken and says how to choose another', async () => 
   await refuses(
     ['--port', String(port)],
     {},
-    new RegExp(`^port ${port} on .* is taken by another program; ${advice}$`),
+    new RegExp(`^port ${port} on .* is already in use; ${advice}$`),
   );
 });
 
 test('names the place where a port that is taken was written, a line for each', async () => {
   const [first, second] = [await take(0), await take(0)];
   const line = (port: number, place: string) =>
-    `port ${port} on 127.0.0.1 is taken by another program; choose another in ${place}, ` +
+    `port ${port} on 127.0.0.1 is already in use; choose another in ${place}, ` +
     'or with --port <port>, or --port 0 for a free one';
   const env = { MCP_GATEWAY_PORT: String(first), GATEWAY_PORT: String(second) };
   const both = await runProgram(['gateway', 'start'], { env, folder });
@@ -123,11 +123,7 @@ test('names the place where a port that is taken was written, a line for each', 
 test('refuses when both default ports are taken', async () => {
   await takeOrFindTaken(8080);
   await takeOrFindTaken(8000);
-  await refuses(
-    [],
-    {},
-    /^ports 8080 and 8000 on .* are taken by another program; choose another with --port/,
-  );
+  await refuses([], {}, /^ports 8080 and 8000 on .* are already in use; choose another with --port/);
 });
 
 test('does without one default port that is taken', async () => {
@@ -141,7 +137,7 @@ test('does without one default port that is taken', async () => {
     return;
   }
   assert.match(first, /:8000$/);
-  await program.complains(/"msg":"port 8080 is taken by another program; this gateway does without it"/);
+  await program.complains(/"msg":"port 8080 is already in use; continuing without it"/);
   program.signal('SIGTERM');
   assert.equal(await program.end(), { code: 0, signal: null });
 });
