@@ -1,5 +1,5 @@
-// Users and API keys as admins manage them: checks, hashes, stores, and tells the authenticator at once.
-// Who may do this and what the audit log says of it is http; rules that need a transaction are the store's.
+// Management of users and API keys: checks, hashes, stores, and notifies the authenticator at once. HTTP authorizes the caller
+// and writes the audit log; the store applies the rules that need a transaction.
 
 import { randomUUID } from 'node:crypto';
 import { Check } from 'typebox/schema';

@@ -1,5 +1,4 @@
-// Keeps the audit log: entries are gathered and written together, so that recording costs a request nothing.
-// Who records what is http; where it is kept is the store.
+// The audit log: entries are buffered and written in batches, so that recording costs a request nothing. HTTP records them.
 
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';

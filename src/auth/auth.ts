@@ -95,7 +95,7 @@ export interface NewApiKey {
   readonly templates?: readonly string[] | undefined;
   /** ISO 8601 with an offset or `Z`, in the future. */
   readonly expiresAt?: string | undefined;
-  /** The user who makes it; absent when the operator does, without an account. */
+  /** The user that creates it; absent for the operator, without an account. */
   readonly ownerId?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-// Creates the first admin of a database without one and sees to it that its password reaches the operator, and nobody else.
+// Creates the first admin of a database without one and delivers its password to the operator only.
 // It prints and logs nothing: what is to be said comes back as data.
 
 import { randomBytes } from 'node:crypto';
@@ -40,7 +40,7 @@ export type FirstAdmin =
   | { readonly kind: 'created'; readonly by: 'file'; readonly path: string };
 
 /**
- * Creates `admin` (`admin@localhost`) when there is no active admin and nobody of that name. The last admin cannot be
+ * Creates `admin` (`admin@localhost`) when there is no active admin and no user of that name. The last admin cannot be
  * removed, so this is the case once: an `admin` that was deleted by its successors does not come back with the next
  * start, whatever is configured. ConfigError for a bad password and for a file that cannot be made or that others can
  * read, DATABASE_UNAVAILABLE. Source: ADR 16.
@@ -83,9 +83,9 @@ async function create(options: FirstAdminOptions): Promise<FirstAdmin | undefine
 }
 
 /**
- * The password that is in the file before the admin exists: a crash in between, or a database that cannot say whether it
- * made the admin, must not leave one whose password nobody knows. A file that is there already is of such a start, or of
- * one that happens right now: its password is taken, so that it is the right one whoever makes the admin.
+ * Writes the password to the file before the admin exists: a crash in between, or an unknown outcome in the database, must
+ * not leave an admin with an unknown password. An existing file is of such a start, or of a concurrent one: its password is
+ * used, so that it is right whichever process creates the admin.
  */
 async function keptPassword(path: string, password: string): Promise<string> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 }).catch(() => {

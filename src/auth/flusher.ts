@@ -1,11 +1,11 @@
-// Writes behind the back of those who have something to write: soon, one writing at a time, again after a failure.
-// What is written and what a failure means is the business of its owner (audit.ts, api-keys.ts).
+// Write-behind for a buffer: soon, one write at a time, again after a failure. Its owner writes and handles failures (audit.ts,
+// api-keys.ts).
 
 import { withTimeout } from '../persistence/with-timeout.ts';
 
 /** Longest wait of close() for a writing that is under way, in ms. */
 const CLOSE_MS = 2_000;
-/** Longest wait of a list for what was not written yet, in ms: a database that is slow to write is one that can be read. */
+/** Longest wait of a list for buffered entries, in ms: a database that is slow to write can still be read. */
 const READ_MS = 1_000;
 
 export class Flusher {
@@ -33,7 +33,7 @@ export class Flusher {
   /** Writes at once; behind a writing that is under way, which may not hold all there is. Never rejects. */
   now(): Promise<void> {
     if (this.#underWay === undefined) return this.#begin();
-    // One for all who come during a writing, or each of them would wait for those of the others.
+    // One for all calls during a write, or each of them would wait for the writes of the others.
     this.#next ??= this.#underWay.then(() => this.#begin());
     return this.#next;
   }
@@ -50,7 +50,7 @@ export class Flusher {
   }
 
   #nowWithin(ms: number): Promise<void> {
-    return withTimeout(this.now(), ms).catch(() => undefined); // it goes on without anybody waiting for it
+    return withTimeout(this.now(), ms).catch(() => undefined); // it continues in the background
   }
 
   #begin(): Promise<void> {
@@ -63,7 +63,7 @@ export class Flusher {
 
   async #writeOnce(): Promise<void> {
     const isSomethingLeft = await this.#write();
-    // Those who wait for their writing have its promise; it begins in the same turn, before anybody else can ask.
+    // Waiting callers have the promise of the next write, which begins in the same tick.
     if (this.#next === undefined) this.#underWay = undefined;
     if (isSomethingLeft) this.later();
   }

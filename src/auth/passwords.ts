@@ -1,5 +1,5 @@
-// Hashes and compares passwords with bcrypt, a few at a time, and says what is wrong with a new one.
-// Accounts are in accounts.ts; login.ts limits failed logins.
+// Hashes and compares passwords with bcrypt, a few at a time, and validates new ones. Accounts are in accounts.ts; login.ts
+// limits failed logins.
 
 import bcrypt from 'bcrypt';
 import { tooManyPasswords } from '../domain/account-errors.ts';
@@ -11,12 +11,12 @@ import { NOT_UNICODE } from '../domain/text.ts';
 /** 2^12 rounds: about 0.2 s. Source: ADR 16. */
 const BCRYPT_COST = 12;
 
-/** Two hashes leave the other threads of the pool to files and names; a line of 20 is two seconds. */
+/** Two hashes leave the other threads of the pool to files and DNS; a queue of 20 is two seconds. */
 const HASHES_AT_ONCE = 2;
 const HASHES_WAITING = 20;
 const RETRY_AFTER_SECONDS = 2;
 
-/** One per process, so that its bound holds for everybody. */
+/** One per process, so that its limit holds for all callers. */
 export class Passwords {
   readonly #cost: number;
   readonly #dummyHash: string;
@@ -29,22 +29,22 @@ export class Passwords {
   /** `cost` is 4 to 31; each step doubles the time. */
   constructor(cost: number = BCRYPT_COST) {
     this.#cost = cost;
-    // Of no password: the work is that of a real one, and the result is not looked at.
+    // The hash of no password: comparing costs the same, and the result is not used.
     this.#dummyHash = `$2b$${String(cost).padStart(2, '0')}$${'C6UzMDM.H6dfI/f/IKcEeO'}${'7ZqpfUaeImyBHWjVhDrbT1lTzc4Hvqa'}`;
   }
 
-  /** TOO_MANY_ATTEMPTS when the line is full. The password is one without findings. */
+  /** TOO_MANY_ATTEMPTS when the queue is full. The password was validated. */
   hash(password: string): Promise<string> {
     return this.#queue.run(() => bcrypt.hash(password, this.#cost));
   }
 
   /**
-   * True when the hash is of this password. `hash` absent = nobody has that name: false, after the same work.
+   * True when the hash is of this password. `hash` absent: no such user; false, after the same work.
    * A password that could never have been set is false after the same work too. TOO_MANY_ATTEMPTS.
    */
   async matches(password: string, hash: string | undefined): Promise<boolean> {
     const canMatch = hash !== undefined && passwordFault(password) === undefined;
-    // bcrypt would look at the first 72 bytes of a longer one only, hence the other half of the condition.
+    // bcrypt compares only the first 72 bytes of a longer one, hence the other half of the condition.
     const isEqual = await this.#queue.run(() => this.compare(password, hash ?? this.#dummyHash));
     return canMatch && isEqual;
   }
@@ -55,13 +55,13 @@ export class Passwords {
   }
 }
 
-/** What is wrong with a new password, at most one item; empty when nothing is. The password is never repeated. */
+/** The issues of a new password, at most one. The password is never repeated. */
 export function passwordIssues(password: string): ValidationItem[] {
   const fault = passwordFault(password);
-  return fault === undefined ? [] : [{ loc: ['body', 'password'], ...FINDINGS[fault] }];
+  return fault === undefined ? [] : [{ loc: ['body', 'password'], ...ISSUES[fault] }];
 }
 
-const FINDINGS: Readonly<Record<PasswordFault, Pick<ValidationItem, 'msg' | 'type'>>> = {
+const ISSUES: Readonly<Record<PasswordFault, Pick<ValidationItem, 'msg' | 'type'>>> = {
   'not text': NOT_UNICODE,
   'too long': { msg: `String should have at most ${LIMITS.passwordBytes} bytes`, type: 'string_too_long' },
   'too short': {
@@ -70,9 +70,7 @@ const FINDINGS: Readonly<Record<PasswordFault, Pick<ValidationItem, 'msg' | 'typ
   },
 };
 
-// Lets a few expensive jobs run at a time and a bounded number wait in order; the next one is refused.
-
-/** Jobs run in the order in which they came. */
+/** Runs a few expensive jobs at a time; a bounded number waits in order, and further jobs are refused. */
 export class HashQueue {
   readonly #atOnce: number;
   readonly #waitingAtMost: number;
@@ -80,14 +78,14 @@ export class HashQueue {
   readonly #waiting: (() => void)[] = [];
   #running = 0;
 
-  /** `refusal` makes the error of a job that finds the line full. */
+  /** `refusal` makes the error of a job that finds the queue full. */
   constructor(bounds: { atOnce: number; waitingAtMost: number; refusal: () => Error }) {
     this.#atOnce = bounds.atOnce;
     this.#waitingAtMost = bounds.waitingAtMost;
     this.#refusal = bounds.refusal;
   }
 
-  /** Runs the job when its turn comes; rejects at once when the line is full. */
+  /** Runs the job after those before it; rejects at once when the queue is full. */
   async run<T>(job: () => Promise<T>): Promise<T> {
     if (this.#running < this.#atOnce) this.#running += 1;
     else if (this.#waiting.length < this.#waitingAtMost)
@@ -96,7 +94,7 @@ export class HashQueue {
     try {
       return await job();
     } finally {
-      // The place passes to the next in line, so nobody can slip in between.
+      // The slot passes to the next job directly, so that no new job takes it.
       const next = this.#waiting.shift();
       if (next === undefined) this.#running -= 1;
       else next();

@@ -1,5 +1,5 @@
-// Counts in Redis. While Redis is away nobody waits for it: each call says so at once, a look in the background finds
-// out when it is back, and the log gets one warning a minute. The URL holds a password and is never repeated.
+// Counts in Redis. While Redis is unavailable no request waits for it: each call returns at once, a check in the background
+// notices its return, and the log gets one warning a minute. The URL contains a password and is never logged.
 
 import { once } from 'node:events';
 import type { Redis } from 'ioredis';
@@ -11,19 +11,21 @@ import { type SharedCounter, WINDOW_SECONDS } from './rate-limiter.ts';
 
 /** Longest wait of a request for Redis. */
 const COMMAND_MS = 250;
-/** A connection that waits so long for an answer is given up: whatever is between may have forgotten it. */
+/** A connection without an answer for this long is closed: a proxy in between may have dropped it. */
 const SILENCE_MS = 1_000;
 const CONNECT_MS = 2_000;
 const RECONNECT_LONGEST_MS = 1_000;
-/** Distance of two looks at a Redis that did not answer. */
-const LOOK_AGAIN_MS = 1_000;
+/** Interval of the checks of a Redis that did not answer. */
+const CHECK_MS = 1_000;
 const WARNING_MS = 60_000;
 
 /**
- * The library's own script counts first and refuses afterwards; what is given back then may meet a later window. KEYS: the counter;
- * ARGV: what is added, the seconds of a window, the limit.
+ * Counts and refuses in one step. The library's own script counts first and refuses afterwards: the refused count would have
+ * to be subtracted later, perhaps from the next window. The library's `insuranceLimiter` is not used either: it would count
+ * refused requests, and each call would wait for the timeout of an unavailable Redis. KEYS: the counter; ARGV: the count, the
+ * seconds of a window, the limit.
  */
-const COUNT_UNLESS_TOO_MANY = `
+const COUNT_WITHIN_LIMIT = `
 local sum = tonumber(redis.call('get', KEYS[1]) or '0') + tonumber(ARGV[1])
 local ttl = redis.call('pttl', KEYS[1])
 local isOpen = ttl >= 0
@@ -75,35 +77,35 @@ class RedisCounter implements SharedCounter {
   readonly #log: Pick<Logger, 'warn'>;
   readonly #now: () => number;
   #isAway = false;
-  #isLooking = false;
-  #nextLookAtMs = 0;
+  #isChecking = false;
+  #nextCheckAtMs = 0;
   #nextWarningAtMs = 0;
 
   constructor(redis: Redis, { log, now }: RedisCounterOptions) {
     this.#redis = redis;
     this.#log = log;
     this.#now = now;
-    // A lost connection is an event here and a refused command in add(), which is where it is dealt with.
-    redis.on('error', (error: unknown) => this.#lost(error));
+    // A lost connection is an event here and a refused command in add(), which handles it.
+    redis.on('error', (error: unknown) => this.#onFailure(error));
     redis.on('ready', () => {
       this.#isAway = false;
     });
   }
 
-  /** Resolves when Redis is there, or is known not to be. */
+  /** Resolves when Redis is connected, or known to be unavailable. */
   async opened(): Promise<void> {
     const limit = AbortSignal.timeout(CONNECT_MS);
     try {
       await once(this.#redis, 'ready', { signal: limit });
     } catch (error) {
-      // An event 'error' rejects too, and is dealt with by its listener.
-      if (limit.aborted) this.#lost(error);
+      // An event 'error' rejects too; its listener handles it.
+      if (limit.aborted) this.#onFailure(error);
     }
   }
 
   async add(key: string, count: number, limit: number): Promise<Window | undefined> {
     if (this.#isAway) {
-      this.#lookAgain();
+      this.#checkLater();
       this.#warn('not back yet');
       return undefined;
     }
@@ -111,7 +113,7 @@ class RedisCounter implements SharedCounter {
       return windowOf(await this.#limiterOf(limit).consume(key, count));
     } catch (error) {
       if (error instanceof RateLimiterRes) return windowOf(error);
-      this.#lost(error);
+      this.#onFailure(error);
       return undefined;
     }
   }
@@ -124,7 +126,7 @@ class RedisCounter implements SharedCounter {
         keyPrefix: 'stagedoor:limit',
         points: limit,
         duration: WINDOW_SECONDS,
-        customIncrTtlLuaScript: COUNT_UNLESS_TOO_MANY,
+        customIncrTtlLuaScript: COUNT_WITHIN_LIMIT,
       });
       this.#limiters.set(limit, limiter);
     }
@@ -135,17 +137,17 @@ class RedisCounter implements SharedCounter {
     this.#redis.disconnect();
   }
 
-  #lost(error: unknown): void {
-    if (!this.#isAway) this.#nextLookAtMs = this.#now() + LOOK_AGAIN_MS;
+  #onFailure(error: unknown): void {
+    if (!this.#isAway) this.#nextCheckAtMs = this.#now() + CHECK_MS;
     this.#isAway = true;
     this.#warn(reasonOf(error));
   }
 
-  #lookAgain(): void {
+  #checkLater(): void {
     const nowMs = this.#now();
-    if (this.#isLooking || nowMs < this.#nextLookAtMs) return;
-    this.#isLooking = true;
-    this.#nextLookAtMs = nowMs + LOOK_AGAIN_MS;
+    if (this.#isChecking || nowMs < this.#nextCheckAtMs) return;
+    this.#isChecking = true;
+    this.#nextCheckAtMs = nowMs + CHECK_MS;
     this.#redis
       .ping()
       .then(
@@ -155,7 +157,7 @@ class RedisCounter implements SharedCounter {
         (error: unknown) => this.#warn(reasonOf(error)),
       )
       .finally(() => {
-        this.#isLooking = false;
+        this.#isChecking = false;
       });
   }
 
@@ -171,7 +173,7 @@ function windowOf({ consumedPoints, msBeforeNext }: RateLimiterRes): Window {
   return { count: consumedPoints, endsInMs: msBeforeNext };
 }
 
-/** A word about the failure. The error itself may carry the command, and with it the password of the URL. */
+/** The code of the failure. The error itself may contain the command, and with it the password of the URL. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const code = 'code' in error ? error.code : undefined;

@@ -1,5 +1,5 @@
-// A file with one line that its owner alone may read: the signing secret beside a SQLite file, the first password. It is
-// never seen half written and never replaced: of several processes that make it at once, all get the same line.
+// A file with one line that only its owner may read: the signing secret beside a SQLite file, the first password. It is
+// created as a whole and never replaced: several processes that create it at once all get the same line.
 
 import { randomBytes } from 'node:crypto';
 import { constants, type FileHandle, link, open, unlink } from 'node:fs/promises';
@@ -12,9 +12,9 @@ const ROUNDS = 3;
 
 export interface SecretFile {
   readonly path: string;
-  /** What is in it, for people: "the signing secret". */
+  /** Its content, for messages: "the signing secret". */
   readonly what: string;
-  /** What to do where it cannot be made. */
+  /** Advice where it cannot be created. */
   readonly hint: string;
 }
 
@@ -29,7 +29,7 @@ export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): 
     throw new ConfigError(`${path}: ${what} cannot be read: ${codeOf(error)}`, error);
   }
   try {
-    // Of the open file, so that nobody can exchange it between the look and the reading.
+    // Of the open file: the path may lead to another one by now.
     const stats = await file.stat();
     const { mode, size, uid } = stats;
     if (!stats.isFile()) throw new ConfigError(`${path}: this is no file with a secret`);
@@ -49,11 +49,11 @@ export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): 
 }
 
 /**
- * Writes the line unless there is one, with mode 0600; gives back what is there now, whoever wrote it, when it would
- * survive a power cut. Its folder has to be there. ConfigError.
+ * Writes the line unless there is one, with mode 0600; resolves with the present line, whichever process wrote it, once it
+ * survives a power cut. Its folder must exist. ConfigError.
  */
 export async function ensureSecretFile(file: SecretFile, line: string): Promise<string> {
-  // Another round when the file that was in the way is gone: somebody found that its secret is void.
+  // Another round when the other file is gone: another process deleted it because its secret is void.
   for (let round = 0; round < ROUNDS; round += 1) {
     const kept = (await readSecretFile(file)) ?? (await makeSecretFile(file, line));
     if (kept !== undefined) return kept;

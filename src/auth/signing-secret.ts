@@ -16,7 +16,7 @@ export interface SigningSecret {
   readonly source: 'configured' | 'file' | 'database' | 'process';
 }
 
-/** Whoever cannot write a key beside an SQLite file cannot write the file: the next start would only say that. */
+/** Without the right to write a key beside a SQLite file, the database file cannot be written either. */
 const HINT = 'set GATEWAY_SECRET_KEY instead; a database there needs a folder that this user may write, too';
 
 /**
@@ -49,10 +49,10 @@ export async function sharedSecret({
   return { secret: longEnough(kept, `the setting ${SETTING_NAME} of the database`), source: 'database' };
 }
 
-/** What to say at start when whoever can read the database can sign tokens; undefined otherwise. */
+/** The warning at start when read access to the database allows signing tokens; undefined otherwise. */
 export function secretWarning({ source }: SigningSecret): string | undefined {
   if (source !== 'database') return undefined;
-  return 'the signing secret is kept in the database: whoever can read it can sign tokens; set GATEWAY_SECRET_KEY';
+  return 'the signing secret is kept in the database: read access to it is enough to sign tokens; set GATEWAY_SECRET_KEY';
 }
 
 /** 256 random bits as text, so that a file and a setting hold the same. */
@@ -67,13 +67,13 @@ function longEnough(text: string, source: string): Uint8Array {
 }
 
 // Derives the keys that encrypt stored secrets from what the operator gave or from the signing secret. A key is never derived
-// from something that lies in the same database: that would be a lock with its key in it.
+// from a value in the same database: that would protect nothing.
 
 /** Keeps this use of a secret apart from every other, as from signing. */
 const LABEL = 'stagedoor encryption at rest';
 
 /**
- * The keys for a vault: the first one encrypts, all of them decrypt. From the texts of GATEWAY_ENCRYPTION_KEY (several
+ * The keys for a cipher: the first one encrypts, all of them decrypt. From the texts of GATEWAY_ENCRYPTION_KEY (several
  * while one replaces another), and after those from a signing secret that is not in the database, so that what it
  * encrypted stays readable. None: nothing sensitive can be stored.
  */
