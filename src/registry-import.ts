@@ -1,5 +1,5 @@
-// Brings the instances that came from a registry file in step with the file as it is now. It touches no others: what was
-// registered through the API is not the file's to change. Reading the file is persistence/registry-file.ts.
+// Synchronizes the instances that came from a registry file with the present file. It changes no others, such as those
+// registered through the API. persistence/registry-file.ts reads the file.
 
 import Type from 'typebox';
 import type { SyncRules } from './domain/deployment.ts';

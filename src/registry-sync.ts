@@ -1,5 +1,5 @@
-// Brings the instances that sync added in step with what one source has now. It touches no others: what was registered
-// through the API or a file is not sync's to change. Asking sources is src/discovery/, when it happens gateway/sync.ts.
+// Synchronizes the instances that sync added with the present listing of one source. It changes no others, such as those
+// registered through the API or a file. src/discovery/ lists the sources, gateway/sync.ts decides when.
 
 import { createHash } from 'node:crypto';
 import type {

@@ -53,7 +53,7 @@ export class Registry {
   readonly #deps: RegistryDeps;
   readonly #store: Store;
   readonly #active: ActiveRegistry;
-  readonly #turns = new ChangeQueue();
+  readonly #queue = new ChangeQueue();
   readonly #follower: Follower;
   /** Of the store, asked right before it was read last. */
   #revision: number | undefined;
@@ -63,13 +63,13 @@ export class Registry {
     this.#deps = deps;
     this.#store = deps.store;
     this.#active = new ActiveRegistry(deps);
-    const reload = () => this.#turns.take(() => this.#reload(), true);
+    const reload = () => this.#queue.take(() => this.#reload(), true);
     this.#follower = new Follower({ reload, emit: deps.emit });
   }
 
   /** Starts everything that the store holds and this node runs, and follows what others change from now on. */
   async load(): Promise<void> {
-    await this.#turns.take(() => this.#reload((stored) => this.#active.load(stored)));
+    await this.#queue.take(() => this.#reload((stored) => this.#active.load(stored)));
     if (this.#deps.news$ !== undefined) this.#follower.follow(this.#deps.news$);
   }
 
@@ -139,7 +139,7 @@ export class Registry {
   async changeInstance(template: string, id: string, written: InstanceChange): Promise<InstanceDefinition> {
     const change = checkedInstanceChange(written);
     return this.#change(async () => {
-      await this.#refresh(); // the change is laid over what is stored now, whoever stored it
+      await this.#refresh(); // the change is applied to the stored definition, whichever node stored it
       const before = this.#active.get(template, id);
       const definition = { ...before, ...checkedChange(change), updatedAt: new Date().toISOString() };
       if (definition.transport !== 'in-process') await this.#changes(this.#store.saveInstance(definition));
@@ -208,13 +208,13 @@ export class Registry {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#follower.close();
-    await this.#turns.idle();
+    await this.#queue.idle();
   }
 
   async #change<T>(work: () => Promise<T>): Promise<T> {
     if (this.#isClosed) throw shuttingDown();
     try {
-      return await this.#turns.take(work);
+      return await this.#queue.take(work);
     } catch (thrown) {
       // It may have been stored all the same: what the store says then counts.
       if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) this.#follower.doubt();
@@ -224,12 +224,12 @@ export class Registry {
 
   /** For a question to the store, and for what changes nothing that can be seen. */
   #within<T>(asked: Promise<T>): Promise<T> {
-    return this.#turns.within(asked);
+    return this.#queue.within(asked);
   }
 
   /** For what the change is about: without an answer it may have happened. */
   #changes<T>(asked: Promise<T>): Promise<T> {
-    return this.#turns.within(asked, 'unknown');
+    return this.#queue.within(asked, 'unknown');
   }
 
   /** Takes in what others changed, before something is laid over it. Costs one question when there is nothing. */

@@ -1,11 +1,11 @@
-// Reads a database URL without connecting to anything and without loading a driver. Source: decisions, "Databases".
+// Reads a database URL without connecting to anything and without loading a driver. Source: ADR 18.
 
 import { isAbsolute, resolve } from 'node:path';
 import type { Database, DatabaseAddress, DatabaseKind } from './database.ts';
 import { DATABASES } from './databases/index.ts';
 import { StoreOpenError } from './store-errors.ts';
 
-/** What a database URL says, for people and for what lives beside a database file. */
+/** The printable form of a database URL, and its file. */
 export interface DatabaseDescription {
   readonly kind: DatabaseKind | 'memory';
   /** The URL without password and options; of a file, its absolute path. */

@@ -1,5 +1,5 @@
-// Brings the tables of a database up to date, one process at a time. What was applied is recorded in the database itself, by
-// name; a name that we do not know was written by a newer program.
+// Brings the tables of a database up to date, one process at a time. The database records the applied migrations by name; an
+// unknown name was written by a newer program.
 
 import { TableNotFoundException, type Transaction } from '@mikro-orm/core';
 import type { Database, Execute } from './database.ts';
@@ -55,7 +55,7 @@ export async function migrate(database: Database, orm: Orm, waitMs: number): Pro
       await execute('commit');
     } catch (thrown) {
       await execute('rollback').catch(() => {
-        // What went wrong before is what there is to tell.
+        // The first error is the one to report.
       });
       throw thrown;
     }

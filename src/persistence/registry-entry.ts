@@ -223,7 +223,7 @@ function maskedIn({ env_vars, headers }: InstanceInput, locate: (field: string) 
   );
 }
 
-/** Why no database could be trusted with a value; undefined when all could. Source: decisions, "Guard". */
+/** Why some database could not store a value unchanged; undefined for storable values. */
 function unstorable(value: unknown, depth = 0): string | undefined {
   if (typeof value === 'string') {
     const isText = !value.includes('\0') && value.isWellFormed();
@@ -238,7 +238,7 @@ function unstorable(value: unknown, depth = 0): string | undefined {
   return undefined;
 }
 
-/** JSON in which the order of keys says nothing. */
+/** JSON with sorted keys. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, member: unknown) =>
     isJsonObject(member)

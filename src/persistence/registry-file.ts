@@ -1,5 +1,5 @@
 // Reads a registry document: a file, JSON or YAML, in which an operator lists instances. The file is never written.
-// What one entry may say is registry-entry.ts; bringing the registry in step with the file is registry-import.ts.
+// registry-entry.ts reads one entry; registry-import.ts synchronizes the registry with the file.
 
 import { readFile } from 'node:fs/promises';
 import { Compile } from 'typebox/schema';
@@ -8,12 +8,12 @@ import { LoadBalancerSettings, TEMPLATE_ID_PATTERN, type TemplateSettings } from
 import { issuesOf, pathTo } from '../domain/validation-issues.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
 
-/** What a registry document says, as far as it can be used. */
+/** The usable part of a registry document. */
 export interface RegistryContents {
   /** Templates the document has a section for, with the settings it gives them. */
   readonly templates: readonly TemplateSettings[];
   readonly entries: readonly RegistryEntry[];
-  /** One line each, with the path in the document: what could not be used, and fields that nobody knows. */
+  /** One line each, with the path in the document: unusable values and unknown fields. */
   readonly problems: readonly string[];
   /** True when some of the problems are entries, or places of entries, that could not be used. */
   readonly isPartial: boolean;
@@ -28,8 +28,8 @@ export class RegistryFileError extends Error {
 }
 
 const SECTIONS = ['templates', 'servers', 'mcpServers', 'last_updated', 'gateway', 'stats'];
-/** One of them makes a document one of ours. */
-const ENTRANCES = ['templates', 'servers', 'mcpServers'];
+/** A registry document has at least one of them. */
+const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers'];
 const templateName = new RegExp(TEMPLATE_ID_PATTERN);
 /** Characters of a template's name; see TemplateId. */
 const LONGEST_NAME = 128;
@@ -51,11 +51,11 @@ export async function readRegistryFile(path: string): Promise<RegistryContents> 
 /**
  * Parses a registry document in any of its four shapes; `name` is the file's, for its extension and for errors.
  * Throws RegistryFileError for text that is neither JSON nor YAML, or that has neither `templates` nor servers.
- * Source: decisions, "Registry file"; docs/guides/registry-file.md.
+ * See docs/guides/registry-file.md.
  */
 export async function parseRegistryDocument(text: string, name: string): Promise<RegistryContents> {
   const document = (await parse(text, name)) ?? {};
-  const isRegistry = isJsonObject(document) && ENTRANCES.some((section) => section in document);
+  const isRegistry = isJsonObject(document) && MAIN_SECTIONS.some((section) => section in document);
   if (!isJsonObject(document) || (!isRegistry && Object.keys(document).length > 0)) {
     throw new RegistryFileError(
       `registry file ${name}: it has neither "templates" nor "servers" nor "mcpServers"`,

@@ -1,5 +1,5 @@
-// Tells when the registry or the accounts were changed by anybody, by asking the store for its revision again and again.
-// Every node of one database hears of the others this way.
+// Watches the registry and the accounts for changes by polling the revision of the store. The nodes of one database notice
+// the changes of each other this way. Source: ADR 19.
 
 import { catchError, defer, exhaustMap, map, type Observable, of, scan, timer } from 'rxjs';
 import { GatewayError } from '../domain/errors.ts';
@@ -7,22 +7,22 @@ import { reasonOf } from '../domain/failures.ts';
 import type { Store } from './store.ts';
 
 export type RevisionChange =
-  /** The revision is another one than the last seen. */
+  /** The revision differs from the last one. */
   | { readonly kind: 'changed' }
-  /** It is the same, or the first one seen. */
+  /** It is the same, or the first one. */
   | { readonly kind: 'answered' }
-  /** The store did not answer; why, as a clause without values, where somebody knows. */
+  /** The store did not answer; the reason, if known, as a clause without values. */
   | { readonly kind: 'away'; readonly reason?: string };
 
 export interface RevisionWatchOptions {
-  /** Time between two questions, in ms. Default 2 000. */
+  /** Time between two queries, in ms. Default 2 000. */
   readonly everyMs?: number;
 }
 
 /**
- * One piece of news per question, the first at once. Cold: every subscriber asks for itself, and what it saw last is its own.
- * Never errors and never completes. While one question is unanswered no other is asked (exhaustMap): a slow database is not
- * asked more often, and answers cannot overtake each other.
+ * One value per query, the first at once. Cold: each subscriber polls for itself and has its own last revision. Never errors
+ * and never completes. There is one query at a time (exhaustMap): a slow database gets fewer queries, and answers cannot
+ * overtake each other.
  */
 export function watchRevision(
   store: Pick<Store, 'revision'>,

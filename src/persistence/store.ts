@@ -1,5 +1,5 @@
-// What the gateway asks of its memory: the registry, the accounts, a few settings and the audit log. Values are domain
-// types; nobody above knows what holds them. Runtime facts (health, counts) are never stored.
+// The interface of a store: the registry, the accounts, a few settings and the audit log. Values are domain types, whatever
+// stores them. Runtime state (health, counts) is never stored.
 
 import type { ApiKey, AuditEntry, User, UserChange } from '../domain/account.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
@@ -12,7 +12,7 @@ import type { TemplateSettings } from '../domain/template.ts';
 export interface Store {
   /** `memory` or the name of the database. */
   readonly kind: string;
-  /** Absolute path of the file that it is kept in; undefined, or absent, where it is in none. */
+  /** Absolute path of its file; undefined, or absent, for a server and for memory. */
   readonly file?: string | undefined;
   readonly accounts: AccountStore;
   readonly settings: SettingStore;
@@ -22,7 +22,7 @@ export interface Store {
   saveTemplate(settings: TemplateSettings): Promise<void>;
   /** Its instances, if any are stored, stay. False when there was none. */
   deleteTemplate(name: string): Promise<boolean>;
-  /** One whose secrets cannot be read is there without them and says so in `locked`. */
+  /** An instance whose secrets cannot be decrypted is returned without them, with the reason in `locked`. */
   listInstances(): Promise<InstanceDefinition[]>;
   /**
    * Inserts or replaces by template and id; resolves when it is durable. DUPLICATE_SERVER when another instance has its
@@ -35,7 +35,7 @@ export interface Store {
   listTombstones(): Promise<Tombstone[]>;
   saveTombstone(tombstone: Tombstone): Promise<void>;
   deleteTombstone(template: string, id: string): Promise<void>;
-  /** Changes whenever anybody, on any node, changed the registry or the accounts; nothing else does. */
+  /** Changes with each change of the registry or the accounts on any node, and only then. */
   revision(): Promise<number>;
   /** Resolves when the store answers and, if it refused the last change as unavailable, takes changes again. */
   ping(): Promise<void>;
@@ -49,7 +49,7 @@ export interface Tombstone {
   readonly fingerprint: string;
 }
 
-/** Accounts that are looked for by one question: a database takes only so many values in a list. */
+/** Accounts of one query: databases limit the values in a list. */
 export const MOST_FOUND = 500;
 
 /** Users and API keys. User names are unique without regard to case. */
@@ -57,7 +57,7 @@ export interface AccountStore {
   /** In the order of their creation, as all lists of accounts. */
   listUsers(): Promise<User[]>;
   findUser(id: string): Promise<User | undefined>;
-  /** Those that there are, of at most MOST_FOUND ids, in any order. */
+  /** The existing ones of at most MOST_FOUND ids, in any order. */
   findUsers(ids: readonly string[]): Promise<User[]>;
   /** Without regard to case. */
   findUserByName(username: string): Promise<User | undefined>;
@@ -81,21 +81,21 @@ export interface AccountStore {
   touchApiKeys(lastUsedAt: ReadonlyMap<string, string>): Promise<void>;
 }
 
-/** Values that belong to the whole installation: the signing secret of a server database. */
+/** Values of the whole installation: the signing secret of a server database. */
 export interface SettingStore {
   read(name: string): Promise<string | undefined>;
-  /** Writes the value unless there is one; resolves with what is there now, whoever wrote it. */
+  /** Writes the value unless there is one; resolves with the present value, whichever node wrote it. */
   ensure(name: string, value: string): Promise<string>;
   /** Puts `after` in the place of `before`, as one step; `undefined` is no value. False when something else is there. */
   exchange(name: string, before: string | undefined, after: string | undefined): Promise<boolean>;
 }
 
-/** The audit log: only ever appended to, cut off at its old end. */
+/** The audit log: append-only, except for the removal of its oldest entries. */
 export interface AuditStore {
   append(entries: readonly AuditEntry[]): Promise<void>;
   /** Newest first; `before` is the id of the last entry of the page before. */
   list(page: { readonly limit: number; readonly before?: string }): Promise<AuditEntry[]>;
-  /** Forgets all but the newest `keep` entries. */
+  /** Deletes all but the newest `keep` entries. */
   trim(keep: number): Promise<void>;
 }
 

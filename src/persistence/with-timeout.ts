@@ -1,10 +1,10 @@
-// Gives every step of opening a database an end: a server that takes the connection and then falls silent ends nothing by
-// itself, and its own limits are no help when its words do not arrive.
+// A time limit for a promise: a server that accepts a connection and then stays silent ends nothing, and its own limits do
+// not help when its messages do not arrive.
 
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
- * What `work` comes to, or an error with the code ETIMEDOUT after `withinMs`. What comes later is handed to `tooLate`.
+ * The result of `work`, or an error with the code ETIMEDOUT after `withinMs`. A later result is passed to `tooLate`.
  */
 export async function withTimeout<T>(
   work: Promise<T>,
@@ -19,7 +19,7 @@ export async function withTimeout<T>(
   });
   void work.then(
     (value) => isOver && tooLate(value),
-    () => undefined, // its caller hears of it, or has heard of the silence
+    () => undefined, // its caller gets this error, or got the timeout
   );
   try {
     return await Promise.race([work, silence]);

@@ -33,7 +33,7 @@ export const oracle: Database = {
       clientUrl: `${protocol}://${host.includes(':') ? `[${host}]` : host}:${port}/${options.get('service_name') ?? name}?connect_timeout=${seconds}`,
       user,
       password,
-      // What is a schema elsewhere is a user here.
+      // A schema of other databases is a user here.
       dbName: user,
       pool: { min: 0, max: connections, idleTimeoutMillis: 60 },
       driverOptions: { queueTimeout: connectTimeoutMs, queueMax: 1_000, connectTimeout: seconds },

@@ -57,7 +57,7 @@ export const postgresql: Database = {
     if (code === '3D000') return 'no-database';
     if (code.startsWith('28')) return 'credentials';
     if (['40001', '40P01', '55P03'].includes(code)) return 'conflict';
-    // Connection exceptions, too little of something, a database that takes no connections, an operator who stopped it, a
+    // Connection exceptions, insufficient resources, a database that takes no connections, an operator's intervention, a
     // cancelled statement. `isFatal` alone would not do: some servers translate the word.
     if (isFatal || /^(?:08|53|55000|57|58|25P03|25006)/.test(code) || isNetworkTrouble(code)) return 'away';
     // pg gives these no code.
@@ -69,7 +69,7 @@ export const postgresql: Database = {
   },
 };
 
-/** As libpq reads it; `prefer` and `allow` would mean "without, if somebody in between says so", and are refused. */
+/** As libpq reads it; `prefer` and `allow` would allow an attacker in between to turn encryption off, and are refused. */
 function sslOf(mode: string | undefined): false | { rejectUnauthorized: boolean } {
   if (mode === undefined || mode === 'disable') return false;
   if (mode === 'require' || mode === 'no-verify') return { rejectUnauthorized: false };

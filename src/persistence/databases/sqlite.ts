@@ -4,8 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Database, Execute } from '../database.ts';
 
 /**
- * Longest wait inside SQLite for another process, in ms. It blocks the whole event loop, so it is short; who needs to wait
- * longer tries again.
+ * Longest wait inside SQLite for another process, in ms. It blocks the whole event loop, so it is short; a longer
+ * wait repeats the statement.
  */
 const BUSY_TIMEOUT_MS = 25;
 const TRY_AGAIN_MS = 10;
