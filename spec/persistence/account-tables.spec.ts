@@ -1,8 +1,8 @@
 // The tables of accounts, settings and the audit log.
 
 import * as assert from 'uvu/assert';
-import { suite } from '../../helpers/suite.ts';
-import { KINDS, offline } from '../offline.ts';
+import { suite } from '../helpers/suite.ts';
+import { KINDS, offline } from './offline.ts';
 
 const test = suite('account tables');
 

@@ -1,8 +1,8 @@
 // Column types per database.
 
 import * as assert from 'uvu/assert';
-import { suite } from '../../helpers/suite.ts';
-import { offline } from '../offline.ts';
+import { suite } from '../helpers/suite.ts';
+import { offline } from './offline.ts';
 
 const test = suite('columns');
 
