@@ -1,5 +1,6 @@
 // The package as `npm pack` makes it, unpacked below node_modules beside the packages that it declares, as after
-// `npm install stagedoor`: it runs, needs nothing else, and carries no Node. Its size is printed.
+// `npm install stagedoor`: it runs, needs nothing else, and carries no Node; a program that embeds it runs and compiles. Its
+// size is printed.
 
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,12 +10,35 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
+import { readmeOutput, readmeProgram } from '../../helpers/readme-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: the installed package', { timeoutMs: 180_000 });
 const run = promisify(execFile);
 const repository = fileURLToPath(new URL('../../..', import.meta.url));
 const isWindows = process.platform === 'win32';
+/** Uses the parts of the public API that have types of their own. */
+const EMBEDDER = `
+import { createGateway, GatewayError, type GatewayOptions, openStore, type Store, watchRevision } from 'stagedoor';
+
+const store: Store = await openStore('sqlite::memory:', { cwd: '.', migrations: 'apply' });
+const options: GatewayOptions = {
+  store,
+  news$: watchRevision(store),
+  policy: { strategy: 'least_connections' },
+  inspect: ({ type, actorRef, event }) => console.log(type, actorRef.sessionId, event?.type),
+};
+const gateway = await createGateway(options);
+gateway.events$.subscribe(({ type }) => console.log(type));
+gateway.on('instance.unhealthy').subscribe(({ instanceId, reason }) => console.log(instanceId, reason));
+gateway.health$('t').subscribe(({ healthy, total }) => console.log(healthy, total));
+const { definition } = await gateway.register('t', { handler: ({ method }) => ({ method }), id: 'a' }, { waitMs: 1_000 });
+await gateway.register('t', { endpoint: 'http://127.0.0.1:9/mcp', weight: 2 }, { mayBeUnhealthy: true });
+const { result } = await gateway.call('t', 'echo', { message: definition.id }, { timeoutMs: 5, signal: AbortSignal.timeout(5) });
+await gateway.exchange('t', { method: 'ping' }).forEach(({ event }) => console.log(event.kind, result));
+if (gateway.stats().clients.maxSessions > 0) throw new GatewayError('INTERNAL_ERROR', 'no');
+await gateway.close({ graceMs: 0 });
+`;
 let folder = '';
 let program = '';
 
@@ -81,6 +105,36 @@ installed('serves its own demo to a call', async () => {
     child.kill('SIGTERM');
   }
   assert.equal(await ended, [0, null]);
+});
+
+test.needs(
+  !isWindows && Number.parseInt(process.versions.node, 10) >= 24,
+  'it needs `await using` and links',
+)('runs the program of README.md as printed', async () => {
+  await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
+  await writeFile(join(folder, 'gateway.js'), readmeProgram);
+  const { stdout, stderr } = await run(process.execPath, ['gateway.js'], { cwd: folder });
+  assert.equal([stdout, stderr], [readmeOutput, '']);
+});
+
+installed('compiles in a strict program without the types of its own libraries', async () => {
+  await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
+  await writeFile(join(folder, 'embed.ts'), EMBEDDER);
+  const options = ['--strict', '--exactOptionalPropertyTypes', '--skipLibCheck', 'false', '--noEmit'];
+  const target = ['--target', 'es2024', '--module', 'nodenext', '--types', 'node', '--listFiles'];
+  const types = ['--typeRoots', join(repository, 'node_modules/@types')];
+  const { stdout } = await run(
+    process.execPath,
+    [join(repository, 'node_modules/typescript/bin/tsc'), ...options, ...target, ...types, 'embed.ts'],
+    { cwd: folder, maxBuffer: 16 * 1024 * 1024 },
+  ).catch((failed) => {
+    throw new Error(failed.stdout.replace(/^\/.*\n/gm, ''));
+  });
+  const packages = [...stdout.matchAll(/.*node_modules\/((?:@[^/\n]+\/)?[^/\n]+)/g)].map(([, name]) => name);
+  const own = packages.filter(
+    (name) => !/^(?:@typescript|typescript|@types\/node|undici-types)/.test(name ?? ''),
+  );
+  assert.equal([...new Set(own)].sort(), ['rxjs', 'stagedoor', 'typebox']);
 });
 
 installed('names the Node that it needs in an old one', async () => {
