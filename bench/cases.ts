@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { listening, type Started, startNode } from './children.ts';
 import { type StartedGateway, startGateway } from './gateway.ts';
 import { type GuardedGateway, startGuardedGateway } from './guarded-gateway.ts';
-import { SESSION_ENVIRONMENT, sessionCases } from './session-cases.ts';
+import { initializeBody } from './open-session.ts';
 
 export type Letter = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'j' | 'k' | 'l' | 'm';
 
@@ -36,6 +36,13 @@ const call = JSON.stringify(parameters);
 const rpcCall = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: parameters });
 const callPath = '/mcp/everything/tools/call';
 const pipePath = '/mcp/pipe/tools/call';
+
+/** Many more sessions than in real life are opened here; those that nobody uses end soon. */
+const SESSION_ENVIRONMENT: Readonly<Record<string, string>> = {
+  GATEWAY_AUTH_ENABLED: 'false',
+  MCP_GATEWAY_MAX_SESSIONS: '1000000',
+  MCP_GATEWAY_SESSION_IDLE_SECONDS: '5',
+};
 
 /** Starts backends, baselines and, if wanted, the gateway; they stay up for the whole benchmark, idle while others are measured. */
 export async function openStage(withGateway: boolean): Promise<Stage> {
@@ -126,6 +133,47 @@ function guardedCases({ origin, pid, apiKey, token }: GuardedGateway): Benchmark
     { letter: 'f', title: '(c) with an API key', url: `${origin}${callPath}`, headers: withKey, ...common },
     { letter: 'g', title: '(d) with an API key', url: `${origin}${pipePath}`, headers: withKey, ...common },
     { letter: 'h', title: '(c) with a token', url: `${origin}${callPath}`, headers: withToken, ...common },
+  ];
+}
+
+/** Calls in sessions of legacy clients, calls of modern clients, and new sessions. `parameters` are those of the tool call. */
+function sessionCases(
+  { origin, pid }: StartedGateway,
+  parameters: { readonly name: string },
+): BenchmarkCase[] {
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call' };
+  const legacy = { body: JSON.stringify({ ...call, params: parameters }), sessionBody: initializeBody, pid };
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': {},
+    'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1.0.0' },
+  };
+  const modern = {
+    body: JSON.stringify({ ...call, params: { ...parameters, _meta: meta } }),
+    headers: {
+      'MCP-Protocol-Version': '2026-07-28',
+      'Mcp-Method': 'tools/call',
+      'Mcp-Name': parameters.name,
+    },
+    pid,
+  };
+  return [
+    {
+      letter: 'i',
+      title: 'legacy sessions, three HTTP instances',
+      url: `${origin}/mcp/everything`,
+      ...legacy,
+    },
+    { letter: 'j', title: 'legacy sessions, one stdio process', url: `${origin}/mcp/pipe`, ...legacy },
+    { letter: 'k', title: 'modern clients, three HTTP instances', url: `${origin}/mcp/modern`, ...modern },
+    { letter: 'l', title: 'modern clients, one stdio process', url: `${origin}/mcp/modern-pipe`, ...modern },
+    {
+      letter: 'm',
+      title: 'new legacy sessions, one stdio process',
+      url: `${origin}/mcp/pipe`,
+      body: initializeBody,
+      pid,
+    },
   ];
 }
 
