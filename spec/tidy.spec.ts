@@ -5,9 +5,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
-import { readSource, type Source } from './helpers/source-text.ts';
+import { type Repository, readSource, type Source } from './helpers/source-text.ts';
 import { suite } from './helpers/suite.ts';
-import { type Repository, rules } from './helpers/tidy-rules.ts';
+import { rules } from './helpers/tidy-rules.ts';
 import { samples } from './helpers/tidy-samples.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));

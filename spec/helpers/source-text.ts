@@ -14,6 +14,16 @@ export interface Source {
   readonly imports: readonly string[];
 }
 
+/** Every file the rules see, by path. */
+export type Repository = ReadonlyMap<string, Source>;
+
+/** One rule. `check` returns what is wrong with the file, a clause each; empty when nothing is. */
+export interface Rule {
+  /** A sentence that states what holds. */
+  readonly name: string;
+  readonly check: (source: Source, repository: Repository) => readonly string[];
+}
+
 /** Reads one file. */
 export function readSource(path: string, text: string): Source {
   const { code, comments } = separate(text);

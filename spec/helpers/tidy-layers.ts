@@ -2,11 +2,10 @@
 // tables. The plan itself is ARCHITECTURE.md; whoever changes it there changes it here.
 
 import { posix } from 'node:path';
-import type { Source } from './source-text.ts';
-import type { Rule } from './tidy-rules.ts';
+import type { Rule, Source } from './source-text.ts';
 
 /** From top to bottom. A room may import itself and every room of a lower line; rooms of one line do not meet. */
-export const layers: readonly (readonly string[])[] = [
+const layers: readonly (readonly string[])[] = [
   ['cli'],
   ['server'],
   ['server-auth', 'database-log'],

@@ -1,18 +1,8 @@
 // The rules of style that a text can be checked for, each with the sentence that names it. A rule sees one file and
 // may look at the others. Layers, libraries and tables are in tidy-layers.ts; what a linter knows is left to biome.
 
-import { lineAt, type Source } from './source-text.ts';
+import { lineAt, type Rule } from './source-text.ts';
 import { layerRules } from './tidy-layers.ts';
-
-/** Every file the rules see, by path. */
-export type Repository = ReadonlyMap<string, Source>;
-
-/** One rule. `check` returns what is wrong with the file, a clause each; empty when nothing is. */
-export interface Rule {
-  /** A sentence that states what holds. */
-  readonly name: string;
-  readonly check: (source: Source, repository: Repository) => readonly string[];
-}
 
 const longestFileLines = 450;
 /** Written by a tool, so only the layers concern them. */
