@@ -1,16 +1,15 @@
-// `npm test`: type-check, lint and the specs without the system tier, one after the other, each with its time; closes with the runner's line,
-// in which a failed type-check or lint counts as one failure. Arguments go to the spec runner (`npm test -- balancing`).
+// `npm test`: type-check, lint, a search for unused code, and the specs without the system tier, one after the other, each with its
+// time; closes with the runner's line, in which each failed tool counts as one failure. Arguments go to the spec runner
+// (`npm test -- balancing`).
 // The tools are started through their JavaScript entries, so that this works alike in every shell and on Windows.
 
 import { spawn } from 'node:child_process';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type RunOptions, readOptions } from './runner/options.ts';
 import { isSuccess, printClosingLine, runSpecs } from './runner/run-specs.ts';
 
 const repository = fileURLToPath(new URL('..', import.meta.url));
-const { resolve } = createRequire(import.meta.url);
 
 let options: RunOptions | undefined;
 try {
@@ -29,6 +28,7 @@ async function checkAll(specs: RunOptions): Promise<boolean> {
       '--error-on-warnings',
       '--max-diagnostics=100',
     ]),
+    await runTool('unused code', 'knip', 'bin/knip.js', ['--no-config-hints']),
   ];
   const startedAt = performance.now();
   const totals = await runSpecs(specs);
@@ -48,7 +48,7 @@ async function runTool(
   args: readonly string[],
 ): Promise<boolean> {
   const startedAt = performance.now();
-  const file = join(dirname(resolve(`${packageName}/package.json`)), entry);
+  const file = join(repository, 'node_modules', packageName, entry);
   const child = spawn(process.execPath, [file, ...args], {
     cwd: repository,
     stdio: ['ignore', 'pipe', 'pipe'],
