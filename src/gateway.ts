@@ -86,7 +86,7 @@ export class Gateway {
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 
-  /** Starts what the store holds; accepts calls when `more` is done. `createGateway` calls it, once. */
+  /** Starts what the store holds; accepts calls when `more` is done. To be called once; createGateway does so. */
   async load(more?: () => Promise<void>): Promise<void> {
     await this.#deps.registry.load();
     await more?.();
