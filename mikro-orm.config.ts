@@ -80,7 +80,7 @@ function indexOf(names: readonly string[]): string {
   return [
     '// Written by mikro-orm.config.ts: the migrations in their order.',
     '',
-    "import type { MigrationEntry } from '../index.ts';",
+    "import type { MigrationEntry } from '../entry.ts';",
     '',
     `export const migrations: readonly MigrationEntry[] = [`,
     ...rows,

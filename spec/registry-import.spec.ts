@@ -141,9 +141,7 @@ test('reports an entry that cannot be used, and takes in the others', async () =
   const bad = { ...entry('bad', 'f1'), input: { id: 'bad' } };
   const { added, problems } = await importAll([bad, entry('a', 'f1')]);
   assert.equal(added, ['r/a']);
-  assert.equal(problems, [
-    'r/bad: The instance has neither "endpoint" nor "command".',
-  ]);
+  assert.equal(problems, ['r/bad: The instance has neither "endpoint" nor "command".']);
 });
 
 test('does not remove an instance because its changed entry cannot be used', async () => {

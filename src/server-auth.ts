@@ -13,7 +13,7 @@ import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
 
 /** Messages of a start about accounts. */
-export interface Announcements {
+interface Announcements {
   /** For the log. */
   readonly warnings: readonly string[];
   /** For a person on a terminal, never for a log. */

@@ -12,7 +12,7 @@ export interface ConformanceOptions {
   readonly json: boolean;
 }
 
-export const usage = 'usage: npm run conformance -- [--only PART_OF_A_TARGET ...] [--url URL] [--json]';
+const usage = 'usage: npm run conformance -- [--only PART_OF_A_TARGET ...] [--url URL] [--json]';
 
 /** Reads the arguments. Throws an Error with one line when they make no sense. */
 export function readOptions(args: readonly string[], targets: readonly string[]): ConformanceOptions {

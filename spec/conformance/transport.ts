@@ -23,7 +23,7 @@ export interface TransportSubject {
 }
 
 /** What `open` gives. */
-export interface OpenedTransport {
+interface OpenedTransport {
   readonly transport: Transport;
   /** Ends what is not the transport's own, such as the HTTP server it spoke to. */
   release?(): Promise<void> | void;

@@ -12,7 +12,7 @@ import { parsed, RecordedReply } from '../protocol/recorded-reply.ts';
 export type Asking = string | { readonly id: string; readonly templates: ReadonlySet<string> };
 
 /** One POST, answered. */
-export async function post(
+async function post(
   { mcp }: Gateway,
   template: string | undefined,
   message: JsonObject,

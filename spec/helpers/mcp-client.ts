@@ -7,7 +7,7 @@ import { type Json, objectOr } from '../fixtures/wire.ts';
 import type { Message, OpenStream, Received, Wire } from './mcp-wire.ts';
 
 export const LEGACY_VERSION = '2025-11-25';
-export const MODERN_VERSION = '2026-07-28';
+const MODERN_VERSION = '2026-07-28';
 
 /** What every POST carries in both eras. */
 export const POST_HEADERS = {

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import type { ApiKey, User } from '../../src/domain/account.ts';
 import type { Store } from '../../src/persistence/store.ts';
 
-export const hostileTexts: readonly string[] = [
+const hostileTexts: readonly string[] = [
   `it's "quoted" \`so\``,
   `'; drop table users; --`,
   `\\'; drop table users; -- \\`,

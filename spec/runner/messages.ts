@@ -14,7 +14,7 @@ export interface RunRequest {
 }
 
 /** A test has started or ended; kept so that the report of a file that hangs names the test. */
-export interface ProgressMessage extends Progress {
+interface ProgressMessage extends Progress {
   readonly kind: 'progress';
 }
 
@@ -29,20 +29,20 @@ export interface FinishedMessage {
 }
 
 /** An error that nothing caught: an uncaught exception or an unhandled rejection, at any time. */
-export interface StrayMessage {
+interface StrayMessage {
   readonly kind: 'stray';
   readonly text: string;
 }
 
 /** Something is still open some time after the suites ended. */
-export interface LingeringMessage {
+interface LingeringMessage {
   readonly kind: 'lingering';
   /** What Node counts as still open: `TCPServerWrap`, `Timeout`, `ProcessWrap`, ... */
   readonly resources: readonly string[];
 }
 
 /** The file is done with, and the process could run another one. */
-export interface IdleMessage {
+interface IdleMessage {
   readonly kind: 'idle';
   /** False when processes that the file started still live. */
   readonly isReusable: boolean;

@@ -17,7 +17,7 @@ export interface RunOptions {
   readonly graceMs: number;
 }
 
-export const usage =
+const usage =
   'usage: npm run spec -- [part of a path ...] [--jobs N] [--timeout SECONDS] [--grace SECONDS] [--root FOLDER]';
 
 /** Reads the arguments. Throws an Error with one line when they make no sense. */

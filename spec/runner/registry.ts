@@ -10,14 +10,14 @@ export interface SkippedTest {
 }
 
 /** A `before`, `after` or `each` hook that threw. uvu itself forgets these errors. */
-export interface HookFailure {
+interface HookFailure {
   readonly suite: string;
   readonly hook: string;
   readonly error: Error;
 }
 
 /** One `suite(name)` call. */
-export interface SuiteRecord {
+interface SuiteRecord {
   readonly name: string;
   /** Tests declared so far, without the skipped ones. */
   declared: number;
@@ -26,7 +26,7 @@ export interface SuiteRecord {
 }
 
 /** Everything the suites of this process have declared and done. `reset` starts the next spec file. */
-export class Registry {
+class Registry {
   readonly suites: SuiteRecord[] = [];
   readonly skipped: SkippedTest[] = [];
   readonly hookFailures: HookFailure[] = [];

@@ -11,7 +11,7 @@ export interface FileLimits {
 }
 
 /** What became of the tests of one file. */
-export interface Verdict {
+interface Verdict {
   readonly passed: number;
   /** Failed tests plus failures of the file itself: a timeout, an early exit, a stray rejection, ... */
   readonly failed: number;

@@ -6,7 +6,7 @@ import type { GatewayEvent, GatewayEvents } from '../domain/events.ts';
 import type { TransportKind } from '../domain/instance.ts';
 
 /** A process that runs for a single client. */
-export interface OwnProcess {
+interface OwnProcess {
   readonly pid: number;
   /** Id of whom it is for. */
   readonly principal: string;

@@ -13,7 +13,7 @@ const ALGORITHM = 'HS256';
 const ISSUER = 'stagedoor';
 
 /** What a token says that we rely on. */
-export interface TokenClaims {
+interface TokenClaims {
   readonly userId: string;
   /**
    * Claim `credentials_at`: the moment, in ms since 1970, of the user's last change of credentials when the token was

@@ -11,7 +11,7 @@ import type { Terminal } from './terminal.ts';
 export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] as const;
 
 /** What a request may carry. */
-export interface RemoteRequest {
+interface RemoteRequest {
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Sent as JSON. */
   readonly body?: unknown;
@@ -22,7 +22,7 @@ export interface RemoteRequest {
 }
 
 /** A request that is answered by server-sent events. */
-export interface StreamRequest {
+interface StreamRequest {
   readonly method?: 'GET' | 'POST';
   /** JSON text. */
   readonly text?: string;
@@ -33,7 +33,7 @@ export interface StreamRequest {
 }
 
 /** What came back: its status, and the parsed body, undefined for 204. */
-export interface Answered {
+interface Answered {
   readonly status: number;
   readonly body: unknown;
 }

@@ -77,7 +77,7 @@ export type FinalEvent =
   | { readonly kind: 'result'; readonly result: JsonText }
   | { readonly kind: 'error'; readonly error: JsonRpcError };
 
-export interface Interruption {
+interface Interruption {
   readonly kind: 'interrupted';
   /** The wait that the backend asked for. */
   readonly retryMs: number | undefined;

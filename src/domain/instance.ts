@@ -123,7 +123,7 @@ export interface InstanceDefinition {
 
 export type InstanceState = 'starting' | 'healthy' | 'unhealthy' | 'draining' | 'stopped';
 
-export interface EjectionView {
+interface EjectionView {
   /** A clause: "5 calls in a row failed". */
   readonly reason: string;
   /** ISO 8601: from then on a trial call decides whether it gets calls again. */

@@ -4,7 +4,7 @@
 import { TaskScheduler } from './task-scheduler.ts';
 
 /** It is told after TICKS ticks: after LASTS_MS at the earliest, and one tick later at the latest. */
-export const LASTS_MS = 1_000;
+const LASTS_MS = 1_000;
 const TICKS = 5;
 const TICK_MS = LASTS_MS / TICKS;
 

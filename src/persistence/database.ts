@@ -3,6 +3,7 @@
 
 import type { Options } from '@mikro-orm/sql';
 import type { Sockets } from './mikro-orm-patches.ts';
+import type { DriverError } from './store-errors.ts';
 import { UrlError } from './store-errors.ts';
 
 export type DatabaseKind = 'sqlite' | 'postgresql' | 'mysql' | 'mssql' | 'oracle';
@@ -29,17 +30,6 @@ export type Trouble =
   | 'damaged'
   /** A conflict with another process or transaction: the same statement may work when repeated. */
   | 'conflict';
-
-/** An error of any driver. */
-export interface DriverError {
-  /** `ECONNREFUSED`, an SQLSTATE, `SQLITE_BUSY`; '' without. */
-  readonly code: string;
-  /** Number of the error; 0 without. */
-  readonly number: number;
-  /** True when the driver says that the connection ended with it, or was not opened. */
-  readonly isFatal: boolean;
-  readonly message: string;
-}
 
 export interface ConnectOptions {
   readonly address: DatabaseAddress;
@@ -91,7 +81,7 @@ export interface Database {
 }
 
 /** How one process excludes the others from migrating at the same time. */
-export interface MigrationLock {
+interface MigrationLock {
   /**
    * `around`: the migrations run in the transaction that holds the lock and are undone with it.
    * `beside`: definitions of tables end a transaction, so they run on other connections meanwhile.

@@ -25,7 +25,7 @@ export interface ClientNotification {
 }
 
 /** The answer to a request of a server. */
-export interface ClientAnswer {
+interface ClientAnswer {
   readonly kind: 'answer';
   readonly id: JsonRpcId;
   readonly reply: ClientReply;

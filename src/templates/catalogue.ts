@@ -16,7 +16,7 @@ export interface Catalogue {
 }
 
 /** The templates that come with this package, the servers of `gateway start --demo`. */
-export const BUNDLED_TEMPLATES = fileURLToPath(new URL('../../templates', import.meta.url));
+const BUNDLED_TEMPLATES = fileURLToPath(new URL('../../templates', import.meta.url));
 
 /**
  * Reads all templates of a folder. A file that cannot be used is a problem, not a failure, and so is a folder that

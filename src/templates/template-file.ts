@@ -6,7 +6,7 @@ import { open } from 'node:fs/promises';
 import { TemplateError } from './definition.ts';
 
 /** Real ones have a few KB. */
-export const MOST_TEMPLATE_BYTES = 1024 * 1024;
+const MOST_TEMPLATE_BYTES = 1024 * 1024;
 
 /** The code of the system, such as ENOENT, when the file could not be opened. */
 export class TemplateFileError extends TemplateError {

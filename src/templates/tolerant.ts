@@ -5,7 +5,7 @@ import { posix } from 'node:path';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 
 /** One thing that was read in another form than it was written. */
-export interface TolerantReading {
+interface TolerantReading {
   /** JSON pointer to where it was written. */
   readonly pointer: string;
   /** Completes "<pointer> ": `is read as [7071]`. */

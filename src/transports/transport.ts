@@ -98,7 +98,7 @@ export interface Transport extends Upstream {
 }
 
 /** Hears of a program as soon as it was started; `facts` shows what it has said by then, as long as it is being opened. */
-export type OnStarted = (facts: () => TransportEvents) => void;
+type OnStarted = (facts: () => TransportEvents) => void;
 
 /** What opening needs besides the definition. */
 export interface OpenOptions {

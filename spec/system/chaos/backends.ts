@@ -14,7 +14,7 @@ const attempts = 20;
 const againMs = 250;
 
 /** An HTTP server of the fixture. End it. */
-export class ChaosServer {
+class ChaosServer {
   readonly name: string;
   readonly #era: string;
   #port = 0;

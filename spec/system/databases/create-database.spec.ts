@@ -2,9 +2,9 @@
 
 import * as assert from 'uvu/assert';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from '../../../src/persistence/database-url.ts';
-import { createDatabase, isMissing } from '../../../src/persistence/open.ts';
+import { createDatabase, explain, isMissing } from '../../../src/persistence/open.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
-import { explain, StoreOpenError } from '../../../src/persistence/store-errors.ts';
+import { StoreOpenError } from '../../../src/persistence/store-errors.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -155,7 +155,7 @@ export async function loseAndFind(stage: Stage, trouble: () => unknown): Promise
 }
 
 /** What a refusal says has become of the change. */
-export function fateOf(answer: Answer): readonly unknown[] {
+function fateOf(answer: Answer): readonly unknown[] {
   return [field(answer, 'detail'), field(answer, 'delivered'), answer.headers.get('retry-after')];
 }
 

@@ -57,7 +57,7 @@ export interface Contact {
   readonly asked: readonly string[];
 }
 
-export interface Opening {
+interface Opening {
   readonly memory?: OpeningMemory;
   readonly patienceMs?: number | undefined;
   readonly handshakeTimeoutMs?: number | undefined;

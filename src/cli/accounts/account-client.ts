@@ -12,7 +12,7 @@ import { namedGateway, type Remote, seekGateway } from '../remote.ts';
 import { DATABASE_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
-export interface NewUserFields {
+interface NewUserFields {
   readonly username: string;
   readonly email: string;
   readonly password: string;
@@ -20,7 +20,7 @@ export interface NewUserFields {
   readonly templates: readonly string[] | undefined;
 }
 
-export interface NewKeyFields {
+interface NewKeyFields {
   readonly name: string;
   readonly permissions: readonly Scope[];
   readonly templates: readonly string[] | undefined;

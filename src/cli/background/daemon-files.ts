@@ -93,7 +93,7 @@ export function usualUrls({ folder }: Pick<Terminal, 'folder'>): readonly string
 }
 
 /** What the file says, whether or not the daemon still runs; undefined without a readable one. */
-export function readDaemon({ pid: path }: DaemonFiles): Daemon | undefined {
+function readDaemon({ pid: path }: DaemonFiles): Daemon | undefined {
   try {
     const [pid = '', url = '', start = ''] = readFileSync(path, 'utf8').split('\n');
     const facts: Pick<Daemon, 'words' | 'folder' | 'graceMs'> = JSON.parse(start);

@@ -15,7 +15,7 @@ import type { ConfigFile, Connection, ConnectKind, FileLocations } from './kind.
 const LARGEST_BYTES = 5 * 1024 * 1024;
 
 /** A file as it was read. */
-export interface ConfigText {
+interface ConfigText {
   /** Where it is, links followed. */
   readonly path: string;
   /** Undefined when there is none. */
@@ -40,7 +40,7 @@ export function locate(
 }
 
 /** Reads it. Throws CommandFailure for everything that is no file to be edited. */
-export function readConfig(written: string): ConfigText {
+function readConfig(written: string): ConfigText {
   try {
     const path = realpathSync(written);
     const found = statSync(path);
@@ -61,7 +61,7 @@ export function readConfig(written: string): ConfigText {
 }
 
 /** What the file would be. Throws CommandFailure with its name. */
-export function plannedText({ path, text = '' }: ConfigText, edit: ConfigEdit): string {
+function plannedText({ path, text = '' }: ConfigText, edit: ConfigEdit): string {
   const [, mark = '', rest = ''] = /^(\ufeff?)(.*)$/s.exec(text) ?? [];
   try {
     return mark + editedConfig(rest, edit);
@@ -72,7 +72,7 @@ export function plannedText({ path, text = '' }: ConfigText, edit: ConfigEdit): 
 }
 
 /** Replaces the file. The answer is where the copy of the old one is; undefined when there was none. */
-export function writeConfig(
+function writeConfig(
   { path, text: before, mode }: ConfigText,
   after: string,
   now = new Date(),
@@ -97,7 +97,7 @@ export function writeConfig(
 }
 
 /** The lines that differ, with three around them: an edit is in one place. Empty when nothing differs. */
-export function differenceOf(before: string, after: string): string {
+function differenceOf(before: string, after: string): string {
   if (before === after) return '';
   const [old, fresh] = [linesOf(before), linesOf(after)];
   let start = 0;

@@ -56,7 +56,7 @@ export async function findConnections(gateway: Remote, choice: ConnectionChoice)
 }
 
 /** The program that runs this, by absolute paths: what starts it is often not on the search path of a desktop program. */
-export function bridgeCommand(
+function bridgeCommand(
   template: string,
   words: readonly string[],
 ): Pick<ProgramConnection, 'command' | 'args'> {

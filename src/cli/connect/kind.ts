@@ -91,7 +91,7 @@ export interface ConnectKind {
 export const KEY_PLACEHOLDER = 'YOUR_API_KEY';
 
 /** The key as it is written for a client. `reference` names a variable as the client does; without it: the placeholder. */
-export function keyText({ variable, value }: Key, reference?: (variable: string) => string): string {
+function keyText({ variable, value }: Key, reference?: (variable: string) => string): string {
   return value ?? (reference === undefined ? KEY_PLACEHOLDER : reference(variable));
 }
 

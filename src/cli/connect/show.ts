@@ -22,7 +22,7 @@ export function shownKind(
 }
 
 /** One place, or one for each system where they differ. */
-export function locationText({ macos, windows, linux }: FileLocations): string {
+function locationText({ macos, windows, linux }: FileLocations): string {
   if (macos === linux && macos === windows) return macos;
   return macos === linux
     ? `${macos} (macOS, Linux), ${windows} (Windows)`

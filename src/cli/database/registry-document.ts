@@ -15,7 +15,7 @@ export interface RegistryDocument {
   readonly templates: Readonly<Record<string, DocumentSection>>;
 }
 
-export interface DocumentSection {
+interface DocumentSection {
   readonly load_balancer?: TemplateSettings['loadBalancer'];
   readonly instances: readonly Readonly<Record<string, unknown>>[];
 }

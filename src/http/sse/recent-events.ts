@@ -133,7 +133,7 @@ interface Reading {
 }
 
 /** The format of the API: names in snake_case, the time as text. */
-export function eventView({ type, atMs, ...fields }: GatewayEvent): Record<string, unknown> {
+function eventView({ type, atMs, ...fields }: GatewayEvent): Record<string, unknown> {
   const view: Record<string, unknown> = { type, at: new Date(atMs).toISOString() };
   for (const [name, value] of Object.entries(fields)) {
     view[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)] = value;

@@ -17,7 +17,7 @@ export type Ending =
   | { readonly kind: 'refused'; readonly status: number; readonly error: RefusalError | undefined }
   | { readonly kind: 'broken'; readonly failure: GatewayError };
 
-export type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
+type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
 
 /** Who wants the answer. */
 export interface AnswerSink {

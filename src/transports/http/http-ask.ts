@@ -7,7 +7,7 @@ import { ECHOES, isEcho } from '../handshake.ts';
 import { type Ending, HttpAnswer } from './http-answer.ts';
 import { connectionClosed } from './http-failures.ts';
 
-export type RpcAnswer = Extract<BackendMessage, { kind: 'result' | 'error' }>;
+type RpcAnswer = Extract<BackendMessage, { kind: 'result' | 'error' }>;
 
 /** The answer to the id that was asked, or how the HTTP answer ended without it. */
 export type SentRequest = (Ending | { readonly kind: 'answered'; readonly answer: RpcAnswer }) & {

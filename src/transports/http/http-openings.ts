@@ -35,7 +35,7 @@ export interface HttpOpening {
 export const OPENINGS_PER_OWNER = LIMITS.openingsPerInstance * LIMITS.ownerShare;
 
 /** A backend known to be modern that does not answer `initialize` for so long, but `server/discover`, does not know it. */
-export const LEGACY_PATIENCE_MS = 3_000;
+const LEGACY_PATIENCE_MS = 3_000;
 
 /** The line in front of openings over HTTP. Each takes a connection until it has ended, so none gives its place up before. */
 export function httpStartQueue(patienceMs: number, scheduler: TaskScheduler): StartQueue {

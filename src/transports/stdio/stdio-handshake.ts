@@ -48,7 +48,7 @@ export interface OpenedProgram {
 }
 
 /** Longest wait for the answer to the probe; half of the handshake's time if that is shorter. Then `initialize` is asked. */
-export const PROBE_PATIENCE_MS = 3_000;
+const PROBE_PATIENCE_MS = 3_000;
 
 /**
  * A program that came up slowly answers the probe and what came after it at once, in any order: so long the one is waited for

@@ -1,6 +1,6 @@
 // Written by mikro-orm.config.ts: the migrations in their order.
 
-import type { MigrationEntry } from '../index.ts';
+import type { MigrationEntry } from '../entry.ts';
 
 export const migrations: readonly MigrationEntry[] = [
   {
