@@ -1,5 +1,5 @@
 // Runs flaky spec files of the system tier once more, alone, under continuous integration. What is repeated and why it is
-// bounded: docs/adr/0071-retries-of-the-system-tier.md. It does not run files itself or print.
+// bounded: docs/adr/0066-retries-of-the-system-tier.md. It does not run files itself or print.
 
 import type { FileResult } from './result.ts';
 

@@ -150,7 +150,7 @@ export interface McpSession {
   close(): Promise<void>;
 }
 
-/** The table of the sessions of one gateway, which an actor owns. It bounds, expires and ends them (ADR 83). */
+/** The table of the sessions of one gateway, which an actor owns. It bounds, expires and ends them (ADR 70). */
 export interface SessionTable {
   /** Adds an open session. SESSION_LIMIT, SHUTTING_DOWN. */
   add(session: TableSession): void;

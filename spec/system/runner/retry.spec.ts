@@ -1,5 +1,5 @@
 // With CI=true a flaky spec file of the system tier is run once more, alone, when all others have ended; these tests show that
-// this hides nothing, and that no other file is repeated. Source: docs/adr/0071-retries-of-the-system-tier.md.
+// this hides nothing, and that no other file is repeated. Source: docs/adr/0066-retries-of-the-system-tier.md.
 
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

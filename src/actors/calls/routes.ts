@@ -1,6 +1,6 @@
 // Where a call may go next, and how it travels there. A balanced call goes to any instance of its template, a bound one to one
 // instance; calls of stateless clients have a route of their own (stateless-route.ts). A route counts no call: the call does, in
-// the block in which it asks its route. Source: ADR 81.
+// the block in which it asks its route. Source: ADR 68.
 
 import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';

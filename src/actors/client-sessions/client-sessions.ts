@@ -1,4 +1,4 @@
-// The table of all sessions of legacy clients of one gateway: with one template, and with all templates at once (ADR 83). It
+// The table of all sessions of legacy clients of one gateway: with one template, and with all templates at once (ADR 70). It
 // bounds their number and ends many of them together. client-sessions-resting.ts parks and expires them. Callers of `find`
 // compare the owner.
 

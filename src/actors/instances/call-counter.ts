@@ -1,7 +1,7 @@
 // The calls of one instance, counted once: those that it works on, which fill its capacity; those that wait for an answer of
 // their client, which do not; reservations for calls between two rounds; and how calls and probes end. InstanceRef, replies,
 // reservations and, for probes, the machine count here as something happens, past the mailbox. The balancer decides which
-// instance a call goes to. Source: ADR 41, ADR 80.
+// instance a call goes to. Source: ADR 41, ADR 67.
 
 import { ewma } from '../../balancing/health-score.ts';
 import type { GatewayError } from '../../domain/errors.ts';

@@ -1,6 +1,6 @@
 // The conversations that clients have with one instance, each on behalf of one owner: which one a lease gets, how many there
 // may be, in all and of each owner, and what is told of them. A legacy session holds a lease for itself, with no idle time; a
-// call without a session leases for as long as it lasts, and the conversation stays a while for the next one (ADR 82).
+// call without a session leases for as long as it lasts, and the conversation stays a while for the next one (ADR 69).
 
 import { type Observable, Subject } from 'rxjs';
 import type { AnyActorRef } from 'xstate';

@@ -1,4 +1,4 @@
-// The client of `subscriptions/listen` towards backends of the modern era (ADR 83). It opens the next subscription before it
+// The client of `subscriptions/listen` towards backends of the modern era (ADR 70). It opens the next subscription before it
 // gives the last one up, so that nothing is missed in between, and repeats a subscription that ended, with a back-off. Its
 // users decide what is wanted and which clients get a message.
 // Source: MCP 2026-07-28 basic/patterns/subscriptions.
