@@ -64,7 +64,7 @@ test('names the option that cannot be used, and what it may be', () => {
     [{ store: 'sqlite:///a.db' }, 'store: expected a store, such as openStore gives'],
     [{ news$: 5 }, 'news$: expected an Observable'],
     [{ onFault: 'log' }, 'onFault: expected a function'],
-    [{ inspect: {} }, 'inspect: expected a function, or an observer'],
+    [{ inspect: {} }, 'inspect: expected a function or an observer'],
     [{ sessions: { share: 0 } }, 'sessions.share: expected a number above 0, at most 1'],
     [5, 'expected an object with the options store, nodeId, '],
   ] as const) {

@@ -38,14 +38,14 @@ test('passes its options on', async () => {
   const words = ['gateway', 'start', '--port', port, '--host', '127.0.0.1', '--database', 'memory://'];
   const { code, err } = await runCommand(words);
   assert.is(code, 2);
-  assert.match(err, new RegExp(`^stagedoor: port ${port} on 127\\.0\\.0\\.1 is taken`));
+  assert.match(err, new RegExp(`^stagedoor: port ${port} on 127\\.0\\.0\\.1 is already in use`));
   assert.not.match(err, 'another stagedoor');
 });
 
 test('keeps the demo on this machine, whatever the environment says', async () => {
   const env = { GATEWAY_HOST: '0.0.0.0', MCP_GATEWAY_HOST: '0.0.0.0' };
   const { err } = await runCommand(['gateway', 'start', '--demo', '--port', port], env);
-  assert.match(err, new RegExp(`^stagedoor: port ${port} on 127\\.0\\.0\\.1 is taken`));
+  assert.match(err, new RegExp(`^stagedoor: port ${port} on 127\\.0\\.0\\.1 is already in use`));
 });
 
 test('says that it is another stagedoor which has the port', async () => {
@@ -57,13 +57,15 @@ test('says that it is another stagedoor which has the port', async () => {
   assert.is(code, 2);
   assert.match(
     err,
-    new RegExp(`^stagedoor: port ${taken} on 127\\.0\\.0\\.1 is taken .*; another stagedoor answers there$`),
+    new RegExp(
+      `^stagedoor: port ${taken} on 127\\.0\\.0\\.1 is already in use; .*; another stagedoor answers there$`,
+    ),
   );
 });
 
 test('lets the demo be reached from elsewhere when that is asked for', async () => {
   const { err } = await runCommand(['gateway', 'start', '--demo', '--host', '0.0.0.0', '--port', port]);
-  assert.match(err, new RegExp(`^stagedoor: port ${port} on 0\\.0\\.0\\.0 is taken`));
+  assert.match(err, new RegExp(`^stagedoor: port ${port} on 0\\.0\\.0\\.0 is already in use`));
   const { out } = await runCommand(['gateway', 'start', '--help']);
   assert.match(out.replace(/\s+/g, ' '), 'on the loopback address unless --host says otherwise');
 });

@@ -135,7 +135,7 @@ test('one that cannot start says why, and leaves no process', () =>
     const taken = await desk.run('gateway', 'start', '--background', '--port', String(port));
     occupant.close();
     assert.is(taken.code, 2);
-    assert.match(taken.err, `port ${port} on 127.0.0.1 is taken`);
+    assert.match(taken.err, `port ${port} on 127.0.0.1 is already in use`);
     assert.is(desk.has('gateway.pid'), false);
     const nowhere = await desk.run(...START, '--database', 'sqlite:///no/such/folder/gateway.db');
     assert.is(nowhere.code, 2);
