@@ -25,7 +25,7 @@ needsGroups('kills children that ignore signals, with what they started', async 
   assert.equal(await ended, [null, 'SIGKILL']);
   // The output ends with the last process that holds it.
   if (!child.stdout.readableEnded) await once(child.stdout, 'end');
-  // Its new parent, the first process of the machine, collects it in its own time.
+  // A killed process closes its output before it is gone.
   const isLeft = await eventually(
     async () => isRunning(grandchild),
     (left) => !left,
