@@ -3,7 +3,7 @@
 
 import type { Observable, Subscription } from 'rxjs';
 import type { GatewayEvent, GatewayEvents } from '../domain/events.ts';
-import type { TransportKind } from '../domain/instance.ts';
+import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instance.ts';
 
 /** A process that runs for a single client. */
 interface OwnProcess {
@@ -182,5 +182,5 @@ function countsOf({ opened, ended, lost, moved, started, stopped, lostProcesses 
 
 /** Over HTTP, what a client has of its own is a session of the backend. */
 function isProcess({ transport }: { readonly transport: TransportKind }): boolean {
-  return transport === 'stdio';
+  return TRANSPORT_TRAITS[transport].hasProcesses;
 }

@@ -10,6 +10,27 @@ export const InstanceId = Type.String({ pattern: INSTANCE_ID_PATTERN, examples: 
 export const TRANSPORT_KINDS = ['http', 'sse', 'stdio', 'in-process'] as const;
 export type TransportKind = (typeof TRANSPORT_KINDS)[number];
 
+/** How the kinds of transport differ for the rest of the program. No other code asks for a kind. */
+export interface TransportTraits {
+  /** One connection carries the conversations of many clients, and each conversation many calls. */
+  readonly isNetworked: boolean;
+  /** A conversation of a single client is a process. */
+  readonly hasProcesses: boolean;
+  /** A request of the backend names the call that it belongs to. */
+  readonly attributesRequests: boolean;
+  /** The backend tells callers apart in one conversation, and asks no client. */
+  readonly isAlwaysShared: boolean;
+}
+
+const NONE = { isNetworked: false, hasProcesses: false, attributesRequests: false, isAlwaysShared: false };
+
+export const TRANSPORT_TRAITS: Readonly<Record<TransportKind, TransportTraits>> = {
+  http: { ...NONE, isNetworked: true, attributesRequests: true },
+  sse: { ...NONE, isNetworked: true },
+  stdio: { ...NONE, hasProcesses: true },
+  'in-process': { ...NONE, attributesRequests: true, isAlwaysShared: true },
+};
+
 export const MAX_WEIGHT = 1_000;
 
 /** For records: without it a name that does not match the pattern is taken with any value. */

@@ -5,6 +5,7 @@ import { backendTimeout, notConnected } from '../../domain/backend-errors.ts';
 import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import { atInstance } from '../../domain/failures.ts';
+import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import { SingleFlight } from '../../transports/single-flight.ts';
@@ -261,7 +262,7 @@ function pickWithLast(
 
 /** Over HTTP backends have sessions of their own making; what is at the end of a pipe knows one client. */
 function isPipe({ definition: { transport } }: SessionInstance): boolean {
-  return transport === 'stdio' || transport === 'in-process';
+  return !TRANSPORT_TRAITS[transport].isNetworked;
 }
 
 function isPeer(peer: Peer | null | undefined): peer is Peer {

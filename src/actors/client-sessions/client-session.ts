@@ -8,6 +8,7 @@ import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { Ending } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { isCustomNotice } from '../../domain/notices.ts';
@@ -333,6 +334,6 @@ export function passOn(upstream: Upstream, method: string, params: JsonObject): 
  * there, so that it cannot be taken for another client's. The same holds of what the program says (correlator.ts).
  */
 function passOnShared({ ref }: Binding, method: string, params: JsonObject): void {
-  if (isCustomNotice(method) && ref.definition.transport === 'stdio' && ref.inFlight === 1)
+  if (isCustomNotice(method) && TRANSPORT_TRAITS[ref.definition.transport].hasProcesses && ref.inFlight === 1)
     ref.notify(method, params);
 }

@@ -20,7 +20,7 @@ import {
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { ServerMessage } from '../../domain/client.ts';
 import { strayLines } from '../../domain/failures.ts';
-import type { InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
+import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
 import type { TransportEvents } from '../../transports/transport.ts';
 import type { InstanceActor, InstanceMachineSnapshot } from './instance.machine.ts';
 import type { SessionLink } from './session.ts';
@@ -90,8 +90,17 @@ export function snapshotOf(
     pid: facts?.pid ?? null,
     stderr: facts?.stderr ?? stderr,
     strayMessages: facts?.strayMessages ?? 0,
-    ...(link?.transport === 'sse' && definition.transport === 'http' ? { foundTransport: 'sse' } : {}),
+    ...foundTransportOf(definition, link),
   };
+}
+
+/** An HTTP server may turn out to speak the transport before Streamable HTTP. */
+function foundTransportOf(
+  { transport }: InstanceDefinition,
+  link: SessionLink | undefined,
+): Pick<InstanceSnapshot, 'foundTransport'> {
+  const found = link?.transport ?? transport;
+  return found === transport ? {} : { foundTransport: found };
 }
 
 /** What a program has done by now instead of answering; null when it keeps silent. */

@@ -10,7 +10,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import { reasonOf } from '../../domain/failures.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
+import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { OWN_BOUNDS, type OwnBounds } from '../../domain/limits.ts';
 import { conversationShareLimit, processLimit, processShareLimit } from '../../domain/session-errors.ts';
@@ -76,7 +76,7 @@ export class Leases implements ConversationListener {
   constructor(options: LeasesOptions) {
     const { processes, share } = options.bounds ?? OWN_BOUNDS;
     this.#options = options;
-    this.#isPipe = options.host.transport === 'stdio';
+    this.#isPipe = TRANSPORT_TRAITS[options.host.transport].hasProcesses;
     this.#most = this.#isPipe ? processes : MOST_NETWORKED;
     this.#shares = new OwnerShares(this.#most, share);
   }

@@ -3,7 +3,7 @@
 
 import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
+import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { includesLevel, isLogLevel } from '../../domain/log-levels.ts';
 import { LIST_METHODS, META } from '../../domain/mcp.ts';
@@ -39,14 +39,14 @@ export function routingTo(
 ): Routing {
   const peer = present ?? lastPeer;
   if (peer === undefined || peer.era === 'modern') return 'direct';
-  if (peer.era === 'bare' || definition.transport === 'in-process') return 'shared';
+  if (peer.era === 'bare' || TRANSPORT_TRAITS[definition.transport].isAlwaysShared) return 'shared';
   if (isNetworked(definition)) return 'dedicated';
   return routingOverPipe(facts);
 }
 
 /** True when one connection may carry the conversations of many, and each conversation many calls. */
 export function isNetworked({ transport }: Pick<InstanceDefinition, 'transport'>): boolean {
-  return transport !== 'stdio' && transport !== 'in-process';
+  return TRANSPORT_TRAITS[transport].isNetworked;
 }
 
 /**
@@ -57,7 +57,8 @@ export function tellsCallsApart(
   definition: Pick<InstanceDefinition, 'transport'>,
   profile: ClientProfile,
 ): boolean {
-  return isNetworked(definition) && !(definition.transport === 'sse' && mayBeAsked(profile));
+  const { isNetworked, attributesRequests } = TRANSPORT_TRAITS[definition.transport];
+  return isNetworked && (attributesRequests || !mayBeAsked(profile));
 }
 
 /**
