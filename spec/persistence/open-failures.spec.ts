@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { parseDatabaseUrl } from '../../src/persistence/database-url.ts';
-import { explain } from '../../src/persistence/open.ts';
+import { explain } from '../../src/persistence/open-failures.ts';
 import { StoreOpenError, UrlError } from '../../src/persistence/store-errors.ts';
 import { suite } from '../helpers/suite.ts';
 

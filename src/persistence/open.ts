@@ -6,18 +6,14 @@ import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ownCommand } from '../domain/own-command.ts';
 import type { Cipher } from './cipher.ts';
-import type { ConnectOptions, Database, DatabaseAddress, Trouble } from './database.ts';
+import { createDatabase, isMissing } from './create-database.ts';
+import type { ConnectOptions, Database } from './database.ts';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { MemoryStore } from './memory-store.ts';
+import { explain } from './open-failures.ts';
 import type { Orm } from './orm.ts';
 import type { MigrationStatus, Store } from './store.ts';
-import {
-  DamagedFileError,
-  type DriverError,
-  driverErrorOf,
-  StoreOpenError,
-  UrlError,
-} from './store-errors.ts';
+import { driverErrorOf, StoreOpenError } from './store-errors.ts';
 import { withTimeout } from './with-timeout.ts';
 
 export { DamagedFileError, StoreOpenError } from './store-errors.ts';
@@ -291,120 +287,4 @@ function notUpToDate(printable: string, { applied }: MigrationStatus): string {
 
 function notThere(file: string): string {
   return `there is no database ${file}: start the gateway once, or run "${ownCommand('db migrate')}"`;
-}
-
-/** True when the server answered that it has no such database. */
-export function isMissing(database: Database, thrown: unknown): boolean {
-  const facts = driverErrorOf(thrown);
-  return facts !== undefined && database.trouble(facts) === 'no-database';
-}
-
-/**
- * Creates the database itself when the server has none of that name. `made` here, or `found`: another process created it
- * meanwhile. `refused` where only an administrator can. Throws
- * StoreOpenError when the user may not, and the driver's error when the server did not answer.
- */
-export async function createDatabase(
-  { database, address }: ParsedDatabaseUrl,
-  connect: (address: DatabaseAddress) => Promise<Orm>,
-): Promise<'made' | 'found' | 'refused'> {
-  const { creation } = database;
-  if (creation === undefined) return 'refused';
-  const orm = await connect({ ...address, name: creation.via });
-  try {
-    const quoted = orm.orm.em.getPlatform().quoteIdentifier(address.name);
-    await orm.connection.execute(creation.sql(quoted));
-    return 'made';
-  } catch (thrown) {
-    const facts = driverErrorOf(thrown);
-    // Several processes may start at once: one of them makes it.
-    if (facts !== undefined && isThereAlready(facts)) return 'found';
-    if (facts !== undefined && SAYS_NOTHING.includes(database.trouble(facts))) throw thrown;
-    throw new StoreOpenError(
-      `${database.label} at ${address.host}:${address.port} has no database "${address.name}", ` +
-        `and "${address.user}" may not create it: create it first`,
-      thrown,
-    );
-  } finally {
-    // Not closed: a pool that lost a connection may wait for it for ever.
-    orm.destroy();
-  }
-}
-
-/** Troubles that say nothing about the rights of the user. */
-const SAYS_NOTHING: readonly (Trouble | undefined)[] = ['away', 'conflict'];
-
-/** PostgreSQL: duplicate database, or two creations at the same time; MySQL: 1007; SQL Server: 1801. */
-function isThereAlready({ code, number }: DriverError): boolean {
-  return code === '42P04' || code === '23505' || number === 1007 || number === 1801;
-}
-
-/** A StoreOpenError for any error thrown while a store is opened. */
-export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenError {
-  if (thrown instanceof StoreOpenError) return thrown;
-  const { database, address, description } = parsed;
-  if (thrown instanceof UrlError) return new StoreOpenError(`the database URL: ${thrown.message}`, thrown);
-  if (isMissingModule(thrown))
-    return new StoreOpenError(
-      `the driver for ${database.label} is not installed: npm install ${database.driverPackage}@7.2.1`,
-      thrown,
-    );
-  const facts = driverErrorOf(thrown);
-  const reason = facts === undefined ? String(thrown) : reasonOf(facts);
-  const place = description.file ?? `${address.host}:${address.port}`;
-  const say = (message: string) => new StoreOpenError(message, thrown);
-  switch (facts === undefined ? undefined : database.trouble(facts)) {
-    case 'credentials':
-      return say(
-        `${database.label} at ${place} refuses the user "${address.user}": check user and password of the database URL`,
-      );
-    case 'no-database':
-      return say(
-        `${database.label} at ${place} has no database "${address.name}", or "${address.user}" may not use it: ` +
-          'create it, or grant the right to',
-      );
-    case 'away':
-      return say(
-        description.file === undefined
-          ? `${database.label} at ${place} cannot be reached (${reason}): is it running, and is the address right?`
-          : `the database ${place} cannot be used (${reason})`,
-      );
-    case 'damaged':
-      return new DamagedFileError(place, facts?.code ?? '', thrown);
-    case 'conflict':
-      return say(`the database ${description.printable} is in use by another process (${reason}): try again`);
-    default:
-      return say(`the database ${description.printable} cannot be opened: ${reason}`);
-  }
-}
-
-const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused',
-  ENOTFOUND: 'unknown host',
-  EAI_AGAIN: 'unknown host',
-  ETIMEDOUT: 'no answer',
-  ETIMEOUT: 'no answer',
-  EHOSTUNREACH: 'no route to the host',
-  ENETUNREACH: 'no route to the network',
-  ECONNRESET: 'connection reset',
-  SQLITE_FULL: 'the disk is full',
-  SQLITE_READONLY: 'it cannot be written',
-};
-
-const STATEMENT_END = ' - ';
-
-/** One line, without the statement that MikroORM puts before some messages. */
-function reasonOf({ code, message }: { readonly code: string; readonly message: string }): string {
-  const known = REASONS[code];
-  if (known !== undefined) return known;
-  const line = message.split('\n').at(-1) ?? '';
-  const words = line
-    .slice(line.lastIndexOf(STATEMENT_END) + 1)
-    .replace(/^- /, '')
-    .trim();
-  return words.slice(0, 200) || code;
-}
-
-function isMissingModule(thrown: unknown): boolean {
-  return thrown instanceof Error && 'code' in thrown && thrown.code === 'ERR_MODULE_NOT_FOUND';
 }

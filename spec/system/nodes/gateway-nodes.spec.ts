@@ -20,7 +20,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('gateway: nodes', { timeoutMs: 60_000 });
 const WAIT = { waitMs: 20_000 };
 const SECRET = 'a-planted-secret';
-const SERVER = fileURLToPath(new URL('fixtures/stdio-server.ts', import.meta.url));
+const SERVER = fileURLToPath(new URL('../../fixtures/stdio-server.ts', import.meta.url));
 const child = { command: process.execPath, args: [SERVER], env_vars: { TOKEN: SECRET } };
 const cipher = createCipher([new Uint8Array(32).fill(7)]);
 let folder = '';
