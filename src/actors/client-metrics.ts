@@ -8,7 +8,7 @@ import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instance.ts';
 /** A process that runs for a single client. */
 interface OwnProcess {
   readonly pid: number;
-  /** Id of whom it is for. */
+  /** Id of the principal of that client. */
   readonly principal: string;
 }
 

@@ -1,5 +1,5 @@
-// Instances of which something is left here though nobody is to call them any more: they leave with calls under way, or their
-// actor broke and the backend is not gone yet. Who goes, and who comes in their place, is decided by the fleet.
+// Instances that get no new calls but are not gone yet: they leave with calls under way, or their actor broke before the
+// backend ended. The fleet decides which instances leave, and which replace them.
 
 import { filter, firstValueFrom } from 'rxjs';
 import type { InstanceDefinition } from '../domain/instance.ts';

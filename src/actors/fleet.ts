@@ -22,7 +22,7 @@ import { emissionEvent, eventOf, stateEvent } from './instances/instance-events.
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 
-/** What the fleet gets from outside: how to open a transport, time, randomness, and who hears its facts. */
+/** Dependencies of the fleet: how to open a transport, time, randomness, and the subscriber of its events. */
 export interface FleetOptions extends Clock, Pick<InstanceActorInput, 'open' | 'random'> {
   /** Default OWN_BOUNDS. */
   readonly own?: InstanceActorInput['ownBounds'];
@@ -85,8 +85,8 @@ export class Fleet {
   }
 
   /**
-   * Starts an instance. One with the same id leaves behind it: its running calls may finish. SHUTTING_DOWN once the
-   * fleet closes: nobody would stop what is started then.
+   * Starts an instance. It replaces one with the same id, whose running calls may finish. SHUTTING_DOWN once the fleet
+   * closes: nothing would stop the new instance then.
    */
   add(definition: InstanceDefinition): InstanceRef {
     if (this.#isClosing) throw shuttingDown();
@@ -182,7 +182,7 @@ export class Fleet {
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     for (const callOff of this.#respawns) callOff();
-    this.#draining.hurry(graceMs); // who leaves already has no more time than the others
+    this.#draining.hurry(graceMs); // instances that leave already get no more time than the others
     for (const member of this.templates.flatMap((template) => this.members(template)))
       void this.#dismiss(member, graceMs);
     await this.#draining.ended();
@@ -229,7 +229,7 @@ export class Fleet {
     this.#respawns.add(callOff);
   }
 
-  /** Its successor is told about under the same id. */
+  /** Events report its successor under the same id. */
   #hasSuccessor(ref: InstanceRef): boolean {
     const holder = this.find(ref.template, ref.id);
     return holder !== undefined && holder !== ref;

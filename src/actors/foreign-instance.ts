@@ -26,7 +26,7 @@ export class ForeignInstance {
     return locked ?? `it runs on the node "${nodeId}"`;
   }
 
-  /** Replaces weight and metadata; its node does the same when it hears. */
+  /** Replaces weight and metadata; its node does the same when it reads the change. */
   change(definition: InstanceDefinition): void {
     this.#definition = definition;
   }

@@ -1,5 +1,5 @@
-// Who is registered, by template and by server id: those that run here and those that another node runs. It starts and
-// ends nobody (fleet.ts).
+// The registered instances, by template and by server id: those that run here and those that another node runs. It neither
+// starts nor ends instances (fleet.ts).
 
 import { serverNotFound, templateNotFound } from '../domain/registry-errors.ts';
 import type { ForeignInstance } from './foreign-instance.ts';
@@ -22,7 +22,7 @@ export class InstanceIndex {
     this.#byTemplate.set(template, new Map());
   }
 
-  /** The last in its template. TEMPLATE_NOT_FOUND. Who had the id is to be dropped before. */
+  /** Adds it as the last of its template. TEMPLATE_NOT_FOUND. An instance that had the id is to be dropped before. */
   put(member: Member): void {
     this.#membersOf(member.template).set(member.id, member);
     this.#byServerId.set(member.serverId, member);

@@ -1,5 +1,5 @@
-// Starts the actors of instances under the supervisor of their template, and hears how they end. What an instance is, and
-// what is to be done after a crash, is the fleet's business.
+// Starts the actors of instances under the supervisor of their template, and reports how they end. Definitions, and the
+// recovery after a crash, are the fleet's business.
 
 import { type Actor, createActor, type InspectionEvent } from 'xstate';
 import { InstanceRef } from './instances/instance-ref.ts';
@@ -25,8 +25,8 @@ export class InstanceSupervisor {
   #ids = 0;
 
   /**
-   * `onCrash` hears of an actor that broke through a fault of ours; nothing of it runs any more but its backend. `inspect`
-   * gets the inspection events of the root and of every actor below it.
+   * `onCrash` is called for an actor that broke through a fault of ours; only its backend still runs. `inspect` gets the
+   * inspection events of the root and of every actor below it.
    */
   constructor(
     onCrash: (running: Running, error: unknown) => void,

@@ -8,8 +8,8 @@ const DIGITS = 12;
 const MOST_READ = 128;
 
 /**
- * The first 12 hexadecimal digits of the SHA-256 of the id: `printf %s "$ID" | sha256sum` shows them to who has it. Of what a
- * client made up, only the beginning is read. Costs less than a microsecond.
+ * The first 12 hexadecimal digits of the SHA-256 of the id: `printf %s "$ID" | sha256sum` prints them for a known id. Of an
+ * id that a client made up, only the beginning is read. Costs less than a microsecond.
  */
 export function sessionFingerprint(id: string): string {
   return hash('sha256', id.slice(0, MOST_READ)).slice(0, DIGITS);

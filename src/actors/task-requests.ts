@@ -1,5 +1,5 @@
-// Requests about tasks of the legacy era: a backend keeps its tasks by conversation, so that in one which several clients
-// share each of them could see, read and cancel those of the others. Who carries such a request where is decided elsewhere.
+// Requests about tasks of the legacy era: a backend keeps its tasks by conversation, so that clients that share one could
+// see, read and cancel the tasks of each other. The routes of calls decide which conversation takes such a request.
 
 import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
 import { RPC } from '../domain/jsonrpc.ts';

@@ -21,7 +21,7 @@ export function changesHealthOf(template: string): (event: GatewayEvent) => bool
   return (event) => event.type.startsWith('instance.') && 'template' in event && event.template === template;
 }
 
-/** Counts. Source: spec, "Template health response"; decisions, "Surface A bodies". */
+/** Counts the instances that neither drain nor have stopped. */
 export function healthOf(
   template: string,
   strategy: StrategyName,

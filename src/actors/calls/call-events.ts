@@ -7,7 +7,7 @@ import type { ExchangeRequest } from '../../domain/exchange.ts';
 import { eventOf } from '../instances/instance-events.ts';
 import type { ExchangeEnding } from './reply.ts';
 
-/** The instance that it is told of. */
+/** The instance of the event. */
 type Asked = Parameters<typeof eventOf>[0];
 
 /** What an event says of the request itself: no argument. */

@@ -48,11 +48,11 @@ interface Failure {
   readonly error: GatewayError;
   /** The budget was asked for a repeat after it. */
   isPaid: boolean;
-  /** An event told of a repeat after it. */
+  /** An event reported a repeat after it. */
   isTold: boolean;
 }
 
-/** From the first choice to the end; the subscriber hears of it once. */
+/** A call, from the first choice of an instance to its one end. */
 export class Call implements QueuedCall {
   readonly #deps: CallDeps;
   readonly #order: CallOrder;
@@ -198,7 +198,7 @@ export class Call implements QueuedCall {
     this.#tried.add(ref.id);
   }
 
-  /** An unknown tool may be a new one: the list is looked up once more before the caller hears 404. */
+  /** An unknown tool may be a new one: the list is looked up once more before the caller gets 404. */
   #lookAgain(ref: InstanceRef): void {
     this.#leaveQueue();
     const lookedUp = ref.tools?.lookUp();
@@ -381,7 +381,7 @@ export class Call implements QueuedCall {
     return noInstanceError(search, this.#deps.fleet.members(template));
   }
 
-  /** Ends the call. One that never reached an instance is told as refused; one that did was told by its end there. */
+  /** Ends the call. A call that reached an instance was reported by its end there; any other is reported as refused. */
   #giveUp(error: GatewayError = this.#failure() ?? this.#noInstance()): void {
     const { group, request } = this.#order;
     this.#leaveQueue(); // first: what the caller does in its error handler may move the queue

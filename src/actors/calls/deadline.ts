@@ -22,8 +22,8 @@ export class Deadline {
   #disarm: () => void;
 
   /**
-   * `onOver` is told once how long the call took, in ms. `cameAtMs`: see ExchangeRequest. `onSlow` is called after a third of
-   * the timeout, unless something was heard, and again at the time of the clock that it returns. Source: ADR 9, ADR 40.
+   * `onOver` is called once with the duration of the call, in ms. `cameAtMs`: see ExchangeRequest. `onSlow` is called after a
+   * third of the timeout, unless a message came, and again at the time of the clock that it returns. Source: ADR 9, ADR 40.
    */
   constructor(
     clock: Clock,

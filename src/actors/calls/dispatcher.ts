@@ -33,8 +33,8 @@ export class Dispatcher {
    * with GatewayError: TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, NO_HEALTHY_INSTANCE, QUEUE_FULL, TOOL_NOT_FOUND,
    * BACKEND_UNAVAILABLE, BACKEND_TIMEOUT, SHUTTING_DOWN. Failover: `delivered: 'no'` goes on to another instance, at
    * most `maxRetries` times and never to the same one twice; `'unknown'` only for what is safe to repeat, within the
-   * retry budget; never after the first message. What is safe to repeat and not heard of after a third of its time is sent to
-   * a second instance, too: the first message wins. The last failure is the one that is told. Source: ADR 9, ADR 40.
+   * retry budget; never after the first message. A call that is safe to repeat and got no message in a third of its time
+   * also goes to a second instance: the first message wins. The call fails with its last failure. Source: ADR 9, ADR 40.
    */
   exchange(template: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<Answer> {
     return this.carry(template, request, () => {
@@ -56,8 +56,8 @@ export class Dispatcher {
   }
 
   /**
-   * Like `exchange`, on this very instance and, if given, through the conversation that one client has with it. Tools are
-   * not looked up. BACKEND_UNAVAILABLE, `delivered: 'no'`, when the instance takes nothing new in there (`InstanceRef.takes`).
+   * Like `exchange`, on this instance only and, if given, through the conversation that one client has with it. Tools are
+   * not looked up. BACKEND_UNAVAILABLE, `delivered: 'no'`, when the instance takes no new call there (`InstanceRef.takes`).
    */
   within(
     ref: InstanceRef,

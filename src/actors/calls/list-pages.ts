@@ -1,5 +1,5 @@
 // Gathers all pages of one list from one backend. Bounded, so that a backend whose cursor never ends does not hold
-// anybody for ever.
+// a caller for ever.
 
 import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';

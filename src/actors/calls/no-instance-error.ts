@@ -5,7 +5,7 @@ import type { GatewayError } from '../../domain/errors.ts';
 import type { InstanceState } from '../../domain/instance.ts';
 import type { Tried } from './routes.ts';
 
-/** What is told of an instance. */
+/** What the error says about an instance. */
 interface Absent {
   readonly id: string;
   readonly state: InstanceState;

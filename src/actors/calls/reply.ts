@@ -32,7 +32,7 @@ export function callEndOf({ outcome, error }: Pick<ExchangeEnding, 'outcome' | '
 export interface Resting {
   readonly calls: CallCounter;
   readonly ownerId: string;
-  /** Told that it gave its place back. */
+  /** Called when the call has given its place back. */
   readonly rested?: (() => void) | undefined;
 }
 
@@ -150,7 +150,7 @@ export class Reply {
   }
 }
 
-/** What a backend hears whose client has to answer too many others already. */
+/** The answer to a backend whose client has too many other questions to answer. */
 const TOO_MANY_WAIT: ClientReply = {
   error: { code: RPC.internalError, message: 'Too many calls wait for an answer of their client.' },
 };

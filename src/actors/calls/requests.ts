@@ -73,7 +73,7 @@ export class Requests {
   }
 
   /**
-   * What an error answer means for a caller that does not speak JSON-RPC: errorOfAnswer, told by the prompts of the same
+   * The meaning of an error answer for a caller that does not speak JSON-RPC: errorOfAnswer, with the prompts of the same
    * instance where the answer alone is not enough. Never rejects.
    */
   async errorOf(

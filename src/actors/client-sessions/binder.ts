@@ -38,10 +38,10 @@ export interface Order {
   readonly first?: SessionInstance | undefined;
   /** No other is tried. */
   readonly only?: SessionInstance | undefined;
-  /** Tried when there is nobody else. */
+  /** Tried when no other instance is left. */
   readonly last?: SessionInstance | undefined;
   readonly signal: AbortSignal;
-  /** How long it may take in all, in ms; who says so aborts it then. Default: nobody does. */
+  /** Time limit for the whole search, in ms; the caller aborts it then. Default: none. */
   readonly withinMs?: number;
 }
 

@@ -22,8 +22,8 @@ export interface DedicatedBindingOptions {
   /** Ends the conversation. Called once; never rejects. */
   readonly close: () => Promise<void>;
   /**
-   * What the backend says while nobody listens is kept, as far as MessageBuffer has room; a process says things whether
-   * somebody listens or not, an HTTP backend is only listened to while somebody does, and a modern one is asked.
+   * Messages of the backend without a listener are buffered, as far as MessageBuffer has room. A process sends messages with
+   * or without a listener; the stream of an HTTP backend is only open for a listener, and a modern backend is asked.
    */
   readonly keeps: boolean;
   readonly alarm: SessionDeps['alarm'];

@@ -74,7 +74,7 @@ export class ClientCall implements Waiter, YieldingCall {
   #repeats = 0;
   /** The session has moved on its account. */
   #hasMoved = false;
-  /** The last failure; once one left open whether the call arrived, that one. */
+  /** The last failure; after a failure that left open whether the call arrived, always that failure. */
   #failure: GatewayError | undefined;
   /** The instance of that failure. */
   #failedAt: SessionInstance | undefined;
@@ -203,7 +203,7 @@ export class ClientCall implements Waiter, YieldingCall {
   }
 
   #send(binding: Binding): void {
-    this.#isSafe = isSafe(this.#request, binding.ref); // before: afterwards nobody may know the tool
+    this.#isSafe = isSafe(this.#request, binding.ref); // before: afterwards no instance may know the tool
     if (!this.#isSafe) this.#host.countUnsafe(1);
     if (this.#failure !== undefined && this.#asked !== undefined)
       this.#tellRepeat(this.#asked, this.#failure);

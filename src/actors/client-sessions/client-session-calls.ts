@@ -115,7 +115,7 @@ export class SessionCalls {
     }
   }
 
-  /** Answers those that are between two rounds: nobody will say what they wait for. */
+  /** Answers the calls that are between two rounds: there will be no next round. */
   dismiss(error: GatewayError): void {
     for (const kept of [...(this.#stays ?? [])]) kept.end(perhapsDelivered(error));
   }

@@ -1,5 +1,5 @@
-// Those who listen to a session: the event streams that its client holds open. They stay while the session moves from one
-// instance to another; it is told when the place that they listen at is lost.
+// The listeners of a session: the event streams that its client holds open. They stay while the session moves from one
+// instance to another; the session is notified when the binding that they listen at is lost.
 
 import { Observable, Subject, Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';

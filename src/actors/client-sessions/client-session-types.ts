@@ -1,6 +1,6 @@
 // What the sessions of legacy MCP clients need of the rest of the gateway, and what their own parts know of each other.
-// Types only. Who owns what: a table owns the sessions (client-sessions.ts), a session owns its binding, a binding that has a
-// conversation of its own owns that, and with it a session or a process of the backend.
+// Types only. Ownership: a table owns the sessions (client-sessions.ts), a session owns its binding, a dedicated binding
+// owns its conversation, and with it a session or a process of the backend.
 
 import type { Observable } from 'rxjs';
 import type { Candidate } from '../../balancing/strategy.ts';
@@ -45,9 +45,9 @@ export interface SessionInstance extends Candidate, QueuedPlace {
   readonly inFlight: number;
   /** In its own conversation. */
   notify(method: string, params: JsonObject): void;
-  /** What stays open there without being a call; nobody counts it. */
+  /** An exchange that stays open without being a call; it is not counted. */
   listen(request: ExchangeRequest): Observable<ExchangeEvent>;
-  /** While somebody subscribes a call is between two rounds there; see InstanceRef.stay. QUEUE_FULL. */
+  /** Keeps the place of a call between two rounds while subscribed; see InstanceRef.stay. QUEUE_FULL. */
   stay(ownerId: string, goesOn: boolean, upstream: Upstream | undefined): Observable<never>;
 }
 
@@ -98,7 +98,7 @@ export interface Uris {
   keys(): Iterable<string>;
 }
 
-/** Who hears what a backend says outside of exchanges: one session whose client listens. */
+/** Receives the messages of a backend outside of exchanges: one session whose client listens. */
 export interface Listener {
   /** What it subscribed to. */
   readonly uris: Uris;
@@ -136,7 +136,7 @@ export interface SessionReservation {
   leave(): void;
 }
 
-/** Who waits for a session to have a place where its requests can go. Exactly one of the two is called, once. */
+/** Waits until a session has a binding for its requests. Exactly one of the two methods is called, once. */
 export interface Waiter {
   /** True when nothing but a conversation of the session's own will do. */
   readonly needsOwn: boolean;

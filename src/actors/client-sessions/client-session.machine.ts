@@ -4,8 +4,8 @@
 //   entering ─┬─ bound ─► serving ── lost ──► moving ── settled ──► serving
 //             └─ new ────► opening ── settled ──► serving      └─ failed ──► adrift ── wanted, patience ──► moving
 //
-//   lost:    its conversation is over, or its instance may not be used: it moves; or stays, when it may not move and nobody
-//            else could take its client over either; or is finishing, while calls are under way there; or ends
+//   lost:    its conversation is over, or its instance may not be used: it moves; or stays, when it may not move and no
+//            instance could take its client over; or is finishing, while calls are under way there; or ends
 //   rested:  from finishing to serving, when its instance may be used again, or to ended
 //   upgrade: from serving to moving and back: it needs a conversation of its own
 //   end:     from everywhere to ended; so does a failed opening
@@ -13,7 +13,7 @@
 import { type Actor, type ActorOptions, createActor, fromPromise, setup } from 'xstate';
 
 /**
- * Where a session stands. `serving`: requests may go to its binding, if that is usable. `adrift`: nobody could take it.
+ * State of the binding of a session. `serving`: requests may go to the binding, if that is usable. `adrift`: no instance took it.
  * `finishing`: it may not move; its calls go on where they are, and nothing new is taken.
  */
 export type SessionPhase = 'opening' | 'serving' | 'moving' | 'adrift' | 'finishing' | 'ended';
@@ -37,17 +37,17 @@ export interface ClientSessionDeps {
   isServed(): boolean;
   /** It may go on with another instance. */
   readonly mayMove: boolean;
-  /** Ending it would help nobody. */
+  /** Ending it would not help: no other instance could serve its client. */
   readonly mayWait: boolean;
   /** Its conversation stands, and calls are under way there. */
   readonly mayFinish: boolean;
   /** Its client waits for messages of the backend. */
   readonly isListened: boolean;
-  /** It stands there now; told again when those who wait are to look again. */
+  /** The session enters the phase; called again when the waiting requests are to look again. */
   enter(phase: SessionPhase): void;
   /** Why it does not get on, before the state that follows is entered: `settle` rejected, or took too long. */
   fail(why: { readonly error: unknown } | 'late'): void;
-  /** Nobody is healthy, and it stays: those who wait are told so. */
+  /** No instance is healthy, and the session stays: waiting requests fail. */
   refuse(): void;
 }
 
@@ -210,7 +210,7 @@ export class Life {
     if (phase === 'ended') this.#actor = undefined;
   }
 
-  /** Somebody met a binding that may not be used, or there is none, or only one of the session's own would do. */
+  /** A request met a binding that may not be used, or no binding, or needs a conversation of the session's own. */
   look(needsOwn: boolean): void {
     this.wake();
     if (this.#phase === 'adrift') this.#actor?.send({ type: 'wanted' });

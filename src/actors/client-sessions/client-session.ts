@@ -55,7 +55,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
   /** For its supervisor: when it was last used, in ms of the gateway's monotonic clock. */
   usedAtMs = 0;
   isParked = false;
-  /** For its supervisor: where it was said to be; undefined before it was told of. */
+  /** For its supervisor: the instance in its last event; undefined before the first one. */
   toldAt: SessionInstance | undefined;
   readonly #supervisor: SessionSupervisor;
   readonly #sessionBinding: SessionBinding;
@@ -105,8 +105,8 @@ export class ClientSession implements BindingOwner, CallsOwner {
 
   /**
    * One request; cold. Errors: those of Dispatcher.within; SESSION_NOT_FOUND when the session cannot go on;
-   * NO_HEALTHY_INSTANCE when it could, but nobody is there, and BACKEND_TIMEOUT when that took too long: the next request
-   * tries again.
+   * NO_HEALTHY_INSTANCE when it could, but no instance is healthy, and BACKEND_TIMEOUT when that took too long: the next
+   * request tries again.
    */
   exchange(request: ExchangeRequest): Observable<Answer> {
     return this.#calls.exchange(request);
@@ -117,12 +117,12 @@ export class ClientSession implements BindingOwner, CallsOwner {
     return this.#calls.stay(answer, lost);
   }
 
-  /** Ends the calls that are between two rounds: nobody will say what they wait for. */
+  /** Ends the calls that are between two rounds: there will be no next round. */
   dismiss(error: GatewayError): void {
     this.#calls.dismiss(error);
   }
 
-  /** Tells the backend something; dropped when no backend is there, or where it could not be told which client says it. */
+  /** Notifies the backend; dropped without a backend, or where the backend could not tell which client it is from. */
   notify(method: string, params: JsonObject): void {
     if (this.endedFor !== undefined) return;
     this.used();
@@ -164,7 +164,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
     this.#calls.setAway(isAway);
   }
 
-  /** As `hold`: whoever carries a call elsewhere counts it there, where closing waits for it. */
+  /** As `hold`: a call that is carried elsewhere is counted there, where closing waits for it. */
   carry(): () => void {
     return this.hold();
   }
@@ -199,8 +199,8 @@ export class ClientSession implements BindingOwner, CallsOwner {
   }
 
   /**
-   * Gives up everything that is not needed to go on later. False when it is in the middle of something. Who listens goes
-   * on listening, which is no use of the session by itself: its client may be gone.
+   * Gives up everything that is not needed to go on later. False while the session is busy. An open stream stays open, and
+   * does not count as use: its client may be gone.
    */
   park(): boolean {
     if (this.isBusy || !this.#sessionBinding.life.mayRest) return false;
@@ -261,7 +261,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
     return new Subscribers({
       uris: () => this.#sessionBinding.uris,
       changed: (isListening) => this.#listen(isListening),
-      lost: () => this.#supervisor.deps.scheduler.run(look), // all who listen at an instance lose it in the same moment
+      lost: () => this.#supervisor.deps.scheduler.run(look), // all listeners of an instance lose it at the same time
     });
   }
 
@@ -306,7 +306,7 @@ export class ClientSessionEnd {
     this.#reason = reason;
   }
 
-  /** Tells those who wait for it. */
+  /** Calls the listeners. */
   tell(): void {
     for (const tell of [...(this.#listeners ?? [])]) tell();
   }
@@ -317,7 +317,7 @@ const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
   'notifications/roots/list_changed',
   'notifications/progress',
 ]);
-/** The handshake is the transport's, and a call is cancelled by whoever subscribed to it. */
+/** The transport does the handshake, and the subscriber of a call cancels it. */
 const NEVER_PASSED_ON: ReadonlySet<string> = new Set([
   'notifications/initialized',
   'notifications/cancelled',

@@ -1,5 +1,5 @@
-// The open sessions of legacy clients in the order in which they were used: parked when they rest, told to end when nobody
-// used them for long. One timer for all; how a session ends is client-sessions.ts's.
+// The open sessions of legacy clients in the order of their last use: parked when they rest, ended after a long time without
+// use. One timer for all; how a session ends is client-sessions.ts's.
 
 import { LIMITS } from '../../domain/limits.ts';
 import type { SessionDeps } from './client-session-types.ts';
@@ -16,13 +16,13 @@ export interface Resting {
 }
 
 export interface RestingOptions<S extends Resting> extends Pick<SessionDeps, 'now' | 'alarm'> {
-  /** A session that nobody used for so long is ended. */
+  /** A session without use for so long is ended. */
   readonly idleMs: number;
   /** Ends one, which deletes it here at once. */
   readonly end: (session: S) => void;
 }
 
-/** Times of use are exact to so many ms: whoever is used all the time need not be moved at each message. */
+/** Resolution of times of use, in ms: a session in constant use is not moved at each message. */
 const GRAIN_MS = 1_000;
 /** Sessions that are parked, and those that are ended, in one go, and the wait until the next go when there are more. */
 const PARKED_AT_ONCE = 500;
@@ -124,7 +124,7 @@ export class RestingSessions<S extends Resting> {
     else this.#ringAt(now + NEXT_GO_MS, now);
   }
 
-  /** Parks those that rest, at most so many. False when there may be more. Who is busy counts as used now. */
+  /** Parks those that rest, at most so many. False when there may be more. A busy session counts as used now. */
   #park(most: number): boolean {
     const now = this.#options.now();
     let left = most;

@@ -116,7 +116,7 @@ export class ClientSessions implements SessionSupervisor {
       const opening = session.open();
       if (opening !== undefined) await opening;
     } catch (thrown) {
-      // One that could not even begin to open is unknown to itself; else it has told its end already.
+      // A session that could not begin to open reports no end; any other one has reported its end already.
       if (this.#opening.has(session)) this.ended(session);
       throw this.#isClosing ? shuttingDown() : thrown;
     } finally {

@@ -1,6 +1,6 @@
-// What the client of a session told its backend and expects it to remember: the log level and the resources it subscribed
-// to. Where the backend keeps no state of one client the gateway keeps it, and answers; in a conversation of the session's
-// own a legacy backend is told, and told again after a move.
+// The state that the client of a session expects its backend to remember: the log level and the subscribed resources.
+// Where the backend keeps no state of one client the gateway keeps it, and answers; in a conversation of the session's
+// own a legacy backend receives it, and again after a move.
 
 import {
   defer,
@@ -29,7 +29,7 @@ const SET_LEVEL = 'logging/setLevel';
 const SUBSCRIBE = 'resources/subscribe';
 const UNSUBSCRIBE = 'resources/unsubscribe';
 
-/** Requests that are told again at the same time after a move. */
+/** Requests that are repeated at the same time after a move. */
 const TOLD_AT_ONCE = 16;
 
 /** True for what this file answers, or listens to the answer of. */
@@ -65,7 +65,7 @@ export class ClientState {
   #level: string | undefined;
   /** Each with what ends its part in a shared subscription, where there is one. */
   readonly #uris = new Map<string, (() => void) | undefined>();
-  /** Those that the conversation was told which the session is about to have. */
+  /** URIs that were already repeated in the conversation that the session is about to have. */
   #repeated: ReadonlySet<string> | undefined;
 
   constructor(deps: ClientStateDeps) {
@@ -201,7 +201,7 @@ export class ClientState {
     release?.();
     if (isTold || !isAskedItself(binding)) return;
     const request = { method: SUBSCRIBE, params: { uri } };
-    binding.upstream.exchange(request).subscribe({ error: () => undefined }); // its end is told by the conversation itself
+    binding.upstream.exchange(request).subscribe({ error: () => undefined }); // the conversation itself reports its end
   }
 }
 
@@ -210,12 +210,12 @@ function isAskedItself(binding: Binding): binding is Binding & { readonly upstre
   return binding.upstream !== undefined && remembers(binding.upstream);
 }
 
-/** A modern backend is told everything with each request, whoever else uses its process. */
+/** A modern backend gets everything with each request, also where clients share its process. */
 function remembers({ peer }: Upstream): boolean {
   return peer.era !== 'modern';
 }
 
-/** A legacy backend without logging, or a bare one, says so itself. A modern one hears the level with each request. */
+/** A legacy backend without logging, or a bare one, says so itself. A modern one gets the level with each request. */
 function offersLog({ peer }: Binding): boolean {
   return peer.era === 'modern' || peer.capabilities.logging !== undefined;
 }

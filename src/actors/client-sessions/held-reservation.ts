@@ -1,5 +1,5 @@
-// The place of a call between two of its rounds: while its client is asked, its instance waits for it like for a call that
-// is under way, and its conversation stays open. The call hears when there is nowhere left to go on.
+// The place of a call between two of its rounds: while its client is asked, its instance counts it as a call that is under
+// way, and its conversation stays open. The call fails when there is no conversation left to go on in.
 
 import { type Observable, Subscription } from 'rxjs';
 import { backendUnavailable } from '../../domain/backend-errors.ts';
@@ -9,7 +9,7 @@ import { atInstance } from '../../domain/failures.ts';
 import type { Binding, SessionReservation } from './client-session-types.ts';
 
 export interface HeldReservationDeps {
-  /** Undefined when it is not known who asked: then the call goes on where its session is. */
+  /** Undefined when the asking backend is unknown: then the call goes on where its session is. */
   readonly binding: Binding | undefined;
   readonly ownerId: string;
   /** It is the next round of a call that has a place there already. */
@@ -66,7 +66,7 @@ export class HeldReservation implements SessionReservation {
       this.#watching.add(closed$.subscribe({ next: over, complete: over, error: over }));
   }
 
-  /** There will be no next round. A call whose conversation is over hears that: it is what has happened to it. */
+  /** There will be no next round. A call whose conversation is over fails with that instead. */
   end(error: GatewayError): void {
     const { binding, lost } = this.#deps;
     if (this.#isOver || this.#isLost) return;

@@ -1,5 +1,5 @@
-// Where a session stands: its binding, what its client told its backend, and who waits for it to have a binding. It does what its
-// machine (client-session.machine.ts) has it do.
+// The binding of a session, the state that its client gave its backend, and the requests that wait for a binding. Driven by
+// its machine (client-session.machine.ts).
 
 import type { Observable } from 'rxjs';
 import { backendTimeout, queueFull } from '../../domain/backend-errors.ts';
@@ -157,7 +157,7 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
       }
       this.#take(binding);
     } finally {
-      this.#left = undefined; // where nobody else takes it, it stays
+      this.#left = undefined; // without another instance for it, it stays
     }
   }
 
@@ -263,17 +263,17 @@ export function mayMove({ sessionFailover }: BalancerPolicy, unsafeCalls: number
   return sessionFailover === 'always' || (sessionFailover === 'auto' && unsafeCalls === 0);
 }
 
-/** True when somebody else than this one could take a session of the template. */
+/** True when another instance could take a session of the template. */
 export function hasOthers({ pool }: SessionGroup, than: SessionInstance): boolean {
   return pool.candidates.some((candidate) => candidate !== than);
 }
 
-/** Those who wait for a session to have a binding. Each is answered once; a waiter that comes meanwhile waits for what happens next. */
+/** The requests that wait for a binding. Each is answered once; a request that comes meanwhile waits for the next answer. */
 export class Waiting {
   #waiters: Set<Waiter> | undefined;
   #failure: GatewayError | undefined;
 
-  /** True while somebody needs a conversation of the session's own. */
+  /** True while a waiting request needs a conversation of the session's own. */
   get needsOwn(): boolean {
     for (const waiter of this.#waiters ?? []) if (waiter.needsOwn) return true;
     return false;
@@ -291,12 +291,12 @@ export class Waiting {
     this.#waiters?.delete(waiter);
   }
 
-  /** Why the session did not get on: whoever is refused the next time hears this, whatever else there is to say. */
+  /** Why the session has no usable binding: the next refusal carries this failure instead of any other. */
   fail(failure: GatewayError): void {
     this.#failure = failure;
   }
 
-  /** When an attempt to have a conversation of its own failed, those are refused who need one. */
+  /** After a failed attempt to open a conversation of its own, the requests that need one are refused. */
   tell(binding: Binding): void {
     const failure = this.#takeFailure();
     for (const waiter of this.#take()) {
@@ -305,7 +305,7 @@ export class Waiting {
     }
   }
 
-  /** The error is only made when somebody waits. */
+  /** The error is only made when a request waits. */
   refuse(why: () => GatewayError): void {
     const failure = this.#takeFailure();
     const waiters = [...this.#take()];
@@ -314,7 +314,7 @@ export class Waiting {
     for (const waiter of waiters) waiter.refused(error);
   }
 
-  /** Who comes from now on waits anew; who leaves while the others are told takes no notice. */
+  /** Empties the set first: a request that comes from now on waits anew, one that leaves meanwhile has no effect. */
   #take(): Iterable<Waiter> {
     const waiters = this.#waiters ?? [];
     this.#waiters = undefined;

@@ -213,8 +213,8 @@ export class Conversation implements Observer<Closed> {
   }
 
   /**
-   * Makes sure that the backend writes log lines of that level. A promise, which never rejects, while it has to be told
-   * so; undefined when there is nothing to wait for. The level is never raised again: other calls may have asked for more.
+   * Makes sure that the backend writes log lines of that level. A promise, which never rejects, while a request for that is
+   * under way; undefined without one. The level is never raised again: other calls may have asked for more.
    */
   wantLevel(level: string): Promise<void> | undefined {
     if (this.#upstream?.peer.capabilities.logging === undefined) return undefined;

@@ -50,7 +50,7 @@ export class InstanceRef implements Candidate {
   readonly capacity: number = LIMITS.inFlightPerInstance;
   /** Its state, replayed and then whenever it changes; ends with `stopped`. Never errors. */
   readonly state$: Observable<InstanceState>;
-  /** Hot, no replay: what its present session hears besides answers, after a restart that of the next. Completes with it. */
+  /** Hot, no replay: messages of its present session besides answers, after a restart those of the next. Completes with it. */
   readonly messages$: Observable<ServerMessage>;
   readonly #actor: InstanceActor;
   readonly #calls: CallCounter;
@@ -89,11 +89,11 @@ export class InstanceRef implements Candidate {
   get era(): Era | null {
     return this.peer?.era ?? null;
   }
-  /** Who is there; undefined while it has no session. */
+  /** The peer of its session; undefined without a session. */
   get peer(): Peer | undefined {
     return this.#link?.peer;
   }
-  /** Who is, or was last, there; undefined before its first session. */
+  /** The peer of its present or last session; undefined before its first session. */
   get lastPeer(): Peer | undefined {
     return this.#actor.getSnapshot().context.lastPeer;
   }

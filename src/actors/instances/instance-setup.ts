@@ -40,7 +40,7 @@ export interface InstanceContext extends Omit<InstanceActorInput, 'ownBounds' | 
   readonly link: SessionLink | undefined;
   /** What the program says that is being opened; undefined while none is. */
   readonly starting: (() => TransportEvents) | undefined;
-  /** Who was there last; undefined before the first session. */
+  /** The peer of the last session; undefined before the first session. */
   readonly lastPeer: Peer | undefined;
   readonly statistics: InstanceStatistics;
   /** Why it is not healthy; null while it is. */
@@ -110,7 +110,7 @@ export const instanceSetup = setup({
   },
   guards: {
     isIdle: ({ context }) => context.calls.isIdle,
-    /** Who answers calls needs no probe; what was said before the last one proves nothing. */
+    /** A backend that answers calls needs no probe; a message from before the last probe proves nothing. */
     isHeard: ({ context }) =>
       context.calls.carried > 0 && (context.link?.heardAtMs() ?? 0) > (context.statistics.checkedAtMs ?? 0),
     hasLeft: stateIn({ duty: 'left' }),
@@ -186,7 +186,7 @@ export const instanceSetup = setup({
       reason: ({ context, event }) => (event.type === 'unreachable' ? event.reason : context.reason),
     }),
     beginRecovery: assign({ statistics: ({ context }) => ({ ...context.statistics, recoveries: 0 }) }),
-    /** Whoever restarts it by hand does so for a reason: the back-off starts anew, and there is no wait before. */
+    /** A restart by hand resets the back-off, and does not wait. */
     forgive: assign({
       statistics: ({ context }) => ({ ...context.statistics, attempts: 0, openedAtMs: undefined }),
       reason: 'it is restarted',

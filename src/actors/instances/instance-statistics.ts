@@ -1,4 +1,4 @@
-// What probes, openings and closings have told about one instance. Pure functions on a small immutable value. The machine decides
+// What probes, openings and closings have shown of one instance. Pure functions on a small immutable value. The machine decides
 // when they apply (instance.machine.ts); calls are counted in call-counter.ts.
 
 import { LIMITS } from '../../domain/limits.ts';

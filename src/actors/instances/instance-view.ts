@@ -127,13 +127,13 @@ interface InstanceStreams {
   readonly state$: Observable<InstanceState>;
   /** The present session, replayed, and then each other one, or that there is none; ends as the actor does. */
   readonly links$: Observable<SessionLink | undefined>;
-  /** Hot, no replay: what the present session hears besides answers, after a restart that of the next. Completes with it. */
+  /** Hot, no replay: messages of the present session besides answers, after a restart those of the next. Completes with it. */
   readonly messages$: Observable<ServerMessage>;
 }
 
 /**
- * State, session, and what that hears, over time. Shared: a look at every snapshot of the actor is cheap once, not once per
- * client that listens or is waited for. Nothing is observed without a subscriber.
+ * State, session, and its messages, over time. Shared: each snapshot of the actor is read once, not once per client that
+ * listens or is waited for. Nothing is observed without a subscriber.
  */
 export function streamsOf(actor: InstanceActor): InstanceStreams {
   const snapshots$ = defer(() => from(actor).pipe(startWith(actor.getSnapshot())));

@@ -1,6 +1,6 @@
-// One instance: whether it may be called, when it is asked for its health, when it starts again. It owns the session actor, and
-// through it the process or the connection. No call passes here: it hears `idle` when it waits for the last one, `suspected` and
-// `unreachable` (instance-ref.ts). Two regions run side by side:
+// One instance: whether it takes calls, when it is probed, when it starts again. It owns the session actor, and through it the
+// process or the connection. No call passes here: it gets `idle` when it waits for the last one, `suspected` and `unreachable`
+// (instance-ref.ts). Two regions run side by side:
 //
 //   connection   connected ── session.closed ──► waiting ── back-off ──► connected …        end ──► ended
 //                  │ connecting ── opened ──► healthy ◄── 1 passed / 2 failed ──► unhealthy

@@ -1,5 +1,5 @@
-// The conversations that clients have with one instance, each on behalf of one owner: which one a lease gets, how many there
-// may be, in all and of each owner, and what is told of them. A legacy session holds a lease for itself, with no idle time; a
+// The conversations that clients have with one instance, each on behalf of one owner: which conversation a lease gets, how many
+// there may be, in all and of each owner, and their statistics. A legacy session holds a lease for itself, with no idle time; a
 // call without a session leases for as long as it lasts, and the conversation stays a while for the next one (ADR 69).
 
 import { type Observable, Subject } from 'rxjs';
@@ -66,7 +66,7 @@ export class Leases implements ConversationListener {
   /** Conversations that may have further leases, by what these have to have in common. */
   readonly #byKey = new Map<string, Set<Conversation>>();
   readonly #keys = new Map<Conversation, string>();
-  /** All that are counted: those that are being opened, and those that have been told to end, included. */
+  /** All that are counted, including those that are opening or closing. */
   readonly #counted = new Set<Conversation>();
   readonly #shares: OwnerShares;
   /** Those that end, and whose place another conversation has. */
@@ -92,9 +92,9 @@ export class Leases implements ConversationListener {
   }
 
   /**
-   * The use of a conversation: one that is free and was leased on behalf of the same owner with the same capabilities, or a new
-   * one. Where there are too many, the one that was idle for longest ends; a new process waits for that. QUEUE_FULL when none is
-   * idle, in all or of this owner. How many without idle time there may be over a network is the business of who leases them.
+   * Leases a conversation: an idle one that was leased on behalf of the same owner with the same capabilities, or a new one. Where
+   * there are too many, the one that was idle for longest ends; a new process waits for that. QUEUE_FULL when none is idle, in all
+   * or of this owner. The caller bounds the number of leases without idle time over a network.
    */
   lease(request: LeaseRequest): Lease {
     const key = keyOf(request);

@@ -41,7 +41,7 @@ export interface SessionLink {
   facts(): TransportEvents;
   /**
    * One call, in the instance's own conversation or in that of one client that depends on it. BACKEND_UNAVAILABLE, thrown, once
-   * the session is told to end. A sign of life of what it emits is to be reported to `heard`.
+   * the session is ending. The caller reports each message that it emits to `heard`.
    */
   exchange(request: ExchangeRequest, upstream: Upstream | undefined): Observable<ExchangeEvent>;
   heard(): void;

@@ -21,8 +21,8 @@ export class ToolCache {
   #stale = false;
 
   /**
-   * `load` lists all tools of the instance; `now` is a monotonic clock in ms. `changed` hears of a list by which calls that
-   * were right are wrong, because a tool asks for other headers, and of which the backend did not say that it changed.
+   * `load` lists all tools of the instance; `now` is a monotonic clock in ms. `changed` gets a list by which correct calls
+   * become wrong, because a tool asks for other headers, without a notice of the backend that the list changed.
    */
   constructor(load: () => Promise<readonly Tool[]>, now: () => number, changed: () => void = () => {}) {
     this.#load = load;
@@ -76,8 +76,8 @@ export class ToolCache {
   }
 
   /**
-   * The backend said that its list changed: what is known is void until it is listed again. That is at once, or when
-   * somebody asks after a second: a backend that says so after every listing would keep both sides busy for ever.
+   * The backend said that its list changed: the cached list is void until it is listed again. That is at once, or at the
+   * first request after a second: a backend that says so after every listing would keep both sides busy for ever.
    */
   async drop(): Promise<void> {
     this.#stale = true;

@@ -1,4 +1,4 @@
-// The states of one call whose backend asks its client: when the client hears what is asked, how long it may take, and
+// The states of one call whose backend asks its client: when the client gets the questions, how long it may take, and
 // when all is over. parked-call.ts has the questions, the buffered messages and the subscriber; no answer passes here.
 //
 //   gathering ── 5 ms ──► parked (asks) ── resumed ──► running ── asked ──► gathering …

@@ -75,7 +75,7 @@ interface ResourceEntry {
   parts: number;
   /** The backend as it was when it last answered `resources/subscribe`, and what it answered. */
   heard: { readonly peer: Peer; readonly answer: FinalEvent } | undefined;
-  /** The request under way; one at a time, so that the backend hears them in order. */
+  /** The request under way; one at a time, so that the backend gets them in order. */
   request: Subscription | undefined;
   /** The callers that wait for the next answer. */
   waiting: PromiseWithResolvers<FinalEvent> | undefined;

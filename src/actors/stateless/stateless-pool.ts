@@ -22,8 +22,8 @@ export interface StatelessClient {
 export type StatelessHost = Pick<InstanceRef, 'definition' | 'lease'>;
 
 /**
- * The use of a conversation, until `release`, which is idempotent. `isOver`: the backend has nothing to say about the call any
- * more. One that still may ask its client is nobody else's conversation: the next one would be asked in its place.
+ * The use of a conversation, until `release`, which is idempotent. `isOver`: the backend will send nothing more about the call.
+ * A conversation whose backend may still ask its client is not leased again: the question would reach the next client.
  */
 export interface Lease {
   readonly conversation: Conversation;
@@ -48,15 +48,14 @@ export class StatelessPool {
     return this.#hosts.size;
   }
 
-  /** Ids of those who have one. */
+  /** Ids of the owners of conversations. */
   get owners(): readonly string[] {
     return [...this.#hosts.keys()].map(({ ownerId }) => ownerId);
   }
 
   /**
-   * The use of a conversation with that instance: one that other calls of the same client use at the same time where its calls
-   * can be told apart, else one that no other call uses meanwhile. QUEUE_FULL as Leases.lease; SHUTTING_DOWN once the pool was
-   * closed.
+   * Leases a conversation with that instance: a shared one, which other calls of the same client use at the same time, where
+   * its calls can be told apart, else an exclusive one. QUEUE_FULL as Leases.lease; SHUTTING_DOWN once the pool was closed.
    */
   lease(host: StatelessHost, { owner, profile }: StatelessClient): Lease {
     if (this.#isClosed) throw shuttingDown();
@@ -109,7 +108,7 @@ export class StatelessPool {
     void conversation.gone.then(() => this.#hosts.delete(conversation));
     conversation.opened.then(
       () => this.#opened.next(conversation),
-      () => undefined, // who waits for it hears why
+      () => undefined, // callers that wait for it get the error
     );
   }
 }

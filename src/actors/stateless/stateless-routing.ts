@@ -1,5 +1,5 @@
-// How an instance takes a call of a client without a session: which conversation it travels in, what a legacy backend hears of a
-// request of the modern era, and which of its log lines the client hears. The route of a call applies it (stateless-route.ts).
+// How an instance takes a call of a client without a session: which conversation it travels in, the form of a modern request
+// for a legacy backend, and which log lines reach the client. The route of a call applies it (stateless-route.ts).
 
 import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
@@ -14,7 +14,7 @@ import { isAboutTask } from '../task-requests.ts';
 
 /**
  * `direct`: in the instance's own conversation, as it is; the backend tells its callers apart by request. `shared`: there,
- * too, with what a legacy backend hears of it. `dedicated`: in a conversation of the caller's owner. `refused`: nowhere.
+ * too, in legacy form for a legacy backend. `dedicated`: in a conversation of the caller's owner. `refused`: nowhere.
  */
 export type Routing = 'direct' | 'shared' | 'dedicated' | 'refused';
 
@@ -62,9 +62,9 @@ export function tellsCallsApart(
 }
 
 /**
- * A process of its own for what could not be attributed on a shared pipe, unless the template says that its clients share it
- * all the same. While it lists something a backend asks no client; but which tools it lists may depend on what it could ask,
- * and only a process that was told the capabilities of the client says so. Source: ADR 49.
+ * A process of its own for messages that could not be attributed on a shared pipe, unless the template says that its clients
+ * share it all the same. While it lists something a backend asks no client; but which tools it lists may depend on what it
+ * could ask, and only a process that knows the capabilities of the client lists those. Source: ADR 49.
  */
 function routingOverPipe({ sharing, profile, request, logLevel, listsAlike }: RoutingInput): Routing {
   if (sharing === 'isolated') return 'dedicated';
@@ -106,7 +106,7 @@ export function forLegacy(request: ExchangeRequest): ExchangeRequest {
   return { ...request, params: withoutMeta(request.params ?? {}, MODERN_KEYS) };
 }
 
-/** True for each event that a client hears that opted in to `level`: log lines only from that level on. */
+/** True for each event that reaches a client that opted in to `level`: log lines only from that level on. */
 export function hears(level: string | undefined): (event: ExchangeEvent) => boolean {
   return (event) => {
     if (event.kind !== 'notification' || event.method !== 'notifications/message') return true;

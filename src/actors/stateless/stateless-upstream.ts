@@ -1,6 +1,6 @@
-// A conversation in which the backend may say something beside its calls, over HTTP or while a request of the gateway itself
-// is under way: hands what it asks, and the log lines it writes there, to a call that is under way. All calls in it are of one
-// owner, so that nobody else hears it.
+// A conversation in which the backend may send messages beside its calls, over HTTP or while a request of the gateway itself
+// is under way: passes its questions, and the log lines it writes there, to a call that is under way. All calls in it are of
+// one owner, so that no other owner gets them.
 
 import { Observable, type Subscription } from 'rxjs';
 import type { ClientReply, ServerMessage } from '../../domain/client.ts';
@@ -11,7 +11,7 @@ import type { Peer } from '../../domain/mcp.ts';
 import { isCustomNotice } from '../../domain/notices.ts';
 import type { Closed, Upstream } from '../../transports/transport.ts';
 
-/** What a backend hears that asks while no call of its client is under way. */
+/** The answer to a backend that asks while no call of its client is under way. */
 export const NO_SUBSCRIBER: ClientReply = {
   error: { code: RPC.methodNotFound, message: 'The client is not there to be asked.' },
 };
