@@ -25,7 +25,7 @@ export class LegacyPost implements Tracker {
   #isDeaf = false;
   #isNamed = false;
 
-  /** `awaited`: answers that will come. `canPoll`: its client understands what polling needs (legacy-versions.ts). */
+  /** `awaited`: answers that will come. `canPoll`: its client understands what polling needs (legacy-request.ts). */
   constructor(reply: McpReply, openStream: StreamFactory, awaited: number, canPoll: boolean) {
     this.#reply = reply;
     this.#openStream = openStream;

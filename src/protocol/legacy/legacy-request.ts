@@ -66,8 +66,8 @@ export function versionToOpen(requested: string): string {
 }
 
 /**
- * The revision of a session: the client's own, unless its backend was asked for that one and speaks an older one only.
- * What a newer backend says more is nothing that older clients stumble over, and every form it has here is the gateway's.
+ * The revision of a session: the client's own, unless its backend was asked for the same one and speaks an older one only.
+ * Extensions of a newer backend do not break older clients, and the gateway writes every form that a message has here.
  * Source: MCP 2025-11-25 basic/lifecycle#version-negotiation.
  */
 export function versionOf({

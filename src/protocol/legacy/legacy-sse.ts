@@ -276,7 +276,7 @@ class SseReply implements McpReply {
   #forget: (() => void)[] = [];
   #isComplete = false;
 
-  /** `log`: the reply of the HTTP request, for what is only told to the log. */
+  /** `log`: the reply of the HTTP request, for what goes only to the log. */
   constructor(connection: SseConnection, log: McpReply, onOpened?: (sessionId: string) => void) {
     this.#connection = connection;
     this.#log = log;

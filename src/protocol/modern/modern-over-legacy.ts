@@ -81,8 +81,8 @@ export function requestedVisits({ code, data }: JsonRpcError): InputRequests | u
 }
 
 /**
- * The error as the modern era words it: a resource that is not there is -32602 and says which, and the codes that only
- * the legacy era has (-32002, -32042) are not told any more.
+ * The error in the words of the modern era: a missing resource is -32602 and names the resource, and the codes that only
+ * the legacy era has (-32002, -32042) are not sent.
  */
 export function modernError(method: string, params: JsonFields, error: JsonRpcError): JsonRpcError {
   const { code, message, data } = error;
