@@ -40,7 +40,7 @@ interface NoAnswer {
 /** How an attempt was refused. */
 type Refusal = NoAnswer | { readonly kind: 'error'; readonly error: JsonRpcError };
 
-/** What the handshake is told. */
+/** Input of the handshake. */
 export interface HandshakeOptions {
   /** The gateway itself, which declares no capabilities. */
   readonly client: ClientInfo;
@@ -88,7 +88,7 @@ export function isModernAnswer(answer: HandshakeAnswer): boolean {
   try {
     return sharedVersion(readResult(answer.result).supportedVersions) !== undefined;
   } catch {
-    return false; // it is no JSON, which is no failure as long as nobody needs it
+    return false; // not JSON, which is no failure as long as its content is not needed
   }
 }
 
@@ -300,13 +300,13 @@ export function outcomeOf(method: string, profile: ClientProfile | undefined): C
   return isDeclared ? 'ask' : REFUSED;
 }
 
-/** Said to a server that asks for what nobody offers. */
+/** The answer to a server that asks for something that no client offers. */
 export const REFUSED: ClientReply = { error: { code: RPC.methodNotFound, message: 'Method not found' } };
 
-// Who was served last by a backend that several callers share. What it says of no call in particular may be about one that has
-// ended, so it is told to a caller only while nobody else called for a while.
+// The last caller of a backend that several callers share. A message that names no call may be about a call that has ended, so
+// it goes to a caller only while no other caller has called for a while.
 
-/** For so long after somebody else began to call, it may still be about what came before. */
+/** For so long after a new caller's first call, a message may still be about an earlier call. */
 const MIXED_MS = 60_000;
 
 export class LoneCaller {
@@ -319,12 +319,12 @@ export class LoneCaller {
     this.#now = now;
   }
 
-  /** True when whoever calls now is the only one who did for a while. */
+  /** True when no other caller has called for a while. */
   get isAlone(): boolean {
     return this.#now() >= this.#mixedUntilMs;
   }
 
-  /** A call begins. Nobody in particular, such as a probe, counts as no other caller. */
+  /** A call begins. A call without a caller, such as a probe, does not count as another caller. */
   note(caller: string | undefined): void {
     if (caller === undefined || caller === this.#caller) return;
     if (this.#caller !== undefined) this.#mixedUntilMs = this.#now() + MIXED_MS;

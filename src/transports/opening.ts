@@ -1,4 +1,4 @@
-// How the transport of an instance is opened: by the row of its kind, with what all of them are told alike.
+// How the transport of an instance is opened: by the row of its kind, with the options that all kinds share.
 
 import { backendUnavailable } from '../domain/backend-errors.ts';
 import { GatewayError } from '../domain/errors.ts';
@@ -16,7 +16,7 @@ export interface OpeningOptions extends Omit<OpenOptions, 'signal' | 'memory' | 
   readonly launch: (definition: InstanceDefinition) => InstanceDefinition | Promise<InstanceDefinition>;
 }
 
-/** Whose transport is opened: what it hears meanwhile, and is asked. */
+/** The instance whose transport is opened: its callbacks during the opening. */
 export type Opener = Pick<OpenOptions, 'onStarted' | 'room'>;
 
 export type Open = (

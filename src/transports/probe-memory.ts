@@ -4,7 +4,7 @@
 import type { Era } from '../domain/mcp.ts';
 import type { OpeningMemory } from './transport.ts';
 
-/** What became of a probe. `late`: it had a result when nobody waited for it any more; `answered`: another one, or a refusal. */
+/** What became of a probe. `late`: a result came after the probe was given up; `answered`: another answer, or a refusal. */
 export type ProbeOutcome = 'unanswered' | 'answered' | 'late';
 
 /** How an opening failed. */

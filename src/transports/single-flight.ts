@@ -1,10 +1,10 @@
-// What is not known of a backend until somebody has asked: the first who needs to know finds out, and whoever comes meanwhile
-// waits for what comes of it. What it is, and who keeps it, is the business of whoever opens.
+// A fact about a backend that is unknown until the first attempt: the first caller finds out, and callers that come meanwhile
+// wait for the result. The caller decides what the fact is, and keeps it.
 
 import type { GatewayError } from '../domain/errors.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 
-/** Who needs to know. */
+/** A caller that needs the fact. */
 export interface FlightCaller {
   /** Ends the wait. */
   readonly signal: AbortSignal;
@@ -17,7 +17,7 @@ export class SingleFlight {
   #isKnown: boolean;
   #asking: Promise<void> | undefined;
 
-  /** `pace`: at which those who waited go on. */
+  /** `scheduler`: runs the callers that waited. */
   constructor(isKnown: boolean, scheduler = new TaskScheduler()) {
     this.#scheduler = scheduler;
     this.#isKnown = isKnown;
@@ -29,9 +29,9 @@ export class SingleFlight {
   }
 
   /**
-   * Runs `open`, at once when it is known, or when nobody finds out: it is known when `open` has resolved. Who waited fails
-   * with what the first one failed with, since it would be no different for him; a first one who only left is followed by
-   * the next.
+   * Runs `open`, at once when the fact is known, or when no other caller is finding out: it is known when `open` has resolved.
+   * The callers that waited fail with the failure of the first one, since theirs would be the same; after a first one that
+   * only left, the next one tries.
    */
   async run<T>(asker: FlightCaller, open: () => Promise<T>): Promise<T> {
     while (!this.#isKnown && this.#asking !== undefined) await this.#ended(this.#asking, asker);
@@ -40,7 +40,7 @@ export class SingleFlight {
 
   async #ask<T>(signal: AbortSignal, open: () => Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    promise.catch(() => undefined); // perhaps nobody waits
+    promise.catch(() => undefined); // perhaps without a waiting caller
     this.#asking = promise;
     try {
       const opened = await open();

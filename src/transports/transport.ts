@@ -36,8 +36,8 @@ export interface Upstream {
   /** Id of the process that runs for one client alone; undefined, or absent, where there is none. It stays when it died. */
   readonly pid?: number | undefined;
   /**
-   * True when it depends on nothing that its transport has: it goes on when that is closed or lost, and whoever opened it
-   * closes it. Absent: it ends with its transport.
+   * True when it does not depend on its transport: it goes on when that is closed or lost, and its opener closes it.
+   * Absent: it ends with its transport.
    */
   readonly standsAlone?: boolean | undefined;
   /**
@@ -50,9 +50,9 @@ export interface Upstream {
   /** Sends a notification of the client. One that finds no room, or no backend, is dropped. */
   notify(method: string, params: JsonObject): void;
   /**
-   * Hot, no replay: what belongs to no exchange. Completes when the conversation has closed. Requests only come in one
-   * that declared a client's capabilities; there, over HTTP, the stream of the backend is open while somebody
-   * subscribes.
+   * Hot, no replay: messages that belong to no exchange. Completes when the conversation has closed. Requests only come in a
+   * conversation that declared a client's capabilities; there, over HTTP, the stream of the backend is open while
+   * subscribed.
    */
   readonly messages$: Observable<ServerMessage>;
   /**
@@ -68,7 +68,7 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
-/** A tool that lists come without, and why nobody may call it, as a clause. It names no argument's value. */
+/** A tool that lists come without, and why it cannot be called, as a clause. It names no argument's value. */
 export interface OmittedTool {
   readonly tool: string;
   readonly reason: string;
@@ -77,13 +77,13 @@ export interface OmittedTool {
 export interface Transport extends Upstream {
   readonly kind: TransportKind;
   /**
-   * Hot, no replay: tools that lists of the backend come without, whoever asked for them. Each is told once, and again when
-   * the reason is another one or a list came with it meanwhile. Absent where lists come as they are.
+   * Hot, no replay: tools that any lists of the backend come without. Each is reported once, and again when the reason is
+   * another one or a list came with it meanwhile. Absent where lists come as they are.
    */
   readonly omitted$?: Observable<OmittedTool> | undefined;
   /**
-   * Hot, no replay: a connection of the backend broke, or it answered 5xx, and no exchange failed by that, so that nobody
-   * else hears of it: it is in doubt. Absent where whatever breaks fails its exchange.
+   * Hot, no replay: the backend is in doubt, because a connection broke, or it answered 5xx, and no exchange failed by that.
+   * Absent where every such failure fails its exchange.
    */
   readonly doubts$?: Observable<void> | undefined;
   facts(): TransportEvents;
@@ -92,12 +92,13 @@ export interface Transport extends Upstream {
    * its own, over stdio a process of its own. Undefined when the backend keeps none for a single client, because it tells
    * its callers apart by request: a bare one, and over HTTP a modern one that refuses `initialize`, which is asked once.
    * The peer of what is opened is legacy where the backend speaks that era at all, whatever that of the transport is.
-   * Rejects like opening the transport does, and with QUEUE_FULL when too many of that owner are being opened. `ownerId`: whose it is; default: nobody's in particular.
+   * Rejects like opening the transport does, and with QUEUE_FULL when too many of that owner are being opened.
+   * `ownerId`: the owner of the conversation; default: none.
    */
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string): Promise<Upstream | undefined>;
 }
 
-/** Hears of a program as soon as it was started; `facts` shows what it has said by then, as long as it is being opened. */
+/** Gets a program as soon as it was started; `facts` shows its output so far, as long as it is being opened. */
 type OnStarted = (facts: () => TransportEvents) => void;
 
 /** What opening needs besides the definition. */
@@ -106,7 +107,7 @@ export interface OpenOptions {
   readonly signal: AbortSignal;
   /** Longest time until the handshake is finished. */
   readonly handshakeTimeoutMs: number;
-  /** Name and version told to backends. */
+  /** Name and version sent to backends. */
   readonly client: { readonly name: string; readonly version: string };
   /** CIDR ranges no connection may reach, checked on the resolved address when connecting. */
   readonly deniedNetworks: readonly string[];
@@ -118,9 +119,9 @@ export interface OpenOptions {
   readonly answers?: OwnHeldBytes | undefined;
   /** Of the gateway, for what comes due in thousands. Default: one of its own. */
   readonly scheduler?: TaskScheduler | undefined;
-  /** Default: nobody hears. */
+  /** Default: none. */
   readonly onStarted?: OnStarted | undefined;
-  /** Ends the programs of a gateway that died. Default: nobody does. */
+  /** Ends the programs of a gateway that died. Default: none. */
   readonly reaper?: Reaper | undefined;
   /** Variables of the gateway that programs get. Default: those of PASS_ENV. */
   readonly passEnv?: readonly string[] | undefined;
@@ -130,7 +131,7 @@ export interface OpenOptions {
   readonly memory?: OpeningMemory | undefined;
 }
 
-/** Kept by whoever opens an instance again and again, as long as its definition stays. */
+/** Kept by the caller that opens an instance again and again, as long as its definition stays. */
 export interface OpeningMemory {
   /** Over a pipe: the era in which its program was found to speak. Undefined: not known. */
   era?: 'legacy' | 'modern' | undefined;
@@ -141,7 +142,7 @@ export interface OpeningMemory {
   failure?: 'unanswered' | 'unprobed' | 'probed' | undefined;
   /** Of a modern one: the era in which it speaks to a single client. Undefined: not known. */
   ownEra?: 'legacy' | 'modern' | undefined;
-  /** Why tools were told to be left out of lists, by their names. Undefined: none was. */
+  /** Why tools were reported as left out of lists, by their names. Undefined: none was. */
   omitted?: Map<string, string> | undefined;
   /** Over HTTP: when `server/discover` was left unanswered, in ms of a monotonic clock. Undefined: not lately. */
   unansweredAtMs?: number | undefined;

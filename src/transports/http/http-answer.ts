@@ -19,7 +19,7 @@ export type Ending =
 
 type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
 
-/** Who wants the answer. */
+/** The receiver of an answer. */
 export interface AnswerSink {
   /** The head of the answer is here, whatever it says. */
   began?(): void;
@@ -76,7 +76,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     this.#memory = memory;
   }
 
-  /** Ends the request at once; the sink hears nothing more. A request that waits for a connection is never written. */
+  /** Ends the request at once; the sink gets nothing more. A request that waits for a connection is never written. */
   abort(): void {
     if (this.#over) return;
     this.#end();
@@ -84,7 +84,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Nobody listens any more, but the connection is worth keeping: lets the answer end by itself, for a short time.
+   * The answer is no longer needed, but the connection is worth keeping: lets the answer end by itself, for a short time.
    * Used after the message that was waited for, and for messages that need no answer.
    */
   dismiss(): void {

@@ -42,7 +42,7 @@ export function ask(
         }
       },
       stray() {
-        // What is missing is told by the ending.
+        // The ending says what is missing.
       },
       finished: settle,
     });

@@ -89,7 +89,7 @@ export class HttpCall implements AnswerSink {
     void this.#withdraw();
   }
 
-  /** The transport ends: tells the caller why. Resolves when the backend was told, as far as it listens. */
+  /** The transport ends: fails the call with the reason. Resolves when the backend was notified, as far as it listens. */
   async abandon(reason: string): Promise<void> {
     this.#fail(connectionClosed(reason, this.#wasSent));
     await this.#withdraw();
@@ -116,7 +116,7 @@ export class HttpCall implements AnswerSink {
         return;
       case 'error':
         // An answer without an id refuses something unreadable, and on this stream that can only be this call.
-        // It is the answer whatever it says: on a success nobody knows what was done before it.
+        // It is the answer whatever it says: after a success it would be unknown what the backend did before.
         if (message.id === this.#id || message.id === null) this.#erred(message.error);
         else this.#host.stray();
         return;
@@ -180,7 +180,7 @@ export class HttpCall implements AnswerSink {
     else this.#mend(refusal.error);
   }
 
-  /** Whoever owns the session learns that it is over before he learns what became of this call. */
+  /** The owner of the session learns of its end before it learns of the failure of this call. */
   #forgotten(error: GatewayError): void {
     if (this.#settled) return;
     this.#settle();
@@ -231,7 +231,7 @@ export class HttpCall implements AnswerSink {
     this.#subscriber.error(error);
   }
 
-  /** Closing the stream is the cancel of the modern era; the others want to be told, and go on working otherwise. */
+  /** Closing the stream is the cancel of the modern era; other backends need a cancellation, and go on working without it. */
   async #withdraw(): Promise<void> {
     const { session } = this.#host;
     const sent = this.#wasSent;
@@ -275,9 +275,9 @@ export interface CallHost extends KnownTools {
   asked(message: Question, call: HttpCall): void;
   /** Whether a session that the backend forgot is opened anew; else the conversation is over. */
   readonly reopens: boolean;
-  /** Told that the backend forgot the session of a conversation that ends with it. */
+  /** Called when the backend forgot the session of a conversation that ends with it. */
   forgotten(): void;
-  /** Told that the backend is in doubt, though the call goes on. */
+  /** Called when the backend is in doubt, though the call goes on. */
   doubted(): void;
   /** Counts a message that is about nothing. */
   stray(): void;
@@ -294,7 +294,7 @@ type Refusal =
   | { readonly kind: 'answer'; readonly error: JsonRpcError }
   /** The same, before anything was done: a header is missing or wrong. */
   | { readonly kind: 'header'; readonly error: JsonRpcError }
-  /** It may not be the server who says so. */
+  /** The status may come from another program than the server. */
   | { readonly kind: 'failure'; readonly failure: GatewayError };
 
 /** The call, as it was sent. */
@@ -325,8 +325,8 @@ export function sessionNotReopened(thrown: unknown): GatewayError {
 }
 
 /**
- * Says so before anything was done, and without an id when it comes from somebody who compares headers and never read the
- * body. With any other status it may come after the work. Source: MCP 2026-07-28
+ * The refusal comes before any work, and without an id when a proxy compares headers and never read the body. With any
+ * other status it may come after the work. Source: MCP 2026-07-28
  * basic/transports/streamable-http#server-validation.
  */
 function missesHeader({ status, error }: Refused, { era }: Peer): boolean {

@@ -32,7 +32,7 @@ export interface HttpBackend {
   /** What its tools want repeated in headers. */
   readonly toolHeaders: ToolHeaders;
   readonly toolListing$: Observable<never>;
-  /** Told that it is in doubt, though no exchange failed. */
+  /** Called when the backend is in doubt, though no exchange failed. */
   doubted(): void;
   /** Counts a message that is about nothing. */
   stray(): void;
@@ -145,8 +145,8 @@ export class HttpConversation implements Upstream, CallHost {
   }
 
   /**
-   * Ends like `close`, for the given reason. The backend is only told when the end is expected; `last` is what has to be
-   * done before anybody hears that it is closed.
+   * Ends like `close`, for the given reason. The backend is only notified when the end is expected; `last` runs before the
+   * end is reported.
    */
   end(closed: Closed, last?: () => Promise<void>): Promise<void> {
     this.#closing ??= this.#end(closed, last);

@@ -9,7 +9,7 @@ import { AddressDenied } from '../network-guard.ts';
 
 /**
  * The connection could not be made, or broke. `sent`: undici had begun to write the request, so it may have arrived.
- * Nobody listening is `unreachable`; everything else leaves the instance in doubt. The cause is undici's error.
+ * A refused connection is `unreachable`; everything else leaves the instance in doubt. The cause is undici's error.
  */
 export function connectionFailed(error: Error, sent: boolean): GatewayError {
   if (error instanceof AddressDenied) {
@@ -62,7 +62,7 @@ export function connectionClosed(reason: string, sent: boolean): GatewayError {
   return backendUnavailable(reason, { delivered: sent ? 'unknown' : 'no' });
 }
 
-/** The opening of a transport was given up by whoever asked for it. */
+/** The caller gave up the opening of a transport. */
 export function openingCalledOff(cause?: unknown): GatewayError {
   return backendUnavailable('its start was called off', { delivered: 'no', cause });
 }

@@ -8,7 +8,7 @@ import { type AnswerSink, type Ending, HttpAnswer } from './http-answer.ts';
 import type { Headers } from './http-connection.ts';
 import type { HttpSession } from './http-session.ts';
 
-/** Who listens. */
+/** The receiver of what a listener gets. */
 export interface Ear {
   heard(message: BackendMessage): void;
   /** The backend does not know the session any more. */
@@ -37,7 +37,7 @@ export class HttpListener implements AnswerSink {
   #waitMs: number;
   #lastEventId = '';
   #isOn = false;
-  /** Who waits for the stream while it is being opened. */
+  /** Callbacks that wait for the stream while it is being opened. */
   #waiting: Set<() => void> | undefined;
 
   constructor(send: Send, session: HttpSession, ear: Ear, waits: ListenerWaits = WAITS) {
@@ -55,7 +55,7 @@ export class HttpListener implements AnswerSink {
     this.#open();
   }
 
-  /** Listens in a session that was opened in place of another one; what was heard in that one is history. */
+  /** Listens in a session that replaces another one; messages of the old session are history. */
   startAnew(): void {
     this.#drop();
     this.#lastEventId = '';
@@ -98,7 +98,7 @@ export class HttpListener implements AnswerSink {
   }
 
   stray(): void {
-    // An event that is no message; there is nobody to tell.
+    // An event that is no message; it has no receiver.
   }
 
   finished(ending: Ending): void {

@@ -1,5 +1,5 @@
-// Opens the sessions that single clients have with one HTTP backend: how many at a time, for whom, and whether a backend of
-// the modern era keeps any. What is said in a session is http-session.ts's, whose it is then http-transport.ts's.
+// Opens the sessions that single clients have with one HTTP backend: how many at a time, for which client, and whether a backend
+// of the modern era keeps any. http-session.ts speaks in a session; http-transport.ts says which client owns it.
 
 import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientProfile } from '../../domain/client.ts';
@@ -23,7 +23,7 @@ export interface HttpOpeningsOptions extends Pick<SessionOptions, 'client' | 'ha
   readonly scheduler: TaskScheduler;
 }
 
-/** For whom a session is opened. */
+/** The client that a session is opened for. */
 export interface HttpOpening {
   readonly profile: ClientProfile;
   readonly ownerId: string;
@@ -76,8 +76,8 @@ export class HttpOpenings {
   }
 
   /**
-   * Opens one when it is its turn. Undefined when the backend keeps none for a single client: it is asked once, and whoever
-   * comes meanwhile waits for the answer. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, and like StartLine.take.
+   * Opens one when it is its turn. Undefined when the backend keeps none for a single client: it is asked once, and callers
+   * that come meanwhile wait for the answer. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, and like StartQueue.take.
    */
   async open({ profile, ownerId, signal }: HttpOpening): Promise<HttpSession | undefined> {
     const turn = { ownerId, signal, calledOff: openingCalledOff };
@@ -92,7 +92,7 @@ export class HttpOpenings {
     }
   }
 
-  /** Ends those that are under way; there will be no other. Resolves when all were told. */
+  /** Ends those that are under way; there will be no other. Resolves when all backends were notified. */
   close(): Promise<void> {
     this.#isClosed = true;
     return this.#options.scheduler.each([...this.#sessions], (session) => session.close());

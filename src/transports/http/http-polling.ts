@@ -1,5 +1,5 @@
 // What becomes of a call whose event stream ended before the answer: the rest of the stream is asked for, with the id of the
-// last event, until the answer is there, the backend does not know the stream any more, or nobody listens at its address.
+// last event, until the answer is there, the backend does not know the stream any more, or its address refuses connections.
 // An orderly end is how a backend asks for that; one whose connection broke is in doubt besides.
 // Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699. The deadline is the caller's.
 
@@ -53,7 +53,7 @@ export class HttpPolling implements AnswerSink {
     this.#waitAfter(ending);
   }
 
-  /** Nobody waits any more. */
+  /** The call is no longer waited for. */
   abort(): void {
     clearTimeout(this.#timer);
     this.#answer?.abort();
@@ -90,7 +90,7 @@ export class HttpPolling implements AnswerSink {
     const leastMs = this.#fruitless === 0 ? 0 : SHORTEST_WAIT_MS * 2 ** (this.#fruitless - 1);
     const waitMs = Math.min(Math.max(this.#retryMs ?? USUAL_WAIT_MS, leastMs), LIMITS.callLongestMs);
     this.#timer = setTimeout(() => this.#ask(), waitMs).unref();
-    // Last: whoever hears it may call the polling off.
+    // Last: the sink may call the polling off.
     if (ending.kind === 'complete') this.#sink.interrupted(this.#retryMs);
     else if (isDoubtful(ending)) this.#sink.doubted();
   }
@@ -102,7 +102,7 @@ export class HttpPolling implements AnswerSink {
   }
 }
 
-/** True when nobody listens at the address of the backend. */
+/** True when the address of the backend refuses connections. */
 export function isUnreachable(ending: Ending): ending is Broken {
   return ending.kind === 'broken' && ending.failure.facts.unreachable === true;
 }

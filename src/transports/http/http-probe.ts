@@ -22,7 +22,7 @@ export interface FirstHandshakeOptions {
   readonly client: ClientInfo;
   readonly patienceMs: number;
   readonly memory: OpeningMemory;
-  /** Aborted when nobody wants it any more: what fails then says nothing of the server. */
+  /** Aborted when the probe is no longer needed: a later failure says nothing of the server. */
   readonly signal: AbortSignal;
   /** Monotonic clock in ms. Default performance.now. */
   readonly now?: () => number;
@@ -139,7 +139,7 @@ class HttpProbe implements HandshakeChannel {
     return (await this.#late) === undefined ? outcome : undefined;
   }
 
-  /** It is up, whatever it was when it was asked first, and somebody may have kept the first question from it. */
+  /** The server is up now, whatever it was at the first question, and a proxy may have kept that question from it. */
   async #isModernAfterAll(tookMs: number): Promise<boolean> {
     this.#withdrawn.abort();
     const patience = AbortSignal.timeout(Math.min(this.#patienceMs, Math.max(AGAIN_MS, tookMs)));
@@ -212,7 +212,7 @@ export function noteOpened(
   else if (outcome !== undefined) memory.unansweredAtMs = nowMs;
 }
 
-/** It could not be opened. Where nobody was there nothing is learned; a server that failed may be another one by now. */
+/** The opening failed. An address without a server proves nothing; a server that failed may be another one by now. */
 export function noteFailed(
   memory: OpeningMemory,
   { outcome, isThere }: { readonly outcome: DiscoverOutcome | undefined; readonly isThere: boolean },

@@ -132,19 +132,19 @@ export class HttpSession {
     return refused.error.id !== id || SESSION_CODES.has(refused.error.error.code);
   }
 
-  /** Opens a new session in place of the one of `epoch`. Everybody who lost that one shares a single handshake. */
+  /** Opens a new session in place of the one of `epoch`. All callers that lost it share a single handshake. */
   reopen(epoch: number): Promise<void> {
     if (epoch !== this.#epoch) return Promise.resolve();
     this.#reopening ??= this.#openAgain();
     return this.#reopening;
   }
 
-  /** Sets who is told after a session was opened in place of a lost one. */
+  /** Sets the callback that runs after a session was opened in place of a lost one. */
   onReopened(reopened: () => void): void {
     this.#reopened = reopened;
   }
 
-  /** Tells a backend of the legacy era that nobody waits for a request any more. Never rejects, waits briefly. */
+  /** Cancels a request that is no longer waited for, at a backend of the legacy era. Never rejects, waits briefly. */
   async cancel(requestId: number, reason?: string): Promise<void> {
     const method = 'notifications/cancelled';
     await this.#post({ jsonrpc: '2.0', method, params: cancellation(requestId, reason) }, method);
@@ -188,7 +188,7 @@ export class HttpSession {
     return this.#options.intern?.(peer) ?? peer;
   }
 
-  /** The backend keeps a session that nobody will use. */
+  /** The backend keeps a session that no client will use. */
   #disown(sessionId: string | undefined): void {
     if (sessionId !== undefined) void this.#endSession({ 'mcp-session-id': sessionId });
   }

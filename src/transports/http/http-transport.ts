@@ -40,7 +40,7 @@ interface Options extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'm
 }
 
 interface Refusable {
-  /** Hears with which status a backend that answers refused `initialize`, when that was all there is to try. */
+  /** Gets the status with which a backend that answers refused `initialize`, when no other attempt was left. */
   readonly onRefused?: (status: number) => void;
 }
 
@@ -152,7 +152,7 @@ export class HttpTransport implements Transport, HttpBackend {
     return this.end({ reason: 'closed by the gateway', expected: true });
   }
 
-  /** Ends like `close`, for the given reason. The backend is only told when the end is expected. */
+  /** Ends like `close`, for the given reason. The backend is only notified when the end is expected. */
   end(closed: Closed): Promise<void> {
     this.#closing ??= this.#end(closed);
     return this.#closing;
@@ -186,10 +186,10 @@ const NO_ROOM = `all ${LIMITS.sessions} conversations with it are taken`;
 // one, or was called before its tools were listed.
 
 /**
- * Asks for every page through `exchange` when somebody subscribes, once for all who do at the same time, and completes
- * when that is done, has failed, or has taken LIMITS.toolLookupMs. Who comes within LIMITS.toolListAgeMs afterwards asks
- * for nothing. It is done to its end even if nobody waits any more: whoever leaves does not spoil it for the next. Never
- * errors. `now`: a clock in ms.
+ * Asks for every page through `exchange` on subscription, once for all simultaneous subscribers, and completes when that is
+ * done, has failed, or has taken LIMITS.toolLookupMs. A subscriber within LIMITS.toolListAgeMs afterwards asks for nothing.
+ * The listing goes on without subscribers: one that leaves does not spoil it for the next. Never errors. `now`: a clock
+ * in ms.
  */
 export function toolListing(
   exchange: (request: ExchangeRequest) => Observable<ExchangeEvent>,

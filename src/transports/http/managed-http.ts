@@ -17,7 +17,7 @@ import type { Closed, OmittedTool, OpenOptions, Transport, TransportEvents, Upst
 import { mayBeStarting, openingCalledOff } from './http-failures.ts';
 import { noteExit } from './http-probe.ts';
 
-/** The way to an endpoint, which can be told that the program behind it is gone. */
+/** A transport to an endpoint, with a way to report that the program behind it is gone. */
 export interface EndpointTransport extends Transport {
   end(closed: Closed): Promise<void>;
 }
@@ -32,7 +32,7 @@ const LADDER: KillLadder = { stdinEndMs: 0, terminateMs: LIMITS.terminateMs };
 
 /**
  * Starts the program of a definition that has both `command` and `endpoint`, and shakes hands as soon as it listens.
- * The program is told its port in PORT unless the definition sets that. Rejects with BACKEND_UNAVAILABLE, `delivered:
+ * The program gets its port in PORT unless the definition sets that. Rejects with BACKEND_UNAVAILABLE, `delivered:
  * 'no'`, with the last lines of stderr, and the program stopped.
  */
 export async function openManaged(

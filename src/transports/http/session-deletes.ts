@@ -1,5 +1,5 @@
-// Says goodbye to the sessions of a backend, so many at a time: when thousands end at once, the backend is not to get
-// thousands of connections for it, and nobody waits for long. What a goodbye is, is http-session.ts's.
+// Deletes the sessions of a backend, so many at a time: when thousands end at once, the backend is not to get thousands of
+// connections for it, and no caller waits for long. http-session.ts does one deletion.
 
 import { LIMITS } from '../../domain/limits.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
@@ -24,7 +24,7 @@ export class SessionDeletes {
     this.#now = now;
   }
 
-  /** Resolves when the backend was told, or when that would have to wait too long. Never rejects. */
+  /** Resolves when the backend was notified, or when that would have to wait too long. Never rejects. */
   async say(session: DeletedSession): Promise<void> {
     const giveUpAt = this.#now() + LIMITS.courtesyMs;
     if (this.#underWay < AT_ONCE) this.#underWay += 1;

@@ -1,5 +1,5 @@
-// What the tools of one HTTP backend of the modern era want repeated in headers. It is learned from every list of tools that
-// passes, so calls carry the headers whoever makes them: callers of the HTTP API and clients of the legacy era know nothing
+// The parameters that the tools of one modern HTTP backend want repeated in headers. Learned from every list of tools that
+// passes, so that the calls of all callers carry the headers: callers of the HTTP API and clients of the legacy era know nothing
 // of them. How they are declared and written is in domain/param-headers.ts.
 
 import { hash } from 'node:crypto';
@@ -26,7 +26,7 @@ export class ToolHeaders {
   readonly #declarations = new Map<string, readonly Declaration[]>();
   readonly #omitted: OmittedTools;
 
-  /** `omitted` hears of every tool that a list comes without, or with. */
+  /** `omitted` records every tool that a list comes without, or with. */
   constructor(omitted: OmittedTools = new OmittedTools()) {
     this.#omitted = omitted;
   }
@@ -72,7 +72,7 @@ export class ToolHeaders {
     return usable.length === tools.length ? page : JsonText.ofValue({ ...result, tools: usable });
   }
 
-  /** False for a tool that nobody may use. What is no tool is its reader's to refuse. */
+  /** False for a tool that cannot be called. Its reader refuses an entry that is no tool. */
   #take(tool: unknown): boolean {
     if (!isJsonObject(tool) || typeof tool.name !== 'string') return true;
     const { declarations, fault } = declaredBy(tool.inputSchema);
@@ -93,7 +93,7 @@ export class ToolHeaders {
   }
 }
 
-/** A large answer may turn out to be no JSON: whoever wants it is told when he reads it. */
+/** A large answer may turn out to be no JSON: its reader fails then. */
 function readable(page: JsonText): JsonObject | undefined {
   try {
     const value = page.exactValue;
@@ -109,7 +109,7 @@ function readable(page: JsonText): JsonObject | undefined {
 /** What is known of the tools of one backend. */
 export interface KnownTools {
   readonly toolHeaders: ToolHeaders;
-  /** Lists the tools anew while somebody subscribes, unless that was done just now. */
+  /** Lists the tools anew while subscribed, unless that was done just now. */
   readonly toolListing$: Observable<never>;
 }
 
@@ -153,15 +153,15 @@ export function wouldWearMore(known: KnownTools, { request, peer, worn }: Refuse
   );
 }
 
-// Tools that the lists of one backend come without, because nobody may call them: which of them were told already. A list comes
-// again and again; what is wrong with a tool is told once, and again when it is something else, or was right meanwhile.
+// Tools that the lists of one backend come without, because they cannot be called: which of them were reported already. A list
+// comes again and again; a fault of a tool is reported once, and again when it changes or comes back.
 
 /**
- * Tools of one instance that are told at a time. There is no line for the others until some of these are right: forgetting
- * one for another would tell all of them with every list.
+ * Tools of one instance that are reported at a time. The others get no line until some of these are right: forgetting one
+ * for another would report all of them with every list.
  */
 export const MOST_TOLD = 100;
-/** Longest name that is told; of a longer one its beginning is. In UTF-16 units. */
+/** Longest name in a report; a longer name is cut. In UTF-16 units. */
 export const NAME_UNITS = 256;
 
 /** Those of one backend. */
@@ -170,7 +170,7 @@ export class OmittedTools {
   readonly #told: Map<string, string>;
   readonly #news = new Subject<OmittedTool>();
 
-  /** `told` is read and changed: who keeps it from one opening to the next is not told the same again. */
+  /** `told` is read and changed: kept from one opening to the next, it prevents repeated reports. */
   constructor(told: Map<string, string> = new Map()) {
     this.#told = told;
   }

@@ -43,7 +43,7 @@ export class SseChannel implements AnswerSink {
   constructor(connection: HttpConnection, profile: ClientProfile | undefined) {
     this.#connection = connection;
     this.#profile = profile;
-    // Whoever does not wait for it sees the same in `closed$`.
+    // Callers that do not wait for it see the same in `closed$`.
     this.#located.promise.catch(() => undefined);
     connection.listen({}, this.#stream);
   }
@@ -121,7 +121,7 @@ export class SseChannel implements AnswerSink {
         this.#correlator.takeAnswer(message);
         return;
       case 'notification':
-        // A cancellation names a request by an id of this leg, which nobody else could make sense of.
+        // A cancellation names a request by an id of this leg, which has no meaning elsewhere.
         if (message.method === CANCELLED || this.#correlator.takeNotification(message)) return;
         this.#messages.next(message);
         return;

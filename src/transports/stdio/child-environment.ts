@@ -1,5 +1,5 @@
-// What a program finds in its environment, and what of the gateway's it lacks. Reasons name variables, never their values.
-// Source: decisions, "Commands are code"; ADR 52.
+// The environment of a program, and which variables of the gateway it lacks. Reasons name variables, never their values.
+// Source: ADR 52.
 
 import { PASS_ENV } from '../../domain/pass-env.ts';
 

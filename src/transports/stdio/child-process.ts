@@ -35,10 +35,10 @@ export interface KillLadder {
 export interface ChildOptions {
   /** Takes the bytes of stdout. Without it stdout is a log like stderr and its lines are kept in the tail. */
   readonly onOutput?: (chunk: Buffer) => void;
-  /** Told when the program closed its stdin or stdout and yet goes on running: it will not hear, or not be heard. */
+  /** Called when the program closed its stdin or stdout and yet goes on running: one direction of the conversation is gone. */
   readonly onPipeClosed?: (pipe: 'input' | 'output') => void;
   readonly ladder?: KillLadder | undefined;
-  /** Told of the program's group, for the case that this process dies first. Default: nobody is. */
+  /** Gets the program's group, for the case that this process dies first. Default: none. */
   readonly reaper?: Reaper | undefined;
   /** Variables of the gateway that it gets. Default: those of PASS_ENV. */
   readonly passEnv?: readonly string[] | undefined;
@@ -142,7 +142,7 @@ export class Child {
     this.#reaper?.forget(pid);
   }
 
-  /** Waits until all output was read, but not for one who inherited the pipes and left the group. */
+  /** Waits until all output was read, but not for a process that inherited the pipes and left the group. */
   async #drain(reason: string): Promise<string> {
     const child = this.#process;
     if (child?.pid === undefined) return reason;
@@ -175,7 +175,7 @@ export class Child {
 const LAST_WAIT_MS = 1_000;
 /** Longest distance between the exit and the end of the pipes. */
 const DRAIN_MS = 500;
-/** Nobody tells when the last member of a group is gone: it is looked up. */
+/** No event reports the end of the last member of a group: it is looked up. */
 const LOOK_FIRST_MS = 20;
 const LOOK_LONGEST_MS = 320;
 
@@ -283,7 +283,7 @@ function cut(line: string): string {
   return line.slice(0, LIMITS.stderrLineCharacters);
 }
 
-/** Programs write colours even when nobody sees them, and the cut may have split a character. */
+/** Programs write colours even without a terminal, and the cut may have split a character. */
 function readable(line: string): string {
   return stripVTControlCharacters(line).trimEnd().toWellFormed();
 }

@@ -60,7 +60,7 @@ export class ContainerChild {
     );
   }
 
-  /** Process id on this machine while it runs; null where it cannot be told. */
+  /** Process id on this machine while it runs; null where it is unknown. */
   get pid(): number | null {
     return this.#hasExited ? null : (this.#program?.pid ?? null);
   }

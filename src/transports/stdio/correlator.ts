@@ -18,7 +18,7 @@ import type { OversizeLine } from './line-decoder.ts';
 type Answer = Extract<BackendMessage, { kind: 'result' | 'error' }>;
 type Notification = Extract<BackendMessage, { kind: 'notification' }>;
 type Request = Extract<BackendMessage, { kind: 'request' }>;
-/** Who waits for an exchange. */
+/** The observer of an exchange. */
 export type ExchangeObserver = Pick<Observer<ExchangeEvent>, 'next' | 'error' | 'complete'>;
 
 /** A request that has no answer yet. */
@@ -52,7 +52,7 @@ export class Correlator {
     this.#lone = new LoneCaller(now);
   }
 
-  /** Messages that were about no exchange: late, duplicate and unknown ids, and what `countStray` was told. */
+  /** Messages that were about no exchange: late, duplicate and unknown ids, and those that `countStray` counted. */
   get strayMessages(): number {
     return this.#strayMessages;
   }
@@ -61,7 +61,7 @@ export class Correlator {
     this.#strayMessages += 1;
   }
 
-  /** Gives a request its id and remembers who waits. */
+  /** Gives a request its id and remembers its observer. */
   open(request: ExchangeRequest, observer: ExchangeObserver): PendingExchange {
     this.#lastId += 1;
     const id = this.#lastId;
@@ -157,7 +157,7 @@ export class Correlator {
 
   /**
    * Log lines, and notifications that the protocol does not know, carry no id. They are about the only exchange that is under
-   * way, or about one that has ended: then they must not reach anybody but who called before, too.
+   * way, or about one that has ended: so they go only to a caller that has called alone for a while.
    */
   #ownerOfUnnamed(): PendingExchange | undefined {
     return this.#lone.isAlone ? this.#onlyOne() : undefined;
@@ -196,8 +196,8 @@ export class Correlator {
   }
 }
 
-// Whose answer was it, when a message cannot be used? Looks for the id in what can be read of it, so that the caller is told at
-// once instead of waiting for nothing.
+// Finds the exchange of a message that cannot be used: looks for the id in the readable part, so that the caller fails at once
+// instead of waiting for nothing.
 
 /** Ids that an unusable line answers; empty for what is no answer, such as a log line that strayed to stdout. */
 export function idsOfBrokenAnswer(line: Buffer): readonly number[] {
@@ -228,7 +228,7 @@ export function looksLikeJson(line: Buffer): boolean {
   return line[0] === OPEN_BRACE || line[0] === OPEN_BRACKET;
 }
 
-/** Who waits for an oversize line: an exchange, nobody (it is no answer), or there is no telling. */
+/** The exchange that waits for an oversize line; 'nobody' (it is no answer), or 'unknown'. */
 export function ownerOfOversize({ head, tail }: OversizeLine): number | 'nobody' | 'unknown' {
   const start = head.toString('latin1');
   if (METHOD_AT_HEAD.test(start)) return 'nobody';

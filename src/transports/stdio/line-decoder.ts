@@ -28,7 +28,7 @@ export const EDGE_BYTES = 256;
 
 /**
  * Feed it chunks with `write`; it calls the listener for each finished line. Line ends are LF or CRLF. A last line
- * without its end is never told. `limitBytes` defaults to LIMITS.backendMessageBytes and counts a CR.
+ * without its end is dropped. `limitBytes` defaults to LIMITS.backendMessageBytes and counts a CR.
  */
 export class LineDecoder {
   readonly #listener: LineListener;

@@ -7,12 +7,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 /** POSIX: a detached child leads a group of its own that can be signalled as a whole. Windows has no such groups. */
 export const ownsGroup = process.platform !== 'win32';
 
-/** Signals a whole process group; 0 only asks. False when nobody is in it. POSIX only. */
+/** Signals a whole process group; 0 only asks. False when the group is empty. POSIX only. */
 export function killGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-leader, signal);
   } catch (error) {
-    // EPERM: somebody is there whom the gateway may not signal, or (macOS) who is dead and not yet buried.
+    // EPERM: the group has a process that the gateway may not signal, or (macOS) a zombie.
     return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
 }

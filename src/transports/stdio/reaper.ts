@@ -1,5 +1,5 @@
 // Ends the children of a process that died without ending them: killed, out of memory, broken. A small shell waits for the
-// end of its input, which comes with that death, however it came; until then it is told which process groups there are.
+// end of its input, which comes with that death, however it came; until then it reads the ids of the process groups.
 // It runs while there are any. Windows has no groups, and a machine without /bin/sh no such shell: there, children only
 // see the end of their own input.
 
@@ -25,7 +25,7 @@ sleep "$1"; signal TERM
 sleep "$2"; signal KILL
 `;
 
-/** After this time a shell that somebody ended is started again. */
+/** A shell that was killed is started again after this time. */
 const START_AGAIN_MS = 1_000;
 
 /** Of one gateway. Nothing of it throws: without a reaper, children run as well. */
@@ -74,7 +74,7 @@ export class Reaper {
         env: { PATH: '/usr/bin:/bin' },
       });
     } catch {
-      return; // some failures to start are thrown, others are told: the next child is the next attempt
+      return; // some failures to start are thrown, others are events: the next child is the next attempt
     }
     const lost = (): void => {
       if (this.#shell === shell) this.#shell = undefined;

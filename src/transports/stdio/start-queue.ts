@@ -1,6 +1,6 @@
-// The line in front of conversations that are being opened with one instance: so many at a time, and each owner no more than
-// a part of them. A free place goes to whoever has fewest, so that openings that hang delay their owner and hardly anybody
-// else. What is opened is its caller's.
+// The queue of conversations that are being opened with one instance: so many at a time, and each owner no more than a part of
+// them. A free place goes to the owner with the fewest, so that openings that hang delay their owner and hardly any other
+// one. The caller does the opening.
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import { backendUnavailable } from '../../domain/backend-errors.ts';
@@ -11,19 +11,19 @@ import { TaskScheduler } from '../../domain/task-scheduler.ts';
 export interface StartQueueOptions {
   /** How many may be starting at the same time. */
   readonly atOnce: number;
-  /** How many of them one owner may have. While authentication is off all callers are one owner, who may have all. */
+  /** Openings of one owner at the same time. While authentication is off all callers are one owner, which may use all places. */
   readonly atOncePerOwner: number;
-  /** How many of one owner may wait; the same exception. Default: all who come. */
+  /** Openings of one owner that may wait; the same exception. Default: no limit. */
   readonly waitingPerOwner?: number;
   /** Longest wait, in ms. */
   readonly patienceMs: number;
-  /** Whoever has not started after so many ms does not count any more: the next one begins. Default: it counts. */
+  /** An opening that has not finished after so many ms does not count any more: the next one begins. Default: it counts. */
   readonly heldMs?: number;
   /** At which they start, or give up, when many do. Default: one of its own. */
   readonly scheduler?: TaskScheduler | undefined;
 }
 
-/** Who comes to the line, and for what. */
+/** One opening in the queue, and its owner. */
 export interface Turn<T> {
   readonly ownerId: string;
   /** Ends the wait. */
@@ -104,7 +104,7 @@ export class StartQueue {
     this.#shares.set(ownerId, share);
   }
 
-  /** Of one who has come to his turn; given back by the returned function, or when his time is over. */
+  /** Takes a place for an opening; the returned function gives it back, or the end of `heldMs` does. */
   #place(ownerId: string, share: Share): () => void {
     let isHeld = true;
     const leave = (): void => {
@@ -122,8 +122,8 @@ export class StartQueue {
   }
 
   /**
-   * A moment later, and behind what is due: many leave together when their time is over, and a place is not to go to one
-   * whose time is over, too. Nobody can come in between.
+   * Later in the event loop, after the timers that are due: many places become free together, and none of them is to go to an
+   * opening whose wait is over, too. No other opening can come in between.
    */
   #passOn(): void {
     if (this.#isPassingOn) return;
@@ -136,7 +136,7 @@ export class StartQueue {
     else this.#isPassingOn = false;
   };
 
-  /** False when nobody waits who may start. */
+  /** False when no waiting opening may start. */
   #letIn(): boolean {
     const next = this.#next();
     if (next === undefined) return false;
@@ -147,7 +147,7 @@ export class StartQueue {
     return true;
   }
 
-  /** The owner who waits, may start, and has fewest; of several the one who had no turn for longest. */
+  /** The owner with the fewest openings that waits and may start; of several the one with the longest time since its last turn. */
   #next(): [string, Share] | undefined {
     let next: [string, Share] | undefined;
     for (const [ownerId, share] of this.#shares) {

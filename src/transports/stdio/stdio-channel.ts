@@ -123,7 +123,7 @@ export class StdioChannel {
     }
   }
 
-  /** Queues a notification. One that is very long, or finds no room, is dropped: nobody waits for it. */
+  /** Queues a notification. A very long one, or one without room, is dropped: no caller waits for it. */
   notify(method: string, params: JsonObject): void {
     const line = lineOf({ jsonrpc: '2.0', method, params });
     if (line.line.length <= MOST_NOTICE_CHARACTERS) this.#outbox.add(line);
@@ -189,7 +189,7 @@ export class StdioChannel {
 
   #receiveUnusable(line: Buffer): void {
     this.#correlator.countStray();
-    // What looks like JSON may be somebody's answer and stays out of what people are shown; text is a message for them.
+    // A line that looks like JSON may be an answer to a caller and is not shown; text is a message for people.
     if (!looksLikeJson(line)) this.#child.note(line);
     for (const id of idsOfBrokenAnswer(line)) {
       this.#correlator.fail(id, 'it answered with something that is no JSON-RPC answer');
@@ -207,7 +207,7 @@ export class StdioChannel {
       this.#correlator.fail(owner, reason);
       return;
     }
-    // Somebody's answer is lost. Whoever it was must not wait for it, so all who can have an answer are told.
+    // The answer to an unknown exchange is lost, so all exchanges that it may belong to fail.
     this.#correlator.failAll(({ delivered }) =>
       delivered === 'no' ? undefined : backendUnavailable(reason, { delivered, suspicious: true }),
     );
@@ -254,7 +254,7 @@ class Call implements OutgoingLine, Unsubscribable {
     this.#exchange.delivered = 'unknown';
   }
 
-  /** Runs after every end of the exchange; it is a cancellation only while nobody else has ended it. */
+  /** Runs after every end of the exchange; it is a cancellation only when the exchange has not ended otherwise. */
   unsubscribe(): void {
     if (!this.#correlator.forget(this.#exchange) || this.#outbox.remove(this)) return;
     const { id, method, canceller } = this.#exchange;
@@ -265,7 +265,7 @@ class Call implements OutgoingLine, Unsubscribable {
   }
 }
 
-/** Where no capabilities are declared, or nobody listens, a server may ask for nothing but a sign of life. */
+/** Without declared capabilities, or without a listener, a server may only ask for a sign of life. */
 function replyTo({ id: asked, method }: Request): object {
   const id = idValue(asked);
   if (method === 'ping') return { jsonrpc: '2.0', id, result: {} };

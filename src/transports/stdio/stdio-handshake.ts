@@ -1,5 +1,5 @@
 // The opening of a conversation with a program: the probe for its era, the handshake over its pipe, in time, and the end of
-// the program when that fails. Who needs programs, and for whom, is stdio.ts's business; ADR 23 says why in this order.
+// the program when that fails. stdio.ts decides which programs are needed; ADR 23 explains the order.
 
 import type { Unsubscribable } from 'rxjs';
 import { backendUnavailable } from '../../domain/backend-errors.ts';
@@ -107,7 +107,7 @@ export async function shakeHandsOnPipe(
   }
 }
 
-/** The failure of an opening that nobody wants any more. */
+/** The failure of an opening that is no longer needed. */
 export function openingStopped(): GatewayError {
   return backendUnavailable('its start was called off', { delivered: 'no' });
 }
@@ -135,14 +135,14 @@ export interface OwnProgramsOptions
   extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'> {
   /** In which the program that all share speaks. */
   readonly era: Era;
-  /** How long that one took to open: one of a client may take as long before it hears anything. */
+  /** How long the shared program took to open: a program of one client may take as long before its first message. */
   readonly openingMs: number;
   readonly memory: OpeningMemory;
   /** Longest wait of a program that has started. Default PROBE_PATIENCE_MS. */
   readonly patienceMs?: number | undefined;
 }
 
-/** For whom a program is started. */
+/** The client that a program is started for. */
 interface OwnProgramOpening {
   readonly profile: ClientProfile;
   readonly ownerId: string;
@@ -166,8 +166,8 @@ export class OwnPrograms {
 
   /**
    * Starts one, or takes one that was started, and shakes hands when it is its turn. Rejects like `WarmProcesses.open`, and
-   * with what the handshake fails of. Of a program of the modern era the first who comes finds out whether it speaks the
-   * other one, too.
+   * with the failure of the handshake. The first opening of a program of the modern era finds out whether it speaks the other
+   * era, too.
    */
   open({ profile, ownerId, signal }: OwnProgramOpening): Promise<OpenedProgram> {
     const turn = { ownerId, signal, calledOff: openingStopped };
@@ -178,7 +178,7 @@ export class OwnPrograms {
     return this.#era.run(turn, () => this.#processes.open({ ...turn, greet }));
   }
 
-  /** Starts none after, and ends those that nobody has. Resolves when nothing is left of these. */
+  /** Starts none after, and ends those that no client has. Resolves when nothing is left of these. */
   close(): Promise<void> {
     return this.#processes.close();
   }
@@ -263,8 +263,8 @@ export class StdioPipe implements HandshakeChannel {
   }
 
   /**
-   * Nobody takes a late answer for anything but that. To be called at the end of the handshake: the program is told only
-   * then that nobody waits, because one that knows no probe may know no cancellation before `initialize` either.
+   * A late answer is recognized as such. To be called at the end of the handshake: the cancellation is sent only then, because
+   * a program that knows no probe may know no cancellation before `initialize` either.
    */
   forgetProbe(): void {
     this.#probe?.unsubscribe();

@@ -1,6 +1,6 @@
-// The programs that one instance runs for single clients: how many of them start at a time, and the few that are started before
-// anybody needs them. It starts them, and ends those that nobody came for; how many there may be is said by whom they are
-// opened for, the handshake, and what is said over them, is stdio.ts's.
+// The programs that one instance runs for single clients: how many of them start at a time, and the few that are started in
+// advance. It starts them, and ends the unused ones. The caller bounds their number; stdio.ts does the handshake and the
+// conversation.
 
 import type { Observable } from 'rxjs';
 import { backendUnavailable } from '../../domain/backend-errors.ts';
@@ -17,12 +17,12 @@ export interface OwnProcess {
   close(): Promise<void>;
 }
 
-/** A program that nobody came for ends after so long: templates whose sessions are rare do not keep one for ever. */
+/** An unused program ends after so long: templates whose sessions are rare do not keep one for ever. */
 export const WARM_IDLE_MS = 5 * 60_000;
 
 /** Programs of one instance that start at the same time; the next ones wait. Most of a start is work for the processor. */
 export const STARTS_AT_ONCE = 4;
-/** Of these, one owner has at most so many: somebody else finds a place. */
+/** Of these, one owner has at most so many: another owner finds a place. */
 export const STARTS_PER_OWNER = 3;
 /** A program that says nothing for so long waits for something else than the processor: it may start beside the others. */
 export const START_HELD_MS = 5_000;
@@ -44,7 +44,7 @@ export interface WarmOptions {
   readonly patienceMs: number;
   /** How many there may be now beside those that were opened and are not gone. Default: any. */
   readonly room?: (() => number) | undefined;
-  /** See StartLineOptions. */
+  /** See StartQueueOptions. */
   readonly scheduler?: TaskScheduler | undefined;
 }
 
@@ -77,8 +77,8 @@ export class WarmProcesses<P extends OwnProcess> {
   }
 
   /**
-   * Gives one that nobody has spoken to yet to `greet`, when it is its turn, and settles as that does; whoever opens it ends
-   * it. Rejects with BACKEND_UNAVAILABLE after `close` or too long a wait.
+   * Gives an unused program to `greet`, when it is its turn, and settles as `greet` does; the caller ends the program.
+   * Rejects with BACKEND_UNAVAILABLE after `close` or too long a wait.
    */
   async open<T>({ greet, ...turn }: Opening<P, T>): Promise<T> {
     const opened = await this.#line.take({ ...turn, start: () => greet(this.#take()) });
@@ -86,7 +86,7 @@ export class WarmProcesses<P extends OwnProcess> {
     return opened;
   }
 
-  /** Ends those that nobody has taken. Resolves when nothing is left of them; none is started after. */
+  /** Ends those that no client has taken. Resolves when nothing is left of them; none is started after. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const process of this.#warm.keys()) this.#drop(process);
@@ -100,7 +100,7 @@ export class WarmProcesses<P extends OwnProcess> {
     return waiting ?? this.#start();
   }
 
-  /** Starts those that are to wait for the next clients, once nobody is starting who needs the processor more. */
+  /** Starts the programs for the next clients, once no opening needs the processor more. */
   #refill(): void {
     while (
       !this.#isClosed &&
