@@ -34,7 +34,7 @@ export function withEraMetadata(request: ExchangeRequest, peer: Spoken, client: 
 
 /**
  * Headers of one HTTP request. Modern: revision, method and, where the method has one, the name or uri it is about;
- * besides them the `mcp-param-*` of the caller, and nothing else of his.
+ * besides them the `mcp-param-*` of the caller, and no other header of the caller.
  * Legacy: the negotiated revision, none before the handshake. Bare: none.
  * Sources: MCP 2026-07-28 basic/transports/streamable-http#request-metadata; 2025-11-25 #protocol-version-header.
  */

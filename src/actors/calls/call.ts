@@ -400,7 +400,7 @@ export class Call implements QueuedCall {
   #late(passedMs: number): void {
     const mayHaveArrived = this.#attempt !== undefined || this.#lastFailure?.error.delivered === 'unknown';
     const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
-    // Of two that are silent the one is named that was asked first.
+    // Of two silent instances the error names the one that was asked first.
     const silent = (this.#slowAttempt ?? this.#attempt)?.ref;
     if (silent !== undefined) this.#track(silent);
     const named = silent ?? this.#openingAt ?? this.#asked;

@@ -1,5 +1,5 @@
-// Finds a place for a session: an instance that the strategy chooses, and there a conversation of the session's own or a
-// part in the instance's. When that fails it goes on to the next instance. What a session does there is its own business.
+// Finds a binding for a session: an instance that the strategy chooses, and there a conversation of the session's own or a
+// part in the instance's. After a failure it tries the next instance.
 
 import { backendTimeout, notConnected } from '../../domain/backend-errors.ts';
 import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
@@ -19,9 +19,9 @@ export interface Wish {
   readonly template: string;
   readonly ownerId: string;
   readonly profile: ClientProfile;
-  /** It has set a log level, or is about to: log lines name no client. */
+  /** The session has set a log level, or is about to: log lines name no client. */
   readonly asksForLog: boolean;
-  /** Tells a conversation of its own what it has to know, before it is used. */
+  /** Sends the state of the client to a new conversation, before it is used. */
   readonly introduce?: (upstream: Upstream, signal: AbortSignal) => Promise<void>;
 }
 
@@ -48,9 +48,9 @@ export interface Order {
 export class Binder {
   readonly #deps: SessionDeps;
   readonly shared: SharedBindings;
-  /** What those instances are at present that were asked for a conversation, and keep none for a single client. */
+  /** The peers of instances that keep no conversation for a single client. */
   readonly #withoutOwn = new WeakSet<Peer>();
-  /** Programs of the modern era: the first session that may be asked something finds out whether they speak the legacy one. */
+  /** Modern programs: the first session whose client may be asked something finds out whether the program speaks the legacy era. */
   readonly #askers = new WeakMap<Peer, SingleFlight>();
   /** Those of them that do not. */
   readonly #modernOnly = new WeakSet<Peer>();
@@ -67,7 +67,7 @@ export class Binder {
     return ref;
   }
 
-  /** The place at this instance when nothing has to be opened for it. */
+  /** The binding at this instance when nothing has to be opened for it. */
   at(ref: SessionInstance, wish: Wish): Binding | undefined {
     const { peer } = ref;
     const { policy } = this.#deps.fleet.group(wish.template);
@@ -82,9 +82,9 @@ export class Binder {
   }
 
   /**
-   * Opens a place at one instance after the other, at most `maxRetries` after the first one. Rejects with the last
-   * failure, or NO_HEALTHY_INSTANCE. Nothing is left open after a rejection. An HTTP instance has half of the time that is
-   * left while there is another one to try.
+   * Opens a binding at one instance after the other, at most `maxRetries` after the first one. Rejects with the last
+   * failure, or NO_HEALTHY_INSTANCE. Nothing is left open after a rejection. An HTTP instance gets half of the remaining
+   * time while there is another one to try.
    */
   async settle(wish: Wish, { first, only, last, signal, withinMs }: Order): Promise<Binding> {
     const { fleet, now } = this.#deps;
@@ -110,7 +110,7 @@ export class Binder {
     throw failure ?? this.#nobody(wish.template);
   }
 
-  /** Calls it off when it takes longer: over a network, unlike a program that starts, one that is well opens in no time. */
+  /** Aborts an opening that takes longer: over a network, unlike a program that starts, a healthy backend opens at once. */
   async #openWithin(ms: number, ref: SessionInstance, wish: Wish, signal: AbortSignal): Promise<Binding> {
     const late = new AbortController();
     const disarm = this.#deps.alarm(Math.max(0, Math.ceil(ms)), () => late.abort());
@@ -146,7 +146,7 @@ export class Binder {
     return binding;
   }
 
-  /** Undefined where a part in the instance's conversation is all there is, which is remembered. */
+  /** Undefined where only a part in the instance's conversation is possible, which is remembered. */
   async #leaseOwn(
     ref: SessionInstance,
     peer: Peer,
@@ -228,7 +228,7 @@ function needsOwn(ref: SessionInstance, { era }: Peer, { session }: BalancerPoli
   return mayBeAsked(wish.profile) || (era === 'legacy' && wish.asksForLog);
 }
 
-/** Whether a process of a session's own at a modern program would be opened only to speak the legacy era with it. */
+/** True when a process of a session's own at a modern program would be opened only to speak the legacy era. */
 function isForLegacy(ref: SessionInstance, { era }: Peer, { session }: BalancerPolicy): boolean {
   return era === 'modern' && isPipe(ref) && session !== 'isolated';
 }
@@ -237,7 +237,7 @@ function raise(error: GatewayError): never {
   throw error;
 }
 
-/** A session weighs nothing until it calls: where all are full it goes to the least burdened. */
+/** A session is no load until it calls: where all instances are full it goes to the least loaded one. */
 function pick({ pool }: SessionGroup, excluding: ReadonlySet<string>): SessionInstance | undefined {
   const picked = pool.pick(excluding);
   if (picked !== undefined) return picked;
@@ -260,7 +260,7 @@ function pickWithLast(
   return pick(group, new Set([...tried, last.id])) ?? pick(group, tried);
 }
 
-/** Over HTTP backends have sessions of their own making; what is at the end of a pipe knows one client. */
+/** An HTTP backend has sessions of its own; a program at the end of a pipe knows one client. */
 function isPipe({ definition: { transport } }: SessionInstance): boolean {
   return !TRANSPORT_TRAITS[transport].isNetworked;
 }

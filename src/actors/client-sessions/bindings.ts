@@ -1,5 +1,5 @@
-// What a session has at its instance: a conversation that is leased for it alone (dedicated), or a part in the instance's own
-// (shared). Which of the two is decided by the binder (binder.ts).
+// The binding of a session at its instance: a conversation that is leased for it alone (dedicated), or a part in the instance's
+// own (shared). The binder chooses (binder.ts).
 
 import { Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
@@ -12,7 +12,7 @@ import { MessageBuffer } from '../message-buffer.ts';
 import { Listening } from './client-session-listening.ts';
 import type { Binding, Listener, SessionDeps, SessionInstance } from './client-session-types.ts';
 
-/** What is kept for a client that does not listen. */
+/** The buffer for a client that does not listen. */
 interface Kept {
   readonly messages: MessageBuffer<ServerMessage>;
   readonly subscription: Subscription;
@@ -165,7 +165,7 @@ export class DedicatedBinding implements Binding {
   }
 }
 
-/** A backend that asked is not left waiting. */
+/** A question of the backend gets an answer in any case. */
 function drop(message: ServerMessage): void {
   if (message.kind !== 'request') return;
   message.answer({ error: { code: RPC.internalError, message: 'The client does not listen.' } });
@@ -203,8 +203,8 @@ export class SharedBindings {
 }
 
 /**
- * The part that sessions have in an instance's own conversation, which carries all of them. What the backend says there names no
- * client: an update of a resource reaches its subscribers, a change of a list all sessions, the rest none.
+ * The part that sessions have in an instance's own conversation, which carries all of them. The backend's messages there name no
+ * client: an update of a resource goes to its subscribers, a change of a list to all sessions, any other message to none.
  */
 class SharedBinding implements Binding {
   readonly ref: SessionInstance;
@@ -276,7 +276,7 @@ class SharedBinding implements Binding {
     else this.#wanted.delete(uri);
   }
 
-  /** A modern backend only says what it is asked for; the others say everything there is. */
+  /** A modern backend only sends what it is asked for; the others send everything. */
   #hear(): void {
     const hearing = new Subscription();
     this.#hearing = hearing;

@@ -1,7 +1,7 @@
-// One request of a session's client, from the moment it comes until it is answered: at the session's binding, or after the
-// session has moved. A call that broke off is made again, where the session is then, if that is safe: when it certainly
-// did not arrive, or, once, when it may be made twice. Then the session moves, if it may, and the call is made there. Waits and
-// attempts have one time together, from when it came: while it is under way the dispatcher ends it, while it waits this does.
+// One request of a session's client, from its arrival to its answer: at the session's binding, or after the session has moved.
+// A call that broke off is repeated at the session's next binding, if that is safe: when it certainly did not arrive, or, once,
+// when the request may be made twice. Waits and attempts share one timeout from the arrival of the request: during an attempt
+// the dispatcher enforces it, during a wait this file.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { backendTimeout } from '../../domain/backend-errors.ts';
@@ -18,8 +18,8 @@ import type { Binding, SessionDeps, SessionInstance, Waiter } from './client-ses
 import { asksForLog, isSafe } from './client-state.ts';
 
 /**
- * Wait before a call that broke off is made again, in ms, each time that much longer, and how often: by then it is known
- * whether its instance broke, too, and the session goes elsewhere.
+ * Wait before a call that broke off is repeated, in ms, longer by that much each time, and the number of repeats: by then it is
+ * known whether its instance broke, too, and the session goes elsewhere.
  */
 const FIRST_WAIT_MS = 5;
 const WAIT_FACTOR = 5;
@@ -32,7 +32,7 @@ export interface CallHost {
   readonly usableBinding: Binding | undefined;
   /** The session may go on with another instance. */
   readonly mayMove: boolean;
-  /** False when the template wants clients to share a conversation, whatever that cannot do. */
+  /** False when the template wants clients to share a conversation, with all that such a conversation cannot do. */
   readonly mayUpgrade: boolean;
   /** How long a call may take to its first answer. */
   readonly callTimeoutMs: number;
@@ -45,11 +45,11 @@ export interface CallHost {
     isStaying: boolean,
     slow: (() => void) | undefined,
   ): Observable<Answer>;
-  /** True when the pool gives the instance no calls because of how others ended there. */
+  /** True when the pool gives the instance no calls because other calls failed there. */
   isEjected(binding: Binding): boolean;
-  /** The binding is not used any more: the session moves. False, and nothing changes, when it may not, or there is no other instance. */
+  /** Gives up the binding: the session moves. False, without effect, when it may not move, or there is no other instance. */
   leave(binding: Binding): boolean;
-  /** Calls that are not safe to repeat have been sent, or were certainly not delivered. */
+  /** Counts calls that are not safe to repeat and may have been delivered. */
   countUnsafe(difference: 1 | -1): void;
 }
 
@@ -62,7 +62,7 @@ export class ClientCall implements Waiter, YieldingCall {
   #hasWaited = false;
   #needsOwn = false;
   #heard: Answer | undefined;
-  /** What the client was asked and has not answered. */
+  /** Questions that the client has not answered. */
   #unanswered = 0;
   #isSafe = true;
   #binding: Binding | undefined;
@@ -72,14 +72,14 @@ export class ClientCall implements Waiter, YieldingCall {
   /** Ends what it waits for. */
   #leave: (() => void) | undefined;
   #repeats = 0;
-  /** The session has moved on its account. */
+  /** The session has moved because of this call. */
   #hasMoved = false;
   /** The last failure; after a failure that left open whether the call arrived, always that failure. */
   #failure: GatewayError | undefined;
   /** The instance of that failure. */
   #failedAt: SessionInstance | undefined;
 
-  /** `stay`: where it belongs, for as long as that lasts, even if nothing new is taken there. */
+  /** `stay`: the reservation of the call, for as long as that lasts, even if its instance takes nothing new. */
   constructor(host: CallHost, request: ExchangeRequest, subscriber: Subscriber<Answer>, stay?: Binding) {
     this.#stay = stay;
     this.#host = host;
@@ -92,12 +92,12 @@ export class ClientCall implements Waiter, YieldingCall {
     return this.#needsOwn;
   }
 
-  /** Where it is made; undefined while it waits for a place, and once it has ended. */
+  /** The binding of the attempt; undefined while the call waits for one, and after its end. */
   get binding(): Binding | undefined {
     return this.#binding;
   }
 
-  /** The place that it takes from others: none while its backend waits for the client. */
+  /** The place that it occupies: none while its backend waits for the client. */
   get place(): SessionInstance | undefined {
     return this.#unanswered > 0 ? undefined : this.#binding?.ref;
   }
@@ -107,7 +107,7 @@ export class ClientCall implements Waiter, YieldingCall {
     this.#subscriber.error(placeYielded());
   }
 
-  /** What it was answered last. */
+  /** Its last answer. */
   get heard(): Answer | undefined {
     return this.#heard;
   }
@@ -143,7 +143,7 @@ export class ClientCall implements Waiter, YieldingCall {
     this.#subscriber.complete();
   }
 
-  /** What its first instance did to it says more than that there is no second one. */
+  /** The failure at its first instance says more than the lack of a second one. */
   refused(error: GatewayError): void {
     this.#stopWaiting();
     const told = this.#binding === undefined ? error : perhapsDelivered(error);
@@ -177,7 +177,7 @@ export class ClientCall implements Waiter, YieldingCall {
     });
   }
 
-  /** For a place, as long as its time lasts. */
+  /** Waits for a binding, as long as its time lasts. */
   #wait(): void {
     const { deps, callTimeoutMs } = this.#host;
     const leftMs = this.#cameAtMs + callTimeoutMs - deps.now();
@@ -217,7 +217,7 @@ export class ClientCall implements Waiter, YieldingCall {
     attempt.add(this.#host.answers(request, binding, binding === this.#stay, slow).subscribe(this));
   }
 
-  /** A silent call is only given up where others are not answered either. */
+  /** A silent call is only given up where other calls get no answers either. */
   #slow(binding: Binding): void {
     if (this.#binding !== binding || this.#heard !== undefined || !this.#host.isEjected(binding)) return;
     const passedMs = Math.round(this.#host.deps.now() - this.#cameAtMs);
@@ -252,14 +252,14 @@ export class ClientCall implements Waiter, YieldingCall {
     return affords(this.#host.deps.budget, delivered);
   }
 
-  /** Its instance failed it twice: the session goes elsewhere. */
+  /** Its instance failed twice: the session goes elsewhere. */
   #movesOn({ code, delivered }: GatewayError, binding: Binding | undefined): boolean {
     if (binding === undefined || this.#heard !== undefined || code !== 'BACKEND_UNAVAILABLE') return false;
     if (!this.#isUncertain || binding.ref !== this.#failedAt) return false;
     return mayGoOn(delivered, this.#isSafe) && this.#movesFrom(binding);
   }
 
-  /** Once: a call that fails everywhere does not drive its session around. */
+  /** Once: a call that fails everywhere does not move its session again and again. */
   #movesFrom(binding: Binding): boolean {
     if (this.#hasMoved || binding === this.#stay || !affords(this.#host.deps.budget, 'unknown')) return false;
     this.#hasMoved = this.#host.leave(binding);
@@ -277,13 +277,13 @@ export class ClientCall implements Waiter, YieldingCall {
     this.#leave = this.#host.deps.alarm(waitMs, () => this.begin());
   }
 
-  /** Tells of the instance that failed it. */
+  /** Adds the instance of the failure to the error. */
   #tellRepeat(ref: SessionInstance, { code }: GatewayError): void {
     this.#host.deps.emit(retriedEvent(ref, this.#request, code));
   }
 }
 
-/** True where the backend takes all clients for one. */
+/** True where the backend cannot tell its clients apart. */
 function isMixed({ upstream, peer }: Binding): boolean {
   return upstream === undefined && peer.era === 'legacy';
 }

@@ -1,5 +1,5 @@
-// The calls of one session: those that are under way, and the places kept for those that are between two rounds. How one
-// call finds its way is client-session-call.ts, what a reservation is held-reservation.ts.
+// The calls of one session: those that are under way, and the places kept for those that are between two rounds. One call is
+// client-session-call.ts, a reservation held-reservation.ts.
 
 import { Observable } from 'rxjs';
 import type { GatewayError } from '../../domain/errors.ts';
@@ -24,15 +24,15 @@ export interface CallsOwner {
   readonly endedFor: string | undefined;
   /** A call begins. */
   used(): void;
-  /** One has ended, or gives up its place. */
+  /** A call has ended, or gives up its place. */
   rested(): void;
 }
 
 export class SessionCalls {
   readonly #place: CallsPlace;
   readonly #owner: CallsOwner;
-  // A session that rests has none: what only calls need is made when they come.
-  /** Each with the place that was kept for it, if it goes on there. */
+  // A session that rests has none: what only calls need is made at the first call.
+  /** Each call with its reservation, if it goes on there. */
   #calls: Map<ClientCall, Binding | undefined> | undefined;
   #stays: Set<HeldReservation> | undefined;
   #isAway = false;
@@ -42,11 +42,11 @@ export class SessionCalls {
     this.#owner = owner;
   }
 
-  /** Those included that are about to go on. */
+  /** Includes calls that are about to go on. */
   get size(): number {
     return (this.#calls?.size ?? 0) + (this.#stays?.size ?? 0);
   }
-  /** True when some of them are at an instance, or are about to go on there. */
+  /** True when some calls are at an instance, or are about to go on there. */
   get arePlaced(): boolean {
     if (this.#stays !== undefined && this.#stays.size > 0) return true;
     return [...(this.#calls?.keys() ?? [])].some(({ binding }) => binding !== undefined);
@@ -58,7 +58,7 @@ export class SessionCalls {
     return only?.binding === binding && others.length === 0;
   }
 
-  /** See ClientSession.exchange. `stay`: where it belongs, for as long as that lasts. */
+  /** See ClientSession.exchange. `stay`: the reservation of the call, for as long as that lasts. */
   exchange(request: ExchangeRequest, stay?: Binding): Observable<Answer> {
     return new Observable((subscriber) => {
       const { endedFor } = this.#owner;
@@ -126,7 +126,7 @@ export class SessionCalls {
     this.dismiss(error);
   }
 
-  /** Gives up what is not needed while there are none. */
+  /** Gives up what is not needed without calls. */
   rest(): void {
     this.#calls = undefined;
     this.#stays = undefined;

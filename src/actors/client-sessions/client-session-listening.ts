@@ -22,7 +22,7 @@ export class Listening {
   readonly #client: ListenClient;
   #isDue = false;
   #isClosed = false;
-  /** Of the callers that wait until the backend has agreed to what is wanted now. */
+  /** Callbacks that wait until the backend has agreed to the present wishes. */
   #agreement: { readonly promise: Promise<void>; readonly end: () => void } | undefined;
 
   constructor(options: ListeningOptions) {
@@ -47,7 +47,7 @@ export class Listening {
     });
   }
 
-  /** Resolves when the backend has agreed to what is wanted now, or will not, at the latest after LIMITS.courtesyMs. */
+  /** Resolves when the backend has agreed to the present wishes, or will not, at the latest after LIMITS.courtesyMs. */
   get agreed(): Promise<void> | undefined {
     if (this.#isClosed || (!this.#isDue && !this.#client.isPending)) return undefined;
     this.#agreement ??= this.#newAgreement();

@@ -7,7 +7,7 @@ import type { Binding, Listener, Uris } from './client-session-types.ts';
 
 export interface SubscribersOptions {
   readonly uris: () => Uris;
-  /** The first has come, or the last has gone. */
+  /** The first listener has come, or the last one has gone. */
   readonly changed: (isListening: boolean) => void;
   /** The binding it is attached to may not be used any more. */
   readonly lost: () => void;
@@ -37,7 +37,7 @@ export class Subscribers implements Listener {
     return this.#subject.observed;
   }
 
-  /** Resolves when what it is attached to is open at the backend, or will not be; undefined: nothing is waited for. */
+  /** Resolves when the streams at its binding are open at the backend, or will not be; undefined without a need to wait. */
   get opening(): Promise<void> | undefined {
     return this.#attached?.binding.opening;
   }

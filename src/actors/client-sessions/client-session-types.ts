@@ -1,4 +1,4 @@
-// What the sessions of legacy MCP clients need of the rest of the gateway, and what their own parts know of each other.
+// Interfaces of the sessions of legacy MCP clients: to the rest of the gateway, and between their own parts.
 // Types only. Ownership: a table owns the sessions (client-sessions.ts), a session owns its binding, a dedicated binding
 // owns its conversation, and with it a session or a process of the backend.
 
@@ -28,16 +28,16 @@ export interface SessionInstance extends Candidate, QueuedPlace {
   readonly template: string;
   readonly definition: Pick<InstanceDefinition, 'transport'>;
   readonly state: InstanceState;
-  /** True when it takes what is new in this conversation; undefined: its own. */
+  /** True when it takes new calls in this conversation; undefined: its own. */
   takes(upstream: Upstream | undefined): boolean;
   /** Replays; ends with `stopped`. */
   readonly state$: Observable<InstanceState>;
   /** What its backend said of itself: another object after each restart, nothing while it has no conversation. */
   readonly peer: Peer | null | undefined;
   readonly tools: Pick<ToolCache, 'isRepeatable'> | undefined;
-  /** What it says in its own conversation, outside of exchanges. Hot; goes on after a restart. */
+  /** Its messages in its own conversation, outside of exchanges. Hot; goes on after a restart. */
   readonly messages$: Observable<ServerMessage>;
-  /** The use of a conversation on behalf of one owner; see InstanceRef.lease. QUEUE_FULL. */
+  /** Leases a conversation on behalf of one owner; see InstanceRef.lease. QUEUE_FULL. */
   lease(request: LeaseRequest): Lease;
   /** One exchange in its own conversation, counted, without a deadline. */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
@@ -63,7 +63,7 @@ export interface SessionGroup {
   readonly queue: Pick<WaitQueue, 'offer' | 'withdraw'>;
 }
 
-/** What sessions get from outside. */
+/** Dependencies of sessions. */
 export interface SessionDeps extends Clock {
   readonly fleet: {
     /** TEMPLATE_NOT_FOUND. */
@@ -85,7 +85,7 @@ export interface SessionDeps extends Clock {
   readonly budget: Pick<RetryBudget, 'take'>;
   /** The clock, for actors. */
   readonly clock: LifeClock;
-  /** For what comes due in thousands. */
+  /** For tasks that come due in thousands. */
   readonly scheduler: TaskScheduler;
   readonly emit: (event: GatewayEvent) => void;
   /** False while the gateway closes: no session is opened, and no call of one begins. */
@@ -107,19 +107,19 @@ export interface Listener {
   lost(): void;
 }
 
-/** What a session has at its instance: a conversation of its own, or a part in the instance's. */
+/** The binding of a session to its instance: a conversation of its own, or a part in the instance's. */
 export interface Binding {
   readonly ref: SessionInstance;
   readonly peer: Peer;
   /** Its own conversation; undefined while it has a part in the instance's. */
   readonly upstream: Upstream | undefined;
-  /** False once the conversation is over: whatever its backend knew of the session is gone. */
+  /** False once the conversation is over: the state that its backend kept of the session is gone. */
   readonly isIntact: boolean;
   /** Delivers until the returned function is called. */
   listen(listener: Listener): () => void;
-  /** Resolves when what is listened to is open at the backend, or will not be; undefined when nothing is to be waited for. */
+  /** Resolves when its streams are open at the backend, or will not be; undefined without a need to wait. */
   readonly opening: Promise<void> | undefined;
-  /** A listener wants to hear of this resource, too, or no longer. Resolves when its backend knows, where that takes time. */
+  /** A listener starts or stops to listen to this resource. Resolves when its backend knows, where that takes time. */
   wants(uri: string, isWanted: boolean): Promise<void> | undefined;
   /** A call begins here; it ends with `release`. */
   take(): void;
@@ -138,21 +138,21 @@ export interface SessionReservation {
 
 /** Waits until a session has a binding for its requests. Exactly one of the two methods is called, once. */
 export interface Waiter {
-  /** True when nothing but a conversation of the session's own will do. */
+  /** True when only a conversation of the session's own will do. */
   readonly needsOwn: boolean;
   bound(binding: Binding): void;
   refused(error: GatewayError): void;
 }
 
-/** The session whose binding it is, as session-binding.ts sees it. */
+/** The session of a binding, as session-binding.ts uses it. */
 export interface BindingOwner {
   readonly isListened: boolean;
-  /** Calls are under way at its binding, or a client is about to go on with one. */
+  /** True while calls are under way at its binding, or a client is about to go on with one. */
   readonly isCalling: boolean;
-  /** This is its binding from now on. The one before is left when this returns. */
+  /** The session has this binding from now on. It has left the previous one when this returns. */
   moved(binding: Binding): void;
-  /** Resolves when it has come to the backend, where that takes time. */
+  /** Resolves when the change has come to the backend, where that takes time. */
   changed(uri: string, isWanted: boolean): Promise<void> | undefined;
-  /** It has ended; its binding is closed when this returns. */
+  /** The session has ended; its binding is closed when this returns. */
   ended(reason: string): void;
 }

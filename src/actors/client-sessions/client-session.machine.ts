@@ -1,5 +1,5 @@
-// The life of one session of a legacy client: where it stands with its instance, and what may follow. What it has there,
-// and what is done in each state, is session-binding.ts's; a session that rests has no actor (Life).
+// The life of one session of a legacy client: the states of its binding, and the transitions between them. session-binding.ts
+// does the work of each state; a session that rests has no actor (Life).
 //
 //   entering ─┬─ bound ─► serving ── lost ──► moving ── settled ──► serving
 //             └─ new ────► opening ── settled ──► serving      └─ failed ──► adrift ── wanted, patience ──► moving
@@ -25,9 +25,9 @@ export type ClientSessionEvent =
   | { readonly type: 'rested' }
   | { readonly type: 'end' };
 
-/** What the machine has done by the session whose life it is. All but `settle` are synchronous and do not throw. */
+/** The actions of the machine, which the session implements. All but `settle` are synchronous and do not throw. */
 export interface ClientSessionDeps {
-  /** Finds an instance, opens what is needed there and takes it. Rejects with why not; aborting calls it off. */
+  /** Finds an instance, opens what is needed there and binds the session to it. Rejects with the failure; aborting calls it off. */
   settle(signal: AbortSignal): Promise<void>;
   /** Longest time for that, in ms. */
   settleMs(): number;
@@ -45,13 +45,13 @@ export interface ClientSessionDeps {
   readonly isListened: boolean;
   /** The session enters the phase; called again when the waiting requests are to look again. */
   enter(phase: SessionPhase): void;
-  /** Why it does not get on, before the state that follows is entered: `settle` rejected, or took too long. */
+  /** The failure, before the next state is entered: `settle` rejected, or took too long. */
   fail(why: { readonly error: unknown } | 'late'): void;
   /** No instance is healthy, and the session stays: waiting requests fail. */
   refuse(): void;
 }
 
-/** Wait between two attempts to find a place for a session whose client listens. */
+/** Wait between two attempts to find an instance for a session whose client listens. */
 const PATIENCE_MS = 5_000;
 
 export type ClientSessionActor = Actor<typeof clientSessionMachine>;
@@ -219,7 +219,7 @@ export class Life {
     } else this.rested();
   }
 
-  /** A call has ended. One that was left to finish may have been the last. */
+  /** A call has ended. It may have been the last one of a session that is finishing. */
   rested(): void {
     if (this.#phase === 'finishing') this.#actor?.send({ type: 'rested' });
   }

@@ -1,6 +1,5 @@
 // One session of a legacy client: its id stays while it goes from one instance to another. It carries its client's calls
-// and answers them before it ends. Where it stands is session-binding.ts's business, how long it may go unused that
-// of the table (client-sessions.ts).
+// and answers them before it ends. session-binding.ts has its binding, the table its idle time (client-sessions.ts).
 
 import { randomBytes } from 'node:crypto';
 import { Observable } from 'rxjs';
@@ -30,7 +29,7 @@ import { SessionBinding } from './session-binding.ts';
 export interface SessionSupervisor {
   readonly deps: SessionDeps;
   readonly binder: Binder;
-  /** A message came, or what kept the session busy has ended. */
+  /** A message came, or the session is no longer busy. */
   used(session: ClientSession): void;
   /** It has a binding, the first or another one. */
   bound(session: ClientSession): void;
@@ -40,7 +39,7 @@ export interface SessionSupervisor {
 export interface SessionFields {
   readonly template: string;
   readonly ownerId: string;
-  /** Shared by all sessions with an equal one. */
+  /** Shared by all sessions with an equal profile. */
   readonly profile: ClientProfile;
 }
 
@@ -75,12 +74,12 @@ export class ClientSession implements BindingOwner, CallsOwner {
     this.#calls = new SessionCalls(this.#sessionBinding, this);
   }
 
-  /** Goes to an instance; for errors see ClientSessions.open. Without a promise when nothing has to be opened there. */
+  /** Binds it to an instance; for errors see ClientSessions.open. Without a promise when nothing has to be opened there. */
   open(): Promise<void> | undefined {
     return this.#sessionBinding.open();
   }
 
-  /** The backend it is bound to; while there is none, the last one. */
+  /** The backend of its binding; without a binding, of the last one. */
   get peer(): Peer {
     const { binding } = this.#sessionBinding;
     if (binding === undefined) throw new Error('a session has no peer before it is open');
@@ -94,11 +93,11 @@ export class ClientSession implements BindingOwner, CallsOwner {
   get isShared(): boolean {
     return this.#sessionBinding.binding?.upstream === undefined;
   }
-  /** Where it is now, or was last. */
+  /** The instance of its binding, or of the last one. */
   get instanceId(): string | undefined {
     return this.instance?.id;
   }
-  /** What `logging/setLevel` asked for last. In the modern era it goes with each request, which is not done here. */
+  /** The last level of `logging/setLevel`. In the modern era it goes with each request, which is not done here. */
   get logLevel(): string | undefined {
     return this.#sessionBinding.logLevel;
   }
@@ -112,7 +111,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
     return this.#calls.exchange(request);
   }
 
-  /** Keeps a place at the instance that gave an answer, for a call that goes on. See Session of protocol/ports.ts. */
+  /** Reserves a place at the instance that gave an answer, for a call that goes on. See Session of protocol/ports.ts. */
   stay(answer: Answer, lost: (error: GatewayError) => void): SessionReservation {
     return this.#calls.stay(answer, lost);
   }
@@ -131,7 +130,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
     else if (binding !== undefined && this.#calls.soleAt(binding)) passOnShared(binding, method, params);
   }
 
-  /** What its backend says outside of exchanges. Hot; completes when the session has ended. Beginning to listen is using it. */
+  /** Messages of its backend outside of exchanges. Hot; completes when the session has ended. Beginning to listen is use. */
   get messages$(): Observable<ServerMessage> {
     return new Observable((subscriber) => {
       if (this.endedFor !== undefined) return subscriber.complete();
@@ -169,7 +168,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
     return this.hold();
   }
 
-  /** Emits once when it is over, and why, as a clause; then completes. Replayed. */
+  /** Emits once when it is over, with the reason as a clause; then completes. Replayed. */
   get ended$(): Observable<string> {
     return this.#end.told$;
   }
@@ -183,7 +182,7 @@ export class ClientSession implements BindingOwner, CallsOwner {
 
   // --- for its supervisor ----------------------------------------------------------------------------------------------
 
-  /** Calls under way, those included that are about to go on. */
+  /** Calls under way, including those that are about to go on. */
   get calls(): number {
     return this.#calls.size;
   }
@@ -301,7 +300,7 @@ export class ClientSessionEnd {
     });
   }
 
-  /** It has come: nothing begins any more. */
+  /** The session ends: nothing begins any more. */
   come(reason: string): void {
     this.#reason = reason;
   }
@@ -312,7 +311,7 @@ export class ClientSessionEnd {
   }
 }
 
-/** What a backend of the modern era needs no word of. */
+/** Notifications that a backend of the modern era does not need. */
 const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
   'notifications/roots/list_changed',
   'notifications/progress',
@@ -323,15 +322,15 @@ const NEVER_PASSED_ON: ReadonlySet<string> = new Set([
   'notifications/cancelled',
 ]);
 
-/** Tells it in the conversation of that client. */
+/** Notifies the backend in the conversation of that client. */
 export function passOn(upstream: Upstream, method: string, params: JsonObject): void {
   if (NEVER_PASSED_ON.has(method)) return;
   if (upstream.peer.era !== 'modern' || !OWN_NOTIFICATIONS.has(method)) upstream.notify(method, params);
 }
 
 /**
- * Tells a program that its clients share: what the protocol does not know, while the one call of that client is the only one
- * there, so that it cannot be taken for another client's. The same holds of what the program says (correlator.ts).
+ * Notifies a program that its clients share: of what the protocol does not know, while the one call of that client is the only
+ * one there, so that it cannot be taken for another client's. Messages of the program follow the same rule (correlator.ts).
  */
 function passOnShared({ ref }: Binding, method: string, params: JsonObject): void {
   if (isCustomNotice(method) && TRANSPORT_TRAITS[ref.definition.transport].hasProcesses && ref.inFlight === 1)

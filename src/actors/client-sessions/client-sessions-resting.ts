@@ -11,7 +11,7 @@ export interface Resting {
   /** In ms of `now`. */
   usedAtMs: number;
   isParked: boolean;
-  /** Gives up what it does not need while it rests. False when it is in the middle of something. */
+  /** Gives up what it does not need while it rests. False while it is busy. */
   park(): boolean;
 }
 
@@ -33,7 +33,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 export class RestingSessions<S extends Resting> {
   readonly #options: RestingOptions<S>;
   readonly #parkMs: number;
-  /** By id, those that were not used for longest first. */
+  /** By id, the least recently used first. */
   readonly #awake = new Map<string, S>();
   readonly #parked = new Map<string, S>();
   #disarm: (() => void) | undefined;
@@ -57,7 +57,7 @@ export class RestingSessions<S extends Resting> {
     return [...this.#awake.values(), ...this.#parked.values()];
   }
 
-  /** Looking it up is not using it. */
+  /** A lookup is not a use. */
   find(id: string): S | undefined {
     return this.#awake.get(id) ?? this.#parked.get(id);
   }
@@ -98,7 +98,7 @@ export class RestingSessions<S extends Resting> {
     this.#disarm?.();
   }
 
-  /** Rings when the first of them may be due; a timer that rings sooner stays. */
+  /** Sets the timer for the first session that may be due; a timer that fires sooner stays. */
   #arm(): void {
     if (this.#isStopped) return;
     const parksAtMs = (first(this.#awake)?.usedAtMs ?? NEVER) + this.#parkMs;

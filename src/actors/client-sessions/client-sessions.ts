@@ -69,7 +69,7 @@ export class ClientSessions implements SessionSupervisor {
     this.#resting = new RestingSessions({ idleMs, now, alarm, end });
   }
 
-  /** How many there are, those that are being opened included. */
+  /** The number of sessions, including those that are being opened. */
   get size(): number {
     return this.#opening.size + this.#resting.size;
   }
@@ -92,9 +92,9 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   /**
-   * Opens a session for a client: an instance is chosen by the template's strategy, and stays. When it cannot be opened
-   * there, the next one is tried, at most `maxRetries` times. Aborting calls it off, and ends what was opened for it.
-   * Rejects with SESSION_LIMIT (all are taken, or the owner's share is), SHUTTING_DOWN, TEMPLATE_NOT_FOUND,
+   * Opens a session for a client: the template's strategy chooses the instance. When the opening fails there, the next one is
+   * tried, at most `maxRetries` times. Aborting calls it off, and ends what was opened for it. Rejects with SESSION_LIMIT (no
+   * session is free, or none of the owner's share), SHUTTING_DOWN, TEMPLATE_NOT_FOUND,
    * NO_HEALTHY_INSTANCE, BACKEND_UNAVAILABLE, BACKEND_TIMEOUT, QUEUE_FULL; SESSION_NOT_FOUND when it was called off.
    */
   async open(
@@ -146,13 +146,13 @@ export class ClientSessions implements SessionSupervisor {
     if (this.size === 0) this.#emptied?.();
   }
 
-  /** A session with one template. Looking it up is not using it. */
+  /** A session with one template. A lookup is not a use. */
   find(id: string): ClientSession | undefined {
     const session = this.#resting.find(id);
     return session instanceof ClientSession ? session : undefined;
   }
 
-  /** A session of either kind. Looking it up is not using it. */
+  /** A session of either kind. A lookup is not a use. */
   findAny(id: string): SessionRecord | undefined {
     return this.#resting.find(id);
   }
@@ -162,7 +162,7 @@ export class ClientSessions implements SessionSupervisor {
     await this.find(id)?.close();
   }
 
-  /** Ends all sessions of an owner, those that are being opened included. Resolves when nothing is left of them. */
+  /** Ends all sessions of an owner, including those that are being opened. Resolves when nothing is left of them. */
   async endOf(ownerId: string): Promise<void> {
     const theirs = this.#all().filter((session) => session.ownerId === ownerId);
     await this.deps.scheduler.each(theirs, (session) =>
@@ -228,7 +228,7 @@ export class ClientSessions implements SessionSupervisor {
     return closing;
   }
 
-  /** Expired sessions make room; others never end for a new one. Where the owner's share is full only its own help. */
+  /** Expired sessions make room; others never end for a new one. For a full share of an owner only sessions of that owner do. */
   #makeRoom(ownerId: string, quota: SessionQuota): void {
     if (!quota.isFull && !quota.shares.isFull(ownerId)) return;
     const isOwnersOnly = quota.shares.isFull(ownerId);
@@ -243,7 +243,7 @@ export class ClientSessions implements SessionSupervisor {
   }
 }
 
-/** How many sessions of one kind there may be, of all owners and of one. */
+/** The bounds of the sessions of one kind, of all owners and of one. */
 class SessionQuota {
   readonly shares: OwnerShares;
   readonly #max: number;
@@ -258,7 +258,7 @@ class SessionQuota {
     return this.#taken >= this.#max;
   }
 
-  /** Throws SESSION_LIMIT when there is no room, or the owner has its share. */
+  /** Throws SESSION_LIMIT when there is no room, or the owner's share is full. */
   check(ownerId: string): void {
     if (!this.shares.isAll && this.shares.isFull(ownerId)) throw sessionShareLimit(this.shares.share);
     if (this.isFull) throw sessionLimit(this.#max);
@@ -280,12 +280,12 @@ const SHUT_DOWN = 'the gateway shuts down';
 
 type Told = Pick<ClientSession, 'id' | 'ownerId'>;
 
-/** That there is one more, at this instance. */
+/** A session opened at this instance. */
 function openedEvent(session: Told, at: SessionInstance): GatewayEvent {
   return { type: 'session.opened', ...factFor(session, at) };
 }
 
-/** That it went to another instance. */
+/** A session moved to another instance. */
 function movedEvent(session: Told, from: SessionInstance, to: SessionInstance): GatewayEvent {
   return {
     type: 'session.moved',
@@ -295,7 +295,7 @@ function movedEvent(session: Told, from: SessionInstance, to: SessionInstance): 
   };
 }
 
-/** That it is over. `at`: where it was last. */
+/** A session ended. `at`: its last instance. */
 function endedEvent(session: Told, at: SessionInstance, ending: Ending): GatewayEvent {
   return { type: 'session.ended', ...factFor(session, at), ...ending };
 }
@@ -304,17 +304,17 @@ function factFor({ id, ownerId }: Told, at: SessionInstance) {
   return { ...eventOf(at), session: sessionFingerprint(id), principal: ownerId };
 }
 
-/** Many clients are the same program: sessions whose clients declared the same share one profile. */
+/** Many clients are the same program: sessions whose clients declared equal profiles share one object. */
 export class ClientProfiles {
   readonly #profiles = new Map<string, { readonly profile: ClientProfile; users: number }>();
   readonly #keys = new WeakMap<ClientProfile, string>();
 
-  /** How many different ones are in use. */
+  /** The number of different profiles. */
   get size(): number {
     return this.#profiles.size;
   }
 
-  /** The profile that all equal ones stand for, until it was released as often as it was taken. */
+  /** The one object for all equal profiles, until it was released as often as it was taken. */
   take(profile: ClientProfile): ClientProfile {
     const { protocolVersion, capabilities, clientInfo } = profile;
     const key = canonicalText({ protocolVersion, capabilities, clientInfo });

@@ -32,12 +32,12 @@ const UNSUBSCRIBE = 'resources/unsubscribe';
 /** Requests that are repeated at the same time after a move. */
 const TOLD_AT_ONCE = 16;
 
-/** True for what this file answers, or listens to the answer of. */
+/** True for requests that this file answers, or whose answer it reads. */
 export function isTelling(method: string): boolean {
   return method === SET_LEVEL || method === SUBSCRIBE || method === UNSUBSCRIBE;
 }
 
-/** True when a request needs a conversation in which the backend can do what it asks for: log lines name no client. */
+/** True when a request needs a conversation of the session's own: log lines name no client. */
 export function asksForLog({ method }: ExchangeRequest, binding: Binding): boolean {
   return (
     method === SET_LEVEL &&
@@ -53,9 +53,9 @@ export function isSafe(request: ExchangeRequest, at: SessionInstance): boolean {
 }
 
 export interface ClientStateDeps extends Pick<SessionDeps, 'dispatcher' | 'subscriptions'> {
-  /** Where the session is now: it may have moved while a request was answered. */
+  /** The present binding of the session: it may have moved while a request was answered. */
   readonly binding: () => Binding | undefined;
-  /** It subscribed to a resource, or no longer does. Resolves when that has come to the backend, where it takes time. */
+  /** The session subscribed to a resource, or no longer does. Resolves when the backend knows, where that takes time. */
   readonly changed: (uri: string, isWanted: boolean) => Promise<void> | undefined;
 }
 
@@ -63,7 +63,7 @@ export interface ClientStateDeps extends Pick<SessionDeps, 'dispatcher' | 'subsc
 export class ClientState {
   readonly #deps: ClientStateDeps;
   #level: string | undefined;
-  /** Each with what ends its part in a shared subscription, where there is one. */
+  /** Each resource with the callback that ends its part in a shared subscription, where there is one. */
   readonly #uris = new Map<string, (() => void) | undefined>();
   /** URIs that were already repeated in the conversation that the session is about to have. */
   #repeated: ReadonlySet<string> | undefined;
@@ -93,7 +93,7 @@ export class ClientState {
     return this.#subscribe(request, value, binding);
   }
 
-  /** Tells everything to a conversation that knows nothing of it yet. Rejects when it breaks; refusals are no matter. */
+  /** Repeats the whole state in a new conversation. Rejects when the conversation breaks; refusals do not matter. */
   async repeat(upstream: Upstream, signal: AbortSignal): Promise<void> {
     if (!remembers(upstream)) return;
     const aborted$ = fromEvent(signal, 'abort');
@@ -105,7 +105,7 @@ export class ClientState {
     signal.throwIfAborted();
   }
 
-  /** The session is at this binding now. What it had a part in at another is left; at a shared one it takes part anew. */
+  /** The session has this binding now. It leaves its parts in shared subscriptions of the last one, and joins those of this one. */
   moved(binding: Binding): void {
     const repeated = this.#repeated;
     this.#repeated = undefined;
@@ -152,7 +152,7 @@ export class ClientState {
       .pipe(tap(({ event }) => event.kind === 'result' && agreed()));
   }
 
-  /** The backend is asked unless another client did. Without its consent there is nothing to take part in. */
+  /** The backend is asked unless another client did. Without its consent there is no subscription to share. */
   #join(uri: string, binding: Binding): Observable<Answer> {
     const { answer, release } = this.#deps.subscriptions.subscribe(binding.ref, uri);
     let isKept = false;
@@ -194,7 +194,7 @@ export class ClientState {
     void this.#deps.changed(uri, false);
   }
 
-  /** `isTold`: its backend has heard of it. What was agreed on elsewhere ends there. */
+  /** `isTold`: its backend knows. Subscriptions at another backend end there. */
   #tellAt(binding: Binding, uri: string, isTold: boolean): void {
     const release = this.#uris.get(uri);
     this.#uris.set(uri, this.#takePart(uri, binding)?.release);

@@ -12,7 +12,7 @@ export interface HeldReservationDeps {
   /** Undefined when the asking backend is unknown: then the call goes on where its session is. */
   readonly binding: Binding | undefined;
   readonly ownerId: string;
-  /** It is the next round of a call that has a place there already. */
+  /** The call already has a reservation there: this is its next round. */
   readonly goesOn: boolean;
   readonly exchange: (request: ExchangeRequest) => Observable<Answer>;
   /** True when the call can go on nowhere else. */
@@ -27,7 +27,7 @@ export class HeldReservation implements SessionReservation {
   #isLost = false;
   #isOver = false;
 
-  /** It is kept from now on, until `leave`. */
+  /** The place is kept from now on, until `leave`. */
   constructor(deps: HeldReservationDeps) {
     this.#deps = deps;
     deps.binding?.take();

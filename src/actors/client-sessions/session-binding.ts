@@ -36,7 +36,7 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
   readonly #options: SessionBindingOptions;
   readonly #owner: BindingOwner;
   #binding: Binding | undefined;
-  /** The binding, when it is not used any more although it could be: its instance fails calls. */
+  /** The former binding, given up although it is usable: its instance fails calls. */
   #left: Binding | undefined;
   /** Chosen for the opening. */
   #first: SessionInstance | undefined;
@@ -61,7 +61,7 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
   get usableBinding(): Binding | undefined {
     return this.life.phase === 'serving' && this.isServed() ? this.#binding : undefined;
   }
-  /** The binding that its client may say something to without asking anything new. */
+  /** The binding for notifications of its client, which open nothing new. */
   get heardBinding(): Binding | undefined {
     return this.life.phase === 'finishing' && this.#binding?.isIntact ? this.#binding : this.usableBinding;
   }
@@ -80,12 +80,12 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
   get uris(): Uris {
     return this.#clientState?.uris ?? NONE;
   }
-  /** Resolves when nothing is left of what was its own at the backend. */
+  /** Resolves when nothing of its own is left at the backend. */
   get closing(): Promise<void> {
     return this.#closing ?? Promise.resolve();
   }
 
-  /** Goes to a first instance. Without a promise when nothing has to be opened there. */
+  /** Binds to a first instance. Without a promise when nothing has to be opened there. */
   open(): Promise<void> | undefined {
     const { binder, template } = this.#options;
     const ref = binder.choose(template);
@@ -209,7 +209,7 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  /** When the gateway stops, that is why, whatever its instances are by then. */
+  /** When the gateway stops, that is the reason, whatever the state of its instances. */
   #refuse(why: () => GatewayError): void {
     this.#waiting.refuse(() => (this.deps.isAccepting() ? why() : shuttingDown()));
   }

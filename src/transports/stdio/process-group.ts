@@ -19,7 +19,7 @@ export function killGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
 
 /**
  * Whether a group has a member that runs. On Linux the dead do not count: whose parent is gone waits for the first
- * process of the machine to bury him, and in a container that may be a program that never does. POSIX only.
+ * process of the machine to reap it, and in a container that may be a program that never does. POSIX only.
  */
 export function groupRuns(leader: number): boolean {
   if (!killGroup(leader, 0)) return false;
