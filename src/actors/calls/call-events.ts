@@ -10,7 +10,7 @@ import type { ExchangeEnding } from './reply.ts';
 /** The instance of the event. */
 type Asked = Parameters<typeof eventOf>[0];
 
-/** What an event says of the request itself: no argument. */
+/** The fields of the request in an event: no argument. */
 type Told = Pick<ExchangeRequest, 'method' | 'caller'>;
 
 /** That it came in. */
@@ -18,7 +18,7 @@ export function startedEvent(template: string, { method, caller = ANONYMOUS.id }
   return { type: 'exchange.started', atMs: Date.now(), template, method, principal: caller };
 }
 
-/** That it never reached an instance. */
+/** A call that never reached an instance. */
 export function refusedEvent(
   template: string,
   { method, caller = ANONYMOUS.id }: Told,
@@ -27,7 +27,7 @@ export function refusedEvent(
   return { type: 'exchange.refused', atMs: Date.now(), template, method, principal: caller, code };
 }
 
-/** That it goes on after this one failed it. */
+/** A call that goes on after a failure at this instance. */
 export function retriedEvent(
   failed: Asked,
   { method, caller = ANONYMOUS.id }: Told,

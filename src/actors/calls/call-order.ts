@@ -1,23 +1,23 @@
-// What one call is to do, settled before it begins. How it is done is call.ts.
+// The definition of one call, fixed before it begins. call.ts carries it out.
 
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Route } from './routes.ts';
 
-/** What is asked, of which instances, and how long the answer may take. */
+/** The request, the instances that may take it, and the time for the answer. */
 export interface CallOrder {
   readonly group: Group;
   readonly request: ExchangeRequest;
   readonly route: Route;
-  /** The tool that an instance has to have; undefined when any will do, or the backend itself may say that it has none such. */
+  /** The tool that an instance must have; undefined when any instance will do, or the backend itself may reject the tool. */
   readonly wantedTool: string | undefined;
   readonly timeoutMs: number;
-  /** Called after a third of that, and after two, while nothing was heard. */
+  /** Called after a third of that time, and after two, while no message has come. */
   readonly slow: (() => void) | undefined;
 }
 
-/** The request as it is sent: when it came is for the gateway alone. */
+/** The request as it is sent, without its arrival time, which is for the gateway alone. */
 export function asSent(request: ExchangeRequest): ExchangeRequest {
   if (request.cameAtMs === undefined) return request;
   const { cameAtMs: _, ...sent } = request;
@@ -29,12 +29,12 @@ export function toolOf({ method, params }: ExchangeRequest): string | undefined 
   return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
 }
 
-/** True when an instance has not listed the tool: it lacks it, or the list is out of date. */
+/** True when an instance has not listed the tool: the instance lacks it, or the list is out of date. */
 export function mayLackTool({ wantedTool }: CallOrder, { tools }: InstanceRef): boolean {
   return wantedTool !== undefined && tools?.knows(wantedTool) === 'no';
 }
 
-/** True when looking again would not help. */
+/** True when another lookup would not help. */
 export function certainlyLacksTool(order: CallOrder, ref: InstanceRef): boolean {
   return mayLackTool(order, ref) && !ref.tools?.mayRefresh;
 }

@@ -38,7 +38,7 @@ interface Attempt {
   readonly sent: Sent<InstanceRef>;
   readonly mayRepeat: boolean;
   readonly subscription: Subscription;
-  /** Set when the gateway ends it although the call goes on. */
+  /** Set when the gateway ends the exchange although the call goes on. */
   overdue: GatewayError | undefined;
 }
 
@@ -62,17 +62,17 @@ export class Call implements QueuedCall {
   #tried: Set<string> | undefined;
   #retries = 0;
   #isAnswering = false;
-  /** The tool that is wanted, once an instance turned out not to have it. */
+  /** The missing tool, once an instance turned out not to have it. */
   #lackedTool: string | undefined;
   /** The last instance it was sent to. */
   #asked: InstanceRef | undefined;
   #lastFailure: Failure | undefined;
   #overdue: GatewayError | undefined;
   #attempt: Attempt | undefined;
-  /** The one before, which kept silent and goes on. */
+  /** The attempt before it, which is silent and goes on. */
   #slowAttempt: Attempt | undefined;
   #isQueued = false;
-  /** What is being opened before it can be sent, and where. */
+  /** The opening before an attempt, and its instance. */
   #opening: Subscription | undefined;
   #openingAt: InstanceRef | undefined;
 
@@ -130,7 +130,7 @@ export class Call implements QueuedCall {
     return false;
   }
 
-  /** Sends it there, or opens what it needs before. False when it was not sent. */
+  /** Sends the call there, or opens what it needs before. False when it was not sent. */
   #takeTo(ref: InstanceRef): boolean {
     this.#leaveQueue();
     if (this.#lastFailure?.isTold === false) this.#tellRetry(this.#lastFailure);
@@ -166,7 +166,7 @@ export class Call implements QueuedCall {
     );
   }
 
-  /** As an attempt that failed, although nothing was sent. */
+  /** Counts as a failed attempt, although nothing was sent. */
   #unopened(ref: InstanceRef, error: GatewayError): void {
     this.#openingAt = undefined;
     this.#fail(ref, error);
@@ -204,7 +204,7 @@ export class Call implements QueuedCall {
     const lookedUp = ref.tools?.lookUp();
     if (lookedUp === undefined) this.#giveUp(this.#failure() ?? queueFull(this.#order.group.template));
     void lookedUp?.then(() => {
-      // However old the list is by now: this instance was asked, and it is not asked again.
+      // Whatever the age of the list: this instance was asked, and is not asked again.
       if (mayLackTool(this.#order, ref)) this.#passOver(ref);
       this.#try();
     });
@@ -301,7 +301,7 @@ export class Call implements QueuedCall {
     this.#exclude(ref);
   }
 
-  /** Called by the deadline when nothing was heard for long; returns when to call again. */
+  /** Called by the deadline after a long silence; returns when to call again. */
   #slow(): number {
     const now = this.#deps.now();
     const thirdMs = this.#order.timeoutMs / SLOW_PART;

@@ -1,12 +1,12 @@
-// How long a call may still take: so long until the next thing is heard, and never longer than the hard maximum. It stands
-// still while the backend waits for its client. It also says when a call that was not heard yet is slow. What happens then,
-// and at the end, is call.ts's business.
+// The remaining time of a call: its timeout starts anew at each message, up to the hard maximum, and pauses while the backend
+// waits for its client. It also says when a call without a message yet is slow. call.ts decides what happens then, and at
+// the end.
 
 import { answeredOnce, type ServerRequest } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
-/** Of one call; begins when it is made, or came. */
+/** The deadline of one call; begins when the call is made, or arrived. */
 export class Deadline {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
@@ -14,9 +14,9 @@ export class Deadline {
   readonly #beganAtMs: number;
   readonly #onSlow: (() => number) | undefined;
   #heardAtMs: number;
-  /** When it is said next that the call is slow. */
+  /** The next time to report the call as slow. */
   #slowAtMs = Number.POSITIVE_INFINITY;
-  /** What the client was asked and has not answered. */
+  /** Questions that the client has not answered. */
   #unanswered = 0;
   #isEnded = false;
   #disarm: () => void;
@@ -55,7 +55,7 @@ export class Deadline {
     return answeredOnce(request, () => this.#goOn());
   }
 
-  /** There is nothing left to wait for. */
+  /** The call is over. */
   end(): void {
     this.#isEnded = true;
     this.#disarm();
@@ -74,7 +74,7 @@ export class Deadline {
     return this.#unanswered > 0 ? hardEndMs : Math.min(this.#heardAtMs + this.#timeoutMs, hardEndMs);
   }
 
-  /** One timer per call: when it rings too early, because something was heard meanwhile, it is set again. */
+  /** One timer per call: when it fires too early, because a message came meanwhile, it is set again. */
   #arm(nowMs: number): () => void {
     const waitMs = Math.min(this.#endsAtMs, this.#slowAtMs) - nowMs;
     return this.#clock.alarm(waitMs, () => this.#ring());

@@ -1,5 +1,5 @@
-// The entrance for calls: which template or instance is meant, and what a call may expect. How one call finds its instance is
-// call.ts; answers come straight from the transport.
+// The entrance for calls: finds the template or instance, and sets the timeouts. call.ts finds the instance of one call;
+// answers come straight from the transport.
 
 import { Observable } from 'rxjs';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
@@ -13,7 +13,7 @@ import { type CallOrder, toolOf } from './call-order.ts';
 import { BalancedRoute, BoundRoute } from './routes.ts';
 
 export interface WithinOptions extends Pick<ExchangeOptions, 'timeoutMs' | 'goesOn'> {
-  /** Called after a third of the timeout, and after two, while nothing was heard. */
+  /** Called after a third of the timeout, and after two, while no message has come. */
   readonly slow?: (() => void) | undefined;
 }
 
@@ -73,7 +73,7 @@ export class Dispatcher {
     });
   }
 
-  /** Like `exchange`, for any route. `orderOf` throws when it is plain from the start that no instance can take the call. */
+  /** Like `exchange`, for any route. `orderOf` throws when no instance can ever take the call. */
   carry(template: string, request: ExchangeRequest, orderOf: () => CallOrder): Observable<Answer> {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting } = this.#deps;

@@ -1,4 +1,4 @@
-// The one answer of an exchange as a promise, for callers that do not stream: no notifications, just how it ended.
+// The one answer of an exchange as a promise, for callers that do not stream: no notifications, only the end.
 
 import { filter, fromEvent, lastValueFrom, type Observable, takeUntil } from 'rxjs';
 import { errorOfAnswer } from '../../domain/answer-errors.ts';

@@ -15,7 +15,7 @@ interface Absent {
 /** Instances that are named. */
 const MOST_NAMED = 3;
 
-/** What a call was looking for when no instance took it. */
+/** The search of a call that no instance took. */
 export interface Search {
   readonly template: string;
   /** The only one that may answer. */
@@ -48,7 +48,7 @@ export function noneHealthy(template: string, instances: readonly Absent[]): Gat
   return noHealthyInstance(template, [...named, ...(more === 0 ? [] : [`and ${more} more`])].join('; '));
 }
 
-/** It is not there and may come back to this node: what it can do is not known. */
+/** The instance is away and may come back to this node: its tools are not known. */
 function mayComeBack({ state }: Absent): boolean {
   return state === 'starting' || state === 'unhealthy';
 }

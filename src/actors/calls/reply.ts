@@ -1,4 +1,4 @@
-// One caller of one exchange: passes every event on at once, past all mailboxes, and remembers how it went. InstanceRef counts
+// One caller of one exchange: passes every event on at once, past all mailboxes, and records the outcome. InstanceRef counts
 // it, a transport feeds it, and the call decides what a failure means.
 
 import type { Observable, Subscriber, Subscription } from 'rxjs';
@@ -20,8 +20,8 @@ export interface ExchangeEnding {
 }
 
 /**
- * What an exchange says about its backend. It failed there when it got no answer; not when it was refused before anything was
- * sent, or was too large, which is its caller's doing. Source: ADR 39.
+ * What an exchange says about its backend. Without an answer it failed there; not when it was refused before anything was
+ * sent, or was too large, which is its caller's fault. Source: ADR 39.
  */
 export function callEndOf({ outcome, error }: Pick<ExchangeEnding, 'outcome' | 'error'>): CallEnd {
   if (outcome === 'result' || outcome === 'error') return 'answered';
@@ -36,7 +36,7 @@ export interface Resting {
   readonly rested?: (() => void) | undefined;
 }
 
-/** Answered exactly once: by the events of a transport, by a refusal, or not at all because the caller went away. */
+/** Answered exactly once: by the events of a transport, by a refusal, or not at all after the caller left. */
 export class Reply {
   readonly #subscriber: Subscriber<ExchangeEvent>;
   readonly #now: () => number;
@@ -46,12 +46,12 @@ export class Reply {
   #heard: (() => void) | undefined;
   #outcome: ExchangeOutcome = 'cancelled';
   #error: GatewayError | undefined;
-  /** What the client was asked and has not answered. */
+  /** Questions that the client has not answered. */
   #unanswered = 0;
   #isResting = false;
   #hasReturned = false;
 
-  /** `resting`: where it gives its place back. Default: nowhere. */
+  /** `resting`: the counter that gets its place back. Default: none. */
   constructor(subscriber: Subscriber<ExchangeEvent>, now: () => number, resting?: Resting) {
     this.#subscriber = subscriber;
     this.#now = now;
@@ -64,7 +64,7 @@ export class Reply {
     return this.#hasReturned;
   }
 
-  /** Feeds the caller from a transport. `heard` is called at every sign of life. Default: not called. */
+  /** Feeds the caller from a transport. `heard` is called at every message. Default: not called. */
   follow(source: Observable<ExchangeEvent>, heard?: () => void): void {
     if (this.#subscriber.closed) return;
     this.#heard = heard;
@@ -73,7 +73,7 @@ export class Reply {
     else this.#source = subscription;
   }
 
-  /** What comes behind the answer is not passed on. */
+  /** Messages after the answer are not passed on. */
   next(event: ExchangeEvent): void {
     if (this.#isAnswered) return;
     this.#heard?.();
@@ -120,7 +120,7 @@ export class Reply {
     else request.answer(TOO_MANY_WAIT);
   }
 
-  /** Passed on before others hear of the free place: it may be answered in there. */
+  /** Passed on before the free place is announced: the client may answer at once. */
   #passOn(request: ServerRequest): void {
     this.#unanswered += 1;
     const passed = answeredOnce(request, () => {
@@ -155,7 +155,7 @@ const TOO_MANY_WAIT: ClientReply = {
   error: { code: RPC.internalError, message: 'Too many calls wait for an answer of their client.' },
 };
 
-/** A failure that does not say how far the request came may have come all the way: it is not repeated unasked. */
+/** A failure that leaves open how far the request came counts as perhaps delivered: it is not repeated without need. */
 function failureOf(thrown: unknown): GatewayError {
   const error = asGatewayError(thrown);
   if (error.facts.delivered !== undefined) return error;

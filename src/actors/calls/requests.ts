@@ -14,7 +14,7 @@ import { gatherPages } from './list-pages.ts';
 
 /** Aborting cancels on the backend and rejects with the signal's reason. */
 export interface RequestOptions extends ExchangeOptions {
-  /** See ExchangeRequest.caller; over that of the request. */
+  /** See ExchangeRequest.caller; overrides that of the request. */
   readonly caller?: string | undefined;
   readonly signal?: AbortSignal;
 }
@@ -88,7 +88,7 @@ export class Requests {
     return atInstance(errorOfAnswer(request, error, isListed), instanceId);
   }
 
-  /** True also when the list cannot be had: then the backend knows best, and it blamed the arguments. */
+  /** True also without a list: then the backend knows best, and it blamed the arguments. */
   async #lists(template: string, request: ExchangeRequest, options: RequestOptions): Promise<boolean> {
     try {
       const { items } = await this.list(template, 'prompts', options);

@@ -1,5 +1,5 @@
-// Whether a call that failed may be made again, and the budget of the gateway for repeats. How often, and at which instance, the
-// call and its route decide (call.ts), or the call of a session (client-session-call.ts). Source: ADR 9.
+// Whether a failed call may be repeated, and the budget of the gateway for repeats. The call and its route decide how often, and
+// at which instance (call.ts), or the call of a session (client-session-call.ts). Source: ADR 9.
 
 import { RecentCounts } from '../../balancing/recent-counts.ts';
 import type { Delivered } from '../../domain/errors.ts';
@@ -9,24 +9,24 @@ import { METHODS } from '../../domain/mcp.ts';
 import type { ToolCache } from '../instances/tool-cache.ts';
 import { toolOf } from './call-order.ts';
 
-/** Where a request is sent; `tools` is undefined while there is no connection. */
+/** The target of a request; `tools` is undefined while there is no connection. */
 interface Asked {
   readonly tools: Pick<ToolCache, 'isRepeatable'> | undefined;
 }
 
-/** True when making it twice does no harm. Asked before sending: afterwards the session that knew the tool may be gone. */
+/** True when a repeat does no harm. Asked before sending: afterwards the session that knew the tool may be gone. */
 export function isRepeatable(request: ExchangeRequest, { tools }: Asked): boolean {
   const tool = toolOf(request);
   if (tool !== undefined) return tools?.isRepeatable(tool) ?? false;
   return METHODS[request.method]?.repeatable ?? false;
 }
 
-/** What certainly did not arrive may go on, what perhaps did only if it may be repeated, what was answered never. */
+/** A request that certainly did not arrive may go on, one that perhaps did only if it is safe to repeat, an answered one never. */
 export function mayGoOn(delivered: Delivered, mayRepeat: boolean): boolean {
   return delivered === 'no' || (delivered === 'unknown' && mayRepeat);
 }
 
-/** Asked last, when an instance is there to take it: a repeat takes from the budget, and one that is not made costs nothing. */
+/** Asked last, with an instance ready: a repeat takes from the budget, and a repeat that is not made costs nothing. */
 export function affords(budget: Pick<RetryBudget, 'take'>, delivered: Delivered): boolean {
   return delivered === 'no' || budget.take();
 }

@@ -25,13 +25,13 @@ export interface Route {
   next(tried: Tried): InstanceRef | undefined;
   /** True when there is an instance that may take it and is only full: waiting may help. */
   isOnlyFull(tried: Tried): boolean;
-  /** True when room at that instance is of use to it. */
+  /** True when the call can use room at that instance. */
   waitsFor(place: QueuedPlace, tried: Tried): boolean;
   /** True when the call may be sent there beside a silent attempt elsewhere, in the same synchronous block. */
   mayBeSecond(ref: InstanceRef): boolean;
-  /** How it travels to the instance that is next. Throws like an opening. */
+  /** How it travels to the chosen instance. Throws like an opening. */
   passageTo(ref: InstanceRef, tried: Tried): Passage;
-  /** The call is over. Gives back what was taken for a passage that was not used. */
+  /** The call is over. Gives back an unused passage. */
   end(): void;
 }
 
@@ -45,9 +45,9 @@ export interface Passage {
   readonly opening?: Observable<unknown>;
   /** Set when there is nothing to send: the answer. */
   readonly answer?: FinalEvent;
-  /** False for what the client is not to hear. */
+  /** False for messages that the client must not get. */
   readonly receive?: (event: ExchangeEvent) => boolean;
-  /** It failed before anything was heard. True: the same instance may be asked again, once, through another passage. */
+  /** The attempt failed before its first message. True: the same instance may be asked again, once, through another passage. */
   readonly failed?: (error: GatewayError) => boolean;
   /** Called in the teardown of the exchange. */
   readonly ended?: (ending: ExchangeEnding) => void;
@@ -63,7 +63,7 @@ export class BalancedRoute implements Route {
     this.#request = request;
   }
 
-  /** One that is below its capacity; if all are full, one whose reserve is open to the owner of the request. Source: ADR 41. */
+  /** An instance below its capacity; if all are full, one whose reserve is open to the owner of the request. Source: ADR 41. */
   next(tried: Tried): InstanceRef | undefined {
     const ownerId = this.#request.caller ?? ANONYMOUS.id;
     const mayRepeat = (ref: InstanceRef) => isRepeatable(this.#request, ref);
@@ -93,7 +93,7 @@ export class BalancedRoute implements Route {
 }
 
 export interface BoundOptions {
-  /** It may answer although it takes nothing new: the call goes on with what is under way there. */
+  /** The instance may answer although it takes no new calls: the call goes on with what is under way there. */
   readonly goesOn: boolean;
   /** The conversation it goes through. Default: the instance's own. */
   readonly upstream?: Upstream | undefined;
@@ -141,5 +141,5 @@ export class BoundRoute implements Route {
   end(): void {}
 }
 
-/** States of an instance that takes nothing new, and may go on with what is under way there. */
+/** States of an instance that takes no new calls, and may go on with what is under way there. */
 const UNDER_WAY: ReadonlySet<InstanceState> = new Set(['draining', 'unhealthy']);

@@ -1,5 +1,5 @@
 // The queue of the calls of one template that found every instance full. Owners take turns; the calls of one owner are
-// served in the order in which they came. Bounded in length and in time. It does not pick: it only says which call tries next.
+// served in order of arrival. Bounded in length and in time. It chooses no instance: it only says which call tries next.
 // Source: ADR 41.
 
 import { type Subscription, timer } from 'rxjs';
@@ -17,17 +17,17 @@ export interface QueuedPlace {
 /** A call that waits. */
 export interface QueuedCall {
   readonly ownerId: string;
-  /** True when a place of that instance is of use to it. */
+  /** True when the call can use a place of that instance. */
   waitsFor(place: QueuedPlace): boolean;
-  /** A place may be free. Says whether it took one; a call that took one has left the queue, others keep their turn. */
+  /** A place may be free. Returns whether the call took one; a call that took one has left the queue, others keep their turn. */
   go(): boolean;
-  /** It has left the queue in vain. */
+  /** The call has left the queue in vain. */
   giveUp(): void;
 }
 
 /** A call under way that ends as soon as another one waits for its place. */
 export interface YieldingCall {
-  /** Where it is; undefined while it has no place. */
+  /** The instance of its place; undefined without a place. */
   readonly place: QueuedPlace | undefined;
   yield(): void;
 }
@@ -106,7 +106,7 @@ export class WaitQueue {
     this.#yielding.delete(call);
   }
 
-  /** Takes places that were offered until this call, which waits, has one. */
+  /** Takes offered places until this call, which waits, has one. */
   claim(call: QueuedCall): void {
     for (const offered of this.#yielding) {
       if (!this.#has(call)) return;
@@ -147,7 +147,7 @@ export class WaitQueue {
     return false;
   }
 
-  /** All other owners come before this one again. */
+  /** Moves this owner behind all others. */
   #endTurn(ownerId: string): void {
     const calls = this.#byOwner.get(ownerId);
     if (calls === undefined) return;

@@ -94,8 +94,8 @@ export class ClientSessions implements SessionSupervisor {
   /**
    * Opens a session for a client: the template's strategy chooses the instance. When the opening fails there, the next one is
    * tried, at most `maxRetries` times. Aborting calls it off, and ends what was opened for it. Rejects with SESSION_LIMIT (no
-   * session is free, or none of the owner's share), SHUTTING_DOWN, TEMPLATE_NOT_FOUND,
-   * NO_HEALTHY_INSTANCE, BACKEND_UNAVAILABLE, BACKEND_TIMEOUT, QUEUE_FULL; SESSION_NOT_FOUND when it was called off.
+   * session is free, or none of the owner's share), SHUTTING_DOWN, TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE,
+   * BACKEND_UNAVAILABLE, BACKEND_TIMEOUT, QUEUE_FULL; SESSION_NOT_FOUND when it was called off.
    */
   async open(
     template: string,

@@ -1,7 +1,7 @@
-// The calls of one instance, counted once: those that it works on, which fill its capacity; those that wait for an answer of
+// The calls of one instance, counted once: calls that it works on, which fill its capacity; calls that wait for an answer of
 // their client, which do not; reservations for calls between two rounds; and how calls and probes end. InstanceRef, replies,
-// reservations and, for probes, the machine count here as something happens, past the mailbox. The balancer decides which
-// instance a call goes to. Source: ADR 41, ADR 67.
+// reservations and, for probes, the machine count here at once, past the mailbox. The balancer decides which instance a call
+// goes to. Source: ADR 41, ADR 67.
 
 import { ewma } from '../../balancing/health-score.ts';
 import type { GatewayError } from '../../domain/errors.ts';
@@ -13,7 +13,7 @@ import { isWithinEqualPart, OwnerShares } from './owner-shares.ts';
 export class CallCounter {
   #carried = 0;
   #resting = 0;
-  /** Calls that rested and went on, for which there may have been no room. */
+  /** Calls that rested and went on, perhaps above the capacity. */
   #returned = 0;
   #reserved = 0;
   #requests = 0;
@@ -28,7 +28,7 @@ export class CallCounter {
   get carried(): number {
     return this.#carried;
   }
-  /** Those that fill the capacity. */
+  /** Calls that fill the capacity. */
   get working(): number {
     return this.#carried - this.#resting;
   }
@@ -36,7 +36,7 @@ export class CallCounter {
   get reserved(): number {
     return this.#reserved;
   }
-  /** True when there is nothing to wait for. */
+  /** True when nothing is under way. */
   get isIdle(): boolean {
     return this.#carried === 0 && this.#reserved === 0;
   }
@@ -44,7 +44,7 @@ export class CallCounter {
   get requests(): number {
     return this.#requests;
   }
-  /** Those of them that failed, or were answered with an error. */
+  /** Ended calls that failed, or were answered with an error. */
   get errors(): number {
     return this.#errors;
   }
@@ -102,7 +102,7 @@ export class CallCounter {
   }
 
   /**
-   * A call waits for its client. False when LIMITS.parkedCalls do already, or its owner's share of them: it may not.
+   * A call waits for its client. False when it may not: LIMITS.parkedCalls do already, or its owner's share of them.
    * `hasReturned`: it has rested before.
    */
   rest(ownerId: string, hasReturned = false): boolean {
@@ -114,7 +114,7 @@ export class CallCounter {
     return true;
   }
 
-  /** It goes on, whether there is room for it or not: its backend works on it already. */
+  /** The call goes on, with or without room: its backend works on it already. */
   goOn(ownerId: string): void {
     this.#resting -= 1;
     this.#returned += 1;

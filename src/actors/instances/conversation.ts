@@ -1,5 +1,5 @@
 // One conversation with a backend on behalf of one owner: from its opening until nothing is left of it. It ends with its last
-// lease, or when no lease used it for a while. Which lease gets it, and how many there are, is leases.ts.
+// lease, or after some time without one. leases.ts decides which lease gets it, and how many conversations there are.
 // Its actor is a child of the instance's: inspection shows what it is, and stopping the actor ends the conversation.
 //
 //   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: takes no leases any more
@@ -27,12 +27,12 @@ import type { SharedConversation } from '../sharing/shared-subscriptions.ts';
 import { NO_SUBSCRIBER, StatelessUpstream } from '../stateless/stateless-upstream.ts';
 
 export interface ConversationInput {
-  /** The actor of its instance. Default: none, which only specs do. */
+  /** The actor of its instance. Default: none, which only specs use. */
   readonly parent?: AnyActorRef | undefined;
   readonly ownerId: string;
   /** Only one lease at a time may use it. */
   readonly isExclusive: boolean;
-  /** What the backend says beside its calls goes to the call under way. */
+  /** Messages of the backend beside its calls go to the call under way. */
   readonly isHeard: boolean;
   /** How long it stays without a lease, in ms; 0: it ends with its last one. */
   readonly idleMs: number;
@@ -41,10 +41,10 @@ export interface ConversationInput {
   readonly listener: ConversationListener;
 }
 
-/** Learns what becomes of a conversation. Each of the four is called at most once. */
+/** Callbacks about a conversation. Each of the four is called at most once. */
 export interface ConversationListener {
   opened(conversation: Conversation, upstream: Upstream): void;
-  /** Its backend ended it, or `close` did; something may be left of it. */
+  /** Its backend or `close` ended it; something may be left of it. */
   ended(conversation: Conversation, closed: Closed): void;
   /** It takes no leases any more. */
   retired(conversation: Conversation): void;
@@ -56,7 +56,7 @@ export interface ConversationListener {
 type ConversationSnapshot = Snapshot<undefined> & {
   readonly state: 'opening' | 'open' | 'retired' | 'gone';
   readonly ownerId: string;
-  /** Of a process that runs for this conversation alone. */
+  /** The id of a process that runs for this conversation alone. */
   readonly pid: number | undefined;
   /** Ends the conversation. */
   readonly close: () => void;
@@ -177,7 +177,7 @@ export class Conversation implements Observer<Closed> {
   get isFree(): boolean {
     return !this.#isRetired && (!this.isExclusive || this.isIdle);
   }
-  /** When it was last used, in ms of the clock. */
+  /** The time of its last use, in ms of the clock. */
   get usedAtMs(): number {
     return this.#usedAtMs;
   }
@@ -202,7 +202,7 @@ export class Conversation implements Observer<Closed> {
     if (this.isIdle) void this.close();
   }
 
-  /** Ends it at once, its calls with it. Resolves when nothing is left of it, and never rejects. */
+  /** Ends it and its calls at once. Resolves when nothing is left of it, and never rejects. */
   close(): Promise<void> {
     if (!this.#isClosing) {
       this.#isClosing = true;
@@ -309,7 +309,7 @@ export class Conversation implements Observer<Closed> {
     this.#resolveGone();
   }
 
-  /** One timer per conversation: when it rings and a lease used it meanwhile, it is set again. */
+  /** One timer per conversation: when it fires after a later use, it is set again. */
   #arm(waitMs: number): () => void {
     return this.#clock.alarm(waitMs, () => {
       const idleMs = this.isIdle ? this.#clock.now() - this.#usedAtMs : 0;
@@ -321,12 +321,12 @@ export class Conversation implements Observer<Closed> {
 
 const SILENT: Closed = { reason: 'it did not say why', expected: false };
 
-/** Resolves when nothing is left of it, which its transport sees to in bounded time. Never rejects. */
+/** Resolves when nothing is left of it, for which its transport has bounded time. Never rejects. */
 async function closed(upstream: Upstream): Promise<void> {
   try {
     await upstream.close();
   } catch {
-    // Conversations promise that closing never fails; one that breaks it must not be counted for ever.
+    // Closing must never fail; a conversation that breaks this promise must not be counted for ever.
   }
 }
 
@@ -338,7 +338,7 @@ function sharedOf(upstream: Upstream): SharedConversation {
   };
 }
 
-/** A request of the gateway itself: what the backend asks in the middle of it is no client's to answer. */
+/** A request of the gateway itself: no client can answer a question of the backend during it. */
 function ownExchange(upstream: Upstream, request: ExchangeRequest): Observable<ExchangeEvent> {
   return upstream.exchange(request).pipe(
     tap((event) => {

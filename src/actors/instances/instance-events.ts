@@ -1,4 +1,4 @@
-// The events of an instance, made from what it is and what it says. The fleet emits them.
+// The events of an instance, made from its snapshots and its emitted events. The fleet emits them.
 
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { InstanceDefinition, InstanceState } from '../../domain/instance.ts';
@@ -14,7 +14,7 @@ export function eventOf({
   return { atMs: Date.now(), template, instanceId: id, serverId };
 }
 
-/** That it is in this state now. */
+/** The instance is in this state now. */
 export function stateEvent(ref: InstanceRef, state: InstanceState): GatewayEvent {
   const fact = eventOf(ref);
   if (state === 'healthy') return { type: 'instance.healthy', ...fact, era: ref.era ?? 'unknown' };
@@ -25,7 +25,7 @@ export function stateEvent(ref: InstanceRef, state: InstanceState): GatewayEvent
   return { type: `instance.${state}`, ...fact };
 }
 
-/** What it said besides its states; undefined when that is nothing for the stream of facts. */
+/** The event for an emission besides a state; undefined for an emission that is not published. */
 export function emissionEvent(ref: InstanceRef, emission: InstanceEmission): GatewayEvent | undefined {
   const fact = eventOf(ref);
   if (emission.type === 'probed') return { ...emission, type: 'probe.finished', ...fact };

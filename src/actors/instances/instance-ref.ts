@@ -28,16 +28,16 @@ import type { Lease, LeaseRequest, Leases } from './leases.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
 
-/** What an exchange needs besides its request. */
+/** The options of an exchange besides its request. */
 export interface ExchangeHooks {
-  /** Called in the teardown with how it ended. */
+  /** Called in the teardown with the ending. */
   readonly finished?: (ending: ExchangeEnding) => void;
   /**
    * Called in the teardown for the error with which the gateway itself ends an exchange; without one, an unanswered
    * exchange was cancelled by its caller.
    */
   readonly overdue?: () => GatewayError | undefined;
-  /** Called when it gave its place back, until its client has answered its backend. */
+  /** Called when the exchange gave its place back, until its client has answered its backend. */
   readonly rested?: () => void;
   /** The conversation of one client that it goes through. Default: the instance's own. */
   readonly upstream?: Upstream | undefined;
@@ -85,7 +85,7 @@ export class InstanceRef implements Candidate {
   get isReopening(): boolean {
     return isReopening(this.#actor.getSnapshot());
   }
-  /** How its backend is spoken to; null while it has no session. */
+  /** The protocol era of its backend; null while it has no session. */
   get era(): Era | null {
     return this.peer?.era ?? null;
   }
@@ -122,7 +122,7 @@ export class InstanceRef implements Candidate {
   get latencyMs(): number | undefined {
     return this.#calls.latencyMs;
   }
-  /** What it said it can do; undefined while it has no session. */
+  /** The capabilities of its backend; undefined while it has no session. */
   get tools(): ToolCache | undefined {
     return this.#link?.tools;
   }
@@ -133,7 +133,7 @@ export class InstanceRef implements Candidate {
     return this.#actor.getSnapshot().context.leases;
   }
 
-  /** True when it takes what is new in this conversation; undefined: its own. See `takesNew`. */
+  /** True when it takes new calls in this conversation; undefined: its own. See `takesNew`. */
   takes(upstream?: Upstream): boolean {
     return takesNew(this.#actor.getSnapshot(), upstream?.standsAlone);
   }
@@ -164,7 +164,7 @@ export class InstanceRef implements Candidate {
     });
   }
 
-  /** A conversation that stands alone needs no session: it may be there while that is not. */
+  /** A conversation that stands alone needs no session: it may outlive the session. */
   #send(request: ExchangeRequest, reply: Reply, upstream: Upstream | undefined): void {
     try {
       const link = this.#link;
@@ -182,7 +182,7 @@ export class InstanceRef implements Candidate {
       this.#actor.send({ type: 'idle' });
   }
 
-  /** Errors never flip health, but what they met may: a refused connection does at once, other doubts ask for a probe. */
+  /** Errors never flip health, but their causes may: a refused connection does at once, other doubts ask for a probe. */
   #doubt(error: GatewayError | undefined): void {
     if (error === undefined) return;
     if (error.facts.unreachable) this.#actor.send({ type: 'unreachable', reason: reasonOf(error) });
@@ -190,7 +190,7 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * The use of a conversation on behalf of one owner; see Leases.lease. It ends with the present session unless it stands alone.
+   * Leases a conversation on behalf of one owner; see Leases.lease. It ends with the present session unless it stands alone.
    * QUEUE_FULL, at once; its opening fails with BACKEND_UNAVAILABLE, `delivered: 'no'`.
    */
   lease(request: LeaseRequest): Lease {
@@ -205,20 +205,20 @@ export class InstanceRef implements Candidate {
     await firstValueFrom(race(from(this.#leases.end()), timer(LIMITS.drainMs)));
   }
 
-  /** Hot, no replay: what becomes of those conversations, `upstream.*`. */
+  /** Hot, no replay: the events of those conversations, `upstream.*`. */
   get upstreamEvents$(): Observable<GatewayEvent> {
     return this.#leases.events$;
   }
 
   /**
-   * Cold: what is no call, such as a subscription that stays open, or a question of the gateway's own; it is not counted, and the
-   * instance is not judged by it. BACKEND_UNAVAILABLE.
+   * Cold: an exchange that is no call, such as a subscription that stays open, or a request of the gateway itself; it is not
+   * counted, and does not affect the instance's health. BACKEND_UNAVAILABLE.
    */
   listen(request: ExchangeRequest): Observable<ExchangeEvent> {
     return defer(() => this.#link?.listen(request) ?? throwError(notConnected));
   }
 
-  /** Tells its backend something in its own conversation; dropped while it has none. */
+  /** Notifies its backend in its own conversation; dropped while it has none. */
   notify(method: string, params: JsonObject): void {
     this.#link?.notify(method, params);
   }
@@ -259,7 +259,7 @@ export class InstanceRef implements Candidate {
     this.#actor.send({ type: 'govern', policy });
   }
 
-  /** Calls `listener` for facts that are no state. Returns what ends it. */
+  /** Calls `listener` for events besides states. Returns what ends it. */
   onEmission(listener: (emission: InstanceEmission) => void): () => void {
     const subscription = this.#actor.on('*', listener);
     return () => subscription.unsubscribe();

@@ -15,11 +15,11 @@ interface Reservation {
 export interface ReservationOptions {
   /** It has a place already. */
   readonly goesOn: boolean;
-  /** It waits in a conversation that does. Default false. */
+  /** It waits in a conversation that stands alone. Default false. */
   readonly standsAlone?: boolean | undefined;
 }
 
-/** Those of one instance, which is observed once for all of them. */
+/** The reservations of one instance, which is observed once for all of them. */
 export class InstanceReservations {
   readonly #actor: InstanceActor;
   readonly #links$: Observable<SessionLink | undefined>;
@@ -54,7 +54,7 @@ export class InstanceReservations {
     return this.#actor.getSnapshot().status !== 'active';
   }
 
-  /** That of an actor that has ended is over. */
+  /** The reservation of an actor that has ended is over. */
   get #linkNow(): SessionLink | undefined {
     return this.#isEnded ? undefined : this.#actor.getSnapshot().context.link;
   }
@@ -83,7 +83,7 @@ export class InstanceReservations {
     this.#watching = undefined;
   }
 
-  /** Reads the session anew: what was emitted may be older than reservations that have just begun. */
+  /** Reads the session anew: the emitted one may be older than reservations that have just begun. */
   #look(): void {
     for (const { link, end } of this.#reservations) {
       if (this.#isEnded || (link !== undefined && link !== this.#linkNow)) end();

@@ -1,5 +1,5 @@
-// What the instance machine does and knows: its context, events, actions, guards, delays. When each applies is the table
-// in instance.machine.ts; the arithmetic is in instance-statistics.ts.
+// The parts of the instance machine: its context, events, actions, guards, delays. The table in instance.machine.ts says when
+// each applies; the arithmetic is in instance-statistics.ts.
 
 import { assign, emit, enqueueActions, fromPromise, not, sendTo, setup, stateIn } from 'xstate';
 import type { Clock } from '../../domain/clock.ts';
@@ -22,7 +22,7 @@ import type { Leases } from './leases.ts';
 import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
 import { type SessionChange, type SessionLink, session } from './session.ts';
 
-/** What an instance needs from outside: how to open its transport, a clock, randomness in [0, 1). */
+/** Dependencies of an instance: how to open its transport, a clock, randomness in [0, 1). */
 export interface InstanceActorInput extends Clock {
   readonly definition: InstanceDefinition;
   readonly policy: BalancerPolicy;
@@ -38,14 +38,14 @@ export interface InstanceContext extends Omit<InstanceActorInput, 'ownBounds' | 
   /** Counted by the handles that carry the calls, past the mailbox. */
   readonly calls: CallCounter;
   readonly link: SessionLink | undefined;
-  /** What the program says that is being opened; undefined while none is. */
+  /** The output of the program that is being opened; undefined while none is. */
   readonly starting: (() => TransportEvents) | undefined;
   /** The peer of the last session; undefined before the first session. */
   readonly lastPeer: Peer | undefined;
   readonly statistics: InstanceStatistics;
   /** Why it is not healthy; null while it is. */
   readonly reason: string | null;
-  /** What the child of the last session said last on standard error. */
+  /** The last lines on standard error of the child of the last session. */
   readonly stderr: readonly string[];
   readonly backOffMs: number;
   /** Longest wait for calls in flight when it restarts, or leaves and was given a time for that. */
@@ -66,7 +66,7 @@ export type InstanceEvent =
   | { readonly type: 'end' }
   | SessionChange;
 
-/** Facts that are no state: everything else is read from the snapshot. */
+/** Events besides states: everything else is read from the snapshot. */
 export type InstanceEmission =
   | { readonly type: 'probed'; readonly passed: boolean; readonly durationMs: number }
   /** `isPlanned`: it was requested. */
@@ -105,7 +105,7 @@ export const instanceSetup = setup({
       backOffMs(context.statistics.recoveries + 1, context.policy.healthIntervalMs, context.random()),
     backOff: ({ context }) => context.backOffMs,
     drained: ({ context }) => context.drainMs,
-    /** Transports bound their closing themselves; one that does not is left behind. */
+    /** Transports bound their closing themselves; a transport that does not is left behind. */
     abandoned: LIMITS.drainMs,
   },
   guards: {
@@ -114,7 +114,7 @@ export const instanceSetup = setup({
     isHeard: ({ context }) =>
       context.calls.carried > 0 && (context.link?.heardAtMs() ?? 0) > (context.statistics.checkedAtMs ?? 0),
     hasLeft: stateIn({ duty: 'left' }),
-    /** One that leaves waits for calls in conversations that stand alone; its session is not needed any more. */
+    /** A leaving instance waits for calls in conversations that stand alone; it does not need its session any more. */
     isToStay: not(stateIn({ duty: 'leaving' })),
     isNewInterval: ({ context, event }) =>
       event.type === 'govern' && event.policy.healthIntervalMs !== context.policy.healthIntervalMs,
@@ -146,7 +146,7 @@ export const instanceSetup = setup({
       enqueue(() => context.calls.probed(true));
     }),
     closeSession: sendTo('session', { type: 'close' }),
-    /** What single clients have here ends, too. */
+    /** The conversations of single clients end, too. */
     endSession: sendTo('session', { type: 'end' }),
     lose: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'session.lost' && event.type !== 'session.closed') return;
@@ -157,7 +157,7 @@ export const instanceSetup = setup({
       enqueue(() => context.calls.probed(false));
       enqueue.emit({ type: 'probed', passed: false, durationMs: openingMs });
     }),
-    /** The gateway closed it: the reason is why, not that. */
+    /** The gateway closed it: its own reason counts, not that of the session. */
     part: assign(({ context, event }) => {
       const { stderr } = event.type === 'session.closed' ? event : context;
       return { link: undefined, starting: undefined, stderr };

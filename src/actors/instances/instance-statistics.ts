@@ -6,9 +6,9 @@ import { LIMITS } from '../../domain/limits.ts';
 export interface InstanceStatistics {
   /** Failed probes and openings in a row. */
   readonly failures: number;
-  /** Those of them that failed while it was unhealthy already. */
+  /** Failed ones while it was unhealthy already. */
   readonly recoveries: number;
-  /** Openings in a row whose session did not live long. */
+  /** Openings in a row with a short-lived session. */
   readonly attempts: number;
   /** Sessions opened so far. */
   readonly sessions: number;
@@ -37,7 +37,7 @@ export function afterPassedProbe(statistics: InstanceStatistics, nowMs: number):
   return { ...statistics, failures: 0, checkedAtMs: nowMs };
 }
 
-/** Also when a session could not be opened. */
+/** Also after a failed opening. */
 export function afterFailedProbe(statistics: InstanceStatistics, nowMs: number): InstanceStatistics {
   return {
     ...statistics,
@@ -47,7 +47,7 @@ export function afterFailedProbe(statistics: InstanceStatistics, nowMs: number):
   };
 }
 
-/** The session is gone, or could not be opened. One that lived long enough starts the back-off anew. */
+/** The session is gone, or could not be opened. A session that lived long enough resets the back-off. */
 export function afterClosing(statistics: InstanceStatistics, nowMs: number): InstanceStatistics {
   const livedMs = statistics.openedAtMs === undefined ? 0 : nowMs - statistics.openedAtMs;
   const attempts = livedMs >= LIMITS.restartForgivenMs ? 1 : statistics.attempts + 1;

@@ -1,5 +1,5 @@
-// What an instance actor shows: what one snapshot means (its state in one word, the facts that people see), and what changes over
-// time. The handle of the instance asks for it (instance-ref.ts).
+// The view of an instance actor: its state in one word and its status, from one snapshot, and their changes over time. The
+// handle of the instance uses it (instance-ref.ts).
 
 import {
   catchError,
@@ -36,7 +36,7 @@ export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
 }
 
 /**
- * True when it takes what is new: while it is healthy; in a conversation that stands alone also while the session is lost,
+ * True when it takes new calls: while it is healthy; in a conversation that stands alone also while the session is lost,
  * unless it is to leave, is drained, or restarts as requested.
  */
 export function takesNew(snapshot: InstanceMachineSnapshot, standsAlone = false): boolean {
@@ -57,7 +57,7 @@ export function isReopening({ value }: InstanceMachineSnapshot): boolean {
   return connection.connected === 'reopening';
 }
 
-/** What only those outside know: its score, and whether the pool has it out. */
+/** Known only outside of the actor: its score, and whether the pool has ejected it. */
 export interface Outside extends Pick<InstanceSnapshot, 'score'> {
   readonly ejection: Ejection | undefined;
 }
@@ -103,7 +103,7 @@ function foundTransportOf(
   return found === transport ? {} : { foundTransport: found };
 }
 
-/** What a program has done by now instead of answering; null when it keeps silent. */
+/** What a starting program did instead of answering, as a clause; null when it is silent. */
 function whyNotYet({ strayMessages = 0 }: Partial<TransportEvents> = {}): string | null {
   return strayMessages > 0 ? `it is still starting, and wrote ${strayLines(strayMessages)}` : null;
 }
@@ -125,7 +125,7 @@ function isoTime(monotonicMs: number): string {
 interface InstanceStreams {
   /** Replayed and then whenever it changes; ends with `stopped`. Never errors. */
   readonly state$: Observable<InstanceState>;
-  /** The present session, replayed, and then each other one, or that there is none; ends as the actor does. */
+  /** The present session, replayed, and then each change of it; ends as the actor does. */
   readonly links$: Observable<SessionLink | undefined>;
   /** Hot, no replay: messages of the present session besides answers, after a restart those of the next. Completes with it. */
   readonly messages$: Observable<ServerMessage>;
