@@ -42,7 +42,7 @@ export interface ChildOptions {
   readonly reaper?: Reaper | undefined;
   /** Variables of the gateway that it gets. Default: those of PASS_ENV. */
   readonly passEnv?: readonly string[] | undefined;
-  /** Where the few common variables come from. Default: the gateway's own environment. */
+  /** The source of the few common variables. Default: the gateway's own environment. */
   readonly environment?: NodeJS.ProcessEnv;
 }
 
@@ -63,7 +63,7 @@ export class Child {
   readonly #tail = new LineTail();
   /** The program itself is gone; its pipes and its group may be left. */
   readonly #died: Promise<string>;
-  /** Nothing of its group is left, or nothing more can be done about it. */
+  /** Nothing of its group is left, or it cannot be stopped. */
   readonly #swept: Promise<void>;
   #alive = true;
   #stopping: Promise<void> | undefined;
@@ -76,7 +76,7 @@ export class Child {
       if (this.#process.pid !== undefined) this.#reaper?.watch(this.#process.pid);
       this.#died = death(this.#process, program);
     } catch (error) {
-      // Node throws for what never reaches the operating system, such as a NUL character in an argument.
+      // Node throws for arguments that never reach the operating system, such as one with a NUL character.
       this.#died = Promise.resolve(`could not be started: ${messageOf(error)}`);
     }
     this.#swept = this.#died.then(() => this.#sweep());
@@ -89,12 +89,12 @@ export class Child {
     return this.#alive ? (this.#process?.pid ?? null) : null;
   }
 
-  /** The last lines it wrote to stderr, and those that were noted, oldest first; bounded by LIMITS. */
+  /** The last lines on its stderr, and noted lines, oldest first; bounded by LIMITS. */
   get lastLines(): readonly string[] {
     return this.#tail.lines;
   }
 
-  /** Adds a line of stdout to `lastLines`: some programs tell people there why they will not run. */
+  /** Adds a line of stdout to `lastLines`: some programs explain there why they do not run. */
   note(line: Buffer): void {
     this.#tail.add(line);
   }
@@ -130,7 +130,7 @@ export class Child {
     else killTree(pid);
   }
 
-  /** Stops what the program left behind. Windows has no handle on it once the root of the tree is gone. */
+  /** Stops what the program left behind. Windows cannot reach it once the root of the tree is gone. */
   async #sweep(): Promise<void> {
     const pid = this.pid;
     this.#alive = false;
@@ -155,7 +155,7 @@ export class Child {
   #connect({ onOutput, onPipeClosed }: ChildOptions): void {
     const child = this.#process;
     const log = (chunk: Buffer): void => this.#tail.write(chunk);
-    // A pipe that breaks (EPIPE, ECONNRESET) is no news of its own: writers hear it in `done`, and the exit follows.
+    // A pipe that breaks (EPIPE, ECONNRESET) needs no report of its own: writers get it in `done`, and the exit follows.
     for (const pipe of [child?.stdin, child?.stdout, child?.stderr]) pipe?.on('error', () => {});
     child?.stderr?.on('data', log);
     child?.stdout?.on('data', onOutput ?? log);
@@ -189,7 +189,7 @@ function start(
     stdio: 'pipe',
     shell: false,
     windowsHide: true,
-    // On Windows `detached` would open a console window, and a group would be of no use.
+    // On Windows `detached` would open a console window, and a group would be useless.
     detached: ownsGroup,
   });
 }
@@ -199,7 +199,7 @@ function death(child: ChildProcess, program: Program): Promise<string> {
     child.once('exit', (code, signal) =>
       resolve(signal === null ? `exited with code ${code}` : `killed by ${signal}`),
     );
-    // Also raised when a signal could not be sent, which changes nothing: only a program without a pid never ran.
+    // Also raised when a signal could not be sent, which does not matter: only a program without a pid never ran.
     child.on('error', (error) => {
       if (child.pid === undefined) resolve(`could not be started: ${startFailure(error, program)}`);
     });
@@ -216,7 +216,7 @@ function startFailure(error: NodeJS.ErrnoException, { command, workingDir }: Pro
 
 async function groupEmpties(pid: number, withinMs: number): Promise<boolean> {
   const giveUpAt = performance.now() + withinMs;
-  // A look reads the process table, which is long on a busy machine: nearly all groups are empty at the first one.
+  // A look reads the process table, which is long on a busy machine: nearly all groups are empty at the first look.
   for (let waitMs = LOOK_FIRST_MS; groupRuns(pid); waitMs = Math.min(waitMs * 2, LOOK_LONGEST_MS)) {
     if (performance.now() >= giveUpAt) return false;
     await delay(waitMs);
@@ -224,7 +224,7 @@ async function groupEmpties(pid: number, withinMs: number): Promise<boolean> {
   return true;
 }
 
-/** Whether it settles within so many ms. */
+/** True when it settles within so many ms. */
 export async function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
   const timer = new AbortController();
   const late = delay(ms, false, { signal: timer.signal }).catch(() => false);
@@ -241,8 +241,8 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-// Remembers the last lines of a text stream, for the question "what did it say before it died?". It holds text for people:
-// nothing is decided by what stands in it.
+// Remembers the last lines of a text stream, for the question "what did it say before it died?". The text is for people:
+// no decision depends on it.
 
 /** Keeps LIMITS.stderrLines lines, each cut at LIMITS.stderrLineCharacters characters; empty lines are left out. */
 export class LineTail {
@@ -269,7 +269,7 @@ export class LineTail {
     if (text !== '') this.#finished = [...this.#finished, text].slice(-LIMITS.stderrLines);
   }
 
-  /** Oldest first; a last line that is not finished yet is among them. */
+  /** Oldest first; includes a last line that is not finished yet. */
   get lines(): readonly string[] {
     const last = readable(this.#unfinished);
     return last === '' ? this.#finished : [...this.#finished, last].slice(-LIMITS.stderrLines);

@@ -1,5 +1,5 @@
-// One program run in a container, with the face of child-process.ts: its streams, how it ended, and its end together with
-// all it started. Speaking with the engine is done by what it is given.
+// One program run in a container, with the interface of child-process.ts: its streams, how it ended, and its end together with
+// all it started. The given client speaks with the engine.
 
 import type { ContainerProgram, RunInContainer } from '../../domain/container-program.ts';
 import type { ContainerRef } from '../../domain/instance.ts';
@@ -98,7 +98,7 @@ export class ContainerChild {
   }
 }
 
-/** Ends what it started and left behind. */
+/** Ends the processes that it started and left behind. */
 async function sweep(program: ContainerProgram, reaper: Reaper | undefined): Promise<void> {
   await program.signal('KILL');
   if (program.pid !== undefined) reaper?.forget(program.pid);

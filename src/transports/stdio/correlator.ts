@@ -40,7 +40,7 @@ export interface PendingExchange {
 const LISTEN = 'subscriptions/listen';
 const LOG = 'notifications/message';
 
-/** The exchanges of one channel that wait for their answer. Each is ended once: answered, failed or forgotten. */
+/** The exchanges of one channel that wait for their answer. Each ends once: answered, failed or forgotten. */
 export class Correlator {
   readonly #pending = new Map<number, PendingExchange>();
   #lastId = 0;
@@ -81,7 +81,7 @@ export class Correlator {
     return exchange;
   }
 
-  /** Ends an exchange without telling its observer. False when it was ended before. */
+  /** Ends an exchange without a call to its observer. False when it was ended before. */
   forget(exchange: PendingExchange): boolean {
     return this.#pending.delete(exchange.id);
   }
@@ -91,7 +91,7 @@ export class Correlator {
     const exchange = this.#ownerOf(message);
     if (exchange === undefined) {
       this.#strayMessages += 1;
-      // Ids are compared strictly; but a number that came back as text must not leave its caller waiting for nothing.
+      // Ids are compared strictly; but a number that came back as text must not leave its caller waiting in vain.
       if (typeof message.id === 'string')
         this.fail(Number(message.id), 'it answered with an id of another type');
       return;
@@ -117,14 +117,14 @@ export class Correlator {
     return exchange !== undefined;
   }
 
-  /** Hands a request of the backend to the only exchange there is. False when it may be about another, or about none. */
+  /** Passes a request of the backend to the only exchange there is. False when it may be about another exchange, or about none. */
   takeRequest(request: ServerRequest): boolean {
     const exchange = this.#onlyOne();
     exchange?.observer.next(request);
     return exchange !== undefined;
   }
 
-  /** Fails the exchange whose own request came back. False for a request that the backend means as one. */
+  /** Fails the exchange whose own request came back. False for a genuine request of the backend. */
   takeEcho(message: Request): boolean {
     const exchange = typeof message.id === 'number' ? this.#pending.get(message.id) : undefined;
     if (exchange === undefined || !isEcho(message, exchange)) return false;
@@ -132,7 +132,7 @@ export class Correlator {
     return true;
   }
 
-  /** Ends one exchange because of something unreadable that is its answer. Does nothing for an unknown id. */
+  /** Ends one exchange because its answer is unreadable. Does nothing for an unknown id. */
   fail(id: number, reason: string): void {
     const exchange = this.#pending.get(id);
     if (exchange === undefined) return;
@@ -151,7 +151,7 @@ export class Correlator {
 
   #ownerOf({ kind, id }: Answer): PendingExchange | undefined {
     if (typeof id === 'number') return this.#pending.get(id);
-    // The server could not read which request it refuses. When only one can be meant, it is meant.
+    // The server could not read which request it refuses. With one exchange under way it is that one.
     return kind === 'error' && id === null ? this.#onlyOne() : undefined;
   }
 

@@ -1,5 +1,5 @@
 // Cuts a stream of bytes into lines, with a bound on the length of a line and so on the memory it takes.
-// It works on bytes: a character cut in two by a chunk is no concern. What a line means is its user's matter.
+// It works on bytes: a chunk may end within a character. The caller interprets the lines.
 
 import { type Holding, type OwnHeldBytes, PIECE_BYTES, UNCOUNTED_BYTES } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -19,7 +19,7 @@ export interface OversizeLine {
   readonly tail: Buffer;
   /** How long it was. */
   readonly bytes: number;
-  /** It was not over the bound: it was given up because its memory was needed. */
+  /** The line was not over the bound: it was given up because its memory was needed. */
   readonly isCut: boolean;
 }
 

@@ -1,5 +1,5 @@
-// Signals to a program and everything it started, in the words of each platform.
-// When to send them is decided by child-process.ts.
+// Signals to a program and everything it started, for each platform.
+// child-process.ts decides when to send them.
 
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -18,8 +18,8 @@ export function killGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
 }
 
 /**
- * Whether a group has a member that runs. On Linux the dead do not count: whose parent is gone waits for the first
- * process of the machine to reap it, and in a container that may be a program that never does. POSIX only.
+ * True when a group has a running member. On Linux zombies do not count: an orphan waits for the first process of the
+ * machine to reap it, and in a container that may be a program that never does. POSIX only.
  */
 export function groupRuns(leader: number): boolean {
   if (!killGroup(leader, 0)) return false;
@@ -31,7 +31,7 @@ export function groupRuns(leader: number): boolean {
   }
 }
 
-/** Ends a program and its descendants by force: Windows knows no polite way for programs without a window. */
+/** Ends a program and its descendants by force: Windows has no signal for programs without a window. */
 export function killTree(root: number): void {
   const taskkill = spawn('taskkill', ['/pid', String(root), '/T', '/F'], {
     stdio: 'ignore',

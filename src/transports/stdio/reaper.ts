@@ -28,7 +28,7 @@ sleep "$2"; signal KILL
 /** A shell that was killed is started again after this time. */
 const START_AGAIN_MS = 1_000;
 
-/** Of one gateway. Nothing of it throws: without a reaper, children run as well. */
+/** One per gateway. It never throws: without a reaper, children run as well. */
 export class Reaper {
   readonly #waits: readonly string[];
   readonly #groups = new Set<number>();
@@ -68,7 +68,7 @@ export class Reaper {
     try {
       shell = spawn('/bin/sh', ['-c', SCRIPT, 'stagedoor-reaper', ...this.#waits], {
         stdio: ['pipe', 'ignore', 'ignore'],
-        // Out of the reach of what ends the gateway: Ctrl-C, the end of its terminal, a signal to its group.
+        // Out of reach of signals to the gateway: Ctrl-C, the end of its terminal, a signal to its group.
         detached: true,
         cwd: '/',
         env: { PATH: '/usr/bin:/bin' },

@@ -19,7 +19,7 @@ export interface StartQueueOptions {
   readonly patienceMs: number;
   /** An opening that has not finished after so many ms does not count any more: the next one begins. Default: it counts. */
   readonly heldMs?: number;
-  /** At which they start, or give up, when many do. Default: one of its own. */
+  /** Runs starts and timeouts when many come together. Default: one of its own. */
   readonly scheduler?: TaskScheduler | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface Turn<T> {
   readonly ownerId: string;
   /** Ends the wait. */
   readonly signal: AbortSignal;
-  /** What the wait then fails with. */
+  /** The error of the wait then. */
   readonly calledOff: () => GatewayError;
   readonly start: () => Promise<T>;
 }
@@ -45,11 +45,11 @@ interface Share {
   readonly waiting: Set<Waiting>;
 }
 
-/** First come, first served among those of one owner. It does not limit how many wait in all: its owner does. */
+/** First come, first served among the openings of one owner. The caller bounds the total number that wait. */
 export class StartQueue {
   readonly #options: StartQueueOptions;
   readonly #scheduler: TaskScheduler;
-  /** Of owners that start or wait, those first that had no turn for longest. */
+  /** Owners that start or wait, those with the longest time since their last turn first. */
   readonly #shares = new Map<string, Share>();
   #starting = 0;
   #waiting = 0;
@@ -60,12 +60,12 @@ export class StartQueue {
     this.#scheduler = options.scheduler ?? new TaskScheduler();
   }
 
-  /** How many have not come to their turn yet. */
+  /** The number of openings that wait for their turn. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** How many have come to their turn and not settled, nor used up their time. */
+  /** The number of openings that have begun and not settled, nor used up their time. */
   get starting(): number {
     return this.#starting;
   }

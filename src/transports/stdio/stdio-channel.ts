@@ -1,6 +1,6 @@
 // JSON-RPC with one child process over its standard input and output, one message per line.
-// It owns the child, the order of writing, and that every exchange ends. The handshake and the protocol era are
-// stdio.ts's; which message is about which exchange is correlator.ts's. Source: MCP basic/transports#stdio.
+// It owns the child, the order of writing, and that every exchange ends. stdio.ts does the handshake and finds the protocol era;
+// correlator.ts finds the exchange of a message. Source: MCP basic/transports#stdio.
 
 import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
@@ -28,7 +28,7 @@ import { LineDecoder, type LineListener, type OversizeLine } from './line-decode
 export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv'> {
   /** Starts it when it is to run in a container. */
   readonly runInContainer?: RunInContainer | undefined;
-  /** The program runs for a single client and may ask it something. Default: whatever it asks is refused. */
+  /** The program runs for a single client and may ask it. Default: all its questions are refused. */
   readonly mayAsk?: boolean;
   /** Where a line that is not complete is counted. Default: nowhere. */
   readonly answers?: OwnHeldBytes | undefined;
@@ -36,7 +36,7 @@ export interface ChannelOptions extends Pick<ChildOptions, 'ladder' | 'reaper' |
 
 type Request = Extract<BackendMessage, { kind: 'request' }>;
 
-/** Longest notification of a client: a few of them must not fill what calls have to go through. */
+/** Longest notification of a client: a few notifications must not fill the outbox of the calls. */
 const MOST_NOTICE_CHARACTERS = 1024 * 1024;
 
 /** The pipe to one program. Starts it at once; whether that worked shows in `closed$`. */
@@ -88,7 +88,7 @@ export class StdioChannel {
     return this.#ended === undefined && this.#fault === undefined;
   }
 
-  /** True when that is the program's doing: it exited, or closed a pipe. */
+  /** True when the program is the cause: it exited, or closed a pipe. */
   get hasFailed(): boolean {
     return this.#fault !== undefined || this.#ended?.expected === false;
   }
@@ -164,7 +164,7 @@ export class StdioChannel {
     }
   }
 
-  /** With one exchange under way there is no doubt what a request is about; with more it is the client's, at large. */
+  /** With one exchange under way a request is certainly about it; with more it is for the client in general. */
   #receiveRequest(message: Request): void {
     if (this.#mayAsk && message.method !== 'ping') {
       const request = this.#requestOf(message);
@@ -213,7 +213,7 @@ export class StdioChannel {
     );
   }
 
-  /** A pipe is closed and the child lives on. It gets the time of the ladder to answer what it has read. */
+  /** A pipe is closed and the child lives on. It gets the time of the stop ladder to answer what it has read. */
   #giveUp(fault: string): void {
     if (this.#ended !== undefined || this.#fault !== undefined) return;
     this.#fault = fault;
@@ -289,7 +289,7 @@ interface OutgoingLine {
   onHandedOver(): void;
 }
 
-/** Writes text; `done` is called once, with an error when the other side is gone. */
+/** Writes text; `done` is called once, with an error when the pipe is closed. */
 type Write = (text: string, done: (error?: Error | null) => void) => void;
 
 /** A line of outgoing lines, in the order they were added. Bounded; a line can be taken back until it is written. */
@@ -324,7 +324,7 @@ export class Outbox {
     return true;
   }
 
-  /** Forgets what waits; nothing is written any more. */
+  /** Drops the waiting lines; nothing is written any more. */
   close(): void {
     this.#state = 'closed';
     this.#waiting.clear();
@@ -365,6 +365,6 @@ export class Outbox {
 
 /** One pipe full. */
 const BATCH_CHARACTERS = 64 * 1024;
-/** Far more than one instance has in flight; reached only with a child that talks and does not listen. */
+/** Far more than one instance has in flight; reached only with a child that writes and does not read. */
 const MOST_LINES = 16_384;
 const MOST_CHARACTERS = LIMITS.backendMessageBytes;

@@ -28,20 +28,20 @@ export interface StdioHandshakeOptions
   readonly first?: HandshakeOptions['first'];
 }
 
-/** What opening the shared program needs. */
+/** The options for opening the shared program. */
 export interface SharedOpening extends StdioHandshakeOptions {
   readonly memory?: OpeningMemory | undefined;
   /** Default PROBE_PATIENCE_MS. */
   readonly patienceMs?: number | undefined;
 }
 
-/** How long the first answer of a program is waited for, and what became of that. */
+/** The patience for the first answer of a program, and the outcome of the probe. */
 export interface Probe {
   readonly patienceMs: number;
   outcome: ProbeOutcome;
 }
 
-/** A program that was started, and what is known of it. */
+/** A started program, and its peer. */
 export interface OpenedProgram {
   readonly channel: StdioChannel;
   readonly peer: Peer;
@@ -51,14 +51,14 @@ export interface OpenedProgram {
 const PROBE_PATIENCE_MS = 3_000;
 
 /**
- * A program that came up slowly answers the probe and what came after it at once, in any order: so long the one is waited for
- * after the other, to tell it from a program that leaves probes unanswered.
+ * A program that came up slowly answers the probe and the next request at once, in any order: so long the second answer is
+ * waited for after the first one, to tell it from a program that leaves probes unanswered.
  */
 const LATE_MS = 250;
 
 /**
  * Starts the program that all clients share and finds out its era: the modern one when it offers it. A new program that ends
- * with the probe unanswered is started once more, within the same time, and not probed. What is learned goes to `memory`.
+ * with the probe unanswered is started once more, within the same time, and not probed. `memory` keeps the findings.
  * Rejects like `shakeHandsOnPipe`.
  */
 export async function openShared(start: () => StdioChannel, options: SharedOpening): Promise<OpenedProgram> {
@@ -129,11 +129,11 @@ function limitOpening(signal: AbortSignal, timeoutMs: number, lack: () => string
   return { passed, forget };
 }
 
-// The programs that single clients of one instance have of their own: the handshake with each, and in whose era.
+// The programs that single clients of one instance have of their own: the handshake with each, and its era.
 
 export interface OwnProgramsOptions
   extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'> {
-  /** In which the program that all share speaks. */
+  /** The era of the shared program. */
   readonly era: Era;
   /** How long the shared program took to open: a program of one client may take as long before its first message. */
   readonly openingMs: number;
@@ -154,7 +154,7 @@ interface OwnProgramOpening {
 export class OwnPrograms {
   readonly #options: OwnProgramsOptions;
   readonly #processes: WarmProcesses<StdioChannel>;
-  /** In which era they speak: in the legacy one where they can, which one whose shared program is legacy does. */
+  /** The era of these programs: the legacy one where they speak it, as every program does whose shared program is legacy. */
   readonly #era: SingleFlight;
 
   constructor(start: () => StdioChannel, options: OwnProgramsOptions) {
@@ -198,7 +198,7 @@ export class OwnPrograms {
     }
   }
 
-  /** One that says nothing to `initialize` is waited for once. */
+  /** A program that is silent after `initialize` is waited for once. */
   #way(): { readonly first: HandshakeOptions['first']; readonly probe?: Probe } {
     const { memory, openingMs, patienceMs = PROBE_PATIENCE_MS } = this.#options;
     if (memory.ownEra !== undefined) return { first: memory.ownEra };
@@ -206,8 +206,8 @@ export class OwnPrograms {
   }
 }
 
-// The pipe to a program as a handshake sees it: one request after the other. It knows which of them was the probe for an era,
-// how long that is waited for, and what the program does instead of answering.
+// The pipe to a program during a handshake: one request after the other. It knows which request was the probe for an era,
+// how long to wait for the answer, and what the program does instead of answering.
 
 /** One handshake over one channel. */
 export class StdioPipe implements HandshakeChannel {
@@ -221,18 +221,18 @@ export class StdioPipe implements HandshakeChannel {
   #lateAnswer: HandshakeAnswer | undefined;
   readonly #settled = Promise.withResolvers<void>();
 
-  /** The first request is a probe, of which there is no answer after `patienceMs`; undefined: it is one like all others. */
+  /** The first request is a probe, which counts as unanswered after `patienceMs`; undefined: it is a normal request. */
   constructor(channel: StdioChannel, patienceMs: number | undefined) {
     this.#channel = channel;
     this.#patienceMs = patienceMs;
   }
 
-  /** What became of the probe by now; undefined when none was sent. */
+  /** The outcome of the probe so far; undefined when none was sent. */
   get outcome(): ProbeOutcome | undefined {
     return this.#outcome;
   }
 
-  /** What the program does instead of answering, as a clause; undefined when it keeps silent. */
+  /** What the program does instead of answering, as a clause; undefined when it is silent. */
   get lack(): string | undefined {
     const { strayMessages: count } = this.#channel.facts();
     if (count === 0) return undefined;
@@ -274,7 +274,7 @@ export class StdioPipe implements HandshakeChannel {
     return new Promise((resolve, reject) => void this.#send(request, resolve, reject));
   }
 
-  /** An answer that is none counts like silence, only sooner; just the end of the program ends the handshake. */
+  /** An unusable answer counts like silence, only sooner; only the end of the program ends the handshake. */
   #askWithin(request: ExchangeRequest, patienceMs: number): Promise<HandshakeAnswer> {
     return new Promise((resolve, reject) => {
       const nothing: HandshakeAnswer = { kind: 'none', lack: `it did not answer ${request.method}` };

@@ -1,6 +1,6 @@
-// Transport to a program that speaks MCP on its standard input and output, and the conversations with programs of their
-// own that single clients of the same instance have.
-// The pipe is stdio-channel.ts's, the handshake stdio-handshake.ts's, the process child-process.ts's.
+// Transport to a program that speaks MCP on its standard input and output, and the conversations of single clients of the same
+// instance with programs of their own. The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the process
+// child-process.ts.
 
 import { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
@@ -72,7 +72,7 @@ async function open(
   return new StdioTransport(opened, own, client);
 }
 
-/** What is said to one program after the handshake. */
+/** The conversation with one program after the handshake. */
 class StdioConversation implements Upstream {
   readonly peer: Peer;
   readonly pid: number | undefined;
@@ -120,7 +120,7 @@ class StdioTransport implements Transport {
   readonly #channel: StdioChannel;
   readonly #client: ClientInfo;
   readonly #own: OwnPrograms;
-  /** What is said in the process that all clients share. */
+  /** The conversation in the process that all clients share. */
   readonly #shared: StdioConversation;
 
   constructor({ channel, peer }: OpenedProgram, own: OwnPrograms, client: ClientInfo) {
@@ -152,8 +152,8 @@ class StdioTransport implements Transport {
   }
 
   /**
-   * It stands alone. In the legacy era where the program speaks it, which one of both eras does when it is addressed so; else
-   * in the modern one. How many there may be is not asked here.
+   * It stands alone. Its era is the legacy one where the program speaks it, as a program of both eras does on `initialize`; else
+   * the modern one. The caller bounds the number of programs.
    */
   async openUpstream(
     profile: ClientProfile,

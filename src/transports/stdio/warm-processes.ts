@@ -10,7 +10,7 @@ import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Closed } from '../transport.ts';
 import { StartQueue } from './start-queue.ts';
 
-/** A program that was started, as far as this file looks at it. */
+/** A started program, as far as this file uses it. */
 export interface OwnProcess {
   readonly closed$: Observable<Closed>;
   /** Resolves when nothing is left of it. Idempotent, never rejects. */
@@ -24,7 +24,7 @@ export const WARM_IDLE_MS = 5 * 60_000;
 export const STARTS_AT_ONCE = 4;
 /** Of these, one owner has at most so many: another owner finds a place. */
 export const STARTS_PER_OWNER = 3;
-/** A program that says nothing for so long waits for something else than the processor: it may start beside the others. */
+/** A program that is silent for so long waits for something else than the processor: it may start beside the others. */
 export const START_HELD_MS = 5_000;
 
 /** How a client comes to its program. */
@@ -33,7 +33,7 @@ export interface Opening<P, T> {
   readonly ownerId: string;
   /** Ends the wait for its turn; what happens after that is up to `greet`. */
   readonly signal: AbortSignal;
-  /** What the wait then fails with. */
+  /** The error of the wait then. */
   readonly calledOff: () => GatewayError;
   /** Speaks to the program first. It counts as starting until this settles; on a rejection it is to be closed. */
   readonly greet: (process: P) => Promise<T>;
@@ -42,13 +42,13 @@ export interface Opening<P, T> {
 export interface WarmOptions {
   /** Longest wait of a client for its turn. */
   readonly patienceMs: number;
-  /** How many there may be now beside those that were opened and are not gone. Default: any. */
+  /** The number of programs there may be now beside those that were opened and are not gone. Default: any. */
   readonly room?: (() => number) | undefined;
   /** See StartQueueOptions. */
   readonly scheduler?: TaskScheduler | undefined;
 }
 
-/** Those of one instance. Nothing is started before the first is opened: most instances never need one. */
+/** The programs of one instance. None is started before the first opening: most instances never need one. */
 export class WarmProcesses<P extends OwnProcess> {
   readonly #start: () => P;
   readonly #line: StartQueue;
@@ -71,7 +71,7 @@ export class WarmProcesses<P extends OwnProcess> {
     });
   }
 
-  /** How many wait for a client. */
+  /** The number of programs that wait for a client. */
   get waiting(): number {
     return this.#warm.size;
   }
@@ -119,7 +119,7 @@ export class WarmProcesses<P extends OwnProcess> {
     this.#warm.delete(process);
   }
 
-  /** Ends one that waits. One that was taken is not ours to end. */
+  /** Ends a waiting program. Its client ends a program that was taken. */
   #drop(process: P): void {
     if (!this.#warm.has(process)) return;
     this.#forget(process);
