@@ -1,4 +1,4 @@
-// Receives one HTTP answer from undici and says what it holds: JSON-RPC messages as they arrive, then how it ended.
+// Receives one HTTP answer from undici and reports its content: JSON-RPC messages as they arrive, then the ending.
 // One JSON body is gathered and read once; an event stream is read event by event. It knows no calls and no sessions.
 
 import type { Dispatcher } from 'undici';
@@ -11,7 +11,7 @@ import { SseReader } from './sse-reader.ts';
 
 /** How an answer ended. */
 export type Ending =
-  /** A success was read to its end. `lack` is what to say when the answer was not in it. */
+  /** A success was read to its end. `lack` describes what came when the answer was not in it. */
   | { readonly kind: 'complete'; readonly lack: string; readonly streamed: boolean }
   /** A status that is no success, with the JSON-RPC error of its body if there is one. */
   | { readonly kind: 'refused'; readonly status: number; readonly error: RefusalError | undefined }
@@ -21,13 +21,13 @@ type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
 
 /** The receiver of an answer. */
 export interface AnswerSink {
-  /** The head of the answer is here, whatever it says. */
+  /** The head of the answer has arrived. */
   began?(): void;
   /** A message of a success, in order of arrival. */
   message(message: BackendMessage): void;
-  /** Something that was no JSON-RPC message. */
+  /** An event or a body that was no JSON-RPC message. */
   stray(): void;
-  /** An event of another type than `message`; such are not MCP, but for the first transport over HTTP. */
+  /** An event of another type than `message`; MCP has none, except in the first transport over HTTP. */
   event?(type: string, data: Buffer): void;
   /** Exactly once and last, unless the answer was aborted by its owner. */
   finished(ending: Ending): void;
@@ -66,12 +66,12 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     return this.#reader?.retryMs;
   }
 
-  /** What the stream can be resumed after; '' when it cannot. */
+  /** The id of the event to resume the stream after; '' when it cannot be resumed. */
   get lastEventId(): string {
     return this.#reader?.lastEventId ?? '';
   }
 
-  /** What it holds while it is not complete is counted there, from now on. */
+  /** Counts the bytes of the unfinished answer there, from now on. */
   countIn(memory: OwnHeldBytes | undefined): void {
     this.#memory = memory;
   }

@@ -1,5 +1,5 @@
 // One HTTP request whose answer is awaited: a promise around HttpAnswer for everything that is off the hot path,
-// which is the handshake and the goodbye. Calls do not use it (http-call.ts).
+// which is the handshake and the delete of a session. Calls do not use it (http-call.ts).
 
 import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
@@ -9,7 +9,7 @@ import { connectionClosed } from './http-failures.ts';
 
 type RpcAnswer = Extract<BackendMessage, { kind: 'result' | 'error' }>;
 
-/** The answer to the id that was asked, or how the HTTP answer ended without it. */
+/** The answer to the request's id, or the ending of the HTTP answer without it. */
 export type SentRequest = (Ending | { readonly kind: 'answered'; readonly answer: RpcAnswer }) & {
   readonly sessionId: string | undefined;
 };

@@ -1,6 +1,6 @@
-// One exchange over HTTP, from the POST to the answer: gives it an id and a progress token, sorts what comes back,
-// repeats it once when the backend had forgotten the session or misses a header, has the rest of an interrupted stream asked
-// for (http-polling.ts), and cancels it when its caller goes.
+// One exchange over HTTP, from the POST to the answer: gives it an id and a progress token, sorts the messages of the answer,
+// repeats it once when the backend forgot the session or misses a header, resumes an interrupted stream (http-polling.ts), and
+// cancels it when its caller leaves.
 
 import type { Subscriber, Subscription } from 'rxjs';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
@@ -20,8 +20,8 @@ import type { HttpSession } from './http-session.ts';
 import { areTooLarge, type KnownTools, TOO_LARGE, wouldWearMore } from './tool-headers.ts';
 
 /**
- * A call under way. `request` is dressed for its era already. It is only made again after its answer has ended, so nothing
- * comes of an earlier attempt any more.
+ * A call under way. `request` has the metadata of its era already. It is only repeated after its answer has ended, so that no
+ * message of an earlier attempt can come.
  */
 export class HttpCall implements AnswerSink {
   readonly #host: CallHost;
@@ -35,7 +35,7 @@ export class HttpCall implements AnswerSink {
   #worn: ExchangeRequest['headers'];
   #learning: Subscription | undefined;
   #epoch = 0;
-  /** Something came of it already. */
+  /** A message of the answer has come. */
   #isHeard = false;
   #repeated = false;
   #settled = false;
@@ -48,7 +48,7 @@ export class HttpCall implements AnswerSink {
     this.#token = callerTokenOf(request);
   }
 
-  /** Whether it was answered, failed, or lost its caller. */
+  /** True once it was answered, failed, or lost its caller. */
   get isOver(): boolean {
     return this.#settled;
   }
@@ -102,7 +102,7 @@ export class HttpCall implements AnswerSink {
     this.#subscriber.next({ kind: 'notification', method, params: heard });
   }
 
-  /** Something else that its caller is to see. */
+  /** A message besides that for its caller. */
   tell(event: ExchangeEvent): void {
     this.#subscriber.next(event);
   }
@@ -126,7 +126,7 @@ export class HttpCall implements AnswerSink {
       case 'notification':
         // It names a request by an id of this leg, which the caller could only take for another one.
         if (message.method === CANCELLED) return;
-        // Log lines carry no id, but on the stream of a call there is no doubt whose they are.
+        // Log lines carry no id, but on the stream of a call they are about that call.
         if (message.method === LOG || this.#request.method === LISTEN) this.hear(message);
         else this.#host.notified(message, this);
     }
@@ -142,7 +142,7 @@ export class HttpCall implements AnswerSink {
     else this.#pollOrFail(ending, ending.kind === 'broken' ? ending.failure : answerMissing(ending.lack));
   }
 
-  /** A stream that gave its events ids can be resumed; only the legacy era knows that. */
+  /** A stream whose events have ids can be resumed; only the legacy era knows that. */
   #pollOrFail(ended: Ending, failure: GatewayError): void {
     const { lastEventId = '', retryMs } = this.#answer ?? {};
     const { connection, session } = this.#host;
@@ -188,7 +188,7 @@ export class HttpCall implements AnswerSink {
     this.#subscriber.error(error);
   }
 
-  /** The server refused before it did anything, so the call may be made again in a new session. */
+  /** The server refused before any work, so the call may be repeated in a new session. */
   #repeat(): void {
     this.#host.session.reopen(this.#epoch).then(
       () => {
@@ -203,7 +203,7 @@ export class HttpCall implements AnswerSink {
     this.#answered({ kind: 'result', result: toolHeaders.hear(this.#request, session.peer, result) });
   }
 
-  /** The server refused before it did anything: with headers that its tool turns out to ask for the call is made again. */
+  /** The server refused before any work: the call is repeated with the headers that its tool turns out to ask for. */
   #mend(error: JsonRpcError): void {
     this.#repeated = true;
     const call = { request: this.#request, peer: this.#host.session.peer, worn: this.#worn };
@@ -255,9 +255,9 @@ export class HttpCall implements AnswerSink {
 export const PROGRESS = 'notifications/progress';
 export const LOG = 'notifications/message';
 export const CANCELLED = 'notifications/cancelled';
-/** Why a conversation ended whose session its backend does not know any more. */
+/** The reason of a conversation that ended because its backend does not know its session any more. */
 export const FORGOTTEN = 'it forgot the session';
-/** Its answer is a stream that lasts, and all that comes on it is its own. */
+/** Its answer is a long-lived stream of its own messages. */
 const LISTEN = 'subscriptions/listen';
 
 export type Notification = Extract<BackendMessage, { kind: 'notification' }>;
@@ -269,11 +269,11 @@ export interface CallHost extends KnownTools {
   readonly session: HttpSession;
   /** Calls under way by request id, which is also their progress token. */
   readonly calls: Map<number, HttpCall>;
-  /** Takes a notification that came on the stream of a call and need not be about it. */
+  /** Takes a notification that came on the stream of a call and need not be about the call. */
   notified(message: Notification, call: HttpCall): void;
   /** Takes a request of the backend that came on the stream of a call. */
   asked(message: Question, call: HttpCall): void;
-  /** Whether a session that the backend forgot is opened anew; else the conversation is over. */
+  /** True when a session that the backend forgot is opened anew; else the conversation is over. */
   readonly reopens: boolean;
   /** Called when the backend forgot the session of a conversation that ends with it. */
   forgotten(): void;
@@ -283,14 +283,14 @@ export interface CallHost extends KnownTools {
   stray(): void;
 }
 
-// What a status that is no success means for the call that it answers.
+// The meaning of a status that is no success for its call.
 
 /** What was received. */
 export type Refused = Extract<Ending, { kind: 'refused' }>;
 
 /** What it means. */
 type Refusal =
-  /** The server says so, or it is what the caller is to hear in its place. */
+  /** The server says so, or the caller is to get it as the answer. */
   | { readonly kind: 'answer'; readonly error: JsonRpcError }
   /** The same, before anything was done: a header is missing or wrong. */
   | { readonly kind: 'header'; readonly error: JsonRpcError }
@@ -301,7 +301,7 @@ type Refusal =
 interface SentCall {
   readonly id: number;
   readonly peer: Peer;
-  /** Whether arguments were repeated in headers. */
+  /** True when arguments were repeated in headers. */
   readonly hasParamHeaders: boolean;
 }
 
@@ -317,7 +317,7 @@ export function refusalOf(refused: Refused, { id, peer, hasParamHeaders }: SentC
   return { kind: isAboutHeader ? 'header' : 'answer', error: error.error };
 }
 
-/** Its session was lost and there is no other: the call never ran, whatever became of the handshake. */
+/** Its session was lost and there is no other: the call never ran, whatever the result of the handshake. */
 export function sessionNotReopened(thrown: unknown): GatewayError {
   const error = asGatewayError(thrown);
   const reason = 'it forgot the session and no new one could be opened';
@@ -334,5 +334,5 @@ function missesHeader({ status, error }: Refused, { era }: Peer): boolean {
 }
 
 const HEADERS_TOO_LARGE = 431;
-/** Statuses of something that stands before the backend: even a JSON-RPC body does not prove that it was asked. */
+/** Statuses of proxies: even a JSON-RPC body does not prove that the backend got the request. */
 const PROXY_STATUS: ReadonlySet<number> = new Set([502, 503, 504]);

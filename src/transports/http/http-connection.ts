@@ -1,6 +1,6 @@
-// The connections to one HTTP backend: a bounded pool for what is answered, a connection each for streams that stay
-// open, the endpoint, and the headers every request carries. Nothing of a client is ever among them. What is said over
-// the connections is decided by session, calls and listener.
+// The connections to one HTTP backend: a bounded pool for requests with an answer, a connection each for streams that stay
+// open, the endpoint, and the headers every request carries, none of which is a client's. Session, calls and listener decide
+// what is sent.
 
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
@@ -12,13 +12,13 @@ import type { HttpAnswer } from './http-answer.ts';
 
 export type Headers = Readonly<Record<string, string>>;
 
-/** What a connection is made of. */
+/** Options of a connection. */
 export interface ConnectionOptions {
   readonly endpoint: string;
   /** Headers of the instance's definition; those that the protocol owns are left out. */
   readonly headers: Headers;
   readonly deniedNetworks: readonly string[];
-  /** Where answers that are not complete are counted. Default: nowhere. */
+  /** Where unfinished answers are counted. Default: nowhere. */
   readonly answers?: OwnHeldBytes | undefined;
 }
 
@@ -49,7 +49,7 @@ export class HttpConnection {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
     };
-    // The dispatcher owns deadlines; undici's only see to it that nothing waits for ever.
+    // The dispatcher owns deadlines; undici's only prevent endless waits.
     this.#pool = new Pool(url.origin, {
       connections: MOST_CONNECTIONS,
       connect: this.#connect,
@@ -64,7 +64,7 @@ export class HttpConnection {
     return this.#answers?.refuses(method) === true;
   }
 
-  /** Request ids are never reused, whatever session they are used in: not every backend tells sessions apart. */
+  /** Request ids are never reused, in any session: not every backend tells sessions apart. */
   nextId(): number {
     this.#lastId += 1;
     return this.#lastId;
@@ -84,7 +84,7 @@ export class HttpConnection {
     this.#stream({ path: this.#target, method: 'POST', headers: all, body }, answer);
   }
 
-  /** Asks for a stream: of what belongs to no request, or what is left of one. */
+  /** Asks for a stream: of messages that belong to no request, or of the rest of one. */
   get(headers: Headers, answer: HttpAnswer): void {
     this.#dispatch(this.#request(headers), answer);
   }
@@ -108,7 +108,7 @@ export class HttpConnection {
     this.#dispatch({ path: this.#target, method: 'DELETE', headers: all }, answer);
   }
 
-  /** Closes every connection; requests that are left break. Idempotent. */
+  /** Closes every connection; open requests break. Idempotent. */
   async destroy(): Promise<void> {
     const streams = [...this.#streams].map((client) => client.destroy());
     await Promise.all([...streams, this.#pool.destroy()]);
@@ -126,7 +126,7 @@ export class HttpConnection {
 
   /**
    * A stream takes no connection of the pool away from the calls, and leaves nothing behind when it ends. It may be
-   * silent for as long as it likes: a peer that is gone is noticed by TCP.
+   * silent for any time: TCP notices a peer that is gone.
    */
   #stream(request: Dispatcher.DispatchOptions, answer: HttpAnswer): void {
     const client = new Client(this.#origin, {
@@ -142,7 +142,7 @@ export class HttpConnection {
   }
 }
 
-/** A place for all that may wait for an answer at the same time: an opening that hangs takes none away from a call. */
+/** A place for every opening that may wait at the same time: a hanging opening takes none away from a call. */
 const MOST_CONNECTIONS =
   LIMITS.inFlightPerInstance +
   LIMITS.inFlightReserve +
@@ -176,8 +176,8 @@ function ownHeaders(headers: Headers): Record<string, string> {
   return Object.fromEntries(lower.filter(([name]) => !PROTOCOL_HEADERS.has(name)));
 }
 
-// Decides at connect time whether an address may be reached: names are checked after they were resolved, on the very address
-// that is used, so that a name cannot change its mind between the check and the connection (DNS rebinding).
+// Decides at connect time whether an address may be reached: names are checked after their lookup, on the very address
+// that is used, so that a name cannot change between the check and the connection (DNS rebinding).
 
 /** A connector for undici that refuses denied addresses with AddressDenied. `lookup` is the system's by default. */
 export function guardedConnector(
@@ -188,7 +188,7 @@ export function guardedConnector(
   const isDenied = deniedBy(networks);
   const connect = buildConnector({ timeout: timeoutMs, lookup: guardedLookup(isDenied, lookup) });
   return (options, callback) => {
-    // Sockets skip the lookup for literal addresses, so those are looked at here.
+    // Sockets skip the lookup for literal addresses, so those are checked here.
     if (isIP(options.hostname) !== 0 && isDenied(options.hostname)) {
       callback(new AddressDenied(options.hostname), null);
       return;

@@ -1,6 +1,6 @@
-// One conversation over HTTP: calls and a listening stream in one session. The transport has one of its own, in which
-// nothing is declared and a lost session is opened anew; each client has another, which ends with its session.
-// Thousands of the latter lie idle, so everything but the session is made when it is needed.
+// One conversation over HTTP: calls and a listening stream in one session. The transport has one of its own, which declares
+// nothing and opens a lost session anew; each client has another, which ends with its session. Thousands of the latter are idle,
+// so everything but the session is made on first use.
 
 import { AsyncSubject, Observable, Subject } from 'rxjs';
 import type { ClientProfile, ServerMessage, ServerRequest } from '../../domain/client.ts';
@@ -23,13 +23,13 @@ import type { ToolHeaders } from './tool-headers.ts';
 /** Longest wait of a call, or of a listener, for the stream of its conversation that is being opened. */
 const STREAM_OPENS_MS = 250;
 
-/** What the conversations with one backend share. */
+/** Dependencies that the conversations with one backend share. */
 export interface HttpBackend {
   readonly connection: HttpConnection;
-  /** What the gateway calls itself. */
+  /** Name and version of the gateway. */
   readonly client: ClientInfo;
   readonly deletes: SessionDeletes;
-  /** What its tools want repeated in headers. */
+  /** The headers that its tools ask for. */
   readonly toolHeaders: ToolHeaders;
   readonly toolListing$: Observable<never>;
   /** Called when the backend is in doubt, though no exchange failed. */
@@ -46,7 +46,7 @@ export class HttpConversation implements Upstream, CallHost {
   readonly session: HttpSession;
   readonly #backend: HttpBackend;
   readonly #profile: ClientProfile | undefined;
-  /** Of the transport itself, which several callers share. */
+  /** The conversation of the transport itself, which several callers share. */
   readonly #lone: LoneCaller | undefined;
   #calls: Map<number, HttpCall> | undefined;
   #listener: HttpListener | undefined;
@@ -125,7 +125,7 @@ export class HttpConversation implements Upstream, CallHost {
       }
       const call = new HttpCall(this, withEraMetadata(request, this.peer, this.#backend.client), subscriber);
       this.#lone?.note(request.caller);
-      // What the backend says on its stream because of this call must find the stream open.
+      // Messages of the backend on its stream because of this call must find the stream open.
       const wait = this.#profile === undefined ? undefined : this.#listener;
       const callOff = wait?.whenSettled(() => call.start(), STREAM_OPENS_MS);
       if (callOff === undefined) call.start();
@@ -218,7 +218,7 @@ export class HttpConversation implements Upstream, CallHost {
 
   #newListener(): HttpListener {
     const { connection, session, reopens } = this;
-    // There is one stream of the transport itself, but as many as there are clients of the others.
+    // The transport itself has one stream; the others are as many as there are clients.
     const send: Send = (headers, answer) =>
       reopens ? connection.get(headers, answer) : connection.listen(headers, answer);
     return new HttpListener(send, session, {

@@ -1,6 +1,6 @@
-// Turns what went wrong on the way to an HTTP backend into BACKEND_UNAVAILABLE: what it is called, whether the
-// request can have reached the backend, and whether the instance itself is in doubt.
-// It names facts and never repeats a body or a header. Branching is on codes, never on texts.
+// Turns failures on the way to an HTTP backend into BACKEND_UNAVAILABLE: their name, whether the request can have reached
+// the backend, and whether the instance itself is in doubt. It names facts and never repeats a body or a header. Branching
+// is on codes, never on texts.
 
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/backend-errors.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -46,13 +46,13 @@ export function answerMissing(lack: string): GatewayError {
   return backendUnavailable(lack, { delivered: 'unknown', suspicious: true });
 }
 
-/** The answer went over the bound of one message; it is not the instance that is in doubt. */
+/** The answer exceeded the bound of one message; the instance is not in doubt. */
 export function answerTooLarge(): GatewayError {
   const reason = `answered with more than ${LIMITS.backendMessageBytes} bytes in one message`;
   return backendUnavailable(reason, { delivered: 'unknown' });
 }
 
-/** The answer was given up because its instance, or all of them, hold too much of answers that are not complete. */
+/** The answer was given up because its instance, or all of them, hold too much of unfinished answers. */
 export function answersHoldTooMuch(): GatewayError {
   return backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'unknown' });
 }
@@ -67,12 +67,12 @@ export function openingCalledOff(cause?: unknown): GatewayError {
   return backendUnavailable('its start was called off', { delivered: 'no', cause });
 }
 
-/** Whether the connection was ended by the other side where its answer should have come. */
+/** True when the other side ended the connection before the answer. */
 export function wasCutOff(thrown: unknown): boolean {
   return thrown instanceof GatewayError && thrown.delivered !== 'no' && isBroken(thrown);
 }
 
-/** Whether a failure looks like that of a program which is still starting, behind a port forwarder perhaps. */
+/** True for a failure like that of a program which is still starting, behind a port forwarder perhaps. */
 export function mayBeStarting(thrown: unknown): boolean {
   if (!(thrown instanceof GatewayError)) return false;
   return thrown.facts.unreachable === true || isBroken(thrown);

@@ -1,5 +1,5 @@
-// The channel a handshake runs over when the backend is reached by HTTP: which statuses are a refusal and which a
-// failure, and the session id that comes back. What is asked in which order is in handshake.ts.
+// The channel of a handshake over HTTP: which statuses are a refusal and which a failure, and the session id that comes
+// back. handshake.ts decides the order of requests.
 
 import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
@@ -18,11 +18,11 @@ type Refused = Extract<Ending, { kind: 'refused' }>;
 export interface HttpHandshakeOptions {
   /** Ends the waiting. */
   readonly signal: AbortSignal;
-  /** A server that never answers `server/discover` counts as one that does not know it. */
+  /** A server that does not answer `server/discover` in this time counts as one that does not know it. */
   readonly discoverMs: number;
   /** The same of `initialize`. Default: it is waited for. */
   readonly initializeMs?: number | undefined;
-  /** The era in which the backend is known to speak; what it fails of is then no sign of another. */
+  /** The known era of the backend; its failures are then no sign of another era. */
   readonly known: Era | undefined;
 }
 
@@ -90,7 +90,7 @@ export class HttpHandshake implements HandshakeChannel {
     if (asked.kind === 'broken') throw asked.failure;
   }
 
-  /** A backend that does not answer what it is known to know is in trouble, which says nothing about an era. */
+  /** A backend that does not answer a method that it knows is in trouble, which says nothing about an era. */
   #silence(method: string): HandshakeAnswer {
     const lack = `${method} was not answered`;
     if (this.#known !== 'modern' || method === 'initialize') return none(lack);
@@ -117,7 +117,7 @@ export class HttpHandshake implements HandshakeChannel {
   }
 
   /**
-   * What an HTTP answer without the JSON-RPC answer says about the method: that it is not known here, or nothing.
+   * What an HTTP answer without the JSON-RPC answer says about the method: that the backend does not know it, or nothing.
    * Missing authorization and broken proxies are no evidence of an era, so they fail.
    * Source: MCP 2026-07-28 basic/transports/streamable-http#backward-compatibility.
    */
@@ -128,13 +128,13 @@ export class HttpHandshake implements HandshakeChannel {
       if (this.#isFailure(ending)) throw answeredStatus(status);
       return error ?? none(`POST ${this.#connection.path} was answered with HTTP ${status}`);
     }
-    // Whatever a server says to a method of another era, asking in its own era may still succeed.
+    // After any answer of a server to a method of another era, a request in its own era may still succeed.
     if (era === 'modern' || this.#known === 'modern')
       return none(`POST ${this.#connection.path} ${ending.lack}`);
     throw answerMissing(ending.lack);
   }
 
-  /** A server that is known has no reason to fail of a method that it does not know, and says so if it does. */
+  /** A known server has no reason to fail at an unknown method, and answers with an error if it does. */
   #isFailure({ status, error }: Refused): boolean {
     if (NO_EVIDENCE.has(status) || status < 400) return true;
     return this.#known !== undefined && status >= 500 && error?.error.code !== RPC.methodNotFound;

@@ -1,6 +1,6 @@
-// Keeps the stream open on which a legacy backend says what belongs to no request, such as list_changed. Not every
-// server offers it, and its loss says nothing about the instance: it is opened again, at growing distances, from where
-// it broke off. What arrives is sorted in http-conversation.ts. Source: MCP 2025-11-25 basic/transports#listening.
+// Keeps the stream open on which a legacy backend sends messages that belong to no request, such as list_changed. Not every
+// server offers it, and its loss says nothing about the instance: it is opened again, at growing intervals, from where
+// it broke off. http-conversation.ts sorts the messages. Source: MCP 2025-11-25 basic/transports#listening.
 
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -26,7 +26,7 @@ export interface ListenerWaits {
 
 const WAITS: ListenerWaits = { firstMs: LIMITS.restartFirstMs, longestMs: LIMITS.restartLongestMs };
 
-/** Listens from `start` to `stop`, as often as one likes. Only in sessions of the legacy era; does nothing in others. */
+/** Listens from `start` to `stop`, any number of times. Only in sessions of the legacy era; does nothing in others. */
 export class HttpListener implements AnswerSink {
   readonly #send: Send;
   readonly #session: HttpSession;
@@ -92,7 +92,7 @@ export class HttpListener implements AnswerSink {
   }
 
   message(message: BackendMessage): void {
-    // A server that has something to say is one worth coming back to soon.
+    // A server that sends messages is worth a soon reconnection.
     this.#waitMs = this.#waits.firstMs;
     this.#ear.heard(message);
   }
@@ -110,14 +110,14 @@ export class HttpListener implements AnswerSink {
       return;
     }
     if (!isWorthAnotherTry(ending)) {
-      // Perhaps it is the event that the server does not know, and not the stream.
+      // Perhaps the server does not know the event, and not the stream.
       if (this.#lastEventId === '') return;
       this.#lastEventId = '';
     }
     this.#timer = setTimeout(() => this.#open(), this.#nextWaitMs(retryMs)).unref();
   }
 
-  /** What the server asks for is honoured. One that says when to come back wants to be polled, and is not backed off from. */
+  /** The wait that the server asks for is kept. A server that names a wait wants to be polled, without a back-off. */
   #nextWaitMs(retryMs: number | undefined): number {
     if (retryMs !== undefined) return Math.min(Math.max(retryMs, this.#waits.firstMs), LIMITS.callLongestMs);
     const waitMs = this.#waitMs;
@@ -153,12 +153,12 @@ export class HttpListener implements AnswerSink {
   }
 }
 
-/** A 404 that speaks JSON-RPC is the word of the server, and not of one that has nothing under this path. */
+/** A 404 with JSON-RPC comes from the MCP server, and not from a server without this path. */
 function isForgotten(ending: Ending): boolean {
   return ending.kind === 'refused' && ending.status === 404 && ending.error !== undefined;
 }
 
-/** False when the server does not offer the stream (405) or does not know us; a new session starts anew. */
+/** False when the server does not offer the stream (405) or does not know the session; a new session starts anew. */
 function isWorthAnotherTry(ending: Ending): boolean {
   if (ending.kind === 'broken') return true;
   if (ending.kind === 'complete') return ending.streamed;

@@ -15,11 +15,11 @@ import { connectionClosed, openingCalledOff } from './http-failures.ts';
 import { HttpSession, type SessionOptions } from './http-session.ts';
 
 export interface HttpOpeningsOptions extends Pick<SessionOptions, 'client' | 'handshakeTimeoutMs'> {
-  /** In which the transport's own conversation is. */
+  /** The era of the transport's own conversation. */
   readonly era: Peer['era'];
   /** Longest wait for the answer to the first `initialize`. Default LEGACY_PATIENCE_MS. */
   readonly legacyPatienceMs?: number;
-  /** At which many that come due together begin and end. */
+  /** Runs openings and timeouts that come due together. */
   readonly scheduler: TaskScheduler;
 }
 
@@ -34,10 +34,10 @@ export interface HttpOpening {
 /** Conversations of one owner that are opened with one instance at the same time; the next ones wait. */
 export const OPENINGS_PER_OWNER = LIMITS.openingsPerInstance * LIMITS.ownerShare;
 
-/** A backend known to be modern that does not answer `initialize` for so long, but `server/discover`, does not know it. */
+/** A modern backend counts as one without `initialize` after so long without an answer, if it answers `server/discover`. */
 const LEGACY_PATIENCE_MS = 3_000;
 
-/** The line in front of openings over HTTP. Each takes a connection until it has ended, so none gives its place up before. */
+/** The queue of openings over HTTP. Each takes a connection until it has ended, so none gives its place up before. */
 export function httpStartQueue(patienceMs: number, scheduler: TaskScheduler): StartQueue {
   return new StartQueue({
     atOnce: LIMITS.openingsPerInstance,
@@ -56,7 +56,7 @@ export class HttpOpenings {
   readonly #peers = new PeerMemory();
   /** Sessions whose handshake is under way. */
   readonly #sessions = new Set<HttpSession>();
-  /** Whether a modern backend speaks the legacy era, too. */
+  /** Finds out whether a modern backend speaks the legacy era, too. */
   readonly #legacyHalf: SingleFlight;
   #keepsNone: boolean;
   #count = 0;
@@ -70,7 +70,7 @@ export class HttpOpenings {
     this.#legacyHalf = new SingleFlight(options.era !== 'modern', options.scheduler);
   }
 
-  /** How many are under way, or wait. */
+  /** The number of openings that are under way, or wait. */
   get count(): number {
     return this.#count;
   }
@@ -151,22 +151,22 @@ export async function openSession(
   }
 }
 
-/** A failure of which nothing arrived. */
+/** A failure that proves that nothing arrived. */
 export function undelivered(reason: string, cause?: unknown): GatewayError {
   return backendUnavailable(reason, { delivered: 'no', cause });
 }
 
-// Keeps what a backend says of itself once, however many conversations hear it: its greeting may be kilobytes, and thousands of
+// Keeps the peer of a backend once for all its conversations: its greeting may be kilobytes, and thousands of
 // sessions hold one.
 
 /** Different greetings remembered: servers vary them by what a client declares, which is a handful of variants. */
 const REMEMBERED = 16;
 
-/** The peers that were heard last. */
+/** The peers of the last handshakes. */
 export class PeerMemory {
   readonly #peers = new Map<string, Peer>();
 
-  /** Gives the object that an equal peer was given before, or this one. */
+  /** Returns the object of an earlier equal peer, or this one. */
   readonly intern = (peer: Peer): Peer => {
     const text = JSON.stringify(peer);
     const known = this.#peers.get(text) ?? peer;

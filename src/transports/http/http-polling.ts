@@ -1,6 +1,6 @@
 // What becomes of a call whose event stream ended before the answer: the rest of the stream is asked for, with the id of the
 // last event, until the answer is there, the backend does not know the stream any more, or its address refuses connections.
-// An orderly end is how a backend asks for that; one whose connection broke is in doubt besides.
+// An orderly end is how a backend asks for polling; a broken connection is a doubt besides.
 // Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699. The deadline is the caller's.
 
 import { LIMITS } from '../../domain/limits.ts';
@@ -8,7 +8,7 @@ import { type AnswerSink, type Ending, HttpAnswer } from './http-answer.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { HttpSession } from './http-session.ts';
 
-/** The call that waits. `finished` means that there is no more to be had. */
+/** The call that waits. `finished`: nothing more will come. */
 export interface PollingSink extends AnswerSink {
   /** The backend ended the stream; it is asked for again after the wait the backend wants, in ms. */
   interrupted(retryMs: number | undefined): void;
@@ -26,7 +26,7 @@ export interface Interrupted {
 const USUAL_WAIT_MS = 1_000;
 /** Shortest wait before a stream that brought nothing is asked for again, doubled each time. */
 const SHORTEST_WAIT_MS = 100;
-/** Attempts in a row that may bring nothing new: no connection, an error of the server, an empty stream. */
+/** Attempts in a row without a new event: no connection, an error of the server, an empty stream. */
 const FRUITLESS_ATTEMPTS = 8;
 
 /** Polls for one call. */
@@ -48,7 +48,7 @@ export class HttpPolling implements AnswerSink {
     this.#retryMs = from.retryMs;
   }
 
-  /** Tells how the stream of the call ended, and polls from then on. */
+  /** Takes the ending of the call's stream, and polls from then on. */
   start(ending: Ending): void {
     this.#waitAfter(ending);
   }
@@ -114,7 +114,7 @@ function isDoubtful(ending: Ending): boolean {
   return ending.kind === 'refused' && ending.status >= 500;
 }
 
-/** False when the backend answers something that is no stream, does not know the stream or the session, or is gone. */
+/** False when the answer is no stream, when the backend does not know the stream or the session, or is gone. */
 function mayComeBack(ending: Ending): boolean {
   if (ending.kind === 'broken') return !isUnreachable(ending);
   if (ending.kind === 'complete') return ending.streamed;

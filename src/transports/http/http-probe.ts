@@ -1,6 +1,6 @@
 // The handshake with an HTTP backend of unknown era. `server/discover` comes first, but legacy servers may leave it
-// unanswered: after a while `initialize` is asked beside it, and a server that turns out to be up is asked once more. A
-// modern server that was only slow is a modern one all the same. How messages travel is http-handshake.ts's.
+// unanswered: after a while `initialize` is sent beside it, and a server that turns out to be up gets the probe once more. A
+// modern server that was only slow still counts as modern. http-handshake.ts carries the messages.
 
 import { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
@@ -28,7 +28,7 @@ export interface FirstHandshakeOptions {
   readonly now?: () => number;
 }
 
-/** Shakes hands with a backend of which no more is known than what `memory` says, and leaves there what was learned. */
+/** Shakes hands with a backend of which only `memory` is known, and stores the findings there. */
 export async function shakeFirstHands(
   channel: HttpHandshake,
   { client, patienceMs, memory, signal, now = () => performance.now() }: FirstHandshakeOptions,
@@ -46,7 +46,7 @@ export async function shakeFirstHands(
   }
 }
 
-/** What came of a request: its answer, or what it failed of. */
+/** The outcome of a request: its answer, or its failure. */
 type Outcome = { readonly answer: HandshakeAnswer } | { readonly thrown: unknown };
 
 /** The channel of a handshake that begins with `server/discover`. */
@@ -58,7 +58,7 @@ class HttpProbe implements HandshakeChannel {
   #question: ExchangeRequest = { method: 'server/discover' };
   #outcome: DiscoverOutcome | undefined;
   #latest: HandshakeAnswer | undefined;
-  /** The answer that counts once `initialize` was asked; it is not asked for again then. */
+  /** The answer that counts once `initialize` was sent; the request is not repeated then. */
   #answer: HandshakeAnswer | undefined;
   /** While the first question is open: the answer of a modern server, undefined at the end of everything else. */
   #late: Promise<HandshakeAnswer | undefined> = Promise.resolve(undefined);
@@ -68,7 +68,7 @@ class HttpProbe implements HandshakeChannel {
     this.#patienceMs = patienceMs;
   }
 
-  /** Undefined until it was asked, and when the way to the backend failed. */
+  /** Undefined before the request, and after a failure of the connection. */
   get outcome(): DiscoverOutcome | undefined {
     return this.#outcome;
   }
@@ -126,8 +126,8 @@ class HttpProbe implements HandshakeChannel {
   }
 
   /**
-   * Asks something while the first question may be open. Undefined when that is answered by a modern server, first or instead;
-   * what was asked besides is not waited for then.
+   * Sends a request while the probe may be open. Undefined when a modern server answers the probe, first or instead; the other
+   * answer is not waited for then.
    */
   async #beside(request: ExchangeRequest, era: Era): Promise<Outcome | undefined> {
     const unneeded = new AbortController();
@@ -184,8 +184,8 @@ function isUnreachable(thrown: unknown): boolean {
   return thrown instanceof GatewayError && thrown.facts.unreachable === true;
 }
 
-// What one opening of an HTTP backend teaches the next: whether it is asked `server/discover` before it is initialized, or
-// leaves that unanswered, which costs time.
+// What one opening of an HTTP backend teaches the next: whether `server/discover` comes before `initialize`, or stays
+// unanswered, which costs time.
 
 /**
  * What became of `server/discover`. `answered`: by a result or a refusal; `unanswered`: by nothing; `cut`: by the end of the
@@ -193,15 +193,15 @@ function isUnreachable(thrown: unknown): boolean {
  */
 export type DiscoverOutcome = 'answered' | 'unanswered' | 'cut';
 
-/** How long a backend that left it unanswered is initialized first. Another server may be at the endpoint by then. */
+/** How long a backend that left the probe unanswered gets `initialize` first. Another server may be at the endpoint by then. */
 export const UNANSWERED_FOR_MS = 60 * 60_000;
 
-/** Whether the next opening begins with `server/discover`. `nowMs` is of a monotonic clock. */
+/** True when the next opening begins with `server/discover`. `nowMs` is of a monotonic clock. */
 export function isDiscoveredFirst({ unansweredAtMs }: OpeningMemory, nowMs: number): boolean {
   return unansweredAtMs === undefined || nowMs - unansweredAtMs >= UNANSWERED_FOR_MS;
 }
 
-/** Hands were shaken. `outcome`: undefined when it was initialized first; what is remembered then becomes no younger. */
+/** The handshake succeeded. `outcome`: undefined when `initialize` came first; the memory then keeps its age. */
 export function noteOpened(
   memory: OpeningMemory,
   era: Era,

@@ -1,6 +1,6 @@
-// The session with one HTTP backend: what the handshake agreed on and the session id. There is one for the transport
+// The session with one HTTP backend: the agreement of the handshake and the session id. There is one for the transport
 // itself and one for each client with a conversation of its own, so an idle one has to be small.
-// It notices that a backend forgot the session; what follows from that is decided in http-conversation.ts.
+// It detects that a backend forgot the session; http-conversation.ts decides what follows.
 
 import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { ClientProfile, ClientReply } from '../../domain/client.ts';
@@ -18,28 +18,28 @@ import type { Headers, HttpConnection } from './http-connection.ts';
 import { HttpHandshake } from './http-handshake.ts';
 import { DISCOVER_PATIENCE_MS, shakeFirstHands } from './http-probe.ts';
 
-/** What opening a session needs. */
+/** Options for opening a session. */
 export interface SessionOptions {
   readonly client: ClientInfo;
   readonly handshakeTimeoutMs: number;
   /** The client it is for; absent for the transport's own. */
   readonly profile?: ClientProfile;
-  /** Without a profile: what was learned of the backend earlier, and is from now on. */
+  /** Without a profile: the findings of earlier openings, and of this one. */
   readonly memory?: OpeningMemory | undefined;
-  /** How long its first answer is waited for. Default DISCOVER_PATIENCE_MS. */
+  /** Longest wait for its first answer. Default DISCOVER_PATIENCE_MS. */
   readonly patienceMs?: number | undefined;
-  /** The era in which the backend is known to speak. Default: that of the session that was lost. */
+  /** The known era of the backend. Default: that of the lost session. */
   readonly known?: Era;
   /**
    * With a profile, of a backend that is modern: it is not known whether it speaks the legacy era, too. One that does not
    * answer `initialize` for so long, but `server/discover`, does not; the session is modern then.
    */
   readonly initializeMs?: number;
-  /** Gives one and the same object for equal peers, so that they are kept once. */
+  /** Returns the same object for equal peers, so that they are kept once. */
   readonly intern?: (peer: Peer) => Peer;
 }
 
-/** What was agreed on by one handshake; replaced as a whole by the next. */
+/** The agreement of one handshake; the next one replaces it as a whole. */
 interface Agreement {
   readonly peer: Peer;
   readonly sessionId: string | undefined;
@@ -49,7 +49,7 @@ interface Agreement {
 
 type Refused = Extract<Ending, { kind: 'refused' }>;
 
-/** A session, or what stands for it with backends that have none. */
+/** A session, or its substitute for backends that have none. */
 export class HttpSession {
   readonly #connection: HttpConnection;
   readonly #options: SessionOptions;
@@ -68,17 +68,17 @@ export class HttpSession {
     this.#options = options;
   }
 
-  /** What the latest handshake learned. */
+  /** The findings of the latest handshake. */
   get peer(): Peer {
     return this.#agreement.peer;
   }
 
-  /** Whether the backend keeps a session for us. */
+  /** True when the backend keeps a session for the gateway. */
   get hasSession(): boolean {
     return this.#agreement.sessionId !== undefined;
   }
 
-  /** The status with which a backend refused `initialize` that could not be opened for it. */
+  /** The status with which a backend refused `initialize`, when its opening failed. */
   get initializeStatus(): number | undefined {
     return this.#initializeStatus;
   }
@@ -99,7 +99,7 @@ export class HttpSession {
     const opening = new AbortController();
     const stop = (): void => opening.abort();
     if (this.#isClosed || signal.aborted) stop();
-    // Let go of afterwards: a signal may live as long as the gateway.
+    // Removed afterwards: a signal may live as long as the gateway.
     signal.addEventListener('abort', stop);
     this.#opening = opening;
     const { known, initializeMs, handshakeTimeoutMs } = this.#options;
@@ -123,7 +123,7 @@ export class HttpSession {
   /**
    * Whether a refusal means that the backend does not know the session any more. The specification wants 404; servers
    * also answer 400 with an error that names no request, or with the SDK's codes for a session it does not know.
-   * Source: MCP 2025-11-25 basic/transports#session-management; measured, mcp page 4.2.
+   * Source: MCP 2025-11-25 basic/transports#session-management; measured.
    */
   isLost(refused: Refused, id: number): boolean {
     if (!this.hasSession) return false;

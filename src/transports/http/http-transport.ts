@@ -1,6 +1,6 @@
-// The way to one Streamable HTTP backend: the connections, the conversation of the transport itself, and those of single
-// clients. What a conversation is made of is in http-conversation.ts and its neighbours; the program behind an endpoint is
-// started in managed-http.ts.
+// The transport to one Streamable HTTP backend: the connections, the conversation of the transport itself, and those of single
+// clients. Conversations are in http-conversation.ts and its neighbours; managed-http.ts starts the program behind an
+// endpoint.
 
 import {
   catchError,
@@ -70,7 +70,7 @@ export async function openHttp(
   }
 }
 
-/** An open way to an HTTP backend. Made by `openHttp`. */
+/** An open transport to an HTTP backend. Made by `openHttp`. */
 export class HttpTransport implements Transport, HttpBackend {
   readonly kind = 'http';
   readonly connection: HttpConnection;

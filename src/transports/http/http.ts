@@ -1,6 +1,5 @@
 // The http row of the table of transports: Streamable HTTP, in every protocol era, with or without a program to run. A server
-// that refuses it and turns out to speak the transport before it, HTTP+SSE, is spoken to in that.
-// How they work is in http-transport.ts and sse/sse.ts.
+// that refuses it and speaks the older transport, HTTP+SSE, gets that. See http-transport.ts and sse/sse.ts.
 
 import { GatewayError } from '../../domain/errors.ts';
 import { openSse } from '../sse/sse.ts';
@@ -17,7 +16,7 @@ export const http: TransportType = {
       : openManaged(definition, options, openEither),
 };
 
-/** What a server that does not know Streamable HTTP answers to `initialize`. Source: MCP 2025-03-26 basic/transports#backwards-compatibility. */
+/** `initialize` at a server without Streamable HTTP. Source: MCP 2025-03-26 basic/transports#backwards-compatibility. */
 const NOT_KNOWN: ReadonlySet<number> = new Set([400, 404, 405]);
 /** Longest wait for the `endpoint` event, with which a stream of HTTP+SSE begins. */
 const LOCATED_MS = 3_000;
@@ -42,12 +41,12 @@ const openEither: OpenEndpoint = async (definition, options) => {
   }
 };
 
-/** The path that the older transport has nearly everywhere. */
+/** The usual path of the older transport. */
 function isForSse(endpoint = ''): boolean {
   return URL.canParse(endpoint) && /\/sse\/?$/.test(new URL(endpoint).pathname);
 }
 
-/** Says of both what was wrong. */
+/** Names the failures of both attempts. */
 function withReason(first: unknown, second: unknown): unknown {
   if (!(first instanceof GatewayError && second instanceof GatewayError)) return first;
   const { reason = first.message } = first.facts;

@@ -1,5 +1,5 @@
 // A backend with an endpoint whose program the gateway runs itself: starts it, waits until it answers, and ends with it.
-// The way to the endpoint is http-transport.ts or sse.ts, the process is child-process.ts; here they are joined.
+// The transport is http-transport.ts or sse.ts, the process is child-process.ts; this file joins them.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { AsyncSubject, type Observable } from 'rxjs';
@@ -123,7 +123,7 @@ class ManagedHttp implements Transport {
     await this.#child.stop();
   }
 
-  /** A way that is lost leaves nothing behind: the program ends as well, and if it did by itself, that is why. */
+  /** A lost transport leaves nothing behind: the program ends as well, and if it ended by itself, that is the reason. */
   async #afterwards(closed: Closed): Promise<void> {
     if (!closed.expected) await Promise.race([this.#child.exited, delay(LAST_BREATH_MS)]);
     const reason = this.#exit ?? closed.reason;
@@ -138,7 +138,7 @@ function programOf({ command = '', args, workingDir, env, endpoint = '' }: Insta
   return { command, args, workingDir, env: port === '' ? env : { PORT: port, ...env } };
 }
 
-/** Tries until the program listens, at growing distances; any other failure is final. */
+/** Tries until the program listens, at growing intervals; any other failure is final. */
 async function openWhenListening(
   definition: InstanceDefinition,
   options: OpenOptions,

@@ -4,7 +4,7 @@
 import { LIMITS } from '../../domain/limits.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 
-/** Goodbyes on their way at the same time. */
+/** Deletes under way at the same time. */
 const AT_ONCE = 64;
 
 /** A session that can be ended on the backend. Never rejects, waits briefly. */
@@ -33,7 +33,7 @@ export class SessionDeletes {
     this.#passOn();
   }
 
-  /** The place goes to the next one. */
+  /** The next delete gets the place. */
   #passOn(): void {
     const [next] = this.#waiting;
     if (next === undefined) {

@@ -1,6 +1,6 @@
 // Reads server-sent events from bytes as they arrive. Works on bytes throughout: the data of an event is a view of
 // what came from the socket, so that a large result is neither decoded nor copied on its way.
-// What the events mean is the business of http-answer.ts. Source: WHATWG HTML, "Server-sent events".
+// http-answer.ts interprets the events. Source: WHATWG HTML, "Server-sent events".
 
 import { PIECE_BYTES } from '../../domain/held-bytes.ts';
 
@@ -10,7 +10,7 @@ const COLON = 0x3a;
 const SPACE = 0x20;
 const NEWLINE = Buffer.from('\n');
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
-/** Letters of the longest field name we know; longer ones are not worth decoding. */
+/** Letters of the longest known field name; longer names are not decoded. */
 const LONGEST_NAME = 'event'.length;
 
 /** Charged for each line of data held besides its bytes, so that a million empty lines are not free. */
@@ -119,7 +119,7 @@ export class SseReader {
       const digits = line.toString('latin1', from);
       if (/^\d{1,9}$/.test(digits)) this.#retryMs = Number(digits);
     } else if (name === 'id') {
-      // Sent back in a header, byte by byte; one that a header cannot hold is as good as none.
+      // Sent back in a header, byte by byte; an id that a header cannot hold counts as none.
       const id = line.toString('latin1', from);
       this.#eventId = HEADER_VALUE.test(id) ? id : '';
     }

@@ -31,7 +31,7 @@ export class ToolHeaders {
     this.#omitted = omitted;
   }
 
-  /** The headers to add to a request; undefined when it needs none, or its caller knows of them and wrote them himself. */
+  /** The headers to add to a request; undefined when it needs none, or its caller wrote them already. */
   for(request: ExchangeRequest, peer: Peer): ExchangeRequest['headers'] {
     if (this.#declarations.size === 0 || !this.areOursFor(request, peer)) return undefined;
     const declarations = this.#declarationsFor(request);
@@ -40,19 +40,19 @@ export class ToolHeaders {
       : paramHeaders(declarations, fieldValue(request.params?.arguments));
   }
 
-  /** Whether the headers of a request are for us to add, if there are any. */
+  /** True when the gateway adds the headers of a request, if there are any. */
   areOursFor({ method, headers }: ExchangeRequest, { era }: Peer): boolean {
     return method === 'tools/call' && headers === undefined && era === 'modern';
   }
 
-  /** Whether its tool asks for a header that cannot be written for these arguments. */
+  /** True when its tool asks for a header that cannot be written for these arguments. */
   areImpossibleFor(request: ExchangeRequest): boolean {
     const declarations = this.#declarationsFor(request);
     return declarations !== undefined && isUnwritable(declarations, fieldValue(request.params?.arguments));
   }
 
   /**
-   * Reads the result of a request, which is given back as it is, but for a list of tools: that comes without those whose
+   * Reads the result of a request and returns it as it is, except a list of tools, which loses the tools whose
    * declarations break the rules, because clients must not use them over HTTP. Source: MCP 2026-07-28
    * server/tools#x-mcp-header.
    */
@@ -104,9 +104,9 @@ function readable(page: JsonText): JsonObject | undefined {
 }
 
 // Calls that a modern HTTP backend refuses for the headers in which arguments are repeated, because it misses one or they are
-// too large: whether such a call is worth making again, or at all.
+// too large: whether a repeat of such a call, or the call itself, makes sense.
 
-/** What is known of the tools of one backend. */
+/** What the calls need of the tools of one backend. */
 export interface KnownTools {
   readonly toolHeaders: ToolHeaders;
   /** Lists the tools anew while subscribed, unless that was done just now. */
@@ -124,20 +124,20 @@ interface RefusedCall {
 /** Most bytes of added headers: half of what servers of Node take in all. */
 export const MOST_HEADER_BYTES = 8 * 1024;
 
-/** The answer to a call whose headers are too large. No other instance would take them, and no second attempt. */
+/** The answer to a call whose headers are too large. No other instance would take them, and no repeat. */
 export const TOO_LARGE: JsonRpcError = {
   code: RPC.invalidParams,
   message: 'the tool wants arguments repeated in HTTP headers, and these are too large for that',
 };
 
-/** Whether that is to be the answer instead of a call with these headers. */
+/** True when that is the answer instead of a call with these headers. */
 export function areTooLarge(headers: Readonly<Record<string, string>>): boolean {
   return headerBytes(headers) > MOST_HEADER_BYTES;
 }
 
 /**
- * Emits once whether the call would wear a header now that it did not wear, and completes. If that is not so already, its
- * tools are listed first, unless it could not help. Never errors; takes as long as the listing.
+ * Emits once whether the call would now get a header that it did not have, and completes. If it would not, its
+ * tools are listed first, unless that cannot help. Never errors; takes as long as the listing.
  */
 export function wouldWearMore(known: KnownTools, { request, peer, worn }: RefusedCall): Observable<boolean> {
   const { toolHeaders, toolListing$ } = known;
