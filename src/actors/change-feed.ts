@@ -57,7 +57,7 @@ export interface ChangeFilter {
   readonly resources: ReadonlySet<string>;
 }
 
-/** One client, and what it wants. */
+/** One client, and its wishes. */
 interface FeedClient extends StatelessClient {
   readonly lists: ReadonlySet<ListField>;
   readonly uris: ReadonlySet<string>;
@@ -105,7 +105,7 @@ export class ChangeFeed {
         ref.state$.pipe(
           map(() => ref.peer),
           distinctUntilChanged(),
-          // The session is another one: what was subscribed to in the last one went with it.
+          // A new session: the subscriptions of the last one went with it.
           switchMap((peer) => (peer === undefined ? EMPTY : this.#saidBy(ref, peer, client))),
         ),
       ),
@@ -195,10 +195,10 @@ function listChanged(list: ListField): ServerNotification {
   return { kind: 'notification', method: LIST_NOTICES[list], params: {} };
 }
 
-// Updates of resources in one conversation with a legacy backend: asks for them together with others, and picks out of what the
-// conversation says those that are wanted.
+// Updates of resources in one conversation with a legacy backend: asks for them together with others, and selects the wanted
+// ones among the messages of the conversation.
 
-/** A conversation, and what it says outside of exchanges. */
+/** A conversation, and its messages outside of exchanges. */
 interface UpdateSource {
   readonly conversation: SharedConversation;
   readonly messages$: Observable<ServerMessage>;

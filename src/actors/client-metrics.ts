@@ -1,5 +1,5 @@
-// Counts what MCP clients have open, and what became of it, from the event stream: a subscriber like metrics.ts. Nothing is
-// looked up or walked when something happens; nothing is stored.
+// Counts from the event stream what MCP clients have open, and how it ended: a subscriber like metrics.ts. It looks nothing up
+// when an event comes, and stores nothing.
 
 import type { Observable, Subscription } from 'rxjs';
 import type { GatewayEvent, GatewayEvents } from '../domain/events.ts';
@@ -51,7 +51,7 @@ interface Tally {
 interface Present {
   sessions: number;
   ownProcesses: number;
-  /** Whose each process is, by its id. Made when there is one. */
+  /** The owner of each process, by its id. Made with the first one. */
   owners: Map<number, string> | undefined;
 }
 
@@ -67,7 +67,7 @@ export class ClientMetrics {
     this.#subscription = events$.subscribe((event) => this.#count(event));
   }
 
-  /** How many instances clients have something at; for specs that look for leaks. */
+  /** The number of instances with anything open; for specs that look for leaks. */
   get size(): number {
     return this.#instances.size;
   }
@@ -180,7 +180,7 @@ function countsOf({ opened, ended, lost, moved, started, stopped, lostProcesses 
   };
 }
 
-/** Over HTTP, what a client has of its own is a session of the backend. */
+/** Over HTTP, a client's own conversation is a session of the backend. */
 function isProcess({ transport }: { readonly transport: TransportKind }): boolean {
   return TRANSPORT_TRAITS[transport].hasProcesses;
 }

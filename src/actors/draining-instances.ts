@@ -16,7 +16,7 @@ export class DrainingInstances {
     return this.#leaving.keys();
   }
 
-  /** Has it leave, with so much time for its calls. Resolves when it has ended. */
+  /** Makes the instance leave, with so much time for its calls. Resolves when it has ended. */
   leave(ref: InstanceRef, withinMs: number): Promise<void> {
     const stopped = firstValueFrom(ref.state$.pipe(filter((state) => state === 'stopped')));
     const ended = followed(this.#leaving, ref, stopped);
@@ -29,7 +29,7 @@ export class DrainingInstances {
     void followed(this.#broken, ref, gone);
   }
 
-  /** None of those that leave has more time than this any more. */
+  /** Limits the time of all that leave to this. */
   hurry(withinMs: number): void {
     for (const ref of this.leaving) ref.leave(withinMs);
   }

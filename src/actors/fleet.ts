@@ -1,6 +1,6 @@
-// All instances of a gateway, by template: spawns their actors, feeds each template's pool, tells what happens to them.
-// Those of other nodes it only lists; what is left of those that go is draining-instances.ts. It starts no call (dispatcher.ts) and
-// stores nothing (registry.ts does).
+// All instances of a gateway, by template: spawns their actors, feeds each template's pool, emits their events. It only lists
+// instances of other nodes; draining-instances.ts has the instances that leave. It starts no call (dispatcher.ts) and stores
+// nothing (registry.ts does).
 
 import { type Observable, Subject } from 'rxjs';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
@@ -27,11 +27,11 @@ export interface FleetOptions extends Clock, Pick<InstanceActorInput, 'open' | '
   /** Default OWN_BOUNDS. */
   readonly own?: InstanceActorInput['ownBounds'];
   readonly emit: (event: GatewayEvent) => void;
-  /** Gets what xstate says of every actor of the tree. It must not throw. Default: nothing does. */
+  /** Gets the inspection events of every actor of the tree. It must not throw. Default: none. */
   readonly inspect?: ((event: ActorInspection) => void) | undefined;
 }
 
-/** One of the lists of one instance is not what it was. */
+/** One of the lists of one instance has changed. */
 export interface ListChange {
   readonly template: string;
   /** `resources` stands for their templates, too. */
@@ -41,11 +41,11 @@ export interface ListChange {
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #supervisor: InstanceSupervisor;
-  /** Which templates there are. */
+  /** The names of the templates. */
   readonly groups: Groups;
   readonly #index = new InstanceIndex();
   readonly #draining = new DrainingInstances();
-  /** What calls off each start that is due after a crash. */
+  /** Callbacks that cancel the starts that are due after a crash. */
   readonly #respawns = new Set<() => void>();
   readonly #listChanges = new Subject<ListChange>();
   #isClosing = false;
@@ -59,7 +59,7 @@ export class Fleet {
     );
   }
 
-  /** Hot, no replay: what instances say of their lists. Completes when the fleet has closed. */
+  /** Hot, no replay: list changes of instances. Completes when the fleet has closed. */
   get listChanged$(): Observable<ListChange> {
     return this.#listChanges;
   }
@@ -144,7 +144,7 @@ export class Fleet {
     return this.#index.byServerId(serverId);
   }
 
-  /** How many instances are listed, those of other nodes included. */
+  /** The number of listed instances, including those of other nodes. */
   get size(): number {
     return this.#index.size;
   }
@@ -168,12 +168,12 @@ export class Fleet {
     return this.templates.flatMap((template) => this.refs(template));
   }
 
-  /** Exchanges under way now, those of instances that leave included. */
+  /** Exchanges under way now, including those of instances that leave. */
   get inFlight(): number {
     return this.#serving().reduce((sum, ref) => sum + ref.carried, 0);
   }
 
-  /** Those of them that wait until their client answers what its server asked it. */
+  /** Exchanges that wait until their client answers a question of its server. */
   get unanswered(): number {
     return this.#serving().reduce((sum, ref) => sum + ref.carried - ref.inFlight, 0);
   }
@@ -191,7 +191,7 @@ export class Fleet {
     this.#listChanges.complete();
   }
 
-  /** Those that may have calls, whether they are found or leave. */
+  /** Instances that may have calls, whether they are registered or leave. */
   #serving(): InstanceRef[] {
     return [...this.all(), ...this.#draining.leaving];
   }

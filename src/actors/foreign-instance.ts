@@ -3,7 +3,7 @@
 import { runsElsewhere } from '../domain/backend-errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
 
-/** Stands in the lists where an InstanceRef would. To this node it is stopped, and says why. */
+/** Stands in the lists in place of an InstanceRef. To this node it is stopped, with the reason. */
 export class ForeignInstance {
   readonly id: string;
   readonly serverId: string;
@@ -31,7 +31,7 @@ export class ForeignInstance {
     this.#definition = definition;
   }
 
-  /** What every command to it ends with: NO_HEALTHY_INSTANCE, and why. */
+  /** The error of every command to it: NO_HEALTHY_INSTANCE, with the reason. */
   refusal() {
     return runsElsewhere(this.id, this.reason);
   }

@@ -15,7 +15,7 @@ import { WaitQueue } from './calls/wait-queue.ts';
 import { eventOf } from './instances/instance-events.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
 
-/** What groups get from outside. */
+/** Dependencies of groups. */
 export interface GroupDeps extends Clock {
   /** Numbers in [0, 1). */
   readonly random: () => number;
@@ -28,7 +28,7 @@ export class Group {
   readonly queue = new WaitQueue();
   readonly #changes = new Subject<Change<InstanceRef>>();
   readonly #random: () => number;
-  /** Which instance stands in the pool under an id: one that leaves must not take its successor out. */
+  /** The instance in the pool, by id: one that leaves must not remove its successor. */
   readonly #up = new Map<string, InstanceRef>();
   #policy: BalancerPolicy;
 
@@ -108,7 +108,7 @@ export class Groups {
     return [...this.#byTemplate.keys()].filter((template) => !this.#deleted.has(template)).sort();
   }
 
-  /** Whether the template is there. */
+  /** True when the template is there. */
   has(template: string): boolean {
     return this.#byTemplate.has(template) && !this.#deleted.has(template);
   }

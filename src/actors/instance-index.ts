@@ -5,7 +5,7 @@ import { serverNotFound, templateNotFound } from '../domain/registry-errors.ts';
 import type { ForeignInstance } from './foreign-instance.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
 
-/** An instance as the lists have it. */
+/** An instance in the lists. */
 export type Member = InstanceRef | ForeignInstance;
 
 export class InstanceIndex {
@@ -31,7 +31,7 @@ export class InstanceIndex {
   /** TEMPLATE_NOT_FOUND. */
   drop(member: Member): void {
     this.#membersOf(member.template).delete(member.id);
-    // The server id may have gone to another one meanwhile: two nodes may have swapped two of them in one go.
+    // The server id may belong to another instance by now: two nodes may have swapped two instances in one go.
     if (this.#byServerId.get(member.serverId) === member) this.#byServerId.delete(member.serverId);
   }
 

@@ -1,5 +1,5 @@
-// What people see of the instances of a template: each as it was registered and as it is now, with its score, for which one
-// has to know the best of the pool.
+// The status of the instances of a template: each as it was registered and as it is now, with its score, which depends on the
+// best of the pool.
 
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';

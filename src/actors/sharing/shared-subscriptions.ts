@@ -20,7 +20,7 @@ import type { Peer } from '../../domain/mcp.ts';
 
 /** A conversation that is shared: the one of an instance (InstanceRef), or one that stateless clients of the same owner share. */
 export interface SharedConversation {
-  /** What the backend said of itself; another object after a restart, undefined or null while it is not connected. */
+  /** The peer of the backend; another object after a restart, undefined or null while it is not connected. */
   readonly peer: Peer | null | undefined;
   /** Emits at once, and whenever `peer` may have changed; completes when the conversation is over for good. */
   readonly state$: Observable<unknown>;
@@ -41,7 +41,7 @@ export interface SharedSubscription {
 
 /** Longest wait for the answer to one request, in ms. */
 const ANSWER_MS = 30_000;
-/** Wait before a request that failed on its way is made again, in ms. */
+/** Wait before a request that did not arrive is repeated, in ms. */
 const RETRY_MS = 5_000;
 /** Resources of one conversation. */
 const MOST_RESOURCES = 10_000;
@@ -94,7 +94,7 @@ class ConversationSubscriptions {
     this.#empty = empty;
   }
 
-  /** Follows the conversation: what is wanted is said again to a backend that is new. */
+  /** Follows the conversation: a new backend gets the wanted subscriptions again. */
   begin(): void {
     this.#watch.add(
       this.#conversation.state$.subscribe({

@@ -1,6 +1,6 @@
-// The conversations with legacy instances on behalf of clients without a session: what such a client leases, and the end of
-// what one owner has. Never shared between owners, nor between clients that declare different capabilities. How many there
-// are, and how long they stay, is instances/leases.ts.
+// The conversations with legacy instances on behalf of clients without a session: their leases, and the end of all of one
+// owner. Never shared between owners, nor between clients that declare different capabilities. instances/leases.ts bounds
+// their number and their idle time.
 
 import { defer, filter, from, merge, type Observable, Subject } from 'rxjs';
 import { type ClientProfile, mayBeAsked } from '../../domain/client.ts';
@@ -12,7 +12,7 @@ import type { Conversation } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { tellsCallsApart } from './stateless-routing.ts';
 
-/** On whose behalf a conversation is opened. */
+/** The owner and the client of a conversation. */
 export interface StatelessClient {
   readonly owner: { readonly id: string };
   readonly profile: ClientProfile;
@@ -43,7 +43,7 @@ export class StatelessPool {
     this.#scheduler = scheduler;
   }
 
-  /** Conversations that are there, of all instances, those that end included. */
+  /** Conversations of all instances, including those that end. */
   get size(): number {
     return this.#hosts.size;
   }

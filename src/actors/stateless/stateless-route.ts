@@ -39,7 +39,7 @@ export interface StatelessCall {
   readonly request: ExchangeRequest;
   /** Only this instance may answer, drained, unhealthy or not. */
   readonly bound: InstanceRef | undefined;
-  /** When its time is over, in ms of the clock. */
+  /** The end of its timeout, in ms of the clock. */
   readonly endsAtMs: number;
 }
 
@@ -83,7 +83,7 @@ export class StatelessRoute implements Route {
       this.end();
       if (bound !== undefined) return undefined; // what is at hand there is of no use
     }
-    // Its conversation may stand alone: then it does not matter how the instance is.
+    // Its conversation may stand alone: then the state of the instance does not matter.
     if (bound !== undefined && this.#routingTo(bound) === 'dedicated')
       return tried?.has(bound.id) ? undefined : bound;
     return this.#free.next(tried);
@@ -172,7 +172,7 @@ export class StatelessRoute implements Route {
     return held;
   }
 
-  /** One that has to be opened is there for the next time that is asked. */
+  /** A conversation that has to be opened is there when the route is asked the next time. */
   #isAtHand(ref: InstanceRef): boolean {
     try {
       if (this.#hold(ref).upstream !== undefined) return true;
@@ -183,11 +183,11 @@ export class StatelessRoute implements Route {
     return false;
   }
 
-  /** The conversation is opened all the same when the call does not wait for it: others may use it. */
+  /** The opening goes on when the call does not wait for it: other calls may use the conversation. */
   #open(held: Held, tried: Tried): Observable<unknown> {
     const { conversation } = held.lease;
     const ready$ = from(ready(conversation, this.#logLevel));
-    // A program takes its time to start, on every instance; over a network nothing does that is well.
+    // A program takes its time to start, on every instance; over a network a healthy backend opens at once.
     const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, tried);
     return (isSpare ? race(ready$, this.#halfTime()) : ready$).pipe(
       tap((upstream) => this.#settle(held, upstream)),
@@ -223,7 +223,7 @@ export class StatelessRoute implements Route {
     return group.pool.candidates.some(({ id }) => id !== ref.id && tried?.has(id) !== true);
   }
 
-  /** What a backend asks in the middle of a list is about no list: it is answered here. */
+  /** A question of a backend during a list request is not about the list: it is answered here. */
   #receive(ref: InstanceRef, event: ExchangeEvent): boolean {
     const { request, client } = this.#call;
     if (!hears(this.#logLevel)(event)) return false;

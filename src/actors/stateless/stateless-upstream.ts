@@ -67,7 +67,7 @@ export class StatelessUpstream implements Upstream {
     return this.#inner.close();
   }
 
-  /** A question goes to the call that came last; what names no call only where there is no doubt whose it is. */
+  /** A question goes to the latest call; a message that names no call only goes to a call that it must belong to. */
   #hear(message: ServerMessage): void {
     if (message.kind === 'request') {
       const last = [...this.#calls].at(-1);
