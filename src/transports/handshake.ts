@@ -1,5 +1,5 @@
 // Finds out in which era a backend speaks, and agrees on a revision: `initialize`, `server/discover`, or neither.
-// It owns the order of attempts and what counts as evidence; how messages travel is the channel's matter.
+// It owns the order of attempts and what counts as evidence; the channel carries the messages.
 
 import { backendUnavailable } from '../domain/backend-errors.ts';
 import { type ClientProfile, type ClientReply, mayBeAsked } from '../domain/client.ts';
@@ -19,8 +19,8 @@ import { type ClientInfo, withEraMetadata } from './era.ts';
 /** What the handshake needs of a transport that has not shaken hands yet. */
 export interface HandshakeChannel {
   /**
-   * Sends one request in the given era and resolves with its answer; rejects with GatewayError when the way broke.
-   * The message is dressed already; the channel only adds what the era wants outside of it (HTTP headers).
+   * Sends one request in the given era and resolves with its answer; rejects with GatewayError when the connection broke.
+   * The message has the metadata of its era; the channel only adds what the era wants outside of it (HTTP headers).
    */
   request(request: ExchangeRequest, era: Era): Promise<HandshakeAnswer>;
   notify(method: string, params: JsonObject): Promise<void> | void;
@@ -64,7 +64,7 @@ type Attempt = (channel: HandshakeChannel, options: HandshakeOptions) => Promise
  * Shakes hands and resolves with what was learned. Each refusal leads to the next attempt; a backend that
  *  refuses both handshakes but answers `ping` or `tools/list` is *bare*. Rejects with
  * BACKEND_UNAVAILABLE when nothing fits, or with what the channel rejected with. It has no deadline of its own.
- * Sources: MCP 2025-11-25 basic/lifecycle; 2026-07-28 basic/versioning; decisions page, "Probe".
+ * Sources: MCP 2025-11-25 basic/lifecycle; 2026-07-28 basic/versioning; ADR 10.
  */
 export async function shakeHands(channel: HandshakeChannel, options: HandshakeOptions): Promise<Peer> {
   const refusals = new Map<Attempt, Refusal>();
@@ -94,10 +94,10 @@ export function isModernAnswer(answer: HandshakeAnswer): boolean {
 
 class HandshakeRefused extends Error {}
 
-/** Stands for the name of a server that does not tell it. */
+/** Stands for the name of a server that gives none. */
 const UNNAMED = 'unnamed';
 
-/** Another object for each session, as of backends that do say something: by that a restart is noticed. */
+/** Another object for each session, as of backends that do describe themselves: a restart is detected by that. */
 function barePeer(): Peer {
   return {
     era: 'bare',
@@ -215,7 +215,7 @@ function readResult(text: JsonText): JsonObject {
   return value;
 }
 
-/** Codes say that there is a server, and what it thinks of us; without any, what was there instead says more. */
+/** Codes prove that there is a server, and show its reason; without a code the substitute of the answer says more. */
 function refused(refusals: readonly Refusal[]): GatewayError {
   const codes = refusals.flatMap((refusal) => (refusal.kind === 'error' ? [refusal.error.code] : []));
   const lack = refusals.findLast((refusal) => refusal.kind === 'none')?.lack ?? '';
@@ -233,14 +233,14 @@ function handshakeFailed(what: string, cause?: unknown): GatewayError {
   return backendUnavailable(`it ${what}`, { delivered: 'no', cause });
 }
 
-// Recognises a peer that sends back what it is sent, such as `cat` behind a pipe: everything it says looks like JSON-RPC, and
-// it would even repeat our refusals as if they were its answers.
+// Recognizes a peer that sends its input back, such as `cat` behind a pipe: all its output looks like JSON-RPC, and
+// it would even repeat the gateway's refusals as if they were its answers.
 
 /** Why an exchange with such a peer ends, as a clause. */
 export const ECHOES = 'it returns what it is sent';
 
 /**
- * True when a request of the backend is our own that came back: the same id and the same method. Nothing but `ping` is
+ * True when a request of the backend is the gateway's own that came back: the same id and the same method. Only `ping` is
  * asked in both directions, so only there the two may be alike by chance. Source: MCP basic/index#requests.
  */
 export function isEcho(
@@ -250,10 +250,10 @@ export function isEcho(
   return id === sent.id && method === sent.method && method !== 'ping';
 }
 
-// Progress tokens on their way through: the gateway's own token goes to the backend, the caller's own comes back. Every client
-// counts from 0, so tokens of two callers collide. Which call a notification is about is found elsewhere.
+// Progress tokens: the gateway's own token goes to the backend, the caller's own comes back. Every client counts from 0, so
+// tokens of two callers collide. The transports find the call of a notification.
 
-/** The token the caller gave, if he wants to hear about progress. */
+/** The token of the caller, if it wants progress. */
 export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
   const meta = request.params?._meta;
   return isJsonObject(meta) ? meta[META.progressToken] : undefined;
@@ -270,14 +270,14 @@ export function paramsWithToken({ method, params }: ExchangeRequest, token: numb
   return { ...params, _meta: { ...meta, [META.progressToken]: token } };
 }
 
-/** Params of a progress notification as the caller expects them: with his token, or with none if he gave none. */
+/** Params of a progress notification as the caller expects them: with its token, or with none if it gave none. */
 export function paramsForCaller(params: JsonObject, callerToken: JsonValue | undefined): JsonObject {
   const { progressToken: _, ...rest } = params;
   return callerToken === undefined ? rest : { progressToken: callerToken, ...rest };
 }
 
-// What becomes of a request that a backend of the legacy era makes of its client: the transport answers it, or the client that
-// the conversation is for is asked. How messages travel is the transports' matter.
+// The handling of requests that a legacy backend makes of its client: the transport answers them, or the client of the
+// conversation does. The transports carry the messages.
 
 /** The capability that lets a server ask; other methods are left to clients that may be asked anything. */
 const CAPABILITIES: Readonly<Record<string, string>> = {
@@ -287,8 +287,8 @@ const CAPABILITIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * What to answer, or that the client is to be asked. `ping` asks whether the peer is alive, and that is the gateway; what
- * the client did not declare is refused, everything when the conversation is for none.
+ * The answer, or that the client is to be asked. `ping` asks whether the peer is alive, which is the gateway; undeclared
+ * requests are refused, and all of them in a conversation without a client.
  * Source: MCP 2025-11-25 basic/lifecycle#operation: only capabilities that were negotiated.
  */
 export function outcomeOf(method: string, profile: ClientProfile | undefined): ClientReply | 'ask' {

@@ -49,7 +49,7 @@ class InProcessTransport implements Transport {
   readonly peer: Peer;
   readonly #handler: InProcessHandler;
   readonly #running = new Set<Call>();
-  /** Shared by all conversations with the function: what is about no call is for everybody. */
+  /** Shared by all conversations with the function: messages that belong to no call go to all of them. */
   readonly #messages: Subject<ServerMessage>;
   readonly #upstreams = new Set<InProcessTransport>();
   readonly #closed = new ReplaySubject<Closed>(1);
@@ -139,7 +139,7 @@ class InProcessTransport implements Transport {
     const { signal } = call.cancellation;
     const notify = (method: string, params: JsonObject): void => this.#notify(call, method, params);
     try {
-      // What the gateway notes of the request is not the function's; it may write the rest as JSON.
+      // The gateway's notes on the request are not for the function; it may write the rest as JSON.
       const { canceller: _, tracker: __, ...request } = call.request;
       const result = await this.#handler(request, { signal, notify });
       // Written out at once: a result that is no JSON fails here, and one that is changed later stays as it was.
@@ -182,7 +182,7 @@ function peerOf({ id }: InstanceDefinition): Peer {
 
 const ABOUT_THE_CALL: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message']);
 
-/** A thrown value with a numeric `code` is the function's answer; anything else is its mishap. */
+/** A thrown value with a numeric `code` is the function's answer; anything else is a failure. */
 function errorOf(thrown: unknown): JsonRpcError {
   const message = thrown instanceof Error ? thrown.message : textOf(thrown);
   if (!hasCode(thrown)) return { code: RPC.internalError, message };
@@ -192,7 +192,7 @@ function errorOf(thrown: unknown): JsonRpcError {
     : { code: thrown.code, message: said, data: thrown.data };
 }
 
-/** Not every value has a text: an object without a prototype throws when it is asked for one. */
+/** Not every value has a text: an object without a prototype throws on conversion. */
 function textOf(thrown: unknown): string {
   return typeof thrown === 'string' ? thrown : inspect(thrown, { depth: 0 });
 }

@@ -1,5 +1,5 @@
-// Knows which addresses may not be reached. Endpoints that name one are looked at when they are registered, names when they
-// were resolved and a connection is made: http-connection.ts.
+// Decides which addresses may not be reached. Literal addresses of endpoints are checked at registration, names after their
+// lookup when a connection is made: http-connection.ts.
 
 import { BlockList, isIP } from 'node:net';
 
@@ -18,7 +18,7 @@ export class AddressDenied extends Error {
   }
 }
 
-/** Whether an IP address lies in one of the ranges. IPv4-mapped IPv6 addresses count as their IPv4 address. */
+/** True when an IP address lies in one of the ranges. IPv4-mapped IPv6 addresses count as their IPv4 address. */
 export type AddressCheck = (address: string) => boolean;
 
 /** The range of IPv4-compatible addresses, in which the loopback address only happens to lie. */
@@ -49,8 +49,8 @@ export function deniedBy(networks: readonly string[]): AddressCheck {
 }
 
 /**
- * The address that an endpoint names, when that is a literal one in a denied network. The URL class has brought all its
- * spellings into one form (decimal, octal, IPv4 in IPv6). A name is only known when it is resolved, see the connector.
+ * The literal address of an endpoint in a denied network; undefined for any other endpoint. The URL class has brought all its
+ * spellings into one form (decimal, octal, IPv4 in IPv6). A name is only known after its lookup, see the connector.
  */
 export function deniedAddress(endpoint: string, isDenied: AddressCheck): string | undefined {
   if (!URL.canParse(endpoint)) return undefined;

@@ -1,5 +1,5 @@
-// What one opening of a program teaches the next: whether it is asked for the modern era first, and whether it may be started
-// a second time because that question may have ended it. How it is asked is stdio-handshake.ts's; ADR 23 says why.
+// What one opening of a program teaches the next: whether the probe for the modern era comes first, and whether a second start
+// is allowed because the probe may have ended it. stdio-handshake.ts sends the probe; ADR 23 gives the reasons.
 
 import type { Era } from '../domain/mcp.ts';
 import type { OpeningMemory } from './transport.ts';
@@ -17,7 +17,7 @@ export interface FailedOpening {
   readonly hasEnded: boolean;
 }
 
-/** Whether the next opening begins with the probe. While all of them fail it is every other one. */
+/** True when the next opening begins with the probe. While all openings fail it is every other one. */
 export function isProbedNext({ era, failure }: OpeningMemory): boolean {
   if (era !== undefined) return era === 'modern';
   return failure === undefined || failure === 'unprobed';

@@ -1,4 +1,4 @@
-// What a transport is: the way to one backend and back. Every kind implements this interface and runs the shared
+// A transport: the connection to one backend. Every kind implements this interface and runs the shared
 // conformance suite (spec/conformance/transport.ts). A transport knows no actors, no health and no balancing.
 
 import type { Observable } from 'rxjs';
@@ -31,7 +31,7 @@ export interface TransportEvents {
  * declared; `openUpstream` opens others, each on behalf of one client and in that client's era where it can.
  */
 export interface Upstream {
-  /** What the handshake learned; fixed for the life of the conversation. */
+  /** The peer that the handshake found; fixed for the life of the conversation. */
   readonly peer: Peer;
   /** Id of the process that runs for one client alone; undefined, or absent, where there is none. It stays when it died. */
   readonly pid?: number | undefined;
@@ -47,7 +47,7 @@ export interface Upstream {
    * transport's own buffer. It sets no deadline: the dispatcher does.
    */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
-  /** Sends a notification of the client. One that finds no room, or no backend, is dropped. */
+  /** Sends a notification of the client. Dropped without room or without a backend. */
   notify(method: string, params: JsonObject): void;
   /**
    * Hot, no replay: messages that belong to no exchange. Completes when the conversation has closed. Requests only come in a
@@ -91,7 +91,7 @@ export interface Transport extends Upstream {
    * Opens a conversation of its own for one client, with its capabilities, revision and name: over HTTP a session of
    * its own, over stdio a process of its own. Undefined when the backend keeps none for a single client, because it tells
    * its callers apart by request: a bare one, and over HTTP a modern one that refuses `initialize`, which is asked once.
-   * The peer of what is opened is legacy where the backend speaks that era at all, whatever that of the transport is.
+   * The peer of the new conversation is legacy where the backend speaks that era at all, in whatever era the transport is.
    * Rejects like opening the transport does, and with QUEUE_FULL when too many of that owner are being opened.
    * `ownerId`: the owner of the conversation; default: none.
    */
@@ -101,7 +101,7 @@ export interface Transport extends Upstream {
 /** Gets a program as soon as it was started; `facts` shows its output so far, as long as it is being opened. */
 type OnStarted = (facts: () => TransportEvents) => void;
 
-/** What opening needs besides the definition. */
+/** Options of an opening besides the definition. */
 export interface OpenOptions {
   /** Ends the opening; whatever was started by then is stopped. */
   readonly signal: AbortSignal;
@@ -115,9 +115,9 @@ export interface OpenOptions {
   readonly handlers: ReadonlyMap<string, InProcessHandler>;
   /** How many programs more the instance may run for single clients now, beside those that clients have. Default: any. */
   readonly room?: (() => number) | undefined;
-  /** Where answers of the instance that are not complete are counted. Default: nowhere. */
+  /** Where unfinished answers of the instance are counted. Default: nowhere. */
   readonly answers?: OwnHeldBytes | undefined;
-  /** Of the gateway, for what comes due in thousands. Default: one of its own. */
+  /** The gateway's, for tasks that come due in thousands. Default: one of its own. */
   readonly scheduler?: TaskScheduler | undefined;
   /** Default: none. */
   readonly onStarted?: OnStarted | undefined;
@@ -133,7 +133,7 @@ export interface OpenOptions {
 
 /** Kept by the caller that opens an instance again and again, as long as its definition stays. */
 export interface OpeningMemory {
-  /** Over a pipe: the era in which its program was found to speak. Undefined: not known. */
+  /** Over a pipe: the known era of its program. Undefined: not known. */
   era?: 'legacy' | 'modern' | undefined;
   /**
    * How the last opening of a program failed whose era is not known: with the probe for the modern era unanswered; or again,

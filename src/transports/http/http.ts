@@ -16,7 +16,7 @@ export const http: TransportType = {
       : openManaged(definition, options, openEither),
 };
 
-/** `initialize` at a server without Streamable HTTP. Source: MCP 2025-03-26 basic/transports#backwards-compatibility. */
+/** Statuses at `initialize` of a server without Streamable HTTP. Source: MCP 2025-03-26 basic/transports#backwards-compatibility. */
 const NOT_KNOWN: ReadonlySet<number> = new Set([400, 404, 405]);
 /** Longest wait for the `endpoint` event, with which a stream of HTTP+SSE begins. */
 const LOCATED_MS = 3_000;

@@ -1,6 +1,6 @@
-// JSON-RPC over the first transport of MCP for HTTP: one event stream on which everything is said to us, and the path it
-// names first, to which everything is posted. It owns stream and posts, and that every exchange ends; the handshake is
-// sse.ts's, which message is about which exchange is correlator.ts's.
+// JSON-RPC over the first transport of MCP for HTTP: one event stream for all messages of the backend, and the path in its
+// first event, for all posts. It owns stream and posts, and that every exchange ends; sse.ts does the handshake,
+// correlator.ts finds the exchange of a message.
 // Source: MCP 2024-11-05 basic/transports#http-with-sse.
 
 import { type Observable, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
@@ -39,7 +39,7 @@ export class SseChannel implements AnswerSink {
   #courtesies = 0;
   #ended: Closed | undefined;
 
-  /** `profile`: the client it is for; undefined for the transport itself, which refuses to be asked anything. */
+  /** `profile`: the client it is for; undefined for the transport itself, which refuses all questions. */
   constructor(connection: HttpConnection, profile: ClientProfile | undefined) {
     this.#connection = connection;
     this.#profile = profile;
@@ -48,7 +48,7 @@ export class SseChannel implements AnswerSink {
     connection.listen({}, this.#stream);
   }
 
-  /** Resolves when the backend has said where to post; rejects with BACKEND_UNAVAILABLE when it does not. */
+  /** Resolves with the path for posts; rejects with BACKEND_UNAVAILABLE when the backend names none. */
   get located(): Promise<void> {
     return this.#located.promise;
   }
@@ -134,14 +134,14 @@ export class SseChannel implements AnswerSink {
     this.#correlator.countStray();
   }
 
-  /** The stream is over, and with it everything. */
+  /** The stream is over, and every exchange with it. */
   finished(ending: Ending): void {
     if (ending.kind === 'broken') this.#fail(ending.failure);
     else if (ending.kind === 'refused') this.#fail(answeredStatus(ending.status));
     else this.#fail(answerMissing(ending.streamed ? 'it ended its event stream' : `it ${ending.lack}`));
   }
 
-  /** With one exchange under way there is no doubt what a request is about; with more it is the client's, at large. */
+  /** With one exchange under way a request is certainly about it; with more it is for the client in general. */
   #asked(message: Question): void {
     const outcome = outcomeOf(message.method, this.#profile);
     const question = this.#questionOf(message);
@@ -161,7 +161,7 @@ export class SseChannel implements AnswerSink {
     return { kind: 'request', method, params, answer };
   }
 
-  /** The answer comes on the stream; the post itself is only of interest when it fails. */
+  /** The answer comes on the stream; of the post only a failure matters. */
   #postOf(exchange: PendingExchange): HttpAnswer {
     const fail = (error: GatewayError): void => {
       if (this.#correlator.forget(exchange)) exchange.observer.error(error);

@@ -1,5 +1,5 @@
-// The way to a backend that only speaks the first transport of MCP for HTTP (2024-11-05): a stream and posts. Every
-// client with a conversation of its own has a stream of its own. Streams and posts are sse-channel.ts's.
+// Transport to a backend that only speaks the first transport of MCP for HTTP (2024-11-05): a stream and posts. Every
+// client with a conversation of its own has a stream of its own. sse-channel.ts has streams and posts.
 
 import { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
@@ -145,7 +145,7 @@ class SseTransport implements Transport {
   }
 }
 
-/** A stream on which hands were shaken. */
+/** A stream after its handshake. */
 class SseConversation implements Upstream {
   readonly peer: Peer;
   readonly #channel: SseChannel;
