@@ -57,7 +57,7 @@ export interface ChangeFilter {
   readonly resources: ReadonlySet<string>;
 }
 
-/** One client, and its wishes. */
+/** One client, and the changes that it wants. */
 interface FeedClient extends StatelessClient {
   readonly lists: ReadonlySet<ListField>;
   readonly uris: ReadonlySet<string>;

@@ -215,7 +215,7 @@ function readResult(text: JsonText): JsonObject {
   return value;
 }
 
-/** Codes prove that there is a server, and show its reason; without a code the substitute of the answer says more. */
+/** Codes prove that there is a server, and why it refused; without a code, the content of the answer says more. */
 function refused(refusals: readonly Refusal[]): GatewayError {
   const codes = refusals.flatMap((refusal) => (refusal.kind === 'error' ? [refusal.error.code] : []));
   const lack = refusals.findLast((refusal) => refusal.kind === 'none')?.lack ?? '';

@@ -41,7 +41,7 @@ export interface SharedSubscription {
 
 /** Longest wait for the answer to one request, in ms. */
 const ANSWER_MS = 30_000;
-/** Wait before a request that did not arrive is repeated, in ms. */
+/** Wait before a failed request is repeated, in ms. */
 const RETRY_MS = 5_000;
 /** Resources of one conversation. */
 const MOST_RESOURCES = 10_000;
