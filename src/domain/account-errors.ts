@@ -1,9 +1,9 @@
-// Errors about who asks: credentials, permissions, limits, and accounts. None of them ever names a secret.
+// Errors about the caller: credentials, permissions, limits, and accounts. No error names a secret.
 
 import type { Scope } from './account.ts';
 import { GatewayError } from './errors.ts';
 
-// --- who are you ------------------------------------------------------------------------------------------------
+// --- authentication ---------------------------------------------------------------------------------------------
 
 export function authenticationRequired(): GatewayError {
   const message = 'Authentication is required: send "Authorization: Bearer <token>" or "X-API-Key: <key>".';
@@ -19,18 +19,18 @@ export function tokenExpired(): GatewayError {
   return new GatewayError('TOKEN_EXPIRED', 'The token has expired; log in again.', { challenge: true });
 }
 
-// --- what may you do --------------------------------------------------------------------------------------------
+// --- authorization ----------------------------------------------------------------------------------------------
 
 export function accountsNeedAllTemplates(): GatewayError {
   const message = 'Accounts and the audit log are not for callers who are limited to templates.';
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
 }
 
-/** While authentication is off: whoever made an account from elsewhere would keep it when it is turned on. */
 /** For a caller on this machine whose request is refused because it came through a proxy. */
 export const BEHIND_A_PROXY =
   'What a proxy forwarded counts as from elsewhere: behind one turn authentication on, or ask the gateway directly.';
 
+/** While authentication is off: an account made from elsewhere would remain when authentication is turned on. */
 export function accountsFromHereOnly(): GatewayError {
   const message = `While authentication is off, accounts are changed from this machine only. ${BEHIND_A_PROXY}`;
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });

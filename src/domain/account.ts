@@ -17,7 +17,7 @@ export const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
   user: ['gateway:read', 'tools:call'],
 };
 
-/** Names are told apart without regard to case: `Ada` and `ada` are one user. */
+/** Names are compared without regard to case: `Ada` and `ada` are one user. */
 export const Username = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$', examples: ['ada'] });
 /** A host without a dot is fine: `admin@localhost`. */
 export const Email = Type.String({ pattern: '^[^\\s@]{1,64}@[^\\s@]{1,189}$', examples: ['ada@localhost'] });
@@ -54,7 +54,7 @@ export function usernameKey(username: string): string {
   return username.toLowerCase();
 }
 
-/** True for a user of whom the last one must stay. */
+/** True for an active admin; the last one cannot be removed. */
 export function isActiveAdmin({ role, isActive }: Pick<User, 'role' | 'isActive'>): boolean {
   return role === 'admin' && isActive;
 }
@@ -88,7 +88,7 @@ export interface ApiKey {
   readonly lastUsedAt?: string;
 }
 
-/** Who makes a request, verified. Made once and shared by all requests with the same credentials. */
+/** The verified caller of a request. Made once and shared by all requests with the same credentials. */
 export interface Principal {
   /** `anonymous`, `user:<id>` or `key:<id>`: limits are counted by it. */
   readonly id: string;
@@ -112,7 +112,7 @@ export const ANONYMOUS: Principal = {
   scopes: new Set(SCOPES),
 };
 
-/** Whoever calls what is open to all: may do nothing, and see no template. */
+/** The caller of an open route: it has no scope and sees no template. */
 export const NOBODY: Principal = {
   id: 'nobody',
   kind: 'anonymous',
@@ -126,7 +126,7 @@ export function mayDo({ scopes }: Principal, anyOf: readonly Scope[]): boolean {
   return scopes.has('admin') || anyOf.some((scope) => scopes.has(scope));
 }
 
-/** True when the principal may use the template; otherwise it is to be told that there is none. */
+/** True when the principal may use the template; otherwise the answer is that the template does not exist. */
 export function mayUse({ templates }: Pick<Principal, 'templates'>, template: string): boolean {
   return templates === undefined || templates.has(template);
 }

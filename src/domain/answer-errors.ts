@@ -52,8 +52,8 @@ export function promptOf({ method, params }: ExchangeRequest): unknown {
 }
 
 /**
- * The refusal of a tool's arguments that a result tells: servers on the official SDKs answer with `isError` and a text. A
- * tool that the server does not know, or has disabled, is told in the same way, and is not meant.
+ * The refusal of a tool's arguments inside a result: servers on the official SDKs answer with `isError` and a text. They
+ * report an unknown or disabled tool in the same way; that is not such a refusal.
  */
 export function refusedArguments(result: JsonObject): JsonRpcError | undefined {
   const [first] = Array.isArray(result.content) ? result.content : [];

@@ -1,5 +1,5 @@
-// Errors of a call that no backend answered: nobody could take it, or the one that did broke off. What is wrong where a
-// backend did answer is answer-errors.ts.
+// Errors of a call that no backend answered: no backend could take it, or the connection broke. Errors in an answer of a
+// backend are in answer-errors.ts.
 
 import { type Delivered, type ErrorDetails, GatewayError } from './errors.ts';
 
@@ -45,7 +45,7 @@ export function backendUnavailable(
 /** Reason of calls that fail, or are not sent, because of the memory bound of answers. */
 export const ANSWERS_HOLD_TOO_MUCH = 'its answers that are not complete take all the memory that they may';
 
-/** Nobody is connected to it, so that nothing was delivered. */
+/** There is no connection to the backend, so that nothing was delivered. */
 export function notConnected(): GatewayError {
   return backendUnavailable('it is not connected', { delivered: 'no' });
 }

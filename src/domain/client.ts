@@ -1,5 +1,5 @@
-// What an MCP client is to a gateway: what it declared, and what it says when a server asks it something.
-// Who may call at all is account.ts.
+// An MCP client as the gateway sees it: its declarations, and its answers to requests of a server.
+// The permission to call is in account.ts.
 
 import type { JsonObject, JsonValue } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
@@ -52,7 +52,7 @@ export interface ServerNotification {
 /** Capabilities that let a server ask its client; each needs a conversation that carries no other client's messages. */
 const ASKABLE = ['sampling', 'elicitation', 'roots'] as const;
 
-/** True when a server may ask this client something, which nobody could attribute on a pipe that several share. */
+/** True when a server may send requests to this client, which cannot be attributed to one client on a shared pipe. */
 export function mayBeAsked({ capabilities }: Pick<ClientProfile, 'capabilities'>): boolean {
   return ASKABLE.some((name) => capabilities[name] !== undefined);
 }

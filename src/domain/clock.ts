@@ -1,4 +1,4 @@
-// Time, as it is given to whoever measures it or waits: a spec gives its own.
+// The clock, passed to all code that measures time or waits; a spec passes its own.
 
 export interface Clock {
   /** Monotonic, in ms. */

@@ -1,5 +1,5 @@
-// Which commands may be registered by somebody who is no admin. A command is code that this machine will run, so the
-// operator lists what is allowed, word by word. Pure; who is an admin is decided by the caller.
+// The commands that a caller without the scope `admin` may register. A command is code that this machine will run, so
+// the operator lists the allowed commands, word by word. Pure; the calling code checks the scope.
 // Source: ADR 20.
 
 /**
@@ -8,7 +8,7 @@
  */
 export type AllowedCommand = readonly string[];
 
-/** What somebody wants to run. */
+/** A command to check. */
 export interface WantedCommand {
   /** The program and its arguments, split. */
   readonly words: readonly string[];
@@ -16,7 +16,7 @@ export interface WantedCommand {
   readonly env?: Readonly<Record<string, string>> | undefined;
 }
 
-/** What is allowed to those who are no admins. */
+/** What callers without the scope `admin` may run. */
 export interface CommandRules {
   readonly allowed: readonly AllowedCommand[];
   /** Names of variables that the template declares. */

@@ -10,7 +10,7 @@ export interface ProgramOutput {
 }
 
 export interface ContainerProgram {
-  /** Process id on this machine; undefined when the engine is on another one, or it cannot be told. */
+  /** Process id on this machine; undefined when the engine is on another machine, or the id is unknown. */
   readonly pid: number | undefined;
   /** Why it ended, as a clause; by then all its output was handed on. Never rejects. */
   readonly exited: Promise<string>;

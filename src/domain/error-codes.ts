@@ -42,7 +42,7 @@ export const ERROR_STATUS = {
   DATABASE_UNAVAILABLE: 503,
 } as const;
 
-/** A second status of a code. 403: it depends on who asks; 400: the same command is refused to everybody. Source: ADR 51. */
+/** A second status of a code. 403: it depends on the caller; 400: the command is refused to all callers. Source: ADR 51. */
 export const OTHER_STATUS = { COMMAND_NOT_ALLOWED: 400 } as const satisfies Partial<
   Record<keyof typeof ERROR_STATUS, number>
 >;

@@ -40,9 +40,9 @@ export interface ErrorDetails {
   readonly stderr?: readonly string[];
   /** Why a backend cannot be used, as a clause without secrets: "connection refused". */
   readonly reason?: string;
-  /** The message for those who may not see how instances are run: it tells no paths. Default: the message. */
+  /** The message, without paths, for callers that may not see how instances are run. Default: the message. */
   readonly plainMessage?: string;
-  /** Who failed the call, or refused it. */
+  /** The instance that failed or refused the call. */
   readonly instanceId?: string;
   /** True when the instance itself is in doubt and should be probed at once. */
   readonly suspicious?: boolean;

@@ -14,16 +14,16 @@ interface InstanceFact {
 
 /** About the session of an MCP client, and the instance that it is bound to. */
 interface SessionFact extends InstanceFact {
-  /** Which one: see sessionFingerprint. Its id is a credential. */
+  /** See sessionFingerprint: the id of a session is a credential. */
   readonly session: string;
-  /** Id of who opened it. */
+  /** Id of the principal that opened it. */
   readonly principal: string;
 }
 
 /** About a conversation of its own that one client has with an instance: over stdio a process, else a session there. */
 interface UpstreamFact extends InstanceFact {
   readonly transport: TransportKind;
-  /** Id of whom it is for. */
+  /** Id of the principal that it serves. */
   readonly principal: string;
   /** Of the process, where it is one that was started. */
   readonly pid?: number;
@@ -69,7 +69,7 @@ export interface GatewayEvents {
   'instance.changed': InstanceFact;
   'instance.starting': InstanceFact;
   'instance.healthy': InstanceFact & { readonly era: string };
-  /** `isPlanned`: somebody had it restarted, which is no trouble. */
+  /** `isPlanned`: a restart was requested, so this is no failure. */
   'instance.unhealthy': InstanceFact & { readonly reason: string; readonly isPlanned: boolean };
   /** `isProgram`: it is started again; of any other only the connection is opened anew. */
   'instance.restarting': InstanceFact & {
@@ -90,8 +90,8 @@ export interface GatewayEvents {
   /** It says that its list of tools changed, or one was found to ask for other headers than before. */
   'tools.changed': InstanceFact;
   /**
-   * Its lists come without the tool, because nobody may call it: `reason` is a clause. Told again only when the reason is
-   * another one, or a list came with the tool meanwhile.
+   * Its lists come without the tool, because no client may call it: `reason` is a clause. Sent again only for another
+   * reason, or after a list that had the tool.
    */
   'tool.omitted': InstanceFact & { readonly tool: string; readonly reason: string };
   /** A call came in; it ends in one `exchange.refused`, or in an `exchange.finished` per instance that was tried. */
@@ -106,20 +106,20 @@ export interface GatewayEvents {
     };
   /** The call goes on to another instance after this one failed it. */
   'exchange.retried': InstanceFact & CallFact & { readonly code: ErrorCode };
-  /** A client has a session now. One that cannot be opened is no fact: its client is told. */
+  /** A client has a session now. A session that cannot be opened is no event: its client gets the error. */
   'session.opened': SessionFact;
   /** It goes on at this instance, instead of the one named. What its old backend remembered of it is lost. */
   'session.moved': SessionFact & { readonly fromInstanceId: string; readonly fromServerId: string };
-  /** Once per `session.opened`. `isLost`: nobody ended it, but it could go on nowhere. */
+  /** Once per `session.opened`. `isLost`: it was not ended, but no instance could continue it. */
   'session.ended': SessionFact & Ending;
   /** Ends in one `upstream.ended`. The conversation that an instance has for itself is no fact of these. */
   'upstream.opened': UpstreamFact;
-  /** It could not be opened. Not told when its client went away meanwhile. */
+  /** It could not be opened. Not sent when its client went away meanwhile. */
   'upstream.failed': UpstreamFact & { readonly code: ErrorCode; readonly reason: string };
   /** `isLost`: the gateway did not end it. Its process died, or its HTTP backend forgot it. */
   'upstream.ended': UpstreamFact & Ending;
   'template.changed': Plain & { readonly template: string };
-  /** What other nodes changed could not be read. It is tried again; told once, and its end by `registry.current`. */
+  /** What other nodes changed could not be read. It is tried again. Sent once; `registry.current` follows at the end. */
   'registry.behind': Plain & { readonly code: ErrorCode };
   'registry.current': Plain;
 }
@@ -130,7 +130,7 @@ export type ExchangeOutcome = 'result' | 'error' | 'failed' | 'cancelled';
 export type EventName = keyof GatewayEvents;
 export type GatewayEvent = { [N in EventName]: { readonly type: N } & GatewayEvents[N] }[EventName];
 
-/** Their names, for who comes without types. */
+/** The names of all events, for programs without types. */
 export const EVENT_NAMES: Readonly<Record<EventName, true>> = {
   'gateway.started': true,
   'gateway.closing': true,

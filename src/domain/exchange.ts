@@ -12,8 +12,8 @@ export interface ExchangeRequest {
   readonly params?: JsonFields;
   /** `mcp-param-*` headers in lower case, for HTTP backends of the modern era; others never see them. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Id of the principal who asks, where there is one. It is not sent: it decides who is told what a backend that several
-   *  share says to nobody in particular. */
+  /** Id of the calling principal, if any. It is not sent: it selects the receivers of messages that a shared backend
+   *  addresses to no client in particular. */
   readonly caller?: string;
   /**
    * What a session is to answer instead of asking that instance of its template, which is known only once the session has a
@@ -59,16 +59,16 @@ export interface Canceller {
   readonly cancelReason: string | undefined;
 }
 
-/** What a backend is told of a request that nobody waits for any more. */
+/** The params of the cancellation of a request whose answer is no longer awaited. */
 export function cancellation(requestId: number, reason = 'nobody waits for the answer'): JsonObject {
   return { requestId, reason };
 }
 
 /**
  * What an exchange emits: zero or more messages on the way, then one result or one error, then it completes.
- * `error` is an answer of the backend (it was delivered and heard), not a failure of the way there. A `request` only
+ * `error` is an answer of the backend (the request was delivered), not a failure of the transport. A `request` only
  * comes from a conversation that declared a client's capabilities. `interrupted`: the backend closed its event stream
- * before the answer and wants to be polled, which the transport does; clients of a kind that can poll may be told.
+ * before the answer and wants to be polled, which the transport does; a client that can poll may get the event.
  */
 export type ExchangeEvent = ServerMessage | Interruption | FinalEvent;
 
@@ -93,7 +93,7 @@ export interface Answer {
   readonly event: ExchangeEvent;
   readonly instanceId: string;
   readonly serverId: string;
-  /** It comes from memory: nobody was asked, and the instance that said it may be gone. */
+  /** It comes from memory: no backend was asked, and the instance that sent it may be gone. */
   readonly isRemembered?: true;
 }
 

@@ -8,7 +8,7 @@ export function atInstance(error: GatewayError, instanceId: string): GatewayErro
   return new GatewayError(error.code, error.message, { ...error.facts, instanceId });
 }
 
-/** The same error about a call that was sent: nobody knows what became of it. */
+/** The same error for a call that was sent: its delivery is unknown. */
 export function perhapsDelivered({ code, message, facts }: GatewayError): GatewayError {
   const { retryAfterSeconds: _, ...others } = facts;
   return new GatewayError(code, message, { ...others, delivered: 'unknown' });
@@ -34,7 +34,7 @@ export function reasonOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : 'it could not be opened';
 }
 
-/** What a program wrote on standard output that nobody can read: "2 lines that are no JSON-RPC". */
+/** Unreadable lines on the standard output of a program: "2 lines that are no JSON-RPC". */
 export function strayLines(count: number): string {
   return `${count === 1 ? '1 line that is' : `${count} lines that are`} no JSON-RPC`;
 }

@@ -1,4 +1,4 @@
-// The schema of an instance, compiled once for all who check one.
+// The schema of an instance, compiled once for all checks.
 
 import { InstanceInput } from './instance.ts';
 import { compileShape } from './validation.ts';

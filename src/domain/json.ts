@@ -32,7 +32,7 @@ export function canonicalText(value: unknown): string {
 
 /**
  * One JSON value, kept as the UTF-8 bytes or the text it arrived in, or as the value it was made from; another form is made
- * on first use. A result on its way from a backend to a client is never parsed unless somebody asks for its value.
+ * on first use. A result on its way from a backend to a client is never parsed unless its value is read.
  */
 export class JsonText {
   #bytes: Uint8Array | undefined;

@@ -68,8 +68,8 @@ export function readMessage(bytes: Uint8Array): BackendMessage | undefined {
 }
 
 /**
- * Sorts a parsed message; undefined when it is none. Throws RangeError for one that is nested too deeply to be written:
- * better here than where somebody is waiting for its bytes.
+ * Sorts a parsed message; undefined for any other value. Throws RangeError for a message that is nested too deeply to be
+ * written: better here than later, when a client waits for its bytes.
  */
 export function classify(message: unknown): BackendMessage | undefined {
   if (!isJsonObject(message) || message.jsonrpc !== '2.0') return undefined;

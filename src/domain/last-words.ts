@@ -1,9 +1,9 @@
-// What a program that failed wrote last, for a person who wants to know why.
+// The last output of a failed program, for a person who looks for the reason.
 
-/** Places in code, which follow the error in what Node writes, and what it closes with. */
+/** Lines that Node writes after the error: places in code, and its version. */
 const STACK = /^\s+at .|^\s*[{}^]\s*$|^Node\.js v\d/;
 
-/** At most so many lines, the last ones that say something: the error is above its stack. Only a stack is better than nothing. */
+/** The last `most` lines outside a stack, because the error is above its stack. Stack lines only when there are no others. */
 export function lastWords(lines: readonly string[], most: number): readonly string[] {
   const said = lines.filter((line) => !STACK.test(line));
   return (said.length === 0 ? lines : said).slice(-most);

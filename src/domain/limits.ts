@@ -1,11 +1,11 @@
-// The bounds that more than one room knows: sizes in bytes, times in milliseconds, counts as they are. Those of HTTP are in
-// http/limits.ts, those of a single file on top of it. What an operator may change is in config/settings.ts.
+// The bounds that more than one folder uses: sizes in bytes, times in milliseconds, counts. The bounds of HTTP are in
+// http/limits.ts, those of a single file at its top. What an operator may change is in config/settings.ts.
 
 /** Bounds that hold everywhere. */
 export const LIMITS = {
   /** Largest request body. Over it: 413 PAYLOAD_TOO_LARGE. */
   requestBodyBytes: 4 * 1024 * 1024,
-  /** Deepest nesting of what is registered, or comes as a JSON body: what follows may walk it by recursion. */
+  /** Deepest nesting of a registered value or a JSON body: later code may walk it by recursion. */
   nestingDepth: 128,
   /** Values in one body, keys included. Over it: VALIDATION_ERROR. Some 100 bytes of memory each while it is checked. */
   bodyValues: 100_000,
@@ -18,7 +18,7 @@ export const LIMITS = {
   requestHeaders: 256,
   /** Largest message of a backend (one line, one SSE event, one JSON answer). Over it: BACKEND_UNAVAILABLE. */
   backendMessageBytes: 64 * 1024 * 1024,
-  /** Largest message of a backend that is parsed: what is no plain answer with a result. Over it: BACKEND_UNAVAILABLE. */
+  /** Largest message of a backend that is parsed: any but a plain answer with a result. Over it: BACKEND_UNAVAILABLE. */
   parsedMessageBytes: 8 * 1024 * 1024,
   /** Results up to this size are parsed where the gateway looks for something in them. */
   inspectedResultBytes: 16 * 1024,
@@ -28,7 +28,7 @@ export const LIMITS = {
   inFlightReserve: 32,
   /** Exchanges that wait per instance when all are full. Over it: 429 QUEUE_FULL. */
   queuedPerInstance: 256,
-  /** Longest wait in that line. After it: 429 QUEUE_FULL. */
+  /** Longest wait in that queue. After it: 429 QUEUE_FULL. */
   queueWaitMs: 5_000,
   /** Pages gathered for one list, so that a backend with an endless cursor ends. */
   listPages: 1_000,
@@ -41,33 +41,34 @@ export const LIMITS = {
   toolListMs: 30_000,
   toolListAgeMs: 1_000,
   toolListRounds: 3,
-  /** Shortest time between two listings of a template's tools for calls that would be refused by what is known of them. */
+  /** Shortest time between two listings of a template's tools for calls that the known list would refuse. */
   toolRenewalMs: 3_000,
   /** Sessions of legacy MCP clients, all templates together. Over it: SESSION_LIMIT. */
   sessions: 10_000,
-  /** A session ends after so long without a message and without an open stream; it is parked long before. */
+  /** A session ends after this time without a message and without an open stream; it is parked long before. */
   sessionIdleMs: 30 * 60_000,
   sessionParkMs: 60_000,
-  /** A call of a session whose client was away for so long, without a stream and without a message, ends when another call
-   *  waits for its place. */
+  /** When the client of a session was away for this time, without a stream and without a message, a call of it ends as
+   *  soon as another call waits for its place. */
   clientAwayMs: 60_000,
-  /** Processes of an instance's own for single clients, and those that wait, started, for the next one. */
+  /** Processes of one instance that serve single clients, and started processes that wait for the next client. */
   isolatedProcesses: 64,
   warmProcesses: 1,
-  /** How long an unused conversation on behalf of clients without a session stays. */
+  /** Idle time after which a conversation for clients without a session is closed. */
   guestIdleMs: 60_000,
-  /** Calls that wait for an answer of their client: of modern clients in all, of sessions at one instance; and how long each
-   *  of the former may. Over it: QUEUE_FULL. */
+  /** Calls that wait for an answer of their client: of modern clients in all, of sessions at one instance; and the longest
+   *  wait of a modern client's call. Over it: QUEUE_FULL. */
   parkedCalls: 1_000,
   parkedCallMs: 10 * 60_000,
   /** Part of what all clients share that one owner may hold: sessions, processes and conversations of an instance, calls
-   *  that wait for their client. Over it: SESSION_LIMIT, QUEUE_FULL. Of little it may hold more: what one client needs. */
+   *  that wait for their client. Over it: SESSION_LIMIT, QUEUE_FULL. Of a small
+   *  total it may hold `ownerShareLeast`: what one client needs. */
   ownerShare: 0.25,
   ownerShareLeast: 8,
   /** Messages of a backend that wait for its client to open a stream, per session, and the size of their params as JSON. */
   undeliveredMessages: 64,
   undeliveredBytes: 1024 * 1024,
-  /** Bytes of a stream that a client of the MCP endpoint may leave unread before it is told less. */
+  /** Bytes of a stream that a client of the MCP endpoint may leave unread before messages are left out. */
   unreadBytes: 1024 * 1024,
   /** JSON-RPC messages of one batch. */
   batchMessages: 100,
@@ -89,7 +90,7 @@ export const LIMITS = {
   connectMs: 5_000,
   /** Connections per HTTP instance besides the exchanges and the openings: the listening stream, probes, cancels and replies. */
   spareConnections: 8,
-  /** Wait for what nobody waits for: the answer to a cancel or a goodbye, the end of a stream after its answer. */
+  /** Wait for what no caller needs: the answer to a cancel or a session delete, the end of a stream after its answer. */
   courtesyMs: 2_000,
   /** Answers to requests of a backend that are under way to it; more are dropped. */
   repliesUnderWay: 64,
@@ -118,14 +119,14 @@ export const LIMITS = {
   variablesPerInstance: 256,
   headersPerInstance: 64,
   metadataCharacters: 64 * 1024,
-  /** Of every text of an entry of the audit log, in UTF-16 units; what does not fit is cut. */
+  /** Longest text in an entry of the audit log, in UTF-16 units; a longer one is cut. */
   auditTextUnits: 512,
-  /** A password has at least so many characters, and at most so many bytes: bcrypt ignores what follows. */
+  /** Fewest characters and most bytes of a password: bcrypt ignores the bytes after them. */
   passwordCharacters: 8,
   passwordBytes: 72,
   /** Shortest secret that signs or encrypts. Source: RFC 7518, 3.2: the key of HS256 has at least the size of its hash. */
   secretBytes: 32,
-  /** Of what comes due in thousands, ends and deadlines: so many in one turn of the event loop, and none after so long. */
+  /** Tasks that come due in thousands, as ends and deadlines: most in one turn of the event loop, and its longest time. */
   paceTasks: 25,
   paceMs: 10,
   /** Two stop signals closer than this are one Ctrl-C that arrived twice (terminal and npm). */
@@ -140,10 +141,10 @@ export interface OwnBounds {
   readonly share: number;
 }
 
-/** Where nobody sets anything else. */
+/** The defaults. */
 export const OWN_BOUNDS: OwnBounds = { processes: LIMITS.isolatedProcesses, share: LIMITS.ownerShare };
 
-/** What is said, and the rest as it is where nobody sets anything else. */
+/** The given bounds, and the default for each missing one. */
 export function ownBounds({ processes, share }: Partial<OwnBounds> = {}): OwnBounds {
   return { processes: processes ?? OWN_BOUNDS.processes, share: share ?? OWN_BOUNDS.share };
 }

@@ -22,7 +22,7 @@ export function logRankOf(level: unknown): number | undefined {
   return rank === -1 ? undefined : rank;
 }
 
-/** True when who gets the lines of level `set` gets those of `level`, too. One that nobody knows is heard rather than lost. */
+/** True when the level `set` includes lines of `level`. It includes an unknown level, so that no line is lost. */
 export function includesLevel(set: string, level: unknown): boolean {
   const rank = logRankOf(level);
   return rank === undefined || rank >= LEVELS.indexOf(set);

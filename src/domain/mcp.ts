@@ -28,7 +28,7 @@ export interface Peer {
 export type ListField = 'tools' | 'resources' | 'resourceTemplates' | 'prompts';
 
 export interface MethodTraits {
-  /** May be sent again when nobody knows whether it arrived. tools/call depends on the tool's annotations. */
+  /** May be sent again when its delivery is unknown. tools/call depends on the tool's annotations. */
   readonly repeatable: boolean;
   /** Field of `params` mirrored in the `Mcp-Name` header of the modern era. Source: also SEP-2663, for tasks. */
   readonly nameField?: 'name' | 'uri' | 'taskId';

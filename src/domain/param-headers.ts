@@ -61,7 +61,7 @@ export function paramHeaders(
   return headers;
 }
 
-/** Whether there is a value to be repeated that has no text: whoever waits for its header waits in vain. */
+/** Whether a declared value has no text form, so that its header cannot be written. */
 export function isUnwritable(declarations: readonly Declaration[], args: unknown): boolean {
   return declarations.some(({ path }) => {
     const value = valueAt(args, path);
@@ -163,7 +163,7 @@ const AROUND_BYTES = 4;
 /** Source: RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const PRIMITIVES: ReadonlySet<string> = new Set(['string', 'integer', 'boolean', 'number']);
-/** Keywords below which nothing may be declared, since nobody can tell where such a value would be. */
+/** Keywords below which nothing may be declared, because the position of such a value is unknown. */
 const ELSEWHERE = [
   'items',
   'prefixItems',

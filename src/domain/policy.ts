@@ -11,8 +11,8 @@ export const STRATEGY_NAMES = [
 export type StrategyName = (typeof STRATEGY_NAMES)[number];
 
 /**
- * Whether MCP sessions share the processes of a template. `auto`: unless the client can be asked something or sets a log
- * level, which nobody could attribute on a pipe that several share.
+ * Whether MCP sessions share the processes of a template. `auto`: unless the client accepts requests or sets a log
+ * level, because neither can be attributed to one client on a shared pipe.
  */
 export const SESSION_SHARING = ['auto', 'shared', 'isolated'] as const;
 export type SessionSharing = (typeof SESSION_SHARING)[number];

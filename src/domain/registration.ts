@@ -141,7 +141,7 @@ function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Lo
   return transport ?? 'http';
 }
 
-/** A field that would have no effect is a mistake of the caller, who believes that it has one. */
+/** A field without effect is refused: the caller expects an effect. */
 function refuseUnused(input: InstanceInput, loc: Location): void {
   const { endpoint, command, args, working_dir, env_vars, headers, force } = input;
   const isFilled = (field: object | undefined) => field !== undefined && Object.keys(field).length > 0;
@@ -228,7 +228,7 @@ function asJson(written: unknown): unknown {
     const text: string | undefined = JSON.stringify(written);
     return text === undefined ? undefined : JSON.parse(text);
   } catch {
-    return undefined; // the caller hears that it is no JSON; which part of it, only its maker can know
+    return undefined; // the error says that it is no JSON; the faulty part is unknown here
   }
 }
 
@@ -254,7 +254,7 @@ function inventServerId(
   if (isDiscreet) return `${template}~${id}`;
   if (!isServerIdTaken(id)) return id;
   let serverId = `${template}.${id}`;
-  // Somebody may have named an instance of another template just so.
+  // An instance of another template may have this name.
   for (let number = 2; isServerIdTaken(serverId); number += 1) serverId = `${template}.${id}.${number}`;
   return serverId;
 }

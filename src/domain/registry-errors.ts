@@ -1,4 +1,4 @@
-// Errors about what is registered: it is not there, or may not be. Who registers something is told which rule it broke.
+// Errors about registered templates and instances: missing or invalid. The error of a registration names the broken rule.
 
 import { OTHER_STATUS } from './error-codes.ts';
 import { GatewayError } from './errors.ts';

@@ -3,7 +3,7 @@
 // Source: MCP 2025-11-25 and 2026-07-28 schema, ResourceUpdatedNotification: "a sub-resource of the one that the client
 // actually subscribed to".
 
-/** What somebody subscribed to. */
+/** The URIs of a subscription. */
 type Uris = Pick<ReadonlySet<string>, 'has'>;
 
 /** Marks at which a URI is cut, and how far into it; a client that subscribes to more is refused (protocol/client-bounds.ts). */

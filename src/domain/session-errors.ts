@@ -3,7 +3,7 @@
 import { GatewayError } from './errors.ts';
 import { LIMITS } from './limits.ts';
 
-/** The session is unknown, over, or somebody else's: nobody is told which. The client has to open a new one. */
+/** The session is unknown, over, or another caller's; the error does not say which. The client has to open a new one. */
 export function sessionNotFound(): GatewayError {
   return new GatewayError('SESSION_NOT_FOUND', 'There is no such session. Initialize again.');
 }
@@ -16,7 +16,7 @@ export function sessionLost(reason: string): GatewayError {
   });
 }
 
-/** What comes free when somebody's session ends: nobody knows when, and more often than this it is not worth asking. */
+/** Room appears when a session ends, at an unknown time; a client gains nothing by asking more often. */
 const ASK_AGAIN_SECONDS = 60;
 
 /** No room for one more session. */
@@ -25,7 +25,7 @@ export function sessionLimit(most: number): GatewayError {
   return new GatewayError('SESSION_LIMIT', message, { retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
-/** The caller has as many sessions as one owner may have. When one of them ends is up to him: nobody says when to come back. */
+/** The caller has as many sessions as one owner may have. The caller ends them itself, so there is no Retry-After. */
 export function sessionShareLimit(most: number): GatewayError {
   const message = `You have ${most} sessions already, which is the most that one caller may have (setting sessions.share).`;
   return new GatewayError('SESSION_LIMIT', message);
@@ -82,7 +82,7 @@ export function listenLimit(most: number, isShare: boolean): GatewayError {
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
-/** Nobody is asked for a task whose instance is not known here: others are being looked for already. */
+/** The instance of a task is unknown here and is not searched for: too many searches are under way. */
 export function tooManySearches(): GatewayError {
   return new GatewayError('QUEUE_FULL', 'Too many tasks are being looked for.', {
     delivered: 'no',

@@ -1,9 +1,9 @@
-// Tells what lasts longer than a second, once. Calls are many and nearly all shorter, so that one timer serves all of them
-// and a short one costs an entry in a map. What is done about a slow one is its own business.
+// Reports each call that lasts longer than a second, once. Most calls are shorter, so one timer serves all of them and a
+// short call costs one entry in a map. The call itself decides what to do when it is slow.
 
 import { TaskScheduler } from './task-scheduler.ts';
 
-/** It is told after TICKS ticks: after LASTS_MS at the earliest, and one tick later at the latest. */
+/** `lasts` is called after TICKS ticks: after LASTS_MS at the earliest, and one tick later at the latest. */
 const LASTS_MS = 1_000;
 const TICKS = 5;
 const TICK_MS = LASTS_MS / TICKS;
@@ -21,7 +21,7 @@ export class SlowWatch {
   #tick = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `pace`: at which many are told that became slow together. */
+  /** `scheduler`: spreads the reports of calls that become slow together. */
   constructor(scheduler = new TaskScheduler()) {
     this.#scheduler = scheduler;
   }
@@ -41,7 +41,7 @@ export class SlowWatch {
     this.#began.delete(one);
   }
 
-  /** Tells nothing more of what is watched now. */
+  /** Forgets all watched calls and reports none of them. */
   close(): void {
     this.#began.clear();
     this.#rest();

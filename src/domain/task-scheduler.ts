@@ -136,7 +136,7 @@ export class TaskScheduler {
   };
 }
 
-/** The same one. Who walks looks at it at the end: until then a rejection would be nobody's, which ends the program. */
+/** Marks the promise as handled: it is awaited only at the end, and an unhandled rejection ends the process before. */
 function heard(outcome: Promise<unknown>): Promise<unknown> {
   outcome.catch(() => undefined);
   return outcome;

@@ -1,4 +1,4 @@
-// Moments as people write them: a day, a time, and where on earth; without the last nobody knows when it is.
+// Timestamps as people write them: a date, a time and an offset; without the offset the instant is unknown.
 
 const FORM = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)([Zz]|[+-]\d\d:?\d\d)$/;
 
