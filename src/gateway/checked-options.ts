@@ -1,5 +1,5 @@
-// Checks what an embedding program makes a gateway with: a word that is none would break it later, at a moment when nobody
-// looks. The program itself reads its settings from config.ts, and comes here with what is right already.
+// Checks the options with which an embedding program creates a gateway: a wrong value would otherwise fail later, far from
+// its cause. The command line reads its settings with config.ts, and passes options that are right already.
 
 import { isAbsolute } from 'node:path';
 import Type from 'typebox';

@@ -49,7 +49,7 @@ export function refusalOfAnswer(request: ExchangeRequest, answered: ErrorAnswer)
   return isAnswer ? refusalOfRequest(request, undefined) : refused('answered', 'expected an error answer');
 }
 
-/** VALIDATION_ERROR for what nothing is ever told under. */
+/** VALIDATION_ERROR for a name that is no event's. */
 export function checkEventName(name: EventName): void {
   if (typeof name !== 'string') throw refused('name', 'expected the name of an event');
   if (Object.hasOwn(EVENT_NAMES, name)) return;

@@ -46,15 +46,15 @@ export interface McpDeps extends Clock {
   readonly isAccepting: () => boolean;
   /** The facts of the gateway. Hot. */
   readonly events$: Observable<GatewayEvent>;
-  /** Id of an owner who may not do any more what they were let in for. Default: none ever. */
+  /** Id of an owner that lost a permission under which it has something open. Default: none ever. */
   readonly changedCallers$?: Observable<string> | undefined;
   /** Default: random. */
   readonly sealKey?: Buffer;
-  /** Name and version of the gateway, told where it answers for several servers. */
+  /** Name and version of the gateway, sent where it answers for several servers. */
   readonly serverInfo: EndpointOptions['serverInfo'];
   /** Defaults LIMITS.sessions, LIMITS.sessionIdleMs and OWN_BOUNDS. */
   readonly sessions?: { readonly max?: number; readonly idleMs?: number } & Partial<OwnBounds>;
-  /** Hears of errors of our own that no answer tells. What it throws is dropped. Default: nobody hears. */
+  /** Receives internal errors that no answer contains. What it throws is dropped. Default: they are dropped. */
   readonly onFault?: FaultListener;
   /** Randomness in [0, 1). Default Math.random. */
   readonly random?: () => number;
@@ -62,7 +62,7 @@ export interface McpDeps extends Clock {
   readonly bufferedBytes?: number | undefined;
 }
 
-/** The endpoint, with everything that clients have open through it. Whoever makes it closes it. */
+/** The endpoint, with everything that clients have open through it. Its creator closes it. */
 export class Mcp {
   readonly endpoint: McpEndpoint;
   readonly #deps: McpDeps;
@@ -130,7 +130,7 @@ export class Mcp {
     return { parkedSessions, maxSessions, templates: this.#metrics.counts() };
   }
 
-  /** Ids of the owners who have something open that `changedCallers$` can end. */
+  /** Ids of the owners that have something open that `changedCallers$` can end. */
   get owners(): ReadonlySet<string> {
     return new Set([...this.#actors.sessions.owners, ...this.#parked.owners, ...this.#pool.owners]);
   }
@@ -148,7 +148,7 @@ export class Mcp {
   /** Ends what clients have open: calls under way have the grace, streams end. Resolves when nothing is left. */
   async close(graceMs: number): Promise<void> {
     this.#changes.unsubscribe();
-    // Who could answer for a parked call comes to a gateway that takes no requests any more.
+    // The client's answer to a parked call would reach a gateway that takes no requests any more.
     const dismissed = this.#parked.dismiss();
     const { sessions } = this.#actors;
     // Does not wait for the rest: a program that does not want to end is no reason to keep a client.
@@ -160,7 +160,7 @@ export class Mcp {
     this.#metrics.close();
   }
 
-  /** Ends what one owner has open. Event streams without a session are ended by who knows the caller. */
+  /** Ends what one owner has open. The HTTP layer ends event streams without a session. */
   async #endOf(ownerId: string): Promise<void> {
     const holders = [this.#parked, this.#actors.sessions, this.#pool];
     await Promise.all(holders.map((holder) => holder.endOf(ownerId)));
@@ -179,7 +179,7 @@ export class Mcp {
     return promise;
   }
 
-  /** For who names the template. TEMPLATE_NOT_FOUND, also when it was deleted since. */
+  /** For a call that names the template. TEMPLATE_NOT_FOUND, also when it was deleted since. */
   #there(template: string): Backends {
     this.#deps.fleet.groups.require(template);
     return this.#of(template);

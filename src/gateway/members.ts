@@ -1,5 +1,5 @@
-// Looks at the options that an embedding program gives: tables of what each may be, and findings in words for people. They
-// name options and rules, never values. What the options are is with those who take them.
+// Checks the options of an embedding program with tables of allowed values, and words the findings for people. Findings
+// name options and rules, never values. The options themselves are defined in the modules that take them.
 
 import { nearest } from '../config/nearest.ts';
 import type { ValidationItem } from '../domain/errors.ts';

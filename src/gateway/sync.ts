@@ -26,7 +26,7 @@ export interface SyncDeps {
   readonly namespace?: string | undefined;
   /** Path of the registry file that a sync reads again. Absent: none. */
   readonly registryFile?: string | undefined;
-  /** Hears of sources that are lost and found again while they are followed, one line each. */
+  /** Gets one line for each source that is lost or found again while it is followed. */
   readonly onNotice?: ((line: string) => void) | undefined;
 }
 
