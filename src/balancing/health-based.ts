@@ -1,4 +1,4 @@
-// Health based: the healthier a candidate, the more calls it gets, and nobody gets none.
+// Health based: the healthier a candidate, the more calls it gets; every candidate gets some.
 // What "healthy" amounts to is in health-score.ts; instances that are down never come here.
 
 import { bestLatencyMs, healthScore } from './health-score.ts';

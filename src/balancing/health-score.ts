@@ -1,5 +1,5 @@
-// How well an instance does, as one number, and the averages it is made of.
-// It measures nothing (actors/calls/reply.ts and actors/instances/probe.ts do) and chooses nobody (health-based.ts does).
+// The health of an instance as one number, and the averages behind it.
+// actors/calls/reply.ts and actors/instances/probe.ts measure; health-based.ts chooses.
 
 import type { Candidate } from './strategy.ts';
 

@@ -1,5 +1,5 @@
 // Which candidates of a pool do badly at calls, whatever their health says: those whose calls fail are ejected for a time,
-// those whose calls stay silent are avoided. Afterwards one trial call decides. It chooses nobody (pool.ts) and changes no
+// those whose calls stay silent are avoided. Afterwards one trial call decides. It chooses no candidate (pool.ts) and changes no
 // health. Pure, except for the clock that it is given. Source: ADR 39, ADR 40.
 //
 //   in ── calls fail ──► ejected ──┬─ time is over ──► due ── trial call ──► answered: in

@@ -1,5 +1,5 @@
 // Keeps the candidates of one template that are up, and picks one of those that may receive a request right now.
-// It does not decide health (actors/instances/instance.machine.ts), order (the strategies) or what a caller is told.
+// It does not decide health (actors/instances/instance.machine.ts), order (the strategies) or the answer to a caller.
 
 import { type Observable, Subscription } from 'rxjs';
 import { type CallEnd, type Ejection, type OutlierOptions, Outliers, type Sent } from './outliers.ts';
@@ -22,7 +22,7 @@ const NO_OPTIONS: OutlierOptions<object> = {
 
 /**
  * The pool of one template. Subscribes to `changes$` at once and until `close()`. When the changes end, by
- * completing or by an error, the pool is empty for good: better to offer nobody than one whose fate is unknown.
+ * completing or by an error, the pool is empty for good: better to offer no candidate than one in an unknown state.
  */
 export class Pool<C extends Candidate> {
   readonly #byId = new Map<string, C>();
@@ -86,7 +86,7 @@ export class Pool<C extends Candidate> {
     return isNonEmpty(preferred) ? strategy(preferred) : undefined;
   }
 
-  /** True when `pick(excluding)` finds nobody only because all that are left are full: waiting may help. */
+  /** True when `pick(excluding)` finds no candidate only because all that are left are full: waiting may help. */
   isFull(excluding: ReadonlySet<string> = NOBODY): boolean {
     const left = this.#candidates.filter((candidate) => !excluding.has(candidate.id));
     const worthIt = left.filter((candidate) => !this.#outliers.isEjected(candidate));
@@ -159,7 +159,7 @@ export class Pool<C extends Candidate> {
     );
   }
 
-  /** Nearly always nobody is full or excluded: then the list itself is handed on and nothing is allocated. */
+  /** Nearly always no candidate is full or excluded: then the list itself is returned and nothing is allocated. */
   #eligible(excluding: ReadonlySet<string>, hasPlace: (candidate: C) => boolean): readonly C[] {
     for (const candidate of this.#candidates) {
       if (!hasPlace(candidate) || excluding.has(candidate.id)) {

@@ -1,7 +1,7 @@
 // What a strategy is: a choice among candidates that may all receive the request. It never sees an unhealthy, a
 // draining, a full or an already tried one; the pool has taken those out.
 
-/** The live view of an instance that strategies read. Reading is cheap: the numbers are at hand, nobody is asked. */
+/** The live view of an instance that strategies read. Reading is cheap: the numbers are in memory. */
 export interface Candidate {
   /** Unique in the pool. */
   readonly id: string;

@@ -3,7 +3,7 @@
 
 /**
  * True when `first` comes sooner than `second` in the circle of ids that starts right after `last`; `last` itself
- * comes at the end. An empty `last` means that nobody had a turn yet.
+ * comes at the end. An empty `last` means that no candidate had a turn yet.
  *
  * Because the turn only moves forward over ids, it cannot pass an id that is there: two candidates that are always
  * eligible take strict turns, whatever the others do. An index into a changing list, or starting over when the last

@@ -9,8 +9,8 @@ const MOST_AWAY = 1_000;
 const ROUNDING = 1e-9;
 
 /**
- * Smooth weighted round robin, keyed by id. At every pick each candidate earns its share of that one call; the one
- * that is owed most gets the call and pays for it. Over as many calls as the weights add up to, each candidate gets
+ * Smooth weighted round robin, keyed by id. At every pick each candidate earns its share of one call; the candidate
+ * with the highest balance gets the call and pays for it. Over as many calls as the weights add up to, each candidate gets
  * exactly its weight: 3:1 over 8 picks gives 6:2.
  *
  * Credit is counted in calls, not in weights as in the common form of the algorithm. The order is the same while
