@@ -46,7 +46,7 @@ export function refusalOf(principal: Principal, anyOf: readonly Scope[], templat
 
 /**
  * Makes the check of a route that needs one of these scopes. It refuses a caller whose credentials are void or belong to
- * another principal by now. On a route without a template it also refuses a caller whose templates changed or who is no
+ * another principal by now. On a route without a template it also refuses a caller whose templates changed or that is no
  * longer an admin, because its events were selected by them. While the database does not answer, no caller is refused.
  */
 export function callerCheck(anyOf: readonly Scope[], auth: Pick<Auth, 'authenticate'>): CallerCheck {

@@ -55,7 +55,7 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
 const LONGEST = 128;
 
 /**
- * The id of the API key in a refused request: it shows who still uses a revoked key, and is no secret. Undefined without a
+ * The id of the API key in a refused request: it shows the use of a revoked key, and is no secret. Undefined without a
  * key, or for an unreadable one.
  */
 export function namedKey(headers: IncomingHttpHeaders): string | undefined {

@@ -12,7 +12,7 @@ import type { HttpContext, HttpMiddleware } from '../request.ts';
 import { respond } from '../respond.ts';
 
 export interface HostOriginCheckOptions {
-  /** Hosts besides this machine's own names: `gateway.example` on any port, `gateway.example:8080` on that one. */
+  /** Hosts besides this machine's own names: `gateway.example` on any port, `gateway.example:8080` on port 8080. */
   readonly allowedHosts: readonly string[];
   /** Origins that may call from a browser: `https://console.example`. `*` and `null` are ignored. */
   readonly allowedOrigins: readonly string[];
@@ -38,7 +38,7 @@ function localCheck({ allowedHosts, allowedOrigins, proxies }: HostOriginCheckOp
     return hosts.has(written) || hosts.has(written.replace(PORT, ''));
   };
 
-  // `GET http://host/path` names a host a second time, and that one counts. Source: RFC 9112 section 3.2.2.
+  // `GET http://host/path` names a host besides the Host header, and takes precedence. Source: RFC 9112 section 3.2.2.
   const isTargetAllowed = (target: string): boolean =>
     ORIGIN_FORM.test(target) || (URL.canParse(target) && isHostAllowed(new URL(target).host));
 

@@ -158,7 +158,7 @@ export function templateHealthView(
   };
 }
 
-/** The health of one instance; the reason is shown to viewers who may see how it is run. */
+/** The health of one instance; the reason is shown to viewers that may see how it is run. */
 export function instanceHealth(
   snapshot: InstanceSnapshot,
   transport: InstanceDefinition['transport'],

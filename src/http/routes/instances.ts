@@ -93,7 +93,7 @@ export function instanceRecord(server: Server, viewer: Principal): InstanceRecor
 const LINES_IN_REASON = 3;
 const CHARACTERS_OF_LINE = 200;
 
-/** Why it is not healthy, with what its program wrote last where it has no session. For those who see the machine only. */
+/** Why it is not healthy, and the last output of its program if it has no session. Only for viewers that see the machine. */
 export function fullReason({ reason, era, healthy, stderr }: InstanceSnapshot): string | null {
   if (reason === null || healthy || era !== null) return reason;
   const said = lastWords(stderr, LINES_IN_REASON).map((line) => cutText(line.trim(), CHARACTERS_OF_LINE));
