@@ -4,9 +4,9 @@ import { opendirSync } from 'node:fs';
 import { flushCompileCache, getCompileCacheDir } from 'node:module';
 
 /**
- * Node keeps a second copy of all compiled code that it has read, until it is told to write down what is new: 6 MB, into
- * which goes what is loaded next. While the cache is still empty that would mean writing two thousand files, 0.3 s of the
- * very first start; then it is left for the end of the process, as ever. Does nothing without a cache. Never fails.
+ * Node keeps a second copy of all compiled code that it has read, until a flush writes the new part: 6 MB, which later
+ * loads reuse. With an empty cache a flush would write two thousand files, 0.3 s of the very first start; then Node writes
+ * them at the end of the process, as usual. Does nothing without a cache. Never fails.
  */
 export function letGoOfCompiledCode(): void {
   const folder = getCompileCacheDir();

@@ -90,7 +90,7 @@ interface Batch {
 
 const NOTHING: Batch = { bytes: new Uint8Array(), ownBytes: 0, told: 0, at: 0 };
 
-/** A destination for pino. Has a timer only while lines wait, and that one keeps no process alive. */
+/** A destination for pino. Has a timer only while lines wait, and the timer keeps no process alive. */
 export class LogSink {
   readonly #write: (bytes: Uint8Array) => number;
   readonly #notice: (dropped: number) => string;

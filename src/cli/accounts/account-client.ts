@@ -201,7 +201,7 @@ export async function warnOfUnknownTemplates(
   }
 }
 
-/** Undefined when it is not told: what was asked for is done, and this is only advice about it. */
+/** Undefined when the list cannot be read: the command has succeeded, and this is only advice about it. */
 async function knownTo(client: Pick<AccountClient, 'templates'>): Promise<readonly string[] | undefined> {
   try {
     return await client.templates();

@@ -69,7 +69,7 @@ async function answered(terminal: Terminal, question: string): Promise<string> {
   return answer;
 }
 
-/** The rule of the gateway, told before anything is sent. */
+/** Checks the gateway's rule before anything is sent. */
 function refuseUnusable(password: string): void {
   const fault = passwordFault(password);
   if (fault !== undefined) throw new UsageError(`a password must have ${RULES[fault]}`);

@@ -54,7 +54,7 @@ export class Bridge {
   #opening: Promise<unknown> = Promise.resolve();
   #reopening: Promise<void> | undefined;
   #listening = new AbortController();
-  /** What the client told its server to remember, as it said it: log level and subscriptions. */
+  /** The client's messages that set state on its server, unchanged: log level and subscriptions. */
   readonly #remembered = new Map<string, BridgeMessage>();
 
   constructor(options: BridgeOptions) {

@@ -136,8 +136,8 @@ function nameOf({ template_name: template, id }: Fields): string {
 }
 
 /**
- * A program that another gateway on the same database runs: how it is, that one knows. Here it is stopped; a reason that
- * names no node is another one, and callers without gateway:write get no reason.
+ * True for a program that another gateway on the same database runs: only that gateway knows its health. Here it is
+ * stopped; a reason without a node is a different one, and callers without gateway:write get no reason.
  */
 function isElsewhere(record: Fields): boolean {
   const { state, node_id: node } = record;
