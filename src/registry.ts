@@ -237,7 +237,7 @@ export class Registry {
     if (this.#deps.news$ !== undefined) await this.#reload();
   }
 
-  /** Brings this node in step with the store. The same facts are told as of changes that are made here. */
+  /** Brings this node in step with the store. It emits the same events as for local changes. */
   async #reload(apply = (stored: StoredRegistry) => this.#active.apply(stored)): Promise<void> {
     const revision = await this.#within(this.#store.revision());
     if (revision === this.#revision) return;

@@ -13,7 +13,7 @@ export class Flusher {
   readonly #write: () => Promise<boolean>;
   #timer: NodeJS.Timeout | undefined;
   #underWay: Promise<void> | undefined;
-  /** The writing behind that one. */
+  /** The write that follows `#underWay`. */
   #next: Promise<void> | undefined;
   #isClosed = false;
 

@@ -105,7 +105,7 @@ function pairOf({ username, address }: Attempt): string {
   return hash('sha256', `${networkOf(address)} ${usernameKey(username)}`);
 }
 
-/** Whoever has one IPv6 address has the 2^64 of its network. */
+/** The owner of one IPv6 address has the 2^64 addresses of its network. */
 function networkOf(address: string): string {
   const [plain = ''] = address.split('%');
   if (!isIPv6(plain)) return plain;

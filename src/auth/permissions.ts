@@ -84,7 +84,7 @@ export interface AccountStatus {
   readonly userId?: string;
   /** Changes with the permissions and with the credentials of the account. */
   readonly stamp: string;
-  /** End of all credentials, in ms since 1970: the expiry of a key. Infinite for users, who can log in again. */
+  /** End of all credentials, in ms since 1970: the expiry of a key. Infinite for users, because they can log in again. */
   readonly endsAtMs: number;
 }
 

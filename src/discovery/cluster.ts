@@ -157,7 +157,7 @@ export class Cluster {
       );
       if (signal.aborted) return;
       if (isExpired) {
-        // What happened meanwhile is not told any more: everything is listed again.
+        // The events in between are lost: everything is listed again.
         at = await this.version(resource, namespace, signal);
         onChange();
       } else if (events === 0 && performance.now() - beganAtMs < 1_000) {

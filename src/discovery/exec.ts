@@ -26,7 +26,7 @@ exit 0
 /** A process that was just started. */
 const START_LOOKS = 10;
 const START_LOOK_MS = 20;
-/** Engines know of an end a moment after the stream has told it. */
+/** An engine reports the end of a process a moment after its stream ended. */
 const END_LOOKS = 10;
 const END_LOOK_MS = 50;
 /** Longest wait for the effect of a signal to be asked for, in ms. */

@@ -27,7 +27,7 @@ export const mysql: Database = {
       password,
       dbName: name,
       charset: 'utf8mb4',
-      // Ids are told apart by case, and audit ids sorted by code points.
+      // Ids are case-sensitive, and audit ids are sorted by code points.
       collate: 'utf8mb4_bin',
       pool: { min: 0, max: connections, idleTimeoutMillis: 60_000 },
       driverOptions: {
@@ -38,7 +38,7 @@ export const mysql: Database = {
       },
       onCreateConnection: async (connection) => {
         const seconds = Math.max(1, Math.ceil(statementTimeoutMs / 1000));
-        // Values are written into statements with escaping backslashes: a server that was told NO_BACKSLASH_ESCAPES would
+        // Values are written into statements with escaping backslashes: a server with NO_BACKSLASH_ESCAPES would
         // read them as SQL. MariaDB alone reads what is between /*M! and */.
         await runOn(
           connection,
