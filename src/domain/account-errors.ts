@@ -36,7 +36,7 @@ export function accountsFromHereOnly(): GatewayError {
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
 }
 
-/** `anyOf`: one of these scopes would do. */
+/** `anyOf`: one of these scopes is enough. */
 export function insufficientPermissions(anyOf: readonly Scope[]): GatewayError {
   const needed = anyOf.map((scope) => `"${scope}"`).join(' or ');
   return new GatewayError('INSUFFICIENT_PERMISSIONS', `This needs the permission ${needed}.`, {
@@ -54,7 +54,7 @@ export function tooManyAttempts(retryAfterSeconds: number): GatewayError {
   return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });
 }
 
-/** More passwords are to be hashed or compared at the same time than this process takes on. */
+/** Too many passwords are being hashed or compared at the same time. */
 export function tooManyPasswords(retryAfterSeconds: number): GatewayError {
   const message = 'Too many passwords at once; wait a moment.';
   return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });

@@ -75,12 +75,12 @@ export interface ApiKey {
   /** The public part of the key: 16 lower-case hexadecimal digits. */
   readonly id: string;
   readonly name: string;
-  /** At least one. What it may really do is cut down to its owner's present role. */
+  /** At least one. The present role of the owner restricts them. */
   readonly permissions: readonly Scope[];
   readonly templates?: readonly string[];
   /** ISO 8601; absent = never. */
   readonly expiresAt?: string;
-  /** Id of the user who made it; absent when the operator did, without an account. It dies with its owner. */
+  /** Id of the user who made it; absent when the operator did, without an account. The key ends with its owner. */
   readonly ownerId?: string;
   /** SHA-256 of the secret part, hexadecimal. */
   readonly secretHash: string;

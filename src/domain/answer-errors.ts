@@ -1,5 +1,5 @@
-// What a JSON-RPC error of a backend means for the caller of a REST route or of the facade: whose fault it was.
-// An MCP client gets the JSON-RPC error as it is; this table is for everybody else.
+// Maps a JSON-RPC error of a backend to an error for the caller of a REST route or of the facade: whose fault it was.
+// An MCP client gets the JSON-RPC error unchanged; this table is for all other callers.
 
 import { type ErrorDetails, GatewayError } from './errors.ts';
 import type { ExchangeRequest } from './exchange.ts';
@@ -65,7 +65,7 @@ export function refusedArguments(result: JsonObject): JsonRpcError | undefined {
 const ARGUMENTS_REFUSED = /^MCP error -32602: (?!Tool \S+ (?:not found|disabled)$)/;
 
 export function resourceNotFound(uri: string, backendError?: JsonRpcError): GatewayError {
-  // Only the code of its own says that nothing else can be wrong: with any other the backend's words are worth repeating.
+  // Only the specific code excludes every other cause: with any other code the backend's words are worth repeating.
   const isCertain = backendError === undefined || backendError.code === RPC.resourceNotFound;
   const because = isCertain ? '' : `: ${backendError.message}`;
   return new GatewayError(

@@ -3,7 +3,7 @@
 
 import { type Delivered, type ErrorDetails, GatewayError } from './errors.ts';
 
-/** `why` says it of single instances, as clauses; '' when there is nothing to say. */
+/** `why`: the reasons of single instances, as clauses; '' without any. */
 export function noHealthyInstance(template: string, why = ''): GatewayError {
   const plainMessage = `No instance of "${template}" is healthy right now.`;
   const message = why === '' ? plainMessage : `${plainMessage.slice(0, -1)}: ${why}.`;

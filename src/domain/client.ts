@@ -4,13 +4,13 @@
 import type { JsonObject, JsonValue } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
 
-/** What a client declared of itself: in `initialize`, or in the `_meta` of every request. */
+/** The declarations of a client: in `initialize`, or in the `_meta` of every request. */
 export interface ClientProfile {
   /** The revision it speaks. */
   readonly protocolVersion: string;
   /** Declared to backends on its behalf: they may ask for nothing else. */
   readonly capabilities: JsonObject;
-  /** `name`, `version` and whatever else it tells. */
+  /** `name`, `version` and any other field. */
   readonly clientInfo: JsonObject;
 }
 

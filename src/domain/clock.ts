@@ -3,6 +3,6 @@
 export interface Clock {
   /** Monotonic, in ms. */
   readonly now: () => number;
-  /** Rings once after so many ms, unless the returned function was called before. */
+  /** Rings once after this many ms, unless the returned function was called before. */
   readonly alarm: (waitMs: number, ring: () => void) => () => void;
 }

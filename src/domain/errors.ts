@@ -1,4 +1,4 @@
-// What an error is, and what goes wrong in the gateway itself. The other errors of the catalogue stand by their subject: one
+// The error type, and the errors of the gateway itself. The other errors of the catalogue are sorted by subject: one
 // constructor per fact in request-, registry-, backend-, answer-, session- and account-errors.ts; the codes are error-codes.ts.
 // How an error looks over HTTP is decided in one place, http/middleware/errors.ts.
 
@@ -26,7 +26,7 @@ export interface ErrorDetails {
   readonly retryAfterSeconds?: number;
   /** Findings of VALIDATION_ERROR. */
   readonly items?: readonly ValidationItem[];
-  /** Scopes of INSUFFICIENT_PERMISSIONS that the caller lacks; any one of them would do. */
+  /** Scopes of INSUFFICIENT_PERMISSIONS that the caller lacks; any one of them is enough. */
   readonly requiredPermissions?: readonly Scope[];
   /** True when nothing but other credentials helps: the answer carries `WWW-Authenticate`. */
   readonly challenge?: boolean;
@@ -46,11 +46,11 @@ export interface ErrorDetails {
   readonly instanceId?: string;
   /** True when the instance itself is in doubt and should be probed at once. */
   readonly suspicious?: boolean;
-  /** True when nothing answers at its address: it is unhealthy without further ado. */
+  /** True when nothing answers at its address: it is unhealthy at once. */
   readonly unreachable?: boolean;
 }
 
-/** The only error that crosses rooms. Branch on `code` and `delivered`, never on the text. */
+/** The only error that crosses folders. Branch on `code` and `delivered`, never on the text. */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly status: number;

@@ -20,7 +20,7 @@ interface SessionFact extends InstanceFact {
   readonly principal: string;
 }
 
-/** About a conversation of its own that one client has with an instance: over stdio a process, else a session there. */
+/** About a conversation that an instance dedicates to one client: over stdio a process, else a session there. */
 interface UpstreamFact extends InstanceFact {
   readonly transport: TransportKind;
   /** Id of the principal that it serves. */
@@ -52,7 +52,7 @@ export interface Outstanding {
   readonly graceMs: number;
 }
 
-/** How something of a client's ended. */
+/** The end of a session or conversation of a client. */
 export interface Ending {
   /** A clause: "exited with code 1". */
   readonly reason: string;
@@ -80,9 +80,9 @@ export interface GatewayEvents {
   };
   'instance.draining': InstanceFact;
   'instance.stopped': InstanceFact;
-  /** The gateway's own part of it broke, a fault of ours: its calls are answered, and it starts anew. */
+  /** The gateway's actor of the instance failed, by a fault of the gateway: its calls get an answer, and it starts anew. */
   'instance.crashed': InstanceFact & { readonly reason: string };
-  /** Its calls failed or stay silent: it gets none for so long, whatever its health. `reason` is a clause. */
+  /** Its calls failed or stay silent: it gets none for this time, whatever its health. `reason` is a clause. */
   'instance.ejected': InstanceFact & { readonly reason: string; readonly forMs: number };
   /** It gets calls again: one was answered, or too many others are away. */
   'instance.readmitted': InstanceFact;
@@ -108,11 +108,11 @@ export interface GatewayEvents {
   'exchange.retried': InstanceFact & CallFact & { readonly code: ErrorCode };
   /** A client has a session now. A session that cannot be opened is no event: its client gets the error. */
   'session.opened': SessionFact;
-  /** It goes on at this instance, instead of the one named. What its old backend remembered of it is lost. */
+  /** It continues at this instance, instead of `fromInstanceId`. The state in its old backend is lost. */
   'session.moved': SessionFact & { readonly fromInstanceId: string; readonly fromServerId: string };
   /** Once per `session.opened`. `isLost`: it was not ended, but no instance could continue it. */
   'session.ended': SessionFact & Ending;
-  /** Ends in one `upstream.ended`. The conversation that an instance has for itself is no fact of these. */
+  /** Ends in one `upstream.ended`. The shared conversation of an instance emits none of these events. */
   'upstream.opened': UpstreamFact;
   /** It could not be opened. Not sent when its client went away meanwhile. */
   'upstream.failed': UpstreamFact & { readonly code: ErrorCode; readonly reason: string };

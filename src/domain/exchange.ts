@@ -16,8 +16,8 @@ export interface ExchangeRequest {
    *  addresses to no client in particular. */
   readonly caller?: string;
   /**
-   * What a session is to answer instead of asking that instance of its template, which is known only once the session has a
-   * place there; undefined when it may be asked. It is not sent.
+   * The answer of a session in place of a request to that instance, known only once the session is bound to it; undefined
+   * when the instance may be asked. It is not sent.
    */
   readonly refusedAt?: (instanceId: string) => FinalEvent | undefined;
   /**

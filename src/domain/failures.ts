@@ -1,4 +1,4 @@
-// What is made of errors that are there already: the same one about an instance, the end of an opening, a clause.
+// Derives errors and clauses from existing errors: with an instance, for the end of an opening, as a reason.
 // The errors themselves are in errors.ts and the files it names.
 
 import { GatewayError } from './errors.ts';

@@ -158,7 +158,7 @@ export interface InstanceSnapshot {
   readonly template: string;
   readonly state: InstanceState;
   readonly healthy: boolean;
-  /** Calls that it carries, and those between two of their rounds: a client is asked something before they go on. */
+  /** Calls in flight, and calls between two rounds, which wait for an answer of their client. */
   readonly inFlight: number;
   readonly weight: number;
   /** Health score 0-100 as the health_based strategy sees it. */
@@ -171,7 +171,7 @@ export interface InstanceSnapshot {
   readonly lastCheck: string | null;
   /** Why it is not healthy; null while it is. */
   readonly reason: string | null;
-  /** Set while it gets no calls, or only what no other can take, because of how its calls ended. It may be healthy. */
+  /** Set while it is ejected or avoided because of the results of its calls. It may be healthy. */
   readonly ejection: EjectionView | null;
   readonly restarts: number;
   readonly requests: number;

@@ -5,7 +5,7 @@
 
 import { type JsonFields, JsonText, parseExact } from './json.ts';
 
-/** There is no such thing at that place. */
+/** Not found at that index. */
 export const NONE = -1;
 
 const QUOTE = 0x22;
@@ -17,7 +17,7 @@ const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
-/** What there is too much of. */
+/** The bound that the JSON exceeds. */
 export type Excess = 'depth' | 'values';
 
 /** How much is accepted. */
@@ -37,7 +37,7 @@ export interface Scanned {
   /** The same text, character by character where the bytes are; empty unless it is short and plain ASCII. */
   readonly text: string;
   readonly levels: number;
-  /** How many values more are accepted. */
+  /** Number of further values that are accepted. */
   left: number;
   /** Why NONE was returned, if the JSON is beyond the bounds. */
   excess: Excess | undefined;

@@ -60,9 +60,8 @@ export const LIMITS = {
    *  wait of a modern client's call. Over it: QUEUE_FULL. */
   parkedCalls: 1_000,
   parkedCallMs: 10 * 60_000,
-  /** Part of what all clients share that one owner may hold: sessions, processes and conversations of an instance, calls
-   *  that wait for their client. Over it: SESSION_LIMIT, QUEUE_FULL. Of a small
-   *  total it may hold `ownerShareLeast`: what one client needs. */
+  /** Part of a shared total that one owner may hold: sessions, processes and conversations of an instance, calls that wait
+   *  for their client. Over it: SESSION_LIMIT, QUEUE_FULL. An owner may always hold `ownerShareLeast`: one client's need. */
   ownerShare: 0.25,
   ownerShareLeast: 8,
   /** Messages of a backend that wait for its client to open a stream, per session, and the size of their params as JSON. */
@@ -133,11 +132,11 @@ export const LIMITS = {
   sameSignalMs: 500,
 } as const;
 
-/** What single clients may have of their own at one instance. */
+/** Bounds of the processes and conversations that one instance dedicates to single clients. */
 export interface OwnBounds {
   /** Programs of the instance that run for single clients. Over it: QUEUE_FULL. */
   readonly processes: number;
-  /** Part of those, and of other conversations, that one owner may hold: above 0, and 1 for all. */
+  /** Part of these processes, and of other conversations, that one owner may hold: above 0, and 1 for all. */
   readonly share: number;
 }
 

@@ -16,7 +16,7 @@ export function isLogLevel(level: unknown): level is string {
   return LEVELS.includes(level);
 }
 
-/** Where a level stands among the levels, the least severe at 0; undefined for what is none. */
+/** The rank of a level, the least severe at 0; undefined for an unknown level. */
 export function logRankOf(level: unknown): number | undefined {
   const rank = LEVELS.indexOf(level);
   return rank === -1 ? undefined : rank;

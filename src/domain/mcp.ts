@@ -8,7 +8,7 @@ export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-
 /** Revisions without a handshake: every request carries its version in `_meta`. */
 export const MODERN_VERSIONS = ['2026-07-28'] as const;
 
-/** How a backend wants to be spoken to. `bare`: it refuses `initialize` but answers the methods themselves. */
+/** The protocol family of a backend. `bare`: it refuses `initialize` but answers the methods themselves. */
 export type Era = 'legacy' | 'modern' | 'bare';
 
 /** What one handshake learned about a backend. The next one makes another object, whatever is in it: a restart is known by that. */

@@ -1,4 +1,4 @@
-// `_meta` of requests, results and notifications: what one side adds for itself, and the other must not hear.
+// `_meta` of requests, results and notifications: fields that one side adds for itself, and the other must not get.
 
 import { isFields, type JsonFields, type JsonObject } from './json.ts';
 

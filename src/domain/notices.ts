@@ -4,10 +4,10 @@
 import { isJsonObject } from './json.ts';
 import type { ListField } from './mcp.ts';
 
-/** Lists that there are notices of; `resources` stands for their templates, too. */
+/** Lists with change notifications; `resources` stands for resource templates, too. */
 export const NOTICED_LISTS = ['tools', 'prompts', 'resources'] as const satisfies readonly ListField[];
 
-/** The notification that tells of a change of each list. */
+/** The notification of a change of each list. */
 export const LIST_NOTICES: Readonly<Record<ListField, string>> = {
   tools: 'notifications/tools/list_changed',
   prompts: 'notifications/prompts/list_changed',

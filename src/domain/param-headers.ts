@@ -41,7 +41,7 @@ export function declaredBy(inputSchema: unknown): Declared {
   return { declarations: found, fault: number && wrongType(number.path) };
 }
 
-/** Whether two input schemas of one tool ask for other headers, or for the same ones about other arguments. */
+/** Whether two input schemas of one tool ask for different headers, or for the same headers from different arguments. */
 export function asksOtherwise(before: unknown, after: unknown): boolean {
   return before !== after && termsOf(before) !== termsOf(after);
 }

@@ -33,7 +33,7 @@ export interface RegistrationContext {
   readonly source: InstanceSource;
   /** This node: it runs the program, if there is one. Absent when there is only one node. */
   readonly nodeId?: string;
-  /** The server id is to tell nothing of other templates: it is the same whatever they hold. Default false. */
+  /** The server id must reveal nothing about other templates: it does not depend on them. Default false. */
   readonly isDiscreet?: boolean;
   /** The container in which the instance runs. */
   readonly container?: ContainerRef | undefined;
@@ -213,7 +213,7 @@ function checkedWeight(written: unknown, loc: Location): number {
   throw invalid(loc, `A weight is a whole number from 1 to ${MAX_WEIGHT}`);
 }
 
-/** As plain JSON: what embedding programs give may be a circle, hold a BigInt or what no database hands back. */
+/** As plain JSON: the value of an embedding program may be circular, hold a BigInt or a value that no database returns. */
 export function checkedMetadata(written: unknown, loc: Location): Record<string, unknown> {
   const metadata = asJson(written);
   if (isJsonObject(metadata)) {

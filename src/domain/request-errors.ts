@@ -1,4 +1,4 @@
-// Errors about a request as it was sent: there is no such route, or it cannot be read. What it asked for is the matter of
+// Errors about the form of a request: an unknown route, or an unreadable request. Errors about its subject are in
 // registry-errors.ts and backend-errors.ts.
 
 import { type ErrorDetails, GatewayError, type ValidationItem } from './errors.ts';

@@ -1,5 +1,5 @@
 // Refuses to go on in a Node that is too old. Imported for that effect by src/index.ts, before anything else: what is
-// imported first is evaluated first, so this is said before some library fails in words that lead nowhere.
+// imported first is evaluated first, so this message comes before a library fails with a misleading one.
 // The command line has its own way out of an old Node, bin/node-version.mjs.
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);

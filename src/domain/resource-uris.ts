@@ -1,5 +1,5 @@
-// Which updates of resources are whose. Servers may tell of a part of what was subscribed to, and say nothing of how parts are
-// named: it is taken from how URIs are built. For clients of both eras, however their conversation is shared.
+// Maps updates of resources to subscriptions. A server may report a part of a subscribed resource, and does not say how
+// parts are named: the structure of URIs decides. For clients of both eras, however their conversation is shared.
 // Source: MCP 2025-11-25 and 2026-07-28 schema, ResourceUpdatedNotification: "a sub-resource of the one that the client
 // actually subscribed to".
 

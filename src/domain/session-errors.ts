@@ -1,4 +1,4 @@
-// What can go wrong with the session of an MCP client, and with what else is bounded for clients.
+// Errors about the sessions of MCP clients, and about other bounds per client.
 
 import { GatewayError } from './errors.ts';
 import { LIMITS } from './limits.ts';
@@ -31,7 +31,7 @@ export function sessionShareLimit(most: number): GatewayError {
   return new GatewayError('SESSION_LIMIT', message);
 }
 
-/** The caller has as many processes of one instance as one owner may have. They end with his sessions. */
+/** The caller has as many processes of one instance as one owner may have. They end with the caller's sessions. */
 export function processShareLimit(most: number): GatewayError {
   const message = `You have ${most} processes of the instance, which is the most that one caller may have (setting sessions.share).`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });

@@ -8,9 +8,9 @@ const LASTS_MS = 1_000;
 const TICKS = 5;
 const TICK_MS = LASTS_MS / TICKS;
 
-/** What may be slow. */
+/** A call that may be slow. */
 export interface Slow {
-  /** It lasts longer than LASTS_MS; it may have ended in this very turn. */
+  /** Called when it lasts longer than LASTS_MS; it may have ended in the same turn. */
   lasts(): void;
 }
 

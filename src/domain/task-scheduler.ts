@@ -1,13 +1,13 @@
-// Spreads over turns of the event loop what comes due in thousands at the same moment, deadlines and ends above all, so that
-// whatever else there is to do waits for a few of them and not for all. What is done, and whether it still has to be, is its
-// owner's business.
+// Spreads thousands of tasks that come due at the same time, mostly deadlines and ends, over turns of the event loop, so
+// that other work waits for a few of them and not for all. The owner of a task decides what it does and whether it is
+// still needed.
 
 import { LIMITS } from './limits.ts';
 
 export interface TaskSchedulerOptions {
-  /** What is done in one turn. Default LIMITS.paceTasks. */
+  /** Tasks in one turn. Default LIMITS.paceTasks. */
   readonly perTurn?: number;
-  /** Nothing more is begun in a turn in which so many ms have gone by. Default LIMITS.paceMs. */
+  /** Time in ms after which a turn begins no further task. Default LIMITS.paceMs. */
   readonly turnMs?: number;
   /** Runs something in the next turn, and whatever follows from it before the next such thing. Default setImmediate. */
   readonly nextTurn?: (run: () => void) => void;
@@ -20,7 +20,7 @@ type Task = () => void;
 /** The real one: a program's specs may simulate it for a while, and what was arranged then never comes. */
 const inNextTurn = setImmediate;
 
-/** One for all of a gateway: what is spread is then bounded in all. Tasks do not throw. */
+/** One scheduler serves a whole gateway, so that the bound holds for all tasks together. Tasks do not throw. */
 export class TaskScheduler {
   readonly #perTurn: number;
   readonly #turnMs: number;
@@ -28,7 +28,7 @@ export class TaskScheduler {
   readonly #now: () => number;
   /** In the order of coming. */
   readonly #waiting = new Set<Task>();
-  /** What may still be begun in this turn, and until when; undefined before the first. */
+  /** Tasks that may still begin in this turn, and until when; undefined before the first. */
   #left: number;
   #untilMs: number | undefined;
   #isTurning = false;
@@ -43,7 +43,7 @@ export class TaskScheduler {
     this.#left = perTurn;
   }
 
-  /** How much waits. */
+  /** Number of waiting tasks. */
   get waiting(): number {
     return this.#waiting.size;
   }
@@ -54,7 +54,7 @@ export class TaskScheduler {
     else this.#wait(task);
   };
 
-  /** A task that waits is not to be done any more. Nothing happens when it does not wait. */
+  /** Removes a waiting task. Does nothing when the task does not wait. */
   forget(task: Task): void {
     this.#waiting.delete(task);
   }
@@ -65,8 +65,8 @@ export class TaskScheduler {
   }
 
   /**
-   * Visits them in their order, and resolves when all were visited and what the visits returned has settled. Rejects with
-   * what a visit throws, which ends the walk, or rejects with. Several walks, and single tasks, take turns.
+   * Visits the items in order, and resolves when all visits have returned and their promises have settled. Rejects with the
+   * error that a visit throws, which ends the walk, or rejects with. Several walks, and single tasks, take turns.
    */
   each<T>(items: Iterable<T>, visit: (item: T) => unknown): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -122,7 +122,7 @@ export class TaskScheduler {
     this.#left = this.#perTurn;
     this.#untilMs = undefined;
     if (this.#waiting.size === 0) return;
-    // Each by itself: what follows from one as a promise comes before the next one, which it may make needless.
+    // One `nextTurn` per task: the promise callbacks of a task run before the next task, which they may make needless.
     for (let one = 0; one < this.#perTurn; one += 1) this.#nextTurn(this.#next);
     this.#turnLater();
   };

@@ -1,4 +1,4 @@
-// What every text that is kept or passed on has to be: proper Unicode, and no longer than its place.
+// Rules for every text that is kept or passed on: valid Unicode, and a bounded length.
 
 /** True for text without NUL characters and lone surrogates: no database, backend or log should ever get those. */
 export function isCleanText(text: string): boolean {

@@ -1,4 +1,4 @@
-// Checks input against TypeBox schemas and tells what is wrong in the words of pydantic 2: `loc`, `msg`, `type`.
+// Checks input against TypeBox schemas and reports findings in the form of pydantic 2: `loc`, `msg`, `type`.
 // The value itself is never repeated, neither in messages nor in `loc`. Source: ADR 5.
 
 import type { StaticEncode, TSchema } from 'typebox';
@@ -8,7 +8,7 @@ import { Settings } from 'typebox/system';
 import type { ValidationItem } from './errors.ts';
 import { LIMITS } from './limits.ts';
 
-// TypeBox stops at 8 errors; a caller should see all of his at once. It is a setting of the library, not of a schema.
+// TypeBox stops at 8 errors; a caller should see all findings at once. It is a setting of the library, not of a schema.
 Settings.Set({ maxErrors: LIMITS.findings });
 
 /** Where a value came from; the first word of every `loc`. */

@@ -1,4 +1,4 @@
-// The two versions the gateway tells: its own, and that of the API it serves.
+// The two versions that the gateway reports: its own, and that of the API it serves.
 
 /** Version of the package. A spec holds it against package.json. */
 export const VERSION = '0.1.0';
