@@ -1,12 +1,12 @@
-// Which candidates of a pool do badly at calls, whatever their health says: those whose calls fail are ejected for a time,
-// those whose calls stay silent are avoided. Afterwards one trial call decides. It chooses no candidate (pool.ts) and changes no
-// health. Pure, except for the clock that it is given. Source: ADR 39, ADR 40.
+// Outlier detection by the results of calls, independent of health: a candidate with failed calls is ejected for a time, a
+// candidate with silent calls is avoided. Then one trial call decides. Choosing is in pool.ts; health does not change.
+// Pure, except for the clock that it is given. Source: ADR 39, ADR 40.
 //
 //   in ── calls fail ──► ejected ──┬─ time is over ──► due ── trial call ──► answered: in
 //     └── calls silent ─► avoided ─┘                                     └─► failed, or silent: out for longer
 //
-//   ejected: gets no call while one that is in may get it. At most half of the pool.
-//   avoided: gets a call when no other candidate can take it; in again as soon as one of its calls is heard.
+//   ejected: gets no call while another candidate may get it. At most half of the pool.
+//   avoided: gets a call when no other candidate can take it; in again at the first message of one of its calls.
 
 import type { Clock } from '../domain/clock.ts';
 import { ewma } from './health-score.ts';
@@ -22,15 +22,15 @@ const EJECTED_SHARE = 0.5;
 const FIRST_OUT_MS = 5_000;
 const LONGEST_OUT_MS = 60_000;
 const FORGIVEN_MS = 60_000;
-/** So long after the time is over the trial has to be a call that may be repeated. */
+/** For this time after the ejection the trial has to be a call that may be repeated. */
 const REPEATABLE_TRIAL_MS = 1_000;
-/** A chosen candidate that is sent nothing, because a session was opened there, is offered again after so long. */
+/** A trial candidate that gets no call, because a session was opened there, is offered again after this time. */
 const OFFER_MS = 5_000;
-/** So many of the newest calls are silent: for longer than this, and than so many times the usual time. */
+/** Silence: this many of the newest calls have no message for this time, and for this multiple of the usual time. */
 const SILENT_CALLS = 3;
 const SILENT_MS = 3_000;
 const SILENT_TIMES_USUAL = 10;
-/** Distance between two looks at the calls that were not heard yet; there is none while all were. */
+/** Interval of the check for silent calls; no timer runs while every call has had a message. */
 const LOOK_MS = 500;
 
 /** `answered`: also with an error. `failed`: the backend gave no answer. `neither`: it says nothing about the backend. */
@@ -71,7 +71,7 @@ interface Out extends Ejection {
 
 export class Outliers<C extends object> {
   readonly #options: OutlierOptions<C>;
-  /** They live as long as the candidate: going down and coming up again forgives nothing but the present ejection. */
+  /** Records live as long as the candidate: going down and coming up again ends only the present ejection. */
   readonly #standings = new WeakMap<C, Standing<C>>();
   readonly #out = new Set<Standing<C>>();
   #members: readonly C[] = [];
@@ -113,7 +113,7 @@ export class Outliers<C extends object> {
     return call;
   }
 
-  /** One whose time is over and that has no trial yet; choosing it is promising it one. */
+  /** A candidate whose ejection is over and that has no trial yet; choosing it reserves the trial for it. */
   chooseForTrial(eligible: readonly C[], isRepeatable?: (candidate: C) => boolean): C | undefined {
     const now = this.#options.now();
     for (const { candidate, out } of this.#out) {
@@ -141,7 +141,7 @@ export class Outliers<C extends object> {
     }
   }
 
-  /** This one is not, any more. When it comes back it is judged anew: its health has taken care of it. */
+  /** The candidate left the pool. When it returns it is judged anew: the health checks have taken care of it. */
   left(candidate: C): void {
     const standing = this.#standings.get(candidate);
     if (standing !== undefined) this.#forgive(standing);
@@ -284,7 +284,7 @@ export class Standing<C> {
   failuresInARow = 0;
   /** Calls so far. */
   sent = 0;
-  /** The newest calls, in the order in which they were sent, as far as none of them was heard. */
+  /** The newest calls without a message, in the order in which they were sent. */
   readonly unheard: Sent<C>[] = [];
   out: Out | undefined;
   /** Doublings of the next time out. */
@@ -297,7 +297,7 @@ export class Standing<C> {
     this.inSinceMs = nowMs;
   }
 
-  /** It is in, and what its calls met before says nothing any more. */
+  /** The candidate is in, and its earlier results no longer count. */
   forget(nowMs: number): void {
     this.out = undefined;
     this.failuresInARow = 0;
@@ -314,7 +314,7 @@ export class Standing<C> {
     if (index >= 0) this.unheard.splice(index, 1);
   }
 
-  /** True once for every call that was sent before that time and not heard. */
+  /** True once for every call that was sent before that time and has no message. */
   hasNewSilence(beforeMs: number): boolean {
     let hasNew = false;
     for (const call of this.unheard) {

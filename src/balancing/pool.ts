@@ -5,7 +5,7 @@ import { type Observable, Subscription } from 'rxjs';
 import { type CallEnd, type Ejection, type OutlierOptions, Outliers, type Sent } from './outliers.ts';
 import type { Candidate, Strategy } from './strategy.ts';
 
-/** A candidate that may be picked from now on (replacing one with the same id), or one that may be no longer. */
+/** A candidate joins the pool (and replaces one with the same id), or leaves it. */
 export type Change<C extends Candidate> =
   | { readonly kind: 'up'; readonly candidate: C }
   | { readonly kind: 'down'; readonly id: string };
@@ -28,11 +28,11 @@ export class Pool<C extends Candidate> {
   readonly #byId = new Map<string, C>();
   /** The values of `#byId`, made anew at each change, so that a list once handed out never changes. */
   #candidates: readonly C[] = [];
-  /** There before the changes are: they may end while they are being subscribed to. */
+  /** Set before the subscription: `changes$` may end synchronously. */
   readonly #subscription = new Subscription();
   readonly #outliers: Outliers<C>;
   #strategy: Strategy;
-  /** The same with a memory of its own: a retry uses up no turn. */
+  /** A second strategy with its own memory for retries: a retry uses up no turn. */
   #retryStrategy: Strategy;
 
   /** `strategy` makes one. `options`: a clock, and listeners for ejections and silence. Default: neither. */
@@ -64,10 +64,10 @@ export class Pool<C extends Candidate> {
   }
 
   /**
-   * Chooses one that is up, below its capacity and not in `excluding` (ids, default none); undefined when there is
-   * none. One that is ejected comes last of all, one that is avoided when no other has room; but one whose time out is over
-   * comes first, once: `isRepeatable` says whether the call would do as its trial there (default: it may not be repeated).
-   * With something excluded it is a retry, which uses up no turn of the strategy. `hasPlace` replaces the check of the
+   * Chooses a candidate that is up, below its capacity and not in `excluding` (ids, default none); undefined without
+   * one. Avoided candidates are chosen when no other has room, ejected ones last; a candidate whose ejection is over
+   * comes first, once: `isRepeatable` says whether the call may be its trial (default: it may not be repeated).
+   * A pick with exclusions is a retry, which uses up no turn of the strategy. `hasPlace` replaces the check of the
    * capacity. Synchronous, and so must be the send that counts it: an `await` between the two lets a whole burst choose the
    * same candidate. Source: ADR 7, ADR 39.
    */
@@ -100,7 +100,7 @@ export class Pool<C extends Candidate> {
     return !this.#outliers.isEjected(candidate) || !this.#isAnyIn(excluding);
   }
 
-  /** A call goes there, in the same synchronous block; `heard` tells of its first message, `ended`, once, of its end. */
+  /** Records a call to the candidate, in the same synchronous block; `heard`: its first message, `ended`: its end, once. */
   sent(candidate: C): Sent<C> {
     return this.#outliers.sent(candidate);
   }
@@ -118,7 +118,7 @@ export class Pool<C extends Candidate> {
     return this.#outliers.ejectionOf(candidate);
   }
 
-  /** Chooses by another strategy from the next pick on; what the old one remembered goes with it. */
+  /** Replaces the strategy from the next pick on; the memory of the old one is lost. */
   setStrategy(strategy: () => Strategy): void {
     this.#strategy = strategy();
     this.#retryStrategy = strategy();
@@ -142,7 +142,7 @@ export class Pool<C extends Candidate> {
     this.#outliers.changed(this.#candidates);
   }
 
-  /** Those that are in; else those that are avoided; else, where no other could ever take the call, those that are ejected. */
+  /** The candidates that are in; else the avoided ones; else, if no other could ever take the call, the ejected ones. */
   #preferred(eligible: readonly C[], excluding: ReadonlySet<string>): readonly C[] {
     const isIn = (candidate: C) => this.#outliers.ejectionOf(candidate) === undefined;
     const inside = eligible.filter(isIn);
@@ -152,7 +152,7 @@ export class Pool<C extends Candidate> {
     return this.#isAnyIn(excluding) ? [] : eligible;
   }
 
-  /** True while there is one, full or not, that is not ejected: then no call goes to those that are. */
+  /** True while any candidate, full or not, is not ejected: then ejected candidates get no calls. */
   #isAnyIn(excluding: ReadonlySet<string>): boolean {
     return this.#candidates.some(
       (candidate) => !excluding.has(candidate.id) && !this.#outliers.isEjected(candidate),
