@@ -6,7 +6,7 @@ import type { TaskScheduler } from '../domain/task-scheduler.ts';
 export type Alarm = Clock['alarm'];
 
 /**
- * Alarms of which not all ring in one turn of the event loop when thousands are set to the same moment. `ring` is a function
+ * Alarms that spread over several turns of the event loop when thousands are set to the same time. `ring` must be a function
  * of that alarm alone.
  */
 export function alarmOf(scheduler: TaskScheduler): Alarm {

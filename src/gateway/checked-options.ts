@@ -25,8 +25,8 @@ import {
 } from './members.ts';
 
 /**
- * The same options, without what is undefined in the policy. VALIDATION_ERROR names each that cannot be used, or is none,
- * and what would do; never its value.
+ * The same options, without undefined fields in the policy. VALIDATION_ERROR names each unknown or invalid option and the
+ * expected type; never its value.
  */
 export function checkedOptions(options: GatewayOptions): GatewayOptions {
   checkMembers(OPTIONS, options, 'What the gateway is made with');
@@ -46,7 +46,7 @@ const MOST_PROCESSES = 10_000;
 const MOST_RETRIES = 10;
 const SEAL_BYTES = 32;
 
-/** VALIDATION_ERROR names each option of a registration that cannot be used, or is none. */
+/** VALIDATION_ERROR names each unknown or invalid option of a registration. */
 export function checkRegisterOptions(options: RegisterOptions): void {
   checkMembers(REGISTER_OPTIONS, options, 'The registration');
 }

@@ -1,5 +1,5 @@
-// What an embedding program calls with. This is on the way of every call: types are looked at, nothing is walked through,
-// and nothing is made unless something is wrong. Whether it can be written as JSON is found out where it is written.
+// Checks the arguments of an embedding program's calls. It runs for every call: it checks types, walks through no value and
+// allocates only for an error. A value that cannot be written as JSON is found when it is written.
 
 import type { ErrorAnswer, RequestOptions } from '../actors/calls/requests.ts';
 import { nearest } from '../config/nearest.ts';

@@ -1,5 +1,4 @@
-// Puts a gateway together: what its parts are made from, and which of them know each other. What is done with them is the
-// facade's (gateway.ts).
+// Composition root: creates the parts of a gateway and connects them. The facade (gateway.ts) uses them.
 
 import { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { RetryBudget } from '../actors/calls/retry.ts';
@@ -62,7 +61,7 @@ export function composeGateway(
     ...(options.protectedPaths ?? []),
   ];
   const bounds = memoryBounds(options.memoryBytes ?? availableMemoryBytes());
-  // Kept events are mostly the same bytes as answers that wait to be read.
+  // Kept events mostly share their bytes with unread answers.
   const bufferedBytes = bounds.unreadAnswers.totalBytes / 2;
   const heldAnswers = new HeldBytes(bounds.backendAnswers, now);
   const open = openerOf({

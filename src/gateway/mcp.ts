@@ -151,7 +151,7 @@ export class Mcp {
     // The client's answer to a parked call would reach a gateway that takes no requests any more.
     const dismissed = this.#parked.dismiss();
     const { sessions } = this.#actors;
-    // Does not wait for the rest: a program that does not want to end is no reason to keep a client.
+    // Does not wait for the rest: a program that does not end must not keep a client waiting.
     const closing = this.#calm(graceMs).then(() =>
       Promise.all([this.#parked.close(), this.endpoint.close(), this.#pool.close()]),
     );

@@ -22,7 +22,7 @@ export function membersOf<T>(members: Readonly<Record<keyof T, Check | Members>>
   return { members };
 }
 
-/** VALIDATION_ERROR names each option that cannot be used, or is none, and what would do. `what` begins its message. */
+/** VALIDATION_ERROR names each unknown or invalid option, and what is expected. `what` begins its message. */
 export function checkMembers(table: Members, value: unknown, what: string): void {
   const items = findings(table, value, ['options']);
   if (items.length > 0) throw validationFailed(items, what);

@@ -1,4 +1,4 @@
-// How a gateway opens its instances: what it calls itself, where it may not go, how long it waits, what a command means.
+// How a gateway opens its instances: its client name, denied networks, timeouts, and the meaning of commands.
 
 import { backendUnavailable } from '../domain/backend-errors.ts';
 import { LIMITS } from '../domain/limits.ts';

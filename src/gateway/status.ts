@@ -1,4 +1,4 @@
-// What is true of a gateway now: its instances, the health of its templates, the numbers. It changes nothing.
+// The present status of a gateway: its instances, the health of its templates, the counts. It changes nothing.
 
 import { filter, map, type Observable, startWith } from 'rxjs';
 import { isolateListeners } from '../actors/event-stream.ts';

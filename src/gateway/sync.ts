@@ -37,7 +37,7 @@ const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;
 /** Wait before a listing that failed is made again, in ms. */
 const LIST_AGAIN_MS = 5_000;
-/** How often engines are looked for that were started meanwhile, in ms. */
+/** Interval of the search for engines that were started meanwhile, in ms. */
 const LOOK_AGAIN_MS = 30_000;
 const NOTHING_FOUND = 'no container engine and no Kubernetes cluster is configured or found on this machine';
 const SOME_UNUSABLE = 'some of it cannot be used';
@@ -54,7 +54,7 @@ export class Sync {
   readonly #deps: SyncDeps;
   readonly #closing = new AbortController();
   readonly #followed = new Map<string, Promise<void>>();
-  /** Of each source, one listing is made and taken in after the other: an old one never comes after a newer one. */
+  /** The listings of a source are made and applied one after the other: an old one never follows a newer one. */
   readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor(deps: SyncDeps) {
@@ -196,7 +196,7 @@ export class Sync {
     } while (await waited(waitMs / 2, signal));
   }
 
-  /** What ended leaves at once. Every change makes a listing; one that still waits for its turn is enough for several. */
+  /** An ended deployment leaves at once. Every change requests a listing; one waiting listing serves several changes. */
   #changesOf(source: Source): (change: SourceChange) => void {
     const { registry, onNotice = () => {} } = this.#deps;
     const { signal } = this.#closing;

@@ -90,7 +90,7 @@ export class TemplateBackends implements Backends {
     return this.#deps.feed.changes(this.#template, owner, profile, wanted);
   }
 
-  /** As one lists it that calls go to, if there is one: what others list may be older. */
+  /** The list of an instance that gets calls, if there is one: the lists of others may be older. */
   tool(name: string): Tool | undefined {
     return find(name, this.#healthy) ?? find(name, this.#deps.fleet.refs(this.#template));
   }
