@@ -44,7 +44,7 @@ export function shownRemote(remote: Remote, { busy }: Pick<Terminal, 'busy'>): R
   };
 }
 
-/** Does what is asked of a template. Where there is none of that name, the failure names one that is like it. */
+/** Runs a request about a template. For an unknown name the failure suggests a similar one. */
 export async function ofTemplate<T>(gateway: Remote, template: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

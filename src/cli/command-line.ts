@@ -1,6 +1,6 @@
 // Reads the words of a command line: which command is meant, with which options, or which help is wanted.
 // cac does the splitting; its traps (multi-word commands, values that become numbers, silence about unknown words) are
-// closed here. What a command does with its input is the command's business.
+// closed here. The command decides what to do with its input.
 
 import { cac } from 'cac';
 import { nearMiss } from '../config/nearest.ts';

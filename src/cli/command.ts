@@ -1,4 +1,4 @@
-// A command: the data that help and parsing are made from, the function that runs it, and what the user typed for it.
+// A command: its data for help and parsing, the function that runs it, and its input as the user typed it.
 // A command's file must be cheap to import, since `--help` imports all of them: heavy things are loaded inside `run`.
 
 import { UsageError } from './failures.ts';

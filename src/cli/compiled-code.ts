@@ -1,4 +1,4 @@
-// Lets go of the compiled code that Node has read from its cache; that there is one is the business of bin/compile-cache.mjs.
+// Releases the compiled code that Node has read from its cache. bin/compile-cache.mjs sets the cache up.
 
 import { opendirSync } from 'node:fs';
 import { flushCompileCache, getCompileCacheDir } from 'node:module';

@@ -1,5 +1,5 @@
 // The servers of the demo: the templates that run, how often, and their registrations.
-// What a template runs is said in templates/<id>/template.json; starting and watching is demo.ts.
+// templates/<id>/template.json defines the program of a template; demo.ts starts and watches it.
 
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -20,7 +20,7 @@ export interface DemoServer {
   readonly downloads: string | undefined;
 }
 
-/** What is to be run, and what could not be planned: one line each. */
+/** The servers to run, and the servers that could not be planned: one line each. */
 export interface DemoPlan {
   readonly servers: readonly DemoServer[];
   readonly problems: readonly string[];

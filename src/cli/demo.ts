@@ -13,19 +13,19 @@ import { type DemoServer, planDemo } from './demo-servers.ts';
 import { printable } from './output.ts';
 import type { Terminal } from './terminal.ts';
 
-/** What the demo talks to. */
+/** The gateway of the demo. */
 export interface DemoSetup {
   readonly gateway: Pick<Gateway, 'register' | 'events$' | 'instance'>;
   readonly auth: Pick<Auth, 'isEnabled' | 'accounts'>;
   readonly urls: readonly string[];
 }
 
-/** What the key of a demo may do, and for how long: in a database that was given it outlives the demo. */
+/** Scopes and lifetime of the key of a demo: in a given database the key outlives the demo. */
 const KEY_PERMISSIONS = ['gateway:read', 'tools:call'] as const;
 const KEY_LIFETIME_MS = 7 * 24 * 3_600_000;
 
 export interface Demo {
-  /** Starts all servers and resolves when each is healthy or is not; says nothing more once `signal` is aborted. */
+  /** Starts all servers and resolves when each is healthy or has failed; prints nothing after `signal` is aborted. */
   play(signal: AbortSignal): Promise<void>;
   /** Removes the files of the demo. To be called when its servers have ended. */
   remove(): void;

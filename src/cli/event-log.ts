@@ -56,7 +56,7 @@ function wordsOf(event: GatewayEvent): Words | undefined {
       return event.isLost ? ['info', 'session ended: no instance can continue it'] : undefined;
     case 'upstream.ended':
       if (!event.isLost) return undefined;
-      // HTTP backends end sessions that they have no more use for, which is no trouble.
+      // HTTP backends end sessions that they no longer need, which is no failure.
       return isProcess(event)
         ? ['warn', 'dedicated process of a client exited']
         : ['info', 'backend ended the session of a client'];

@@ -1,7 +1,7 @@
 // The two ways a command ends badly on purpose. main.ts turns each into a line on standard error and an exit code;
 // any other error is a defect and is shown with its stack.
 
-/** What was asked cannot be understood or is not allowed here: exit code 2. The message is one line, or one per setting. */
+/** The input is invalid or not allowed here: exit code 2. The message is one line, or one per setting. */
 export class UsageError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

@@ -1,4 +1,4 @@
-// Where the log of `gateway start` goes: standard error, since standard output is for what the command says. JSON lines
+// The log of `gateway start` goes to standard error, since standard output is for the output of the command. JSON lines
 // (pino) for programs; one short line per record when a person watches in a terminal. The gateway never waits for the log:
 // lines are collected and written together, and those that cannot be written are dropped and counted.
 
@@ -77,7 +77,7 @@ interface LogSinkOptions {
   readonly notice: (dropped: number) => string;
 }
 
-/** Bytes that are being written: lines, and before them what the sink has to say itself. */
+/** Bytes that are being written: the sink's own notice, if any, then lines. */
 interface Batch {
   readonly bytes: Uint8Array;
   /** How many of the bytes are the sink's own: the end of a torn line, and the notice. */
@@ -116,7 +116,7 @@ export class LogSink {
     else this.#timer ??= this.#later();
   }
 
-  /** Writes what there is as far as there is room. pino calls it after a fatal record. Never throws. */
+  /** Writes the waiting bytes for which there is room. pino calls it after a fatal record. Never throws. */
   flushSync(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -1,4 +1,4 @@
-// The command line: finds the command, runs it, and turns how it ended into an exit code and at most one line.
+// The command line: finds the command, runs it, and maps its outcome to an exit code and at most one line.
 // Commands are in commands/; bin/stagedoor.mjs calls `main` and leaves its answer as the exit code.
 
 import { type CommandLine, readCommandLine } from './command-line.ts';

@@ -1,5 +1,5 @@
-// How commands show what they found: tables and `name  value` lines for people, JSON for programs.
-// What is shown is the command's choice; what may be coloured is the terminal's.
+// The output of commands: tables and `name  value` lines for people, JSON for programs.
+// The command selects the content; the terminal decides about colours.
 
 import { stripVTControlCharacters } from 'node:util';
 import Table from 'cli-table3';

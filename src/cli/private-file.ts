@@ -20,7 +20,7 @@ const OWNERS_FOLDER = 0o700;
 
 /**
  * Writes a file with mode 0600 in place of what is there; its folder is made with mode 0700 when there is none. A reader
- * sees the old text or the new one. Throws what the file system says; then the old file is as it was. `isStillRight` is
+ * sees the old text or the new one. Throws the error of the file system; then the old file is unchanged. `isStillRight` is
  * asked right before the replacement; when it says no, nothing is replaced and the answer is false.
  */
 export function writePrivateFile(

@@ -1,5 +1,5 @@
 // Speaks to a running gateway over HTTP for the commands that manage one. It finds the gateway, waits a bounded time and
-// turns every failure into one line that says what to do. What the answers mean is the command's business.
+// turns every failure into one line that says what to do. The commands interpret the answers.
 
 import { ownCommand } from '../domain/own-command.ts';
 import { SseReader } from '../transports/http/sse-reader.ts';
@@ -10,7 +10,7 @@ import type { Terminal } from './terminal.ts';
 /** Default addresses of a gateway: first the port of surface A, then that of surface B. */
 export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] as const;
 
-/** What a request may carry. */
+/** The options of a request. */
 interface RemoteRequest {
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Sent as JSON. */
@@ -28,7 +28,7 @@ interface StreamRequest {
   readonly text?: string;
   /** Id of the last event that was read. */
   readonly after?: string | undefined;
-  /** Ends it: what is answered then is nothing. */
+  /** Aborts the request: its answer is dropped. */
   readonly signal?: AbortSignal;
 }
 
@@ -55,13 +55,13 @@ export interface Remote {
   follow(path: string, request: StreamRequest, onEvent: (event: RemoteEvent) => void): Promise<void>;
 }
 
-/** The connection ended, or nothing came for so long that it must have. */
+/** The connection ended, or was silent for longer than `SILENCE_MS`. */
 export class StreamBroken extends CommandFailure {}
 
-/** A stream without a byte for so long has lost its gateway, which writes a comment every 15 s. */
+/** Longest silence of a stream: its gateway writes a comment every 15 s. */
 const SILENCE_MS = 60_000;
 
-/** Longest wait for a default address to say whether a gateway is there, in ms. */
+/** Longest wait for a gateway's answer at a default address, in ms. */
 const LOOK_MS = 3_000;
 
 /** Finds the gateway: `--url`, else STAGEDOOR_URL, else the default that answers. Throws when none does. */
@@ -91,7 +91,7 @@ export function namedGateway(
   return remoteAt(url, requestCredentials(url, env), fetcher);
 }
 
-/** Where `--url`, else STAGEDOOR_URL, else the defaults say that gateways are. Sends no request. */
+/** The addresses of gateways, from `--url`, else STAGEDOOR_URL, else the defaults. Sends no request. */
 export function gatewayUrls(written: string | undefined, env: Terminal['env']): readonly string[] {
   const named = written ?? (env.STAGEDOOR_URL || undefined);
   return named === undefined ? DEFAULT_URLS : [checkedUrl(named, written === undefined)];
@@ -117,7 +117,7 @@ export function localUrl(host: string, port: number): string {
   return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
 }
 
-/** Whether a gateway answers at this address within so many ms. Nothing secret is sent. */
+/** Whether a gateway answers at this address within the time in ms. Sends no secret. */
 export async function answersAsGateway(
   url: string,
   timeoutMs: number,
@@ -293,7 +293,7 @@ function unreachable(url: string, timeoutMs: number, error: unknown): CommandFai
   return new CommandFailure(`${url} cannot be reached: ${reason}`, options);
 }
 
-/** What the HTTP client itself refuses has no code, only these words. */
+/** Errors of the HTTP client itself have no code, only these messages. */
 const CLIENT_REFUSALS: Readonly<Record<string, string>> = {
   'bad port': 'its port is one that HTTP clients refuse, because other protocols use it; choose another',
   'unexpected redirect': 'it redirects to another address, which is not followed',

@@ -1,4 +1,4 @@
-// Runs a gateway in the foreground: starts it, says where it listens, and ends it in order after a signal or an
+// Runs a gateway in the foreground: starts it, prints its addresses, and ends it in order after a signal or an
 // uncaught error. The server itself is src/server.ts; the servers of --demo are demo.ts.
 
 import { spawnSync } from 'node:child_process';
@@ -33,7 +33,7 @@ export interface RunOptions {
   readonly terminal: Terminal;
   /** Default: standard error, see log.ts. */
   readonly log?: Logger;
-  /** Is called once the gateway serves and has said where. */
+  /** Called when the gateway serves and its addresses are printed. */
   readonly onReady?: (server: RunningServer) => void;
   /** Where signals come from. Default: the process. */
   readonly stop?: StopOptions;
@@ -92,7 +92,7 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
   }
 }
 
-/** event-log.ts writes what the end waits for. */
+/** event-log.ts logs the calls for which the end waits. */
 async function closeAndTell(server: RunningServer, log: Logger): Promise<void> {
   const beganAtMs = performance.now();
   await server.close();
@@ -141,7 +141,7 @@ const NEIGHBOUR = '; another stagedoor answers there';
 /** Longest wait for an answer of the program that has the port, in ms. */
 const NEIGHBOUR_MS = 1_000;
 
-/** Whether a gateway has the port that could not be had: most often one that was forgotten. */
+/** Whether a gateway uses the port that is in use: most often one that still runs by mistake. */
 async function isNeighbour({ cause }: ListenError, { listeners }: Config): Promise<boolean> {
   if (!(cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE')) return false;
   const asked = listeners.map(({ host, port }) => answersAsGateway(localUrl(host, port), NEIGHBOUR_MS));

@@ -1,4 +1,4 @@
-// The questions of `stagedoor template init`. What was given as an option is not asked.
+// The questions of `stagedoor template init`. A value that is given as an option is not asked.
 
 import type { Readable, Writable } from 'node:stream';
 import { select, text } from '@clack/prompts';

@@ -15,7 +15,7 @@ export interface Terminal {
   print(text: string): void;
   /** What went wrong: one line, the line end is added. */
   complain(text: string): void;
-  /** What is neither a result nor an error: warnings, what is done meanwhile. Goes where complaints go; --quiet drops it. */
+  /** Prints warnings and progress, which are neither result nor error, to the stream of errors; --quiet drops them. */
   note(text: string): void;
   /** Replaces everything on the screen. Only where a person reads `print`. */
   redraw(text: string): void;
@@ -30,7 +30,7 @@ export interface Terminal {
   readonly folder: string;
   /** True when a person can be asked. */
   readonly canAsk: boolean;
-  /** What a person types without seeing it; undefined when they cancel. Rejects with Interrupted. Only when `canAsk`. */
+  /** Hidden input of a person; undefined when they cancel. Rejects with Interrupted. Only when `canAsk`. */
   askHidden(question: string): Promise<string | undefined>;
   /** The first line of standard input, without its end; undefined when it cannot be one. */
   readLine(): Promise<string | undefined>;
@@ -43,7 +43,7 @@ export function quietTerminal(terminal: Terminal): Terminal {
   return { ...terminal, note: () => {}, busy: (_what, work) => work(() => {}) };
 }
 
-/** Of a terminal that does not say. */
+/** Default for a terminal of unknown size. */
 const [USUAL_COLUMNS, USUAL_ROWS] = [80, 24];
 
 /**

@@ -116,7 +116,7 @@ function valid(tokens: TokensByUrl, nowMs: number): TokensByUrl {
   return new Map([...tokens].filter(([, token]) => !isExpired(token, nowMs)));
 }
 
-/** All that are written. What is no such document holds none: the next login writes it anew. */
+/** All stored tokens. An invalid document holds none: the next login replaces it. */
 function writtenIn(text: string): TokensByUrl {
   const written = Object.entries(membersOf(membersOf(parsed(text)).tokens)).flatMap(([url, entry]) => {
     const token = tokenOf(entry);

@@ -3,7 +3,7 @@
 
 import type { Fields } from '../answers.ts';
 
-/** The id is what the log and the audit log call them by: `user:<id>`. */
+/** The log and the audit log use the id: `user:<id>`. */
 export const USER_HEADINGS = ['USER', 'ROLE', 'E-MAIL', 'TEMPLATES', 'STATE', 'CREATED', 'ID'] as const;
 
 export function userRow(user: Fields): readonly string[] {

@@ -45,7 +45,7 @@ export type DaemonMessage =
 /** Set for the detached process: the width of the terminal that it was started from, empty when that is none. */
 export const DAEMON_MARK = 'STAGEDOOR_BACKGROUND';
 
-/** The options that say which gateway is meant: they choose the state folder. */
+/** The options that identify a gateway: they select the state folder. */
 export const DAEMON_OPTIONS: readonly OptionDefinition[] = SETTING_OPTIONS.filter(({ flags }) =>
   /^--(config|database|state-dir) /.test(flags),
 ).map(({ group, ...option }) => option);
@@ -82,17 +82,17 @@ export async function runningDaemon(files: DaemonFiles): Promise<Daemon | undefi
   return lock === undefined ? daemon : undefined;
 }
 
-/** Where a gateway is that no option names: the one that was started in the background in this folder, then the defaults. */
+/** The addresses used without an option: the background gateway that was started in this folder, then the defaults. */
 export function usualUrls({ folder }: Pick<Terminal, 'folder'>): readonly string[] {
   const url = URL.parse(readDaemon(filesIn(folder))?.url ?? '');
-  // Credentials are sent there, and a folder may come from anywhere: what it names has to be on this machine.
+  // Credentials are sent to this address, and the folder may have any origin: only this machine is accepted.
   const isHere = url !== null && isLoopback(url.hostname.replace(/^\[(.*)\]$/, '$1'));
   return isHere && !DEFAULT_URLS.some((known) => known === url.origin)
     ? [url.origin, ...DEFAULT_URLS]
     : DEFAULT_URLS;
 }
 
-/** What the file says, whether or not the daemon still runs; undefined without a readable one. */
+/** The content of the file, whether or not the daemon still runs; undefined without a readable file. */
 function readDaemon({ pid: path }: DaemonFiles): Daemon | undefined {
   try {
     const [pid = '', url = '', start = ''] = readFileSync(path, 'utf8').split('\n');

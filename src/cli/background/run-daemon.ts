@@ -18,7 +18,7 @@ import {
   writeDaemon,
 } from './daemon-files.ts';
 
-/** How often the lock is tried, and the pause in between in ms: a command that looks at it holds it for a moment. */
+/** Attempts to get the lock, and the pause in between in ms: a command that checks the lock holds it for a moment. */
 const LOCK_TRIES = 10;
 const LOCK_PAUSE_MS = 100;
 

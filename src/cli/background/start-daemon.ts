@@ -116,7 +116,7 @@ function openLog({ folder, log }: DaemonFiles, config: Config, workingFolder: st
   }
 }
 
-/** Where it listens. What it says until then is said here. */
+/** The addresses that it listens on. Its output until then is printed here. */
 function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Terminal): Promise<string> {
   return new Promise((resolve, reject) => {
     let failure: Error | undefined;
@@ -153,10 +153,10 @@ function ownArguments(words: readonly string[]): string[] {
   return [...process.execArgv, PROGRAM, ...words];
 }
 
-/** How often it is looked at, and after how long it is said what is waited for, in ms. */
+/** Interval of the check, and the wait after which a notice gives its reason, in ms. */
 const LOOK_MS = 50;
 const QUIET_MS = 500;
-/** What the end may take beyond the grace time of the calls, in ms; then a second signal ends it at once, which may take this long again. */
+/** Time for the end beyond the grace time of the calls, in ms; then a second signal ends it at once, with this time again. */
 const LAST_MS = 10_000;
 
 /** The daemon that runs there. Throws CommandFailure when there is none. */

@@ -21,7 +21,7 @@ export interface BridgeOptions {
 
 /** Longest wait at the end for answers that are under way, and for the farewell, in ms. */
 const [ANSWERS_MS, FAREWELL_MS] = [5_000, 2_000];
-/** A request is known to the gateway by then: its answer has begun. A cancellation waits so long for it. In ms. */
+/** Longest wait of a cancellation for the begin of the answer, which shows that the gateway has the request, in ms. */
 const KNOWN_MS = 1_500;
 /** Wait before a stream is asked for again, unless the gateway says how long, in ms. */
 const RETRY_MS = 500;
@@ -96,7 +96,7 @@ export class Bridge {
     }
   }
 
-  /** What was received before the end of the input is answered; streams that are meant to stay open are not waited for. */
+  /** Answers all requests received before the end of the input; does not wait for streams that stay open. */
   async #answered(): Promise<void> {
     while (this.#work.size > 0) {
       const left = [...this.#pending.values()];
@@ -291,14 +291,14 @@ export class Bridge {
     }
     this.#options.log('the session was lost and has been reopened');
     this.#listen();
-    // What the server offers may be something else by now.
+    // The server may offer other features by now.
     for (const list of ['tools', 'resources', 'prompts']) {
       if (fields(this.#capabilities[list]).listChanged !== true) continue;
       await this.#options.write(`{"jsonrpc":"2.0","method":"notifications/${list}/list_changed"}`);
     }
   }
 
-  /** Passes on what the server says by itself, for as long as the session is there. */
+  /** Passes on the server's own messages for the lifetime of the session. */
   #listen(): void {
     this.#listening.abort();
     this.#listening = new AbortController();

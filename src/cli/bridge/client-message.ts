@@ -1,4 +1,4 @@
-// What the bridge reads of a message of its client: its method, the ids of its requests, and its era.
+// The parts that the bridge reads of a message of its client: its method, the ids of its requests, and its era.
 // The message itself is forwarded as the line that it came as.
 
 import { isJsonObject, type JsonObject, parseExact } from '../../domain/json.ts';

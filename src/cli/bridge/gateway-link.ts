@@ -49,7 +49,7 @@ export class GatewayLink {
     this.#awayMs = awayMs;
   }
 
-  /** The answer, whatever its status. Rejects with LostRequest, GatewayAway, or what the signal says. */
+  /** The answer, whatever its status. Rejects with LostRequest, GatewayAway, or the reason of the signal. */
   async send(request: LinkRequest): Promise<Response> {
     const beganAtMs = performance.now();
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
@@ -139,7 +139,7 @@ export async function readMessages(
       for (const event of events.splice(0)) await take(event);
     }
   } catch {
-    // It broke off, or was aborted: what is missing is asked for again by the caller.
+    // The stream broke or was aborted: the caller asks for the missing messages again.
   }
   return { lastEventId: reader.lastEventId, retryMs: reader.retryMs };
 }

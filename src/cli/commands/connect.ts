@@ -225,7 +225,7 @@ async function textOf(
   return shown.map(({ kind, connection }) => shownKind(kind, connection, terminal)).join('\n\n\n');
 }
 
-/** What was seen of each way, or why it does not work. */
+/** The result of each way, or the reason why it does not work. */
 type Outcomes = ReadonlyMap<Connection, Verification | CommandFailure>;
 
 /** Each way is tried once, however many clients use it. */

@@ -1,4 +1,4 @@
-// `stagedoor doctor`: looks at what a gateway started here and now would meet, and says what to do about it.
+// `stagedoor doctor`: checks the conditions for a gateway started here and now, and says how to fix problems.
 
 import type { CommandDefinition } from '../command.ts';
 import type { Examination } from '../doctor/checks.ts';

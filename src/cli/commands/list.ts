@@ -1,4 +1,4 @@
-// `stagedoor gateway list`: every registered instance and how it is.
+// `stagedoor gateway list`: every registered instance and its state.
 
 import { basename } from 'node:path';
 import { ownCommand } from '../../domain/own-command.ts';

@@ -46,7 +46,7 @@ export const logs: CommandDefinition = {
 interface ShowOptions {
   /** How many of the last lines. */
   readonly lines: number;
-  /** Whether it goes on with new lines until a signal ends it. */
+  /** Whether it follows new lines until a signal ends it. */
   readonly isFollowed: boolean;
 }
 
@@ -72,7 +72,7 @@ async function showLog(
     let rest = Buffer.alloc(0);
     while (!signal.aborted) {
       const { size } = await file.stat();
-      // It was set aside; what was added in between is in `gateway.log.1`.
+      // The file was rotated; lines added in between are in `gateway.log.1`.
       if (size < at) [at, rest] = [0, Buffer.alloc(0)];
       const piece = await read(file, at, Math.min(size, at + PIECE_BYTES));
       at += piece.length;

@@ -1,5 +1,5 @@
 // `stagedoor gateway register`: adds an instance to a running gateway.
-// What is allowed is decided by the gateway; here only what cannot be meant is refused.
+// The gateway decides what is allowed; the command refuses only contradictory input.
 
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -137,7 +137,7 @@ function instanceOf(input: CommandInput, { folder }: Terminal): Record<string, u
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** The body of `POST /servers`: how to reach the server is said by the template's definition. */
+/** The body of `POST /servers`: the template's definition says how to reach the server. */
 function serverOf(input: CommandInput, { folder }: Terminal): Record<string, unknown> {
   const foreign = ['endpoint', 'command', 'transport', 'id', 'working-dir'].find(
     (name) => input.text(name) !== undefined,

@@ -1,5 +1,5 @@
 // `stagedoor gateway start` runs a gateway until a signal stops it, in the foreground or as a daemon; `gateway stop` ends a daemon.
-// What is heavy is loaded when a command runs: run-gateway.ts and background/.
+// Heavy modules are loaded when a command runs: run-gateway.ts and background/.
 
 import { SETTINGS } from '../../config/settings.ts';
 import type { Config, ConfigRow } from '../../config.ts';

@@ -76,7 +76,7 @@ async function watch(gateway: Remote, terminal: Terminal, first: Look): Promise<
   }
 }
 
-/** Calls per second need two looks. What is drawn again and again keeps its columns. */
+/** Calls per second need two samples. A repeated table keeps its columns. */
 async function drawn(
   terminal: Terminal,
   now: Look,

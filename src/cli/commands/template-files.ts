@@ -213,7 +213,7 @@ interface NewDefinition {
 async function placeDefinition(folder: string, { id, text, isForced }: NewDefinition): Promise<string> {
   const home = join(folder, id);
   const path = join(home, 'template.json');
-  // Files beside the folders of templates are none of the gateway's.
+  // Files beside the folders of templates do not belong to the gateway.
   const draft = join(folder, `.${id}-${randomUUID()}.json`);
   let made: string | undefined;
   try {

@@ -92,7 +92,7 @@ export const call: CommandDefinition = {
   },
 };
 
-/** JSON text of the result. What the server says meanwhile is news. */
+/** JSON text of the result. `onNews` gets the notifications of the server. */
 async function resultOf(
   gateway: Remote,
   path: string,
@@ -153,7 +153,7 @@ function bytesText(base64: unknown): string {
 
 // --- arguments: one JSON object, or key=value words whose values are JSON where the schema of the tool allows it ------
 
-/** What was written: JSON text of an object, or pairs that the schema has to explain. */
+/** The arguments as written: JSON text of an object, or pairs whose types the schema defines. */
 type WrittenArguments =
   | { readonly kind: 'json'; readonly text: string }
   | { readonly kind: 'pairs'; readonly pairs: ReadonlyMap<string, string> };

@@ -157,7 +157,7 @@ export async function removeEntry(
   return settle(before, after, { input, terminal, template, kind });
 }
 
-/** Members that entries of some kind have: those that an entry does not need any more go. */
+/** Members that entries of any kind have: an update removes those that an entry no longer needs. */
 const OWN: readonly string[] = [
   ...['type', 'command', 'args', 'env', 'url', 'headers', 'serverUrl', 'httpUrl'],
   ...['requestOptions', 'cmd', 'uri'],

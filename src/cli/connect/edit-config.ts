@@ -17,13 +17,13 @@ import { CommandFailure } from '../failures.ts';
 import { configText, tomlTable } from './file-kind.ts';
 import type { ConfigFile, Connection } from './kind.ts';
 
-/** What is to be in the file. */
+/** The wanted content of the file. */
 export interface ConfigEdit {
   readonly file: ConfigFile;
   readonly template: string;
   /** Undefined takes the entry out. */
   readonly connection?: Connection;
-  /** Members of an entry that are ours: those of before which are not needed any more go. */
+  /** Members of an entry that `connect` writes: an update removes the old ones that are no longer needed. */
   readonly own: readonly string[];
 }
 

@@ -20,7 +20,7 @@ export interface Connections {
   readonly whyBridge?: string;
 }
 
-/** What the person chose. */
+/** The choices of the user. */
 export interface ConnectionChoice {
   readonly template: string;
   readonly key: Key;
@@ -123,7 +123,7 @@ async function isGuarded(url: string): Promise<boolean> {
 
 type OwnProgram = Pick<ProgramConnection, 'command' | 'args' | 'program'>;
 
-/** What a client on this machine can start in place of the gateway; else why there is nothing. */
+/** The program that a client on this machine can start in place of the gateway; else the reason why there is none. */
 function ownProgram(
   instances: readonly Fields[],
   url: string,

@@ -1,4 +1,4 @@
-// Clients with a file in JSON that maps names of servers to entries: what the entry of each is, and where its file is.
+// Clients with a file in JSON that maps names of servers to entries: the form of the entry, and the path of the file.
 
 import { envReference, fileKind, shellReference } from './file-kind.ts';
 import { everywhere, replacePlaceholder, serverEntry, setVariable } from './kind.ts';

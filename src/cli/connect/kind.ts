@@ -8,7 +8,7 @@ interface AnyConnection {
   readonly template: string;
   /** The gateway. */
   readonly url: string;
-  /** What the client needs to be let in; undefined when the gateway, or the program, asks for nothing. */
+  /** The credentials that the client needs; undefined when the gateway, or the program, needs none. */
   readonly key: Key | undefined;
 }
 
@@ -51,7 +51,7 @@ export function everywhere(path: string): FileLocations {
   return { macos: path, windows, linux: path };
 }
 
-/** A file of the client that holds a map from the names of servers to what is said of each. */
+/** A file of the client with a map from names of servers to their entries. */
 export interface ConfigFile {
   readonly format: 'json' | 'yaml' | 'toml';
   readonly locations: FileLocations;
@@ -59,9 +59,9 @@ export interface ConfigFile {
   readonly section: readonly string[];
   /** The section is a list of entries that have a `name`, not a map. */
   readonly isList?: boolean;
-  /** What a new file begins with. */
+  /** The beginning of a new file. */
   readonly preamble?: Readonly<Record<string, string>>;
-  /** What is said of one server. */
+  /** The entry of one server. */
   readonly entry: (connection: Connection) => Readonly<Record<string, unknown>>;
 }
 
@@ -72,7 +72,7 @@ export interface ConnectKind {
   readonly title: string;
   /** The transports that it can do; the first is used unless one is asked for. */
   readonly transports: readonly [Connection['transport'], ...Connection['transport'][]];
-  /** What the snippet is written in. */
+  /** The language of the snippet. */
   readonly language: 'json' | 'yaml' | 'toml' | 'sh' | 'js' | 'python';
   /** The file that is written by `--write`, and whose section the snippet is. */
   readonly file?: ConfigFile;
@@ -111,7 +111,7 @@ export function headersOf(
   return key === undefined ? {} : { 'X-API-Key': keyText(key, reference) };
 }
 
-/** The member, unless it is empty: for entries that leave out what says nothing. */
+/** The member, unless it is empty: for entries without empty members. */
 export function unlessEmpty<Name extends string>(
   name: Name,
   value: Readonly<Record<string, unknown>>,

@@ -1,4 +1,4 @@
-// Proves that a snippet works: starts what it starts, or sends what it sends, as a client would, and lists the tools. Nothing
+// Proves that a snippet works: starts its program, or sends its requests, as a client would, and lists the tools. Nothing
 // is called.
 
 import { spawn } from 'node:child_process';

@@ -79,7 +79,7 @@ export function databaseFailure(error: unknown): unknown {
   if (code === 'INTERNAL_ERROR') return error;
   if (facts.cause instanceof StoreOpenError) return databaseFailure(facts.cause);
   if (code === 'DATABASE_UNAVAILABLE') {
-    // A command may have changed something before: what the error says of its own change is not all there is.
+    // A command may have changed something before: the error describes only its own change.
     const why = facts.cause === undefined ? '' : `: ${reasonOf(facts.cause)}`;
     const fate = facts.delivered === 'no' ? '' : '; the outcome of the last change is unknown';
     return new CommandFailure(`the database does not answer${why}${fate} (${code})`, { cause: error });
@@ -101,11 +101,11 @@ export interface DatabaseReport {
   readonly migrations: MigrationStatus | null;
   /** Rows; null while the tables are not those of this version. */
   readonly counts: Readonly<Record<'templates' | 'instances' | 'users' | 'api_keys', number>> | null;
-  /** One line each: what is not as it should be and does not prevent a start. */
+  /** Problems that do not prevent a start, one line each. */
   readonly warnings: readonly string[];
 }
 
-/** Looks, and changes nothing. Throws for `memory://` and for what is no URL of a database. */
+/** Read-only. Throws for `memory://` and for any other text that is no URL of a database. */
 export async function databaseReport(config: Config, terminal: Terminal): Promise<DatabaseReport> {
   const { kind, printable, file } = describeStored(config, terminal.folder);
   const exposure = file === undefined ? undefined : await exposureOf(file);
@@ -123,7 +123,7 @@ export async function databaseReport(config: Config, terminal: Terminal): Promis
   return { ...state, is_usable: true, counts: counted.value };
 }
 
-/** Makes the database when there is none and applies what is pending. */
+/** Creates a missing database and applies pending migrations. */
 export async function migrateDatabase(
   config: Config,
   terminal: Terminal,
@@ -152,7 +152,7 @@ async function appliedBefore(config: Config, folder: string): Promise<readonly s
   }
 }
 
-/** The result, or in one line why there is none; throws any other error. */
+/** The result, or the reason of a known failure in one line; throws any other error. */
 async function told<T>(work: () => Promise<T>): Promise<{ readonly value: T } | { readonly reason: string }> {
   try {
     return { value: await work() };

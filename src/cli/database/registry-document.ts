@@ -24,7 +24,7 @@ export interface Exported {
   readonly document: RegistryDocument;
   /** `template/id` of instances whose variables or headers were left out. */
   readonly withheld: readonly string[];
-  /** Of these the secrets were asked for and cannot be read; one line each that says why. */
+  /** Instances whose requested secrets cannot be read; one line each with the reason. */
   readonly unreadable: readonly string[];
 }
 

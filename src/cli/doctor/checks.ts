@@ -1,5 +1,5 @@
-// TABLE of what `stagedoor doctor` looks at, in the order in which it is shown. A check finds one thing or more, says how it is,
-// and what to do where it is not as it should be. None changes anything.
+// TABLE of the checks of `stagedoor doctor`, in the order of the output. A check reports one or more findings, each with its
+// state and, for a problem, what to do. No check changes anything.
 
 import { access, constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -139,7 +139,7 @@ async function lookAtPorts(config: Config, terminal: Terminal): Promise<readonly
   return looks.map((look) => (isEnough && look.status === 'fail' ? { ...look, status: 'warn' } : look));
 }
 
-/** Longest wait for what has a port to say whether it is a gateway, in ms. */
+/** Longest wait for the answer of the program on a port, which shows whether it is a gateway, in ms. */
 const LOOK_MS = 2_000;
 
 function bindingError(host: string, port: number): Promise<string | undefined> {
