@@ -104,7 +104,7 @@ export async function claimNodeOfServer(
   };
 }
 
-/** The row that the start has to replace, once it did not change until its expiry; undefined when there is none. */
+/** The row to replace, after it stayed unchanged until its expiry; undefined without a row. */
 async function untilFree(
   settings: SettingStore,
   name: string,

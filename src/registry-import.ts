@@ -79,7 +79,7 @@ async function importEntry(
 ): Promise<Outcome> {
   const existing = registry.find(template, input.id);
   if (existing !== undefined && existing.source !== 'file') return 'unchanged';
-  // One that is locked is registered anew: the file has the secrets that the database does not give back.
+  // A locked instance is registered anew: the file has the secrets that the database does not give back.
   if (existing?.fingerprint === fingerprint && existing.locked === undefined) return 'unchanged';
   if (await registry.isKeptAway(template, input.id, fingerprint)) return 'keptAway';
   if (!isDryRun) await registry.register(template, input, { source: 'file', fingerprint });

@@ -125,7 +125,7 @@ export class Registry {
     });
   }
 
-  /** Takes out an instance that is in the file, or found by sync, no more. False when it is gone by now, or another node's. */
+  /** Removes an instance that the file lacks, or sync no longer finds. False when it is gone by now, or another node's. */
   withdraw(template: string, id: string, source: 'file' | 'sync' = 'file'): Promise<boolean> {
     return this.#change(async () => {
       const found = this.find(template, id);
@@ -216,23 +216,23 @@ export class Registry {
     try {
       return await this.#queue.take(work);
     } catch (thrown) {
-      // It may have been stored all the same: what the store says then counts.
+      // It may have been stored all the same: then the store decides.
       if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) this.#follower.doubt();
       throw thrown;
     }
   }
 
-  /** For a question to the store, and for what changes nothing that can be seen. */
+  /** For queries that read, or change nothing visible. */
   #within<T>(asked: Promise<T>): Promise<T> {
     return this.#queue.within(asked);
   }
 
-  /** For what the change is about: without an answer it may have happened. */
+  /** For the query that makes the change: without an answer it may have happened. */
   #changes<T>(asked: Promise<T>): Promise<T> {
     return this.#queue.within(asked, 'unknown');
   }
 
-  /** Takes in what others changed, before something is laid over it. Costs one question when there is nothing. */
+  /** Applies the changes of other nodes before a change on top of them. Costs one query when there are none. */
   async #refresh(): Promise<void> {
     if (this.#deps.news$ !== undefined) await this.#reload();
   }
@@ -285,7 +285,7 @@ export class Registry {
     if (exposure !== undefined) throw commandExposes(exposure);
   }
 
-  /** Stores the instance; when its server id was given away on another node, that is taken in and it gets another. */
+  /** Stores the instance; when another node took its server id, it applies that change and assigns another id. */
   async #save(template: string, input: InstanceInput, options: RegisterOptions): Promise<InstanceDefinition> {
     for (let attempt = 1; ; attempt += 1) {
       const definition = this.#define(template, input, options);
@@ -310,7 +310,7 @@ export class Registry {
     this.#uncover(before);
   }
 
-  /** What others stored under the names of a function had to wait until it goes; now it is to be taken in. */
+  /** Applies the entries of other nodes under the names of a function; they waited for its removal. */
   #uncover(before: InstanceDefinition | undefined): void {
     if (before?.transport !== 'in-process' || this.#deps.news$ === undefined) return;
     this.#revision = undefined;

@@ -30,7 +30,7 @@ export interface Storage {
 export interface StorageOptions {
   /** Where a relative SQLite path starts. */
   readonly folder: string;
-  /** `apply` makes and migrates the database; `require` refuses one that is not there or not up to date. */
+  /** `apply` makes and migrates the database; `require` refuses a missing or outdated one. */
   readonly migrations: 'apply' | 'require';
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Gets a line when a database was created. */

@@ -1,4 +1,4 @@
-// The one error of configuration: what is wrong, where it was written, in one line.
+// The one error of configuration: one line with the problem and its source.
 // The command line prints the message and exits with code 2.
 
 /**

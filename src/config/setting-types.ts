@@ -1,4 +1,4 @@
-// What a setting is, and the types of values that settings have: how each is read from text or YAML, shown again, and named
+// A setting, and the types of values that settings have: how each is read from text or YAML, shown again, and named
 // in documents. The table of settings is settings.ts.
 
 import { isIP } from 'node:net';
@@ -20,7 +20,7 @@ export interface SettingNames {
 export interface Setting<T> extends SettingNames {
   readonly kind: SettingType<T>;
   readonly default: T;
-  /** How documents write the default, when its own text would not tell. */
+  /** The default in documents, when its own text is not clear. */
   readonly defaultText?: string;
   /** One sentence for help texts and documents. */
   readonly doc: string;
@@ -342,7 +342,7 @@ function splitList(raw: unknown): readonly unknown[] | undefined {
   return raw.split(',').map((part) => part.trim());
 }
 
-/** Lower case, in which these values are compared; `''`, which is none of them, for anything but text. */
+/** The value in lower case, for comparison; `''`, which matches no value, for anything but text. */
 function asWord(raw: unknown): string {
   return typeof raw === 'string' ? raw.toLowerCase() : '';
 }

@@ -1,8 +1,8 @@
-// What a provider is: a row of the table in index.ts that knows where its sources are, and how each of them is asked.
+// A provider: a row of the table in index.ts that knows its sources and how to query them.
 
 import type { Listing } from '../domain/deployment.ts';
 
-/** What a template's definition says of how its deployments are reached. */
+/** How the deployments of a template are reached, from its definition. */
 export interface TemplateHints {
   readonly ports?: readonly number[] | undefined;
   readonly command?: string | undefined;

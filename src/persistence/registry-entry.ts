@@ -71,7 +71,7 @@ const OTHER_NAMES: readonly string[] = [
   ...['sessions', 'own_processes', 'own_pids', 'warnings', 'container'],
 ];
 
-/** Levels of objects and lists in an entry; YAML can say things that contain themselves. */
+/** Levels of objects and lists in an entry; YAML can describe values that contain themselves. */
 const DEEPEST = 128;
 
 /** What stands in records of the API instead of a secret; see http/routes/instances.ts. */
@@ -143,7 +143,7 @@ function collect(entry: JsonObject, path: string, problems: string[]): Map<strin
   return fields;
 }
 
-/** Takes out what belongs to a program where there is none, and headers where there is no endpoint. */
+/** Removes fields of a program from an entry without one, and headers from an entry without an endpoint. */
 function setAside(fields: Map<string, Written>, problems: string[]): void {
   for (const [field, needed] of [
     ['working_dir', 'command'],

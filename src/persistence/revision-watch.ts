@@ -35,7 +35,7 @@ export function watchRevision(
   );
 }
 
-/** The revision, or why there is none. */
+/** The revision, or the reason why it could not be read. */
 type Answer = number | { readonly reason: string };
 
 interface Seen {
@@ -55,7 +55,7 @@ function answerOf(store: Pick<Store, 'revision'>): Observable<Answer> {
   return defer(() => store.revision()).pipe(catchError((error: unknown) => of({ reason: clauseOf(error) })));
 }
 
-/** What is behind DATABASE_UNAVAILABLE, which itself says no more than its name. */
+/** The cause of DATABASE_UNAVAILABLE, whose own message names none. */
 function clauseOf(error: unknown): string {
   const behind = error instanceof GatewayError ? (error.facts.cause ?? error) : error;
   return reasonOf(behind);

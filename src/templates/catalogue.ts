@@ -1,5 +1,5 @@
 // Reads a folder of template definitions: one folder per template, named like it, with a template.json inside.
-// What a definition may say is definition.ts.
+// The form of a definition is in definition.ts.
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const BUNDLED_TEMPLATES = fileURLToPath(new URL('../../templates', import.meta.u
 
 /**
  * Reads all templates of a folder. A file that cannot be used is a problem, not a failure, and so is a folder that
- * cannot be read; a folder inside without template.json is none of ours.
+ * cannot be read; a folder inside without template.json is no template.
  */
 export async function readCatalogue(folder: string = BUNDLED_TEMPLATES): Promise<Catalogue> {
   let names: string[];

@@ -47,7 +47,7 @@ export const TemplateFile = Type.Object({
 });
 export type TemplateDefinition = Static<typeof TemplateFile>;
 
-/** What it says about its instances, however these were registered. */
+/** Defaults for its instances, however these were registered. */
 export type TemplateRules = Pick<
   TemplateDefinition,
   'id' | 'environment' | 'requires' | 'ports' | 'command' | 'args' | 'transport'
@@ -85,7 +85,7 @@ export function readTemplate(text: string, folder?: string): TemplateDefinition 
   return templateFile.Parse(known);
 }
 
-/** What the schema cannot say: quotes that do not match, and placeholders that nothing fills. */
+/** Rules that the schema cannot express: unmatched quotes, and placeholders that nothing fills. */
 function faultsOfCommand({ command, args = [], environment = {} }: TemplateDefinition): string[] {
   const findings: string[] = [];
   const split = splitCommand(command ?? '');

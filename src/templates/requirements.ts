@@ -22,7 +22,7 @@ const FORM = /^([a-z]+)((?:\s*,?\s*(?:>=|<=|==|=|>|<)\s*\d+(?:\.\d+){0,3})*)$/;
 const BOUND = /(>=|<=|==|=|>|<)\s*([\d.]+)/g;
 
 const ANSWER_MS = 5_000;
-/** So long an answer is taken for true: what was installed meanwhile is noticed. */
+/** Lifetime of a cached answer: a later installation is noticed. */
 const KEPT_MS = 60_000;
 const MOST_KEPT = 64;
 

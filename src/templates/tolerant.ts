@@ -90,7 +90,7 @@ function image(definition: JsonObject, note: Note): JsonObject {
 /** A list of words. An empty one is the image's own command. */
 function command(definition: JsonObject, note: Note): JsonObject {
   const { command: written, ...rest } = definition;
-  // What is no word is a fault of the definition.
+  // A value that is no word is a fault of the definition.
   if (!Array.isArray(written) || !written.every((word) => typeof word === 'string')) return definition;
   const [program, ...words] = written;
   if (program === undefined) {
@@ -114,7 +114,7 @@ function transport(definition: JsonObject, note: Note): JsonObject {
   const { transport: written, ...rest } = definition;
   if (!isJsonObject(written)) return definition;
   const named = [written.default, written.supported].flat().filter((name) => typeof name === 'string');
-  // One that is unknown stays, to be refused by its name.
+  // An unknown one stays, so that it is refused by its name.
   const known = named.map((name) => TRANSPORTS[name]).find((name) => name !== undefined) ?? named[0];
   const port = Number.isInteger(written.port) && rest.ports === undefined ? written.port : undefined;
   note('transport', known === undefined ? 'names no transport' : `is read as "${known}"`);

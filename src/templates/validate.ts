@@ -20,12 +20,12 @@ export interface Remark {
   readonly message: string;
 }
 
-/** What a definition looks like to the validator. */
+/** A definition as the validator sees it. */
 export interface Validation {
   readonly violations: readonly Remark[];
   /** Properties that have no effect. */
   readonly warnings: readonly Remark[];
-  /** What was read in another form than it was written; only when that is tolerated. */
+  /** Values that were read in another form than written; only when that is tolerated. */
   readonly readings: readonly Remark[];
 }
 
@@ -70,7 +70,7 @@ function untouched(value: unknown): Tolerated {
   return { value, readings: [] };
 }
 
-/** What a schema cannot say: quotes of a command, placeholders. */
+/** Rules that a schema cannot express: quotes of a command, placeholders. */
 function beyondSchema(text: string, folder: string | undefined): Remark[] {
   try {
     readTemplate(text, folder);
@@ -108,7 +108,7 @@ function remarkOn({ keyword, params, message, propertyName, ...error }: ErrorObj
   return { pointer: instancePath, message: message ?? keyword };
 }
 
-/** A bad name is reported twice: by the rule of names, and by what that rule says. */
+/** A bad name is reported twice: for the rule of names, and for the rule inside it. */
 function distinct(remarks: readonly Remark[]): Remark[] {
   return [...new Map(remarks.map((remark) => [`${remark.pointer}\0${remark.message}`, remark])).values()];
 }
@@ -132,7 +132,7 @@ async function linesOf(text: string): Promise<(pointer: string) => number | unde
       .split('/')
       .slice(1)
       .map((word) => word.replaceAll('~1', '/').replaceAll('~0', '~'));
-    // What is missing is missing in its parent.
+    // A missing value is reported at its parent.
     for (let length = path.length; length >= 0; length -= 1) {
       const node = length === 0 ? document.contents : document.getIn(path.slice(0, length), true);
       if (isNode(node) && node.range) return lineCounter.linePos(node.range[0]).line;

@@ -36,7 +36,7 @@ export const postgresql: Database = {
         onPoolCreated: (pool: unknown) => sockets.watch(pool, 'connect'),
       },
       onCreateConnection: (connection) =>
-        // Values are written into statements: backslashes must mean what the writer took them to mean.
+        // Values are written into statements: the server must read backslashes as the writer does.
         runOn(
           connection,
           `set standard_conforming_strings = on; set client_encoding = 'UTF8'; ` +
