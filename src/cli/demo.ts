@@ -13,7 +13,7 @@ import { type DemoServer, planDemo } from './demo-servers.ts';
 import { printable } from './output.ts';
 import type { Terminal } from './terminal.ts';
 
-/** The gateway of the demo. */
+/** The gateway of the demo, its accounts and its addresses. */
 export interface DemoSetup {
   readonly gateway: Pick<Gateway, 'register' | 'events$' | 'instance'>;
   readonly auth: Pick<Auth, 'isEnabled' | 'accounts'>;

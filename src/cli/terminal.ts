@@ -47,8 +47,9 @@ export function quietTerminal(terminal: Terminal): Terminal {
 const [USUAL_COLUMNS, USUAL_ROWS] = [80, 24];
 
 /**
- * The real one. No text that it writes moves the cursor or turns the order of letters, wherever it came from. A reader that goes away (`stagedoor gateway list | head -1`), a terminal that is closed or a disk that is
- * full ends nothing: the calls that a gateway is working on are worth more than the words about them.
+ * The terminal of the process. No text that it writes moves the cursor or changes the order of letters, whatever its origin.
+ * A reader that goes away (`stagedoor gateway list | head -1`), a closed terminal or a full disk ends nothing: the calls of
+ * a gateway are worth more than its output.
  */
 export function processTerminal(): Terminal {
   process.stdout.on('error', ignore);

@@ -47,7 +47,7 @@ export const TemplateFile = Type.Object({
 });
 export type TemplateDefinition = Static<typeof TemplateFile>;
 
-/** Defaults for its instances, however these were registered. */
+/** The fields that apply to its instances, however these were registered. */
 export type TemplateRules = Pick<
   TemplateDefinition,
   'id' | 'environment' | 'requires' | 'ports' | 'command' | 'args' | 'transport'
