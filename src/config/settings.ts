@@ -78,7 +78,7 @@ export const SETTINGS = {
     kind: integer(64 * 1024 * 1024, Number.MAX_SAFE_INTEGER, 'bytes'),
     default: undefined,
     defaultText: 'of the control group or the machine',
-    doc: 'Memory of this process, from which the bounds of what calls hold follow. See docs/reference/limits.md.',
+    doc: 'Memory of this process; the bounds of the memory that calls hold follow from it. See docs/reference/limits.md.',
   }),
   registryFile: setting({
     key: 'registry_file',
@@ -96,7 +96,7 @@ export const SETTINGS = {
       variable: 'SYNC_ENABLED',
       kind: boolean,
       default: false,
-      doc: 'Registers containers and pods that serve a template at the start, and follows what happens to them. See docs/guides/sync.md.',
+      doc: 'Registers containers and pods that serve a template at the start, and follows their changes. See docs/guides/sync.md.',
     }),
     namespace: setting({
       key: 'sync.namespace',
@@ -115,7 +115,7 @@ export const SETTINGS = {
       variable: 'DEFAULT_STRATEGY',
       kind: choice(STRATEGY_NAMES, { weighted: 'weighted_round_robin' }),
       default: DEFAULT_POLICY.strategy,
-      doc: 'How calls are spread in a template that has no strategy of its own.',
+      doc: 'How calls are spread in a template without its own strategy.',
     }),
     healthIntervalMs: setting({
       key: 'load_balancer.health_check_interval',
@@ -123,7 +123,7 @@ export const SETTINGS = {
       variable: 'HEALTH_INTERVAL',
       kind: seconds(1, 3600),
       default: DEFAULT_POLICY.healthIntervalMs,
-      doc: 'Time between two probes of one instance, where its template says nothing.',
+      doc: 'Time between two probes of one instance, unless its template sets it.',
     }),
     probeTimeoutMs: setting({
       key: 'load_balancer.health_check_timeout',
@@ -131,7 +131,7 @@ export const SETTINGS = {
       variable: 'HEALTH_TIMEOUT',
       kind: seconds(0.1, 3600),
       default: DEFAULT_POLICY.probeTimeoutMs,
-      doc: 'Longest wait for the answer to a probe; after it the probe has failed.',
+      doc: 'Longest wait for the answer to a probe; then the probe has failed.',
     }),
     maxRetries: setting({
       key: 'load_balancer.max_retries',
@@ -139,7 +139,7 @@ export const SETTINGS = {
       variable: 'MAX_RETRIES',
       kind: integer(0, 10),
       default: DEFAULT_POLICY.maxRetries,
-      doc: 'Further instances tried after the first one failed, where the template says nothing.',
+      doc: 'Further instances tried after the first one failed, unless the template sets it.',
     }),
     callTimeoutMs: setting({
       key: 'load_balancer.timeout',
@@ -147,7 +147,7 @@ export const SETTINGS = {
       variable: 'CALL_TIMEOUT',
       kind: seconds(0.1, 3600),
       default: DEFAULT_POLICY.callTimeoutMs,
-      doc: 'Longest wait for the first answer to a call, where the template says nothing; progress restarts it. No call lasts longer than 600 s in all.',
+      doc: 'Longest wait for the first answer to a call, unless the template sets it; progress restarts it. No call lasts longer than 600 s in all.',
     }),
     session: setting<SessionSharing>({
       key: 'load_balancer.session',
@@ -155,7 +155,7 @@ export const SETTINGS = {
       variable: 'SESSION',
       kind: choice(SESSION_SHARING),
       default: DEFAULT_POLICY.session,
-      doc: 'Whether MCP sessions share the processes of a template, where the template says nothing. See docs/guides/mcp-sessions.md.',
+      doc: 'Whether MCP sessions share the processes of a template, unless the template sets it. See docs/guides/mcp-sessions.md.',
     }),
     sessionFailover: setting<SessionFailover>({
       key: 'load_balancer.session_failover',
@@ -163,7 +163,7 @@ export const SETTINGS = {
       variable: 'SESSION_FAILOVER',
       kind: choice(SESSION_FAILOVER),
       default: DEFAULT_POLICY.sessionFailover,
-      doc: 'Whether an MCP session moves to another instance when its own is gone, where the template says nothing.',
+      doc: 'Whether an MCP session moves to another instance when its own is gone, unless the template sets it.',
     }),
   },
   /** MCP sessions of all templates together; `share` is a fraction. */
@@ -182,7 +182,7 @@ export const SETTINGS = {
       variable: 'SESSION_IDLE_SECONDS',
       kind: seconds(1, 604_800),
       default: LIMITS.sessionIdleMs,
-      doc: 'An MCP session ends after so long without a message and without an open stream.',
+      doc: 'An MCP session ends after this time without a message and without an open stream.',
     }),
     processes: setting({
       key: 'sessions.max_processes',
@@ -198,7 +198,7 @@ export const SETTINGS = {
       variable: 'SESSION_SHARE',
       kind: percent(1, 100),
       default: LIMITS.ownerShare,
-      doc: 'How much of `sessions.max` and of `sessions.max_processes` one caller may hold, at least 8 of each; 100: all. Over it: 503, 429.',
+      doc: 'Share of `sessions.max` and of `sessions.max_processes` that one caller may hold, at least 8 of each; 100: all. Over it: 503, 429.',
     }),
   },
   graceMs: setting({
@@ -249,7 +249,7 @@ export const SETTINGS = {
     variable: 'DENIED_NETWORKS',
     kind: list(network),
     default: DENIED_NETWORKS,
-    doc: 'Networks in which no HTTP instance may be; replaces the default list.',
+    doc: 'Networks in which HTTP instances are not allowed; replaces the default list.',
   }),
   requestBodyBytes: setting({
     key: 'http.max_body_bytes',
@@ -273,7 +273,7 @@ export const SETTINGS = {
     variable: 'ACCESS_TOKEN_EXPIRE_MINUTES',
     kind: minutes(1, 525_600),
     default: 60 * 60_000,
-    doc: 'How long a token of a login is valid.',
+    doc: 'Lifetime of a login token.',
   }),
   /** At least 32 bytes; undefined: the gateway creates one. */
   secretKey: setting<string | undefined>({
@@ -283,7 +283,7 @@ export const SETTINGS = {
     kind: secretText(LIMITS.secretBytes),
     default: undefined,
     defaultText: 'made at the first start',
-    doc: 'Secret that signs tokens. Several gateways on one database need the same.',
+    doc: 'Secret that signs tokens. All gateways on one database need the same value.',
   }),
   adminPassword: setting<string | undefined>({
     key: 'auth.admin_password',
@@ -318,7 +318,7 @@ export const SETTINGS = {
     kind: url('a Redis URL such as redis://127.0.0.1:6379', ['redis', 'rediss']),
     default: undefined,
     defaultText: 'none',
-    doc: 'Redis that counts requests for several gateways together; without it each counts for itself.',
+    doc: 'Redis that counts requests for several gateways together; without it each gateway counts its own requests.',
   }),
   /** As it is written, see persistence/open.ts; may contain a password. */
   databaseUrl: setting({
@@ -328,7 +328,7 @@ export const SETTINGS = {
     secret: true,
     kind: url('a database URL such as sqlite:///gateway.db'),
     default: 'sqlite:///gateway.db',
-    doc: 'Where registry and accounts are kept; `memory://` forgets them at the end. See docs/guides/databases.md.',
+    doc: 'Database of registry and accounts; `memory://` loses them when the gateway stops. See docs/guides/databases.md.',
   }),
   /** The first encrypts, all decrypt. */
   encryptionKeys: setting<readonly string[]>({
@@ -348,7 +348,7 @@ export const SETTINGS = {
     kind: path,
     default: undefined,
     defaultText: 'the folder of the SQLite file, else ~/.local/state/stagedoor',
-    doc: 'Folder for what belongs to this machine: the first password of `admin`.',
+    doc: 'Folder for files of this machine: the first password of `admin`.',
   }),
   nodeId: setting<string | undefined>({
     key: 'node_id',
@@ -357,7 +357,7 @@ export const SETTINGS = {
     kind: nodeName,
     default: undefined,
     defaultText: '`local` on SQLite, else host name and first port',
-    doc: 'Name of this gateway among those on the same database. Programs are run by the node that registered them.',
+    doc: 'Name of this gateway among those on the same database. The node that registers a program runs it.',
   }),
   /** Absolute; undefined: the templates of the package. */
   templatesFolder: setting({
