@@ -59,7 +59,7 @@ export function isActiveAdmin({ role, isActive }: Pick<User, 'role' | 'isActive'
   return role === 'admin' && isActive;
 }
 
-/** What may be changed of a user; a field that is there replaces. `templates: null` lifts the restriction. */
+/** A change of a user: a present field replaces the old one. `templates: null` removes the restriction. */
 export interface UserChange {
   readonly email?: string;
   readonly role?: Role;
@@ -131,7 +131,7 @@ export function mayUse({ templates }: Pick<Principal, 'templates'>, template: st
   return templates === undefined || templates.has(template);
 }
 
-/** One line of the audit log: who did what to what, and how it ended. */
+/** One line of the audit log: the actor, the action, its subject and its outcome. */
 export interface AuditEntry {
   /** Sorts by time. */
   readonly id: string;
@@ -142,7 +142,7 @@ export interface AuditEntry {
   readonly actorName: string;
   /** Method and path pattern; what a command does on the database is recorded as the request that would do it. */
   readonly action: string;
-  /** What it was done to: a path of the API. */
+  /** The subject of the action: a path of the API. */
   readonly subject: string;
   /** HTTP status of the answer; 0 without HTTP. */
   readonly status: number;

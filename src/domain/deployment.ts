@@ -8,7 +8,7 @@ export interface Deployment {
   readonly template: string;
   /** Id of the instance. */
   readonly id: string;
-  /** As people call it: the name of the container or pod. */
+  /** Name for people: the name of the container or pod. */
   readonly name: string;
   /** How it is reached. A command runs in `container`. */
   readonly input: InstanceInput;
@@ -36,7 +36,7 @@ export interface Listing {
 }
 
 export interface SyncRules {
-  /** Nothing is changed; the report says what would be. Default false. */
+  /** Changes nothing; the report lists the changes that a sync would make. Default false. */
   readonly isDryRun?: boolean;
   /** Whether the caller may change instances of a template; others are as if they were not there. Default: all. */
   readonly mayUse?: (template: string) => boolean;
@@ -70,6 +70,6 @@ export interface SyncOutcome extends SyncReport {
   readonly settings: readonly string[];
   /** Addresses of sources that answered; the path of the registry file when it could be read. */
   readonly reached: readonly string[];
-  /** One line each: what did not answer or could not be read, nothing of which was changed; and what could not be used. */
+  /** One line each: unusable deployments and entries, and sources without an answer, whose instances stay unchanged. */
   readonly warnings: readonly string[];
 }

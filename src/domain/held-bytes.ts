@@ -11,7 +11,7 @@ import { type ByteBounds, ByteBudget } from './byte-budget.ts';
 export const UNCOUNTED_BYTES = 16 * 1024;
 /** Charged for each piece that is held, besides its bytes. */
 export const PIECE_BYTES = 256;
-/** An owner is pressed, and the whole is, from this part of the bound on. */
+/** An owner, or the budget as a whole, is under pressure from this part of the bound on. */
 const PRESSED = 0.75;
 
 /** Requests whose answers may be large, and which others may serve. */
@@ -121,7 +121,7 @@ export class HeldBytes {
   }
 }
 
-/** One answer, or whatever else is held. */
+/** One answer, or another piece that is held. */
 export class Holding {
   readonly ownerId: string;
   readonly sinceMs: number;
@@ -137,12 +137,12 @@ export class Holding {
     this.#all = all;
   }
 
-  /** It holds so many bytes now. Others may be cut for that. False when it was cut itself, now or before. */
+  /** Sets the number of its bytes. Others may be cut for them. False when it was cut itself, now or before. */
   set(bytes: number): boolean {
     return this.#all.change(this, bytes);
   }
 
-  /** It holds nothing any more. */
+  /** Its bytes are released. */
   release(): void {
     this.#all.forget(this);
   }

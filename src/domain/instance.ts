@@ -1,4 +1,4 @@
-// One instance of a template: what was registered about it, and what is true of it right now.
+// One instance of a template: its registered definition, and its present state.
 // The definition is stored; the snapshot is rebuilt at start and never stored.
 
 import Type, { type Static } from 'typebox';
@@ -79,7 +79,7 @@ export const InstanceInput = Type.Object(
 );
 export type InstanceInput = Static<typeof InstanceInput>;
 
-/** What may be changed of an instance while it goes on. */
+/** The fields of an instance that may change while it runs. */
 export const InstanceChange = Type.Object(
   { weight: InstanceInput.properties.weight, metadata: InstanceInput.properties.metadata },
   { additionalProperties: false },

@@ -20,7 +20,7 @@ const CLOSE_BRACKET = 0x5d;
 /** The bound that the JSON exceeds. */
 export type Excess = 'depth' | 'values';
 
-/** How much is accepted. */
+/** The bounds of accepted JSON. */
 export interface Bounds {
   /** Levels of arrays and objects: they are read by recursion. */
   readonly levels: number;
@@ -43,7 +43,7 @@ export interface Scanned {
   excess: Excess | undefined;
 }
 
-/** `text` is what the bytes say, where it is at hand. */
+/** `text`: the same JSON as text, if available. */
 export function scanned(bytes: Buffer, { levels, values }: Bounds, text = ''): Scanned {
   const offset = bytes.byteOffset;
   // Bytewise is faster where strings are short.

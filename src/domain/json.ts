@@ -57,7 +57,7 @@ export class JsonText {
     return new JsonText(undefined, undefined, false, text);
   }
 
-  /** Wraps a value; `bytes` may be given when they are at hand. */
+  /** Wraps a value; `bytes` may be given when available. */
   static ofValue(value: unknown, bytes?: Uint8Array): JsonText {
     return new JsonText(bytes, value, true);
   }

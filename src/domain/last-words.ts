@@ -1,4 +1,4 @@
-// The last output of a failed program, for a person who looks for the reason.
+// The last output of a failed program, for an operator who looks for the reason.
 
 /** Lines that Node writes after the error: places in code, and its version. */
 const STACK = /^\s+at .|^\s*[{}^]\s*$|^Node\.js v\d/;

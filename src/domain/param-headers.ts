@@ -15,7 +15,7 @@ export interface Declaration {
   readonly type: string;
 }
 
-/** What a tool asks for. */
+/** The headers that a tool asks for. */
 export interface Declared {
   /** None when one of them breaks the rules, except for one about a number: that is written and checked, as SDKs do. */
   readonly declarations: readonly Declaration[];
@@ -76,14 +76,14 @@ export function headerBytes(headers: Readonly<Record<string, string>>): number {
   return bytes;
 }
 
-/** What stands at a place of the arguments, if anything does. */
+/** The value at a path of the arguments, if any. */
 export function valueAt(args: unknown, path: readonly string[]): unknown {
   let value = args;
   for (const key of path) value = isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
   return value;
 }
 
-/** How a value is written; undefined for what is not repeated: no value, no primitive, no number that is exact. */
+/** The text of a value; undefined for a value that is not repeated: missing, not primitive, or an inexact number. */
 export function headerTextOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   if (typeof value === 'boolean') return String(value);
@@ -91,14 +91,14 @@ export function headerTextOf(value: unknown): string | undefined {
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : String(value);
 }
 
-/** What is asked for, in one text, in whatever order it stands in the schema. */
+/** The declarations as one text, independent of their order in the schema. */
 function termsOf(inputSchema: unknown): string {
   const { declarations } = declaredBy(inputSchema);
   const terms = declarations.map(({ header, path, type }) => JSON.stringify([header, type, ...path]));
   return terms.sort().join();
 }
 
-/** Looks through a schema. What is declared where, or as, it must not be is the fault that ends it. */
+/** Searches a schema. The first declaration at a wrong place or of a wrong type ends the search. */
 function collect(
   schema: unknown,
   path: readonly string[],

@@ -68,7 +68,7 @@ export function processLimit(most: number): GatewayError {
   return new GatewayError('QUEUE_FULL', message, { delivered: 'no', retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
-/** A backend asks its client something in the middle of a call, and too many calls wait for such an answer already. */
+/** A backend sends its client a request during a call, and too many calls wait for such an answer already. */
 export function parkedCallsFull(most: number): GatewayError {
   const message = `${most} calls wait for an answer of their client already, which is the most there may be.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
