@@ -1,4 +1,4 @@
-// What goes into the facade and what comes out of it. Types only, and plain ones: an embedding program compiles them without
+// Input and results of the facade. Types only, and plain ones: an embedding program compiles them without
 // the types of MikroORM and XState. The facade is gateway.ts.
 
 import type { Observable } from 'rxjs';

@@ -27,7 +27,7 @@ import { type Passwords, passwordIssues } from './passwords.ts';
 /** Name of the user that a first start creates. Source: ADR 16. */
 export const FIRST_ADMIN = 'admin';
 
-/** What was verified about this user (keys included) or this key is no longer so. */
+/** Earlier verifications of this user (keys included) or this key are void. */
 export type AccountChange = { readonly userId: string } | { readonly keyId: string };
 
 export interface ManagedAccountsOptions {
@@ -39,7 +39,7 @@ export interface ManagedAccountsOptions {
   readonly onChange: (change: AccountChange) => void;
   /** The first admin has a new password or is gone; failures are the callee's to deal with. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
-  /** Writes down when keys were used, so that lists tell it. */
+  /** Stores the times of use of keys, for lists. */
   readonly flushKeyUse: () => Promise<void>;
 }
 

@@ -38,7 +38,7 @@ export interface AuthOptions {
   readonly onAdminPasswordChanged?: (() => void) | undefined;
 }
 
-/** Opens authentication on a store that is open. Waits for Redis, 2 s at most. ConfigError for a URL that is none. */
+/** Opens authentication on a store that is open. Waits for Redis, 2 s at most. ConfigError for an invalid URL. */
 export async function createAuth(options: AuthOptions): Promise<Auth> {
   const { redisUrl, log, now = Date.now } = options;
   if (redisUrl === undefined) return assembleAuth(options);

@@ -1,5 +1,5 @@
 // Creates the first admin of a database without one and delivers its password to the operator only.
-// It prints and logs nothing: what is to be said comes back as data.
+// It prints and logs nothing: it returns messages as data.
 
 import { randomBytes } from 'node:crypto';
 import { mkdir, unlink } from 'node:fs/promises';

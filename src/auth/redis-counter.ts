@@ -46,7 +46,7 @@ export interface RedisCounterOptions {
   readonly now: () => number;
 }
 
-/** Opens the connection and waits for it, 2 s at most; without it, a warning. ConfigError for a URL that is none. */
+/** Opens the connection and waits for it, 2 s at most; without it, a warning. ConfigError for an invalid URL. */
 export async function openRedisCounter(options: RedisCounterOptions): Promise<SharedCounter> {
   if (!isRedisUrl(options.url))
     throw new ConfigError('GATEWAY_REDIS_URL: must be redis://[user:password@]host[:port] or rediss://...');

@@ -84,7 +84,7 @@ async function makeSecretFile(file: SecretFile, line: string): Promise<string | 
     throw cannotBeKept(file, codeOf(error), error);
   } finally {
     await unlink(draft).catch(() => {
-      // It was never made; what could be said about it was said above.
+      // It was never created; the error above describes the reason.
     });
   }
 }

@@ -12,7 +12,7 @@ import { LIMITS } from '../domain/limits.ts';
 const ALGORITHM = 'HS256';
 const ISSUER = 'stagedoor';
 
-/** What a token says that we rely on. */
+/** The claims of a token that the gateway uses. */
 interface TokenClaims {
   readonly userId: string;
   /**
@@ -38,7 +38,7 @@ export interface TokenOptions {
   readonly now: () => number;
 }
 
-/** Imports the secret once; what comes back keeps it to itself. */
+/** Imports the secret once; the returned object does not expose it. */
 export function createTokens({ secret, lifetimeMs, now }: TokenOptions): Tokens {
   if (secret.byteLength < LIMITS.secretBytes)
     throw new RangeError(`The signing secret has fewer than ${LIMITS.secretBytes} bytes.`);

@@ -1,5 +1,5 @@
 // Two counters over the last ten seconds: a ring of one slot per second, so that counting costs nothing and old counts
-// disappear by themselves. What is counted is its owner's business.
+// disappear by themselves. The owner decides what it counts.
 
 const SECONDS = 10;
 

@@ -74,9 +74,9 @@ export interface SettingType<T> {
   read(raw: unknown, folder: string): T | undefined;
   /** Writes a value the way `read` reads it. */
   show(value: T): string;
-  /** Writes a value without what is secret in it. Default: nothing of a secret is shown. */
+  /** Writes a value without its secret parts. Default: a secret is hidden as a whole. */
   mask?(value: T): string;
-  /** Says what is wrong with a secret that cannot be used, and nothing of it: completes "found ...". */
+  /** The fault of an unusable secret, without any part of it: completes "found ...". */
   describe?(raw: unknown): string;
   /** True when the value holds something that must not stand on a command line. Default: it holds nothing. */
   holdsSecret?(value: T): boolean;

@@ -61,8 +61,8 @@ export class Sync {
     this.#deps = deps;
   }
 
-  /** Reads the registry file again and asks every source once. What does not answer is a warning, and nothing of it is
-   *  changed. */
+  /** Reads the registry file again and asks every source once. A source without an answer is a warning, and its instances
+   *  stay unchanged. */
   async run({ namespace, ...rules }: SyncOptions = {}): Promise<SyncOutcome> {
     const tally: Tally = { reports: [], settings: [], reached: [], warnings: [] };
     const { registryFile } = this.#deps;

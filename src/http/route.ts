@@ -1,4 +1,4 @@
-// What a route is: a row of the table with all data for validation, authentication and the API description, and a handler
+// A route: a row of the table with all data for validation, authentication and the API description, and a handler
 // that does not depend on koa. app.ts mounts routes; routes/index.ts lists them.
 
 import type { StaticEncode, TSchema, TUnknown } from 'typebox';

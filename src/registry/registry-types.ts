@@ -1,4 +1,4 @@
-// What goes into a registration or an import, and what comes out. Types only; see registry.ts and registry-import.ts.
+// Input and result of a registration or an import. Types only; see registry.ts and registry-import.ts.
 
 import type {
   ContainerRef,
@@ -21,7 +21,7 @@ export interface RegisterOptions {
   readonly handler?: InProcessHandler;
   /** Settings for the template, laid over those it has. */
   readonly loadBalancer?: LoadBalancerSettings;
-  /** The caller is limited to some templates: the server id tells nothing of the others. Default false. */
+  /** The caller is limited to some templates: the server id reveals nothing about the others. Default false. */
   readonly isLimited?: boolean;
   /** Longest wait for the instance to become healthy, in ms. Default 0: no wait. If it is not healthy by then, the
    *  registration rejects with BACKEND_UNAVAILABLE; the instance stays registered, and the gateway tries again. */

@@ -53,7 +53,7 @@ export const start: CommandDefinition = {
       return runDaemon(config, terminal);
     }
     const { runGateway } = await import('../run-gateway.ts');
-    // Before the database's library is loaded, so that its code takes the place of what is let go.
+    // Before the database's library is loaded, so that its code reuses the released memory.
     letGoOfCompiledCode();
     return runGateway(isDemo ? withoutTrace(config) : config, { isDemo, terminal });
   },
