@@ -20,7 +20,12 @@ import {
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { ServerMessage } from '../../domain/client.ts';
 import { strayLines } from '../../domain/failures.ts';
-import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
+import {
+  type InstanceDefinition,
+  type InstanceSnapshot,
+  type InstanceState,
+  TRANSPORT_TRAITS,
+} from '../../domain/instance.ts';
 import type { TransportEvents } from '../../transports/transport.ts';
 import type { InstanceActor, InstanceMachineSnapshot } from './instance.machine.ts';
 import type { SessionLink } from './session.ts';
@@ -100,7 +105,8 @@ function foundTransportOf(
   link: SessionLink | undefined,
 ): Pick<InstanceSnapshot, 'foundTransport'> {
   const found = link?.transport ?? transport;
-  return found === transport ? {} : { foundTransport: found };
+  const isOther = found !== transport && TRANSPORT_TRAITS[found].isNetworked;
+  return isOther ? { foundTransport: found } : {};
 }
 
 /** What a starting program did instead of answering, as a clause; null when it is silent. */
