@@ -70,13 +70,13 @@ export async function importContents(
   return report;
 }
 
-type Outcome = 'added' | 'changed' | 'unchanged' | 'keptAway';
+type ImportOutcome = 'added' | 'changed' | 'unchanged' | 'keptAway';
 
 async function importEntry(
   registry: Registry,
   { template, input, fingerprint }: FileEntry & { readonly input: { readonly id: string } },
   isDryRun: boolean,
-): Promise<Outcome> {
+): Promise<ImportOutcome> {
   const existing = registry.find(template, input.id);
   if (existing !== undefined && existing.source !== 'file') return 'unchanged';
   // A locked instance is registered anew: the file has the secrets that the database does not give back.
@@ -86,6 +86,6 @@ async function importEntry(
   return existing === undefined ? 'added' : 'changed';
 }
 
-function emptyReport(): Record<Outcome | 'removed' | 'settings' | 'problems', string[]> {
+function emptyReport(): Record<ImportOutcome | 'removed' | 'settings' | 'problems', string[]> {
   return { added: [], changed: [], removed: [], unchanged: [], keptAway: [], settings: [], problems: [] };
 }

@@ -37,7 +37,7 @@ export interface ClientCounts {
 }
 
 /** One template's, as they grow. */
-interface Tally {
+interface ClientTally {
   opened: number;
   ended: number;
   lost: number;
@@ -58,7 +58,7 @@ interface Present {
 const NOBODY: InstanceClients = { sessions: 0, ownProcesses: 0, processes: [] };
 
 export class ClientMetrics {
-  readonly #templates = new Map<string, Tally>();
+  readonly #templates = new Map<string, ClientTally>();
   /** By server id; those where anything is open. What was counted up is counted down under the same id. */
   readonly #instances = new Map<string, Present>();
   readonly #subscription: Subscription;
@@ -123,7 +123,7 @@ export class ClientMetrics {
     }
   }
 
-  #tallyOf(template: string): Tally {
+  #tallyOf(template: string): ClientTally {
     const known = this.#templates.get(template);
     if (known !== undefined) return known;
     const tally = { opened: 0, ended: 0, lost: 0, moved: 0, started: 0, stopped: 0, lostProcesses: 0 };
@@ -173,7 +173,15 @@ export function sumOf(counts: Iterable<ClientCounts>): ClientCounts {
   return { sessions: sum, ownProcesses: processes };
 }
 
-function countsOf({ opened, ended, lost, moved, started, stopped, lostProcesses }: Tally): ClientCounts {
+function countsOf({
+  opened,
+  ended,
+  lost,
+  moved,
+  started,
+  stopped,
+  lostProcesses,
+}: ClientTally): ClientCounts {
   return {
     sessions: { open: opened - ended, opened, ended, lost, moved },
     ownProcesses: { running: started - stopped, started, lost: lostProcesses },

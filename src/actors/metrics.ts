@@ -28,7 +28,7 @@ export interface InstanceMetrics {
   readonly ejections: number;
 }
 
-interface Tally {
+interface CallTally {
   ejections: number;
   requests: number;
   failures: number;
@@ -42,8 +42,8 @@ const LONGEST_MICROSECONDS = 3_600_000_000;
 export class Metrics {
   readonly #startedAtMs = Date.now();
   readonly #histogram = createHistogram({ lowest: 1, highest: LONGEST_MICROSECONDS, figures: 2 });
-  readonly #instances = new Map<string, Tally>();
-  readonly #all: Tally = emptyTally();
+  readonly #instances = new Map<string, CallTally>();
+  readonly #all: CallTally = emptyTally();
   readonly #subscription: Subscription;
   #started = 0;
   #refused = 0;
@@ -124,7 +124,7 @@ export class Metrics {
   }
 }
 
-function metricsOf(tally: Tally): InstanceMetrics {
+function metricsOf(tally: CallTally): InstanceMetrics {
   return {
     requests: tally.requests,
     errorRate: share(tally.failures, tally.requests),
@@ -133,7 +133,7 @@ function metricsOf(tally: Tally): InstanceMetrics {
   };
 }
 
-function emptyTally(): Tally {
+function emptyTally(): CallTally {
   return { ejections: 0, requests: 0, failures: 0, answered: 0, totalMs: 0 };
 }
 

@@ -57,7 +57,7 @@ const PER_ADDRESS = 60;
 /** Pairs and addresses counted at a time. */
 const REMEMBERED_KEYS = 20_000;
 
-interface Attempt {
+interface LoginOrigin {
   readonly username: string;
   /** Of the client. */
   readonly address: string;
@@ -77,7 +77,7 @@ export class LoginThrottle {
    * Counts the attempt, or raises TOO_MANY_ATTEMPTS; what is refused is no attempt and does not count. To be called when it was no
    * failure, because it succeeded or was never checked: the function that is returned.
    */
-  admit(attempt: Attempt): () => void {
+  admit(attempt: LoginOrigin): () => void {
     const nowMs = this.#now();
     const pair = counted(this.#pairs, pairOf(attempt), nowMs, PER_USER_AND_ADDRESS);
     const address = counted(this.#addresses, networkOf(attempt.address), nowMs, PER_ADDRESS);
@@ -101,7 +101,7 @@ function counted(counter: WindowCounter, key: string, nowMs: number, limit: numb
 }
 
 /** A name may be a password typed into the wrong field, and as long as the body allows: its hash is kept. */
-function pairOf({ username, address }: Attempt): string {
+function pairOf({ username, address }: LoginOrigin): string {
   return hash('sha256', `${networkOf(address)} ${usernameKey(username)}`);
 }
 

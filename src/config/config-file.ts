@@ -5,7 +5,7 @@ import { ConfigError, type Noting } from './config-error.ts';
 import { nearest } from './nearest.ts';
 
 /** A value of the file. */
-export interface Written {
+export interface FileValue {
   readonly value: unknown;
   /** File and line, as compilers write them. */
   readonly place: string;
@@ -20,9 +20,9 @@ export function readConfigFile(
   text: string,
   fileName: string,
   { keys, note }: { readonly keys: readonly string[]; readonly note: Noting },
-): ReadonlyMap<string, Written> {
+): ReadonlyMap<string, FileValue> {
   const { document, lines } = parseYaml(text, fileName);
-  const values = new Map<string, Written>();
+  const values = new Map<string, FileValue>();
   if (document === null || document === undefined) return values;
   if (!isMapping(document))
     throw new ConfigError(`${fileName}: expected settings, one "key: value" per line`);

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ConfigError, type Noting } from './config-error.ts';
-import { readConfigFile, type Written } from './config-file.ts';
+import { type FileValue, readConfigFile } from './config-file.ts';
 import { nearest, nearMiss } from './nearest.ts';
 import type { SettingNames } from './setting-types.ts';
 
@@ -106,7 +106,7 @@ export function openSources(input: SourcesInput, keys: readonly string[], note: 
     };
   }
 
-  function openFile(): { name: string; values: ReadonlyMap<string, Written> } | undefined {
+  function openFile(): { name: string; values: ReadonlyMap<string, FileValue> } | undefined {
     const named = flags.config;
     if (named !== undefined && (typeof named !== 'string' || named === '')) {
       throw new ConfigError('--config needs the name of a file');

@@ -4,14 +4,14 @@
 // actually subscribed to".
 
 /** The URIs of a subscription. */
-type Uris = Pick<ReadonlySet<string>, 'has'>;
+type UriLookup = Pick<ReadonlySet<string>, 'has'>;
 
 /** Marks at which a URI is cut, and how far into it; a client that subscribes to more is refused (protocol/client-bounds.ts). */
 const MOST_CUTS = 64;
 const MOST_UNITS = 8 * 1024;
 
 /** True for the URI of one of these resources, or of a part of one. */
-export function isAboutOneOf(uri: unknown, uris: Uris): uri is string {
+export function isAboutOneOf(uri: unknown, uris: UriLookup): uri is string {
   return typeof uri === 'string' && (uris.has(uri) || wholesOf(uri).some((whole) => uris.has(whole)));
 }
 

@@ -43,7 +43,7 @@ const NOTHING_FOUND = 'no container engine and no Kubernetes cluster is configur
 const SOME_UNUSABLE = 'some of it cannot be used';
 
 /** What a sync did so far. */
-interface Tally {
+interface SyncProgress {
   readonly reports: SyncReport[];
   readonly settings: string[];
   readonly reached: string[];
@@ -64,7 +64,7 @@ export class Sync {
   /** Reads the registry file again and asks every source once. A source without an answer is a warning, and its instances
    *  stay unchanged. */
   async run({ namespace, ...rules }: SyncOptions = {}): Promise<SyncOutcome> {
-    const tally: Tally = { reports: [], settings: [], reached: [], warnings: [] };
+    const tally: SyncProgress = { reports: [], settings: [], reached: [], warnings: [] };
     const { registryFile } = this.#deps;
     if (registryFile !== undefined) await this.#takeFile(registryFile, rules, tally);
     await this.#takeAll(namespace, rules, tally);
@@ -76,7 +76,7 @@ export class Sync {
   /** Syncs with every source now and from then on with each change of one, until `close`; the registry file was read by then.
    *  Resolves with what the first sync did. */
   async follow(): Promise<SyncOutcome> {
-    const tally: Tally = { reports: [], settings: [], reached: [], warnings: [] };
+    const tally: SyncProgress = { reports: [], settings: [], reached: [], warnings: [] };
     await this.#takeAll(undefined, {}, tally);
     if (tally.reached.length + tally.warnings.length === 0) tally.warnings.push(NOTHING_FOUND);
     await this.#followAll();
@@ -107,7 +107,7 @@ export class Sync {
     return { sources: [...sources.values()], warnings };
   }
 
-  async #takeAll(namespace: string | undefined, rules: SyncRules, tally: Tally): Promise<void> {
+  async #takeAll(namespace: string | undefined, rules: SyncRules, tally: SyncProgress): Promise<void> {
     const { sources, warnings } = await this.#sources(namespace);
     tally.warnings.push(...warnings);
     await Promise.all(
@@ -123,7 +123,7 @@ export class Sync {
     );
   }
 
-  async #takeFile(path: string, rules: SyncRules, tally: Tally): Promise<void> {
+  async #takeFile(path: string, rules: SyncRules, tally: SyncProgress): Promise<void> {
     const { reports, settings, reached, warnings } = tally;
     const { registry } = this.#deps;
     try {
@@ -223,7 +223,7 @@ export class Sync {
   }
 }
 
-function outcomeOf({ reports, settings, reached, warnings }: Tally): SyncOutcome {
+function outcomeOf({ reports, settings, reached, warnings }: SyncProgress): SyncOutcome {
   const all = <K extends keyof SyncReport>(field: K) => reports.flatMap((report) => [...report[field]]);
   return {
     ...{ added: all('added'), changed: all('changed'), removed: all('removed') },

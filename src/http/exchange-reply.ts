@@ -106,14 +106,14 @@ function failing(error: Promise<GatewayError>): Observable<never> {
 }
 
 /** A caller of REST has no capabilities, so servers send it no requests; interruptions are handled by the transport. */
-type HttpEvent = Extract<ExchangeEvent, { kind: 'notification' | 'result' | 'error' }>;
-type HttpAnswer = Answer & { readonly event: HttpEvent };
+type RestEvent = Extract<ExchangeEvent, { kind: 'notification' | 'result' | 'error' }>;
+type RestAnswer = Answer & { readonly event: RestEvent };
 
-function isForHttp(answer: Answer): answer is HttpAnswer {
+function isForHttp(answer: Answer): answer is RestAnswer {
   return answer.event.kind !== 'request' && answer.event.kind !== 'interrupted';
 }
 
-function eventOf(event: Exclude<HttpEvent, { kind: 'error' }>, instanceId: string): StreamEvent {
+function eventOf(event: Exclude<RestEvent, { kind: 'error' }>, instanceId: string): StreamEvent {
   if (event.kind === 'result') {
     return { name: 'result', data: event.result.bytes, instanceId, essential: true };
   }

@@ -109,14 +109,14 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
 }
 
 /** A value of the document and the path at which it stands. */
-interface Written {
+interface EntryValue {
   readonly value: unknown;
   readonly path: string;
 }
 
 /** The fields by their own name, from the entry and from its `config`; null is the same as nothing. */
-function collect(entry: JsonObject, path: string, problems: string[]): Map<string, Written> {
-  const written = new Map<string, Written>();
+function collect(entry: JsonObject, path: string, problems: string[]): Map<string, EntryValue> {
+  const written = new Map<string, EntryValue>();
   const config = isJsonObject(entry.config) ? entry.config : {};
   for (const [section, sectionPath] of [
     [config, pathTo(path, 'config')],
@@ -126,7 +126,7 @@ function collect(entry: JsonObject, path: string, problems: string[]): Map<strin
       if (value !== null) written.set(name, { value, path: pathTo(sectionPath, name) });
     }
   }
-  const fields = new Map<string, Written>();
+  const fields = new Map<string, EntryValue>();
   for (const [field, names] of Object.entries(FIELD_NAMES)) {
     const [first, ...others] = names.filter((name) => written.has(name));
     const chosen = first === undefined ? undefined : written.get(first);
@@ -144,7 +144,7 @@ function collect(entry: JsonObject, path: string, problems: string[]): Map<strin
 }
 
 /** Removes fields of a program from an entry without one, and headers from an entry without an endpoint. */
-function setAside(fields: Map<string, Written>, problems: string[]): void {
+function setAside(fields: Map<string, EntryValue>, problems: string[]): void {
   for (const [field, needed] of [
     ['working_dir', 'command'],
     ['env_vars', 'command'],
@@ -160,7 +160,7 @@ function setAside(fields: Map<string, Written>, problems: string[]): void {
 }
 
 /** The fields in the form of InstanceInput, as far as they have it. */
-function translate(fields: ReadonlyMap<string, Written>): Record<string, unknown> {
+function translate(fields: ReadonlyMap<string, EntryValue>): Record<string, unknown> {
   const input: Record<string, unknown> = {};
   for (const [field, { value }] of fields) input[field] = value;
   const { transport, command, args, env_vars, headers } = input;

@@ -36,7 +36,7 @@ export function watchRevision(
 }
 
 /** The revision, or the reason why it could not be read. */
-type Answer = number | { readonly reason: string };
+type RevisionReading = number | { readonly reason: string };
 
 interface Seen {
   readonly revision: number | undefined;
@@ -45,13 +45,13 @@ interface Seen {
 
 const NOTHING_SEEN: Seen = { revision: undefined, news: { kind: 'away' } };
 
-function withNews(seen: Seen, answer: Answer): Seen {
+function withNews(seen: Seen, answer: RevisionReading): Seen {
   if (typeof answer === 'object') return { ...seen, news: { kind: 'away', ...answer } };
   const isAnother = seen.revision !== undefined && seen.revision !== answer;
   return { revision: answer, news: { kind: isAnother ? 'changed' : 'answered' } };
 }
 
-function answerOf(store: Pick<Store, 'revision'>): Observable<Answer> {
+function answerOf(store: Pick<Store, 'revision'>): Observable<RevisionReading> {
   return defer(() => store.revision()).pipe(catchError((error: unknown) => of({ reason: clauseOf(error) })));
 }
 

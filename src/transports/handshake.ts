@@ -38,7 +38,7 @@ interface NoAnswer {
 }
 
 /** How an attempt was refused. */
-type Refusal = NoAnswer | { readonly kind: 'error'; readonly error: JsonRpcError };
+type HandshakeRefusal = NoAnswer | { readonly kind: 'error'; readonly error: JsonRpcError };
 
 /** Input of the handshake. */
 export interface HandshakeOptions {
@@ -58,7 +58,10 @@ export interface HandshakeOptions {
   readonly mayBeModern?: boolean | undefined;
 }
 
-type Attempt = (channel: HandshakeChannel, options: HandshakeOptions) => Promise<Peer | Refusal>;
+type HandshakeAttempt = (
+  channel: HandshakeChannel,
+  options: HandshakeOptions,
+) => Promise<Peer | HandshakeRefusal>;
 
 /**
  * Shakes hands and resolves with what was learned. Each refusal leads to the next attempt; a backend that
@@ -67,7 +70,7 @@ type Attempt = (channel: HandshakeChannel, options: HandshakeOptions) => Promise
  * Sources: MCP 2025-11-25 basic/lifecycle; 2026-07-28 basic/versioning; ADR 10.
  */
 export async function shakeHands(channel: HandshakeChannel, options: HandshakeOptions): Promise<Peer> {
-  const refusals = new Map<Attempt, Refusal>();
+  const refusals = new Map<HandshakeAttempt, HandshakeRefusal>();
   for (const attempt of attemptsOf(options)) {
     const outcome = await attempt(channel, options);
     if ('era' in outcome) return outcome;
@@ -112,7 +115,7 @@ function barePeer(): Peer {
 /** Accepted besides our own: the revision before the first release lives on as a string in the SDKs. */
 const ACCEPTED_LEGACY: readonly string[] = [...LEGACY_VERSIONS, '2024-10-07'];
 
-function attemptsOf({ first, profile, mayBeModern }: HandshakeOptions): readonly Attempt[] {
+function attemptsOf({ first, profile, mayBeModern }: HandshakeOptions): readonly HandshakeAttempt[] {
   return profile === undefined || mayBeModern === true ? ATTEMPTS[first] : [initialize];
 }
 
@@ -126,7 +129,7 @@ function declaration({ client, profile }: HandshakeOptions): JsonObject {
   };
 }
 
-const initialize: Attempt = async (channel, options) => {
+const initialize: HandshakeAttempt = async (channel, options) => {
   const params = declaration(options);
   const answer = await channel.request({ method: 'initialize', params }, 'legacy');
   if (answer.kind !== 'result') return answer;
@@ -139,7 +142,7 @@ const initialize: Attempt = async (channel, options) => {
   return peerOf('legacy', protocolVersion, result, result.serverInfo);
 };
 
-const discover: Attempt = async (channel, { client }) => {
+const discover: HandshakeAttempt = async (channel, { client }) => {
   let protocolVersion: string = MODERN_VERSIONS[0];
   let answer = await askDiscover(channel, client, protocolVersion);
   if (answer.kind === 'none') return answer;
@@ -159,12 +162,12 @@ const discover: Attempt = async (channel, { client }) => {
 };
 
 /** Stands for a discover result without a revision of ours: perhaps a server that answers anything. */
-const NOT_MODERN: Refusal = {
+const NOT_MODERN: HandshakeRefusal = {
   kind: 'error',
   error: { code: RPC.unsupportedVersion, message: 'no shared modern revision' },
 };
 
-const ATTEMPTS: Readonly<Record<HandshakeOptions['first'], readonly Attempt[]>> = {
+const ATTEMPTS: Readonly<Record<HandshakeOptions['first'], readonly HandshakeAttempt[]>> = {
   legacy: [initialize, discover],
   modern: [discover, initialize],
   probe: [discover, initialize, discover],
@@ -216,7 +219,7 @@ function readResult(text: JsonText): JsonObject {
 }
 
 /** Codes prove that there is a server, and why it refused; without a code, the content of the answer says more. */
-function refused(refusals: readonly Refusal[]): GatewayError {
+function refused(refusals: readonly HandshakeRefusal[]): GatewayError {
   const codes = refusals.flatMap((refusal) => (refusal.kind === 'error' ? [refusal.error.code] : []));
   const lack = refusals.findLast((refusal) => refusal.kind === 'none')?.lack ?? '';
   if (codes.length === 0) return handshakeRefused(`${lack}: no MCP server`);

@@ -36,7 +36,7 @@ export const inProcess: TransportType = {
 };
 
 /** One call of the function that has not answered yet. */
-interface Call {
+interface InProcessCall {
   readonly request: ExchangeRequest;
   readonly callerToken: JsonValue | undefined;
   readonly subscriber: Subscriber<ExchangeEvent>;
@@ -48,7 +48,7 @@ class InProcessTransport implements Transport {
   readonly kind = 'in-process';
   readonly peer: Peer;
   readonly #handler: InProcessHandler;
-  readonly #running = new Set<Call>();
+  readonly #running = new Set<InProcessCall>();
   /** Shared by all conversations with the function: messages that belong to no call go to all of them. */
   readonly #messages: Subject<ServerMessage>;
   readonly #upstreams = new Set<InProcessTransport>();
@@ -111,7 +111,7 @@ class InProcessTransport implements Transport {
       subscriber.error(backendUnavailable(this.#ended.reason, { delivered: 'no' }));
       return undefined;
     }
-    const call: Call = {
+    const call: InProcessCall = {
       request: this.#withToken(request),
       callerToken: callerTokenOf(request),
       subscriber,
@@ -126,7 +126,7 @@ class InProcessTransport implements Transport {
     };
   }
 
-  async #run(call: Call): Promise<void> {
+  async #run(call: InProcessCall): Promise<void> {
     if (!this.#running.has(call)) return;
     call.started = true;
     const event = await this.#answer(call);
@@ -135,7 +135,7 @@ class InProcessTransport implements Transport {
     call.subscriber.complete();
   }
 
-  async #answer(call: Call): Promise<ExchangeEvent> {
+  async #answer(call: InProcessCall): Promise<ExchangeEvent> {
     const { signal } = call.cancellation;
     const notify = (method: string, params: JsonObject): void => this.#notify(call, method, params);
     try {
@@ -149,7 +149,7 @@ class InProcessTransport implements Transport {
     }
   }
 
-  #notify(call: Call, method: string, params: JsonObject): void {
+  #notify(call: InProcessCall, method: string, params: JsonObject): void {
     if (!ABOUT_THE_CALL.has(method)) {
       this.#messages.next({ kind: 'notification', method, params });
     } else if (!this.#running.has(call)) {

@@ -3,7 +3,7 @@
 
 import { NEVER, Observable, of, Subject, type Subscriber, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { type ExchangeEnding, Reply } from '../../../src/actors/calls/reply.ts';
+import { CallReply, type ExchangeEnding } from '../../../src/actors/calls/reply.ts';
 import { backendTimeout, backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
@@ -23,9 +23,9 @@ function waiting() {
   const heard: string[] = [];
   const endings: ExchangeEnding[] = [];
   let signsOfLife = 0;
-  let made: Reply | undefined;
+  let made: CallReply | undefined;
   const subscription = new Observable<ExchangeEvent>((subscriber: Subscriber<ExchangeEvent>) => {
-    const reply = new Reply(subscriber, () => clock.nowMs);
+    const reply = new CallReply(subscriber, () => clock.nowMs);
     made = reply;
     return () => endings.push(reply.end());
   }).subscribe({
@@ -34,7 +34,7 @@ function waiting() {
     complete: () => heard.push('completed'),
   });
   if (made === undefined) throw new Error('nobody subscribed');
-  const reply: Reply = made;
+  const reply: CallReply = made;
   const follow = (source: Observable<ExchangeEvent>): void =>
     reply.follow(source, () => {
       signsOfLife += 1;

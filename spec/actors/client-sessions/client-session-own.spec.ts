@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { DedicatedBinding } from '../../../src/actors/client-sessions/bindings.ts';
-import type { Listener } from '../../../src/actors/client-sessions/client-session-types.ts';
+import type { SessionSubscriber } from '../../../src/actors/client-sessions/client-session-types.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { alarmOf } from '../../../src/gateway/alarm.ts';
@@ -153,7 +153,7 @@ function pinOf(keeps: boolean): DedicatedBinding {
   return new DedicatedBinding(stage.ref('a'), upstream, { close, keeps, alarm });
 }
 
-class Ear implements Listener {
+class Ear implements SessionSubscriber {
   uris = new Set<string>();
   heard = 0;
   last: ServerMessage | undefined;

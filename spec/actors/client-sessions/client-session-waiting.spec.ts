@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { Waiter } from '../../../src/actors/client-sessions/client-session-types.ts';
-import { Waiting } from '../../../src/actors/client-sessions/session-binding.ts';
+import { BindingWaiters } from '../../../src/actors/client-sessions/session-binding.ts';
 import { noHealthyInstance, queueFull } from '../../../src/domain/backend-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -17,7 +17,7 @@ test.before(async () => {
 test.after(() => stage.close());
 
 test('answers each once, in the order in which they came', () => {
-  const waiting = new Waiting();
+  const waiting = new BindingWaiters();
   const heard: string[] = [];
   for (const name of ['one', 'two']) waiting.add(waiter(heard, name));
   waiting.refuse(() => noHealthyInstance('t'));
@@ -26,7 +26,7 @@ test('answers each once, in the order in which they came', () => {
 });
 
 test('refuses only those who need what was not to be had', () => {
-  const waiting = new Waiting();
+  const waiting = new BindingWaiters();
   const heard: string[] = [];
   waiting.add(waiter(heard, 'one', true));
   waiting.add(waiter(heard, 'two'));
@@ -38,7 +38,7 @@ test('refuses only those who need what was not to be had', () => {
 });
 
 test('forgets who left, and makes no error for nobody', () => {
-  const waiting = new Waiting();
+  const waiting = new BindingWaiters();
   const heard: string[] = [];
   const left = waiter(heard, 'left');
   waiting.add(left);
@@ -50,7 +50,7 @@ test('forgets who left, and makes no error for nobody', () => {
 });
 
 test('lets who comes while others are answered wait for what happens next', () => {
-  const waiting = new Waiting();
+  const waiting = new BindingWaiters();
   const heard: string[] = [];
   const late = waiter(heard, 'late');
   waiting.add({ ...waiter(heard, 'first'), bound: () => waiting.add(late) });
@@ -61,7 +61,7 @@ test('lets who comes while others are answered wait for what happens next', () =
 });
 
 test('takes no more than there is room for', () => {
-  const waiting = new Waiting();
+  const waiting = new BindingWaiters();
   for (let n = 0; n < LIMITS.queuedPerInstance; n += 1) assert.is(waiting.add(waiter([], '')), true);
   assert.is(waiting.add(waiter([], '')), false);
 });

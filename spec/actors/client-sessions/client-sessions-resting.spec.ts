@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import {
-  type Resting,
+  type RestingSession,
   RestingSessions,
 } from '../../../src/actors/client-sessions/client-sessions-resting.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -76,17 +76,17 @@ test('neither parks nor ends any once it was stopped', () => {
 test.run();
 
 function staged() {
-  const ended: Resting[] = [];
-  const end = (session: Resting): void => {
+  const ended: RestingSession[] = [];
+  const end = (session: RestingSession): void => {
     ended.push(session);
     resting.delete(session);
   };
   const alarm = alarmOf(steadyPace());
-  const resting = new RestingSessions<Resting>({ idleMs: IDLE_MS, now: () => Date.now(), alarm, end });
-  const add = (count: number, ownerId = 'ann'): Resting[] =>
+  const resting = new RestingSessions<RestingSession>({ idleMs: IDLE_MS, now: () => Date.now(), alarm, end });
+  const add = (count: number, ownerId = 'ann'): RestingSession[] =>
     Array.from({ length: count }, (_, number) => {
       const id = `${ownerId} ${number}`;
-      const session: Resting = { id, ownerId, usedAtMs: 0, isParked: false, park: () => true };
+      const session: RestingSession = { id, ownerId, usedAtMs: 0, isParked: false, park: () => true };
       resting.add(session);
       return session;
     });

@@ -3,7 +3,7 @@
 
 import { Observable } from 'rxjs';
 import { type Actor, createActor, setup } from 'xstate';
-import { Reply } from '../../../src/actors/calls/reply.ts';
+import { CallReply } from '../../../src/actors/calls/reply.ts';
 import {
   type SessionChange,
   type SessionCommand,
@@ -100,7 +100,7 @@ export class SessionStage {
   ask(upstream?: Upstream): { heard: (string | GatewayError)[]; leave: () => void } {
     const heard: (string | GatewayError)[] = [];
     const exchange$ = new Observable<ExchangeEvent>((subscriber) => {
-      const reply = new Reply(subscriber, () => this.clock.nowMs);
+      const reply = new CallReply(subscriber, () => this.clock.nowMs);
       try {
         reply.follow(this.link.exchange({ method: 'tools/call' }, upstream), this.link.heard);
       } catch (thrown) {

@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import { HeldBytes, type OwnHeldBytes } from '../../../src/domain/held-bytes.ts';
 import type { BackendMessage } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { type Ending, HttpAnswer } from '../../../src/transports/http/http-answer.ts';
+import { type AnswerEnding, HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { answersHoldTooMuch } from '../../../src/transports/http/http-failures.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../raw-server.ts';
@@ -18,7 +18,7 @@ const test = suite('http answer');
 interface Seen {
   readonly messages: BackendMessage[];
   readonly answer: HttpAnswer;
-  readonly ending: Promise<Ending>;
+  readonly ending: Promise<AnswerEnding>;
   strays: number;
 }
 
@@ -31,7 +31,7 @@ async function post(
   const server = await startRawServer(listener);
   const pool = new Pool(new URL(server.url).origin);
   try {
-    const { promise: ending, resolve } = Promise.withResolvers<Ending>();
+    const { promise: ending, resolve } = Promise.withResolvers<AnswerEnding>();
     const messages: BackendMessage[] = [];
     const answer = new HttpAnswer({
       message: (message) => messages.push(message),
@@ -56,7 +56,7 @@ const answers =
     void response.writeHead(status, type === undefined ? {} : { 'content-type': type }).end(body);
 
 const resultText = '{"result":{"content":[]},"jsonrpc":"2.0","id":1}';
-const complete = (lack: string, streamed = false): Ending => ({ kind: 'complete', lack, streamed });
+const complete = (lack: string, streamed = false): AnswerEnding => ({ kind: 'complete', lack, streamed });
 const kinds = ({ messages }: Seen) => messages.map(({ kind }) => kind);
 
 test('reads a JSON body once, whatever its content type says', async () => {

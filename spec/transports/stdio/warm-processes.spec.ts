@@ -9,11 +9,11 @@ import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { queueFull } from '../../../src/domain/backend-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
-  type OwnProcess,
   START_HELD_MS,
   STARTS_AT_ONCE,
   STARTS_PER_OWNER,
   WARM_IDLE_MS,
+  type WarmProcess,
   WarmProcesses,
 } from '../../../src/transports/stdio/warm-processes.ts';
 import type { Closed } from '../../../src/transports/transport.ts';
@@ -134,7 +134,7 @@ test('ends those that nobody has taken when it closes, and starts none after', a
 
 test.run();
 
-class Fake implements OwnProcess {
+class Fake implements WarmProcess {
   readonly closed$ = new ReplaySubject<Closed>(1);
   readonly #gone = Promise.withResolvers<void>();
   endings = 0;

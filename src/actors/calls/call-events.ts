@@ -8,20 +8,23 @@ import { eventOf } from '../instances/instance-events.ts';
 import type { ExchangeEnding } from './reply.ts';
 
 /** The instance of the event. */
-type Asked = Parameters<typeof eventOf>[0];
+type EventInstance = Parameters<typeof eventOf>[0];
 
 /** The fields of the request in an event: no argument. */
-type Told = Pick<ExchangeRequest, 'method' | 'caller'>;
+type EventRequest = Pick<ExchangeRequest, 'method' | 'caller'>;
 
 /** That it came in. */
-export function startedEvent(template: string, { method, caller = ANONYMOUS.id }: Told): GatewayEvent {
+export function startedEvent(
+  template: string,
+  { method, caller = ANONYMOUS.id }: EventRequest,
+): GatewayEvent {
   return { type: 'exchange.started', atMs: Date.now(), template, method, principal: caller };
 }
 
 /** A call that never reached an instance. */
 export function refusedEvent(
   template: string,
-  { method, caller = ANONYMOUS.id }: Told,
+  { method, caller = ANONYMOUS.id }: EventRequest,
   code: ErrorCode,
 ): GatewayEvent {
   return { type: 'exchange.refused', atMs: Date.now(), template, method, principal: caller, code };
@@ -29,8 +32,8 @@ export function refusedEvent(
 
 /** A call that goes on after a failure at this instance. */
 export function retriedEvent(
-  failed: Asked,
-  { method, caller = ANONYMOUS.id }: Told,
+  failed: EventInstance,
+  { method, caller = ANONYMOUS.id }: EventRequest,
   code: ErrorCode,
 ): GatewayEvent {
   return { type: 'exchange.retried', ...eventOf(failed), method, principal: caller, code };
@@ -38,8 +41,8 @@ export function retriedEvent(
 
 /** How it ended there. */
 export function finishedEvent(
-  asked: Asked,
-  { method, caller = ANONYMOUS.id }: Told,
+  asked: EventInstance,
+  { method, caller = ANONYMOUS.id }: EventRequest,
   { outcome, durationMs, error }: ExchangeEnding,
 ): GatewayEvent {
   const failure = error === undefined ? {} : { code: error.code };

@@ -3,13 +3,13 @@
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { Route } from './routes.ts';
+import type { CallRoute } from './routes.ts';
 
 /** The request, the instances that may take it, and the time for the answer. */
 export interface CallOrder {
   readonly group: Group;
   readonly request: ExchangeRequest;
-  readonly route: Route;
+  readonly route: CallRoute;
   /** The tool that an instance must have; undefined when any instance will do, or the backend itself may reject the tool. */
   readonly wantedTool: string | undefined;
   readonly timeoutMs: number;

@@ -20,7 +20,7 @@ import { Deadline, SLOW_PART } from './deadline.ts';
 import { noInstanceError } from './no-instance-error.ts';
 import { callEndOf, type ExchangeEnding } from './reply.ts';
 import { affords, isRepeatable, mayGoOn, type RetryBudget } from './retry.ts';
-import type { Passage, Route } from './routes.ts';
+import type { CallRoute, Passage } from './routes.ts';
 import type { QueuedCall, QueuedPlace } from './wait-queue.ts';
 
 export interface CallDeps extends Clock {
@@ -56,7 +56,7 @@ interface Failure {
 export class Call implements QueuedCall {
   readonly #deps: CallDeps;
   readonly #order: CallOrder;
-  readonly #route: Route;
+  readonly #route: CallRoute;
   readonly #subscriber: Subscriber<Answer>;
   readonly #deadline: Deadline;
   #tried: Set<string> | undefined;

@@ -29,7 +29,7 @@ export function callEndOf({ outcome, error }: Pick<ExchangeEnding, 'outcome' | '
 }
 
 /** What a call does while its backend waits for its client. */
-export interface Resting {
+export interface RestingCall {
   readonly calls: CallCounter;
   readonly ownerId: string;
   /** Called when the call has given its place back. */
@@ -37,11 +37,11 @@ export interface Resting {
 }
 
 /** Answered exactly once: by the events of a transport, by a refusal, or not at all after the caller left. */
-export class Reply {
+export class CallReply {
   readonly #subscriber: Subscriber<ExchangeEvent>;
   readonly #now: () => number;
   readonly #startedAt: number;
-  readonly #resting: Resting | undefined;
+  readonly #resting: RestingCall | undefined;
   #source: Subscription | undefined;
   #heard: (() => void) | undefined;
   #outcome: ExchangeOutcome = 'cancelled';
@@ -52,7 +52,7 @@ export class Reply {
   #hasReturned = false;
 
   /** `resting`: the counter that gets its place back. Default: none. */
-  constructor(subscriber: Subscriber<ExchangeEvent>, now: () => number, resting?: Resting) {
+  constructor(subscriber: Subscriber<ExchangeEvent>, now: () => number, resting?: RestingCall) {
     this.#subscriber = subscriber;
     this.#now = now;
     this.#resting = resting;

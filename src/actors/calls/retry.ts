@@ -10,12 +10,12 @@ import type { ToolCache } from '../instances/tool-cache.ts';
 import { toolOf } from './call-order.ts';
 
 /** The target of a request; `tools` is undefined while there is no connection. */
-interface Asked {
+interface RequestTarget {
   readonly tools: Pick<ToolCache, 'isRepeatable'> | undefined;
 }
 
 /** True when a repeat does no harm. Asked before sending: afterwards the session that knew the tool may be gone. */
-export function isRepeatable(request: ExchangeRequest, { tools }: Asked): boolean {
+export function isRepeatable(request: ExchangeRequest, { tools }: RequestTarget): boolean {
   const tool = toolOf(request);
   if (tool !== undefined) return tools?.isRepeatable(tool) ?? false;
   return METHODS[request.method]?.repeatable ?? false;

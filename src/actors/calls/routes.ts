@@ -18,7 +18,7 @@ import type { QueuedPlace } from './wait-queue.ts';
 export type Tried = ReadonlySet<string> | undefined;
 
 /** Of one call. */
-export interface Route {
+export interface CallRoute {
   /** The only instance that may answer: there is no failover. */
   readonly bound: InstanceRef | undefined;
   /** Undefined when no instance can take it now. The send that counts it is to follow in the same synchronous block: see Pool.pick. */
@@ -53,7 +53,7 @@ export interface Passage {
   readonly ended?: (ending: ExchangeEnding) => void;
 }
 
-export class BalancedRoute implements Route {
+export class BalancedRoute implements CallRoute {
   readonly bound = undefined;
   readonly #pool: Group['pool'];
   readonly #request: ExchangeRequest;
@@ -99,7 +99,7 @@ export interface BoundOptions {
   readonly upstream?: Upstream | undefined;
 }
 
-export class BoundRoute implements Route {
+export class BoundRoute implements CallRoute {
   readonly bound: InstanceRef;
   readonly #request: ExchangeRequest;
   readonly #options: BoundOptions;

@@ -10,7 +10,7 @@ import { wholesOf } from '../../domain/resource-uris.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { MessageBuffer } from '../message-buffer.ts';
 import { Listening } from './client-session-listening.ts';
-import type { Binding, Listener, SessionDeps, SessionInstance } from './client-session-types.ts';
+import type { Binding, SessionDeps, SessionInstance, SessionSubscriber } from './client-session-types.ts';
 
 /** The buffer for a client that does not listen. */
 interface Kept {
@@ -40,7 +40,7 @@ export class DedicatedBinding implements Binding {
   #calls = 0;
   #isOver = false;
   #isRetired = false;
-  #listener: Listener | undefined;
+  #listener: SessionSubscriber | undefined;
   readonly #close: () => Promise<void>;
   readonly #alarm: SessionDeps['alarm'];
   #kept: Kept | undefined;
@@ -65,7 +65,7 @@ export class DedicatedBinding implements Binding {
     return !this.#isOver;
   }
 
-  listen(listener: Listener): () => void {
+  listen(listener: SessionSubscriber): () => void {
     const kept = this.#kept;
     if (this.peer.era === 'modern') return this.#ask(listener);
     if (kept === undefined) return this.#hear(listener);
@@ -109,7 +109,7 @@ export class DedicatedBinding implements Binding {
     return this.#closing;
   }
 
-  #hear(listener: Listener): () => void {
+  #hear(listener: SessionSubscriber): () => void {
     const subscription = this.upstream.messages$.subscribe({
       next: (message) => listener.deliver(message),
       complete: () => this.#lose(listener),
@@ -118,7 +118,7 @@ export class DedicatedBinding implements Binding {
     return () => subscription.unsubscribe();
   }
 
-  #ask(listener: Listener): () => void {
+  #ask(listener: SessionSubscriber): () => void {
     const { upstream, peer } = this;
     const listening = new Listening({
       ref: { listen: (request) => upstream.exchange(request) },
@@ -149,7 +149,7 @@ export class DedicatedBinding implements Binding {
     return { messages, subscription };
   }
 
-  #lose(listener: Listener): void {
+  #lose(listener: SessionSubscriber): void {
     this.#isOver = true;
     listener.lost();
   }
@@ -213,7 +213,7 @@ class SharedBinding implements Binding {
   readonly #alarm: SessionDeps['alarm'];
   readonly #emptied: () => void;
   #sessions = 0;
-  readonly #listeners = new Set<Listener>();
+  readonly #listeners = new Set<SessionSubscriber>();
   /** How many listeners subscribed to each resource. */
   readonly #wanted = new Map<string, number>();
   #hearing: Subscription | undefined;
@@ -234,7 +234,7 @@ class SharedBinding implements Binding {
     this.#sessions += 1;
   }
 
-  listen(listener: Listener): () => void {
+  listen(listener: SessionSubscriber): () => void {
     this.#listeners.add(listener);
     for (const uri of listener.uris.keys()) this.#count(uri, 1);
     if (this.#hearing === undefined) this.#hear();

@@ -26,7 +26,7 @@ const WAIT_FACTOR = 5;
 const MOST_REPEATS = 3;
 
 /** What a call needs of its session. */
-export interface CallHost {
+export interface CallSession {
   readonly deps: Pick<SessionDeps, 'alarm' | 'budget' | 'emit' | 'now'>;
   /** The binding, if it may be used now. */
   readonly usableBinding: Binding | undefined;
@@ -54,7 +54,7 @@ export interface CallHost {
 }
 
 export class ClientCall implements Waiter, YieldingCall {
-  readonly #host: CallHost;
+  readonly #host: CallSession;
   readonly #request: ExchangeRequest;
   readonly #subscriber: Subscriber<Answer>;
   readonly #stay: Binding | undefined;
@@ -80,7 +80,7 @@ export class ClientCall implements Waiter, YieldingCall {
   #failedAt: SessionInstance | undefined;
 
   /** `stay`: the reservation of the call, for as long as that lasts, even if its instance takes nothing new. */
-  constructor(host: CallHost, request: ExchangeRequest, subscriber: Subscriber<Answer>, stay?: Binding) {
+  constructor(host: CallSession, request: ExchangeRequest, subscriber: Subscriber<Answer>, stay?: Binding) {
     this.#stay = stay;
     this.#host = host;
     this.#request = request;

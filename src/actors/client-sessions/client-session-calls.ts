@@ -6,12 +6,12 @@ import type { GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { perhapsDelivered } from '../../domain/failures.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
-import { type CallHost, ClientCall } from './client-session-call.ts';
+import { type CallSession, ClientCall } from './client-session-call.ts';
 import type { Binding, SessionGroup, SessionReservation } from './client-session-types.ts';
 import { HeldReservation } from './held-reservation.ts';
 
 /** Where calls are made. */
-export interface CallsPlace extends CallHost {
+export interface CallsPlace extends CallSession {
   readonly binding: Binding | undefined;
   /** The queue of its template, where calls of a client that is away offer their places. */
   readonly queue: SessionGroup['queue'];

@@ -5,14 +5,14 @@ import type { ServerMessage } from '../../domain/client.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { ListenClient, listNotifications } from '../sharing/listen-client.ts';
-import type { SessionDeps, SessionInstance, Uris } from './client-session-types.ts';
+import type { ResourceUris, SessionDeps, SessionInstance } from './client-session-types.ts';
 
 export interface ListeningOptions {
   readonly ref: Pick<SessionInstance, 'listen'>;
   readonly peer: Pick<Peer, 'capabilities'>;
   readonly alarm: SessionDeps['alarm'];
   /** Read whenever it asks. */
-  readonly uris: Pick<Uris, 'keys'>;
+  readonly uris: Pick<ResourceUris, 'keys'>;
   readonly deliver: (message: ServerMessage) => void;
 }
 

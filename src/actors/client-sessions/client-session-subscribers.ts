@@ -3,17 +3,17 @@
 
 import { Observable, Subject, Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
-import type { Binding, Listener, Uris } from './client-session-types.ts';
+import type { Binding, ResourceUris, SessionSubscriber } from './client-session-types.ts';
 
 export interface SubscribersOptions {
-  readonly uris: () => Uris;
+  readonly uris: () => ResourceUris;
   /** The first listener has come, or the last one has gone. */
   readonly changed: (isListening: boolean) => void;
   /** The binding it is attached to may not be used any more. */
   readonly lost: () => void;
 }
 
-export class Subscribers implements Listener {
+export class Subscribers implements SessionSubscriber {
   /** Hot; subscribing is listening. */
   readonly messages$: Observable<ServerMessage>;
   readonly #options: SubscribersOptions;
@@ -42,7 +42,7 @@ export class Subscribers implements Listener {
     return this.#attached?.binding.opening;
   }
 
-  get uris(): Uris {
+  get uris(): ResourceUris {
     return this.#options.uris();
   }
 

@@ -93,15 +93,15 @@ export interface SessionDeps extends Clock {
 }
 
 /** URIs of resources. */
-export interface Uris {
+export interface ResourceUris {
   has(uri: string): boolean;
   keys(): Iterable<string>;
 }
 
 /** Receives the messages of a backend outside of exchanges: one session whose client listens. */
-export interface Listener {
+export interface SessionSubscriber {
   /** What it subscribed to. */
-  readonly uris: Uris;
+  readonly uris: ResourceUris;
   deliver(message: ServerMessage): void;
   /** The conversation is over. */
   lost(): void;
@@ -116,7 +116,7 @@ export interface Binding {
   /** False once the conversation is over: the state that its backend kept of the session is gone. */
   readonly isIntact: boolean;
   /** Delivers until the returned function is called. */
-  listen(listener: Listener): () => void;
+  listen(listener: SessionSubscriber): () => void;
   /** Resolves when its streams are open at the backend, or will not be; undefined without a need to wait. */
   readonly opening: Promise<void> | undefined;
   /** A listener starts or stops to listen to this resource. Resolves when its backend knows, where that takes time. */

@@ -5,7 +5,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { SessionDeps } from './client-session-types.ts';
 
 /** A session as far as it rests; `usedAtMs` and `isParked` are written here. */
-export interface Resting {
+export interface RestingSession {
   readonly id: string;
   readonly ownerId: string;
   /** In ms of `now`. */
@@ -15,7 +15,7 @@ export interface Resting {
   park(): boolean;
 }
 
-export interface RestingOptions<S extends Resting> extends Pick<SessionDeps, 'now' | 'alarm'> {
+export interface RestingOptions<S extends RestingSession> extends Pick<SessionDeps, 'now' | 'alarm'> {
   /** A session without use for so long is ended. */
   readonly idleMs: number;
   /** Ends one, which deletes it here at once. */
@@ -30,7 +30,7 @@ const ENDED_AT_ONCE = LIMITS.paceTasks;
 const NEXT_GO_MS = 20;
 const NEVER = Number.POSITIVE_INFINITY;
 
-export class RestingSessions<S extends Resting> {
+export class RestingSessions<S extends RestingSession> {
   readonly #options: RestingOptions<S>;
   readonly #parkMs: number;
   /** By id, the least recently used first. */

@@ -14,7 +14,7 @@ import { sessionFingerprint } from '../session-fingerprint.ts';
 import { Binder } from './binder.ts';
 import { ClientSession, type SessionSupervisor } from './client-session.ts';
 import type { SessionDeps, SessionInstance } from './client-session-types.ts';
-import { type Resting, RestingSessions } from './client-sessions-resting.ts';
+import { type RestingSession, RestingSessions } from './client-sessions-resting.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
   /** Default LIMITS.sessions. */
@@ -28,7 +28,7 @@ export interface ClientSessionsOptions extends SessionDeps {
 }
 
 /** A session in the table: a ClientSession, or one with all templates at once (TableSession of protocol/ports.ts). */
-export interface SessionRecord extends Resting {
+export interface SessionRecord extends RestingSession {
   /** Calls under way. */
   readonly calls: number;
   /** Ends the calls that wait between two rounds. */
@@ -278,15 +278,15 @@ class SessionQuota {
 const CALLED_OFF = 'its client went away';
 const SHUT_DOWN = 'the gateway shuts down';
 
-type Told = Pick<ClientSession, 'id' | 'ownerId'>;
+type EventSession = Pick<ClientSession, 'id' | 'ownerId'>;
 
 /** A session opened at this instance. */
-function openedEvent(session: Told, at: SessionInstance): GatewayEvent {
+function openedEvent(session: EventSession, at: SessionInstance): GatewayEvent {
   return { type: 'session.opened', ...factFor(session, at) };
 }
 
 /** A session moved to another instance. */
-function movedEvent(session: Told, from: SessionInstance, to: SessionInstance): GatewayEvent {
+function movedEvent(session: EventSession, from: SessionInstance, to: SessionInstance): GatewayEvent {
   return {
     type: 'session.moved',
     ...factFor(session, to),
@@ -296,11 +296,11 @@ function movedEvent(session: Told, from: SessionInstance, to: SessionInstance): 
 }
 
 /** A session ended. `at`: its last instance. */
-function endedEvent(session: Told, at: SessionInstance, ending: Ending): GatewayEvent {
+function endedEvent(session: EventSession, at: SessionInstance, ending: Ending): GatewayEvent {
   return { type: 'session.ended', ...factFor(session, at), ...ending };
 }
 
-function factFor({ id, ownerId }: Told, at: SessionInstance) {
+function factFor({ id, ownerId }: EventSession, at: SessionInstance) {
   return { ...eventOf(at), session: sessionFingerprint(id), principal: ownerId };
 }
 

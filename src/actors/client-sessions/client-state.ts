@@ -23,7 +23,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel } from '../../domain/log-levels.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { isRepeatable } from '../calls/retry.ts';
-import type { Binding, SessionDeps, SessionInstance, Uris } from './client-session-types.ts';
+import type { Binding, ResourceUris, SessionDeps, SessionInstance } from './client-session-types.ts';
 
 const SET_LEVEL = 'logging/setLevel';
 const SUBSCRIBE = 'resources/subscribe';
@@ -76,7 +76,7 @@ export class ClientState {
     return this.#level;
   }
 
-  get uris(): Uris {
+  get uris(): ResourceUris {
     return this.#uris;
   }
 

@@ -12,14 +12,14 @@ import { noneHealthy } from '../calls/no-instance-error.ts';
 import type { Binder, Wish } from './binder.ts';
 import type { ClientSessionDeps, SessionPhase } from './client-session.machine.ts';
 import { Life } from './client-session.machine.ts';
-import type { CallHost } from './client-session-call.ts';
+import type { CallSession } from './client-session-call.ts';
 import type {
   Binding,
   BindingOwner,
+  ResourceUris,
   SessionDeps,
   SessionGroup,
   SessionInstance,
-  Uris,
   Waiter,
 } from './client-session-types.ts';
 import { ClientState, isTelling } from './client-state.ts';
@@ -29,9 +29,9 @@ export interface SessionBindingOptions extends Pick<Wish, 'template' | 'ownerId'
   readonly binder: Binder;
 }
 
-const NONE: Uris = { has: () => false, keys: () => [] };
+const NONE: ResourceUris = { has: () => false, keys: () => [] };
 
-export class SessionBinding implements ClientSessionDeps, CallHost {
+export class SessionBinding implements ClientSessionDeps, CallSession {
   readonly life: Life;
   readonly #options: SessionBindingOptions;
   readonly #owner: BindingOwner;
@@ -41,7 +41,7 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
   /** Chosen for the opening. */
   #first: SessionInstance | undefined;
   #clientState: ClientState | undefined;
-  readonly #waiting = new Waiting();
+  readonly #waiting = new BindingWaiters();
   #unsafeCalls = 0;
   #reason = 'its instance is gone';
   #closing: Promise<void> | undefined;
@@ -77,7 +77,7 @@ export class SessionBinding implements ClientSessionDeps, CallHost {
   get logLevel(): string | undefined {
     return this.#clientState?.level;
   }
-  get uris(): Uris {
+  get uris(): ResourceUris {
     return this.#clientState?.uris ?? NONE;
   }
   /** Resolves when nothing of its own is left at the backend. */
@@ -269,7 +269,7 @@ export function hasOthers({ pool }: SessionGroup, than: SessionInstance): boolea
 }
 
 /** The requests that wait for a binding. Each is answered once; a request that comes meanwhile waits for the next answer. */
-export class Waiting {
+export class BindingWaiters {
   #waiters: Set<Waiter> | undefined;
   #failure: GatewayError | undefined;
 

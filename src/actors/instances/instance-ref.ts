@@ -18,7 +18,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Era, Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import { type ExchangeEnding, Reply } from '../calls/reply.ts';
+import { CallReply, type ExchangeEnding } from '../calls/reply.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { InstanceActor } from './instance.machine.ts';
 import { InstanceReservations } from './instance-reservations.ts';
@@ -151,7 +151,7 @@ export class InstanceRef implements Candidate {
       }
       const calls = this.#calls;
       const ownerId = request.caller ?? ANONYMOUS.id;
-      const reply = new Reply(subscriber, this.#now, { calls, ownerId, rested: hooks.rested });
+      const reply = new CallReply(subscriber, this.#now, { calls, ownerId, rested: hooks.rested });
       calls.begin(ownerId);
       this.#send(request, reply, hooks.upstream);
       return () => {
@@ -165,7 +165,7 @@ export class InstanceRef implements Candidate {
   }
 
   /** A conversation that stands alone needs no session: it may outlive the session. */
-  #send(request: ExchangeRequest, reply: Reply, upstream: Upstream | undefined): void {
+  #send(request: ExchangeRequest, reply: CallReply, upstream: Upstream | undefined): void {
     try {
       const link = this.#link;
       if (upstream?.standsAlone === true) reply.follow(upstream.exchange(request));

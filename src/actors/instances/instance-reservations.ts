@@ -7,7 +7,7 @@ import type { InstanceActor } from './instance.machine.ts';
 import type { SessionLink } from './session.ts';
 
 /** One reservation; `link` is the session of the backend that it waits in; undefined in a conversation that stands alone. */
-interface Reservation {
+interface ReservationEntry {
   readonly link: SessionLink | undefined;
   readonly end: () => void;
 }
@@ -23,7 +23,7 @@ export interface ReservationOptions {
 export class InstanceReservations {
   readonly #actor: InstanceActor;
   readonly #links$: Observable<SessionLink | undefined>;
-  readonly #reservations = new Set<Reservation>();
+  readonly #reservations = new Set<ReservationEntry>();
   readonly #ended: () => void;
   #watching: Subscription | undefined;
 
@@ -69,12 +69,12 @@ export class InstanceReservations {
     this.#watching = this.#links$.subscribe({ next: look, complete: look, error: look });
   }
 
-  #begin(reservation: Reservation, ownerId: string): void {
+  #begin(reservation: ReservationEntry, ownerId: string): void {
     this.#reservations.add(reservation);
     this.#calls.reserve(ownerId);
   }
 
-  #end(reservation: Reservation, ownerId: string): void {
+  #end(reservation: ReservationEntry, ownerId: string): void {
     this.#reservations.delete(reservation);
     this.#calls.cancelReservation(ownerId);
     this.#ended();

@@ -25,7 +25,7 @@ export type StatelessHost = Pick<InstanceRef, 'definition' | 'lease'>;
  * The use of a conversation, until `release`, which is idempotent. `isOver`: the backend will send nothing more about the call.
  * A conversation whose backend may still ask its client is not leased again: the question would reach the next client.
  */
-export interface Lease {
+export interface StatelessLease {
   readonly conversation: Conversation;
   /** True when it was opened for this lease. */
   readonly isNew: boolean;
@@ -57,7 +57,7 @@ export class StatelessPool {
    * Leases a conversation with that instance: a shared one, which other calls of the same client use at the same time, where
    * its calls can be told apart, else an exclusive one. QUEUE_FULL as Leases.lease; SHUTTING_DOWN once the pool was closed.
    */
-  lease(host: StatelessHost, { owner, profile }: StatelessClient): Lease {
+  lease(host: StatelessHost, { owner, profile }: StatelessClient): StatelessLease {
     if (this.#isClosed) throw shuttingDown();
     const isExclusive = !tellsCallsApart(host.definition, profile);
     const { conversation, isNew, release } = host.lease({

@@ -9,14 +9,14 @@ import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIST_METHODS } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import { BalancedRoute, BoundRoute, type Passage, type Route, type Tried } from '../calls/routes.ts';
+import { BalancedRoute, BoundRoute, type CallRoute, type Passage, type Tried } from '../calls/routes.ts';
 import type { QueuedPlace } from '../calls/wait-queue.ts';
 import type { Group } from '../group.ts';
 import type { Conversation } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { NO_TASKS } from '../task-requests.ts';
 import type { AlikeLists } from './alike-lists.ts';
-import type { Lease, StatelessClient, StatelessPool } from './stateless-pool.ts';
+import type { StatelessClient, StatelessLease, StatelessPool } from './stateless-pool.ts';
 import {
   forLegacy,
   hears,
@@ -46,12 +46,12 @@ export interface StatelessCall {
 /** A conversation that is held for an attempt which was not sent yet. */
 interface Held {
   readonly ref: InstanceRef;
-  readonly lease: Lease;
+  readonly lease: StatelessLease;
   /** Set as soon as the call may be sent. */
   upstream: Upstream | undefined;
 }
 
-export class StatelessRoute implements Route {
+export class StatelessRoute implements CallRoute {
   readonly bound: InstanceRef | undefined;
   readonly #deps: StatelessRouteDeps;
   readonly #call: StatelessCall;

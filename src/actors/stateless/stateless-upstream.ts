@@ -16,12 +16,12 @@ export const NO_SUBSCRIBER: ClientReply = {
   error: { code: RPC.methodNotFound, message: 'The client is not there to be asked.' },
 };
 
-type Listener = (message: ServerMessage) => void;
+type MessageReceiver = (message: ServerMessage) => void;
 
 export class StatelessUpstream implements Upstream {
   readonly #inner: Upstream;
   /** Calls under way, oldest first. */
-  readonly #calls = new Set<Listener>();
+  readonly #calls = new Set<MessageReceiver>();
   readonly #hearing: Subscription;
 
   /** Keeps the stream of `inner` open until that ends. */
@@ -51,7 +51,7 @@ export class StatelessUpstream implements Upstream {
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
     return new Observable((subscriber) => {
-      const listener: Listener = (message) => subscriber.next(message);
+      const listener: MessageReceiver = (message) => subscriber.next(message);
       this.#calls.add(listener);
       subscriber.add(() => this.#calls.delete(listener));
       subscriber.add(this.#inner.exchange(request).subscribe(subscriber));

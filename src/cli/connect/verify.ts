@@ -38,7 +38,7 @@ export async function verify(
 ): Promise<Verification> {
   const beganAtMs = performance.now();
   const line = connection.transport === 'http' ? endpointLine(connection, env) : programLine(connection, env);
-  const conversation = new Conversation(line);
+  const conversation = new VerificationClient(line);
   try {
     const seen = await Promise.race([
       conversation.lookAround(),
@@ -64,7 +64,7 @@ interface ServerLine {
 }
 
 /** A client that looks and touches nothing. */
-class Conversation {
+class VerificationClient {
   readonly #line: ServerLine;
   readonly #waiting = new Map<number, PromiseWithResolvers<JsonObject>>();
 

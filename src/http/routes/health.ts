@@ -44,13 +44,13 @@ function isCounted({ snapshot }: Pick<Server, 'snapshot'>): boolean {
   return snapshot.state !== 'draining' && snapshot.state !== 'stopped';
 }
 
-const Database = Type.Enum(['connected', 'disconnected']);
-type Database = Static<typeof Database>;
+const DatabaseConnection = Type.Enum(['connected', 'disconnected']);
+type DatabaseConnection = Static<typeof DatabaseConnection>;
 
 /** Body of GET /gateway/health. */
 export const GatewayHealthView = Type.Object({
   status: Type.Enum(['healthy', 'degraded', 'unhealthy']),
-  database: Database,
+  database: DatabaseConnection,
   templates: Type.Integer(),
   instances: InstanceCounts,
   uptime: integer(3_600),
@@ -65,13 +65,17 @@ export const ServerHealthView = Type.Object({
   timestamp: Time,
   uptime: integer(3_600),
   version: text('2.0.0'),
-  database: Database,
+  database: DatabaseConnection,
   mcp_servers: InstanceCounts,
 });
 export type ServerHealthView = Static<typeof ServerHealthView>;
 
 /** Surface A: healthy when every instance is (or there is none), unhealthy when none is or the database is away. */
-export function gatewayHealthView(gateway: Gateway, database: Database, build: string): GatewayHealthView {
+export function gatewayHealthView(
+  gateway: Gateway,
+  database: DatabaseConnection,
+  build: string,
+): GatewayHealthView {
   const instances = instanceCounts(gateway.servers());
   return {
     status: statusOf(instances, database),
@@ -85,7 +89,7 @@ export function gatewayHealthView(gateway: Gateway, database: Database, build: s
 }
 
 /** Surface B: the gateway itself; backends that fail do not make it unhealthy. */
-export function serverHealthView(gateway: Gateway, database: Database): ServerHealthView {
+export function serverHealthView(gateway: Gateway, database: DatabaseConnection): ServerHealthView {
   return {
     status: database === 'connected' ? 'healthy' : 'unhealthy',
     timestamp: new Date().toISOString(),
@@ -96,7 +100,7 @@ export function serverHealthView(gateway: Gateway, database: Database): ServerHe
   };
 }
 
-function statusOf(instances: InstanceCounts, database: Database): GatewayHealthView['status'] {
+function statusOf(instances: InstanceCounts, database: DatabaseConnection): GatewayHealthView['status'] {
   if (database === 'disconnected' || (instances.total > 0 && instances.healthy === 0)) return 'unhealthy';
   return instances.unhealthy === 0 ? 'healthy' : 'degraded';
 }

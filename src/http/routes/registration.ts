@@ -106,14 +106,14 @@ export const registrationRoutes: readonly Route[] = [
   }),
 ];
 
-interface Registration {
+interface RegistrationRequest {
   readonly template: string;
   readonly instance: InstanceInput;
   readonly loadBalancer: LoadBalancerSettings;
   readonly isFlat: boolean;
 }
 
-function unfold(body: Static<typeof RegisterBody>): Registration {
+function unfold(body: Static<typeof RegisterBody>): RegistrationRequest {
   const { template_name: template, load_balancer: loadBalancer = {}, ...rest } = body;
   if (!('instance' in rest)) return { template, loadBalancer, instance: rest, isFlat: true };
   const { instance, force } = rest;

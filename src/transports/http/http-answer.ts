@@ -10,7 +10,7 @@ import { answersHoldTooMuch, answerTooLarge, connectionFailed } from './http-fai
 import { SseReader } from './sse-reader.ts';
 
 /** How an answer ended. */
-export type Ending =
+export type AnswerEnding =
   /** A success was read to its end. `lack` describes what came when the answer was not in it. */
   | { readonly kind: 'complete'; readonly lack: string; readonly streamed: boolean }
   /** A status that is no success, with the JSON-RPC error of its body if there is one. */
@@ -30,7 +30,7 @@ export interface AnswerSink {
   /** An event of another type than `message`; MCP has none, except in the first transport over HTTP. */
   event?(type: string, data: Buffer): void;
   /** Exactly once and last, unless the answer was aborted by its owner. */
-  finished(ending: Ending): void;
+  finished(ending: AnswerEnding): void;
 }
 
 /** The handler of one dispatched request. */

@@ -4,13 +4,13 @@
 import { backendUnavailable } from '../../domain/backend-errors.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { ECHOES, isEcho } from '../handshake.ts';
-import { type Ending, HttpAnswer } from './http-answer.ts';
+import { type AnswerEnding, HttpAnswer } from './http-answer.ts';
 import { connectionClosed } from './http-failures.ts';
 
 type RpcAnswer = Extract<BackendMessage, { kind: 'result' | 'error' }>;
 
 /** The answer to the request's id, or the ending of the HTTP answer without it. */
-export type SentRequest = (Ending | { readonly kind: 'answered'; readonly answer: RpcAnswer }) & {
+export type SentRequest = (AnswerEnding | { readonly kind: 'answered'; readonly answer: RpcAnswer }) & {
   readonly sessionId: string | undefined;
 };
 
@@ -25,7 +25,7 @@ export function ask(
   signal: AbortSignal,
 ): Promise<SentRequest> {
   return new Promise((resolve) => {
-    const settle = (outcome: Ending | { kind: 'answered'; answer: RpcAnswer }): void => {
+    const settle = (outcome: AnswerEnding | { kind: 'answered'; answer: RpcAnswer }): void => {
       signal.removeEventListener('abort', withdraw);
       resolve({ ...outcome, sessionId: answer.sessionId });
     };

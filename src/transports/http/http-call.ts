@@ -12,7 +12,7 @@ import { type BackendMessage, type JsonRpcError, RPC, requestText } from '../../
 import type { Peer } from '../../domain/mcp.ts';
 import { notWritable } from '../../domain/request-errors.ts';
 import { callerTokenOf, paramsForCaller, paramsWithToken } from '../handshake.ts';
-import { type AnswerSink, type Ending, HttpAnswer } from './http-answer.ts';
+import { type AnswerEnding, type AnswerSink, HttpAnswer } from './http-answer.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
 import { HttpPolling, isUnreachable } from './http-polling.ts';
@@ -24,7 +24,7 @@ import { areTooLarge, type KnownTools, TOO_LARGE, wouldWearMore } from './tool-h
  * message of an earlier attempt can come.
  */
 export class HttpCall implements AnswerSink {
-  readonly #host: CallHost;
+  readonly #host: CallConversation;
   readonly #request: ExchangeRequest;
   readonly #subscriber: Subscriber<ExchangeEvent>;
   readonly #id: number;
@@ -40,7 +40,7 @@ export class HttpCall implements AnswerSink {
   #repeated = false;
   #settled = false;
 
-  constructor(host: CallHost, request: ExchangeRequest, subscriber: Subscriber<ExchangeEvent>) {
+  constructor(host: CallConversation, request: ExchangeRequest, subscriber: Subscriber<ExchangeEvent>) {
     this.#host = host;
     this.#request = request;
     this.#subscriber = subscriber;
@@ -136,14 +136,14 @@ export class HttpCall implements AnswerSink {
     this.#host.stray();
   }
 
-  finished(ending: Ending): void {
+  finished(ending: AnswerEnding): void {
     if (this.#settled) return;
     if (ending.kind === 'refused') this.#refused(ending);
     else this.#pollOrFail(ending, ending.kind === 'broken' ? ending.failure : answerMissing(ending.lack));
   }
 
   /** A stream whose events have ids can be resumed; only the legacy era knows that. */
-  #pollOrFail(ended: Ending, failure: GatewayError): void {
+  #pollOrFail(ended: AnswerEnding, failure: GatewayError): void {
     const { lastEventId = '', retryMs } = this.#answer ?? {};
     const { connection, session } = this.#host;
     if (lastEventId === '' || session.peer.era !== 'legacy') {
@@ -155,7 +155,7 @@ export class HttpCall implements AnswerSink {
       stray: () => this.stray(),
       interrupted: (waitMs: number | undefined) => this.tell({ kind: 'interrupted', retryMs: waitMs }),
       doubted: () => this.#host.doubted(),
-      finished: (ending: Ending) => {
+      finished: (ending: AnswerEnding) => {
         if (ending.kind === 'refused' && session.isLost(ending, this.#id)) this.#forgotten(failure);
         else this.#fail(isUnreachable(ending) ? perhapsDelivered(ending.failure) : failure);
       },
@@ -264,7 +264,7 @@ export type Notification = Extract<BackendMessage, { kind: 'notification' }>;
 export type Question = Extract<BackendMessage, { kind: 'request' }>;
 
 /** The conversation a call belongs to. */
-export interface CallHost extends KnownTools {
+export interface CallConversation extends KnownTools {
   readonly connection: HttpConnection;
   readonly session: HttpSession;
   /** Calls under way by request id, which is also their progress token. */
@@ -286,10 +286,10 @@ export interface CallHost extends KnownTools {
 // The meaning of a status that is no success for its call.
 
 /** What was received. */
-export type Refused = Extract<Ending, { kind: 'refused' }>;
+export type Refused = Extract<AnswerEnding, { kind: 'refused' }>;
 
 /** What it means. */
-type Refusal =
+type CallRefusal =
   /** The server says so, or the caller is to get it as the answer. */
   | { readonly kind: 'answer'; readonly error: JsonRpcError }
   /** The same, before anything was done: a header is missing or wrong. */
@@ -306,7 +306,7 @@ interface SentCall {
 }
 
 /** Reads a refusal of a call. */
-export function refusalOf(refused: Refused, { id, peer, hasParamHeaders }: SentCall): Refusal {
+export function refusalOf(refused: Refused, { id, peer, hasParamHeaders }: SentCall): CallRefusal {
   const { status, error } = refused;
   if (status === HEADERS_TOO_LARGE && hasParamHeaders) return { kind: 'answer', error: TOO_LARGE };
   const isAboutHeader = missesHeader(refused, peer);

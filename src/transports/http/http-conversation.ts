@@ -11,7 +11,7 @@ import type { Peer } from '../../domain/mcp.ts';
 import { type ClientInfo, withEraMetadata } from '../era.ts';
 import { LoneCaller, outcomeOf } from '../handshake.ts';
 import type { Closed, Upstream } from '../transport.ts';
-import type { CallHost, Notification, Question } from './http-call.ts';
+import type { CallConversation, Notification, Question } from './http-call.ts';
 import { CANCELLED, FORGOTTEN, HttpCall, LOG, PROGRESS } from './http-call.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { connectionClosed } from './http-failures.ts';
@@ -41,7 +41,7 @@ export interface HttpBackend {
 }
 
 /** A conversation in an open session. */
-export class HttpConversation implements Upstream, CallHost {
+export class HttpConversation implements Upstream, CallConversation {
   readonly peer: Peer;
   readonly session: HttpSession;
   readonly #backend: HttpBackend;

@@ -8,12 +8,12 @@ import { RPC, requestText } from '../../domain/jsonrpc.ts';
 import { type Era, META, type Peer } from '../../domain/mcp.ts';
 import { eraHeaders } from '../era.ts';
 import type { HandshakeAnswer, HandshakeChannel } from '../handshake.ts';
-import type { Ending } from './http-answer.ts';
+import type { AnswerEnding } from './http-answer.ts';
 import { ask } from './http-ask.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing } from './http-failures.ts';
 
-type Refused = Extract<Ending, { kind: 'refused' }>;
+type Refused = Extract<AnswerEnding, { kind: 'refused' }>;
 
 export interface HttpHandshakeOptions {
   /** Ends the waiting. */
@@ -121,7 +121,7 @@ export class HttpHandshake implements HandshakeChannel {
    * Missing authorization and broken proxies are no evidence of an era, so they fail.
    * Source: MCP 2026-07-28 basic/transports/streamable-http#backward-compatibility.
    */
-  #explain(ending: Ending, era: Era): HandshakeAnswer {
+  #explain(ending: AnswerEnding, era: Era): HandshakeAnswer {
     if (ending.kind === 'broken') throw ending.failure;
     if (ending.kind === 'refused') {
       const { status, error } = ending;

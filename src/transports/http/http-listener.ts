@@ -4,7 +4,7 @@
 
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type AnswerSink, type Ending, HttpAnswer } from './http-answer.ts';
+import { type AnswerEnding, type AnswerSink, HttpAnswer } from './http-answer.ts';
 import type { Headers } from './http-connection.ts';
 import type { HttpSession } from './http-session.ts';
 
@@ -101,7 +101,7 @@ export class HttpListener implements AnswerSink {
     // An event that is no message; it has no receiver.
   }
 
-  finished(ending: Ending): void {
+  finished(ending: AnswerEnding): void {
     const retryMs = this.#answer?.retryMs;
     this.#takeEventId();
     this.#settle();
@@ -154,12 +154,12 @@ export class HttpListener implements AnswerSink {
 }
 
 /** A 404 with JSON-RPC comes from the MCP server, and not from a server without this path. */
-function isForgotten(ending: Ending): boolean {
+function isForgotten(ending: AnswerEnding): boolean {
   return ending.kind === 'refused' && ending.status === 404 && ending.error !== undefined;
 }
 
 /** False when the server does not offer the stream (405) or does not know the session; a new session starts anew. */
-function isWorthAnotherTry(ending: Ending): boolean {
+function isWorthAnotherTry(ending: AnswerEnding): boolean {
   if (ending.kind === 'broken') return true;
   if (ending.kind === 'complete') return ending.streamed;
   return ending.status === 409 || ending.status === 429 || (ending.status >= 500 && ending.status !== 501);

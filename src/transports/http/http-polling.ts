@@ -4,7 +4,7 @@
 // Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699. The deadline is the caller's.
 
 import { LIMITS } from '../../domain/limits.ts';
-import { type AnswerSink, type Ending, HttpAnswer } from './http-answer.ts';
+import { type AnswerEnding, type AnswerSink, HttpAnswer } from './http-answer.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { HttpSession } from './http-session.ts';
 
@@ -49,7 +49,7 @@ export class HttpPolling implements AnswerSink {
   }
 
   /** Takes the ending of the call's stream, and polls from then on. */
-  start(ending: Ending): void {
+  start(ending: AnswerEnding): void {
     this.#waitAfter(ending);
   }
 
@@ -73,7 +73,7 @@ export class HttpPolling implements AnswerSink {
     this.#sink.stray();
   }
 
-  finished(ending: Ending): void {
+  finished(ending: AnswerEnding): void {
     const { lastEventId = '', retryMs } = this.#answer ?? {};
     this.#answer = undefined;
     if (lastEventId !== '' && lastEventId !== this.#lastEventId) {
@@ -86,7 +86,7 @@ export class HttpPolling implements AnswerSink {
     else this.#waitAfter(ending);
   }
 
-  #waitAfter(ending: Ending): void {
+  #waitAfter(ending: AnswerEnding): void {
     const leastMs = this.#fruitless === 0 ? 0 : SHORTEST_WAIT_MS * 2 ** (this.#fruitless - 1);
     const waitMs = Math.min(Math.max(this.#retryMs ?? USUAL_WAIT_MS, leastMs), LIMITS.callLongestMs);
     this.#timer = setTimeout(() => this.#ask(), waitMs).unref();
@@ -103,19 +103,19 @@ export class HttpPolling implements AnswerSink {
 }
 
 /** True when the address of the backend refuses connections. */
-export function isUnreachable(ending: Ending): ending is Broken {
+export function isUnreachable(ending: AnswerEnding): ending is Broken {
   return ending.kind === 'broken' && ending.failure.facts.unreachable === true;
 }
 
-type Broken = Extract<Ending, { kind: 'broken' }>;
+type Broken = Extract<AnswerEnding, { kind: 'broken' }>;
 
-function isDoubtful(ending: Ending): boolean {
+function isDoubtful(ending: AnswerEnding): boolean {
   if (ending.kind === 'broken') return ending.failure.facts.suspicious === true;
   return ending.kind === 'refused' && ending.status >= 500;
 }
 
 /** False when the answer is no stream, when the backend does not know the stream or the session, or is gone. */
-function mayComeBack(ending: Ending): boolean {
+function mayComeBack(ending: AnswerEnding): boolean {
   if (ending.kind === 'broken') return !isUnreachable(ending);
   if (ending.kind === 'complete') return ending.streamed;
   return ending.status === 409 || ending.status === 429 || ending.status >= 500;

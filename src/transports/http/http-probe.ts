@@ -47,7 +47,7 @@ export async function shakeFirstHands(
 }
 
 /** The outcome of a request: its answer, or its failure. */
-type Outcome = { readonly answer: HandshakeAnswer } | { readonly thrown: unknown };
+type RequestOutcome = { readonly answer: HandshakeAnswer } | { readonly thrown: unknown };
 
 /** The channel of a handshake that begins with `server/discover`. */
 class HttpProbe implements HandshakeChannel {
@@ -129,7 +129,7 @@ class HttpProbe implements HandshakeChannel {
    * Sends a request while the probe may be open. Undefined when a modern server answers the probe, first or instead; the other
    * answer is not waited for then.
    */
-  async #beside(request: ExchangeRequest, era: Era): Promise<Outcome | undefined> {
+  async #beside(request: ExchangeRequest, era: Era): Promise<RequestOutcome | undefined> {
     const unneeded = new AbortController();
     const asked = outcomeOf(this.#channel.request(request, era, unneeded.signal));
     const late = this.#late.then((modern) => (modern === undefined ? asked : undefined));
@@ -150,7 +150,7 @@ class HttpProbe implements HandshakeChannel {
   }
 
   /** Keeps the answer of a modern server. */
-  #take(outcome: Outcome): HandshakeAnswer | undefined {
+  #take(outcome: RequestOutcome): HandshakeAnswer | undefined {
     if (!('answer' in outcome) || !isModernAnswer(outcome.answer)) return undefined;
     this.#outcome = 'answered';
     this.#answer = outcome.answer;
@@ -162,7 +162,7 @@ const NOTHING_YET: HandshakeAnswer = { kind: 'none', lack: 'server/discover was 
 /** Stands for an `initialize` that is not wanted any more: the handshake goes on with the answer to `server/discover`. */
 const IS_MODERN: HandshakeAnswer = { kind: 'none', lack: 'it speaks the modern era' };
 
-function outcomeOf(asked: Promise<HandshakeAnswer>): Promise<Outcome> {
+function outcomeOf(asked: Promise<HandshakeAnswer>): Promise<RequestOutcome> {
   return asked.then(
     (answer) => ({ answer }),
     (thrown: unknown) => ({ thrown }),

@@ -12,7 +12,7 @@ import type { Era, Peer } from '../../domain/mcp.ts';
 import { type ClientInfo, eraHeaders } from '../era.ts';
 import { shakeHands } from '../handshake.ts';
 import type { OpeningMemory } from '../transport.ts';
-import type { Ending, HttpAnswer } from './http-answer.ts';
+import type { AnswerEnding, HttpAnswer } from './http-answer.ts';
 import { ask } from './http-ask.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
 import { HttpHandshake } from './http-handshake.ts';
@@ -47,7 +47,7 @@ interface Agreement {
   readonly headers: Headers;
 }
 
-type Refused = Extract<Ending, { kind: 'refused' }>;
+type Refused = Extract<AnswerEnding, { kind: 'refused' }>;
 
 /** A session, or its substitute for backends that have none. */
 export class HttpSession {

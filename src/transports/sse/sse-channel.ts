@@ -13,7 +13,7 @@ import { type BackendMessage, idValue, requestText } from '../../domain/jsonrpc.
 import { LIMITS } from '../../domain/limits.ts';
 import { notWritable } from '../../domain/request-errors.ts';
 import { outcomeOf, REFUSED } from '../handshake.ts';
-import { type AnswerSink, type Ending, HttpAnswer } from '../http/http-answer.ts';
+import { type AnswerEnding, type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
 import { ask } from '../http/http-ask.ts';
 import { CANCELLED } from '../http/http-call.ts';
 import type { HttpConnection } from '../http/http-connection.ts';
@@ -135,7 +135,7 @@ export class SseChannel implements AnswerSink {
   }
 
   /** The stream is over, and every exchange with it. */
-  finished(ending: Ending): void {
+  finished(ending: AnswerEnding): void {
     if (ending.kind === 'broken') this.#fail(ending.failure);
     else if (ending.kind === 'refused') this.#fail(answeredStatus(ending.status));
     else this.#fail(answerMissing(ending.streamed ? 'it ended its event stream' : `it ${ending.lack}`));

@@ -15,7 +15,7 @@ import { isCustomNotice } from '../../domain/notices.ts';
 import { callerTokenOf, ECHOES, isEcho, LoneCaller, paramsForCaller, paramsWithToken } from '../handshake.ts';
 import type { OversizeLine } from './line-decoder.ts';
 
-type Answer = Extract<BackendMessage, { kind: 'result' | 'error' }>;
+type FinalMessage = Extract<BackendMessage, { kind: 'result' | 'error' }>;
 type Notification = Extract<BackendMessage, { kind: 'notification' }>;
 type Request = Extract<BackendMessage, { kind: 'request' }>;
 /** The observer of an exchange. */
@@ -87,7 +87,7 @@ export class Correlator {
   }
 
   /** Hands an answer to the exchange it is for. */
-  takeAnswer(message: Answer): void {
+  takeAnswer(message: FinalMessage): void {
     const exchange = this.#ownerOf(message);
     if (exchange === undefined) {
       this.#strayMessages += 1;
@@ -149,7 +149,7 @@ export class Correlator {
     }
   }
 
-  #ownerOf({ kind, id }: Answer): PendingExchange | undefined {
+  #ownerOf({ kind, id }: FinalMessage): PendingExchange | undefined {
     if (typeof id === 'number') return this.#pending.get(id);
     // The server could not read which request it refuses. With one exchange under way it is that one.
     return kind === 'error' && id === null ? this.#onlyOne() : undefined;

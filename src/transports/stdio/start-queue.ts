@@ -34,7 +34,7 @@ export interface Turn<T> {
 }
 
 /** A place in the line. */
-interface Waiting {
+interface QueuedStart {
   /** Called when its turn has come, or by whatever ends the wait. */
   readonly go: (refusal?: GatewayError) => void;
 }
@@ -42,7 +42,7 @@ interface Waiting {
 /** Those of one owner. */
 interface Share {
   starting: number;
-  readonly waiting: Set<Waiting>;
+  readonly waiting: Set<QueuedStart>;
 }
 
 /** First come, first served among the openings of one owner. The caller bounds the total number that wait. */
@@ -168,7 +168,7 @@ export class StartQueue {
     if (ownerId !== ANONYMOUS.id && share.waiting.size >= waitingPerOwner)
       throw openingShareLimit(waitingPerOwner);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const go: Waiting['go'] = (refusal) => {
+    const go: QueuedStart['go'] = (refusal) => {
       clearTimeout(timer);
       this.#scheduler.forget(giveUp);
       signal.removeEventListener('abort', stop);
@@ -178,7 +178,7 @@ export class StartQueue {
       if (refusal === undefined) resolve();
       else reject(refusal);
     };
-    const waiting: Waiting = { go };
+    const waiting: QueuedStart = { go };
     const stop = (): void => go(calledOff());
     const giveUp = (): void => go(tooMany());
     const timer = setTimeout(this.#scheduler.run, patienceMs, giveUp);

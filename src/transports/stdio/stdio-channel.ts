@@ -113,9 +113,9 @@ export class StdioChannel {
     return undefined;
   }
 
-  #write(exchange: PendingExchange): Call | undefined {
+  #write(exchange: PendingExchange): StdioCall | undefined {
     try {
-      return new Call(exchange, this.#correlator, this.#outbox);
+      return new StdioCall(exchange, this.#correlator, this.#outbox);
     } catch (thrown) {
       this.#correlator.forget(exchange);
       exchange.observer.error(notWritable(thrown));
@@ -236,7 +236,7 @@ export class StdioChannel {
 }
 
 /** One exchange on its way: a line in the outbox, then a number that an answer will carry. */
-class Call implements OutgoingLine, Unsubscribable {
+class StdioCall implements OutgoingLine, Unsubscribable {
   readonly line: string;
   readonly #exchange: PendingExchange;
   readonly #correlator: Correlator;

@@ -11,7 +11,7 @@ import type { Closed } from '../transport.ts';
 import { StartQueue } from './start-queue.ts';
 
 /** A started program, as far as this file uses it. */
-export interface OwnProcess {
+export interface WarmProcess {
   readonly closed$: Observable<Closed>;
   /** Resolves when nothing is left of it. Idempotent, never rejects. */
   close(): Promise<void>;
@@ -49,7 +49,7 @@ export interface WarmOptions {
 }
 
 /** The programs of one instance. None is started before the first opening: most instances never need one. */
-export class WarmProcesses<P extends OwnProcess> {
+export class WarmProcesses<P extends WarmProcess> {
   readonly #start: () => P;
   readonly #line: StartQueue;
   readonly #room: () => number;
