@@ -1,5 +1,5 @@
 // The health of an instance as one number, and the averages behind it.
-// actors/calls/reply.ts and actors/instances/probe.ts measure; health-based.ts chooses.
+// actors/calls/call-reply.ts and actors/instances/probe.ts measure; health-based.ts chooses.
 
 import type { Candidate } from './strategy.ts';
 

@@ -1,7 +1,7 @@
 // What counts as a call in flight, what fills the capacity, and what calls and probes say about an instance.
 
 import * as assert from 'uvu/assert';
-import type { ExchangeEnding } from '../../../src/actors/calls/reply.ts';
+import type { ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';

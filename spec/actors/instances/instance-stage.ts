@@ -4,7 +4,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Subscription } from 'rxjs';
 import { createActor, SimulatedClock } from 'xstate';
-import type { ExchangeEnding } from '../../../src/actors/calls/reply.ts';
+import type { ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
 import { instanceMachine } from '../../../src/actors/instances/instance.machine.ts';
 import { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';

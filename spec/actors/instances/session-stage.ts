@@ -3,7 +3,7 @@
 
 import { Observable } from 'rxjs';
 import { type Actor, createActor, setup } from 'xstate';
-import { CallReply } from '../../../src/actors/calls/reply.ts';
+import { CallReply } from '../../../src/actors/calls/call-reply.ts';
 import {
   type SessionChange,
   type SessionCommand,

@@ -5,7 +5,7 @@ import type { ErrorCode } from '../../domain/error-codes.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import { eventOf } from '../instances/instance-events.ts';
-import type { ExchangeEnding } from './reply.ts';
+import type { ExchangeEnding } from './call-reply.ts';
 
 /** The instance of the event. */
 type EventInstance = Parameters<typeof eventOf>[0];

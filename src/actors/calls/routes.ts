@@ -10,7 +10,7 @@ import type { InstanceState } from '../../domain/instance.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { ExchangeEnding } from './reply.ts';
+import type { ExchangeEnding } from './call-reply.ts';
 import { isRepeatable } from './retry.ts';
 import type { QueuedPlace } from './wait-queue.ts';
 

@@ -7,7 +7,7 @@ import { ewma } from '../../balancing/health-score.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { parkedCallsFull, parkedShareLimit } from '../../domain/session-errors.ts';
-import type { ExchangeEnding } from '../calls/reply.ts';
+import type { ExchangeEnding } from '../calls/call-reply.ts';
 import { isWithinEqualPart, OwnerShares } from './owner-shares.ts';
 
 export class CallCounter {

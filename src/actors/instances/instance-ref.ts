@@ -18,7 +18,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Era, Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import { CallReply, type ExchangeEnding } from '../calls/reply.ts';
+import { CallReply, type ExchangeEnding } from '../calls/call-reply.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { InstanceActor } from './instance.machine.ts';
 import { InstanceReservations } from './instance-reservations.ts';

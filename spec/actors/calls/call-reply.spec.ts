@@ -3,14 +3,14 @@
 
 import { NEVER, Observable, of, Subject, type Subscriber, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { CallReply, type ExchangeEnding } from '../../../src/actors/calls/reply.ts';
+import { CallReply, type ExchangeEnding } from '../../../src/actors/calls/call-reply.ts';
 import { backendTimeout, backendUnavailable } from '../../../src/domain/backend-errors.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('reply');
+const test = suite('call reply');
 
 const notification: ExchangeEvent = { kind: 'notification', method: 'notifications/progress', params: {} };
 const result: ExchangeEvent = { kind: 'result', result: JsonText.ofValue({}) };
